@@ -1,0 +1,69 @@
+/** The closed list of failures baton can report. What number a failure exits with is decided in commands/exit_codes.ts alone. */
+
+export const errorCodes = [
+  /** The command line is wrong. */
+  "USAGE",
+  /** Input data is malformed or over a limit. */
+  "BAD_DATA",
+  /** No server answered; definitely nothing was done. */
+  "UNREACHABLE",
+  /** A bug in baton. */
+  "INTERNAL",
+  /** A peer broke the protocol. */
+  "PROTOCOL",
+  /** A file or socket could not be created. */
+  "CANNOT_CREATE",
+  /** Local input or output failed. */
+  "IO",
+  /** Somebody else holds the lock and the caller did not want to wait. */
+  "LOCK_BUSY",
+  /** The wait for the lock expired. */
+  "LOCK_TIMEOUT",
+  /** A request was sent, its answer never came, and what happened could not be found out. */
+  "OUTCOME_UNKNOWN",
+  /** An ACL or an authentication refused it. */
+  "REFUSED",
+  /** A configuration file, value or place is not usable. */
+  "CONFIG",
+  /** A lock's stored limit differs from the one asked for. */
+  "LIMIT_MISMATCH",
+  /** The lock would not reach as far as the script demands. */
+  "SCOPE_MISMATCH",
+  /** The lock was held and is no longer. */
+  "LOCK_LOST",
+  /** An operator, or a program, took the lock back. */
+  "REVOKED",
+  /** The child could not be confirmed dead before the lease ended. */
+  "FENCE_BREACH",
+  /** The command ran longer than allowed. */
+  "TIME_LIMIT",
+  /** The command could not be started. */
+  "START_FAILED",
+  /** The command is not executable. */
+  "NOT_EXECUTABLE",
+  /** The command was not found. */
+  "NOT_FOUND",
+  /** A question was answered with no: the lock is free, nobody leads. */
+  "NEGATIVE",
+] as const;
+
+export type ErrorCode = (typeof errorCodes)[number];
+
+/**
+ * A failure with a row in the table above and a full sentence: what was tried, with which value, and what the state is.
+ * Everything baton throws on purpose is one of these; anything else that surfaces is a bug and is reported as INTERNAL.
+ */
+export class BatonError extends Error {
+  readonly code: ErrorCode;
+
+  constructor(code: ErrorCode, message: string, options?: { cause?: unknown }) {
+    super(message, options);
+    this.name = "BatonError";
+    this.code = code;
+  }
+}
+
+/** The text of whatever was thrown. */
+export function messageOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown);
+}

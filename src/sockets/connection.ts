@@ -1,0 +1,49 @@
+/** What the layers above know of a byte stream. How it is made is in dial.ts and listen.ts, the only files that import node:net and node:tls. */
+
+/** Where to connect to or listen on. */
+export type Address =
+  | { readonly kind: "tcp"; readonly host: string; readonly port: number }
+  | { readonly kind: "unix"; readonly path: string };
+
+/** TLS settings; file contents (PEM), not file names. */
+export interface TlsOptions {
+  /** Certificates to trust instead of the system's. */
+  readonly ca?: string;
+  readonly cert?: string;
+  readonly key?: string;
+  readonly passphrase?: string;
+  /** The name the server's certificate must carry; the host name when left out. */
+  readonly serverName?: string;
+}
+
+/** What a connection tells its owner. After `closed` nothing more is called. */
+export interface ConnectionHandlers {
+  /** The chunk belongs to the receiver for the length of the call only. */
+  data(chunk: Uint8Array): void;
+  /** The stream is over, by either side; `error` says why when it was not an orderly end. Called exactly once. */
+  closed(error: Error | null): void;
+  /** Everything written has left this process. */
+  drained?(): void;
+}
+
+export interface Connection {
+  /** Queues bytes; what is not yet sent is counted in `bufferedBytes`. The bytes must not be changed afterwards. */
+  write(bytes: Uint8Array): void;
+  /** Bytes written that the kernel has not taken yet. */
+  readonly bufferedBytes: number;
+  /** The other end, for messages: `host:port` or the socket's path. */
+  readonly peer: string;
+  /** No more `data` until `resume`: pushes back on the sender. */
+  pause(): void;
+  resume(): void;
+  /** Sends what is queued, then closes. */
+  end(): void;
+  /** Closes at once; `closed` follows. */
+  destroy(): void;
+}
+
+/** An address as users write it. */
+export function formatAddress(address: Address): string {
+  if (address.kind === "unix") return `unix:${address.path}`;
+  return address.host.includes(":") ? `[${address.host}]:${address.port}` : `${address.host}:${address.port}`;
+}

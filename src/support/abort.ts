@@ -1,0 +1,27 @@
+/** Waiting that ends: with the promise, or with the signal. */
+
+/** Throws the signal's reason if it has been aborted. */
+export function throwIfAborted(signal: AbortSignal | undefined): void {
+  if (signal?.aborted) throw signal.reason;
+}
+
+/** Calls `listener` when the signal aborts, at once if it already has. Returns what takes the listener off again. */
+export function onAbort(signal: AbortSignal | undefined, listener: (reason: unknown) => void): () => void {
+  if (signal === undefined) return () => {};
+  if (signal.aborted) {
+    listener(signal.reason);
+    return () => {};
+  }
+  const listen = () => listener(signal.reason);
+  signal.addEventListener("abort", listen, { once: true });
+  return () => signal.removeEventListener("abort", listen);
+}
+
+/** The promise's outcome, or a rejection with the signal's reason, whichever comes first. The promise itself goes on. */
+export function abortable<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (signal === undefined) return promise;
+  return new Promise<T>((resolve, reject) => {
+    const off = onAbort(signal, reject);
+    promise.then(resolve, reject).finally(off);
+  });
+}

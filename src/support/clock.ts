@@ -1,0 +1,56 @@
+/**
+ * Time for decisions: monotonic milliseconds, never the wall clock. Takes the place of a timer and of `performance.now`
+ * everywhere, so that a test can turn the hands itself.
+ */
+import { readFileSync } from "node:fs";
+
+export interface Clock {
+  /** Monotonic milliseconds since some fixed moment, suspended time included as far as it was noticed. */
+  now(): number;
+  /** Looks whether the machine was suspended since the last look. Call it before a `now()` that safety hangs on. */
+  noticeSuspend(): void;
+  /** Runs `callback` once in `delayMs`, in a timer that keeps the process alive. Returns what cancels it. */
+  after(delayMs: number, callback: () => void): () => void;
+}
+
+/** setTimeout takes 32 bits; a longer delay would fire at once. */
+const delayMsMax = 0x7fffffff;
+
+/** Milliseconds by which two readings of the two clocks may differ without a suspend: /proc/uptime counts in 10 ms. */
+const suspendMsMin = 100;
+
+/**
+ * The clock of this process. `performance.now` stands still while a machine is suspended, a server's clock does not:
+ * where /proc/uptime exists (it goes on) the difference is added.
+ */
+export function systemClock(): Clock {
+  const bootTimeMs = readBootTimeMs();
+  const gapAtStartMs = bootTimeMs === null ? null : bootTimeMs - performance.now();
+  let suspendedMs = 0;
+  const clock: Clock = {
+    now: () => performance.now() + suspendedMs,
+    noticeSuspend() {
+      if (gapAtStartMs === null) return;
+      const nowMs = readBootTimeMs();
+      if (nowMs === null) return;
+      const gapMs = nowMs - performance.now() - gapAtStartMs;
+      if (gapMs > suspendedMs + suspendMsMin) suspendedMs = gapMs;
+    },
+    after(delayMs, callback) {
+      const timer = setTimeout(() => {
+        clock.noticeSuspend();
+        callback();
+      }, Math.min(Math.max(0, delayMs), delayMsMax));
+      return () => clearTimeout(timer);
+    },
+  };
+  return clock;
+}
+
+function readBootTimeMs(): number | null {
+  try {
+    return Number.parseFloat(readFileSync("/proc/uptime", "latin1")) * 1000;
+  } catch {
+    return null; // not Linux: a suspend goes unseen, which docs/limits.md says
+  }
+}

@@ -1,0 +1,29 @@
+/** Durations as people write them: `250ms`, `10s`, `5m`, `2h`, `1d`. In the code a duration is a number of milliseconds. */
+import { BatonError } from "../errors.ts";
+
+const units: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** Milliseconds in `text`, a number with a unit. Throws USAGE for anything else: a bare number has no unit to guess. */
+export function parseDuration(text: string): number {
+  const match = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text);
+  const unit = match?.[2] === undefined ? undefined : units[match[2]];
+  if (match?.[1] === undefined || unit === undefined) {
+    throw new BatonError(
+      "USAGE",
+      `"${text}" is not a duration: write a number with a unit, such as 250ms, 10s, 5m or 2h`,
+    );
+  }
+  return Number(match[1]) * unit;
+}
+
+/** Milliseconds for people, two units at most: `12 m`, `1 h 5 m`, `2.5 s`, `40 ms`. */
+export function formatDuration(milliseconds: number): string {
+  if (milliseconds < 1000) return `${Math.round(milliseconds)} ms`;
+  if (milliseconds < 60_000) return `${Math.floor(milliseconds / 100) / 10} s`;
+  const minutes = Math.floor(milliseconds / 60_000);
+  if (minutes < 60) return `${minutes} m`;
+  const hours = Math.floor(minutes / 60);
+  if (hours < 24) return minutes % 60 === 0 ? `${hours} h` : `${hours} h ${minutes % 60} m`;
+  const days = Math.floor(hours / 24);
+  return hours % 24 === 0 ? `${days} d` : `${days} d ${hours % 24} h`;
+}

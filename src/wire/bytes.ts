@@ -1,0 +1,141 @@
+/**
+ * The one bounds-checked cursor over bytes. Big-endian. Length arithmetic lives here and nowhere else.
+ * Owns no protocol: what the numbers mean is the caller's business.
+ */
+import { BatonError } from "../errors.ts";
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/** What every reader in `wire` throws for bytes that do not make sense: a peer broke the protocol, or the data is damaged. */
+export function protocolError(message: string, cause?: unknown): BatonError {
+  return new BatonError("PROTOCOL", message, cause === undefined ? undefined : { cause });
+}
+
+/** Reads forward through one complete piece of bytes. Every read is checked; none allocates by an unchecked length. */
+export class ByteReader {
+  readonly #bytes: Uint8Array;
+  readonly #view: DataView;
+  #offset = 0;
+
+  constructor(bytes: Uint8Array) {
+    this.#bytes = bytes;
+    this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  }
+
+  /** Bytes not yet read. */
+  get remaining(): number {
+    return this.#bytes.byteLength - this.#offset;
+  }
+
+  u8(): number {
+    return this.#view.getUint8(this.#advance(1));
+  }
+
+  i32(): number {
+    return this.#view.getInt32(this.#advance(4));
+  }
+
+  i64(): bigint {
+    return this.#view.getBigInt64(this.#advance(8));
+  }
+
+  /** The next `length` bytes, as a view onto the input: copy it if it must outlive the input. */
+  view(length: number): Uint8Array {
+    const start = this.#advance(length);
+    return this.#bytes.subarray(start, start + length);
+  }
+
+  /** The next `length` bytes as UTF-8 text. Invalid UTF-8 is a protocol error. */
+  utf8(length: number): string {
+    const bytes = this.view(length);
+    try {
+      return decoder.decode(bytes);
+    } catch (cause) {
+      throw protocolError(`Cannot read ${length} bytes as UTF-8 text`, cause);
+    }
+  }
+
+  /** Throws unless everything was read. */
+  end(): void {
+    if (this.remaining > 0) throw protocolError(`${this.remaining} bytes are left over after a complete record`);
+  }
+
+  #advance(length: number): number {
+    if (!Number.isInteger(length) || length < 0 || length > this.remaining) {
+      throw protocolError(`Cannot read ${length} bytes: ${this.remaining} are left`);
+    }
+    const start = this.#offset;
+    this.#offset += length;
+    return start;
+  }
+}
+
+/** Appends to a buffer that grows by doubling; `finish()` gives the bytes written so far. */
+export class ByteWriter {
+  #bytes: Uint8Array;
+  #view: DataView;
+  #length = 0;
+
+  constructor(capacity = 128) {
+    this.#bytes = new Uint8Array(capacity);
+    this.#view = new DataView(this.#bytes.buffer);
+  }
+
+  /** Bytes written so far. */
+  get length(): number {
+    return this.#length;
+  }
+
+  u8(value: number): void {
+    const at = this.#grow(1);
+    this.#view.setUint8(at, value);
+  }
+
+  i32(value: number): void {
+    const at = this.#grow(4);
+    this.#view.setInt32(at, value);
+  }
+
+  i64(value: bigint): void {
+    const at = this.#grow(8);
+    this.#view.setBigInt64(at, value);
+  }
+
+  raw(bytes: Uint8Array): void {
+    const at = this.#grow(bytes.byteLength);
+    this.#bytes.set(bytes, at);
+  }
+
+  /** UTF-8 text behind a 32-bit count of its bytes (not of its UTF-16 units). */
+  utf8WithI32Length(text: string): void {
+    const start = this.#grow(4 + text.length * 3);
+    const { written } = encoder.encodeInto(text, this.#bytes.subarray(start + 4));
+    this.#view.setInt32(start, written);
+    this.#length = start + 4 + written;
+  }
+
+  /** Overwrites four bytes at `offset`, to fill in a length that was not known before. */
+  setI32(offset: number, value: number): void {
+    if (offset < 0 || offset + 4 > this.#length) throw new RangeError(`No 4 written bytes at offset ${offset}`);
+    this.#view.setInt32(offset, value);
+  }
+
+  /** What was written, as a view: it stays valid as long as nothing more is written. */
+  finish(): Uint8Array {
+    return this.#bytes.subarray(0, this.#length);
+  }
+
+  #grow(count: number): number {
+    const start = this.#length;
+    const needed = start + count;
+    if (needed > this.#bytes.byteLength) {
+      const larger = new Uint8Array(Math.max(needed, this.#bytes.byteLength * 2));
+      larger.set(this.#bytes.subarray(0, start));
+      this.#bytes = larger;
+      this.#view = new DataView(larger.buffer);
+    }
+    this.#length = needed;
+    return start;
+  }
+}

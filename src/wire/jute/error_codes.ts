@@ -1,0 +1,46 @@
+/** KeeperException.Code: the numbers a server answers with, and the names people know them by. */
+
+export const zooKeeperErrorNumbers = {
+  SYSTEMERROR: -1,
+  RUNTIMEINCONSISTENCY: -2,
+  DATAINCONSISTENCY: -3,
+  CONNECTIONLOSS: -4,
+  MARSHALLINGERROR: -5,
+  UNIMPLEMENTED: -6,
+  OPERATIONTIMEOUT: -7,
+  BADARGUMENTS: -8,
+  UNKNOWNSESSION: -12,
+  NEWCONFIGNOQUORUM: -13,
+  RECONFIGINPROGRESS: -14,
+  APIERROR: -100,
+  NONODE: -101,
+  NOAUTH: -102,
+  BADVERSION: -103,
+  NOCHILDRENFOREPHEMERALS: -108,
+  NODEEXISTS: -110,
+  NOTEMPTY: -111,
+  SESSIONEXPIRED: -112,
+  INVALIDCALLBACK: -113,
+  INVALIDACL: -114,
+  AUTHFAILED: -115,
+  SESSIONMOVED: -118,
+  NOTREADONLY: -119,
+  EPHEMERALONLOCALSESSION: -120,
+  NOWATCHER: -121,
+  REQUESTTIMEOUT: -122,
+  RECONFIGDISABLED: -123,
+  SESSIONCLOSEDREQUIRESASLAUTH: -124,
+  QUOTAEXCEEDED: -125,
+  THROTTLEDOP: -127,
+} as const;
+
+export type ZooKeeperErrorName = keyof typeof zooKeeperErrorNumbers;
+
+const names = new Map<number, ZooKeeperErrorName>(
+  Object.entries(zooKeeperErrorNumbers).map(([name, number]) => [number, name as ZooKeeperErrorName]),
+);
+
+/** The name of a server's error number, or undefined for a number this version does not know. */
+export function zooKeeperErrorName(number: number): ZooKeeperErrorName | undefined {
+  return names.get(number);
+}

@@ -1,0 +1,26 @@
+/**
+ * The two frames that open a connection. Their readOnly byte is optional: clients and servers before 3.4 leave it out,
+ * and a server answers in the shape it was asked in.
+ */
+import type { ByteReader, ByteWriter } from "../bytes.ts";
+import type { Codec, ValueOf } from "./codec.ts";
+import * as records from "./records.ts";
+
+function withReadOnly<T extends object>(body: Codec<T>): Codec<T & { readOnly: boolean | undefined }> {
+  return {
+    bytesMin: body.bytesMin,
+    read(reader: ByteReader) {
+      const value = body.read(reader);
+      return { ...value, readOnly: reader.remaining > 0 ? reader.u8() !== 0 : undefined };
+    },
+    write(writer: ByteWriter, value) {
+      body.write(writer, value);
+      if (value.readOnly !== undefined) writer.u8(value.readOnly ? 1 : 0);
+    },
+  };
+}
+
+export const connectRequest = withReadOnly(records.ConnectRequest);
+export type ConnectRequest = ValueOf<typeof connectRequest>;
+export const connectResponse = withReadOnly(records.ConnectResponse);
+export type ConnectResponse = ValueOf<typeof connectResponse>;
