@@ -1,0 +1,72 @@
+/** What a test knows of a running coordination server, whichever it is. */
+import type { Address } from "../../src/sockets/connection.ts";
+import type { PeerName } from "./peers.ts";
+
+/** One server process. */
+export interface ServerNode {
+  readonly address: Address;
+  readonly pid: number;
+  /** SIGSTOP */
+  pause(): void;
+  /** SIGCONT */
+  resume(): void;
+  /** SIGKILL; its data stays. */
+  kill(): Promise<void>;
+  /** SIGKILL if it still runs, then starts it again on the same data and address, and waits until it serves. */
+  restart(): Promise<void>;
+}
+
+export interface RunningBackend {
+  /** As for `--servers`. */
+  readonly servers: string;
+  readonly nodes: readonly ServerNode[];
+  /** The node that leads; of one node, that node. */
+  leader(): Promise<ServerNode>;
+  /** Every node at once. */
+  pause(): void;
+  resume(): void;
+  kill(): Promise<void>;
+  restart(): Promise<void>;
+  /** Kills what runs and removes the data. */
+  close(): Promise<void>;
+}
+
+export interface BackendOptions {
+  /** Milliseconds; 500 when left out. Session timeouts are rounded up to it. */
+  readonly tickTimeMs?: number;
+  /** Ticks a follower may lag behind its leader; 4 when left out. */
+  readonly syncLimit?: number;
+  /** Milliseconds; 1,000 and 60,000 when left out. */
+  readonly sessionTimeoutMinMs?: number;
+  readonly sessionTimeoutMaxMs?: number;
+  /** How often empty containers are looked for, in milliseconds; the server's own 60,000 when left out. */
+  readonly containerCheckMs?: number;
+  /** The scheme `super` is open to this digest id ("super:base64(sha1(…))"). */
+  readonly superDigest?: string;
+}
+
+export interface Backend {
+  readonly name: string;
+  readonly kind: "keeper" | "zookeeper";
+  /** The peer it needs, for describeWithPeer. */
+  readonly peer: PeerName | null;
+  start(options?: BackendOptions): Promise<RunningBackend>;
+}
+
+/** Builds the whole of a backend out of its nodes. */
+export function runningBackend(
+  nodes: readonly ServerNode[],
+  rest: Pick<RunningBackend, "servers" | "leader" | "close">,
+): RunningBackend {
+  return {
+    ...rest,
+    nodes,
+    pause: () => nodes.forEach((node) => node.pause()),
+    resume: () => nodes.forEach((node) => node.resume()),
+    kill: async () => void await Promise.all(nodes.map((node) => node.kill())),
+    restart: async () => {
+      await Promise.all(nodes.map((node) => node.kill()));
+      await Promise.all(nodes.map((node) => node.restart()));
+    },
+  };
+}

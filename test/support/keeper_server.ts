@@ -1,0 +1,108 @@
+/** Our keeper as a process of its own: the source under Bun, or the binary that BATON_BINARY names. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import process from "node:process";
+import type { Address } from "../../src/sockets/connection.ts";
+import { type BackendOptions, type RunningBackend, runningBackend, type ServerNode } from "./backend.ts";
+import { eventually } from "./eventually.ts";
+import { fourLetterWord } from "./four_letter_word.ts";
+import { freePorts } from "./free_ports.ts";
+import { ServerProcess } from "./server_process.ts";
+
+const startTriesMax = 3;
+const startMsMax = 15_000;
+
+/** The command that runs baton, without its words. */
+export function batonCommand(): string[] {
+  const binary = process.env["BATON_BINARY"];
+  if (binary !== undefined) return [binary];
+  return [process.execPath, join(import.meta.dir, "../../commands/main.ts")];
+}
+
+/** Starts one that listens on a unix socket and on a TCP port; `servers` names the one asked for. */
+export async function startKeeperProcess(
+  options: BackendOptions = {},
+  { over = "tcp" }: { over?: "tcp" | "unix" } = {},
+): Promise<RunningBackend> {
+  for (let tries = 1;; tries++) {
+    const folder = mkdtempSync(join(tmpdir(), "baton-keeper-"));
+    const [port = 0] = await freePorts(1);
+    const tcp: Address = { kind: "tcp", host: "127.0.0.1", port };
+    const unix: Address = { kind: "unix", path: join(folder, "keeper.sock") };
+    const node = new KeeperNode(folder, over === "tcp" ? tcp : unix, [tcp, unix], options);
+    const close = async () => {
+      await node.kill();
+      rmSync(folder, { recursive: true, force: true });
+    };
+    try {
+      await node.restart();
+    } catch (error) {
+      await close();
+      if (tries === startTriesMax || !/EADDRINUSE|in use/.test(String(error))) throw error;
+      continue;
+    }
+    return runningBackend([node], {
+      servers: over === "tcp" ? `127.0.0.1:${port}` : `unix:${unix.path}`,
+      leader: () => Promise.resolve(node),
+      close,
+    });
+  }
+}
+
+class KeeperNode implements ServerNode {
+  readonly address: Address;
+  readonly #folder: string;
+  readonly #listen: readonly Address[];
+  readonly #options: BackendOptions;
+  #process: ServerProcess | null = null;
+
+  constructor(folder: string, address: Address, listen: readonly Address[], options: BackendOptions) {
+    this.address = address;
+    this.#folder = folder;
+    this.#listen = listen;
+    this.#options = options;
+  }
+
+  get pid(): number {
+    return this.#process?.pid ?? -1;
+  }
+
+  pause(): void {
+    this.#process?.signal("SIGSTOP");
+  }
+
+  resume(): void {
+    this.#process?.signal("SIGCONT");
+  }
+
+  async kill(): Promise<void> {
+    await this.#process?.kill();
+  }
+
+  async restart(): Promise<void> {
+    await this.kill();
+    const server = this.#process = new ServerProcess(this.#command(), { folder: this.#folder });
+    const serves = async () => !server.alive || await fourLetterWord(this.address, "ruok", 500) === "imok";
+    await eventually(serves, { withinMs: startMsMax, what: `the keeper to serve; it said: ${server.output}` });
+    if (!server.alive) throw new Error(`The keeper ended at its start: ${server.output}`);
+  }
+
+  #command(): string[] {
+    const { tickTimeMs, sessionTimeoutMinMs, sessionTimeoutMaxMs, containerCheckMs } = this.#options;
+    const durations = {
+      "--tick-time": tickTimeMs,
+      "--session-timeout-min": sessionTimeoutMinMs,
+      "--session-timeout-max": sessionTimeoutMaxMs,
+      "--container-check": containerCheckMs,
+    };
+    return [
+      ...batonCommand(),
+      "keeper",
+      "--data-dir",
+      join(this.#folder, "data"),
+      ...this.#listen.flatMap((a) => ["--listen", a.kind === "unix" ? `unix:${a.path}` : `${a.host}:${a.port}`]),
+      ...Object.entries(durations).flatMap(([flag, ms]) => ms === undefined ? [] : [flag, `${ms}ms`]),
+    ];
+  }
+}

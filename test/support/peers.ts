@@ -1,0 +1,72 @@
+/**
+ * Which real peers this machine has. What is missing is said loudly, in a line of its own that scripts/test counts, and
+ * its tests are registered as skipped under a name that says why; with BATON_REQUIRE_PEERS=1 they fail instead.
+ */
+import { describe, test } from "bun:test";
+import { existsSync } from "node:fs";
+import { delimiter, join } from "node:path";
+import process from "node:process";
+
+export const zooKeeperJar = "/usr/share/java/zookeeper.jar";
+
+/** What has to be there, and the Debian packages that bring it. */
+const peers = {
+  zookeeper: {
+    title: "Apache ZooKeeper",
+    packages: "zookeeper default-jre-headless",
+    installed: () => existsSync(zooKeeperJar) && inPath("java"),
+  },
+  etcd: {
+    title: "etcd",
+    packages: "etcd-server etcd-client",
+    installed: () => inPath("etcd") && inPath("etcdctl"),
+  },
+  kazoo: {
+    title: "kazoo",
+    packages: "python3-kazoo",
+    installed: () => inPath("python3") && existsSync("/usr/lib/python3/dist-packages/kazoo"),
+  },
+  flock: { title: "flock", packages: "util-linux", installed: () => inPath("flock") },
+} as const;
+
+export type PeerName = keyof typeof peers;
+
+/** Whether the peer can be started here. */
+export function hasPeer(name: PeerName): boolean {
+  return peers[name].installed();
+}
+
+/** `describe`, for tests that need a peer. */
+export function describeWithPeer(name: PeerName, title: string, body: () => void): void {
+  if (hasPeer(name)) {
+    describe(title, body);
+    return;
+  }
+  const peer = peers[name];
+  const sentence = `MISSING PEER: ${peer.title} (apt-get install ${peer.packages})`;
+  sayOnce(sentence);
+  if (process.env["BATON_REQUIRE_PEERS"] === "1") {
+    describe(title, () => {
+      test(sentence, () => {
+        throw new Error(`${sentence}, and BATON_REQUIRE_PEERS=1 demands it`);
+      });
+    });
+  } else {
+    describe.skip(`${title} [skipped, ${sentence}]`, body);
+  }
+}
+
+/** Test files may be loaded apart from each other, so what was said is remembered outside the module. */
+const said = Symbol.for("baton.test.missingPeersSaid");
+
+function sayOnce(sentence: string): void {
+  const holder = globalThis as { [said]?: Set<string> };
+  const sentences = holder[said] ??= new Set<string>();
+  if (sentences.has(sentence)) return;
+  sentences.add(sentence);
+  process.stderr.write(`${sentence}\n`);
+}
+
+function inPath(program: string): boolean {
+  return (process.env["PATH"] ?? "").split(delimiter).some((folder) => existsSync(join(folder, program)));
+}

@@ -1,0 +1,157 @@
+/** Real Apache ZooKeeper, one node or an ensemble, from Debian's jar, on free ports of 127.0.0.1 and a folder of its own. */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Address } from "../../src/sockets/connection.ts";
+import { type BackendOptions, type RunningBackend, runningBackend, type ServerNode } from "./backend.ts";
+import { eventually } from "./eventually.ts";
+import { fourLetterWord } from "./four_letter_word.ts";
+import { freePorts } from "./free_ports.ts";
+import { zooKeeperJar } from "./peers.ts";
+import { ServerProcess } from "./server_process.ts";
+
+/** A port may be taken between the moment it was found free and the moment the server binds it. */
+const startTriesMax = 3;
+const startMsMax = 30_000;
+
+/** Starts `count` servers and waits until they form a quorum and serve. */
+export async function startZooKeeper(count: number, options: BackendOptions = {}): Promise<RunningBackend> {
+  for (let tries = 1;; tries++) {
+    const folder = mkdtempSync(join(tmpdir(), "baton-zookeeper-"));
+    const nodes = await makeNodes(folder, count, options);
+    const close = async () => {
+      await Promise.all(nodes.map((node) => node.kill()));
+      rmSync(folder, { recursive: true, force: true });
+    };
+    try {
+      await Promise.all(nodes.map((node) => node.restart()));
+    } catch (error) {
+      await close();
+      if (tries === startTriesMax || !/BindException|Address already in use/.test(String(error))) throw error;
+      continue;
+    }
+    return runningBackend(nodes, {
+      servers: nodes.map(({ address }) => `${address.host}:${address.port}`).join(","),
+      leader: () => findLeader(nodes),
+      close,
+    });
+  }
+}
+
+/** The node that serves alone or leads; waits for an election to end. */
+function findLeader(nodes: readonly ZooKeeperNode[]): Promise<ServerNode> {
+  return eventually(async () => {
+    const leads = await Promise.all(nodes.map((node) => node.leads()));
+    return nodes[leads.indexOf(true)];
+  }, { withinMs: startMsMax, what: "a server that leads", everyMs: 50 });
+}
+
+async function makeNodes(folder: string, count: number, options: BackendOptions): Promise<ZooKeeperNode[]> {
+  const ports = await freePorts(count * 3);
+  const members = Array.from({ length: count }, (_, index) => {
+    const [client = 0, quorum = 0, election = 0] = ports.slice(index * 3);
+    return { client, quorum, election };
+  });
+  const ensemble = count === 1
+    ? []
+    : members.map(({ quorum, election }, index) => `server.${index + 1}=127.0.0.1:${quorum}:${election}`);
+  return members.map(({ client }, index) => {
+    const home = join(folder, String(index + 1));
+    mkdirSync(home);
+    writeFileSync(join(home, "myid"), `${index + 1}\n`);
+    writeFileSync(join(home, "zoo.cfg"), [...configLines(home, client, options), ...ensemble, ""].join("\n"));
+    return new ZooKeeperNode(home, client, { ...options, folder });
+  });
+}
+
+function configLines(home: string, port: number, options: BackendOptions): string[] {
+  return [
+    `tickTime=${options.tickTimeMs ?? 500}`,
+    "initLimit=20",
+    `syncLimit=${options.syncLimit ?? 4}`,
+    `minSessionTimeout=${options.sessionTimeoutMinMs ?? 1000}`,
+    `maxSessionTimeout=${options.sessionTimeoutMaxMs ?? 60_000}`,
+    "maxClientCnxns=0",
+    `dataDir=${home}`,
+    "clientPortAddress=127.0.0.1",
+    `clientPort=${port}`,
+    "4lw.commands.whitelist=*",
+    "admin.enableServer=false",
+    "extendedTypesEnabled=true",
+  ];
+}
+
+class ZooKeeperNode implements ServerNode {
+  readonly address: Address & { kind: "tcp" };
+  readonly #home: string;
+  readonly #options: BackendOptions & { readonly folder: string };
+  #process: ServerProcess | null = null;
+
+  constructor(home: string, port: number, options: BackendOptions & { readonly folder: string }) {
+    this.#home = home;
+    this.#options = options;
+    this.address = { kind: "tcp", host: "127.0.0.1", port };
+  }
+
+  get pid(): number {
+    return this.#process?.pid ?? -1;
+  }
+
+  pause(): void {
+    this.#process?.signal("SIGSTOP");
+  }
+
+  resume(): void {
+    this.#process?.signal("SIGCONT");
+  }
+
+  async kill(): Promise<void> {
+    await this.#process?.kill();
+  }
+
+  async restart(): Promise<void> {
+    await this.kill();
+    const server = this.#process = new ServerProcess(this.#command(), { folder: this.#options.folder });
+    const serves = eventually(async () => !server.alive || await this.mode() !== null, {
+      withinMs: startMsMax,
+      what: `ZooKeeper at port ${this.address.port} to serve`,
+      everyMs: 20,
+    });
+    await serves;
+    if (!server.alive) throw new Error(`ZooKeeper at port ${this.address.port} ended at its start: ${server.output}`);
+  }
+
+  async leads(): Promise<boolean> {
+    const mode = await this.mode();
+    return mode === "leader" || mode === "standalone";
+  }
+
+  /** What `srvr` says: standalone, leader, follower; null while it does not serve. */
+  async mode(): Promise<string | null> {
+    if (this.#process?.alive !== true) return null;
+    const text = await fourLetterWord(this.address, "srvr", 500).catch(() => "");
+    return /^Mode: (\w+)/m.exec(text)?.[1] ?? null;
+  }
+
+  #command(): string[] {
+    const { containerCheckMs, superDigest } = this.#options;
+    const properties = {
+      "zookeeper.preAllocSize": "1024", // KiB; the default makes a log of 64 MiB per server
+      "zookeeper.forceSync": "no", // kill -9 loses nothing that the kernel has
+      ...(containerCheckMs === undefined ? {} : { "znode.container.checkIntervalMs": String(containerCheckMs) }),
+      ...(superDigest === undefined ? {} : { "zookeeper.DigestAuthenticationProvider.superDigest": superDigest }),
+    };
+    return [
+      "java",
+      "-Xmx128m",
+      "-XX:+UseSerialGC",
+      "-XX:TieredStopAtLevel=1",
+      "-XX:-UsePerfData",
+      ...Object.entries(properties).map(([name, value]) => `-D${name}=${value}`),
+      "-cp",
+      zooKeeperJar,
+      "org.apache.zookeeper.server.quorum.QuorumPeerMain",
+      join(this.#home, "zoo.cfg"),
+    ];
+  }
+}
