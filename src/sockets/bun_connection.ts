@@ -1,0 +1,107 @@
+/** A connection over one of Bun's sockets, made by either side. */
+import type { Socket, SocketHandler } from "bun";
+import type { Connection, ConnectionHandlers } from "./connection.ts";
+
+export class BunConnection implements Connection {
+  readonly peer: string;
+  #socket: Socket<BunConnection> | null = null;
+  #handlers: ConnectionHandlers | null = null;
+  /** What the kernel did not take; the first chunk may be the rest of a larger one. */
+  #unsent: Uint8Array[] = [];
+  #unsentBytes = 0;
+  #ending = false;
+  #closed = false;
+
+  constructor(peer: string) {
+    this.peer = peer;
+  }
+
+  get bufferedBytes(): number {
+    return this.#unsentBytes;
+  }
+
+  write(bytes: Uint8Array): void {
+    if (this.#closed || this.#ending || this.#socket === null) return;
+    if (this.#unsentBytes === 0) bytes = bytes.subarray(this.#take(this.#socket, bytes));
+    if (bytes.byteLength === 0) return;
+    this.#unsent.push(bytes);
+    this.#unsentBytes += bytes.byteLength;
+  }
+
+  pause(): void {
+    if (!this.#closed) this.#socket?.pause();
+  }
+
+  resume(): void {
+    if (!this.#closed) this.#socket?.resume();
+  }
+
+  end(): void {
+    if (this.#ending) return;
+    this.#ending = true;
+    if (this.#unsentBytes === 0) this.#socket?.shutdown();
+  }
+
+  destroy(): void {
+    this.#unsent = [];
+    this.#unsentBytes = 0;
+    if (!this.#closed) this.#socket?.terminate();
+  }
+
+  /** From here on `handlers` hears what happens. */
+  serve(handlers: ConnectionHandlers): void {
+    this.#handlers = handlers;
+    if (this.#closed) queueMicrotask(() => handlers.closed(null)); // the peer was gone before anybody could listen
+  }
+
+  /** The rest is called by Bun's handlers below. */
+  opened(socket: Socket<BunConnection>): void {
+    this.#socket = socket;
+    socket.setNoDelay(true);
+  }
+
+  received(chunk: Uint8Array): void {
+    this.#handlers?.data(chunk);
+  }
+
+  drained(socket: Socket<BunConnection>): void {
+    if (this.#unsentBytes === 0) return;
+    let sent = 0;
+    for (const bytes of this.#unsent) {
+      const taken = this.#take(socket, bytes);
+      this.#unsentBytes -= taken;
+      if (taken < bytes.byteLength) {
+        this.#unsent[sent] = bytes.subarray(taken);
+        break;
+      }
+      sent++;
+    }
+    this.#unsent = this.#unsent.slice(sent);
+    if (this.#unsentBytes > 0) return;
+    if (this.#ending) socket.shutdown();
+    this.#handlers?.drained?.();
+  }
+
+  closed(error: Error | null): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#unsent = [];
+    this.#unsentBytes = 0;
+    this.#handlers?.closed(error);
+  }
+
+  /** Bun answers -1 for a socket that is closing; its `close` handler will tell. */
+  #take(socket: Socket<BunConnection>, bytes: Uint8Array): number {
+    return Math.max(0, socket.write(bytes));
+  }
+}
+
+/** One set of handlers for all sockets: the connection travels as the socket's data. */
+export const bunHandlers: SocketHandler<BunConnection> = {
+  binaryType: "uint8array",
+  open: (socket) => socket.data.opened(socket),
+  data: (socket, chunk) => socket.data.received(chunk),
+  drain: (socket) => socket.data.drained(socket),
+  close: (socket, error) => socket.data.closed(error ?? null),
+  error: (socket, error) => socket.data.closed(error),
+};

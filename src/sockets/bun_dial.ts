@@ -1,0 +1,46 @@
+/** Connects by Bun's own sockets, without TLS. See dial.ts for the contract. */
+import { onAbort, throwIfAborted } from "../support/abort.ts";
+import { BunConnection, bunHandlers } from "./bun_connection.ts";
+import { type Address, formatAddress } from "./connection.ts";
+import type { Dial } from "./dial.ts";
+
+/** Attempts that were given up but that the kernel is still making: Bun offers nothing to cancel them by. */
+const abandoned = new Set<string>();
+
+/**
+ * True while an abandoned attempt at this address is under way. The next one has to be made in a way that can be
+ * cancelled, or attempts at a host that swallows packets would pile up for the two minutes the kernel gives each.
+ */
+export function isCancellationNeeded(address: Address): boolean {
+  return abandoned.has(formatAddress(address));
+}
+
+// deno-lint-ignore require-await -- async so that an aborted signal is a rejection, as the contract says
+export const bunDial: Dial = async (address, handlers, { signal } = {}) => {
+  throwIfAborted(signal);
+  const name = formatAddress(address);
+  const connection = new BunConnection(name);
+  const common = { socket: bunHandlers, data: connection };
+  const attempt = address.kind === "unix"
+    ? Bun.connect<BunConnection>({ unix: address.path, ...common })
+    : Bun.connect<BunConnection>({ hostname: address.host, port: address.port, ...common });
+  return new Promise((resolve, reject) => {
+    const offAbort = onAbort(signal, (reason) => {
+      abandoned.add(name);
+      reject(reason);
+    });
+    const settle = () => {
+      offAbort();
+      if (signal?.aborted) abandoned.delete(name);
+    };
+    attempt.then((socket) => {
+      settle();
+      if (signal?.aborted) return socket.terminate();
+      connection.serve(handlers);
+      resolve(connection);
+    }, (error) => {
+      settle();
+      reject(error);
+    });
+  });
+};

@@ -1,0 +1,30 @@
+/** Listens by Bun's own sockets, without TLS. See listen.ts for the contract. */
+import type { Socket, SocketHandler } from "bun";
+import { BunConnection, bunHandlers } from "./bun_connection.ts";
+import { formatAddress } from "./connection.ts";
+import type { Listen } from "./listen.ts";
+
+// deno-lint-ignore require-await -- async so that a failure to listen is a rejection, as the contract says
+export const bunListen: Listen = async (address, accept) => {
+  const open = (socket: Socket<BunConnection>): void => {
+    const peer = address.kind === "unix"
+      ? formatAddress(address)
+      : formatAddress({ kind: "tcp", host: socket.remoteAddress, port: socket.remotePort });
+    const connection = new BunConnection(peer);
+    socket.data = connection;
+    connection.opened(socket);
+    connection.serve(accept(connection));
+  };
+  const handlers: SocketHandler<BunConnection> = { ...bunHandlers, open };
+  if (address.kind === "unix") {
+    const server = Bun.listen<BunConnection>({ unix: address.path, socket: handlers });
+    return { address, close: () => stopped(server) };
+  }
+  const server = Bun.listen<BunConnection>({ hostname: address.host, port: address.port, socket: handlers });
+  return { address: { kind: "tcp", host: address.host, port: server.port }, close: () => stopped(server) };
+};
+
+function stopped(server: { stop(closeActiveConnections?: boolean): void }): Promise<void> {
+  server.stop(false);
+  return Promise.resolve();
+}

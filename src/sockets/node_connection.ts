@@ -1,0 +1,50 @@
+/** A connection over a node:net or node:tls socket, made by either side. */
+import type { Socket } from "node:net";
+import type { Connection, ConnectionHandlers } from "./connection.ts";
+
+export class NodeConnection implements Connection {
+  readonly peer: string;
+  readonly #socket: Socket;
+  readonly #handlers: ConnectionHandlers;
+  readonly #afterWrite: (() => void) | undefined;
+
+  /** `socket` is open, and nothing has been read from it. */
+  constructor(socket: Socket, peer: string, handlers: (connection: Connection) => ConnectionHandlers) {
+    this.peer = peer;
+    this.#socket = socket;
+    this.#handlers = handlers(this);
+    const { drained } = this.#handlers;
+    this.#afterWrite = drained === undefined ? undefined : () => {
+      if (socket.writableLength === 0 && !socket.destroyed) this.#handlers.drained?.();
+    };
+    let failure: Error | null = null;
+    socket.setNoDelay(true);
+    socket.on("error", (error) => failure = error);
+    socket.on("close", () => this.#handlers.closed(failure));
+    socket.on("data", (chunk: Uint8Array) => this.#handlers.data(chunk));
+  }
+
+  get bufferedBytes(): number {
+    return this.#socket.writableLength;
+  }
+
+  write(bytes: Uint8Array): void {
+    if (this.#socket.writable) this.#socket.write(bytes, this.#afterWrite);
+  }
+
+  pause(): void {
+    this.#socket.pause();
+  }
+
+  resume(): void {
+    this.#socket.resume();
+  }
+
+  end(): void {
+    this.#socket.end();
+  }
+
+  destroy(): void {
+    this.#socket.destroy();
+  }
+}

@@ -1,0 +1,52 @@
+/** Connects by node:net and node:tls. See dial.ts for the contract. */
+import net from "node:net";
+import { onAbort, throwIfAborted } from "../support/abort.ts";
+import { type Address, formatAddress, type TlsOptions } from "./connection.ts";
+import type { Dial } from "./dial.ts";
+import { NodeConnection } from "./node_connection.ts";
+
+export const nodeDial: Dial = async (address, handlers, { tls, signal } = {}) => {
+  throwIfAborted(signal);
+  const target = address.kind === "unix" ? { path: address.path } : { host: address.host, port: address.port };
+  // Loaded only when asked for: node:tls is not needed by most and not free.
+  const socket = tls === undefined
+    ? net.connect(target)
+    : (await import("node:tls")).connect({ ...target, ...tlsSettings(tls, address) });
+  return await new Promise((resolve, reject) => {
+    const offAbort = onAbort(signal, (reason) => {
+      socket.destroy();
+      reject(reason);
+    });
+    const failed = (error: Error) => {
+      offAbort();
+      reject(error);
+    };
+    // Stays until the connection has its own: an aborted attempt may still raise an error, which must not crash.
+    socket.once("error", failed);
+    socket.once(tls === undefined ? "connect" : "secureConnect", () => {
+      offAbort();
+      if (signal?.aborted) return;
+      const connection = new NodeConnection(socket, formatAddress(address), () => handlers);
+      socket.off("error", failed);
+      resolve(connection);
+    });
+  });
+};
+
+function tlsSettings(tls: TlsOptions, address: Address) {
+  // An IP literal is no server name (RFC 6066, section 3); the certificate is then checked against the address.
+  const host = address.kind === "tcp" ? address.host : "localhost";
+  const name = tls.serverName ?? (isIpLiteral(host) ? undefined : host);
+  return {
+    ca: tls.ca,
+    cert: tls.cert,
+    key: tls.key,
+    passphrase: tls.passphrase,
+    ...(name === undefined ? {} : { servername: name }),
+    rejectUnauthorized: true,
+  };
+}
+
+function isIpLiteral(host: string): boolean {
+  return net.isIP(host) !== 0;
+}
