@@ -1,0 +1,78 @@
+/**
+ * The gate before the tests: layers, places, names and sizes, formatting, lint, types, fresh generated pages.
+ * Prints one line per check and what each of them found; ends like scripts/test does.
+ */
+import { spawn } from "node:child_process";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import process from "node:process";
+import { checkLayers, checkPlaces } from "./tidy/layers.ts";
+import { checkMachinePaths, checkShape, checkTasks, checkWaits } from "./tidy/shape.ts";
+import type { Finding, SourceFile } from "./tidy/source_file.ts";
+
+const root = join(import.meta.dir, "..");
+process.chdir(root);
+const tools = join(root, "node_modules/.bin");
+
+interface Outcome {
+  readonly name: string;
+  readonly ok: boolean;
+  readonly output: string;
+}
+
+/** The files below these names, as text. */
+function read(...names: string[]): SourceFile[] {
+  return names.filter((name) => existsSync(name)).flatMap((name) => {
+    const entries = readdirSync(name, { recursive: true, withFileTypes: true });
+    return entries.filter((entry) => entry.isFile()).map((entry) => {
+      const path = join(entry.parentPath, entry.name);
+      return { path, text: readFileSync(path, "utf8") };
+    });
+  });
+}
+
+function rule(name: string, findings: Finding[]): Outcome {
+  const output = findings.map(({ path, line, message }) => `${path}:${line}: ${message}\n`).join("");
+  return { name, ok: findings.length === 0, output };
+}
+
+function tool(name: string, command: string, ...args: string[]): Promise<Outcome> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(join(tools, command), args, {
+      stdio: ["ignore", "pipe", "pipe"],
+      env: { ...process.env, NO_COLOR: "1" },
+    });
+    const chunks: Buffer[] = [];
+    child.stdout.on("data", (chunk: Buffer) => chunks.push(chunk));
+    child.stderr.on("data", (chunk: Buffer) => chunks.push(chunk));
+    child.on("error", reject);
+    child.on("close", (code) => resolve({ name, ok: code === 0, output: Buffer.concat(chunks).toString() }));
+  });
+}
+
+const sources = read("commands", "src", "test", "scripts").filter((file) => file.path.endsWith(".ts"));
+const pages = ["README.md", "CHANGELOG.md"].filter((name) => existsSync(name));
+const texts = [...sources, ...read("docs"), ...pages.map((path) => ({ path, text: readFileSync(path, "utf8") }))];
+
+const outcomes = [
+  rule("layers", sources.flatMap(checkLayers)),
+  rule("places", sources.flatMap(checkPlaces)),
+  rule("names and sizes", sources.flatMap(checkShape)),
+  rule("no literal sleeps", sources.flatMap(checkWaits)),
+  rule("no machine paths", texts.filter((file) => !file.path.endsWith("tidy_test.ts")).flatMap(checkMachinePaths)),
+  rule("tasks", checkTasks(readFileSync("package.json", "utf8"), readFileSync("deno.json", "utf8"))),
+  ...await Promise.all([
+    tool("format", "deno", "fmt", "--check"),
+    tool("lint", "deno", "lint", "--quiet"),
+    tool("types", "tsc", "-p", "."),
+    tool("generated pages", "bun", "scripts/gen_docs.ts", "--check"),
+  ]),
+];
+
+for (const { name, ok, output } of outcomes) {
+  console.log(`${ok ? "(pass)" : "(fail)"} tidy: ${name}`);
+  if (!ok) console.log(output);
+}
+const failed = outcomes.filter((outcome) => !outcome.ok).length;
+console.log(`${outcomes.length - failed} passed, ${failed} failed`);
+process.exitCode = failed === 0 ? 0 : 1;

@@ -1,0 +1,60 @@
+/** How files look from outside: their names, their length, and what must not stand in them. */
+import { findInCode, type Finding, type SourceFile } from "./source_file.ts";
+
+const fileLinesMax = 400;
+const functionLinesMax = 70;
+const drawers = /\/(utils?|helpers?|common|misc|index)\.ts$/;
+
+/** Names and length of a TypeScript file, and of its functions. */
+export function checkShape(file: SourceFile): Finding[] {
+  const findings: Finding[] = [];
+  const say = (line: number, message: string) => findings.push({ path: file.path, line, message });
+  if (drawers.test(file.path)) say(1, "a file is named after what is in it, not after a drawer");
+  if (!/^[a-z0-9_/]+(\.d)?\.ts$/.test(file.path)) say(1, "file and folder names are snake_case");
+  const lines = file.text.trimEnd().split("\n");
+  if (lines.length > fileLinesMax) say(1, `the file has ${lines.length} lines; ${fileLinesMax} are the limit`);
+  if (!file.path.startsWith("test/") && !/^(#!.*\n)?\/\*\*/.test(file.text)) {
+    say(1, "a module opens with a comment that says what it owns");
+  }
+  // What describes a suite is long without being one function.
+  for (const { line, length } of file.path.startsWith("test/") ? [] : functionsOf(lines)) {
+    if (length > functionLinesMax) say(line, `the function has ${length} lines; ${functionLinesMax} are the limit`);
+  }
+  return findings;
+}
+
+/** Functions and methods of a formatted file, by their indentation. */
+function functionsOf(lines: readonly string[]): { line: number; length: number }[] {
+  return lines.flatMap((text, index) => {
+    const start = /^(\s*)(?:export )?(?:async )?(?:function\b|(?:(?:static|async|override|get|set) )*\*?#?[a-z]\w*\()/
+      .exec(text);
+    if (start === null || !text.endsWith("{") || /^\s*(if|for|while|switch|catch|describe\w*|test)\b/.test(text)) {
+      return [];
+    }
+    const end = lines.indexOf(`${start[1]}}`, index);
+    return end < 0 ? [] : [{ line: index + 1, length: end - index + 1 }];
+  });
+}
+
+/** A test waits for events: a time written into it is too long on one machine and too short on the next. */
+export function checkWaits(file: SourceFile): Finding[] {
+  if (!file.path.startsWith("test/")) return [];
+  const message = "no literal sleeps: wait for an event, or use eventually()";
+  return findInCode(file, /\b(Bun\.)?sleep(Sync)?\([\d_]+|setTimeout\(\w+, [\d_]+\)\)/, message);
+}
+
+/** Folders that exist on somebody's machine only. Applies to every text of the project. */
+export function checkMachinePaths(file: SourceFile): Finding[] {
+  const pattern = /(?<![\w$.}])\/(work|root|home\/\w+|Users\/\w+)\//;
+  return file.text.split("\n").flatMap((text, index) =>
+    pattern.test(text) ? [{ path: file.path, line: index + 1, message: "this folder exists on one machine only" }] : []
+  );
+}
+
+/** `deno task` and `npm run` know the same names. */
+export function checkTasks(packageJson: string, denoJson: string): Finding[] {
+  const scripts = JSON.stringify((JSON.parse(packageJson) as { scripts: unknown }).scripts);
+  const tasks = JSON.stringify((JSON.parse(denoJson) as { tasks: unknown }).tasks);
+  if (scripts === tasks) return [];
+  return [{ path: "deno.json", line: 1, message: "its tasks differ from the scripts of package.json" }];
+}

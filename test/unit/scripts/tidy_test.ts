@@ -1,0 +1,125 @@
+import { describe, expect, test } from "bun:test";
+import { checkLayers, checkPlaces } from "../../../scripts/tidy/layers.ts";
+import { checkMachinePaths, checkShape, checkTasks, checkWaits } from "../../../scripts/tidy/shape.ts";
+import type { Finding, SourceFile } from "../../../scripts/tidy/source_file.ts";
+
+type Rule = (file: SourceFile) => Finding[];
+
+const found = (rule: Rule, path: string, text: string) =>
+  rule({ path, text }).map(({ line, message }) => `${line}: ${message}`);
+
+/** The rule finds exactly one thing in the bad text, and nothing in the good one. */
+function catches(rule: Rule, name: string, path: string, example: { bad: string; good: string; line?: number }): void {
+  test(name, () => {
+    expect(found(rule, path, example.good)).toEqual([]);
+    const findings = rule({ path, text: example.bad });
+    expect(findings.length).toBe(1);
+    expect(findings[0]?.line).toBe(example.line ?? 1);
+  });
+}
+
+describe("layers", () => {
+  catches(checkLayers, "wire may not import a client", "src/wire/frame.ts", {
+    bad: `import { a } from "../support/a.ts";\nimport type { b } from "../clients/zookeeper/b.ts";`,
+    good: `import { a } from "../support/a.ts";\nimport { b } from "../errors.ts";`,
+    line: 2,
+  });
+  catches(checkLayers, "a client may not import a recipe, not even its types", "src/clients/zookeeper/client.ts", {
+    bad: `import type { Lease } from "../../recipes/lease.ts";`,
+    good: `import { record } from "../../wire/jute/codec.ts";`,
+  });
+  catches(checkLayers, "a recipe knows nothing of bytes", "src/recipes/lock.ts", {
+    bad: `export type { Stat } from "../wire/jute/records.ts";`,
+    good: `export type { Stat } from "../clients/zookeeper/zookeeper.ts";`,
+  });
+  catches(checkLayers, "a dynamic import counts", "src/keeper/keeper.ts", {
+    bad: `const lock = await import("../recipes/lock.ts");`,
+    good: `const tree = await import("./tree.ts");`,
+  });
+  catches(checkLayers, "the client and the keeper do not know each other", "src/keeper/keeper.ts", {
+    bad: `import "../clients/zookeeper/client.ts";`,
+    good: `import "../sockets/listen.ts";`,
+  });
+  catches(checkLayers, "the product imports nothing from the tests", "src/support/clock.ts", {
+    bad: `import { eventually } from "../../test/support/eventually.ts";`,
+    good: `import { BatonError } from "../errors.ts";`,
+  });
+  catches(checkLayers, "sockets are opened in src/sockets alone", "src/clients/zookeeper/session.ts", {
+    bad: `import { connect } from "node:net";`,
+    good: `import { randomBytes } from "node:crypto";`,
+  });
+  catches(checkLayers, "a package that is not a dependency", "src/support/a.ts", {
+    bad: `import chalk from "chalk";`,
+    good: `import { styleText } from "node:util";`,
+  });
+  catches(checkLayers, "zod stays where values come in", "src/keeper/a.ts", {
+    bad: `import { z } from "zod";`,
+    good: ``,
+  });
+  test("a new folder has to be given a layer", () => {
+    expect(found(checkLayers, "src/gossip/a.ts", "").length).toBe(1);
+  });
+});
+
+describe("places", () => {
+  catches(checkPlaces, "Bun's own functions", "src/keeper/a.ts", {
+    bad: `/** Bun.file would do. */\nconst text = await Bun.file("a").text();`,
+    good: `// Bun.file would do\nconst runtime = "Bun.file"; const has = "Deno" in globalThis;`,
+    line: 2,
+  });
+  catches(checkPlaces, "Deno's own functions", "commands/lock.ts", { bad: `Deno.exit();`, good: `` });
+  catches(checkPlaces, "a second writer of the exit code", "commands/lock.ts", {
+    bad: `process.exitCode = exitCodes.busy;`,
+    good: `if (process.exitCode === undefined) return;`,
+  });
+  catches(checkPlaces, "process.exit", "src/cli/child/guard.ts", { bad: `process.exit(1);`, good: `return;` });
+  catches(checkPlaces, "a number where a name belongs", "commands/lock.ts", {
+    bad: `return 75;`,
+    good: `return exitCodes.busy;`,
+  });
+  test("are free in the folders made for them", () => {
+    expect(found(checkPlaces, "src/sockets/bun_dial.ts", `Bun.connect({});`)).toEqual([]);
+    expect(found(checkPlaces, "commands/main.ts", `process.exitCode = code;`)).toEqual([]);
+    expect(found(checkLayers, "src/sockets/dial.ts", `import { connect } from "node:net";`)).toEqual([]);
+  });
+});
+
+describe("names and sizes", () => {
+  const head = "/** Owns it. */\n";
+  const lines = (count: number) => head + "const a = 1;\n".repeat(count - 1);
+  test("drawers, and names in another case", () => {
+    for (const name of ["utils", "helpers", "index", "leaderElection"]) {
+      expect(found(checkShape, `src/support/${name}.ts`, head).length).toBe(1);
+    }
+  });
+  catches(checkShape, "a file that is too long", "src/keeper/tree.ts", { bad: lines(401), good: lines(400) });
+  catches(checkShape, "a function that is too long", "src/keeper/tree.ts", {
+    bad: `${head}export async function a() {\n${"  b();\n".repeat(69)}}\n`,
+    good: `${head}export async function a() {\n${"  b();\n".repeat(68)}}\n`,
+    line: 2,
+  });
+  catches(checkShape, "a method that is too long", "src/keeper/tree.ts", {
+    bad: `${head}class A {\n  async #grow(a: number): void {\n${"    b();\n".repeat(69)}  }\n}\n`,
+    good: `${head}class A {\n  async #grow(a: number): void {\n${"    b();\n".repeat(68)}  }\n}\n`,
+    line: 3,
+  });
+  catches(checkShape, "a module that does not say what it owns", "src/keeper/tree.ts", {
+    bad: `const a = 1;`,
+    good: head,
+  });
+});
+
+describe("texts", () => {
+  catches(checkWaits, "a literal sleep", "test/unit/a_test.ts", {
+    bad: `await new Promise((resolve) => setTimeout(resolve, 500));`,
+    good: `await eventually(() => done);\nclock.after(500, callback);`,
+  });
+  catches(checkMachinePaths, "a folder of one machine", "docs/hacking.md", {
+    bad: ["", "home", "ann", "baton"].join("/"),
+    good: `import("/$bunfs/root/baton") and /var/tmp/baton-0/`,
+  });
+  test("tasks that differ", () => {
+    expect(checkTasks(`{"scripts":{"a":"b"}}`, `{"tasks":{"a":"b"}}`)).toEqual([]);
+    expect(checkTasks(`{"scripts":{"a":"b"}}`, `{"tasks":{"a":"c"}}`).length).toBe(1);
+  });
+});
