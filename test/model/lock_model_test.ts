@@ -1,0 +1,104 @@
+import { describe, expect, test } from "bun:test";
+import { type Exploration, explore } from "./explore.ts";
+import { type Fault, LockModel, type LockModelOptions, type Mistake } from "./lock_model.ts";
+
+// Three contenders under every fault are millions of states: BATON_MODEL=full checks those too, in minutes.
+const full = process.env["BATON_MODEL"] === "full";
+
+const everyFault: Fault[] = [
+  "lost reply",
+  "crash",
+  "path deleted",
+  "contender deleted",
+  "holder deleted",
+  "reaped",
+  "gives up",
+];
+const exclusive = { mode: "exclusive" } as const;
+const shared = { mode: "shared" } as const;
+const permit = { mode: "permit" } as const;
+const urgent = { mode: "exclusive", priority: 50 } as const;
+const patient = { mode: "exclusive", priority: 200 } as const;
+const two = { contenders: [exclusive, exclusive], faults: everyFault, faultsMax: 2 };
+
+function check(name: string, options: LockModelOptions): Exploration {
+  const startedMs = performance.now();
+  const result = explore(new LockModel(options), full ? 20_000_000 : 500_000);
+  const elapsedMs = Math.round(performance.now() - startedMs);
+  console.log(`model: ${name}: ${result.states} states, ${result.transitions} transitions, ${elapsedMs} ms`);
+  return result;
+}
+
+describe("the lock protocol holds", () => {
+  const faults = (gate: Fault): Fault[] => (full ? everyFault : [gate]);
+  const models: Record<string, LockModelOptions> = {
+    "two exclusive, two faults": two,
+    "two exclusive, stale reads": { ...two, faultsMax: 1, staleReads: true },
+    "two of different priority, tokens": { ...two, contenders: [exclusive, urgent], faultsMax: 1, tokens: true },
+    "exclusive and shared, tokens": { ...two, contenders: [exclusive, shared], faultsMax: 1, tokens: true },
+    "two exclusive, the sequence sticks": { ...two, sequenceSticks: true },
+    "three exclusive": { contenders: [exclusive, exclusive, exclusive], faults: faults("lost reply"), faultsMax: 1 },
+    "three exclusive, the path deleted": {
+      contenders: [exclusive, exclusive, exclusive],
+      faults: faults("path deleted"),
+      faultsMax: 1,
+    },
+    "two shared and one exclusive": { contenders: [shared, shared, exclusive], faults: faults("crash"), faultsMax: 1 },
+    "two permits for three": {
+      contenders: [permit, permit, permit],
+      limit: 2,
+      faults: faults("lost reply"),
+      faultsMax: 1,
+    },
+    "three priorities": { contenders: [exclusive, patient, urgent], faults: ["crash"], faultsMax: full ? 1 : 0 },
+    "a permit, a reader and a writer": {
+      contenders: [permit, shared, exclusive],
+      faults: faults("crash"),
+      faultsMax: 1,
+    },
+    "three exclusive, the sequence sticks": {
+      contenders: [exclusive, exclusive, exclusive],
+      faults: [],
+      faultsMax: 0,
+      sequenceSticks: true,
+    },
+  };
+  for (const [name, options] of Object.entries(models)) {
+    test(name, () => expect(check(name, options).violation).toBeNull(), 600_000);
+  }
+});
+
+describe("the checker finds a protocol that", () => {
+  const variants: [Mistake[], RegExp, Partial<LockModelOptions>?][] = [
+    [["keeps its queue node until the release"], /waits for what nobody holds/, {
+      contenders: [permit, permit],
+      limit: 2,
+    }],
+    [["keeps its queue node until the release", "watches only its predecessor"], /waits for what nobody holds/, {
+      faults: ["crash"],
+    }],
+    [["watches only its predecessor"], /waits for what nobody holds/],
+    [["does not look at the holders when it watches them"], /waits for what nobody holds/],
+    [["reads the holders before the version"], /Incompatible holders/],
+    [["writes the state without a version"], /Incompatible holders/],
+    [["leaves its queue node out of the grant"], /Incompatible holders/],
+    [["does not sync after a lost reply"], /orphan|waits for what nobody holds|come to an end/],
+    [["does not look after a lost reply"], /orphan|waits for what nobody holds|come to an end/],
+    [["leaves only the queue when it gives up"], /orphan/],
+    [["uses its guid again after a restart"], /believes to hold and does not/],
+    [["takes the token from its queue node"], /Token 1 after 2/, {
+      contenders: [exclusive, urgent],
+      faults: [],
+      tokens: true,
+    }],
+    [["passes others without telling them"], /passed/, { contenders: [exclusive, patient, urgent], faultsMax: 0 }],
+  ];
+  for (const [mistakes, what, options] of variants) {
+    const name = mistakes.join(" and ");
+    test(name, () => {
+      const result = check(name, { ...two, ...options, mistakes });
+      expect(result.violation?.what).toMatch(what);
+      expect(result.violation?.trace.length).toBeGreaterThan(5);
+    }, 600_000);
+  }
+});
