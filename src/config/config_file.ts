@@ -1,0 +1,71 @@
+/** Where configuration files are, and what they say. Which of their values counts is in resolve.ts. */
+import { readFileSync } from "node:fs";
+import { BatonError, messageOf } from "../errors.ts";
+import type { SettingTable } from "./setting.ts";
+
+/** A configuration file longer than this is a mistake. */
+const fileBytesMax = 256 * 1024;
+
+export interface ConfigFile {
+  readonly path: string;
+  /** File key → the value, written as a flag would write it. */
+  readonly values: ReadonlyMap<string, string>;
+  /** The line of a key, counted from 1. Looked up only when somebody wants to know. */
+  lineOf(key: string): number | null;
+}
+
+export interface ConfigFileOptions {
+  /** The file the user named; it must exist. */
+  readonly named?: string | undefined;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** The machine's folder; another one in tests. */
+  readonly systemFolder?: string;
+}
+
+/**
+ * The files that are there, the strongest first: the named one or else the user's, then the machine's. Every one is
+ * checked as a whole. Throws CONFIG with file, line, key, value and what was wanted.
+ */
+export async function readConfigFiles(settings: SettingTable, options: ConfigFileOptions): Promise<ConfigFile[]> {
+  const { named } = options;
+  const own = named === undefined
+    ? firstOf(await userFolder(options.env))
+    : { path: named, source: read(named, true) ?? "" };
+  const files = [own, firstOf(options.systemFolder ?? "/etc/baton")].filter((file) => file !== null);
+  if (files.length === 0) return [];
+  const { parseConfigFile } = await import("./config_syntax.ts"); // zod and the TOML parser cost a millisecond
+  return files.map((file) => parseConfigFile(settings, file));
+}
+
+/**
+ * XDG_CONFIG_HOME or ~/.config. Without HOME, as in an empty environment, the account's own home folder counts, so that
+ * a job reads the same file wherever it was started.
+ */
+async function userFolder(env: ConfigFileOptions["env"]): Promise<string> {
+  const configHome = env["XDG_CONFIG_HOME"];
+  if (configHome?.startsWith("/")) return `${configHome}/baton`;
+  const home = env["HOME"] || (await import("node:os")).userInfo().homedir;
+  return `${home}/.config/baton`;
+}
+
+function firstOf(folder: string): { path: string; source: string } | null {
+  for (const path of [`${folder}/config.toml`, `${folder}/config.json`]) {
+    const source = read(path, false);
+    if (source !== null) return { path, source };
+  }
+  return null;
+}
+
+function read(path: string, required: boolean): string | null {
+  try {
+    const source = readFileSync(path, "utf8");
+    if (source.length <= fileBytesMax) return source;
+  } catch (thrown) {
+    const code = (thrown as NodeJS.ErrnoException).code;
+    if (!required && (code === "ENOENT" || code === "ENOTDIR")) return null;
+    throw new BatonError("CONFIG", `Cannot read the configuration file ${path}: ${messageOf(thrown)}`, {
+      cause: thrown,
+    });
+  }
+  throw new BatonError("CONFIG", `The configuration file ${path} is larger than ${fileBytesMax} bytes`);
+}

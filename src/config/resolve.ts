@@ -1,0 +1,81 @@
+/** Who wins when a setting is named more than once: flag > variable > file > default. The only place that knows. */
+import { BatonError, messageOf } from "../errors.ts";
+import type { ConfigFile } from "./config_file.ts";
+import { type Setting, type SettingTable, type SettingValues, variableOf } from "./setting.ts";
+
+export interface ConfigSources {
+  /** Setting name → what the command line says. */
+  readonly flags: ReadonlyMap<string, string>;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** The strongest first. */
+  readonly files: readonly ConfigFile[];
+}
+
+/** Where a value came from. */
+export type Origin =
+  | { readonly kind: "flag"; readonly name: string }
+  | { readonly kind: "environment"; readonly name: string }
+  | { readonly kind: "file"; readonly name: string; readonly line: number | null }
+  | { readonly kind: "default" };
+
+interface Found {
+  readonly written: string;
+  /** What the value is called where it stands, for messages. */
+  readonly where: () => string;
+  readonly origin: () => Origin;
+  readonly code: "USAGE" | "CONFIG";
+}
+
+/**
+ * The value of every setting of the table. An empty variable counts as not set. Throws USAGE for a bad flag, CONFIG for
+ * a bad variable (files were checked when they were read).
+ */
+export function resolveSettings<S extends SettingTable>(settings: S, sources: ConfigSources): SettingValues<S> {
+  const values: Record<string, unknown> = {};
+  for (const [name, setting] of Object.entries(settings)) values[name] = resolveOne(name, setting, sources).value;
+  return values as SettingValues<S>;
+}
+
+/** One setting's value and where it came from. Throws as `resolveSettings` does. */
+export function resolveOne<T>(
+  name: string,
+  setting: Setting<T>,
+  sources: ConfigSources,
+): { value: T | undefined; origin: () => Origin } {
+  const found = find(name, setting, sources);
+  if (found === null) return { value: setting.default, origin: () => ({ kind: "default" }) };
+  try {
+    return { value: setting.type.parse(found.written), origin: found.origin };
+  } catch (thrown) {
+    const why = setting.secret === true ? `the value is not ${setting.type.placeholder}` : messageOf(thrown);
+    throw new BatonError(found.code, `${found.where()}: ${why}`, { cause: thrown });
+  }
+}
+
+function find(name: string, setting: Setting<unknown>, sources: ConfigSources): Found | null {
+  const flag = sources.flags.get(name);
+  if (flag !== undefined) {
+    const long = setting.flag?.split(", ").pop() ?? name;
+    return { written: flag, where: () => long, origin: () => ({ kind: "flag", name: long }), code: "USAGE" };
+  }
+  const { key } = setting;
+  if (key === undefined) return null;
+  const variable = variableOf(key);
+  const inherited = sources.env[variable];
+  if (inherited) {
+    const origin = () => ({ kind: "environment", name: variable }) as const;
+    return { written: inherited, where: () => variable, origin, code: "CONFIG" };
+  }
+  for (const file of sources.files) {
+    const written = file.values.get(key);
+    if (written === undefined) continue;
+    const where = () => `${file.path}, line ${file.lineOf(key)}: ${key}`;
+    return {
+      written,
+      where,
+      origin: () => ({ kind: "file", name: file.path, line: file.lineOf(key) }),
+      code: "CONFIG",
+    };
+  }
+  return null;
+}

@@ -1,0 +1,152 @@
+/** What a setting's value can be: how it is written in a flag, a variable or a file, and what was wanted when it is wrong. */
+import { BatonError } from "../errors.ts";
+import { parseDuration } from "../support/duration.ts";
+
+export interface ValueType<T> {
+  /** What the help shows for it: `<duration>`; empty for a switch, which takes no value. */
+  readonly placeholder: string;
+  /** How a file writes it: TOML's and JSON's own types. */
+  readonly fileType: "string" | "integer" | "boolean" | "strings";
+  /** The value that `text` stands for. Throws USAGE, with a sentence that quotes the text and says what was wanted. */
+  parse(text: string): T;
+  /** The value as a person would write it. */
+  format(value: T): string;
+}
+
+/** Any text with at least one character. */
+export function text(placeholder: string): ValueType<string> {
+  return {
+    placeholder,
+    fileType: "string",
+    parse: (written) => written === "" ? refuse(written, `${placeholder} with at least one character`) : written,
+    format: (value) => value,
+  };
+}
+
+/** One of a closed list of words. */
+export function choice<const T extends string>(words: readonly T[]): ValueType<T> {
+  return {
+    placeholder: words.join("|"),
+    fileType: "string",
+    parse: (written) => words.find((word) => word === written) ?? refuse(written, `one of ${words.join(", ")}`),
+    format: (value) => value,
+  };
+}
+
+/** A whole number between two bounds, both allowed. */
+export function integer(placeholder: string, bounds: { min: number; max: number }): ValueType<number> {
+  return {
+    placeholder,
+    fileType: "integer",
+    parse(written) {
+      const value = /^\d{1,15}$/.test(written) ? Number(written) : Number.NaN;
+      if (value >= bounds.min && value <= bounds.max) return value;
+      return refuse(written, `a whole number from ${bounds.min} to ${bounds.max}`);
+    },
+    format: String,
+  };
+}
+
+/** A duration with its unit; milliseconds in the code. */
+export function duration(bounds: { minMs: number } = { minMs: 0 }): ValueType<number> {
+  return {
+    placeholder: "duration",
+    fileType: "string",
+    parse(written) {
+      const milliseconds = parseDuration(written);
+      if (milliseconds < bounds.minMs) return refuse(written, `a duration of at least ${writeDuration(bounds.minMs)}`);
+      return milliseconds;
+    },
+    format: writeDuration,
+  };
+}
+
+const sizeUnits: Record<string, number> = { B: 1, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3, TiB: 1024 ** 4 };
+
+/** A size with its unit (`512B`, `64KiB`, `1MiB`); bytes in the code. */
+export function size(): ValueType<number> {
+  return {
+    placeholder: "size",
+    fileType: "string",
+    parse(written) {
+      const match = /^(\d{1,12})(B|[KMGT]iB)$/.exec(written);
+      const unit = match?.[2] === undefined ? undefined : sizeUnits[match[2]];
+      if (match?.[1] === undefined || unit === undefined) return refuse(written, "a size such as 512B, 64KiB or 1MiB");
+      return Number(match[1]) * unit;
+    },
+    format(bytes) {
+      const units = Object.entries(sizeUnits).reverse();
+      const [name, factor] = units.find(([, unit]) => bytes % unit === 0) ?? ["B", 1];
+      return `${bytes / factor}${name}`;
+    },
+  };
+}
+
+/** On or off. As a flag it takes no value; in a variable it is written true or false. */
+export function toggle(): ValueType<boolean> {
+  return {
+    placeholder: "",
+    fileType: "boolean",
+    parse(written) {
+      if (["true", "1", "yes", "on"].includes(written)) return true;
+      if (["false", "0", "no", "off"].includes(written)) return false;
+      return refuse(written, "true or false");
+    },
+    format: String,
+  };
+}
+
+/** Texts, with commas between them; in a file also an array. */
+export function list(placeholder: string): ValueType<readonly string[]> {
+  return {
+    placeholder,
+    fileType: "strings",
+    parse: (written) => written.split(",").map((part) => part.trim()).filter((part) => part !== ""),
+    format: (values) => values.join(","),
+  };
+}
+
+const signals = ["HUP", "INT", "QUIT", "ABRT", "KILL", "USR1", "USR2", "ALRM", "TERM"] as const;
+
+/** A signal that can end a process, with or without SIG. */
+export function signalName(): ValueType<NodeJS.Signals> {
+  return {
+    placeholder: "name",
+    fileType: "string",
+    parse(written) {
+      const name = signals.find((signal) => signal === written || `SIG${signal}` === written);
+      return name === undefined ? refuse(written, `one of ${signals.join(", ")}`) : `SIG${name}`;
+    },
+    format: (value) => value.slice(3),
+  };
+}
+
+const namedPriorities: Record<string, number> = { foreground: 100, background: 200 };
+
+/** A place in a queue, the lowest number first. */
+export function priority(): ValueType<number> {
+  const numbers = integer("0-999", { min: 0, max: 999 });
+  return {
+    placeholder: "foreground|background|0-999",
+    fileType: "string",
+    parse(written) {
+      const named = Object.hasOwn(namedPriorities, written) ? namedPriorities[written] : undefined;
+      if (named !== undefined) return named;
+      if (/^\d{1,3}$/.test(written)) return numbers.parse(written);
+      return refuse(written, "foreground, background or a number from 0 to 999");
+    },
+    format: (value) => Object.keys(namedPriorities).find((name) => namedPriorities[name] === value) ?? String(value),
+  };
+}
+
+function refuse(written: string, wanted: string): never {
+  throw new BatonError("USAGE", `"${written}" is not ${wanted}`);
+}
+
+/** The shortest form that `parseDuration` reads back as the same number. */
+function writeDuration(milliseconds: number): string {
+  for (const [unit, factor] of [["h", 3_600_000], ["m", 60_000], ["s", 1000]] as const) {
+    if (milliseconds > 0 && milliseconds % factor === 0) return `${milliseconds / factor}${unit}`;
+  }
+  return `${milliseconds}ms`;
+}

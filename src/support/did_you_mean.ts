@@ -1,0 +1,43 @@
+/** What somebody probably meant to type: the nearest of the words that exist. */
+
+/** No word is suggested that needs more edits than this. */
+const editsMax = 3;
+
+/** The known word nearest to `word`, or null when none is near enough to be worth saying. */
+export function nearestWord(word: string, known: readonly string[]): string | null {
+  let nearest: string | null = null;
+  let least = Math.min(editsMax, Math.floor(Math.max(word.length, 3) / 2)) + 1;
+  for (const candidate of known) {
+    const edits = editDistance(word, candidate);
+    if (edits < least) [nearest, least] = [candidate, edits];
+  }
+  return nearest;
+}
+
+/** `, did you mean "…"?` or nothing: the end of a sentence about an unknown word. */
+export function didYouMean(word: string, known: readonly string[]): string {
+  const nearest = nearestWord(word, known);
+  return nearest === null ? "" : `, did you mean "${nearest}"?`;
+}
+
+/** Insertions, deletions, substitutions and swaps of neighbours (optimal string alignment) from one word to the other. */
+function editDistance(from: string, to: string): number {
+  let beforeLast: number[] = [];
+  let last = Array.from({ length: to.length + 1 }, (_, column) => column);
+  for (let row = 1; row <= from.length; row++) {
+    const current = [row];
+    for (let column = 1; column <= to.length; column++) {
+      const same = from[row - 1] === to[column - 1];
+      let edits = Math.min(
+        (last[column] ?? 0) + 1,
+        (current[column - 1] ?? 0) + 1,
+        (last[column - 1] ?? 0) + (same ? 0 : 1),
+      );
+      const swapped = row > 1 && column > 1 && from[row - 1] === to[column - 2] && from[row - 2] === to[column - 1];
+      if (swapped) edits = Math.min(edits, (beforeLast[column - 2] ?? 0) + 1);
+      current.push(edits);
+    }
+    [beforeLast, last] = [last, current];
+  }
+  return last[to.length] ?? 0;
+}

@@ -1,0 +1,38 @@
+import { expect, test } from "bun:test";
+import { childVariables } from "../../../src/config/child_variables.ts";
+import { type Setting, variableOf } from "../../../src/config/setting.ts";
+import { allSettings, connectionSettings, lockSettings } from "../../../src/config/settings.ts";
+
+const settings: Setting<unknown>[] = Object.values(allSettings);
+const variables = settings.flatMap(({ key }) => key === undefined ? [] : [variableOf(key)]);
+
+test("no setting reads a variable that baton gives to a child, BATON_SERVERS excepted", () => {
+  const given = new Set(Object.keys(childVariables));
+  expect(variables.filter((variable) => given.has(variable))).toEqual(["BATON_SERVERS"]);
+});
+
+test("no two settings share a name, a key or a variable", () => {
+  const keys = settings.flatMap(({ key }) => key ?? []);
+  expect(new Set(keys).size).toBe(keys.length);
+  expect(new Set(variables).size).toBe(variables.length);
+  expect(Object.keys(allSettings).length).toBe(
+    Object.keys(connectionSettings).length + Object.keys(lockSettings).length,
+  );
+});
+
+test("no key is the section of another", () => {
+  const keys = settings.flatMap(({ key }) => key ?? []);
+  for (const key of keys) expect(keys.filter((other) => other.startsWith(`${key}.`))).toEqual([]);
+});
+
+test("a secret has no flag", () => {
+  const secrets = settings.filter(({ secret }) => secret === true);
+  expect(secrets.length).toBeGreaterThan(0);
+  for (const { flag } of secrets) expect(flag).toBeUndefined();
+});
+
+test("a default is a value its own type accepts", () => {
+  for (const { type, default: value } of settings) {
+    if (value !== undefined && value !== null) expect(type.parse(type.format(value))).toEqual(value);
+  }
+});

@@ -1,0 +1,44 @@
+import { expect, test } from "bun:test";
+import fc from "fast-check";
+import * as types from "../../../src/config/value_types.ts";
+
+test("a duration reads back as written", () => {
+  const type = types.duration();
+  fc.assert(fc.property(fc.nat(1_000_000_000), (ms) => expect(type.parse(type.format(ms))).toBe(ms)));
+});
+
+test("a size reads back as written", () => {
+  const type = types.size();
+  fc.assert(fc.property(fc.nat(2 ** 31 - 1), (bytes) => expect(type.parse(type.format(bytes))).toBe(bytes)));
+  expect(type.parse("64KiB")).toBe(65536);
+});
+
+test("a wrong value is quoted, with what was wanted", () => {
+  const wrong: [() => unknown, RegExp][] = [
+    [() => types.duration().parse("10"), /"10" is not a duration/],
+    [() => types.duration({ minMs: 2000 }).parse("1s"), /"1s" is not a duration of at least 2s/],
+    [() => types.size().parse("64K"), /"64K" is not a size/],
+    [() => types.integer("n", { min: 1, max: 9 }).parse("10"), /"10" is not a whole number from 1 to 9/],
+    [() => types.integer("n", { min: 1, max: 9 }).parse("1e0"), /"1e0" is not/],
+    [() => types.choice(["user", "machine"]).parse("Machine"), /"Machine" is not one of user, machine/],
+    [() => types.toggle().parse("maybe"), /"maybe" is not true or false/],
+    [() => types.text("file").parse(""), /"" is not file/],
+    [() => types.signalName().parse("FOO"), /"FOO" is not one of HUP/],
+    [() => types.priority().parse("1000"), /"1000" is not foreground, background/],
+    [() => types.priority().parse("toString"), /"toString" is not foreground, background/],
+  ];
+  for (const [parse, message] of wrong) expect(parse).toThrow(message);
+});
+
+test("named priorities and signals are what the design says", () => {
+  expect(types.priority().parse("foreground")).toBe(100);
+  expect(types.priority().parse("background")).toBe(200);
+  expect(types.priority().parse("007")).toBe(7);
+  expect(types.priority().format(200)).toBe("background");
+  expect(types.signalName().parse("SIGINT")).toBe("SIGINT");
+  expect(types.signalName().parse("INT")).toBe("SIGINT");
+});
+
+test("a list drops empty parts and spaces", () => {
+  expect(types.list("x").parse("a, b,,c")).toEqual(["a", "b", "c"]);
+});
