@@ -92,12 +92,15 @@ export class ByteWriter {
     this.#view.setUint8(at, value);
   }
 
+  /** A number that does not fit is a bug, and would arrive as another one: version 2^32 - 1 as -1, "any version". */
   i32(value: number): void {
+    if (value !== (value | 0)) throw new RangeError(`${value} is not a 32-bit number`);
     const at = this.#grow(4);
     this.#view.setInt32(at, value);
   }
 
   i64(value: bigint): void {
+    if (value !== BigInt.asIntN(64, value)) throw new RangeError(`${value} is not a 64-bit number`);
     const at = this.#grow(8);
     this.#view.setBigInt64(at, value);
   }

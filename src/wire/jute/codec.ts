@@ -65,8 +65,9 @@ export const buffer: Codec<Uint8Array | null> = {
 };
 
 /** A list of elements, or null. */
-export function vector<T>(element: Codec<T>): Codec<T[] | null> {
+export function vector<T>(element: Codec<T>): Codec<T[] | null> & { readonly element: Codec<T> } {
   return {
+    element,
     bytesMin: 4,
     read(reader) {
       const count = reader.i32();
@@ -89,9 +90,10 @@ export function vector<T>(element: Codec<T>): Codec<T[] | null> {
 type RecordOf<F extends Record<string, AnyCodec>> = { [Name in keyof F]: ValueOf<F[Name]> };
 
 /** A record: its fields in the order of the declaration. */
-export function record<F extends Record<string, AnyCodec>>(fields: F): Codec<RecordOf<F>> {
+export function record<F extends Record<string, AnyCodec>>(fields: F): Codec<RecordOf<F>> & { readonly fields: F } {
   const entries = Object.entries(fields) as [string, Codec<unknown>][];
   return {
+    fields,
     // A vector element of no size would let a 4-byte count ask for 2^31 of them.
     bytesMin: Math.max(1, entries.reduce((sum, [, codec]) => sum + codec.bytesMin, 0)),
     read(reader) {

@@ -1,0 +1,46 @@
+/** Random values for whatever a jute codec can carry, read off its declaration. */
+import * as fc from "fast-check";
+import { type AnyCodec, boolean, buffer, int, long, ustring, type ValueOf } from "../../src/wire/jute/codec.ts";
+import {
+  type MultiOperationName,
+  multiOperations,
+  type MultiRequest,
+  type MultiResult,
+} from "../../src/wire/jute/multi.ts";
+
+/** Any 32-bit number, the edges often. */
+export const anyInt = fc.oneof(fc.integer(), fc.constantFrom(-1, 0, 1, 0x7fffffff, -0x80000000));
+const anyLong = fc.bigInt({ min: -(2n ** 63n), max: 2n ** 63n - 1n });
+export const anyBytes = fc.uint8Array({ maxLength: 200 });
+/** Well-formed text, other planes included. */
+export const anyText = fc.string({ unit: "binary", maxLength: 40 });
+
+/** Values of a codec. */
+export function valuesOf<C extends AnyCodec>(codec: C): fc.Arbitrary<ValueOf<C>> {
+  return anyValuesOf(codec) as fc.Arbitrary<ValueOf<C>>;
+}
+
+function anyValuesOf(codec: AnyCodec): fc.Arbitrary<unknown> {
+  if (codec === int) return anyInt;
+  if (codec === long) return anyLong;
+  if (codec === boolean) return fc.boolean();
+  if (codec === ustring) return anyText;
+  if (codec === buffer) return fc.option(anyBytes);
+  if ("element" in codec) return fc.option(fc.array(anyValuesOf(codec.element as AnyCodec), { maxLength: 6 }));
+  if ("fields" in codec) {
+    const fields = Object.entries(codec.fields as Record<string, AnyCodec>);
+    return fc.record(Object.fromEntries(fields.map(([name, field]) => [name, anyValuesOf(field)])));
+  }
+  return fc.constant({});
+}
+
+const names = Object.keys(multiOperations) as MultiOperationName[];
+
+function items(side: "request" | "response"): fc.Arbitrary<unknown>[] {
+  return names.map((type) => anyValuesOf(multiOperations[type][side]).map((value) => ({ type, ...value as object })));
+}
+
+export const multiRequests = fc.array(fc.oneof(...items("request"))) as fc.Arbitrary<MultiRequest[]>;
+
+const anyError = fc.record({ type: fc.constant("error" as const), err: anyInt });
+export const multiResults = fc.array(fc.oneof(...items("response"), anyError)) as fc.Arbitrary<MultiResult[]>;
