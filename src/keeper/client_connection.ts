@@ -1,0 +1,266 @@
+/**
+ * One connection: its handshake, its requests in, its replies and events out. Owns the connection, its identities and its
+ * place in the reply stages; the state belongs to the host.
+ */
+import { ByteReader, type ByteWriter, protocolError } from "../wire/bytes.ts";
+import { zooKeeperErrorNumbers } from "../wire/jute/error_codes.ts";
+import { FrameDecoder } from "../wire/jute/frame.ts";
+import { eventStateConnected, operations, specialXid } from "../wire/jute/operations.ts";
+import { AuthPacket, ReplyHeader, WatcherEvent } from "../wire/jute/records.ts";
+import { type ConnectRequest, connectRequest, connectResponse } from "../wire/jute/session_frames.ts";
+import type { Connection, ConnectionHandlers } from "../sockets/connection.ts";
+import { digestId, type Identity } from "./acl.ts";
+import { isFourLetterWord } from "./four_letter_words.ts";
+import type { KeeperLimits } from "./limits.ts";
+import type { Recipient, ReplyStages, Staged } from "./reply_stages.ts";
+import { type Session, sessionPasswordBytes } from "./session_table.ts";
+import type { KeeperState } from "./state.ts";
+
+/** What a connection needs of its keeper. */
+export interface ConnectionHost {
+  readonly state: KeeperState<ClientConnection>;
+  readonly stages: ReplyStages;
+  readonly limits: KeeperLimits;
+  /** What the log has for certain. */
+  readonly durableZxid: bigint;
+  /** False while the disk refuses to store anything. */
+  readonly writable: boolean;
+  /** This digest id may do everything. */
+  readonly superDigest: string | null;
+  /** Session time, in milliseconds. */
+  now(): number;
+  negotiate(timeoutMs: number): number;
+  report(word: string): string;
+  /** The session is this connection's from now on; another one that had it is closed. */
+  attached(connection: ClientConnection, session: Session): void;
+  /** The connection is gone. */
+  closed(connection: ClientConnection): void;
+  /** A connection said its last: it is closed if the other side does not do so. */
+  closeSoon(connection: ClientConnection): void;
+  /** The end of a turn: what can go out goes out. */
+  turnEnded(): void;
+}
+
+const wordBytes = 4;
+
+export class ClientConnection implements ConnectionHandlers, Recipient {
+  readonly #connection: Connection;
+  readonly #host: ConnectionHost;
+  readonly #decoder: FrameDecoder;
+  readonly #identities: Identity[];
+  /** The first bytes, until it is clear whether they are a word; then null. */
+  #word: Uint8Array | null = new Uint8Array(0);
+  #session: Session | null = null;
+  #asker: { session: Session; identities: readonly Identity[]; watcher: ClientConnection } | null = null;
+  #ended = false;
+  #paused = false;
+  #outstanding = 0;
+  #received = 0;
+
+  constructor(connection: Connection, host: ConnectionHost, ip: string) {
+    this.#connection = connection;
+    this.#host = host;
+    this.#decoder = new FrameDecoder(host.limits.frameBytesMax);
+    this.#identities = [{ scheme: "ip", id: ip }];
+  }
+
+  get peer(): string {
+    return this.#connection.peer;
+  }
+
+  get session(): Session | null {
+    return this.#session;
+  }
+
+  get received(): number {
+    return this.#received;
+  }
+
+  data(chunk: Uint8Array): void {
+    if (this.#ended) return;
+    try {
+      for (const frame of this.#decoder.push(this.#word === null ? chunk : this.#afterWord(chunk))) {
+        this.#frame(frame);
+        if (this.#ended) break;
+      }
+    } catch (error) {
+      if (!(error instanceof Error) || !("code" in error) || error.code !== "PROTOCOL") throw error;
+      this.destroy(); // as the real server does: whoever breaks the protocol gets no answer
+    }
+    this.#pushBack();
+    this.#host.turnEnded();
+  }
+
+  closed(): void {
+    this.#ended = true;
+    this.#host.closed(this);
+  }
+
+  drained(): void {
+    this.#pushBack();
+  }
+
+  deliver({ writer, replies, last }: Staged): void {
+    this.#outstanding -= replies;
+    this.#connection.write(writer.finish());
+    if (last) this.#end();
+    else this.#pushBack();
+  }
+
+  /** Stages an event, before anything that is staged after it. */
+  notify(type: number, path: string): void {
+    if (this.#ended) return;
+    const { writer } = this.#host.stages.stage(this);
+    frameInto(writer, () => {
+      ReplyHeader.write(writer, { xid: specialXid.event, zxid: -1n, err: 0 });
+      WatcherEvent.write(writer, { type, state: eventStateConnected, path });
+    });
+  }
+
+  destroy(): void {
+    this.#ended = true;
+    this.#connection.destroy();
+  }
+
+  #end(): void {
+    this.#ended = true;
+    this.#connection.end();
+    this.#host.closeSoon(this);
+  }
+
+  /** Looks at the first four bytes: a word is answered, anything else is the beginning of frames. */
+  #afterWord(chunk: Uint8Array): Uint8Array {
+    const first = new Uint8Array((this.#word?.byteLength ?? 0) + chunk.byteLength);
+    first.set(this.#word ?? []);
+    first.set(chunk, this.#word?.byteLength ?? 0);
+    if (first.byteLength < wordBytes) {
+      this.#word = first;
+      return new Uint8Array(0);
+    }
+    this.#word = null;
+    const word = String.fromCharCode(...first.subarray(0, wordBytes));
+    if (!isFourLetterWord(word)) return first;
+    this.#connection.write(new TextEncoder().encode(this.#host.report(word)));
+    this.#end();
+    return new Uint8Array(0);
+  }
+
+  #frame(frame: Uint8Array): void {
+    this.#received++;
+    const reader = new ByteReader(frame);
+    if (this.#asker === null) this.#handshake(connectRequest.read(reader));
+    else this.#request(reader, this.#asker);
+  }
+
+  #request(
+    reader: ByteReader,
+    asker: { session: Session; identities: readonly Identity[]; watcher: ClientConnection },
+  ): void {
+    const { state, stages } = this.#host;
+    const xid = reader.i32();
+    const code = reader.i32();
+    state.sessions.touch(asker.session, this.#host.now());
+    if (code === operations.ping.code) {
+      this.#reply(stages.unconditionalStage(this), { xid, zxid: this.#host.durableZxid, err: 0 });
+      return;
+    }
+    if (code === operations.auth.code) return this.#authenticate(xid, reader);
+    // Nothing is changed that could not be stored: the client learns that its connection is lost, not that it was done.
+    if (!this.#host.writable && state.isWrite(code)) return this.destroy();
+    const answer = state.apply(code, reader, asker);
+    this.#reply(stages.stage(this), { xid, zxid: answer.zxid, err: answer.error }, answer);
+  }
+
+  #reply(
+    staged: Staged,
+    header: { xid: number; zxid: bigint; err: number },
+    answer: { write: ((writer: ByteWriter) => void) | null; last: boolean } = { write: null, last: false },
+  ): void {
+    const { writer } = staged;
+    frameInto(writer, () => {
+      ReplyHeader.write(writer, header);
+      answer.write?.(writer);
+    });
+    staged.replies++;
+    this.#outstanding++;
+    if (!answer.last) return;
+    staged.last = true;
+    this.#ended = true;
+  }
+
+  #authenticate(xid: number, reader: ByteReader): void {
+    const { scheme, auth } = AuthPacket.read(reader);
+    const id = scheme === "digest" ? digestId(new TextDecoder().decode(auth ?? new Uint8Array(0))) : null;
+    const staged = this.#host.stages.unconditionalStage(this);
+    if (id === null) {
+      const header = { xid, zxid: 0n, err: zooKeeperErrorNumbers.AUTHFAILED };
+      return this.#reply(staged, header, { write: null, last: true });
+    }
+    if (id === this.#host.superDigest) this.#identities.push({ scheme: "super", id: "" });
+    if (!this.#identities.some((own) => own.scheme === "digest" && own.id === id)) {
+      this.#identities.push({ scheme: "digest", id });
+    }
+    this.#reply(staged, { xid, zxid: 0n, err: 0 });
+  }
+
+  #handshake(request: ConnectRequest): void {
+    const { state, stages, limits, writable } = this.#host;
+    if (request.lastZxidSeen > state.zxid) {
+      throw protocolError(`The client has seen zxid ${request.lastZxidSeen}, this keeper is at ${state.zxid}`);
+    }
+    const timeoutMs = this.#host.negotiate(request.timeOut);
+    const nowMs = this.#host.now();
+    let session: Session | undefined;
+    let staged: Staged | undefined;
+    if (request.sessionId === 0n) {
+      if (!writable || state.sessions.size >= limits.sessionsMax) return this.destroy();
+      session = state.openSession(timeoutMs, nowMs);
+    } else {
+      // The password is looked at before anything is done to the connection that has the session now.
+      session = state.sessions.find(request.sessionId, request.passwd);
+      if (session === undefined) return this.#greet(request, null, stages.stage(this)); // it may have ended just now
+      if (session.timeoutMs !== timeoutMs && !writable) return this.destroy();
+      // A session that moves in the middle of a slow commit is welcomed at once: nothing new is said of it.
+      if (session.timeoutMs === timeoutMs) staged = stages.unconditionalStage(this);
+      state.sessions.setTimeout(session, timeoutMs);
+      state.sessions.touch(session, nowMs);
+    }
+    this.#session = session;
+    this.#asker = { session, identities: this.#identities, watcher: this };
+    this.#host.attached(this, session);
+    this.#greet(request, session, staged ?? stages.stage(this));
+  }
+
+  #greet(request: ConnectRequest, session: Session | null, staged: Staged): void {
+    frameInto(staged.writer, () =>
+      connectResponse.write(staged.writer, {
+        protocolVersion: 0,
+        timeOut: session?.timeoutMs ?? 0,
+        sessionId: session?.id ?? 0n,
+        passwd: session?.password ?? new Uint8Array(sessionPasswordBytes),
+        readOnly: request.readOnly === undefined ? undefined : false,
+      }));
+    if (session !== null) return;
+    staged.last = true;
+    this.#ended = true;
+  }
+
+  #pushBack(): void {
+    if (this.#ended) return;
+    const { outstandingMax, unsentBytesMax, unsentBytesEnd } = this.#host.limits;
+    const unsent = this.#connection.bufferedBytes;
+    if (unsent > unsentBytesEnd) return this.destroy();
+    const full = this.#outstanding > outstandingMax || unsent > unsentBytesMax;
+    if (full === this.#paused) return;
+    this.#paused = full;
+    if (full) this.#connection.pause();
+    else this.#connection.resume();
+  }
+}
+
+function frameInto(writer: ByteWriter, write: () => void): void {
+  const start = writer.length;
+  writer.i32(0);
+  write();
+  writer.setI32(start, writer.length - start - 4);
+}

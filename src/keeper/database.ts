@@ -1,0 +1,155 @@
+/**
+ * The keeper's files: one SQLite database with the rows, and a second one that is only ever locked, so that a data
+ * directory has one owner while others can still read it (backup, verify). Synchronous: it lives in the store's thread.
+ */
+import { statSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { decodeRows, encodeRows, type Row } from "./stored_records.ts";
+
+/** PRAGMA user_version: the form of the tables and rows below. */
+export const storedFormat = 1;
+
+/** The log is copied into the database when it is longer than this and nothing else is to do … */
+const idleCheckpointBytes = 1 << 20;
+/** … and when it is longer than this in any case. */
+const forcedCheckpointBytes = 32 << 20;
+
+/** Rows travel to the other thread in pieces of about this size. */
+const pieceBytes = 4 << 20;
+
+export const databaseName = "keeper.sqlite";
+
+/** Somebody else owns the data directory. */
+export class DirectoryOwned extends Error {}
+
+export class Database {
+  readonly #owner: DatabaseSync;
+  readonly #database: DatabaseSync;
+  readonly #logPath: string;
+  readonly #statements: Readonly<
+    Record<"putNode" | "dropNode" | "putSession" | "dropSession" | "putZxid", StatementSync>
+  >;
+
+  constructor(dataDir: string) {
+    const path = join(dataDir, databaseName);
+    this.#logPath = `${path}-wal`;
+    this.#owner = own(join(dataDir, "owner.sqlite"));
+    try {
+      this.#database = openRows(path);
+    } catch (error) {
+      this.#owner.close();
+      throw error;
+    }
+    const prepare = (sql: string) => this.#database.prepare(sql);
+    this.#statements = {
+      putNode: prepare("INSERT OR REPLACE INTO nodes (id, body) VALUES (?, ?)"),
+      dropNode: prepare("DELETE FROM nodes WHERE id = ?"),
+      putSession: prepare("INSERT OR REPLACE INTO sessions (id, body) VALUES (?, ?)"),
+      dropSession: prepare("DELETE FROM sessions WHERE id = ?"),
+      putZxid: prepare("INSERT OR REPLACE INTO progress (id, zxid) VALUES (0, ?)"),
+    };
+  }
+
+  /** Everything stored, in pieces; the first has the zxid, which is 0 in a fresh directory. Nodes come oldest first. */
+  *load(): Generator<Uint8Array, void, void> {
+    const progress = this.#database.prepare("SELECT zxid FROM progress");
+    progress.setReadBigInts(true);
+    const zxid = progress.get()?.["zxid"];
+    const sessions = [...this.#rows("SELECT id, body FROM sessions")];
+    yield encodeRows(typeof zxid === "bigint" ? zxid : 0n, [], sessions);
+    let nodes: Row[] = [];
+    let bytes = 0;
+    for (const row of this.#rows("SELECT id, body FROM nodes ORDER BY id")) {
+      nodes.push(row);
+      bytes += row.body?.byteLength ?? 0;
+      if (bytes < pieceBytes) continue;
+      yield encodeRows(0n, nodes, []);
+      nodes = [];
+      bytes = 0;
+    }
+    yield encodeRows(0n, nodes, []);
+  }
+
+  /** One transaction: when it returns, everything in it is on the disk; when it throws, nothing is. */
+  commit(changes: Uint8Array): void {
+    const { zxid, nodes, sessions } = decodeRows(changes);
+    const { putNode, dropNode, putSession, dropSession, putZxid } = this.#statements;
+    this.#database.exec("BEGIN IMMEDIATE");
+    try {
+      for (const { id, body } of nodes) body === null ? dropNode.run(id) : putNode.run(id, body);
+      for (const { id, body } of sessions) body === null ? dropSession.run(id) : putSession.run(id, body);
+      putZxid.run(zxid);
+      this.#database.exec("COMMIT");
+    } catch (error) {
+      rollBack(this.#database);
+      throw error;
+    }
+  }
+
+  /** Copies the log into the database if it has grown. */
+  checkpoint(occasion: "idle" | "busy"): void {
+    const bytes = statSync(this.#logPath, { throwIfNoEntry: false })?.size ?? 0;
+    if (bytes < (occasion === "idle" ? idleCheckpointBytes : forcedCheckpointBytes)) return;
+    this.#database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+  }
+
+  close(): void {
+    this.#database.close();
+    this.#owner.close();
+  }
+
+  *#rows(sql: string): Generator<Row, void, void> {
+    const statement = this.#database.prepare(sql);
+    statement.setReadBigInts(true);
+    for (const { id, body } of statement.iterate()) {
+      if (typeof id !== "bigint" || !(body instanceof Uint8Array)) throw new TypeError(`A row of "${sql}" is damaged`);
+      yield { id, body };
+    }
+  }
+}
+
+function openRows(path: string): DatabaseSync {
+  const database = new DatabaseSync(path);
+  try {
+    // Others may be reading, for a backup, and hold locks for a moment.
+    database.exec("PRAGMA busy_timeout = 5000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
+    database.exec("PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = 0");
+    const format = database.prepare("PRAGMA user_version").get()?.["user_version"];
+    if (format !== 0 && format !== storedFormat) {
+      throw new Error(`its format is ${format}, this version of baton knows ${storedFormat}`);
+    }
+    database.exec(`
+      BEGIN IMMEDIATE;
+      CREATE TABLE IF NOT EXISTS nodes (id INTEGER PRIMARY KEY, body BLOB NOT NULL);
+      CREATE TABLE IF NOT EXISTS sessions (id INTEGER PRIMARY KEY, body BLOB NOT NULL);
+      CREATE TABLE IF NOT EXISTS progress (id INTEGER PRIMARY KEY, zxid INTEGER NOT NULL);
+      PRAGMA user_version = ${storedFormat};
+      COMMIT`);
+    return database;
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
+/** Locked until it is closed or the process is gone, however that happens. */
+function own(path: string): DatabaseSync {
+  const database = new DatabaseSync(path);
+  try {
+    database.exec("BEGIN EXCLUSIVE");
+    return database;
+  } catch (error) {
+    database.close();
+    if (/locked|busy/i.test(String(error))) throw new DirectoryOwned("another keeper owns it");
+    throw error;
+  }
+}
+
+function rollBack(database: DatabaseSync): void {
+  try {
+    database.exec("ROLLBACK");
+  } catch {
+    // SQLite has rolled back by itself, as it does when the disk is full
+  }
+}

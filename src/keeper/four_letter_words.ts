@@ -1,0 +1,105 @@
+/** What a connection may ask instead of opening a session: one word of four letters, answered in text. Source: ServerCnxn, zookeeperAdmin. */
+
+/** What the words tell about. */
+export interface KeeperReport {
+  readonly zxid: bigint;
+  readonly nodes: number;
+  readonly ephemerals: number;
+  readonly watches: number;
+  readonly watchedPaths: number;
+  readonly watchingConnections: number;
+  readonly received: number;
+  readonly sent: number;
+  readonly tickTimeMs: number;
+  readonly sessionTimeoutMinMs: number;
+  readonly sessionTimeoutMaxMs: number;
+  readonly dataDir: string;
+  readonly listen: readonly string[];
+  readonly writable: boolean;
+  readonly connections: readonly {
+    readonly peer: string;
+    readonly session: bigint | null;
+    readonly received: number;
+  }[];
+  readonly sessions: readonly {
+    readonly id: bigint;
+    readonly timeoutMs: number;
+    readonly ephemerals: readonly string[];
+  }[];
+}
+
+/** Clients read the version: the protocol spoken is that of 3.8. */
+const version = "3.8.0-baton, built on 2026-01-01 00:00 UTC";
+
+const words: Readonly<Record<string, (report: KeeperReport) => string[]>> = {
+  ruok: () => ["imok"],
+  isro: ({ writable }) => [writable ? "rw" : "ro"],
+  srvr: (report) => [`Zookeeper version: ${version}`, ...summary(report)],
+  stat: (report) => [`Zookeeper version: ${version}`, "Clients:", ...clients(report), "", ...summary(report)],
+  cons: (report) => [...clients(report), ""],
+  envi: (report) => ["Environment:", `zookeeper.version=${version}`, `user.dir=${report.dataDir}`],
+  conf: (report) => [
+    ...report.listen.map((address) => `listen=${address}`),
+    `dataDir=${report.dataDir}`,
+    `tickTime=${report.tickTimeMs}`,
+    `minSessionTimeout=${report.sessionTimeoutMinMs}`,
+    `maxSessionTimeout=${report.sessionTimeoutMaxMs}`,
+    "serverId=0",
+  ],
+  mntr: (report) => [
+    `zk_version\t${version}`,
+    "zk_server_state\tstandalone",
+    `zk_packets_received\t${report.received}`,
+    `zk_packets_sent\t${report.sent}`,
+    `zk_num_alive_connections\t${report.connections.length}`,
+    `zk_znode_count\t${report.nodes}`,
+    `zk_watch_count\t${report.watches}`,
+    `zk_ephemerals_count\t${report.ephemerals}`,
+    `zk_global_sessions\t${report.sessions.length}`,
+  ],
+  dump: (report) => [
+    "SessionTracker dump:",
+    `Sessions (${report.sessions.length}):`,
+    ...report.sessions.map(({ id, timeoutMs }) => `\t${hex(id)}\t${timeoutMs}ms`),
+    "ephemeral nodes dump:",
+    `Sessions with Ephemerals (${report.sessions.filter(({ ephemerals }) => ephemerals.length > 0).length}):`,
+    ...report.sessions.flatMap(({ id, ephemerals }) =>
+      ephemerals.length === 0 ? [] : [`${hex(id)}:`, ...ephemerals.map((path) => `\t${path}`)]
+    ),
+  ],
+  wchs: (report) => [
+    `${report.watchingConnections} connections watching ${report.watchedPaths} paths`,
+    `Total watches:${report.watches}`,
+  ],
+};
+
+export function isFourLetterWord(word: string): boolean {
+  return Object.hasOwn(words, word);
+}
+
+/** The answer to one of the words above. */
+export function answerFourLetterWord(word: string, report: KeeperReport): string {
+  const lines = words[word]?.(report) ?? [];
+  return lines.length === 1 ? lines.join("") : `${lines.join("\n")}\n`;
+}
+
+function summary(report: KeeperReport): string[] {
+  return [
+    `Received: ${report.received}`,
+    `Sent: ${report.sent}`,
+    `Connections: ${report.connections.length}`,
+    `Zxid: ${hex(report.zxid)}`,
+    "Mode: standalone",
+    `Node count: ${report.nodes}`,
+  ];
+}
+
+function clients(report: KeeperReport): string[] {
+  return report.connections.map(({ peer, session, received }) =>
+    ` /${peer}[${session === null ? 0 : 1}](recved=${received}${session === null ? "" : `,sid=${hex(session)}`})`
+  );
+}
+
+function hex(number: bigint): string {
+  return `0x${number.toString(16)}`;
+}

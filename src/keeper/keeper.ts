@@ -1,0 +1,88 @@
+/**
+ * The keeper: a single-node server of ZooKeeper's protocol. This file is its outside: what it is given, what it gives.
+ * What happens inside is in server.ts.
+ */
+import { BatonError, messageOf } from "../errors.ts";
+import type { Address, TlsOptions } from "../sockets/connection.ts";
+import { type Clock, systemClock } from "../support/clock.ts";
+import { type KeeperLimits, keeperLimitsDefault } from "./limits.ts";
+import { KeeperServer } from "./server.ts";
+
+export interface KeeperOptions {
+  /** The folder of the data; made when it is missing. Belongs to one keeper at a time. */
+  readonly dataDir: string;
+  /** Where to listen; TCP port 0 lets the system choose. */
+  readonly listen: readonly Address[];
+  /** For the TCP addresses. */
+  readonly tls?: TlsOptions;
+  /** The grain of session timeouts, in milliseconds; 500 when left out. */
+  readonly tickTimeMs?: number;
+  /** Milliseconds; 1,000 when left out. */
+  readonly sessionTimeoutMinMs?: number;
+  /** Milliseconds; 60,000 when left out. */
+  readonly sessionTimeoutMaxMs?: number;
+  /** How often childless containers are looked for, in milliseconds; 60,000 when left out. */
+  readonly containerCheckMs?: number;
+  /** Ends by itself after so many milliseconds without a session and a connection; never when left out. */
+  readonly idleExitMs?: number;
+  readonly limits?: Partial<KeeperLimits>;
+  /** The digest id (`super:base64(sha1(…))`) that may do everything. */
+  readonly superDigest?: string;
+  /** The create counter of every new node, to test what happens near its end. */
+  readonly sequenceStart?: number;
+  readonly clock?: Clock;
+  /** Milliseconds since 1970, for what people read and TTL nodes only; Date.now when left out. */
+  readonly wallClock?: () => number;
+  /** Hears what an operator should know, a sentence at a time. */
+  readonly log?: (sentence: string) => void;
+}
+
+export interface Keeper extends AsyncDisposable {
+  /** Where it listens, with the ports the system chose. */
+  readonly addresses: readonly Address[];
+  /** Resolves when it has ended: by `close`, or by itself when idle. Rejects with IO when its data cannot be read any more. */
+  readonly ended: Promise<void>;
+  /** Ends it; sessions and everything else stay for the next keeper on this data. */
+  close(): Promise<void>;
+}
+
+/**
+ * Starts a keeper. Rejects with LOCK_BUSY when the data directory belongs to another one, with CONFIG for timeouts that
+ * make no sense, with IO when the data cannot be read or written, with CANNOT_CREATE when it cannot listen.
+ */
+export async function startKeeper(options: KeeperOptions): Promise<Keeper> {
+  const { tickTimeMs = 500, sessionTimeoutMinMs = 1000, sessionTimeoutMaxMs = 60_000 } = options;
+  if (!(tickTimeMs > 0 && sessionTimeoutMinMs > 0 && sessionTimeoutMinMs <= sessionTimeoutMaxMs)) {
+    throw new BatonError(
+      "CONFIG",
+      `A keeper cannot run with a tick of ${tickTimeMs} ms and sessions of ${sessionTimeoutMinMs} to ${sessionTimeoutMaxMs} ms: ` +
+        "the tick must be above 0, and the least session timeout above 0 and not above the greatest",
+    );
+  }
+  const server = await KeeperServer.open({
+    dataDir: options.dataDir,
+    tickTimeMs,
+    sessionTimeoutMinMs,
+    sessionTimeoutMaxMs,
+    containerCheckMs: options.containerCheckMs ?? 60_000,
+    idleExitMs: options.idleExitMs ?? Infinity,
+    limits: { ...keeperLimitsDefault, ...options.limits },
+    superDigest: options.superDigest ?? null,
+    sequenceStart: options.sequenceStart ?? 0,
+    clock: options.clock ?? systemClock(),
+    wallClock: options.wallClock ?? Date.now,
+    log: options.log ?? (() => {}),
+  });
+  try {
+    for (const address of options.listen) await server.listen(address, options.tls);
+  } catch (error) {
+    await server.close();
+    throw error instanceof BatonError ? error : new BatonError("CANNOT_CREATE", messageOf(error), { cause: error });
+  }
+  return {
+    addresses: server.addresses,
+    ended: server.ended,
+    close: () => server.close(),
+    [Symbol.asyncDispose]: () => server.close(),
+  };
+}

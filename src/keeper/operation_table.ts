@@ -1,0 +1,168 @@
+/** What each request does: one row per operation code. The rows' records come from wire/jute, which the client reads too. */
+import type { Codec } from "../wire/jute/codec.ts";
+import { type MultiRequest, multiRequest, multiResponse, type MultiResult } from "../wire/jute/multi.ts";
+import {
+  checkCode,
+  multiCode,
+  multiReadCode,
+  type OperationName,
+  operations,
+  reconfigCode,
+} from "../wire/jute/operations.ts";
+import type { RequestOf, ResponseOf } from "../wire/jute/operations.ts";
+import { empty } from "../wire/jute/codec.ts";
+import * as reads from "./reads.ts";
+import type { ReadAsker, ReadState } from "./reads.ts";
+import { Refusal, refuse } from "./refusal.ts";
+import type { Transaction } from "./transaction.ts";
+import { statOf } from "./tree.ts";
+
+interface Records {
+  readonly request: Codec<unknown>;
+  readonly response: Codec<unknown>;
+}
+interface WriteOperation extends Records {
+  readonly kind: "write";
+  run(request: never, transaction: Transaction): unknown;
+}
+interface ReadOperation extends Records {
+  readonly kind: "read";
+  run(request: never, state: ReadState, asker: ReadAsker): unknown;
+}
+export type Operation = WriteOperation | ReadOperation;
+
+type Write<Name extends OperationName> = (request: RequestOf<Name>, transaction: Transaction) => ResponseOf<Name>;
+type Read<Name extends OperationName> = (
+  request: RequestOf<Name>,
+  state: ReadState,
+  asker: ReadAsker,
+) => ResponseOf<Name>;
+
+const table = new Map<number, Operation>();
+
+function write<Name extends OperationName>(name: Name, run: Write<Name>): void {
+  const { code, request, response } = operations[name];
+  table.set(code, { kind: "write", request, response, run } as unknown as Operation);
+}
+
+function read<Name extends OperationName>(name: Name, run: Read<Name>): void {
+  const { code, request, response } = operations[name];
+  table.set(code, { kind: "read", request, response, run } as unknown as Operation);
+}
+
+const create2: Write<"create2"> = (request, transaction) => {
+  const node = transaction.create(request);
+  return { path: node.path, stat: statOf(node) };
+};
+
+write("create", (request, transaction) => ({ path: transaction.create(request).path }));
+write("create2", create2);
+write("createContainer", create2);
+write("createTtl", (request, transaction) => {
+  const node = transaction.create(request, request.ttl);
+  return { path: node.path, stat: statOf(node) };
+});
+write("delete", (request, transaction) => {
+  transaction.delete(request);
+  return {};
+});
+write("setData", (request, transaction) => ({ stat: statOf(transaction.setData(request)) }));
+write("setAcl", (request, transaction) => ({ stat: statOf(transaction.setAcl(request)) }));
+
+read("exists", reads.exists);
+read("getData", reads.getData);
+read("getAcl", reads.getAcl);
+read("getChildren", (request, state, asker) => ({ children: reads.getChildren(request, state, asker).children }));
+read("getChildren2", reads.getChildren);
+read("sync", (request) => ({ path: request.path }));
+read("ping", () => ({}));
+read(
+  "setWatches",
+  (request, state, asker) =>
+    reads.setWatches({ ...request, persistentWatches: null, persistentRecursiveWatches: null }, state, asker),
+);
+read("setWatches2", reads.setWatches);
+read("addWatch", reads.addWatch);
+read("checkWatches", reads.checkWatches);
+read("removeWatches", reads.removeWatches);
+read("getEphemerals", reads.getEphemerals);
+read("getAllChildrenNumber", reads.getAllChildrenNumber);
+read("whoAmI", reads.whoAmI);
+
+table.set(multiCode, {
+  kind: "write",
+  request: multiRequest,
+  response: multiResponse,
+  run: runMulti,
+} as unknown as Operation);
+table.set(multiReadCode, {
+  kind: "read",
+  request: multiRequest,
+  response: multiResponse,
+  run: runMultiRead,
+} as unknown as Operation);
+for (const code of [checkCode, reconfigCode]) {
+  table.set(code, { kind: "read", request: empty, response: empty, run: () => refuse("UNIMPLEMENTED") });
+}
+
+export const operationsByCode: ReadonlyMap<number, Operation> = table;
+
+const ok = 0;
+const runtimeInconsistency = -2;
+
+/** All or nothing: the failing operation has its own error, those before it 0, those after it -2; the header says 0. */
+function runMulti(requests: MultiRequest[], transaction: Transaction): MultiResult[] {
+  const results: MultiResult[] = [];
+  for (const request of requests) {
+    try {
+      results.push(runInMulti(request, transaction));
+    } catch (thrown) {
+      if (!(thrown instanceof Refusal)) throw thrown;
+      transaction.rollback();
+      const failed = results.length;
+      return requests.map((_, index) => ({
+        type: "error",
+        err: index < failed ? ok : index === failed ? thrown.number : runtimeInconsistency,
+      }));
+    }
+  }
+  return results;
+}
+
+function runInMulti(request: MultiRequest, transaction: Transaction): MultiResult {
+  switch (request.type) {
+    case "create":
+      return { type: "create", path: transaction.create(request).path };
+    case "create2":
+    case "createContainer":
+      return { type: "create2", ...create2(request, transaction) };
+    case "createTtl": {
+      const node = transaction.create(request, request.ttl);
+      return { type: "create2", path: node.path, stat: statOf(node) };
+    }
+    case "delete":
+      transaction.delete(request);
+      return { type: "delete" };
+    case "setData":
+      return { type: "setData", stat: statOf(transaction.setData(request)) };
+    case "check":
+      transaction.check(request);
+      return { type: "check" };
+    default:
+      return refuse("UNIMPLEMENTED");
+  }
+}
+
+/** Each read on its own. */
+function runMultiRead(requests: MultiRequest[], state: ReadState, asker: ReadAsker): MultiResult[] {
+  return requests.map((request): MultiResult => {
+    try {
+      if (request.type === "getData") return { type: "getData", ...reads.getData(request, state, asker) };
+      if (request.type !== "getChildren") return refuse("UNIMPLEMENTED");
+      return { type: "getChildren", children: reads.getChildren(request, state, asker).children };
+    } catch (thrown) {
+      if (!(thrown instanceof Refusal)) throw thrown;
+      return { type: "error", err: thrown.number };
+    }
+  });
+}

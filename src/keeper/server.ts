@@ -1,0 +1,359 @@
+/**
+ * Puts the parts of a keeper together: the state, its store, the connections, and the timers. Everything that decides is
+ * elsewhere and pure; this owns what must be closed.
+ */
+import { mkdirSync, rmSync } from "node:fs";
+import { BatonError, messageOf } from "../errors.ts";
+import { type Address, type Connection, formatAddress, type TlsOptions } from "../sockets/connection.ts";
+import { listen, type Listener } from "../sockets/listen.ts";
+import type { Clock } from "../support/clock.ts";
+import { ClientConnection, type ConnectionHost } from "./client_connection.ts";
+import { answerFourLetterWord, type KeeperReport } from "./four_letter_words.ts";
+import type { KeeperLimits } from "./limits.ts";
+import { Reaper } from "./reaper.ts";
+import { ReplyStages } from "./reply_stages.ts";
+import { SessionClock } from "./session_clock.ts";
+import type { Session } from "./session_table.ts";
+import { KeeperState } from "./state.ts";
+import { Store } from "./store.ts";
+import { encodeChanges } from "./stored_records.ts";
+
+export interface KeeperServerOptions {
+  readonly dataDir: string;
+  readonly tickTimeMs: number;
+  readonly sessionTimeoutMinMs: number;
+  readonly sessionTimeoutMaxMs: number;
+  readonly containerCheckMs: number;
+  readonly idleExitMs: number;
+  readonly limits: KeeperLimits;
+  readonly superDigest: string | null;
+  readonly sequenceStart: number;
+  readonly clock: Clock;
+  readonly wallClock: () => number;
+  readonly log: (sentence: string) => void;
+}
+
+/** How often sessions are looked at, as a part of the tick. */
+const looksPerTick = 5;
+/** A connection that has not opened a session by then is closed; so is one that was told the end and stays. */
+const handshakeMsMax = 10_000;
+const goodbyeMsMax = 2_000;
+/** How long a disk that refused to store is left alone before it is asked again. */
+const diskRetryMs = 1_000;
+/** Nodes reaped in one turn. */
+const reapedMax = 500;
+
+export class KeeperServer implements ConnectionHost {
+  readonly limits: KeeperLimits;
+  readonly superDigest: string | null;
+  readonly addresses: Address[] = [];
+  readonly ended: Promise<void>;
+  readonly #options: KeeperServerOptions;
+  readonly #store: Store;
+  readonly #sessionClock: SessionClock;
+  readonly #lookMs: number;
+  readonly #reaper = new Reaper();
+  readonly #listeners: Listener[] = [];
+  /** Every open connection, and since when. */
+  readonly #connections = new Map<ClientConnection, number>();
+  readonly #bySession = new Map<bigint, ClientConnection>();
+  readonly #leaving = new Set<() => void>();
+  readonly #end: { resolve: () => void; reject: (error: unknown) => void };
+  #state: KeeperState<ClientConnection>;
+  #stages: ReplyStages;
+  #durableZxid: bigint;
+  #writable = true;
+  /** While the state is read back after a failed commit, nobody is let in. */
+  #reloading = false;
+  #commitStartMs = 0;
+  #idleSinceMs: number;
+  #received = 0;
+  #cancelLook = () => {};
+  #cancelReap = () => {};
+  #cancelRetry = () => {};
+  #closing: Promise<void> | null = null;
+
+  private constructor(store: Store, options: KeeperServerOptions) {
+    this.#store = store;
+    this.#options = options;
+    this.limits = options.limits;
+    this.superDigest = options.superDigest;
+    this.#lookMs = Math.max(10, options.tickTimeMs / looksPerTick);
+    this.#sessionClock = new SessionClock(options.clock, this.#lookMs);
+    this.#idleSinceMs = options.clock.now();
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.ended = promise;
+    this.#end = { resolve, reject };
+    promise.catch(() => {}); // whoever wants to know has the promise
+    this.#state = this.#newState();
+    this.#stages = this.#newStages();
+    this.#durableZxid = 0n;
+  }
+
+  /** Takes the data directory and reads what is in it. */
+  static async open(options: KeeperServerOptions): Promise<KeeperServer> {
+    try {
+      mkdirSync(options.dataDir, { recursive: true, mode: 0o700 });
+    } catch (error) {
+      throw new BatonError("CANNOT_CREATE", `Cannot make the data directory ${options.dataDir}: ${messageOf(error)}`);
+    }
+    const store = await Store.open(options.dataDir);
+    try {
+      const server = new KeeperServer(store, options);
+      await server.#load();
+      server.#look();
+      server.#reapLater();
+      return server;
+    } catch (error) {
+      await store.close();
+      throw error;
+    }
+  }
+
+  get state(): KeeperState<ClientConnection> {
+    return this.#state;
+  }
+
+  get stages(): ReplyStages {
+    return this.#stages;
+  }
+
+  get durableZxid(): bigint {
+    return this.#durableZxid;
+  }
+
+  get writable(): boolean {
+    return this.#writable;
+  }
+
+  async listen(address: Address, tls: TlsOptions | undefined): Promise<void> {
+    // The data directory is ours, so whoever bound this path before is gone.
+    if (address.kind === "unix") rmSync(address.path, { force: true });
+    try {
+      const options = tls === undefined || address.kind === "unix" ? {} : { tls };
+      const listener = await listen(address, (connection) => this.#accept(connection, address), options);
+      this.#listeners.push(listener);
+      this.addresses.push(listener.address);
+    } catch (error) {
+      const message = `The keeper cannot listen on ${formatAddress(address)}: ${messageOf(error)}`;
+      throw new BatonError("CANNOT_CREATE", message, { cause: error });
+    }
+  }
+
+  close(): Promise<void> {
+    return this.#closing ??= this.#close().then(this.#end.resolve, this.#end.reject).then(() => {});
+  }
+
+  now(): number {
+    return this.#sessionClock.now();
+  }
+
+  negotiate(timeoutMs: number): number {
+    return Math.min(Math.max(timeoutMs, this.#options.sessionTimeoutMinMs), this.#options.sessionTimeoutMaxMs);
+  }
+
+  attached(connection: ClientConnection, session: Session): void {
+    const before = this.#bySession.get(session.id);
+    this.#bySession.set(session.id, connection);
+    if (before !== undefined) this.#drop(before);
+  }
+
+  closed(connection: ClientConnection): void {
+    this.#received += connection.received;
+    this.#connections.delete(connection);
+    this.#state.watches.removeAll(connection);
+    const session = connection.session;
+    if (session !== null && this.#bySession.get(session.id) === connection) this.#bySession.delete(session.id);
+    this.#idleSinceMs = this.#options.clock.now();
+  }
+
+  closeSoon(connection: ClientConnection): void {
+    const cancel = this.#options.clock.after(goodbyeMsMax, () => {
+      this.#leaving.delete(cancel);
+      connection.destroy();
+    });
+    this.#leaving.add(cancel);
+  }
+
+  turnEnded(): void {
+    this.#stages.flush();
+  }
+
+  report(word: string): string {
+    return answerFourLetterWord(word, this.#report());
+  }
+
+  #accept(connection: Connection, address: Address): ClientConnection {
+    const ip = address.kind === "unix" ? "127.0.0.1" : connection.peer.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1");
+    const client = new ClientConnection(connection, this, ip);
+    this.#connections.set(client, this.#options.clock.now());
+    if (this.#closing !== null || this.#reloading || this.#connections.size > this.limits.connectionsMax) {
+      client.destroy();
+    }
+    return client;
+  }
+
+  /** What it has already asked for is applied or never will be; what it was still to be told is lost with it. */
+  #drop(connection: ClientConnection): void {
+    this.#state.watches.removeAll(connection);
+    connection.destroy();
+  }
+
+  #newState(): KeeperState<ClientConnection> {
+    const { tickTimeMs, limits, wallClock, sequenceStart } = this.#options;
+    const notify = (connection: ClientConnection, type: number, path: string) => connection.notify(type, path);
+    return new KeeperState({ tickTimeMs, limits, wallClock, sequenceStart, notify });
+  }
+
+  #newStages(): ReplyStages {
+    return new ReplyStages({
+      hasChanges: () => this.#state.hasChanges,
+      commit: () => this.#commit(),
+      failed: (error) => void this.#commitFailed(error),
+    });
+  }
+
+  async #load(): Promise<void> {
+    const stored = await this.#store.load();
+    this.#state = this.#newState();
+    this.#stages = this.#newStages();
+    if (stored.nodes.length > 0) {
+      this.#state.restore(stored, this.now());
+    } else {
+      this.#state.initialize();
+      await this.#store.commit(encodeChanges(this.#state.takeChanges()));
+    }
+    this.#durableZxid = this.#state.zxid;
+  }
+
+  async #commit(): Promise<void> {
+    const changes = this.#state.takeChanges();
+    this.#commitStartMs = this.#options.clock.now();
+    await this.#store.commit(encodeChanges(changes));
+    this.#durableZxid = changes.zxid;
+  }
+
+  /**
+   * Memory is ahead of the disk and stays so: it is thrown away, with every connection that may have looked at it, and
+   * read back. Reads and pings then go on; writes are let in again when the disk takes one.
+   */
+  async #commitFailed(error: unknown): Promise<void> {
+    if (this.#closing !== null) return;
+    this.#options.log(
+      `${messageOf(error)}. Nothing is acknowledged until it can be stored again; connections are closed`,
+    );
+    this.#writable = false;
+    this.#reloading = true;
+    for (const connection of this.#connections.keys()) connection.destroy();
+    try {
+      await this.#load();
+      this.#reloading = false;
+      this.#retryLater();
+    } catch (fatal) {
+      this.#options.log(`${messageOf(fatal)}. The keeper ends`);
+      this.#closing ??= this.#close().catch(() => {}).then(() => this.#end.reject(fatal));
+    }
+  }
+
+  #retryLater(): void {
+    this.#cancelRetry = this.#options.clock.after(diskRetryMs, () => {
+      this.#store.commit(encodeChanges(this.#state.takeChanges())).then(() => {
+        this.#writable = true;
+        this.#options.log("The keeper can store again");
+      }, () => this.#retryLater());
+    });
+  }
+
+  #look(): void {
+    const { clock, tickTimeMs, idleExitMs } = this.#options;
+    const diskStalled = !this.#writable ||
+      this.#stages.committing && clock.now() - this.#commitStartMs > tickTimeMs;
+    this.#sessionClock.look(diskStalled);
+    if (!diskStalled) this.#expire();
+    const nowMs = clock.now();
+    for (const [connection, sinceMs] of this.#connections) {
+      if (connection.session === null && nowMs - sinceMs > handshakeMsMax) connection.destroy();
+    }
+    if (this.#connections.size > 0 || this.#state.sessions.size > 0) this.#idleSinceMs = nowMs;
+    if (nowMs - this.#idleSinceMs > idleExitMs) {
+      void this.close();
+      return;
+    }
+    this.#cancelLook = clock.after(this.#lookMs, () => this.#look());
+  }
+
+  #expire(): void {
+    for (const session of this.#state.sessions.overdue(this.now())) {
+      this.#state.closeSession(session);
+      const connection = this.#bySession.get(session.id);
+      if (connection !== undefined) this.#drop(connection);
+    }
+    this.turnEnded();
+  }
+
+  #reapLater(): void {
+    this.#cancelReap = this.#options.clock.after(this.#options.containerCheckMs, () => {
+      this.#reap(this.#writable ? this.#reaper.check(this.#state.tree.mortal, this.#options.wallClock()) : []);
+    });
+  }
+
+  /** A turn's worth of them; things may have changed since they were chosen. */
+  #reap(due: readonly { path: string; id: number }[]): void {
+    for (const { path, id } of due.slice(0, reapedMax)) {
+      const node = this.#state.tree.get(path);
+      if (this.#writable && node?.id === id && node.children === null) this.#state.reap(node);
+    }
+    this.turnEnded();
+    if (due.length <= reapedMax) this.#reapLater();
+    else this.#cancelReap = this.#options.clock.after(0, () => this.#reap(due.slice(reapedMax)));
+  }
+
+  async #close(): Promise<void> {
+    this.#cancelLook();
+    this.#cancelReap();
+    this.#cancelRetry();
+    for (const cancel of this.#leaving) cancel();
+    for (const listener of this.#listeners) {
+      // Before the data directory is given up: afterwards the path may already be somebody else's.
+      if (listener.address.kind === "unix") rmSync(listener.address.path, { force: true });
+      await listener.close();
+    }
+    this.#stages.stop();
+    for (const connection of this.#connections.keys()) connection.destroy();
+    await this.#store.close();
+  }
+
+  #report(): KeeperReport {
+    const { tree, sessions, watches } = this.#state;
+    const received = [...this.#connections.keys()].reduce(
+      (sum, connection) => sum + connection.received,
+      this.#received,
+    );
+    return {
+      zxid: this.#durableZxid,
+      nodes: tree.size,
+      ephemerals: tree.ephemeralCount,
+      watches: watches.count,
+      watchedPaths: watches.data.pathCount + watches.children.pathCount,
+      watchingConnections: new Set([...watches.data.watchers, ...watches.children.watchers]).size,
+      received,
+      sent: received,
+      tickTimeMs: this.#options.tickTimeMs,
+      sessionTimeoutMinMs: this.#options.sessionTimeoutMinMs,
+      sessionTimeoutMaxMs: this.#options.sessionTimeoutMaxMs,
+      dataDir: this.#options.dataDir,
+      listen: this.addresses.map(formatAddress),
+      writable: this.#writable,
+      connections: [...this.#connections.keys()].map(({ peer, session, received }) => ({
+        peer,
+        session: session?.id ?? null,
+        received,
+      })),
+      sessions: [...sessions.all].map(({ id, timeoutMs }) => ({
+        id,
+        timeoutMs,
+        ephemerals: [...tree.ephemeralsOf(id)].map(({ path }) => path),
+      })),
+    };
+  }
+}

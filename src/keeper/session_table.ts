@@ -1,0 +1,103 @@
+/**
+ * Who is there and until when. Time is the owner's: monotonic milliseconds that do not count this process's own stalls.
+ * A session ends at the first tick after its timeout has passed in full, never earlier. Source: ExpiryQueue.
+ */
+import { timingSafeEqual } from "node:crypto";
+
+export const sessionPasswordBytes = 16;
+
+export interface Session {
+  readonly id: bigint;
+  readonly password: Uint8Array;
+  timeoutMs: number;
+  /** When it ends unless something is heard of it; a multiple of the tick. */
+  deadlineMs: number;
+}
+
+export class SessionTable {
+  readonly #tickTimeMs: number;
+  readonly #sessions = new Map<bigint, Session>();
+  readonly #byDeadline = new Map<number, Set<Session>>();
+  #changed = new Map<bigint, Session | null>();
+
+  constructor(tickTimeMs: number) {
+    this.#tickTimeMs = tickTimeMs;
+  }
+
+  get size(): number {
+    return this.#sessions.size;
+  }
+
+  get all(): Iterable<Session> {
+    return this.#sessions.values();
+  }
+
+  get hasChanges(): boolean {
+    return this.#changed.size > 0;
+  }
+
+  get(id: bigint): Session | undefined {
+    return this.#sessions.get(id);
+  }
+
+  /** The session, if the password is its own. */
+  find(id: bigint, password: Uint8Array | null): Session | undefined {
+    const session = this.#sessions.get(id);
+    if (session === undefined || password?.byteLength !== session.password.byteLength) return undefined;
+    return timingSafeEqual(session.password, password) ? session : undefined;
+  }
+
+  /** Takes in a new or restored session; its full timeout starts now. */
+  add(start: { id: bigint; password: Uint8Array; timeoutMs: number }, nowMs: number): Session {
+    const session: Session = { ...start, deadlineMs: NaN };
+    this.#sessions.set(session.id, session);
+    this.#changed.set(session.id, session);
+    this.touch(session, nowMs);
+    return session;
+  }
+
+  /** Each connection negotiates anew; what was negotiated must survive a restart, because the client counts on it. */
+  setTimeout(session: Session, timeoutMs: number): void {
+    if (session.timeoutMs === timeoutMs) return;
+    session.timeoutMs = timeoutMs;
+    this.#changed.set(session.id, session);
+  }
+
+  /** Something was heard of it. */
+  touch(session: Session, nowMs: number): void {
+    const deadlineMs = (Math.floor((nowMs + session.timeoutMs) / this.#tickTimeMs) + 1) * this.#tickTimeMs;
+    if (deadlineMs === session.deadlineMs) return;
+    this.#leaveBucket(session);
+    session.deadlineMs = deadlineMs;
+    const bucket = this.#byDeadline.get(deadlineMs);
+    if (bucket === undefined) this.#byDeadline.set(deadlineMs, new Set([session]));
+    else bucket.add(session);
+  }
+
+  remove(session: Session): void {
+    this.#sessions.delete(session.id);
+    this.#changed.set(session.id, null);
+    this.#leaveBucket(session);
+  }
+
+  /** Those whose time has passed; they stay until they are removed. */
+  overdue(nowMs: number): Session[] {
+    const sessions: Session[] = [];
+    for (const [deadlineMs, bucket] of this.#byDeadline) {
+      if (deadlineMs <= nowMs) sessions.push(...bucket);
+    }
+    return sessions;
+  }
+
+  takeChanges(): Map<bigint, Session | null> {
+    const changed = this.#changed;
+    this.#changed = new Map();
+    return changed;
+  }
+
+  #leaveBucket(session: Session): void {
+    const bucket = this.#byDeadline.get(session.deadlineMs);
+    bucket?.delete(session);
+    if (bucket?.size === 0) this.#byDeadline.delete(session.deadlineMs);
+  }
+}

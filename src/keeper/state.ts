@@ -1,0 +1,211 @@
+/**
+ * The whole state of a keeper and the one way to change it: a request in, an answer and the events out. No socket, no
+ * disk, no timer: whoever owns it releases the answers when the changes are durable.
+ */
+import { randomBytes } from "node:crypto";
+import { type ByteReader, type ByteWriter } from "../wire/bytes.ts";
+import type { AnyCodec } from "../wire/jute/codec.ts";
+import { zooKeeperErrorNumbers } from "../wire/jute/error_codes.ts";
+import { operations } from "../wire/jute/operations.ts";
+import { type Identity, openAcl } from "./acl.ts";
+import type { KeeperLimits } from "./limits.ts";
+import { type Operation, operationsByCode } from "./operation_table.ts";
+import { Refusal } from "./refusal.ts";
+import { type Session, sessionPasswordBytes, SessionTable } from "./session_table.ts";
+import { Transaction } from "./transaction.ts";
+import { Tree, type ZNode } from "./tree.ts";
+import { WatchTable } from "./watch_table.ts";
+
+/** The answer to one request; `write` appends its body, which only a success has. */
+export interface Answer {
+  readonly zxid: bigint;
+  readonly error: number;
+  readonly write: ((writer: ByteWriter) => void) | null;
+  /** The connection ends after this answer. */
+  readonly last: boolean;
+}
+
+/** Who asks. `Watcher` stands for the connection, and is what events are told to. */
+export interface Asker<Watcher> {
+  readonly session: Session;
+  readonly identities: readonly Identity[];
+  readonly watcher: Watcher;
+}
+
+export interface StateOptions<Watcher> {
+  readonly tickTimeMs: number;
+  readonly limits: KeeperLimits;
+  /** Wall-clock milliseconds, for ctime, mtime and TTL only. */
+  readonly wallClock: () => number;
+  /** Where events go, in the order in which they happen and before the answer to the request that caused them. */
+  readonly notify: (watcher: Watcher, type: number, path: string) => void;
+  readonly sequenceStart?: number;
+}
+
+export class KeeperState<Watcher> {
+  readonly tree = new Tree();
+  readonly sessions: SessionTable;
+  readonly watches = new WatchTable<Watcher>();
+  readonly #options: StateOptions<Watcher>;
+  #zxid = 0n;
+  #zxidLogged = 0n;
+
+  constructor(options: StateOptions<Watcher>) {
+    this.#options = options;
+    this.sessions = new SessionTable(options.tickTimeMs);
+  }
+
+  /** The last transaction's number. */
+  get zxid(): bigint {
+    return this.#zxid;
+  }
+
+  get limits(): KeeperLimits {
+    return this.#options.limits;
+  }
+
+  /** Whether something happened that the log does not know yet. */
+  get hasChanges(): boolean {
+    return this.#zxid !== this.#zxidLogged || this.sessions.hasChanges || this.tree.hasChanges;
+  }
+
+  /** For a data directory without any: the server's own nodes, and a zxid above all that a directory now lost may have given out. */
+  initialize(): void {
+    const wallMs = this.#options.wallClock();
+    this.#zxid = BigInt(Math.floor(wallMs / 1000)) << 24n;
+    for (const path of ["/", "/zookeeper", "/zookeeper/config", "/zookeeper/quota"]) {
+      this.tree.insert(this.#ownNode(path));
+    }
+  }
+
+  /** Takes in what the log held. The restored is not a change. */
+  restore(
+    stored: { zxid: bigint; nodes: Iterable<ZNode>; sessions: Iterable<Omit<Session, "deadlineMs">> },
+    nowMs: number,
+  ): void {
+    this.#zxid = this.#zxidLogged = stored.zxid;
+    for (const node of stored.nodes) this.tree.insert(node);
+    for (const session of stored.sessions) this.sessions.add(session, nowMs);
+    this.takeChanges();
+  }
+
+  tell(watcher: Watcher, type: number, path: string): void {
+    this.#options.notify(watcher, type, path);
+  }
+
+  /** Everything since the last call, for the log. */
+  takeChanges(): { zxid: bigint; nodes: Map<number, ZNode | null>; sessions: Map<bigint, Session | null> } {
+    this.#zxidLogged = this.#zxid;
+    return { zxid: this.#zxid, nodes: this.tree.takeChanges(), sessions: this.sessions.takeChanges() };
+  }
+
+  /** A new session, numbered by its own transaction: no number ever comes twice. */
+  openSession(timeoutMs: number, nowMs: number): Session {
+    const id = ++this.#zxid | (1n << 56n);
+    return this.sessions.add({ id, password: randomBytes(sessionPasswordBytes), timeoutMs }, nowMs);
+  }
+
+  /** Ends a session: its ephemerals go with it, in one transaction. */
+  closeSession(session: Session): void {
+    const transaction = this.#begin(session.id, []);
+    for (const node of [...this.tree.ephemeralsOf(session.id)]) transaction.remove(node);
+    this.sessions.remove(session);
+    this.#fire(transaction);
+  }
+
+  /** Deletes a childless container or TTL node, in a transaction of its own. */
+  reap(node: ZNode): void {
+    const transaction = this.#begin(0n, []);
+    transaction.remove(node);
+    this.#fire(transaction);
+  }
+
+  /** Whether a request of this code is written to the log, failures included. */
+  isWrite(code: number): boolean {
+    return operationsByCode.get(code)?.kind === "write" || code === operations.closeSession.code;
+  }
+
+  /** Carries out one request. `reader` stands behind the request's header. */
+  apply(code: number, reader: ByteReader, asker: Asker<Watcher>): Answer {
+    if (code === operations.closeSession.code) {
+      this.closeSession(asker.session);
+      return { zxid: this.#zxid, error: 0, write: null, last: true };
+    }
+    const operation = operationsByCode.get(code);
+    if (operation === undefined) return this.#refused(zooKeeperErrorNumbers.UNIMPLEMENTED, true);
+    return operation.kind === "write"
+      ? this.#applyWrite(operation, reader, asker)
+      : this.#answer(operation, reader, (request) => operation.run(request as never, this, asker));
+  }
+
+  #applyWrite(operation: Operation & { kind: "write" }, reader: ByteReader, asker: Asker<Watcher>): Answer {
+    const transaction = this.#begin(asker.session.id, asker.identities);
+    const answer = this.#answer(operation, reader, (request) => operation.run(request as never, transaction));
+    if (answer.error === 0) this.#fire(transaction);
+    else transaction.rollback();
+    return answer;
+  }
+
+  #answer(
+    operation: { readonly request: AnyCodec; readonly response: AnyCodec },
+    reader: ByteReader,
+    run: (request: unknown) => unknown,
+  ): Answer {
+    let request: unknown;
+    try {
+      request = operation.request.read(reader);
+    } catch {
+      return this.#refused(zooKeeperErrorNumbers.MARSHALLINGERROR, false);
+    }
+    try {
+      const response = run(request) as never;
+      return { zxid: this.#zxid, error: 0, write: (writer) => operation.response.write(writer, response), last: false };
+    } catch (thrown) {
+      if (!(thrown instanceof Refusal)) throw thrown;
+      return this.#refused(thrown.number, false);
+    }
+  }
+
+  #refused(error: number, last: boolean): Answer {
+    return { zxid: this.#zxid, error, write: null, last };
+  }
+
+  #begin(session: bigint, identities: readonly Identity[]): Transaction {
+    const { wallClock, limits: { nodesMax }, sequenceStart = 0 } = this.#options;
+    return new Transaction(this.tree, {
+      zxid: ++this.#zxid,
+      wallMs: wallClock(),
+      session,
+      identities,
+      nodesMax,
+      sequenceStart,
+    });
+  }
+
+  #fire(transaction: Transaction): void {
+    for (const trigger of transaction.triggers) {
+      for (const watcher of this.watches.fire(trigger)) this.#options.notify(watcher, trigger.type, trigger.path);
+    }
+  }
+
+  #ownNode(path: string): ZNode {
+    return {
+      id: this.tree.newId(),
+      path,
+      kind: "persistent",
+      ephemeralOwner: 0n,
+      ttlMs: 0,
+      czxid: 0n,
+      ctime: 0,
+      data: new Uint8Array(0),
+      acl: openAcl,
+      mzxid: 0n,
+      pzxid: 0n,
+      mtime: 0,
+      version: 0,
+      aversion: 0,
+      creates: 0,
+      children: null,
+    };
+  }
+}

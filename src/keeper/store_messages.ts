@@ -1,0 +1,14 @@
+/** What is said between the keeper and the thread of its store. */
+
+export type StoreRequest =
+  | { readonly kind: "open"; readonly dataDir: string }
+  | { readonly kind: "load" }
+  | { readonly kind: "commit"; readonly changes: Uint8Array }
+  | { readonly kind: "close" };
+
+export type StoreReply =
+  /** One piece of what was loaded; `done` follows. */
+  | { readonly kind: "piece"; readonly bytes: Uint8Array }
+  | { readonly kind: "done" }
+  | { readonly kind: "owned" }
+  | { readonly kind: "failed"; readonly message: string };

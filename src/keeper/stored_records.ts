@@ -1,0 +1,135 @@
+/**
+ * What the log holds: a row for each node and each session, and the last zxid. One declaration for the store's thread,
+ * which sees rows, and for this one, which sees nodes. Pure.
+ */
+import { ByteReader, ByteWriter, protocolError } from "../wire/bytes.ts";
+import { buffer, int, long, record, ustring, vector } from "../wire/jute/codec.ts";
+import { Acl } from "../wire/jute/records.ts";
+import { openAcl } from "./acl.ts";
+import type { Session } from "./session_table.ts";
+import type { NodeKind, ZNode } from "./tree.ts";
+
+/** A row: its number and its content, null when the row is to go. */
+export interface Row {
+  readonly id: bigint;
+  readonly body: Uint8Array | null;
+}
+
+/** A piece of the log. What is loaded has the same form as what is committed. */
+export interface RowBatch {
+  readonly zxid: bigint;
+  readonly nodes: Iterable<Row>;
+  readonly sessions: Iterable<Row>;
+}
+
+const StoredNode = record({
+  path: ustring,
+  kind: int,
+  ephemeralOwner: long,
+  ttlMs: long,
+  czxid: long,
+  mzxid: long,
+  pzxid: long,
+  ctime: long,
+  mtime: long,
+  version: int,
+  aversion: int,
+  creates: int,
+  /** null: open to everybody, as nearly all are. */
+  acl: vector(Acl),
+  data: buffer,
+});
+const StoredSession = record({ password: buffer, timeoutMs: int });
+
+/** The place in this list is what is stored: only ever append. */
+const kinds: readonly NodeKind[] = ["persistent", "ephemeral", "container", "ttl"];
+
+/** Encodes everything that changed, for one commit. */
+export function encodeChanges(changes: {
+  zxid: bigint;
+  nodes: ReadonlyMap<number, ZNode | null>;
+  sessions: ReadonlyMap<bigint, Session | null>;
+}): Uint8Array {
+  const writer = new ByteWriter(1024);
+  writer.i64(changes.zxid);
+  writer.i32(changes.nodes.size);
+  for (const [id, node] of changes.nodes) {
+    writeRow(writer, BigInt(id), node === null ? null : () => writeNode(writer, node));
+  }
+  writer.i32(changes.sessions.size);
+  for (const [id, session] of changes.sessions) {
+    writeRow(writer, id, session === null ? null : () => StoredSession.write(writer, session));
+  }
+  return writer.finish();
+}
+
+/** Encodes rows as they are. */
+export function encodeRows(zxid: bigint, nodes: readonly Row[], sessions: readonly Row[]): Uint8Array {
+  const writer = new ByteWriter(1 << 16);
+  writer.i64(zxid);
+  for (const rows of [nodes, sessions]) {
+    writer.i32(rows.length);
+    for (const { id, body } of rows) writeRow(writer, id, body === null ? null : () => writer.raw(body));
+  }
+  return writer.finish();
+}
+
+/** The rows of one piece; `body` is a view onto it. */
+export function decodeRows(bytes: Uint8Array): { zxid: bigint; nodes: Row[]; sessions: Row[] } {
+  const reader = new ByteReader(bytes);
+  const rows = (): Row[] => {
+    const count = reader.i32();
+    const list: Row[] = [];
+    for (let index = 0; index < count; index++) {
+      const id = reader.i64();
+      const length = reader.i32();
+      list.push({ id, body: length === -1 ? null : reader.view(length) });
+    }
+    return list;
+  };
+  return { zxid: reader.i64(), nodes: rows(), sessions: rows() };
+}
+
+/** Throws PROTOCOL for a row that makes no sense: the database is damaged. */
+export function nodeOf({ id, body }: Row): ZNode {
+  const { ttlMs, ctime, mtime, acl, ...rest } = StoredNode.read(new ByteReader(body ?? new Uint8Array(0)));
+  const kind = kinds[rest.kind];
+  if (kind === undefined) throw protocolError(`Node ${rest.path} is stored with the unknown kind ${rest.kind}`);
+  return {
+    ...rest,
+    id: Number(id),
+    kind,
+    ttlMs: Number(ttlMs),
+    ctime: Number(ctime),
+    mtime: Number(mtime),
+    acl: acl ?? openAcl,
+    children: null,
+  };
+}
+
+/** Throws PROTOCOL for a row that makes no sense: the database is damaged. */
+export function sessionOf({ id, body }: Row): Omit<Session, "deadlineMs"> {
+  const { password, timeoutMs } = StoredSession.read(new ByteReader(body ?? new Uint8Array(0)));
+  if (password === null) throw protocolError(`Session ${id} is stored without a password`);
+  return { id, password, timeoutMs };
+}
+
+function writeRow(writer: ByteWriter, id: bigint, write: (() => void) | null): void {
+  writer.i64(id);
+  writer.i32(-1);
+  if (write === null) return;
+  const start = writer.length;
+  write();
+  writer.setI32(start - 4, writer.length - start);
+}
+
+function writeNode(writer: ByteWriter, node: ZNode): void {
+  StoredNode.write(writer, {
+    ...node,
+    kind: kinds.indexOf(node.kind),
+    ttlMs: BigInt(node.ttlMs),
+    ctime: BigInt(node.ctime),
+    mtime: BigInt(node.mtime),
+    acl: node.acl === openAcl ? null : [...node.acl],
+  });
+}

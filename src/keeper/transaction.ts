@@ -1,0 +1,178 @@
+/**
+ * One write, all or nothing: the checks and effects of the operations that change nodes, in the order in which the real
+ * server makes them. Collects the events; they are for the caller to fire when the whole succeeded.
+ * Source: PrepRequestProcessor.pRequest2Txn, DataTree.processTxn.
+ */
+import { createFlag, eventType, permission } from "../wire/jute/operations.ts";
+import type { RequestOf } from "../wire/jute/operations.ts";
+import { checkAcl, type Identity, resolveAcl } from "./acl.ts";
+import { checkPath, isSpecialPath, parentOf } from "./node_path.ts";
+import { refuse } from "./refusal.ts";
+import { createsMax, type NodeKind, type Tree, type ZNode } from "./tree.ts";
+
+export interface Trigger {
+  readonly type: number;
+  readonly path: string;
+}
+
+/** Who asks, and when. */
+export interface TransactionContext {
+  readonly zxid: bigint;
+  /** Wall-clock milliseconds, for ctime and mtime. */
+  readonly wallMs: number;
+  readonly session: bigint;
+  readonly identities: readonly Identity[];
+  readonly nodesMax: number;
+  /** The create counter of a new node; 0 except in tests of its upper end. */
+  readonly sequenceStart: number;
+}
+
+interface CreateMode {
+  readonly kind: NodeKind;
+  readonly sequential: boolean;
+}
+
+const createModes = new Map<number, CreateMode>([
+  [createFlag.persistent, { kind: "persistent", sequential: false }],
+  [createFlag.ephemeral, { kind: "ephemeral", sequential: false }],
+  [createFlag.persistentSequential, { kind: "persistent", sequential: true }],
+  [createFlag.ephemeralSequential, { kind: "ephemeral", sequential: true }],
+  [createFlag.container, { kind: "container", sequential: false }],
+  [createFlag.persistentTtl, { kind: "ttl", sequential: false }],
+  [createFlag.persistentSequentialTtl, { kind: "ttl", sequential: true }],
+]);
+
+/** EphemeralType.TTL: 40 bits of milliseconds. */
+const ttlMsMax = 0xffffffffffn;
+
+export class Transaction {
+  readonly triggers: Trigger[] = [];
+  readonly #tree: Tree;
+  readonly #context: TransactionContext;
+  readonly #undo: (() => void)[] = [];
+
+  constructor(tree: Tree, context: TransactionContext) {
+    this.#tree = tree;
+    this.#context = context;
+  }
+
+  /** Takes everything back, last first. */
+  rollback(): void {
+    for (let undo = this.#undo.pop(); undo !== undefined; undo = this.#undo.pop()) undo();
+    this.triggers.length = 0;
+  }
+
+  create(request: RequestOf<"create">, ttl = -1n): ZNode {
+    const mode = createModes.get(request.flags) ?? refuse("BADARGUMENTS");
+    if (mode.kind === "ttl" ? ttl <= 0n || ttl > ttlMsMax : ttl >= 0n) refuse("BADARGUMENTS");
+    const parentPath = parentOf(request.path);
+    const acl = resolveAcl(request.acl, this.#context.identities);
+    const parent = this.#existing(parentPath);
+    checkAcl(parent.acl, permission.create, this.#context.identities);
+    const path = mode.sequential ? request.path + String(parent.creates).padStart(10, "0") : request.path;
+    checkPath(path);
+    if (this.#tree.get(path) !== undefined) refuse("NODEEXISTS");
+    if (parent.kind === "ephemeral") refuse("NOCHILDRENFOREPHEMERALS");
+    if (this.#tree.size >= this.#context.nodesMax) refuse("QUOTAEXCEEDED");
+    const { zxid, wallMs } = this.#context;
+    const node: ZNode = {
+      id: this.#tree.newId(),
+      path,
+      kind: mode.kind,
+      ephemeralOwner: mode.kind === "ephemeral" ? this.#context.session : 0n,
+      ttlMs: mode.kind === "ttl" ? Number(ttl) : 0,
+      czxid: zxid,
+      ctime: wallMs,
+      data: request.data,
+      acl,
+      mzxid: zxid,
+      pzxid: zxid,
+      mtime: wallMs,
+      version: 0,
+      aversion: 0,
+      creates: this.#context.sequenceStart,
+      children: null,
+    };
+    this.#restoreLater(parent);
+    parent.creates = Math.min(parent.creates + 1, createsMax);
+    parent.pzxid = zxid;
+    this.#tree.touch(parent);
+    this.#tree.insert(node);
+    this.#undo.push(() => this.#tree.remove(node));
+    this.triggers.push({ type: eventType.created, path }, { type: eventType.childrenChanged, path: parent.path });
+    return node;
+  }
+
+  delete(request: RequestOf<"delete">): void {
+    const parentPath = parentOf(request.path);
+    if (isSpecialPath(request.path)) refuse("BADARGUMENTS");
+    const parent = this.#existing(parentPath);
+    checkAcl(parent.acl, permission.delete, this.#context.identities);
+    const node = this.#existing(request.path);
+    checkVersion(node.version, request.version);
+    if (node.children !== null) refuse("NOTEMPTY");
+    this.remove(node);
+  }
+
+  /** Deletes without asking: an ended session's ephemerals, an empty container. */
+  remove(node: ZNode): void {
+    const parent = this.#existing(parentOf(node.path));
+    this.#restoreLater(parent);
+    parent.pzxid = this.#context.zxid;
+    this.#tree.touch(parent);
+    this.#tree.remove(node);
+    this.#undo.push(() => this.#tree.insert(node));
+    this.triggers.push(
+      { type: eventType.deleted, path: node.path },
+      { type: eventType.childrenChanged, path: parent.path },
+    );
+  }
+
+  setData(request: RequestOf<"setData">): ZNode {
+    checkPath(request.path);
+    const node = this.#existing(request.path);
+    checkAcl(node.acl, permission.write, this.#context.identities);
+    checkVersion(node.version, request.version);
+    this.#restoreLater(node);
+    node.data = request.data;
+    node.version = (node.version + 1) | 0;
+    node.mzxid = this.#context.zxid;
+    node.mtime = this.#context.wallMs;
+    this.#tree.touch(node);
+    this.triggers.push({ type: eventType.dataChanged, path: node.path });
+    return node;
+  }
+
+  setAcl(request: RequestOf<"setAcl">): ZNode {
+    checkPath(request.path);
+    const acl = resolveAcl(request.acl, this.#context.identities);
+    const node = this.#existing(request.path);
+    checkAcl(node.acl, permission.admin, this.#context.identities);
+    checkVersion(node.aversion, request.version);
+    this.#restoreLater(node);
+    node.acl = acl;
+    node.aversion = (node.aversion + 1) | 0;
+    this.#tree.touch(node);
+    return node;
+  }
+
+  check(request: { path: string; version: number }): void {
+    checkPath(request.path);
+    const node = this.#existing(request.path);
+    checkAcl(node.acl, permission.read, this.#context.identities);
+    checkVersion(node.version, request.version);
+  }
+
+  #existing(path: string): ZNode {
+    return this.#tree.get(path) ?? refuse("NONODE");
+  }
+
+  #restoreLater(node: ZNode): void {
+    const { data, acl, mzxid, pzxid, mtime, version, aversion, creates } = node;
+    this.#undo.push(() => Object.assign(node, { data, acl, mzxid, pzxid, mtime, version, aversion, creates }));
+  }
+}
+
+function checkVersion(actual: number, expected: number): void {
+  if (expected !== -1 && expected !== actual) refuse("BADVERSION");
+}
