@@ -8,6 +8,7 @@ import {
   type Codec,
   int,
   long,
+  record,
   ustring,
   vector,
 } from "../../../../src/wire/jute/codec.ts";
@@ -98,11 +99,18 @@ describe("a length that lies", () => {
   });
 
   test("elements of no size do not get round it", () => {
-    const { codec } = subjects["GetChildrenResponse"] as Subject;
-    expect(() => decode(codec, hex("7fffffff 00000000"))).toThrow(
-      "Cannot read a vector of 2147483647 elements: 4 bytes are left",
-    );
+    for (const element of [record({}), ustring] as Codec<unknown>[]) {
+      expect(() => decode(vector(element), hex("7fffffff 00000000")))
+        .toThrow("Cannot read a vector of 2147483647 elements: 4 bytes are left");
+    }
   });
+});
+
+test("a buffer that was read outlives the frame it came in", () => {
+  const bytes = hex("00000002 0102");
+  const value = decode(buffer, bytes);
+  bytes.fill(9);
+  expect(value).toEqual(hex("0102"));
 });
 
 describe("bytes as they stand in a capture", () => {

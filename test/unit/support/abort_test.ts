@@ -1,0 +1,67 @@
+import { describe, expect, test } from "bun:test";
+import { abortable, onAbort, throwIfAborted } from "../../../src/support/abort.ts";
+
+const reason = new Error("given up");
+
+describe("onAbort", () => {
+  test("calls once, with the reason", () => {
+    const controller = new AbortController();
+    const heard: unknown[] = [];
+    onAbort(controller.signal, (why) => heard.push(why));
+    controller.abort(reason);
+    controller.abort(new Error("again"));
+    expect(heard).toEqual([reason]);
+  });
+
+  test("calls at once when it is too late already", () => {
+    const heard: unknown[] = [];
+    onAbort(AbortSignal.abort(reason), (why) => heard.push(why));
+    expect(heard).toEqual([reason]);
+  });
+
+  test("leaves nothing behind when taken off", () => {
+    const controller = new AbortController();
+    const heard: unknown[] = [];
+    onAbort(controller.signal, (why) => heard.push(why))();
+    controller.abort(reason);
+    expect(heard).toEqual([]);
+  });
+});
+
+describe("abortable", () => {
+  test("is the promise where nothing aborts", async () => {
+    expect(await abortable(Promise.resolve(1), undefined)).toBe(1);
+    expect(await abortable(Promise.resolve(2), new AbortController().signal)).toBe(2);
+    expect(abortable(Promise.reject(reason), new AbortController().signal)).rejects.toBe(reason);
+  });
+
+  test("rejects with the signal's reason while the promise goes on", async () => {
+    const controller = new AbortController();
+    const forever = new Promise<never>(() => {});
+    const waiting = abortable(forever, controller.signal);
+    controller.abort(reason);
+    expect(waiting).rejects.toBe(reason);
+    await waiting.catch(() => {});
+  });
+
+  test("takes its listener off when the promise is done first", async () => {
+    let listeners = 0;
+    const { signal } = new AbortController();
+    const spied = new Proxy(signal, {
+      get(target, name) {
+        if (name === "addEventListener") return () => listeners++;
+        if (name === "removeEventListener") return () => listeners--;
+        return Reflect.get(target, name, target);
+      },
+    });
+    await abortable(Promise.resolve(), spied);
+    await Promise.resolve();
+    expect(listeners).toBe(0);
+  });
+});
+
+test("throwIfAborted throws the reason itself", () => {
+  expect(() => throwIfAborted(AbortSignal.abort(reason))).toThrow(reason);
+  throwIfAborted(undefined);
+  throwIfAborted(new AbortController().signal);
+});

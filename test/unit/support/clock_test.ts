@@ -1,0 +1,46 @@
+import { describe, expect, test } from "bun:test";
+import { systemClock } from "../../../src/support/clock.ts";
+
+const clock = systemClock();
+
+describe("the clock of this process", () => {
+  test("does not go back, and looking for a suspend does not move it", () => {
+    let last = clock.now();
+    for (let look = 0; look < 2000; look++) {
+      if (look % 100 === 0) clock.noticeSuspend();
+      const now = clock.now();
+      expect(now).toBeGreaterThanOrEqual(last);
+      last = now;
+    }
+    expect(Math.abs(clock.now() - performance.now())).toBeLessThan(100);
+  });
+
+  test("calls back after the delay, once", async () => {
+    const startMs = clock.now();
+    let calls = 0;
+    await new Promise<void>((resolve) =>
+      clock.after(20, () => {
+        calls++;
+        resolve();
+      })
+    );
+    expect(clock.now() - startMs).toBeGreaterThanOrEqual(19);
+    expect(calls).toBe(1);
+  });
+
+  test("does not call what was cancelled, nor at once what is due in many days", async () => {
+    const called: string[] = [];
+    const cancelled = clock.after(5, () => called.push("cancelled"));
+    const distant = clock.after(2 ** 40, () => called.push("distant"));
+    const endless = clock.after(Infinity, () => called.push("endless"));
+    cancelled();
+    await new Promise<void>((resolve) => clock.after(15, resolve));
+    expect(called).toEqual([]);
+    distant();
+    endless();
+  });
+
+  test("takes a delay that is over already as none", async () => {
+    await new Promise<void>((resolve) => clock.after(-5, resolve));
+  });
+});
