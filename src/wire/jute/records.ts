@@ -67,6 +67,8 @@ export const SetWatches2Request = record({
 export const AddWatchRequest = record({ path: ustring, mode: int });
 export const WatchesOfTypeRequest = record({ path: ustring, type: int });
 export const AuthPacket = record({ type: int, scheme: ustring, auth: buffer });
+/** GetSASLRequest and SetSASLResponse: the same record in both directions. */
+export const SaslToken = record({ token: buffer });
 export const ErrorResponse = record({ err: int });
 export const GetEphemeralsRequest = record({ prefixPath: ustring });
 export const GetEphemeralsResponse = record({ ephemerals: vector(ustring) });

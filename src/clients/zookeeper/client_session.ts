@@ -1,0 +1,342 @@
+/**
+ * A session with an ensemble: keeps it alive, moves it from server to server, queues and sends its requests, and knows
+ * up to when no server can have ended it. What an operation means is the client's business, not this file's.
+ */
+import type { BatonError } from "../../errors.ts";
+import { backoffMs } from "../../support/backoff.ts";
+import type { Clock } from "../../support/clock.ts";
+import { Fifo } from "../../support/fifo.ts";
+import { type EventTypeName, operations } from "../../wire/jute/operations.ts";
+import type { Connector } from "./connector.ts";
+import type { Established } from "./establish.ts";
+import { Link, type LinkOwner } from "./link.ts";
+import { type Call, Request } from "./request.ts";
+import { leaseEndMs, resumeAttemptMs, timingOf, vigil } from "./timing.ts";
+import type { Watches } from "./watches.ts";
+import type { Session, SessionState, WatchEvent } from "./zookeeper.ts";
+import { failure, ZooKeeperError } from "./zookeeper_error.ts";
+
+/**
+ * Requests on the way at once. The server stops reading at 1,000 (globalOutstandingLimit); with more, a request's age
+ * would tell how long our own queue is and not how the connection is.
+ */
+const inFlightMax = 1000;
+
+/** Requests waiting to be sent. */
+const queuedMax = 100_000;
+
+export interface ClientSessionOptions {
+  readonly clock: Clock;
+  readonly connector: Connector;
+  /** The timeout to ask for at every connection, in milliseconds. */
+  readonly timeoutMs: number;
+  readonly watches: Watches;
+  /** Turns the server's path in an event into the caller's. */
+  readonly toClientPath: (path: string) => string;
+}
+
+type Change = "state" | "renewed";
+
+export class ClientSession implements Session, LinkOwner {
+  readonly #options: ClientSessionOptions;
+  readonly #clock: Clock;
+  readonly #queue = new Fifo<Request<unknown>>();
+  readonly #listeners = new Set<(change: Change) => void>();
+  readonly #changes = new Set<Change>();
+  readonly #ended = new AbortController();
+  #established: Established;
+  #link: Link | null = null;
+  #state: SessionState = "connecting";
+  #answeredSentMs = -Infinity;
+  #lastZxid = 0n;
+  #connections = 0;
+  #search: AbortController | null = null;
+  #endPause: () => void = () => {};
+  #wakeAtMs = Infinity;
+  #cancelWake: () => void = () => {};
+  #closing: Promise<void> | null = null;
+
+  constructor(established: Established, options: ClientSessionOptions) {
+    this.#options = options;
+    this.#clock = options.clock;
+    this.#established = established;
+    this.#adopt(established);
+  }
+
+  get id(): bigint {
+    return this.#established.accepted.identity.id;
+  }
+
+  get timeoutMs(): number {
+    return this.#established.accepted.timeoutMs;
+  }
+
+  get state(): SessionState {
+    return this.#state;
+  }
+
+  get ended(): AbortSignal {
+    return this.#ended.signal;
+  }
+
+  get connections(): number {
+    return this.#connections;
+  }
+
+  leaseEndMs(): number {
+    return leaseEndMs(this.#answeredSentMs, this.timeoutMs);
+  }
+
+  subscribe(listener: (change: Change) => void): () => void {
+    const own = (change: Change) => listener(change);
+    this.#listeners.add(own);
+    return () => this.#listeners.delete(own);
+  }
+
+  /** Sends when connected, within T; see ZooKeeper for what it rejects with. */
+  request<T>(call: Call<T>, signal?: AbortSignal): Promise<T> {
+    if (signal?.aborted) return Promise.reject(signal.reason);
+    if (this.#closing !== null || this.#state === "ended") {
+      return Promise.reject(failure(call.deed, "SESSIONEXPIRED", { cause: this.#ended.signal.reason }));
+    }
+    return this.#enqueue(new Request(call, this.#clock.now() + this.timeoutMs, signal));
+  }
+
+  /** Ends the session on the server after everything that was asked before; gives up after T/3. Never rejects. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  event(type: EventTypeName, path: string): void {
+    const event: WatchEvent = { type, path: this.#options.toClientPath(path) };
+    for (const watcher of this.#options.watches.take(type, path)) queueMicrotask(() => watcher(event));
+  }
+
+  answered(): void {
+    if (this.#link === null) return;
+    this.#answeredSentMs = Math.max(this.#answeredSentMs, this.#link.answeredSentMs);
+    if (this.#state === "doubtful" && vigil(this.#clock.now(), this.#link.signs, this.timeoutMs).action === "trust") {
+      this.#stopSearch();
+      this.#setState("connected");
+    }
+    this.#pump();
+    this.#announce("renewed");
+  }
+
+  lost(_error: Error | null): void {
+    if (this.#link === null || this.#state === "ended") return;
+    this.#lastZxid = this.#link.lastZxid;
+    this.#link = null;
+    this.#setState("connecting");
+    this.#startSearch();
+    this.#scheduleQueue();
+  }
+
+  #enqueue<T>(request: Request<T>): Promise<T> {
+    if (this.#queue.length >= queuedMax) request.fail("THROTTLEDOP", undefined, `${queuedMax} requests are waiting`);
+    else {
+      this.#queue.push(request as Request<unknown>);
+      this.#pump();
+      this.#scheduleQueue();
+    }
+    return request.promise;
+  }
+
+  /** In doubt nothing more is sent: what is still here is definitely not done. */
+  #pump(): void {
+    const link = this.#link;
+    if (link === null || this.#state !== "connected" || this.#queue.length === 0) return;
+    const nowMs = this.#clock.now();
+    while (link.owed < inFlightMax) {
+      const request = this.#queue.shift();
+      if (request === undefined) return;
+      if (request.settled) continue;
+      if (request.deadlineMs <= nowMs) request.fail("OPERATIONTIMEOUT");
+      else link.send(request.code, request.body, request);
+    }
+  }
+
+  #adopt(established: Established): void {
+    const { accepted, connectSentMs, stream } = established;
+    const old = this.#link;
+    this.#lastZxid = old?.lastZxid ?? this.#lastZxid;
+    this.#established = established;
+    this.#link = new Link(stream, this, {
+      clock: this.#clock,
+      nextXid: accepted.nextXid,
+      connectSentMs,
+      lastZxid: this.#lastZxid,
+    });
+    this.#answeredSentMs = Math.max(this.#answeredSentMs, connectSentMs);
+    this.#connections++;
+    this.#search = null;
+    this.#setState("connected");
+    old?.destroy(null);
+    for (const body of this.#options.watches.rearm(this.#lastZxid)) this.#link.setWatches(body);
+    this.#pump();
+    this.#wakeBy(connectSentMs + timingOf(accepted.timeoutMs).pingMs);
+    this.#announce("renewed");
+  }
+
+  #tick(dueMs: number): void {
+    const nowMs = this.#clock.now();
+    const link = this.#link;
+    const timing = timingOf(this.timeoutMs);
+    // This process was stopped or busy: answers may be waiting to be read. One turn of the loop lets them in.
+    if (link !== null && nowMs - dueMs > timing.pingMs / 2) return this.#wakeBy(nowMs);
+    if (link !== null) {
+      const { action, lookAgainMs } = vigil(nowMs, link.signs, this.timeoutMs);
+      if (action === "ping") link.ping();
+      if (action === "doubt" && this.#state === "connected") {
+        this.#setState("doubtful");
+        this.#startSearch();
+      }
+      if (action === "drop") {
+        const silence = new Error(`the server did not answer for ${Math.round(timing.dropMs)} ms`);
+        link.destroy(silence);
+        this.lost(silence);
+      } else this.#wakeBy(lookAgainMs);
+    }
+    this.#scheduleQueue();
+  }
+
+  /** Fails what has waited too long, and comes back when the next one will have. */
+  #scheduleQueue(): void {
+    if (this.#state === "connected" && this.#queue.length === 0) return;
+    const nowMs = this.#clock.now();
+    for (let head = this.#queue.peek(); head !== undefined; head = this.#queue.peek()) {
+      if (!head.settled && head.deadlineMs > nowMs) return this.#wakeBy(head.deadlineMs);
+      this.#queue.shift();
+      head.fail("OPERATIONTIMEOUT");
+    }
+  }
+
+  #wakeBy(timeMs: number): void {
+    if (timeMs >= this.#wakeAtMs || this.#state === "ended") return;
+    this.#cancelWake();
+    this.#wakeAtMs = timeMs;
+    this.#cancelWake = this.#clock.after(timeMs - this.#clock.now(), () => {
+      this.#wakeAtMs = Infinity;
+      this.#tick(timeMs);
+    });
+  }
+
+  /** Looks for a server that takes the session, until one does. While a link lives, at the other servers only. */
+  #startSearch(): void {
+    this.#endPause();
+    if (this.#search !== null) return;
+    const search = new AbortController();
+    this.#search = search;
+    this.#runSearch(search.signal).catch((error) => {
+      if (!search.signal.aborted) throw error;
+    });
+  }
+
+  #stopSearch(): void {
+    this.#search?.abort(new Error("the search is over"));
+    this.#search = null;
+    this.#endPause();
+  }
+
+  async #runSearch(signal: AbortSignal): Promise<void> {
+    for (let attempt = 0;; attempt++) {
+      const wish = {
+        identity: this.#established.accepted.identity,
+        timeoutMs: this.#options.timeoutMs,
+        lastZxid: this.#link?.lastZxid ?? this.#lastZxid,
+      };
+      const outcome = await this.#options.connector.round(wish, {
+        attemptMs: resumeAttemptMs(this.#clock.now(), this.leaseEndMs(), this.timeoutMs),
+        staggerMs: timingOf(this.timeoutMs).staggerMs,
+        except: this.#link === null ? undefined : this.#established.endpoint.address,
+        signal,
+      });
+      if (signal.aborted) {
+        if (outcome.kind === "accepted") outcome.established.stream.destroy();
+        return;
+      }
+      if (outcome.kind === "accepted") return this.#adopt(outcome.established);
+      if (outcome.kind === "expired") return this.#end(this.#expiry());
+      if (outcome.kind === "refused" && outcome.error instanceof ZooKeeperError) return this.#end(outcome.error);
+      const backoff = { firstMs: this.timeoutMs / 100, maxMs: this.timeoutMs / 10 };
+      await this.#pause(backoffMs(attempt, backoff));
+      if (signal.aborted) return;
+    }
+  }
+
+  #pause(delayMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      const cancel = this.#clock.after(delayMs, resolve);
+      this.#endPause = () => {
+        cancel();
+        resolve();
+      };
+    });
+  }
+
+  async #close(): Promise<void> {
+    if (this.#state === "ended") return;
+    const limitMs = timingOf(this.timeoutMs).dropMs;
+    const deadlineMs = this.#clock.now() + limitMs;
+    const cancelLimit = this.#clock.after(limitMs, () => this.#end(closedError()));
+    const { code } = operations.closeSession;
+    const deed = { action: "close the session", path: "/" };
+    const body = new Uint8Array(0);
+    while (!this.#isEnded() && this.#clock.now() < deadlineMs) {
+      try {
+        await this.#enqueue(new Request({ deed, code, body, answer: () => {} }, deadlineMs));
+        break;
+      } catch (error) {
+        // Closing twice does no harm: a lost answer is asked for again as long as there is time.
+        if (!(error instanceof ZooKeeperError) || error.reason !== "CONNECTIONLOSS") break;
+      }
+    }
+    cancelLimit();
+    this.#end(closedError());
+  }
+
+  #isEnded(): boolean {
+    return this.#state === "ended";
+  }
+
+  #end(error: BatonError): void {
+    if (this.#isEnded()) return;
+    this.#setState("ended");
+    this.#cancelWake();
+    this.#stopSearch();
+    this.#link?.destroy(error);
+    this.#link = null;
+    for (const request of this.#queue.drain()) request.fail("SESSIONEXPIRED", error);
+    this.#options.watches.clear();
+    this.#ended.abort(error);
+  }
+
+  #expiry(): ZooKeeperError {
+    return new ZooKeeperError("SESSIONEXPIRED", `The session 0x${this.id.toString(16)} has expired on the server`);
+  }
+
+  #setState(state: SessionState): void {
+    if (state === this.#state) return;
+    this.#state = state;
+    this.#announce("state");
+  }
+
+  /** Listeners hear of it when the turn is over and everything fits together again. */
+  #announce(change: Change): void {
+    if (this.#changes.size === 0) {
+      queueMicrotask(() => {
+        const changes = [...this.#changes];
+        this.#changes.clear();
+        for (const one of changes) {
+          for (const listener of [...this.#listeners]) if (this.#listeners.has(listener)) listener(one);
+        }
+      });
+    }
+    this.#changes.add(change);
+  }
+}
+
+function closedError(): ZooKeeperError {
+  return new ZooKeeperError("SESSIONEXPIRED", "The session was closed by this client");
+}

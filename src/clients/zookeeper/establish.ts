@@ -1,0 +1,142 @@
+/** One attempt at one server: look, dial, say the handshake, all before one signal ends it. */
+import { BatonError, messageOf } from "../../errors.ts";
+import type { TlsOptions } from "../../sockets/connection.ts";
+import type { Dial } from "../../sockets/dial.ts";
+import { isIpLiteral } from "../../sockets/resolve.ts";
+import { abortable, onAbort, throwIfAborted } from "../../support/abort.ts";
+import type { Clock } from "../../support/clock.ts";
+import { newGuid } from "../../support/guid.ts";
+import { FrameStream } from "./frame_stream.ts";
+import { type Accepted, type Credentials, Handshake, type SessionIdentity } from "./handshake.ts";
+import type { Endpoint } from "./hosts.ts";
+
+/** What is the same for every attempt of a client. */
+export interface EstablishOptions {
+  readonly dial: Dial;
+  readonly clock: Clock;
+  readonly tls?: TlsOptions | undefined;
+  readonly auth: readonly Credentials[];
+  readonly frameBytesMax?: number | undefined;
+  readonly startServer?: (() => Promise<void>) | undefined;
+}
+
+/** What is asked for. */
+export interface SessionWish {
+  /** The session to resume; null asks for a new one. */
+  readonly identity: SessionIdentity | null;
+  readonly timeoutMs: number;
+  readonly lastZxid: bigint;
+}
+
+export interface Established {
+  readonly endpoint: Endpoint;
+  readonly stream: FrameStream;
+  readonly accepted: Accepted;
+  /** When the ConnectRequest was sent, on the clock. */
+  readonly connectSentMs: number;
+}
+
+/** The server knows the session no longer. */
+export const expired = Symbol("expired");
+
+/**
+ * Resolves with a connection that is ready for requests, or with `expired`. Rejects with what went wrong: a system error,
+ * a BatonError, or the signal's reason. `progress` hears what is being waited for.
+ */
+export async function establish(endpoint: Endpoint, wish: SessionWish, { options, signal, progress }: {
+  readonly options: EstablishOptions;
+  readonly signal: AbortSignal;
+  readonly progress: (waitingFor: string) => void;
+}): Promise<Established | typeof expired> {
+  const sasl = options.auth.find((credentials) => credentials.scheme === "sasl");
+  const handshake = new Handshake({
+    ...wish,
+    auth: options.auth.filter((credentials) => credentials.scheme !== "sasl"),
+    // Loaded only when asked for: node:crypto is slow to load.
+    sasl: sasl === undefined ? null : (await import("./sasl_digest_md5.ts")).saslDigestMd5(sasl.credentials, newGuid()),
+  });
+  const outcome = Promise.withResolvers<Accepted | typeof expired>();
+  outcome.promise.catch(() => {}); // the dial may fail first, and nobody would look
+  const stream = new FrameStream(options.frameBytesMax, {
+    frame(frame) {
+      const step = handshake.receive(frame);
+      progress(`no answer to ${handshake.stage}`);
+      if (step.kind === "send") { for (const bytes of step.bytes) stream.send(bytes); }
+      else if (step.kind === "expired") outcome.resolve(expired);
+      else if (step.kind === "accepted") outcome.resolve(step);
+    },
+    turn() {},
+    closed: (error) => outcome.reject(error ?? new Error(`closed the connection during ${handshake.stage}`)),
+  });
+  const dialOptions = { ...(options.tls === undefined ? {} : { tls: tlsFor(options.tls, endpoint) }), signal };
+  progress("no connection");
+  const connection = await dialOrStart(endpoint, options, {
+    signal,
+    dialNow: () => options.dial(endpoint.address, stream, dialOptions),
+  });
+  stream.attach(connection);
+  const offAbort = onAbort(signal, (reason) => outcome.reject(reason));
+  try {
+    throwIfAborted(signal);
+    progress(`no answer to ${handshake.stage}`);
+    const connectSentMs = options.clock.now();
+    connection.write(handshake.begin());
+    const accepted = await outcome.promise;
+    if (accepted !== expired) return { endpoint, stream, accepted, connectSentMs };
+    stream.destroy();
+    return expired;
+  } catch (error) {
+    stream.destroy();
+    throw error;
+  } finally {
+    offAbort();
+  }
+}
+
+/** A local server that is not there is started, once per attempt. */
+async function dialOrStart<T>(endpoint: Endpoint, { startServer }: EstablishOptions, { dialNow, signal }: {
+  readonly dialNow: () => Promise<T>;
+  readonly signal: AbortSignal;
+}): Promise<T> {
+  try {
+    return await dialNow();
+  } catch (error) {
+    if (endpoint.address.kind !== "unix" || startServer === undefined || !isAbsent(error)) throw error;
+    await abortable(startServer(), signal);
+    return await dialNow();
+  }
+}
+
+/** The errors of a socket that nobody listens at. */
+function isAbsent(error: unknown): boolean {
+  const code = systemCode(error);
+  return code === "ENOENT" || code === "ECONNREFUSED";
+}
+
+function tlsFor(tls: TlsOptions, { host }: Endpoint): TlsOptions {
+  // The endpoint's address is an IP literal by now, but the certificate has the name that the user wrote.
+  return tls.serverName !== undefined || isIpLiteral(host) ? tls : { ...tls, serverName: host };
+}
+
+function systemCode(error: unknown): unknown {
+  return error instanceof Error && "code" in error ? error.code : undefined;
+}
+
+const systemTexts: Record<string, string> = {
+  ECONNREFUSED: "connection refused",
+  ECONNRESET: "connection reset",
+  ENOENT: "no such socket",
+  EACCES: "permission denied",
+  ENOTFOUND: "no such host name",
+  EAI_AGAIN: "the name server does not answer",
+  EHOSTUNREACH: "no route to the host",
+  ENETUNREACH: "no route to the network",
+  ETIMEDOUT: "no connection",
+};
+
+/** One server's failure in a few words. */
+export function describeFailure(error: unknown): string {
+  if (error instanceof BatonError) return messageOf(error);
+  const code = systemCode(error);
+  return (typeof code === "string" ? systemTexts[code] : undefined) ?? messageOf(error);
+}

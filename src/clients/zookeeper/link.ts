@@ -1,0 +1,187 @@
+/**
+ * One connection that carries a session's requests: numbers them, sends those of one turn in one write, and gives each
+ * reply to its request, in order. Knows nothing of what becomes of the session when the connection is lost.
+ */
+import type { Clock } from "../../support/clock.ts";
+import { Fifo } from "../../support/fifo.ts";
+import { ByteReader, ByteWriter, protocolError } from "../../wire/bytes.ts";
+import { eventType, type EventTypeName, operations, specialXid } from "../../wire/jute/operations.ts";
+import { WatcherEvent } from "../../wire/jute/records.ts";
+import type { FrameListener, FrameStream } from "./frame_stream.ts";
+import type { Signs } from "./timing.ts";
+
+/** Who waits for one reply. Neither method may throw. */
+export interface Reply {
+  /** `reader` stands at the body, which is there only when `err` is 0. */
+  answer(err: number, reader: ByteReader): void;
+  /** The connection was lost first. */
+  lose(cause: Error | null): void;
+}
+
+export interface LinkOwner {
+  event(type: EventTypeName, path: string): void;
+  /** At least one reply came with the last bytes. */
+  answered(): void;
+  /** The connection is over, and every reply still owed was told so. Called once; not after `destroy`. */
+  lost(error: Error | null): void;
+}
+
+export interface LinkOptions {
+  readonly clock: Clock;
+  /** The first xid to use. */
+  readonly nextXid: number;
+  /** When the ConnectRequest was sent, which the server has answered. */
+  readonly connectSentMs: number;
+  readonly lastZxid: bigint;
+}
+
+interface Owed {
+  readonly xid: number;
+  readonly sentMs: number;
+  readonly reply: Reply;
+}
+
+const xidMax = 0x7fffffff;
+const noBody = new Uint8Array(0);
+const eventNames = new Map<number, EventTypeName>(
+  Object.entries(eventType).map(([name, number]) => [number, name as EventTypeName]),
+);
+
+export class Link implements FrameListener {
+  readonly #stream: FrameStream;
+  readonly #owner: LinkOwner;
+  readonly #clock: Clock;
+  readonly #owed = new Fifo<Owed>();
+  #batch: ByteWriter | null = null;
+  #batchMs = 0;
+  #nextXid: number;
+  #lastSentMs: number;
+  #answeredSentMs: number;
+  #lastZxid: bigint;
+  #newlyAnswered = false;
+  #over = false;
+
+  constructor(stream: FrameStream, owner: LinkOwner, options: LinkOptions) {
+    this.#stream = stream;
+    this.#owner = owner;
+    this.#clock = options.clock;
+    this.#nextXid = options.nextXid;
+    this.#lastSentMs = options.connectSentMs;
+    this.#answeredSentMs = options.connectSentMs;
+    this.#lastZxid = options.lastZxid;
+    stream.listen(this);
+  }
+
+  /** Replies that have not come yet. */
+  get owed(): number {
+    return this.#owed.length;
+  }
+
+  get signs(): Signs {
+    return { lastSentMs: this.#lastSentMs, oldestUnansweredMs: this.#owed.peek()?.sentMs ?? null };
+  }
+
+  /** Send time of the last request that was answered. */
+  get answeredSentMs(): number {
+    return this.#answeredSentMs;
+  }
+
+  get lastZxid(): bigint {
+    return this.#lastZxid;
+  }
+
+  /** Sends a request under the next number. */
+  send(code: number, body: Uint8Array, reply: Reply): void {
+    const xid = this.#nextXid;
+    this.#nextXid = xid === xidMax ? 1 : xid + 1;
+    this.#write(xid, code, { body, reply });
+  }
+
+  ping(): void {
+    this.#write(specialXid.ping, operations.ping.code, { body: noBody, reply: ignoredReply });
+  }
+
+  setWatches(body: Uint8Array): void {
+    this.#write(specialXid.setWatches, operations.setWatches.code, {
+      body,
+      reply: {
+        answer(err) {
+          if (err !== 0) throw protocolError(`The server would not set the watches again: it answered error ${err}`);
+        },
+        lose() {},
+      },
+    });
+  }
+
+  /** Closes at once; the owner is not told, the replies still owed are. */
+  destroy(cause: Error | null): void {
+    this.#stream.destroy();
+    this.#fail(cause);
+  }
+
+  /** The rest is the stream's to call. */
+  frame(frame: Uint8Array): void {
+    const reader = new ByteReader(frame);
+    const xid = reader.i32();
+    const zxid = reader.i64();
+    const err = reader.i32();
+    if (zxid > this.#lastZxid) this.#lastZxid = zxid;
+    if (xid === specialXid.event) {
+      const event = WatcherEvent.read(reader);
+      const type = eventNames.get(event.type);
+      if (type !== undefined) this.#owner.event(type, event.path);
+      return;
+    }
+    const owed = this.#owed.peek();
+    if (owed === undefined || owed.xid !== xid) {
+      throw protocolError(`The server answered request ${xid}, but the next in order is ${owed?.xid ?? "none"}`);
+    }
+    this.#owed.shift();
+    this.#answeredSentMs = owed.sentMs;
+    this.#newlyAnswered = true;
+    owed.reply.answer(err, reader);
+  }
+
+  turn(): void {
+    if (!this.#newlyAnswered) return;
+    this.#newlyAnswered = false;
+    this.#owner.answered();
+  }
+
+  closed(error: Error | null): void {
+    this.#fail(error);
+    this.#owner.lost(error);
+  }
+
+  /** All requests of this turn share one send time, that of the first: early is the safe side for a lease. */
+  #write(xid: number, code: number, { body, reply }: { readonly body: Uint8Array; readonly reply: Reply }): void {
+    if (this.#over) return reply.lose(null);
+    let batch = this.#batch;
+    if (batch === null) {
+      batch = new ByteWriter(body.byteLength + 128);
+      this.#batch = batch;
+      this.#batchMs = this.#clock.now();
+      this.#lastSentMs = this.#batchMs;
+      queueMicrotask(() => this.#flush());
+    }
+    batch.i32(body.byteLength + 8);
+    batch.i32(xid);
+    batch.i32(code);
+    batch.raw(body);
+    this.#owed.push({ xid, sentMs: this.#batchMs, reply });
+  }
+
+  #flush(): void {
+    if (this.#batch === null || this.#over) return;
+    const bytes = this.#batch.finish();
+    this.#batch = null;
+    this.#stream.send(bytes);
+  }
+
+  #fail(cause: Error | null): void {
+    this.#over = true;
+    for (const { reply } of this.#owed.drain()) reply.lose(cause);
+  }
+}
+
+const ignoredReply: Reply = { answer() {}, lose() {} };

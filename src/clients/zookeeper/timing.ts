@@ -1,0 +1,66 @@
+/** What a session does at which age. Pure: ages in, decisions out; all times are monotonic milliseconds. */
+
+/** The design's fractions of T, the negotiated session timeout. */
+export interface Timing {
+  /** Silence on our side after which a ping goes out. */
+  readonly pingMs: number;
+  /** Age of the oldest unanswered request at which other servers are tried. */
+  readonly doubtMs: number;
+  /** Age at which the connection is given up. */
+  readonly dropMs: number;
+  /** What is kept back from T at the end of the lease. */
+  readonly marginMs: number;
+  /** How long one server is waited for before the next is tried beside it. */
+  readonly staggerMs: number;
+}
+
+export function timingOf(timeoutMs: number): Timing {
+  return {
+    pingMs: timeoutMs / 6,
+    doubtMs: timeoutMs / 6,
+    dropMs: timeoutMs / 3,
+    marginMs: Math.max(500, timeoutMs / 20),
+    staggerMs: timeoutMs / 24,
+  };
+}
+
+/** Up to when no server can have ended the session: its timer started after `answeredSentMs` and runs for T at least. */
+export function leaseEndMs(answeredSentMs: number, timeoutMs: number): number {
+  return answeredSentMs + timeoutMs - timingOf(timeoutMs).marginMs;
+}
+
+/** What a connection has to show. */
+export interface Signs {
+  readonly lastSentMs: number;
+  /** Send time of the oldest request without an answer; null when all are answered. */
+  readonly oldestUnansweredMs: number | null;
+}
+
+/** What to do now, and when to look again. */
+export interface Vigil {
+  readonly action: "trust" | "ping" | "doubt" | "drop";
+  readonly lookAgainMs: number;
+}
+
+/** A request that waits shows the connection's health better than any ping: pings go out only when nothing waits. */
+export function vigil(nowMs: number, signs: Signs, timeoutMs: number): Vigil {
+  const timing = timingOf(timeoutMs);
+  if (signs.oldestUnansweredMs === null) {
+    const pingAtMs = signs.lastSentMs + timing.pingMs;
+    if (nowMs < pingAtMs) return { action: "trust", lookAgainMs: pingAtMs };
+    return { action: "ping", lookAgainMs: nowMs + timing.doubtMs };
+  }
+  const doubtAtMs = signs.oldestUnansweredMs + timing.doubtMs;
+  const dropAtMs = signs.oldestUnansweredMs + timing.dropMs;
+  if (nowMs >= dropAtMs) return { action: "drop", lookAgainMs: nowMs };
+  if (nowMs >= doubtAtMs) return { action: "doubt", lookAgainMs: dropAtMs };
+  return { action: "trust", lookAgainMs: doubtAtMs };
+}
+
+/**
+ * How long one attempt to resume the session at one server may take. While the lease runs, short enough for several;
+ * afterwards long enough for a slow ensemble.
+ */
+export function resumeAttemptMs(nowMs: number, leaseEndsMs: number, timeoutMs: number): number {
+  return nowMs < leaseEndsMs ? timeoutMs / 6 : Math.max(1000, timeoutMs / 3);
+}
