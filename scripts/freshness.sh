@@ -4,5 +4,6 @@
 # baton_is_fresh ROOT
 baton_is_fresh() {
   [ -x "$1/dist/baton" ] &&
-    [ -z "$(find "$1/src" "$1/commands" "$1/package-lock.json" "$1/scripts/build" -newer "$1/dist/baton" </dev/null 2>&1)" ]
+    [ -z "$(find "$1/src" "$1/commands" "$1/package.json" "$1/package-lock.json" "$1/scripts/compile.sh" \
+      -newer "$1/dist/baton" </dev/null 2>&1)" ]
 }

@@ -52,7 +52,7 @@ export function checkLayers(file: SourceFile): Finding[] {
       message: `"${layer}" is not a layer: give it a place in scripts/tidy/layers.ts`,
     }];
   }
-  return importsOf(file).flatMap(({ specifier, line }) => {
+  return importsOf(file).filter(({ specifier }) => specifier !== "../package.json").flatMap(({ specifier, line }) => {
     const message = specifier.startsWith(".")
       ? complaintAboutLayer(layer, allowed, layerOf(posix.join(posix.dirname(file.path), specifier)))
       : complaintAboutPackage(file.path, specifier);

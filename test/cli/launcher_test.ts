@@ -30,10 +30,10 @@ beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "baton launcher "));
   root = join(folder, "a clone");
   for (const name of ["scripts", "commands", "src", "bin"]) mkdirSync(join(root, name), { recursive: true });
-  for (const name of ["baton", "build", "build_lock.sh", "freshness.sh"]) {
+  for (const name of ["baton", "build", "build_lock.sh", "compile.sh", "freshness.sh"]) {
     copyFileSync(join(project, "scripts", name), join(root, "scripts", name));
   }
-  copyFileSync(join(project, "package-lock.json"), join(root, "package-lock.json"));
+  for (const name of ["package.json", "package-lock.json"]) copyFileSync(join(project, name), join(root, name));
   writeFileSync(join(root, "commands/main.ts"), program);
   // Installs what a build needs out of this project, and remembers how it was called.
   writeExecutable(
