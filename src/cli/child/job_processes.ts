@@ -1,0 +1,90 @@
+/**
+ * The processes of one job: finds them, signals them, tells which are still alive. Three ways, by what the system has:
+ * on Linux baton takes in orphans, so that everything the job ever started is below baton itself; where that fails, the
+ * process group and the cookie in the environment; without /proc (macOS) the process group alone.
+ */
+import process from "node:process";
+import { isOwnChild } from "../../support/own_children.ts";
+import type { Libc } from "./libc.ts";
+import {
+  childrenOf,
+  descendantsOf,
+  groupMembers,
+  hasProcessTable,
+  processesWithCookie,
+  readProcess,
+} from "./process_table.ts";
+
+export interface JobProcessesOptions {
+  readonly pid: number;
+  /** The command leads a process group of its own. */
+  readonly ownGroup: boolean;
+  readonly cookie: string;
+  readonly libc: Libc | null;
+  /** This process takes in orphans. */
+  readonly adopts: boolean;
+}
+
+export class JobProcesses {
+  readonly #options: JobProcessesOptions;
+  #leaderEnded = false;
+
+  constructor(options: JobProcessesOptions) {
+    this.#options = options;
+  }
+
+  /** The command's own process has ended and its status was taken: its number may belong to somebody else from now on. */
+  leaderEnded(): void {
+    this.#leaderEnded = true;
+  }
+
+  /** Sends to the command: to its group, or in the foreground to the one process, as the terminal reaches the others. */
+  signalCommand(signal: NodeJS.Signals): void {
+    const { pid, ownGroup } = this.#options;
+    if (!this.#leaderEnded) send(ownGroup ? -pid : pid, signal);
+    else this.signalAll(signal);
+  }
+
+  /** Sends to everything that is alive. */
+  signalAll(signal: NodeJS.Signals): void {
+    const { pid, ownGroup } = this.#options;
+    const alive = this.alive();
+    // The group at once, so that none of it can fork between two signals; its number is ours while a member lives.
+    if (ownGroup && (!this.#leaderEnded || alive.some((one) => readProcess(one)?.group === pid))) send(-pid, signal);
+    for (const one of alive) send(one, signal);
+  }
+
+  /** What lives, the dead whose status nobody took left out. Empty means: nothing of the job runs any more. */
+  alive(): number[] {
+    const { pid, ownGroup, cookie, adopts } = this.#options;
+    if (adopts) return this.#below();
+    const leader = this.#leaderEnded ? [] : [pid];
+    if (!hasProcessTable()) return ownGroup && send(-pid, 0) ? [pid] : leader;
+    const group = ownGroup ? groupMembers(pid) : leader;
+    return [...new Set([...group, ...processesWithCookie(cookie)])].filter(isAlive);
+  }
+
+  #below(): number[] {
+    for (const child of childrenOf(process.pid)) {
+      // The runtime waits for the command and for baton's own; an orphan that was taken in has nobody else.
+      if (isOwnChild(child) || (child === this.#options.pid && !this.#leaderEnded)) continue;
+      if (readProcess(child)?.dead) this.#options.libc?.reap(child);
+    }
+    return descendantsOf(process.pid, isOwnChild).filter(isAlive);
+  }
+}
+
+function isAlive(pid: number): boolean {
+  const row = readProcess(pid);
+  return row !== null && !row.dead;
+}
+
+/** False if there was nothing to send to. EPERM: it is there, and not ours to signal. */
+function send(pid: number, signal: NodeJS.Signals | 0): boolean {
+  try {
+    process.kill(pid, signal);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
+}

@@ -1,0 +1,121 @@
+/**
+ * What Linux says in /proc about processes: who is whose child, in which group, with which cookie in its environment.
+ * Only reads. Everything is a snapshot: a process may be gone, or have forked, before the answer is used.
+ */
+import { readdirSync, readFileSync } from "node:fs";
+import process from "node:process";
+import { carriesCookie } from "./cookie.ts";
+
+export interface ProcessRow {
+  readonly pid: number;
+  readonly parent: number;
+  readonly group: number;
+  /** Clock ticks from boot to the start: with the pid, what makes a process one and the same. */
+  readonly startTicks: number;
+  /** It has ended and only its status is left. */
+  readonly dead: boolean;
+}
+
+/** One process, or null if there is none (any more). proc(5), /proc/pid/stat. */
+export function readProcess(pid: number): ProcessRow | null {
+  let text: string;
+  try {
+    text = readFileSync(`/proc/${pid}/stat`, "latin1");
+  } catch {
+    return null;
+  }
+  // The name stands in parentheses and may itself contain some; the fields behind it count from 3, the state.
+  const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
+  const field = (number: number) => Number(fields[number - 3]);
+  const state = fields[0] ?? "";
+  return {
+    pid,
+    parent: field(4),
+    group: field(5),
+    startTicks: field(22),
+    // A main thread that ended shows Z while other threads of its process run on.
+    dead: state === "X" || (state === "Z" && field(20) <= 1),
+  };
+}
+
+/** Children of `pid`, dead ones included. */
+export function childrenOf(pid: number): number[] {
+  let threads: string[];
+  try {
+    threads = readdirSync(`/proc/${pid}/task`);
+  } catch {
+    return [];
+  }
+  const children: number[] = [];
+  for (const thread of threads) {
+    try {
+      const text = readFileSync(`/proc/${pid}/task/${thread}/children`, "latin1");
+      for (const word of text.split(" ")) if (word !== "") children.push(Number(word));
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === "ESRCH") continue; // the thread has ended; its children moved on
+      if (readProcess(pid) === null) return [];
+      if (threadExists(pid, thread)) return allProcesses().filter((row) => row.parent === pid).map((row) => row.pid);
+    }
+  }
+  return children;
+}
+
+/** A thread that is there while its `children` is not means a kernel without CONFIG_PROC_CHILDREN. */
+function threadExists(pid: number, thread: string): boolean {
+  try {
+    return readdirSync(`/proc/${pid}/task`).includes(thread);
+  } catch {
+    return false;
+  }
+}
+
+/** Everything below `pid`, itself left out; `skip` leaves out a child with all that is below it. */
+export function descendantsOf(pid: number, skip: (pid: number) => boolean = () => false): number[] {
+  const found: number[] = [];
+  const queue = [pid];
+  for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
+    for (const child of childrenOf(next)) {
+      if (skip(child) || found.includes(child)) continue;
+      found.push(child);
+      queue.push(child);
+    }
+  }
+  return found;
+}
+
+export function allProcesses(): ProcessRow[] {
+  const rows: ProcessRow[] = [];
+  for (const name of readdirSync("/proc")) {
+    if (!/^\d+$/.test(name)) continue;
+    const row = readProcess(Number(name));
+    if (row !== null) rows.push(row);
+  }
+  return rows;
+}
+
+/** Pids of the living processes in a process group. */
+export function groupMembers(group: number): number[] {
+  return allProcesses().filter((row) => row.group === group && !row.dead).map((row) => row.pid);
+}
+
+/**
+ * Pids of the processes whose environment carries `cookie`, this process left out. A process of another user, and one
+ * that wrote over its environment, cannot be seen this way.
+ */
+export function processesWithCookie(cookie: string): number[] {
+  const found: number[] = [];
+  for (const name of readdirSync("/proc")) {
+    if (!/^\d+$/.test(name) || Number(name) === process.pid) continue;
+    try {
+      if (carriesCookie(readFileSync(`/proc/${name}/environ`, "latin1"), cookie)) found.push(Number(name));
+    } catch {
+      continue; // gone meanwhile, or not ours to look into
+    }
+  }
+  return found;
+}
+
+/** Whether there is a /proc to read at all. */
+export function hasProcessTable(): boolean {
+  return process.platform === "linux" && readProcess(process.pid) !== null;
+}

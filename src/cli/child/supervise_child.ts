@@ -1,0 +1,122 @@
+/**
+ * Runs a command under a lease and keeps the promise that its processes are dead before the server can give the lock to
+ * anybody else. Owns the order of things: guard, command, end. Does not release the lease. One command at a time: what
+ * is taken in as an orphan is counted as this command's.
+ */
+import process from "node:process";
+import { BatonError } from "../../errors.ts";
+import type { Lease } from "../../recipes/lease.ts";
+import type { Clock } from "../../support/clock.ts";
+import { newGuid } from "../../support/guid.ts";
+import type { Guard } from "../guard/guard.ts";
+import type { ChildEnding, ChildOutcome } from "./child_outcome.ts";
+import { type ChildEvent, ChildRun } from "./child_run.ts";
+import { cookieEnvironment, cookieVariable } from "./cookie.ts";
+import { isForeground } from "./foreground.ts";
+import { isRevoked } from "./lease_loss.ts";
+import { JobProcesses } from "./job_processes.ts";
+import { loadLibc } from "./libc.ts";
+import { waitMinHold } from "./min_hold.ts";
+import { readProcess } from "./process_table.ts";
+import type { SignalSource } from "./signal_source.ts";
+import { childEnvironment, spawnChild } from "./spawn_child.ts";
+
+export interface SuperviseOptions {
+  readonly command: readonly string[];
+  /** Added to this process's environment; undefined takes a variable away. The cookie is added here. */
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly lease: Lease;
+  /** The one the lease's `endMs()` is on. */
+  readonly clock: Clock;
+  readonly guard: Guard;
+  readonly signals: SignalSource;
+  /** What `inheritedDescriptors()` found when this process started. */
+  readonly descriptors: readonly number[];
+  /** On the clock; the moment of the call when left out. */
+  readonly grantedAtMs?: number;
+  /** From the stop signal to SIGKILL. */
+  readonly killAfterMs: number;
+  readonly stopSignal: NodeJS.Signals;
+  readonly onDoubt: "ignore" | "freeze";
+  /** The command is stopped this long after the grant. */
+  readonly maxHoldMs?: number | null;
+  /** The outcome is not given before this long after the grant, while the lease is held. */
+  readonly minHoldMs?: number | null;
+  /** In baton's own process group, with the terminal. "auto": if standard input is a terminal. */
+  readonly foreground: boolean | "auto";
+  /** A request to stop that came before the command was started. Has no effect later: `signals` reach the command. */
+  readonly signal?: AbortSignal;
+  readonly onEvent?: (event: ChildEvent) => void;
+}
+
+/** A guard is there in milliseconds; one that is not there by then never will be. */
+const guardStartMsMax = 10_000;
+
+/** Resolves when the lease may be released, a breach excepted; see `ChildEnding`. Rejects only for a bug. */
+export async function superviseChild(options: SuperviseOptions): Promise<ChildOutcome> {
+  const { clock, guard } = options;
+  const grantedAtMs = options.grantedAtMs ?? clock.now();
+  const cookie = newGuid();
+  const struck = new AbortController();
+  const finish = (ending: ChildEnding, pid: number | null): ChildOutcome => {
+    // In a breach the guard is left to itself: the end of its pipe will set it on what is still there.
+    if (ending.kind !== "breach") guard.done();
+    return { ...ending, pid, heldMs: clock.now() - grantedAtMs };
+  };
+
+  const libc = await loadLibc();
+  const obstacle = await watch(options, cookie, struck);
+  if (obstacle !== null) return finish(obstacle, null);
+
+  const ownGroup = !isForeground(options.foreground, libc);
+  const adopts = libc?.becomeSubreaper() ?? false;
+  const env = childEnvironment({ ...options.env, ...cookieEnvironment(cookie, process.env[cookieVariable]) });
+  const spawned = await spawnChild(options.command, { env, ownGroup, descriptors: options.descriptors });
+  if (spawned.kind !== "started") return finish(spawned, null);
+
+  const { pid, ended } = spawned;
+  guard.child({ pid, ownGroup, startTicks: readProcess(pid)?.startTicks ?? 0 });
+  const processes = new JobProcesses({ pid, ownGroup, cookie, libc, adopts });
+  const run = new ChildRun({ ...options, grantedAtMs, processes, ended, ownGroup, struck: struck.signal });
+  const ending = await run.finished;
+  if (ending.kind === "exited" || ending.kind === "signaled") {
+    guard.done();
+    await waitMinHold({ ...options, grantedAtMs });
+  }
+  return finish(ending, pid);
+}
+
+/** Sets the guard to watch. Null when the command may be started, else why it was not. */
+async function watch(options: SuperviseOptions, cookie: string, struck: AbortController): Promise<ChildEnding | null> {
+  const { lease, clock, guard, signal } = options;
+  const late = new AbortController();
+  const message = `Cannot start the guard process: it has not answered for ${guardStartMsMax} ms`;
+  const cancel = clock.after(guardStartMsMax, () => late.abort(new BatonError("START_FAILED", message)));
+  const ends = [lease.lost, struck.signal, late.signal, ...(signal === undefined ? [] : [signal])];
+  try {
+    await guard.watch(cookie, {
+      remainingMs() {
+        clock.noticeSuspend();
+        return lease.endMs() - clock.now();
+      },
+      onStrike: () => struck.abort(),
+      onReplaced: (another) => options.onEvent?.({ kind: another ? "guard_replaced" : "guard_missing" }),
+      signal: AbortSignal.any(ends),
+    });
+  } catch (error) {
+    if (!ends.some((end) => end.aborted) || late.signal.aborted) return startFailed(error);
+  } finally {
+    cancel();
+  }
+  clock.noticeSuspend();
+  if (signal?.aborted) return { kind: "cancelled" };
+  if (lease.lost.aborted) return { kind: isRevoked(lease.lost) ? "revoked" : "lost", child: null };
+  return struck.signal.aborted || !lease.isHeld() ? { kind: "lost", child: null } : null;
+}
+
+function startFailed(error: unknown): ChildEnding {
+  if (error instanceof BatonError && error.code === "START_FAILED") {
+    return { kind: "start_failed", message: error.message };
+  }
+  throw error;
+}

@@ -1,0 +1,139 @@
+/**
+ * baton's side of the guard: starts it, keeps its deadline fresh, hears whether it struck, and starts another one when
+ * it dies while there is something to guard.
+ */
+import { BatonError } from "../../errors.ts";
+import { abortable } from "../../support/abort.ts";
+import { type GuardProcess, type StartGuardProcess, startGuardProcess } from "./guard_process.ts";
+import { childLine, type GuardedChild, renewLine, watchLine } from "./guard_state.ts";
+
+export interface Guard {
+  /** The guard of the moment; 0 while there is none. */
+  pid(): number;
+  /**
+   * From now on everything that carries `cookie` dies with baton, or when `remainingMs()` was 0 once. Resolves when the
+   * guard has acknowledged it. Rejects START_FAILED if there is no guard, or with the signal's reason.
+   */
+  watch(cookie: string, options: WatchOptions): Promise<void>;
+  /** Tells of the command, once it runs. */
+  child(child: GuardedChild): void;
+  /** Asks `remainingMs` again and passes it on. */
+  renew(): void;
+  /**
+   * How many milliseconds after the deadline nothing was left alive, in the words of a guard that struck; null for one
+   * that did not, or does not answer.
+   */
+  clearedAfterMs(signal: AbortSignal): Promise<number | null>;
+  /** There is nothing left to guard: it ends without a blow. Also for a guard that never had anything to watch. */
+  done(): void;
+}
+
+export interface WatchOptions {
+  readonly remainingMs: () => number;
+  /** The guard strikes: it has seen the deadline pass. */
+  readonly onStrike: () => void;
+  /** The guard was gone and another one watches, or, after too many, none does. */
+  readonly onReplaced: (replaced: boolean) => void;
+  readonly signal?: AbortSignal;
+}
+
+/** Somebody who kills guard after guard wants none; baton itself still keeps every deadline. */
+const replacementsMax = 5;
+
+/** Starts the guard and returns at once: its start runs beside the wait for the lock. */
+export function startGuard(start: StartGuardProcess = startGuardProcess): Guard {
+  return new GuardKeeper(start);
+}
+
+class GuardKeeper implements Guard {
+  readonly #start: StartGuardProcess;
+  readonly #watching = Promise.withResolvers<void>();
+  readonly #cleared = Promise.withResolvers<number | null>();
+  #process: GuardProcess | null = null;
+  #watch: { cookie: string; options: WatchOptions } | null = null;
+  #child: GuardedChild | null = null;
+  #acknowledged = false;
+  #struck = false;
+  #done = false;
+  #replacements = 0;
+
+  constructor(start: StartGuardProcess) {
+    this.#start = start;
+    this.#watching.promise.catch(() => {}); // asked for by watch() alone, which may never be called
+    this.#launch();
+  }
+
+  pid(): number {
+    return this.#process?.pid ?? 0;
+  }
+
+  async watch(cookie: string, options: WatchOptions): Promise<void> {
+    this.#watch = { cookie, options };
+    this.#sendAll();
+    await abortable(this.#watching.promise, options.signal);
+  }
+
+  child(child: GuardedChild): void {
+    this.#child = child;
+    this.#process?.send(childLine(child));
+  }
+
+  renew(): void {
+    if (this.#watch !== null) this.#process?.send(renewLine(this.#watch.options.remainingMs()));
+  }
+
+  clearedAfterMs(signal: AbortSignal): Promise<number | null> {
+    return abortable(this.#cleared.promise, signal).catch(() => null);
+  }
+
+  done(): void {
+    this.#done = true;
+    this.#process?.send("done\n");
+    this.#process?.close();
+  }
+
+  #launch(): void {
+    const started = this.#start((line) => this.#heard(line));
+    if (started instanceof Promise) started.then((guard) => this.#launched(guard), () => this.#ended());
+    else this.#launched(started);
+  }
+
+  #launched(guard: GuardProcess): void {
+    this.#process = guard;
+    guard.ended.then(() => this.#ended());
+    if (this.#done) this.done();
+    else this.#sendAll();
+  }
+
+  #sendAll(): void {
+    if (this.#watch === null) return;
+    this.#process?.send(watchLine(this.#watch.cookie, this.#watch.options.remainingMs()));
+    if (this.#child !== null) this.#process?.send(childLine(this.#child));
+  }
+
+  #heard(line: string): void {
+    const [word, number] = line.split(" ");
+    if (word === "watching") {
+      if (this.#acknowledged) this.#watch?.options.onReplaced(true);
+      this.#acknowledged = true;
+      this.#watching.resolve();
+    } else if (word === "struck") {
+      this.#struck = true;
+      this.#watch?.options.onStrike();
+    } else if (word === "cleared") {
+      this.#cleared.resolve(Number(number));
+    }
+  }
+
+  #ended(): void {
+    this.#process = null;
+    if (this.#done || this.#struck) return this.#cleared.resolve(null);
+    if (this.#replacements++ < replacementsMax) return this.#launch();
+    const message = `Cannot keep a guard process running: it ended ${
+      replacementsMax + 1
+    } times without having been asked to`;
+    this.#watching.reject(new BatonError("START_FAILED", message));
+    this.#cleared.resolve(null);
+    this.#watch?.options.onReplaced(false);
+  }
+}

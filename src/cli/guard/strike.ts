@@ -1,0 +1,91 @@
+/**
+ * The guard's blow: kills everything of a job until two looks in a row find nothing alive. The guard is no parent of
+ * the job: it goes by the process group, by the cookie in the environment, and by descent from the command while the
+ * command lives. What has left all three (a daemon with a cleared environment whose parents are gone) escapes it.
+ */
+import process from "node:process";
+import type { Libc } from "../child/libc.ts";
+import {
+  descendantsOf,
+  groupMembers,
+  hasProcessTable,
+  processesWithCookie,
+  readProcess,
+} from "../child/process_table.ts";
+import type { GuardState } from "./guard_state.ts";
+
+/** baton may have been killed between starting the command and saying so: the command shows its cookie only once it runs. */
+const unknownChildMs = 1000;
+
+const betweenLooksMs = 10;
+
+/** A process that cannot be killed (in the kernel, or another user's) is looked after this long. */
+const strikeMsMax = 10_000;
+
+/** Blocks. The boot time at which nothing was left; Infinity if it had to give up. */
+export function strike(state: GuardState, libc: Libc): number {
+  const startMs = libc.bootTimeMs();
+  const settledMs = state.child === null ? startMs + unknownChildMs : startMs;
+  const victims = new Victims(state);
+  let emptyLooks = 0;
+  let clearedAtMs = startMs;
+  for (;;) {
+    const alive = victims.killAll();
+    const nowMs = libc.bootTimeMs();
+    if (alive) emptyLooks = 0;
+    else if (emptyLooks++ === 0) clearedAtMs = nowMs;
+    if (emptyLooks >= 2 && nowMs >= settledMs) return clearedAtMs;
+    if (nowMs >= startMs + strikeMsMax) return Infinity;
+    libc.sleep(betweenLooksMs);
+  }
+}
+
+class Victims {
+  readonly #state: GuardState;
+  /** Once found below the command, a process stays one of them, whoever is its parent later; the ticks tell it from a namesake. */
+  readonly #known = new Map<number, number>();
+
+  constructor(state: GuardState) {
+    this.#state = state;
+    if (state.child !== null) this.#known.set(state.child.pid, state.child.startTicks);
+  }
+
+  /** Kills what is alive; true if anything was. */
+  killAll(): boolean {
+    const { child, cookie } = this.#state;
+    if (!hasProcessTable()) return child !== null && kill(child.ownGroup ? -child.pid : child.pid);
+    const found = this.#find(child, cookie ?? "");
+    if (child?.ownGroup && groupMembers(child.pid).length > 0) kill(-child.pid);
+    for (const pid of found) kill(pid);
+    return found.length > 0;
+  }
+
+  #find(child: GuardState["child"], cookie: string): number[] {
+    const pids = new Set(processesWithCookie(cookie));
+    if (child?.ownGroup) { for (const pid of groupMembers(child.pid)) pids.add(pid); }
+    for (const root of [...pids, ...this.#known.keys()]) {
+      if (!pids.has(root) && !this.#isKnown(root)) continue;
+      for (const pid of [root, ...descendantsOf(root)]) this.#remember(pid);
+    }
+    for (const pid of this.#known.keys()) if (this.#isKnown(pid)) pids.add(pid);
+    return [...pids].filter((pid) => readProcess(pid)?.dead === false);
+  }
+
+  #isKnown(pid: number): boolean {
+    return readProcess(pid)?.startTicks === this.#known.get(pid);
+  }
+
+  #remember(pid: number): void {
+    const row = readProcess(pid);
+    if (row !== null) this.#known.set(pid, row.startTicks);
+  }
+}
+
+function kill(pid: number): boolean {
+  try {
+    process.kill(pid, "SIGKILL");
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === "EPERM";
+  }
+}
