@@ -13,6 +13,8 @@ export interface KeeperOptions {
   readonly dataDir: string;
   /** Where to listen; TCP port 0 lets the system choose. */
   readonly listen: readonly Address[];
+  /** Unix sockets that every user may connect to; the others are for those whom the umask leaves in. */
+  readonly openSocketPaths?: readonly string[];
   /** For the TCP addresses. */
   readonly tls?: TlsOptions;
   /** The grain of session timeouts, in milliseconds; 500 when left out. */
@@ -67,6 +69,7 @@ export async function startKeeper(options: KeeperOptions): Promise<Keeper> {
     containerCheckMs: options.containerCheckMs ?? 60_000,
     idleExitMs: options.idleExitMs ?? Infinity,
     limits: { ...keeperLimitsDefault, ...options.limits },
+    openSocketPaths: options.openSocketPaths ?? [],
     superDigest: options.superDigest ?? null,
     sequenceStart: options.sequenceStart ?? 0,
     clock: options.clock ?? systemClock(),

@@ -2,7 +2,7 @@
  * Puts the parts of a keeper together: the state, its store, the connections, and the timers. Everything that decides is
  * elsewhere and pure; this owns what must be closed.
  */
-import { mkdirSync, rmSync } from "node:fs";
+import { chmodSync, mkdirSync, rmSync } from "node:fs";
 import { BatonError, messageOf } from "../errors.ts";
 import { type Address, type Connection, formatAddress, type TlsOptions } from "../sockets/connection.ts";
 import { listen, type Listener } from "../sockets/listen.ts";
@@ -26,6 +26,7 @@ export interface KeeperServerOptions {
   readonly containerCheckMs: number;
   readonly idleExitMs: number;
   readonly limits: KeeperLimits;
+  readonly openSocketPaths: readonly string[];
   readonly superDigest: string | null;
   readonly sequenceStart: number;
   readonly clock: Clock;
@@ -134,6 +135,9 @@ export class KeeperServer implements ConnectionHost {
       const listener = await listen(address, (connection) => this.#accept(connection, address), options);
       this.#listeners.push(listener);
       this.addresses.push(listener.address);
+      if (address.kind === "unix" && this.#options.openSocketPaths.includes(address.path)) {
+        chmodSync(address.path, 0o666);
+      }
     } catch (error) {
       const message = `The keeper cannot listen on ${formatAddress(address)}: ${messageOf(error)}`;
       throw new BatonError("CANNOT_CREATE", message, { cause: error });

@@ -1,0 +1,150 @@
+/** `baton keeper`: the single-node coordination server, in the foreground. Commands that need one start it by themselves. */
+import type { Io } from "../src/cli/io.ts";
+import { setting, type SettingTable } from "../src/config/setting.ts";
+import { duration, list, text, toggle } from "../src/config/value_types.ts";
+import { BatonError } from "../src/errors.ts";
+import { startKeeper } from "../src/keeper/keeper.ts";
+import { keeperPlace, machineSocketPath, makePlace } from "../src/keeper/place.ts";
+import { type Address, formatAddress } from "../src/sockets/connection.ts";
+import { defineCommand } from "./command.ts";
+import { type ExitCode, exitCodes } from "./exit_codes.ts";
+
+const settings = {
+  dataDir: setting(text("folder"), {
+    flag: "--data-dir",
+    help: "where the data is kept; it belongs to one keeper at a time",
+    unset: "the place of this user's keeper",
+  }),
+  listen: setting(list("unix:PATH|host:port,…"), {
+    flag: "--listen",
+    help: "where to listen; over TCP everybody who reaches the port may use it",
+    unset: "a unix socket in the data folder",
+  }),
+  tickTime: setting(duration({ minMs: 10 }), {
+    flag: "--tick-time",
+    help: "the grain of session timeouts",
+    default: 500,
+  }),
+  sessionTimeoutMin: setting(duration({ minMs: 10 }), {
+    flag: "--session-timeout-min",
+    help: "the shortest session timeout a client gets",
+    default: 1000,
+  }),
+  sessionTimeoutMax: setting(duration({ minMs: 10 }), {
+    flag: "--session-timeout-max",
+    help: "the longest session timeout a client gets",
+    default: 60_000,
+  }),
+  containerCheck: setting(duration({ minMs: 10 }), {
+    flag: "--container-check",
+    help: "how often empty containers are looked for",
+    default: 60_000,
+  }),
+  idleExit: setting(duration(), {
+    flag: "--idle-exit",
+    help: "end after so long without a session",
+    unset: "stay",
+  }),
+  onDemand: setting(toggle(), {
+    flag: "--on-demand",
+    help: "be the keeper that a command starts when it needs one: say little, leave when another one is there",
+    default: false,
+  }),
+} satisfies SettingTable;
+
+export const keeperCommand = defineCommand({
+  name: "keeper",
+  summary: "serve ZooKeeper's protocol from this machine alone",
+  usage: "[options]",
+  details: [
+    "Commands without --servers start this user's keeper by themselves, and it ends when nobody has used it for a while. " +
+    "Run it yourself to serve other users or other machines. Everything acknowledged is on the disk and survives kill -9; " +
+    "it is one process on one machine, and when that is not enough, there is ZooKeeper.",
+  ],
+  examples: [
+    [
+      "baton keeper --data-dir /var/lib/baton --listen unix:/run/baton/keeper.sock",
+      "as root, for all users of the machine",
+    ],
+    ["baton keeper --data-dir ./data --listen 127.0.0.1:2181", "for ZooKeeper clients on this machine"],
+  ],
+  settings,
+  run: ({ values, names, io }) => {
+    if (names.length > 0) throw new BatonError("USAGE", `baton keeper does not know "${names.join(" ")}"`);
+    return runKeeperCommand({ ...values, listen: values.listen?.map(parseListen) }, io);
+  },
+});
+
+export interface KeeperCommandOptions {
+  /** This user's own place when left out. */
+  readonly dataDir?: string | undefined;
+  readonly listen?: readonly Address[] | undefined;
+  readonly tickTime: number;
+  readonly sessionTimeoutMin: number;
+  readonly sessionTimeoutMax: number;
+  readonly containerCheck: number;
+  readonly idleExit?: number | undefined;
+  readonly onDemand: boolean;
+  readonly quiet: boolean;
+}
+
+/** Serves until a signal, or until it has been idle for long enough. Both are success. */
+export async function runKeeperCommand(options: KeeperCommandOptions, io: Io): Promise<ExitCode> {
+  process.umask(0o077);
+  const place = options.dataDir === undefined
+    ? ownPlace(io)
+    : { dir: options.dataDir, socketPath: `${options.dataDir}/keeper.sock` };
+  const say = bounded(options.onDemand, (sentence) => io.err(`baton keeper: ${sentence}\n`));
+  await using keeper = await startKeeper({
+    dataDir: place.dir,
+    listen: options.listen ?? [{ kind: "unix", path: place.socketPath }],
+    tickTimeMs: options.tickTime,
+    sessionTimeoutMinMs: options.sessionTimeoutMin,
+    sessionTimeoutMaxMs: options.sessionTimeoutMax,
+    containerCheckMs: options.containerCheck,
+    openSocketPaths: process.geteuid?.() === 0 ? [machineSocketPath] : [],
+    log: say,
+    ...(options.idleExit === undefined ? {} : { idleExitMs: options.idleExit }),
+  });
+  const stop = () => void keeper.close();
+  for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(signal, stop);
+  if (!options.quiet) say(`process ${process.pid} serves ${keeper.addresses.map(formatAddress).join(", ")}`);
+  await keeper.ended;
+  return exitCodes.SUCCESS;
+}
+
+function ownPlace(io: Io): { dir: string; socketPath: string } {
+  const { dir, socketPath } = keeperPlace(io.env);
+  if (dir === null) {
+    throw new BatonError(
+      "CONFIG",
+      `${socketPath} is the machine's keeper already; name a --data-dir to start another one`,
+    );
+  }
+  makePlace({ dir, socketPath });
+  return { dir, socketPath };
+}
+
+/** `unix:PATH` or `host:port`; `:port` means loopback. */
+function parseListen(written: string): Address {
+  if (written.startsWith("unix:/")) return { kind: "unix", path: written.slice("unix:".length) };
+  const match = /^(?:\[([0-9a-fA-F:.%]+)\]|([^:/]*)):(\d{1,5})$/.exec(written);
+  const port = Number(match?.[3]);
+  if (match === null || port > 65535) {
+    throw new BatonError(
+      "USAGE",
+      `Cannot listen on "${written}": write unix:/absolute/path, host:port or [address]:port`,
+    );
+  }
+  return { kind: "tcp", host: match[1] ?? (match[2] || "127.0.0.1"), port };
+}
+
+const onDemandSentencesMax = 10_000;
+
+/** A keeper that nobody watches must not fill the disk with what it says. */
+function bounded(limited: boolean, say: (sentence: string) => void): (sentence: string) => void {
+  let said = 0;
+  return (sentence) => {
+    if (!limited || ++said <= onDemandSentencesMax) say(`${new Date().toISOString()} ${sentence}`);
+  };
+}

@@ -1,0 +1,177 @@
+/**
+ * Starts a user's keeper when it is not running. However many start it at once, the one that gets hold of the data
+ * directory serves, and the others leave. Owns nothing that is left open: the keeper stands on its own.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { closeSync, fstatSync, openSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
+import { join } from "node:path";
+import process from "node:process";
+import { BatonError, type ErrorCode } from "../errors.ts";
+import { dial } from "../sockets/dial.ts";
+import { abortable } from "../support/abort.ts";
+import { backoffMs } from "../support/backoff.ts";
+import { formatDuration } from "../support/duration.ts";
+import { selfCommand } from "../support/self_exec.ts";
+import { keeperMark } from "./keeper_process.ts";
+import { type KeeperPlace, makePlace } from "./place.ts";
+
+export interface EnsureKeeperOptions {
+  readonly signal?: AbortSignal;
+  /** How long to try, in milliseconds; 10,000 when left out. */
+  readonly withinMs?: number;
+  /** After how long without sessions the keeper ends, as a duration; `5m` when left out. */
+  readonly idleExit?: string;
+  /** The command that runs baton, without its words; this program when left out. */
+  readonly command?: readonly string[];
+}
+
+/** The exit code of a keeper that found the data directory owned by another one. */
+const ownedExitCode = 75;
+const failureCodes: Readonly<Record<number, ErrorCode>> = { 73: "CANNOT_CREATE", 74: "IO", 78: "CONFIG" };
+const logBytesMax = 1 << 20;
+/** How long the others leave the start to the one who began it. */
+const startTurnMs = 250;
+
+/**
+ * Resolves when a keeper accepts connections at its place. Rejects with UNREACHABLE when that does not happen in time,
+ * with the keeper's own code and words when it cannot start, with the signal's reason.
+ */
+export function ensureKeeper(place: KeeperPlace, options: EnsureKeeperOptions = {}): Promise<void> {
+  let start = starting.get(place.socketPath);
+  if (start === undefined) {
+    start = connectOrStart(place, options).finally(() => starting.delete(place.socketPath));
+    starting.set(place.socketPath, start);
+  }
+  return abortable(start, options.signal);
+}
+
+/** What this process has under way, by socket: a thousand sessions of one process start one keeper. */
+const starting = new Map<string, Promise<void>>();
+
+async function connectOrStart({ dir, socketPath }: KeeperPlace, options: EnsureKeeperOptions): Promise<void> {
+  if (await accepts(socketPath)) return;
+  if (dir === null) {
+    throw new BatonError(
+      "UNREACHABLE",
+      `The machine's keeper at ${socketPath} does not answer; root has to start it again`,
+    );
+  }
+  makePlace({ dir, socketPath });
+  const withinMs = options.withinMs ?? 10_000;
+  const deadlineMs = performance.now() + withinMs;
+  let keeper: StartedKeeper | null = null;
+  for (let attempt = 0;; attempt++) {
+    if ((keeper === null || keeper.gone()) && claimStart(dir)) keeper = startDetached({ dir, socketPath }, options);
+    await pause(5 + backoffMs(attempt, { firstMs: 10, maxMs: 50 }));
+    if (await accepts(socketPath)) return;
+    if (performance.now() > deadlineMs) {
+      throw new BatonError(
+        "UNREACHABLE",
+        `No keeper serves ${socketPath} after ${formatDuration(withinMs)}; see ${join(dir, logName)}`,
+      );
+    }
+  }
+}
+
+const logName = "keeper.log";
+
+interface StartedKeeper {
+  /** True when it left because another one owns the data. Throws when it failed. */
+  gone(): boolean;
+}
+
+function startDetached(
+  place: { dir: string; socketPath: string },
+  { idleExit = "5m", command = selfCommand() }: EnsureKeeperOptions,
+): StartedKeeper {
+  const logPath = join(place.dir, logName);
+  const log = openLog(logPath);
+  try {
+    const logStart = fstatSync(log).size;
+    const words = [
+      "keeper",
+      "--data-dir",
+      place.dir,
+      "--listen",
+      `unix:${place.socketPath}`,
+      "--on-demand",
+      "--idle-exit",
+      idleExit,
+    ];
+    const [executable = "", ...args] = [...withoutDescriptors(), ...command, ...words];
+    const child = spawn(executable, args, {
+      cwd: "/",
+      // A session and a group of its own: what stops the job does not stop the keeper.
+      detached: true,
+      // Nothing of the job's: not its lock cookie, by which its processes are found, and not its secrets.
+      env: { PATH: process.env["PATH"] ?? "/usr/bin:/bin", HOME: process.env["HOME"] ?? "/", [keeperMark]: "1" },
+      stdio: ["ignore", log, log],
+    });
+    child.unref();
+    return watchOver(child, () => readFileSync(logPath).subarray(logStart).toString("utf8").trim());
+  } finally {
+    closeSync(log);
+  }
+}
+
+function watchOver(child: ChildProcess, said: () => string): StartedKeeper {
+  let failure: Error | null = null;
+  child.on("error", (error) => failure = error);
+  return {
+    gone() {
+      if (failure !== null) throw new BatonError("CANNOT_CREATE", `Cannot start the keeper: ${failure.message}`);
+      if (child.exitCode === null && child.signalCode === null) return false;
+      if (child.exitCode === ownedExitCode || child.exitCode === 0) return true;
+      const how = child.signalCode ?? `exit code ${child.exitCode}`;
+      const code = failureCodes[child.exitCode ?? -1] ?? "UNREACHABLE";
+      throw new BatonError(
+        code,
+        `The keeper could not start (${how}): ${said().split("\n").at(-1) || "it said nothing"}`,
+      );
+    },
+  };
+}
+
+/** Bun closes what the child should not have; Deno leaves open what this process itself inherited. */
+function withoutDescriptors(): string[] {
+  if (!("Deno" in globalThis)) return [];
+  return ["/bin/sh", "-c", 'exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; exec "$0" "$@"'];
+}
+
+/** What was said before the last megabyte is not kept. */
+function openLog(path: string): number {
+  if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) > logBytesMax) renameSync(path, `${path}.1`);
+  return openSync(path, "a", 0o600);
+}
+
+/**
+ * Whether it is this process's turn to start a keeper. Only there to spare a crowd of waiting processes from starting one
+ * each: that two of them start one is harmless, because only one gets the data.
+ */
+function claimStart(dir: string): boolean {
+  const path = join(dir, "starting");
+  const stat = statSync(path, { throwIfNoEntry: false });
+  const ageMs = stat === undefined ? Infinity : Date.now() - stat.mtimeMs;
+  if (ageMs >= 0 && ageMs < startTurnMs) return false;
+  try {
+    rmSync(path, { force: true });
+    closeSync(openSync(path, "wx", 0o600));
+    return true;
+  } catch {
+    return false; // somebody else was faster
+  }
+}
+
+async function accepts(path: string): Promise<boolean> {
+  try {
+    const connection = await dial({ kind: "unix", path }, { data() {}, closed() {} });
+    connection.destroy();
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function pause(milliseconds: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, milliseconds));
+}
