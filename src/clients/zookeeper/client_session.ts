@@ -11,7 +11,7 @@ import type { Connector } from "./connector.ts";
 import type { Established } from "./establish.ts";
 import { Link, type LinkOwner } from "./link.ts";
 import { type Call, Request } from "./request.ts";
-import { leaseEndMs, resumeAttemptMs, timingOf, vigil } from "./timing.ts";
+import { leaseEndMs, resumeAttemptMs, timingOf, type Vigil, vigil } from "./timing.ts";
 import type { Watches } from "./watches.ts";
 import type { Session, SessionState, WatchEvent } from "./zookeeper.ts";
 import { failure, ZooKeeperError } from "./zookeeper_error.ts";
@@ -116,7 +116,7 @@ export class ClientSession implements Session, LinkOwner {
   answered(): void {
     if (this.#link === null) return;
     this.#answeredSentMs = Math.max(this.#answeredSentMs, this.#link.answeredSentMs);
-    if (this.#state === "doubtful" && vigil(this.#clock.now(), this.#link.signs, this.timeoutMs).action === "trust") {
+    if (this.#state === "doubtful" && !isDoubtful(vigil(this.#clock.now(), this.#link.signs, this.timeoutMs))) {
       this.#stopSearch();
       this.#setState("connected");
     }
@@ -335,6 +335,10 @@ export class ClientSession implements Session, LinkOwner {
     }
     this.#changes.add(change);
   }
+}
+
+function isDoubtful({ action }: Vigil): boolean {
+  return action === "doubt" || action === "drop";
 }
 
 function closedError(): ZooKeeperError {

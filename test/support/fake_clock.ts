@@ -1,0 +1,65 @@
+/** A clock whose hands the test turns. Timers run in the order of their times, each followed by all that it set off. */
+import type { Clock } from "../../src/support/clock.ts";
+
+interface Timer {
+  readonly atMs: number;
+  readonly callback: () => void;
+}
+
+export class FakeClock implements Clock {
+  #nowMs: number;
+  #timers: Timer[] = [];
+
+  constructor(startMs = 1000) {
+    this.#nowMs = startMs;
+  }
+
+  now(): number {
+    return this.#nowMs;
+  }
+
+  noticeSuspend(): void {}
+
+  after(delayMs: number, callback: () => void): () => void {
+    const timer = { atMs: this.#nowMs + Math.max(0, delayMs), callback };
+    this.#timers.push(timer);
+    return () => {
+      this.#timers = this.#timers.filter((other) => other !== timer);
+    };
+  }
+
+  /** Timers that wait. */
+  get timers(): number {
+    return this.#timers.length;
+  }
+
+  /** Lets `ms` pass; every timer that becomes due runs at its own time. */
+  async advance(ms: number): Promise<void> {
+    const endMs = this.#nowMs + ms;
+    await settled();
+    for (let timer = this.#next(endMs); timer !== undefined; timer = this.#next(endMs)) {
+      this.#nowMs = Math.max(this.#nowMs, timer.atMs);
+      this.#timers = this.#timers.filter((other) => other !== timer);
+      timer.callback();
+      await settled();
+    }
+    this.#nowMs = endMs;
+  }
+
+  /** The process was stopped: time passes at once, and what became due runs late. */
+  async jump(ms: number): Promise<void> {
+    this.#nowMs += ms;
+    await this.advance(0);
+  }
+
+  #next(endMs: number): Timer | undefined {
+    let first: Timer | undefined;
+    for (const timer of this.#timers) if (timer.atMs <= endMs && (!first || timer.atMs < first.atMs)) first = timer;
+    return first;
+  }
+}
+
+/** Everything that was ready to run has run. */
+export async function settled(): Promise<void> {
+  for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve));
+}

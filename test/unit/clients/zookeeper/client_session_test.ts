@@ -1,0 +1,390 @@
+import { describe, expect, test } from "bun:test";
+import { connect, type ConnectOptions } from "../../../../src/clients/zookeeper/client.ts";
+import { parseServers } from "../../../../src/clients/zookeeper/hosts.ts";
+import type { ZooKeeper } from "../../../../src/clients/zookeeper/zookeeper.ts";
+import { operations } from "../../../../src/wire/jute/operations.ts";
+import { FakeClock, settled } from "../../../support/fake_clock.ts";
+import { type ScriptedConnection, ScriptedEnsemble } from "./scripted_ensemble.ts";
+
+const T = 6000;
+const ping = operations.ping.code;
+const exists = operations.exists.code;
+const remove = operations.delete.code;
+const closeSession = operations.closeSession.code;
+const setWatches = operations.setWatches.code;
+
+async function start(servers: number, options: Partial<ConnectOptions> = {}) {
+  const clock = new FakeClock();
+  const ensemble = new ScriptedEnsemble(servers);
+  const zk = await connect({
+    servers: parseServers(ensemble.text),
+    sessionTimeoutMs: T,
+    clock,
+    dial: ensemble.dial,
+    ...options,
+  });
+  const states: string[] = [];
+  zk.session.subscribe((change) => change === "state" && states.push(zk.session.state));
+  return { clock, ensemble, zk, states };
+}
+
+/** What became of a promise: the value, or the error's reason. */
+function outcome(promise: Promise<unknown>): { of: unknown } {
+  const result: { of: unknown } = { of: "pending" };
+  promise.then((value) => result.of = value ?? null, (error) => result.of = error.reason ?? error);
+  return result;
+}
+
+const aNode = (zk: ZooKeeper) => zk.delete("/a", -1);
+
+describe("a healthy session", () => {
+  test("is pinged after T/6 without a send, and its lease follows the answers", async () => {
+    const { clock, ensemble, zk } = await start(1);
+    expect(zk.session.leaseEndMs()).toBe(clock.now() + T - 500);
+    await clock.advance(T / 6 - 1);
+    expect(ensemble.server(1).codes).toEqual([]);
+    const startMs = clock.now() + 1;
+    await clock.advance(1);
+    expect(ensemble.server(1).codes).toEqual([ping]);
+    expect(zk.session.leaseEndMs()).toBe(startMs + T - 500);
+    await clock.advance(T);
+    expect(ensemble.server(1).codes).toEqual(Array(7).fill(ping));
+  });
+
+  test("is not pinged while requests go out", async () => {
+    const { clock, ensemble, zk } = await start(1);
+    for (let i = 0; i < 20; i++) {
+      await clock.advance(T / 10);
+      await zk.exists("/a");
+    }
+    expect(ensemble.server(1).codes).toEqual(Array(20).fill(exists));
+  });
+
+  test("sends the requests of one turn in one write, numbered from 1", async () => {
+    const { ensemble, zk } = await start(1);
+    await Promise.all([zk.exists("/a"), zk.exists("/b"), aNode(zk)]);
+    expect(ensemble.server(1).heard.map(({ xid, write }) => [xid, write])).toEqual([[1, 2], [2, 2], [3, 2]]);
+  });
+
+  test("has at most 1,000 requests on the way, and queues the rest", async () => {
+    const { ensemble, zk } = await start(1);
+    ensemble.server(1).mode = "silent";
+    const all = Promise.all(Array.from({ length: 5000 }, () => zk.exists("/a")));
+    await settled();
+    expect(ensemble.server(1).heard.length).toBe(1000);
+    ensemble.server(1).wake();
+    expect((await all).length).toBe(5000);
+  });
+
+  test("uses the timeout that the server grants", async () => {
+    const clock = new FakeClock();
+    const ensemble = new ScriptedEnsemble(1);
+    ensemble.server(1).timeoutMs = 20_000;
+    const zk = await connect({ servers: parseServers(ensemble.text), clock, dial: ensemble.dial });
+    expect(zk.session.timeoutMs).toBe(20_000);
+    expect(zk.session.leaseEndMs()).toBe(clock.now() + 20_000 - 1000);
+  });
+});
+
+describe("a server that stops answering", () => {
+  test("is doubted at T/6, and the session moves to another server that accepts it", async () => {
+    const { clock, ensemble, zk, states } = await start(3);
+    const frozen = ensemble.current;
+    frozen.mode = "silent";
+    const lost = outcome(aNode(zk));
+    await clock.advance(T / 6 - 1);
+    expect(zk.session.state).toBe("connected");
+    const doubtMs = clock.now() + 1;
+    await clock.advance(1);
+    expect(states).toEqual(["doubtful", "connected"]);
+    expect(zk.session.connections).toBe(2);
+    expect(frozen.connections[0]?.open).toBe(false);
+    expect(lost.of).toBe("CONNECTIONLOSS");
+    expect(zk.session.leaseEndMs()).toBe(doubtMs + T - 500);
+    expect(ensemble.current.hellos[0]?.sessionId).toBe(zk.session.id);
+    expect(ensemble.others.filter((server) => server.hellos.length > 1)).toEqual([]);
+  });
+
+  test("keeps its connection while nobody else accepts, and is trusted again when it answers before T/3", async () => {
+    const { clock, ensemble, zk, states } = await start(3);
+    const slow = ensemble.current;
+    for (const server of ensemble.servers) server.mode = "silent";
+    const late = outcome(aNode(zk));
+    await clock.advance(T / 4);
+    expect(zk.session.state).toBe("doubtful");
+    slow.wake();
+    await settled();
+    expect(late.of).toBeNull();
+    expect(states).toEqual(["doubtful", "connected"]);
+    expect(zk.session.connections).toBe(1);
+    expect(slow.connections[0]?.open).toBe(true);
+  });
+
+  test("gets no more requests while it is doubted: they are not done, and go to the next server", async () => {
+    const { clock, ensemble, zk } = await start(2);
+    for (const server of ensemble.servers) server.mode = "silent";
+    const slow = ensemble.current;
+    outcome(aNode(zk));
+    await clock.advance(T / 6);
+    const held = outcome(zk.exists("/b"));
+    expect(slow.codes).toEqual([remove]);
+    slow.mode = "refuse";
+    for (const server of ensemble.servers) if (server !== slow) server.wake();
+    await clock.advance(T / 6);
+    expect(held.of).toBeNull();
+    expect(slow.codes).toEqual([remove]);
+  });
+
+  test("is dropped at T/3, and what was on the way fails", async () => {
+    const { clock, ensemble, zk, states } = await start(1);
+    ensemble.server(1).mode = "silent";
+    const lost = outcome(aNode(zk));
+    await clock.advance(T / 3 - 1);
+    expect([lost.of, zk.session.state]).toEqual(["pending", "doubtful"]);
+    await clock.advance(1);
+    expect([lost.of, zk.session.state]).toEqual(["CONNECTIONLOSS", "connecting"]);
+    expect(ensemble.server(1).connections[0]?.open).toBe(false);
+    expect(states).toEqual(["doubtful", "connecting"]);
+  });
+
+  test("is noticed by a ping alone: doubt at T/3, drop at T/2 after the last answer", async () => {
+    const { clock, ensemble, zk } = await start(1);
+    ensemble.server(1).mode = "silent";
+    await clock.advance(T / 3 - 1);
+    expect(zk.session.state).toBe("connected");
+    await clock.advance(1);
+    expect(zk.session.state).toBe("doubtful");
+    await clock.advance(T / 6);
+    expect(zk.session.state).toBe("connecting");
+  });
+
+  test("never extends the lease", async () => {
+    const { clock, ensemble, zk } = await start(1);
+    const endMs = zk.session.leaseEndMs();
+    ensemble.server(1).mode = "silent";
+    await clock.advance(T);
+    expect(zk.session.leaseEndMs()).toBe(endMs);
+  });
+
+  test("is given one turn to be read when this process was stopped itself", async () => {
+    const { clock, ensemble, zk } = await start(1);
+    await clock.advance(T / 6 - 1);
+    ensemble.server(1).mode = "silent";
+    await clock.advance(1); // the ping is out
+    const connection = ensemble.server(1).connections[0] as ScriptedConnection;
+    ensemble.server(1).mode = "serve";
+    // The answer arrives when the process goes on, after the late timers and before anything else.
+    const jumped = clock.jump(T / 2);
+    queueMicrotask(() => connection.catchUp());
+    await jumped;
+    expect(zk.session.connections).toBe(1);
+    expect(zk.session.state).toBe("connected");
+  });
+});
+
+describe("a lost connection", () => {
+  test("is made again at once with the session's id, password and last zxid", async () => {
+    const { ensemble, zk } = await start(1);
+    ensemble.server(1).zxid = 77n;
+    await zk.exists("/a");
+    ensemble.server(1).connections[0]?.close();
+    await settled();
+    expect(zk.session.state).toBe("connected");
+    expect(zk.session.connections).toBe(2);
+    const hello = ensemble.server(1).hellos[1];
+    expect([hello?.sessionId, hello?.passwd?.[0], hello?.lastZxidSeen]).toEqual([zk.session.id, 9, 77n]);
+  });
+
+  test("counts the ConnectRequest as answered when the session is resumed", async () => {
+    const { clock, ensemble, zk } = await start(1);
+    await clock.advance(T / 10);
+    ensemble.server(1).connections[0]?.close();
+    await settled();
+    expect(zk.session.leaseEndMs()).toBe(clock.now() + T - 500);
+  });
+
+  test("fails what was on the way as unknown, and what waited too long as not done", async () => {
+    const { clock, ensemble, zk } = await start(1);
+    ensemble.server(1).mode = "silent";
+    const sent = outcome(aNode(zk));
+    await settled();
+    ensemble.server(1).mode = "refuse";
+    ensemble.server(1).connections[0]?.close();
+    await settled();
+    const queued = outcome(aNode(zk));
+    expect(sent.of).toBe("CONNECTIONLOSS");
+    await clock.advance(T - 1);
+    expect(queued.of).toBe("pending");
+    await clock.advance(1);
+    expect(queued.of).toBe("OPERATIONTIMEOUT");
+    ensemble.server(1).mode = "serve";
+    await clock.advance(T);
+    expect(ensemble.server(1).codes.filter((code) => code === remove).length).toBe(1);
+  });
+
+  test("arms the watches again before anything else, and they fire once", async () => {
+    const { clock, ensemble, zk } = await start(1);
+    const events: string[] = [];
+    await zk.exists("/a", { watch: ({ type, path }) => events.push(`${type} ${path}`) });
+    ensemble.server(1).mode = "refuse";
+    ensemble.server(1).connections[0]?.close();
+    await settled();
+    const next = zk.exists("/b");
+    ensemble.server(1).mode = "serve";
+    await clock.advance(T / 10);
+    await next;
+    expect(ensemble.server(1).codes).toEqual([exists, setWatches, exists]);
+    const connection = ensemble.server(1).connections[1] as ScriptedConnection;
+    connection.event(1, "/a");
+    connection.event(1, "/a");
+    await settled();
+    expect(events).toEqual(["created /a"]);
+  });
+
+  test("tries servers that are slow to answer in turn, not only the first", async () => {
+    const { clock, ensemble, zk } = await start(3);
+    const first = ensemble.current;
+    for (const server of ensemble.servers) if (server !== first) server.mode = "silent";
+    const [second, third] = ensemble.others;
+    first.mode = "refuse";
+    first.connections[0]?.close();
+    await clock.advance(T / 24);
+    expect([second?.hellos.length, third?.hellos.length]).toEqual([1, 1]);
+    third?.wake();
+    await settled();
+    expect(zk.session.state).toBe("connected");
+  });
+
+  test("waits between rounds, and takes longer and longer", async () => {
+    const { clock, ensemble } = await start(1);
+    ensemble.server(1).mode = "refuse";
+    ensemble.server(1).connections[0]?.close();
+    await clock.advance(T);
+    const early = ensemble.dials.length;
+    expect(early).toBeGreaterThan(5);
+    expect(early).toBeLessThan(200);
+  });
+});
+
+describe("the end of a session", () => {
+  test("comes when the server says that it has expired", async () => {
+    const { clock, ensemble, zk } = await start(1);
+    ensemble.server(1).session = "expired";
+    ensemble.server(1).mode = "refuse";
+    ensemble.server(1).connections[0]?.close();
+    await settled();
+    const queued = outcome(aNode(zk));
+    ensemble.server(1).mode = "serve";
+    await clock.advance(T / 10);
+    expect(zk.session.state).toBe("ended");
+    expect(zk.session.ended.reason).toHaveProperty("reason", "SESSIONEXPIRED");
+    expect(queued.of).toBe("SESSIONEXPIRED");
+    await expect(aNode(zk)).rejects.toHaveProperty("reason", "SESSIONEXPIRED");
+  });
+
+  test("leaves no timer behind", async () => {
+    const { clock, ensemble, zk } = await start(2);
+    ensemble.current.mode = "silent";
+    aNode(zk).catch(() => {});
+    await clock.advance(T / 5);
+    await zk.close();
+    expect(clock.timers).toBe(0);
+  });
+
+  test("close goes out behind the requests of the same turn, in one write, and ends the session", async () => {
+    const { ensemble, zk } = await start(1);
+    const released = zk.delete("/lock", -1);
+    const closed = zk.close();
+    await released;
+    await closed;
+    expect(ensemble.server(1).codes).toEqual([remove, closeSession]);
+    expect(new Set(ensemble.server(1).heard.map(({ write }) => write)).size).toBe(1);
+    expect(zk.session.state).toBe("ended");
+    await expect(aNode(zk)).rejects.toHaveProperty("reason", "SESSIONEXPIRED");
+  });
+
+  test("close gives up after T/3 when nobody answers", async () => {
+    const { clock, ensemble, zk } = await start(1);
+    ensemble.server(1).mode = "silent";
+    const closed = outcome(zk.close());
+    await clock.advance(T / 3 - 1);
+    expect(closed.of).toBe("pending");
+    await clock.advance(1);
+    expect(closed.of).toBeNull();
+    expect(clock.timers).toBe(0);
+  });
+
+  test("close reaches the server over a new connection when the old one is cut", async () => {
+    const { ensemble, zk } = await start(1);
+    ensemble.server(1).mode = "silent";
+    const closed = zk.close();
+    await settled();
+    ensemble.server(1).mode = "serve";
+    ensemble.server(1).connections[0]?.close();
+    await closed;
+    expect(ensemble.server(1).codes).toEqual([closeSession, closeSession]);
+  });
+});
+
+describe("a caller's signal", () => {
+  test("takes a request out of the queue before it is sent", async () => {
+    const { clock, ensemble, zk } = await start(1);
+    ensemble.server(1).mode = "refuse";
+    ensemble.server(1).connections[0]?.close();
+    await settled();
+    const giveUp = new AbortController();
+    const request = outcome(zk.delete("/a", -1, { signal: giveUp.signal }));
+    const reason = new Error("enough");
+    giveUp.abort(reason);
+    await settled();
+    expect(request.of).toBe(reason);
+    ensemble.server(1).mode = "serve";
+    await clock.advance(T);
+    expect(ensemble.server(1).codes).not.toContain(remove);
+  });
+
+  test("does not disturb the order of replies when the request is on the way", async () => {
+    const { ensemble, zk } = await start(1);
+    ensemble.server(1).mode = "silent";
+    const giveUp = new AbortController();
+    const given = outcome(zk.delete("/a", -1, { signal: giveUp.signal }));
+    const kept = outcome(zk.exists("/a"));
+    await settled();
+    giveUp.abort(new Error("enough"));
+    ensemble.server(1).wake();
+    await settled();
+    expect(given.of).toBeInstanceOf(Error);
+    expect(kept.of).toBeNull();
+  });
+});
+
+describe("a server that breaks the protocol", () => {
+  test("answers out of order: the connection is dropped and made again", async () => {
+    const { ensemble, zk } = await start(1);
+    ensemble.server(1).mode = "silent";
+    const lost = outcome(aNode(zk));
+    await settled();
+    ensemble.server(1).mode = "serve";
+    ensemble.server(1).connections[0]?.send(new Uint8Array([0, 0, 0, 16, 0, 0, 0, 9, ...Array(12).fill(0)]));
+    await settled();
+    expect(lost.of).toBe("CONNECTIONLOSS");
+    expect(zk.session.connections).toBe(2);
+  });
+
+  test("sends an error nobody knows: a typed error with its number", async () => {
+    const { ensemble, zk } = await start(1);
+    ensemble.server(1).answer = () => ({ err: -9999 });
+    await expect(aNode(zk)).rejects.toHaveProperty("reason", -9999);
+    ensemble.server(1).answer = () => undefined;
+    expect(await zk.exists("/a")).toBeNull();
+  });
+
+  test("sends a body that cannot be read: the request fails and the connection is made again", async () => {
+    const { ensemble, zk } = await start(1);
+    ensemble.server(1).answer = ({ code }) => code === exists ? { err: 0, body: (writer) => writer.i32(1) } : undefined;
+    const failed = outcome(zk.exists("/a"));
+    await settled();
+    expect(failed.of).toBe("CONNECTIONLOSS");
+    expect(zk.session.connections).toBe(2);
+  });
+});
