@@ -19,11 +19,19 @@ const delayMsMax = 0x7fffffff;
 /** Milliseconds by which two readings of the two clocks may differ without a suspend: /proc/uptime counts in 10 ms. */
 const suspendMsMin = 100;
 
+let shared: Clock | undefined;
+
+/** The clock of this process, one for all: what two clocks have noticed of a suspend may differ, and leases are compared. */
+export function systemClock(): Clock {
+  shared ??= startClock();
+  return shared;
+}
+
 /**
- * The clock of this process. `performance.now` stands still while a machine is suspended, a server's clock does not:
+ * `performance.now` stands still while a machine is suspended, a server's clock does not:
  * where /proc/uptime exists (it goes on) the difference is added.
  */
-export function systemClock(): Clock {
+function startClock(): Clock {
   const bootTimeMs = readBootTimeMs();
   const gapAtStartMs = bootTimeMs === null ? null : bootTimeMs - performance.now();
   let suspendedMs = 0;
