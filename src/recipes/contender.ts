@@ -1,0 +1,340 @@
+/**
+ * One attempt at a lock, step by step: contend, look, decide, wait, ask for the grant. Every step may be begun again after
+ * any failure, because each begins by looking. Decisions are queue_position.ts; test/model checks the whole.
+ */
+import type { Acl, MultiRequest, ZooKeeper } from "../clients/zookeeper/zookeeper.ts";
+import { BatonError } from "../errors.ts";
+import { backoffMs } from "../support/backoff.ts";
+import type { Clock } from "../support/clock.ts";
+import { newGuid } from "../support/guid.ts";
+import { createFlag } from "../wire/jute/operations.ts";
+import { Alarm } from "./alarm.ts";
+import { createContender, createParents, type MissingNodes } from "./create_contender.ts";
+import { formatNodeInfo, type HolderInfo } from "./holder_info.ts";
+import type { LockMode } from "./lease.ts";
+import { contenderPrefix, holderName, parseContender } from "./lock_nodes.ts";
+import type { LockPath } from "./lock_path.ts";
+import { formatLockState, freshState, type LockState } from "./lock_state.ts";
+import { type LockView, orNull, readLock } from "./lock_view.ts";
+import { isCompatible, isCompatibleAfterAny, type QueuePosition, queuePosition } from "./queue_position.ts";
+import { isRefusal, isTransient } from "./transient_error.ts";
+
+export type LimitPolicy = "fail" | "adopt" | "set";
+
+export interface ContenderOptions {
+  readonly path: LockPath;
+  readonly mode: LockMode;
+  /** Permits, when the mode is "permit". */
+  readonly limit: number;
+  readonly limitPolicy: LimitPolicy;
+  readonly priority: number;
+  readonly info: HolderInfo;
+  readonly acl: Acl[];
+  readonly clock: Clock;
+  /** False: one decision, no waiting. */
+  readonly waits: boolean;
+  readonly onQueued: (view: LockView, position: QueuePosition) => void;
+}
+
+export type Outcome =
+  | { readonly do: "granted"; readonly guid: string; readonly node: string; readonly token: bigint }
+  | { readonly do: "busy"; readonly view: LockView; readonly position: QueuePosition }
+  | { readonly do: "stopped" };
+
+/** A watch on the holders that was armed with a view, and the connection it was armed on. */
+interface Armed {
+  readonly alarm: Alarm;
+  readonly connections: number;
+}
+
+type Step =
+  | { readonly do: "contend" | "recover" }
+  | { readonly do: "look"; readonly watch: boolean }
+  | { readonly do: "decide"; readonly view: LockView | null; readonly armed: Armed | null }
+  | { readonly do: "grant"; readonly view: LockView }
+  | Outcome;
+
+const look: Step = { do: "look", watch: false };
+/** Whoever saw its predecessor go is most likely the first now, and will wait for the holders. */
+const lookAndWatch: Step = { do: "look", watch: true };
+
+const retryWait = { firstMs: 20, maxMs: 500 };
+
+export class Contender {
+  readonly #zk: ZooKeeper;
+  readonly #options: ContenderOptions;
+  #guid = "";
+  /** The own node in the queue; null as long as no answer has named it. */
+  #node: string | null = null;
+  #missing: MissingNodes = "nothing";
+  #hasAnnounced = false;
+  #isStopped = false;
+  #alarm: Alarm | null = null;
+
+  constructor(zk: ZooKeeper, options: ContenderOptions) {
+    this.#zk = zk;
+    this.#options = options;
+  }
+
+  get guid(): string {
+    return this.#guid;
+  }
+
+  /** Until granted, or busy, or stopped. Rejects with what the server refuses for good, and when the session has ended. */
+  async run(): Promise<Outcome> {
+    let step: Step = { do: "contend" };
+    for (let failures = 0;;) {
+      if (this.#isStopped) return { do: "stopped" };
+      try {
+        if (step.do === "granted" || step.do === "busy" || step.do === "stopped") return step;
+        step = await this.#take(step);
+        failures = 0;
+      } catch (thrown) {
+        if (!isTransient(thrown)) throw thrown;
+        step = { do: "recover" };
+        if (failures > 0) await this.#pause(failures);
+        failures++;
+      }
+    }
+  }
+
+  /** Sends nothing more but what `leave` sends. */
+  stop(): void {
+    this.#isStopped = true;
+    this.#alarm?.ring();
+  }
+
+  /**
+   * Takes whatever this attempt may have made off the server: its place in the queue, and the grant that was on its way.
+   * Ends when that is done or the session has ended, however long it takes.
+   */
+  async leave(): Promise<void> {
+    this.stop();
+    for (let failures = 0; this.#guid !== "" && !this.#zk.session.ended.aborted; failures++) {
+      try {
+        this.#node ??= await this.#findNode();
+        if (this.#node === null) return;
+        const { path, mode } = this.#options;
+        // The grant is a write of this session too: both deletions come after it.
+        await Promise.all([
+          orNull(this.#zk.delete(`${path.queue}/${this.#node}`, -1)),
+          orNull(this.#zk.delete(`${path.holders}/${holderName(mode, this.#guid)}`, -1)),
+        ]);
+        return;
+      } catch (thrown) {
+        if (!isTransient(thrown)) return; // the session has ended, or an ACL has changed: nothing more can be done
+        await this.#pause(failures);
+      }
+    }
+  }
+
+  #take(step: Exclude<Step, Outcome>): Promise<Step> {
+    switch (step.do) {
+      case "contend":
+        return this.#contend();
+      case "recover":
+        return this.#recover();
+      case "look":
+        return this.#look(step.watch);
+      case "decide":
+        return this.#decide(step.view, step.armed);
+      case "grant":
+        return this.#grant(step.view);
+    }
+  }
+
+  async #contend(): Promise<Step> {
+    const { path, mode, priority, acl, info } = this.#options;
+    this.#guid = newGuid();
+    this.#node = null;
+    this.#hasAnnounced = false;
+    const prefix = `${path.queue}/${contenderPrefix(priority, mode, this.#guid)}`;
+    const state = formatLockState(mode === "permit" ? { limit: this.#options.limit } : freshState);
+    for (let tries = 0;; tries++) {
+      if (this.#missing === "parents") await createParents(this.#zk, path, acl);
+      if (this.#isStopped) return { do: "stopped" };
+      // In one write, and answered in order: the queue that is read has the own node in it.
+      const creating = createContender(this.#zk, path, {
+        missing: this.#missing,
+        prefix,
+        acl,
+        state,
+        data: this.#data(info),
+      });
+      const reading = readLock(this.#zk, path);
+      reading.catch(() => {}); // looked at below, unless the creation has failed
+      const created = await creating;
+      if ("node" in created) {
+        this.#missing = "nothing";
+        this.#node = created.node;
+        return { do: "decide", view: await reading, armed: null };
+      }
+      this.#missing = created.missing;
+      if (tries > 3) await this.#pause(tries);
+    }
+  }
+
+  /** After an answer that never came: only a sync makes sure that the next server has seen what was done. */
+  async #recover(): Promise<Step> {
+    const syncing = this.#zk.sync(this.#options.path.lock);
+    const looking = this.#look(false);
+    looking.catch(() => {}); // the sync's failure is told first
+    await syncing;
+    return await looking;
+  }
+
+  async #look(watch: boolean): Promise<Step> {
+    const alarm = new Alarm();
+    const { connections } = this.#zk.session;
+    const view = await readLock(this.#zk, this.#options.path, watch ? { watchHolders: alarm.ring } : {});
+    return { do: "decide", view, armed: watch ? { alarm, connections } : null };
+  }
+
+  async #decide(view: LockView | null, armed: Armed | null): Promise<Step> {
+    if (view === null) return { do: "contend" };
+    const { holders, queue } = view;
+    const limit = this.#limitIn(view.state);
+    const position = queuePosition({ holders, queue, guid: this.#guid, mode: this.#options.mode, limit });
+    this.#node ??= queue.find((name) => parseContender(name)?.guid === this.#guid) ?? null;
+    switch (position.kind) {
+      case "gone":
+        return { do: "contend" };
+      case "held":
+        return await this.#claim(position.holder);
+      case "eligible":
+        return { do: "grant", view };
+    }
+    if (!this.#options.waits) return { do: "busy", view, position };
+    if (position.passed && !this.#hasAnnounced) return await this.#announce(view);
+    this.#options.onQueued(view, position);
+    return position.kind === "queued"
+      ? await this.#awaitPredecessor(position.watch)
+      : await this.#awaitHolders(view, limit, armed);
+  }
+
+  /** The own node among the holders: granted, though the answer was lost. */
+  async #claim(node: string): Promise<Step> {
+    const stat = await this.#zk.exists(`${this.#options.path.holders}/${node}`);
+    if (stat === null) return look;
+    if (stat.ephemeralOwner !== this.#zk.session.id) return { do: "contend" };
+    return { do: "granted", guid: this.#guid, node, token: stat.czxid };
+  }
+
+  /**
+   * Whoever waits for the holders may ask for the grant without looking at the queue again. A contender that comes
+   * later and stands before it moves the version, so that this fails and the other looks.
+   */
+  async #announce(view: LockView): Promise<Step> {
+    try {
+      await this.#zk.setData(this.#options.path.lock, formatLockState(view.state), view.version);
+    } catch (thrown) {
+      if (!isRefusal(thrown, "BADVERSION", "NONODE")) throw thrown; // refused: moved already, by a grant
+    }
+    this.#hasAnnounced = true;
+    return lookAndWatch;
+  }
+
+  async #awaitPredecessor(name: string): Promise<Step> {
+    const alarm = new Alarm();
+    const { connections } = this.#zk.session;
+    const stat = await this.#zk.exists(`${this.#options.path.queue}/${name}`, { watch: alarm.ring });
+    if (stat !== null) await this.#rung({ alarm, connections });
+    return lookAndWatch;
+  }
+
+  async #awaitHolders(view: LockView, limit: number, armed: Armed | null): Promise<Step> {
+    const { mode, path } = this.#options;
+    let { holders } = view;
+    if (armed === null) {
+      armed = { alarm: new Alarm(), connections: this.#zk.session.connections };
+      const list = await orNull(this.#zk.getChildren(path.holders, { watch: armed.alarm.ring }));
+      if (list === null || isCompatible(mode, list.children, limit)) return look;
+      holders = list.children;
+    }
+    const changed = await this.#rung(armed);
+    // Saves a round trip of every hand-over; why it is safe is said at isCompatibleAfterAny.
+    return changed && isCompatibleAfterAny(mode, holders, limit) ? { do: "grant", view } : look;
+  }
+
+  async #grant(view: LockView): Promise<Step> {
+    const { path, mode, acl, info } = this.#options;
+    const node = holderName(mode, this.#guid);
+    const limit = mode === "permit" ? this.#limitIn(view.state) : view.state.limit;
+    const multi: MultiRequest[] = [
+      { type: "setData", path: path.lock, data: formatLockState({ limit }), version: view.version },
+      { type: "create", path: `${path.holders}/${node}`, data: this.#data(info), acl, flags: createFlag.ephemeral },
+      { type: "delete", path: `${path.queue}/${this.#node}`, version: -1 },
+    ];
+    // In the same transaction, so that no crash leaves an empty container that was never used, which is never reaped.
+    if (!view.hasHolders) {
+      multi.splice(1, 0, {
+        type: "createContainer",
+        path: path.holders,
+        data: new Uint8Array(),
+        acl,
+        flags: createFlag.container,
+      });
+    }
+    try {
+      const [guarded] = await this.#zk.multi(multi);
+      if (guarded?.type !== "setData") throw new BatonError("PROTOCOL", "A grant was answered with something else");
+      return { do: "granted", guid: this.#guid, node, token: guarded.stat.mzxid };
+    } catch (thrown) {
+      // Another grant came first, or a container was reaped or made, or somebody deleted the lock: the look will tell.
+      if (isRefusal(thrown, "BADVERSION", "NONODE", "NODEEXISTS")) return look;
+      throw thrown;
+    }
+  }
+
+  /** Throws LIMIT_MISMATCH. */
+  #limitIn(state: LockState): number {
+    const { mode, limit, limitPolicy, path } = this.#options;
+    if (mode !== "permit" || limitPolicy === "set" || state.limit === null || state.limit === limit) return limit;
+    if (limitPolicy === "adopt") return state.limit;
+    throw new BatonError(
+      "LIMIT_MISMATCH",
+      `"${path.lock}" has a limit of ${state.limit}, not ${limit}: ask for ${state.limit}, or choose the limit policy ` +
+        "adopt (take what is stored) or set (store the new one)",
+    );
+  }
+
+  /** True when the alarm rang; false when the connection it was armed on is gone, or everything is to stop. */
+  async #rung({ alarm, connections }: Armed): Promise<boolean> {
+    const { session } = this.#zk;
+    let changed = true;
+    const giveUp = () => {
+      changed = false;
+      alarm.ring();
+    };
+    const check = () => {
+      if (session.connections !== connections || session.state === "ended") giveUp();
+    };
+    const off = session.subscribe((change) => change === "state" && check());
+    this.#alarm = alarm;
+    if (this.#isStopped) giveUp();
+    check();
+    await alarm.rung;
+    off();
+    this.#alarm = null;
+    return changed && !this.#isStopped;
+  }
+
+  async #pause(failures: number): Promise<void> {
+    const alarm = new Alarm();
+    if (!this.#isStopped) this.#alarm = alarm;
+    const cancel = this.#options.clock.after(backoffMs(failures, retryWait), alarm.ring);
+    await alarm.rung;
+    cancel();
+  }
+
+  async #findNode(): Promise<string | null> {
+    const { path } = this.#options;
+    const [, list] = await Promise.all([this.#zk.sync(path.lock), orNull(this.#zk.getChildren(path.queue))]);
+    return list?.children.find((name) => parseContender(name)?.guid === this.#guid) ?? null;
+  }
+
+  #data(info: HolderInfo): Uint8Array {
+    const { timeoutMs } = this.#zk.session;
+    return formatNodeInfo({ ...info, sinceMs: Date.now(), sessionTimeoutMs: timeoutMs, revoke: null });
+  }
+}

@@ -1,0 +1,70 @@
+/** Who stands behind a node, for people: written into the nodes of contenders and holders, decides nothing. */
+
+export interface HolderInfo {
+  readonly host: string;
+  readonly pid: number;
+  readonly user: string;
+  /** The command's first word; the rest may hold secrets. */
+  readonly argv0: string;
+  /** What the user says it is for. */
+  readonly reason: string;
+}
+
+export interface NodeInfo extends HolderInfo {
+  /** The wall clock of its host when it began to wait, or to hold, in Unix milliseconds: for display. */
+  readonly sinceMs: number;
+  /** T of its session: how long `break --force` has to wait. */
+  readonly sessionTimeoutMs: number;
+  /** Somebody asks for it back. */
+  readonly revoke: Revocation | null;
+}
+
+export interface Revocation {
+  readonly by: string;
+  readonly reason: string;
+}
+
+export const unknownHolder: HolderInfo = { host: "", pid: 0, user: "", argv0: "", reason: "" };
+
+const utf8 = new TextEncoder();
+
+export function formatNodeInfo(info: NodeInfo): Uint8Array {
+  return utf8.encode(JSON.stringify(info));
+}
+
+/** What can be understood of `data`; the rest is empty. Never throws: it is only for display. */
+export function parseNodeInfo(data: Uint8Array): NodeInfo {
+  const fields = fieldsOf(data);
+  const revoke = fields["revoke"];
+  return {
+    host: text(fields["host"]),
+    pid: count(fields["pid"]),
+    user: text(fields["user"]),
+    argv0: text(fields["argv0"]),
+    reason: text(fields["reason"]),
+    sinceMs: count(fields["sinceMs"]),
+    sessionTimeoutMs: count(fields["sessionTimeoutMs"]),
+    revoke: isFields(revoke) ? { by: text(revoke["by"]), reason: text(revoke["reason"]) } : null,
+  };
+}
+
+/** `root@db1:812 (backup.sh)`, as far as known. */
+export function nameOfHolder(info: HolderInfo): string {
+  if (info.host === "" && info.user === "") return "an unknown holder";
+  return `${info.user}@${info.host}:${info.pid}${info.argv0 === "" ? "" : ` (${info.argv0})`}`;
+}
+
+type Fields = Record<string, unknown>;
+const isFields = (value: unknown): value is Fields => typeof value === "object" && value !== null;
+
+function fieldsOf(data: Uint8Array): Fields {
+  try {
+    const value: unknown = JSON.parse(new TextDecoder().decode(data));
+    return isFields(value) ? value : {};
+  } catch {
+    return {};
+  }
+}
+
+const text = (value: unknown): string => (typeof value === "string" ? value : "");
+const count = (value: unknown): number => (typeof value === "number" && Number.isFinite(value) ? value : 0);

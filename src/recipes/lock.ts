@@ -1,0 +1,220 @@
+/**
+ * Takes a lock: one attempt (contender.ts) under one deadline and one signal, and what is said when it fails.
+ * The protocol is in docs/protocol/lock.md, and checked in test/model.
+ */
+import type { Acl, ZooKeeper } from "../clients/zookeeper/zookeeper.ts";
+import { BatonError, messageOf } from "../errors.ts";
+import { abortable, onAbort, throwIfAborted } from "../support/abort.ts";
+import { type Clock, systemClock } from "../support/clock.ts";
+import { permission } from "../wire/jute/operations.ts";
+import { Contender, type LimitPolicy, type Outcome } from "./contender.ts";
+import { type HolderInfo, unknownHolder } from "./holder_info.ts";
+import type { Lease, LockMode } from "./lease.ts";
+import { describeLock } from "./lock_messages.ts";
+import { type LockPath, lockPath } from "./lock_path.ts";
+import { isLimit, limitMax } from "./lock_state.ts";
+import { type LockStatus, lockStatus } from "./lock_status.ts";
+import { ZooKeeperLease } from "./zookeeper_lease.ts";
+
+export interface AcquireOptions {
+  /** "exclusive" when left out. */
+  readonly mode?: LockMode;
+  /** Permits, for mode "permit". */
+  readonly limit?: number;
+  /** When the stored limit is another: fail (the default), adopt the stored one, or set this one. */
+  readonly limitPolicy?: LimitPolicy;
+  /** 0 (first) to 999; 100 when left out. */
+  readonly priority?: number;
+  /** "none": only if it is free at once. A number: milliseconds. "forever" when left out. */
+  readonly wait?: "none" | "forever" | number;
+  readonly signal?: AbortSignal;
+  /** Who this is, for those who look. */
+  readonly info?: HolderInfo;
+  /** Called when the wait begins, when the place in the queue changes, and every `progressMs`. */
+  readonly onWaiting?: (status: WaitingStatus) => void;
+  /** Milliseconds; 0, the default, never looks by itself. */
+  readonly progressMs?: number;
+  /** Where the locks are: "/baton" when left out. */
+  readonly root?: string;
+  /** The lock's own place, instead of one made from root and name. */
+  readonly path?: LockPath;
+  /** For every node that is made; open to everybody when left out. */
+  readonly acl?: Acl[];
+  /** The client's own: leases are compared with it. */
+  readonly clock?: Clock;
+}
+
+export interface WaitingStatus {
+  /** 1 is the next. */
+  readonly place: number;
+  readonly waitedMs: number;
+  readonly status: LockStatus;
+}
+
+/** A shorter session leaves no time to notice, to change servers and to stop a job. Milliseconds. */
+export const sessionTimeoutMsMin = 2000;
+/** Whoever stops waiting is out within this, whatever the servers do. Milliseconds. */
+const leaveMsMax = 1000;
+/** So many holders and waiters are asked who they are, for a sentence or a line. */
+const detailsMax = 100;
+
+const openAcl: Acl[] = [{ perms: permission.all, id: { scheme: "world", id: "anyone" } }];
+
+/**
+ * Waits for the lock and returns the lease. Rejects LOCK_BUSY (`wait: "none"`), LOCK_TIMEOUT, LIMIT_MISMATCH, CONFIG (T
+ * below 2 s, or a foreign node), UNREACHABLE (the session ended while waiting), the signal's reason, and what a server
+ * refuses. Then nothing of it stays: it has left the queue, or, if no server answers within 1 s, leaves as soon as one does.
+ */
+export async function acquireLock(zk: ZooKeeper, name: string, options: AcquireOptions = {}): Promise<Lease> {
+  const attempt = new Attempt(zk, name, options);
+  return await attempt.run();
+}
+
+class Attempt {
+  readonly #zk: ZooKeeper;
+  readonly #name: string;
+  readonly #options: AcquireOptions;
+  readonly #clock: Clock;
+  readonly #path: LockPath;
+  readonly #mode: LockMode;
+  readonly #startedMs: number;
+  readonly #contender: Contender;
+  #isTelling = false;
+  #isOver = false;
+
+  constructor(zk: ZooKeeper, name: string, options: AcquireOptions) {
+    const { mode = "exclusive", limit = 1, limitPolicy = "fail", priority = 100, info = unknownHolder } = options;
+    if (!isLimit(limit)) {
+      throw new BatonError("USAGE", `A limit of ${limit} is not a whole number from 1 to ${limitMax}`);
+    }
+    this.#zk = zk;
+    this.#name = name;
+    this.#options = options;
+    this.#mode = mode;
+    this.#path = options.path ?? lockPath(name, options.root);
+    this.#clock = options.clock ?? systemClock();
+    this.#startedMs = this.#clock.now();
+    this.#contender = new Contender(zk, {
+      path: this.#path,
+      mode,
+      limit,
+      limitPolicy,
+      priority,
+      info,
+      acl: options.acl ?? openAcl,
+      clock: this.#clock,
+      waits: !this.#isImpatient,
+      onQueued: () => void this.#tellWaiting(),
+    });
+  }
+
+  async run(): Promise<Lease> {
+    throwIfAborted(this.#options.signal);
+    const { session } = this.#zk;
+    if (session.timeoutMs < sessionTimeoutMsMin) {
+      throw new BatonError(
+        "CONFIG",
+        `The server allows a session timeout of ${session.timeoutMs} ms, and a lock needs ${sessionTimeoutMsMin} ms at ` +
+          "least to stop a job in time: raise the session timeout, or the server's maxSessionTimeout",
+      );
+    }
+    const { wait = "forever", progressMs = 0, onWaiting } = this.#options;
+    const stop = new AbortController();
+    const timedOut = Symbol("timed out");
+    const offs = [
+      onAbort(this.#options.signal, (reason) => stop.abort(reason)),
+      onAbort(session.ended, (reason) => stop.abort(reason)),
+      typeof wait === "number" && wait > 0 ? this.#clock.after(wait, () => stop.abort(timedOut)) : () => {},
+      progressMs > 0 && onWaiting !== undefined ? this.#tick(progressMs) : () => {},
+    ];
+    try {
+      const outcome = await abortable(this.#contender.run(), stop.signal);
+      // Granted and stopped in the same turn: nobody wants it any more.
+      throwIfAborted(stop.signal);
+      if (outcome.do === "granted") return this.#lease(outcome);
+      throw await this.#refusal("LOCK_BUSY", "");
+    } catch (thrown) {
+      const failure = thrown === timedOut ? await this.#refusal("LOCK_TIMEOUT", ` within ${wait} ms`) : thrown;
+      await this.#leave();
+      throw session.ended.aborted && !this.#options.signal?.aborted ? this.#sessionEnded(failure) : failure;
+    } finally {
+      this.#isOver = true;
+      for (const off of offs) off();
+    }
+  }
+
+  get #isImpatient(): boolean {
+    return this.#options.wait === "none" || this.#options.wait === 0;
+  }
+
+  #lease(granted: Extract<Outcome, { do: "granted" }>): Lease {
+    return new ZooKeeperLease(this.#zk, {
+      name: this.#name,
+      path: this.#path.lock,
+      holderPath: `${this.#path.holders}/${granted.node}`,
+      holderId: granted.guid,
+      mode: this.#mode,
+      fencingToken: granted.token,
+      waitedMs: this.#clock.now() - this.#startedMs,
+      clock: this.#clock,
+    });
+  }
+
+  /** Asks who is in the way and leaves at the same time: the questions go first, both in one write. */
+  async #refusal(code: "LOCK_BUSY" | "LOCK_TIMEOUT", within: string): Promise<BatonError> {
+    const asking = lockStatus(this.#zk, this.#name, { path: this.#path, detailsMax }).catch(() => null);
+    const [status] = await Promise.all([this.#bounded(asking), this.#leave()]);
+    const why = status === null
+      ? "no server has answered in time to say who holds it"
+      : describeLock(status, { guid: this.#contender.guid, nowMs: Date.now() });
+    return new BatonError(code, `Cannot acquire lock "${this.#name}"${within}: ${why}`);
+  }
+
+  #sessionEnded(cause: unknown): BatonError {
+    const reason: unknown = this.#zk.session.ended.reason;
+    const code = reason instanceof BatonError && reason.code === "REFUSED" ? "REFUSED" : "UNREACHABLE";
+    const why = `the session ended before it was granted: ${messageOf(reason)}`;
+    return new BatonError(code, `Cannot acquire lock "${this.#name}": ${why}`, { cause });
+  }
+
+  async #leave(): Promise<void> {
+    await this.#bounded(this.#contender.leave());
+  }
+
+  /** Null when it takes longer than leaving may; what was begun goes on until the session ends. */
+  async #bounded<T>(work: Promise<T>): Promise<T | null> {
+    const { promise, resolve } = Promise.withResolvers<null>();
+    const cancel = this.#clock.after(leaveMsMax, () => resolve(null));
+    try {
+      return await Promise.race([work, promise]);
+    } finally {
+      cancel();
+    }
+  }
+
+  #tick(progressMs: number): () => void {
+    let cancel = () => {};
+    const next = () => {
+      cancel = this.#clock.after(progressMs, () => void this.#tellWaiting().then(() => this.#isOver || next()));
+    };
+    next();
+    return () => cancel();
+  }
+
+  /** For display: a failure is not worth a word, the wait itself will have it too. */
+  async #tellWaiting(): Promise<void> {
+    const { onWaiting } = this.#options;
+    if (onWaiting === undefined || this.#isTelling) return;
+    this.#isTelling = true;
+    try {
+      const status = await lockStatus(this.#zk, this.#name, { path: this.#path, detailsMax });
+      const mine = status.waiters.findIndex((waiter) => waiter.holderId === this.#contender.guid);
+      if (this.#isOver || mine === -1) return;
+      onWaiting({ place: mine + 1, waitedMs: this.#clock.now() - this.#startedMs, status });
+    } catch {
+      // told above
+    } finally {
+      this.#isTelling = false;
+    }
+  }
+}

@@ -1,0 +1,222 @@
+/**
+ * A held lock on ZooKeeper. Watches three ways of losing it: the clock reaches the lease end, the session ends, and the
+ * own node is deleted or asked back. What is lost stays lost, even if the session lives on.
+ */
+import type { ZooKeeper } from "../clients/zookeeper/zookeeper.ts";
+import { BatonError, messageOf } from "../errors.ts";
+import { onAbort } from "../support/abort.ts";
+import { backoffMs } from "../support/backoff.ts";
+import type { Clock } from "../support/clock.ts";
+import { Alarm } from "./alarm.ts";
+import { parseNodeInfo } from "./holder_info.ts";
+import type { Lease, LockMode } from "./lease.ts";
+import { orNull } from "./lock_view.ts";
+import { isRefusal, isTransient } from "./transient_error.ts";
+
+export interface ZooKeeperLeaseOptions {
+  readonly name: string;
+  /** The lock's node. */
+  readonly path: string;
+  /** The holder's node. */
+  readonly holderPath: string;
+  readonly holderId: string;
+  readonly mode: LockMode;
+  readonly fencingToken: bigint;
+  readonly waitedMs: number;
+  /** The client's. */
+  readonly clock: Clock;
+}
+
+/** A job that ends sooner does not pay for a watch on its own node, nor the server for telling of its deletion. */
+const watchDelayMs = 50;
+const retryWait = { firstMs: 50, maxMs: 1000 };
+
+export class ZooKeeperLease implements Lease {
+  readonly name: string;
+  readonly path: string;
+  readonly holderId: string;
+  readonly mode: LockMode;
+  readonly fencingToken: bigint;
+  readonly sessionId: bigint;
+  readonly sessionTimeoutMs: number;
+  readonly waitedMs: number;
+  readonly #zk: ZooKeeper;
+  readonly #clock: Clock;
+  readonly #holderPath: string;
+  readonly #lost = new AbortController();
+  readonly #listeners = new Set<() => void>();
+  /** What has to be taken off when it is over. */
+  readonly #offs = new Set<() => void>();
+  #cancelEnd: () => void = () => {};
+  #cancelWatch: () => void = () => {};
+  #watchedConnections = -1;
+  #released: Promise<void> | null = null;
+  #endedAtMs = Number.POSITIVE_INFINITY;
+
+  constructor(zk: ZooKeeper, options: ZooKeeperLeaseOptions) {
+    this.#zk = zk;
+    this.#clock = options.clock;
+    this.#holderPath = options.holderPath;
+    this.name = options.name;
+    this.path = options.path;
+    this.holderId = options.holderId;
+    this.mode = options.mode;
+    this.fencingToken = options.fencingToken;
+    this.waitedMs = options.waitedMs;
+    this.sessionId = zk.session.id;
+    this.sessionTimeoutMs = zk.session.timeoutMs;
+    this.#offs.add(zk.session.subscribe((change) => this.#onSession(change)));
+    this.#offs.add(onAbort(zk.session.ended, (reason) => {
+      this.#lose("LOCK_LOST", `the session ended: ${messageOf(reason)}`, reason);
+    }));
+    this.#watchEnd();
+    if (!this.#isOver) this.#watchNodeIn(watchDelayMs);
+  }
+
+  get lost(): AbortSignal {
+    return this.#lost.signal;
+  }
+
+  isHeld(): boolean {
+    this.#clock.noticeSuspend();
+    if (this.#isOver) return false;
+    if (this.#clock.now() < this.#zk.session.leaseEndMs()) return true;
+    this.#loseByClock();
+    return false;
+  }
+
+  endMs(): number {
+    return Math.min(this.#zk.session.leaseEndMs(), this.#endedAtMs);
+  }
+
+  inDoubt(): boolean {
+    return this.#zk.session.state !== "connected";
+  }
+
+  subscribe(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  release(): Promise<void> {
+    this.#released ??= this.#release();
+    return this.#released;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release();
+  }
+
+  get #isOver(): boolean {
+    return this.#released !== null || this.#lost.signal.aborted;
+  }
+
+  // The deletion leaves before the first await: a caller that closes the session next sends both in one write.
+  async #release(): Promise<void> {
+    const deleting = orNull(this.#zk.delete(this.#holderPath, -1));
+    this.#endedAtMs = Math.min(this.#endedAtMs, this.#clock.now());
+    this.#takeOff();
+    const deadline = new Alarm();
+    const cancel = this.#clock.after(this.sessionTimeoutMs / 2, deadline.ring);
+    const late = deadline.rung.then((): "late" => "late");
+    try {
+      if (await Promise.race([this.#untilDeleted(deleting, late), late]) !== "late") return;
+    } finally {
+      cancel();
+    }
+    throw new BatonError(
+      "OUTCOME_UNKNOWN",
+      `Cannot tell whether lock "${this.name}" was given back: no server answered within ${
+        this.sessionTimeoutMs / 2
+      } ms` +
+        ". If it was not, it is free when the session ends",
+    );
+  }
+
+  /** No node, or no session, is a lock given back. */
+  async #untilDeleted(first: Promise<unknown>, late: Promise<unknown>): Promise<void> {
+    let deleting = first;
+    let isLate = false;
+    void late.then(() => isLate = true);
+    for (let failures = 0; !isLate && !this.#zk.session.ended.aborted; failures++) {
+      try {
+        await deleting;
+        return;
+      } catch (thrown) {
+        if (this.#zk.session.ended.aborted || isRefusal(thrown, "SESSIONEXPIRED")) return;
+        if (!isTransient(thrown)) throw thrown;
+      }
+      const alarm = new Alarm();
+      this.#clock.after(backoffMs(failures, retryWait), alarm.ring);
+      await alarm.rung;
+      if (isLate) return;
+      deleting = orNull(this.#zk.delete(this.#holderPath, -1));
+    }
+  }
+
+  /** One function for every time it is armed: a client that keeps a set of watchers keeps one. */
+  readonly #onNodeEvent = (): void => void this.#watchNode();
+
+  #onSession(change: "state" | "renewed"): void {
+    if (change === "state" && this.#zk.session.state === "connected") {
+      // Do not rely on a watch that the client has armed again: look.
+      if (this.#zk.session.connections !== this.#watchedConnections) this.#watchNodeIn(0);
+    }
+    this.#tell();
+  }
+
+  #watchEnd(): void {
+    this.#cancelEnd();
+    if (!this.isHeld()) return;
+    const leftMs = this.#zk.session.leaseEndMs() - this.#clock.now();
+    this.#cancelEnd = this.#clock.after(leftMs, () => this.#watchEnd());
+  }
+
+  #watchNodeIn(delayMs: number): void {
+    this.#cancelWatch();
+    this.#cancelWatch = this.#clock.after(delayMs, () => void this.#watchNode());
+  }
+
+  async #watchNode(): Promise<void> {
+    if (this.#isOver) return;
+    this.#watchedConnections = this.#zk.session.connections;
+    try {
+      const found = await orNull(this.#zk.getData(this.#holderPath, { watch: this.#onNodeEvent }));
+      if (found === null || found.stat.ephemeralOwner !== this.sessionId) {
+        return this.#lose("LOCK_LOST", `somebody deleted its node "${this.#holderPath}"`);
+      }
+      const { revoke } = parseNodeInfo(found.data);
+      if (revoke === null) return;
+      const by = revoke.by === "" ? "" : ` by ${revoke.by}`;
+      this.#lose("REVOKED", `it was asked back${by}${revoke.reason === "" ? "" : `: ${revoke.reason}`}`);
+    } catch (thrown) {
+      // The clock and the session's end are watched apart from this.
+      if (isTransient(thrown)) this.#watchNodeIn(retryWait.maxMs);
+      else if (!isRefusal(thrown, "SESSIONEXPIRED")) this.#lose("LOCK_LOST", messageOf(thrown), thrown);
+    }
+  }
+
+  #loseByClock(): void {
+    this.#lose("LOCK_LOST", "no server has answered in time, and the session may end now");
+  }
+
+  #lose(code: "LOCK_LOST" | "REVOKED", why: string, cause?: unknown): void {
+    if (this.#isOver) return;
+    this.#endedAtMs = Math.min(this.#endedAtMs, this.#clock.now());
+    const what = code === "REVOKED" ? "was revoked" : "is lost";
+    this.#lost.abort(new BatonError(code, `Lock "${this.name}" ${what}: ${why}`, cause === undefined ? {} : { cause }));
+    this.#takeOff();
+    this.#tell();
+  }
+
+  #takeOff(): void {
+    this.#cancelEnd();
+    this.#cancelWatch();
+    for (const off of this.#offs) off();
+    this.#offs.clear();
+  }
+
+  #tell(): void {
+    for (const listener of [...this.#listeners]) listener();
+  }
+}
