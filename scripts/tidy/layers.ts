@@ -12,7 +12,7 @@ const mayImport: Record<string, readonly string[]> = {
   sockets: ground,
   clients: ["wire", "sockets", ...ground],
   keeper: ["wire", "sockets", ...ground],
-  recipes: ["clients", ...ground],
+  recipes: ["clients", "wire", ...ground],
   config: ground,
   cli: ["recipes", "config", "sockets", ...ground],
   baton: ["recipes", "clients", "keeper", "sockets", ...ground],
@@ -22,7 +22,6 @@ const mayImport: Record<string, readonly string[]> = {
 /** Packages and built-ins that only some files may import, and why. */
 const keptIn: readonly { specifier: RegExp; where: RegExp; why: string }[] = [
   { specifier: /^node:(net|tls)$/, where: /^src\/sockets\//, why: "bytes move in src/sockets alone" },
-  { specifier: /^commander$/, where: /^commands\/\w+\.ts$/, why: "the command line is read in commands alone" },
   { specifier: /^zod(\/|$)/, where: /^(src\/config|commands)\//, why: "values from outside are checked in src/config" },
   { specifier: /^smol-toml$/, where: /^src\/config\//, why: "files are read in src/config alone" },
   {
@@ -32,6 +31,9 @@ const keptIn: readonly { specifier: RegExp; where: RegExp; why: string }[] = [
   },
   { specifier: /^bun:ffi$/, where: /^src\/cli\/child\//, why: "libc is reached from one file of src/cli/child" },
 ];
+
+/** Recipes know the protocol's numbers and names, and nothing of how they become bytes. */
+const bytes = /^src\/wire\/(bytes|jute\/(codec|frame|session_frames))\.ts$/;
 
 /** The layer of a file of the product; null for tests and scripts, which may import anything. */
 function layerOf(path: string): string | null {
@@ -54,13 +56,15 @@ export function checkLayers(file: SourceFile): Finding[] {
   }
   return importsOf(file).filter(({ specifier }) => specifier !== "../package.json").flatMap(({ specifier, line }) => {
     const message = specifier.startsWith(".")
-      ? complaintAboutLayer(layer, allowed, layerOf(posix.join(posix.dirname(file.path), specifier)))
+      ? complaintAboutFile(layer, allowed, posix.join(posix.dirname(file.path), specifier))
       : complaintAboutPackage(file.path, specifier);
     return message === null ? [] : [{ path: file.path, line, message }];
   });
 }
 
-function complaintAboutLayer(layer: string, allowed: readonly string[], target: string | null): string | null {
+function complaintAboutFile(layer: string, allowed: readonly string[], path: string): string | null {
+  const target = layerOf(path);
+  if (layer === "recipes" && bytes.test(path)) return "recipes speak of nodes, never of bytes";
   if (target === layer || (target !== null && allowed.includes(target))) return null;
   return `${layer} must not import ${target ?? "tests or scripts"}: imports point down, never up`;
 }
@@ -72,17 +76,21 @@ function complaintAboutPackage(path: string, specifier: string): string | null {
 }
 
 /** Where a runtime's own functions may stand: behind an interface that node: built-ins serve as well. */
-const runtimeFolders = /^src\/(sockets|cli\/child)\//;
+const runtimeFolders = /^src\/(sockets|cli\/child|cli\/guard)\//;
+
+/** Where a process may end: its entry, and where it dies of the signal that it was told to stop by. */
+const mayExit = /^(commands\/main|src\/cli\/stopped_by_signal)\.ts$/;
 
 /** One runtime's own functions, and the end of the process, have their places. */
 export function checkPlaces(file: SourceFile): Finding[] {
   if (layerOf(file.path) === null) return [];
   const findings: Finding[] = [];
   if (!runtimeFolders.test(file.path)) {
-    const message = "Bun and Deno are named in src/sockets and src/cli/child alone: use a node: built-in";
+    const message =
+      "Bun and Deno are named in src/sockets, src/cli/child and src/cli/guard alone: use a node: built-in";
     findings.push(...findInCode(file, /(?<![\w.])(Bun|Deno)\./, message));
   }
-  if (file.path !== "commands/main.ts") {
+  if (!mayExit.test(file.path)) {
     const message = "only commands/main.ts ends the process: return an exit code, or throw a BatonError";
     findings.push(...findInCode(file, /\bprocess\.(exitCode\s*=(?!=)|exit\()/, message));
   }
@@ -91,4 +99,16 @@ export function checkPlaces(file: SourceFile): Finding[] {
     findings.push(...findInCode(file, /\breturn (6[4-9]|7\d|8[0-6]|12[4-7])\b|[eE]xitCode\w* [=:]+ \d/, message));
   }
   return findings;
+}
+
+/** A dependency that the product does not import is one to remove. */
+export function checkDependencies(packageJson: string, files: readonly SourceFile[]): Finding[] {
+  const { dependencies } = JSON.parse(packageJson) as { dependencies: Record<string, string> };
+  const product = files.filter((file) => layerOf(file.path) !== null);
+  const imported = new Set(product.flatMap(importsOf).map(({ specifier }) => specifier.split("/")[0]));
+  return Object.keys(dependencies).filter((name) => !imported.has(name)).map((name) => ({
+    path: "package.json",
+    line: 1,
+    message: `nothing imports "${name}"`,
+  }));
 }

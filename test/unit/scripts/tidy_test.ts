@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { checkLayers, checkPlaces } from "../../../scripts/tidy/layers.ts";
+import { checkDependencies, checkLayers, checkPlaces } from "../../../scripts/tidy/layers.ts";
 import { checkMachinePaths, checkShape, checkTasks, checkWaits } from "../../../scripts/tidy/shape.ts";
 import type { Finding, SourceFile } from "../../../scripts/tidy/source_file.ts";
 
@@ -29,8 +29,8 @@ describe("layers", () => {
     good: `import { record } from "../../wire/jute/codec.ts";`,
   });
   catches(checkLayers, "a recipe knows nothing of bytes", "src/recipes/lock.ts", {
-    bad: `export type { Stat } from "../wire/jute/records.ts";`,
-    good: `export type { Stat } from "../clients/zookeeper/zookeeper.ts";`,
+    bad: `import { ByteReader } from "../wire/bytes.ts";`,
+    good: `import { permission } from "../wire/jute/operations.ts";`,
   });
   catches(checkLayers, "a dynamic import counts", "src/keeper/keeper.ts", {
     bad: `const lock = await import("../recipes/lock.ts");`,
@@ -61,6 +61,15 @@ describe("layers", () => {
   });
 });
 
+test("a dependency that nothing imports any more", () => {
+  const files = [{ path: "src/config/a.ts", text: `import * as z from "zod/mini";` }, {
+    path: "test/a.ts",
+    text: `import "left";`,
+  }];
+  const findings = checkDependencies(`{"dependencies":{"zod":"4.0.0","left":"1.0.0"}}`, files);
+  expect(findings.map(({ message }) => message)).toEqual([`nothing imports "left"`]);
+});
+
 describe("places", () => {
   catches(checkPlaces, "Bun's own functions", "src/keeper/a.ts", {
     bad: `/** Bun.file would do. */\nconst text = await Bun.file("a").text();`,
@@ -72,7 +81,7 @@ describe("places", () => {
     bad: `process.exitCode = exitCodes.busy;`,
     good: `if (process.exitCode === undefined) return;`,
   });
-  catches(checkPlaces, "process.exit", "src/cli/child/guard.ts", { bad: `process.exit(1);`, good: `return;` });
+  catches(checkPlaces, "process.exit", "src/cli/child/run.ts", { bad: `process.exit(1);`, good: `return;` });
   catches(checkPlaces, "a number where a name belongs", "commands/lock.ts", {
     bad: `return 75;`,
     good: `return exitCodes.busy;`,
