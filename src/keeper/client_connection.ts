@@ -56,6 +56,8 @@ export class ClientConnection implements ConnectionHandlers, Recipient {
   #paused = false;
   #outstanding = 0;
   #received = 0;
+  /** The zxid of the last reply: a ping's must not fall behind it. */
+  #lastZxid = 0n;
 
   constructor(connection: Connection, host: ConnectionHost, ip: string) {
     this.#connection = connection;
@@ -72,6 +74,11 @@ export class ClientConnection implements ConnectionHandlers, Recipient {
     return this.#session;
   }
 
+  /** Requests whose replies wait for the disk. */
+  get outstanding(): number {
+    return this.#outstanding;
+  }
+
   get received(): number {
     return this.#received;
   }
@@ -85,7 +92,7 @@ export class ClientConnection implements ConnectionHandlers, Recipient {
       }
     } catch (error) {
       if (!(error instanceof Error) || !("code" in error) || error.code !== "PROTOCOL") throw error;
-      this.destroy(); // as the real server does: whoever breaks the protocol gets no answer
+      this.#end(); // as the real server does: whoever breaks the protocol gets no answer
     }
     this.#pushBack();
     this.#host.turnEnded();
@@ -161,13 +168,15 @@ export class ClientConnection implements ConnectionHandlers, Recipient {
     const code = reader.i32();
     state.sessions.touch(asker.session, this.#host.now());
     if (code === operations.ping.code) {
-      this.#reply(stages.unconditionalStage(this), { xid, zxid: this.#host.durableZxid, err: 0 });
-      return;
+      const { durableZxid } = this.#host;
+      const zxid = durableZxid > this.#lastZxid ? durableZxid : this.#lastZxid;
+      return this.#reply(stages.unconditionalStage(this), { xid, zxid, err: 0 });
     }
     if (code === operations.auth.code) return this.#authenticate(xid, reader);
     // Nothing is changed that could not be stored: the client learns that its connection is lost, not that it was done.
     if (!this.#host.writable && state.isWrite(code)) return this.destroy();
     const answer = state.apply(code, reader, asker);
+    this.#lastZxid = answer.zxid;
     this.#reply(stages.stage(this), { xid, zxid: answer.zxid, err: answer.error }, answer);
   }
 

@@ -20,6 +20,7 @@ export interface KeeperReport {
     readonly peer: string;
     readonly session: bigint | null;
     readonly received: number;
+    readonly outstanding: number;
   }[];
   readonly sessions: readonly {
     readonly id: bigint;
@@ -95,8 +96,10 @@ function summary(report: KeeperReport): string[] {
 }
 
 function clients(report: KeeperReport): string[] {
-  return report.connections.map(({ peer, session, received }) =>
-    ` /${peer}[${session === null ? 0 : 1}](recved=${received}${session === null ? "" : `,sid=${hex(session)}`})`
+  return report.connections.map(({ peer, session, received, outstanding }) =>
+    ` /${peer}[${session === null ? 0 : 1}](queued=${outstanding},recved=${received},sent=${received - outstanding}${
+      session === null ? "" : `,sid=${hex(session)}`
+    })`
   );
 }
 

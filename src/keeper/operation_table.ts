@@ -131,9 +131,10 @@ function runMulti(requests: MultiRequest[], transaction: Transaction): MultiResu
 
 function runInMulti(request: MultiRequest, transaction: Transaction): MultiResult {
   switch (request.type) {
+    // Which results carry a stat is the real server's choice: CreateTxn is what it makes of a create2 in a multi.
     case "create":
-      return { type: "create", path: transaction.create(request).path };
     case "create2":
+      return { type: "create", path: transaction.create(request).path };
     case "createContainer":
       return { type: "create2", ...create2(request, transaction) };
     case "createTtl": {

@@ -348,10 +348,11 @@ export class KeeperServer implements ConnectionHost {
       dataDir: this.#options.dataDir,
       listen: this.addresses.map(formatAddress),
       writable: this.#writable,
-      connections: [...this.#connections.keys()].map(({ peer, session, received }) => ({
+      connections: [...this.#connections.keys()].map(({ peer, session, received, outstanding }) => ({
         peer,
         session: session?.id ?? null,
         received,
+        outstanding,
       })),
       sessions: [...sessions.all].map(({ id, timeoutMs }) => ({
         id,

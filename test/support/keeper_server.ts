@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import type { Address } from "../../src/sockets/connection.ts";
+import { type Address, formatAddress } from "../../src/sockets/connection.ts";
 import { type BackendOptions, type RunningBackend, runningBackend, type ServerNode } from "./backend.ts";
 import { eventually } from "./eventually.ts";
 import { fourLetterWord } from "./four_letter_word.ts";
@@ -101,7 +101,8 @@ class KeeperNode implements ServerNode {
       "keeper",
       "--data-dir",
       join(this.#folder, "data"),
-      ...this.#listen.flatMap((a) => ["--listen", a.kind === "unix" ? `unix:${a.path}` : `${a.host}:${a.port}`]),
+      "--listen",
+      this.#listen.map(formatAddress).join(","),
       ...Object.entries(durations).flatMap(([flag, ms]) => ms === undefined ? [] : [flag, `${ms}ms`]),
     ];
   }
