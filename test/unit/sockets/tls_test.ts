@@ -1,0 +1,67 @@
+import { afterEach, describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Address, TlsOptions } from "../../../src/sockets/connection.ts";
+import { dial } from "../../../src/sockets/dial.ts";
+import { listen, type Listener } from "../../../src/sockets/listen.ts";
+
+const pem = (name: string) => readFileSync(join(import.meta.dir, "../../fixtures/tls", name), "utf8");
+const ca = pem("ca.pem");
+const server: TlsOptions = { cert: pem("server.pem"), key: pem("server_key.pem") };
+const client: TlsOptions = { cert: pem("client.pem"), key: pem("client_key.pem") };
+
+const listeners: Listener[] = [];
+afterEach(async () => {
+  for (const listener of listeners.splice(0)) await listener.close();
+});
+
+async function echo(tls: TlsOptions): Promise<number> {
+  const listener = await listen({ kind: "tcp", host: "127.0.0.1", port: 0 }, (connection) => ({
+    data: (chunk) => connection.write(chunk.slice()),
+    closed() {},
+  }), { tls });
+  listeners.push(listener);
+  return listener.address.kind === "tcp" ? listener.address.port : 0;
+}
+
+/** What comes back, or the code of the error. */
+async function ask(address: Address, tls: TlsOptions): Promise<string> {
+  const answer = Promise.withResolvers<string>();
+  try {
+    const connection = await dial(address, {
+      data(chunk) {
+        answer.resolve(new TextDecoder().decode(chunk));
+        connection.destroy();
+      },
+      closed: (error) => answer.resolve(error === null ? "closed" : `broken: ${error.message}`),
+    }, { tls });
+    connection.write(new TextEncoder().encode("hello"));
+    return await answer.promise;
+  } catch (error) {
+    return error instanceof Error && "code" in error ? String(error.code) : String(error);
+  }
+}
+
+describe("TLS", () => {
+  test("carries bytes when the certificate is of a trusted authority and has the name", async () => {
+    const port = await echo(server);
+    expect(await ask({ kind: "tcp", host: "localhost", port }, { ca })).toBe("hello");
+    expect(await ask({ kind: "tcp", host: "127.0.0.1", port }, { ca })).toBe("hello");
+    expect(await ask({ kind: "tcp", host: "127.0.0.1", port }, { ca, serverName: "keeper.example" })).toBe("hello");
+  });
+
+  test("refuses a certificate of another authority, or with another name", async () => {
+    const port = await echo(server);
+    expect(await ask({ kind: "tcp", host: "127.0.0.1", port }, {})).toMatch(/UNABLE_TO|SELF_SIGNED/);
+    expect(await ask({ kind: "tcp", host: "127.0.0.1", port }, { ca, serverName: "other.example" })).toBe(
+      "ERR_TLS_CERT_ALTNAME_INVALID",
+    );
+  });
+
+  test("refuses a client without a certificate when the server names an authority", async () => {
+    const port = await echo({ ...server, ca });
+    const address: Address = { kind: "tcp", host: "127.0.0.1", port };
+    expect(await ask(address, { ca, ...client })).toBe("hello");
+    expect(await ask(address, { ca })).not.toBe("hello");
+  });
+});
