@@ -27,7 +27,7 @@ type Declaration<T> = Omit<Setting<T>, "type" | "default">;
 
 export function setting<T extends NonNullable<unknown>>(
   type: ValueType<T>,
-  declaration: Declaration<T> & { readonly default: T },
+  declaration: Declaration<T> & { readonly default: NoInfer<T> },
 ): Setting<T>;
 export function setting<T extends NonNullable<unknown>>(
   type: ValueType<T>,
@@ -35,7 +35,7 @@ export function setting<T extends NonNullable<unknown>>(
 ): Setting<T | undefined>;
 export function setting<T extends NonNullable<unknown>>(
   type: ValueType<T>,
-  declaration: Declaration<T> & { readonly default?: T },
+  declaration: Declaration<T> & { readonly default?: NoInfer<T> },
 ): Setting<T> | Setting<T | undefined> {
   return { type, ...declaration };
 }

@@ -30,7 +30,7 @@ export const connectionSettings = {
     flag: "--connect-timeout",
     key: "connect.timeout",
     help: "how long to look for a server that answers",
-    default: 10_000,
+    unset: "10s, or without limit when connect.retries is given",
   }),
   connectRetries: setting(integer("count", { min: 0, max: 1_000_000 }), {
     key: "connect.retries",

@@ -1,0 +1,73 @@
+/** What a command is: a table of settings, some words of help, and a function from what was said to an exit code. */
+import type { ParsedArgs } from "../src/cli/parse_args.ts";
+import { parseArgs } from "../src/cli/parse_args.ts";
+import type { Io } from "../src/cli/io.ts";
+import { readConfigFiles } from "../src/config/config_file.ts";
+import { type ConfigSources, resolveSettings } from "../src/config/resolve.ts";
+import { setting, type SettingTable, type SettingValues } from "../src/config/setting.ts";
+import { allSettings } from "../src/config/settings.ts";
+import { text, toggle } from "../src/config/value_types.ts";
+import type { ExitCode } from "./exit_codes.ts";
+
+export interface Command<S extends SettingTable = SettingTable> {
+  readonly name: string;
+  /** One line for the list of commands. */
+  readonly summary: string;
+  /** What stands behind the command's name: `NAME… [options] -- CMD…`. */
+  readonly usage: string;
+  /** Paragraphs of the help page. */
+  readonly details: readonly string[];
+  /** A command line and what it does. At least one. */
+  readonly examples: readonly (readonly [line: string, does: string])[];
+  readonly settings: S;
+  run(call: Call<S>): Promise<ExitCode>;
+}
+
+/** A command as it was called. */
+export interface Call<S extends SettingTable = SettingTable> {
+  readonly values: SettingValues<S & typeof commonSettings>;
+  readonly names: ParsedArgs["names"];
+  readonly command: ParsedArgs["command"];
+  readonly sources: ConfigSources;
+  readonly io: Io;
+}
+
+/** Flags that every command has. */
+export const commonSettings = {
+  config: setting(text("file"), { flag: "--config", help: "read this configuration file instead of the user's own" }),
+  quiet: setting(toggle(), { flag: "-q, --quiet", help: "say nothing on stderr but errors", default: false }),
+  verbose: setting(toggle(), { flag: "-v, --verbose", help: "say on stderr what happens", default: false }),
+  help: setting(toggle(), { flag: "-h, --help", help: "print this help", default: false }),
+} satisfies SettingTable;
+
+/** Keeps the settings' types for `run`. */
+export function defineCommand<S extends SettingTable>(command: Command<S>): Command<S> {
+  return command;
+}
+
+/** Parses, reads the configuration, runs. Throws BatonError for what does not fit. */
+export async function runCommand<S extends SettingTable>(
+  command: Command<S>,
+  words: readonly string[],
+  io: Io,
+): Promise<ExitCode> {
+  const settings = { ...commonSettings, ...command.settings };
+  const { flags, names, command: childCommand } = parseArgs(flagsOf(settings), words);
+  if (flags.has("help")) {
+    const { commandHelp } = await import("./help_text.ts");
+    io.out(commandHelp(command));
+    return 0;
+  }
+  const files = await readConfigFiles(allSettings, { named: flags.get("config"), env: io.env });
+  const sources = { flags, env: io.env, files };
+  const values = resolveSettings(settings, sources) as SettingValues<S & typeof commonSettings>;
+  return await command.run({ values, names, command: childCommand, sources, io });
+}
+
+function flagsOf(settings: SettingTable): Record<string, { flag: string; takesValue: boolean }> {
+  const flags: Record<string, { flag: string; takesValue: boolean }> = {};
+  for (const [name, { flag, type }] of Object.entries(settings)) {
+    if (flag !== undefined) flags[name] = { flag, takesValue: type.placeholder !== "" };
+  }
+  return flags;
+}

@@ -1,0 +1,64 @@
+/** The first word chooses the command; only that one is loaded. Every failure becomes one sentence and one number here. */
+import type { Io } from "../src/cli/io.ts";
+import { BatonError, messageOf } from "../src/errors.ts";
+import type { Command } from "./command.ts";
+import { type ExitCode, exitCodeOf, exitCodes } from "./exit_codes.ts";
+
+/** In the order of the help page. */
+export const commandLoaders: Readonly<Record<string, () => Promise<Command>>> = {
+  lock: async () => (await import("./lock.ts")).lockCommand,
+  who: async () => (await import("./who.ts")).whoCommand,
+  ls: async () => (await import("./ls.ts")).lsCommand,
+  break: async () => (await import("./break.ts")).breakCommand,
+  keeper: async () => (await import("./keeper.ts")).keeperCommand,
+  config: async () => (await import("./config.ts")).configCommand,
+  help: async () => (await import("./help.ts")).helpCommand,
+};
+
+/**
+ * Runs one command line, without the program's name. Rejects only with StoppedBySignal and ReaderGone, which end the
+ * process by a signal.
+ */
+export async function runCommandLine(words: readonly string[], io: Io): Promise<ExitCode> {
+  try {
+    return await dispatch(words, io);
+  } catch (thrown) {
+    if (thrown instanceof BatonError) {
+      const hint = thrown.code === "USAGE" ? `\nbaton: see: baton ${helpWords(words)}` : "";
+      io.err(`baton: ${thrown.message}${hint}\n`);
+      return exitCodeOf(thrown.code);
+    }
+    if (thrown instanceof Error && endsProcess.has(thrown.name)) throw thrown;
+    const stack = thrown instanceof Error ? thrown.stack : undefined;
+    io.err(`baton: internal error, please report it: ${messageOf(thrown)}\n${stack ?? ""}\n`);
+    return exitCodes.INTERNAL;
+  }
+}
+
+const endsProcess: ReadonlySet<string> = new Set(["StoppedBySignal", "ReaderGone"]);
+
+async function dispatch(words: readonly string[], io: Io): Promise<ExitCode> {
+  const [first, ...rest] = words;
+  if (first === "--version" || first === "-V") {
+    const { default: description } = await import("../package.json", { with: { type: "json" } });
+    io.out(`baton ${description.version}\n`);
+    return exitCodes.SUCCESS;
+  }
+  const { runCommand } = await import("./command.ts");
+  if (first === undefined || first === "--help" || first === "-h") {
+    const { helpCommand } = await import("./help.ts");
+    if (first !== undefined) return runCommand(helpCommand, [], io);
+    await runCommand(helpCommand, [], { ...io, out: io.err });
+    return exitCodes.USAGE;
+  }
+  const load = Object.hasOwn(commandLoaders, first) ? commandLoaders[first] : undefined;
+  if (load !== undefined) return await runCommand(await load(), rest, io);
+  const { didYouMean } = await import("../src/support/did_you_mean.ts");
+  const known = [...Object.keys(commandLoaders), "--help", "--version"];
+  const kind = first.startsWith("-") ? "option" : "command";
+  throw new BatonError("USAGE", `There is no ${kind} "${first}"${didYouMean(first, known)}`);
+}
+
+function helpWords([first]: readonly string[]): string {
+  return first !== undefined && Object.hasOwn(commandLoaders, first) ? `${first} --help` : "--help";
+}

@@ -1,0 +1,76 @@
+/** `baton config check|show`: are the files and variables good, and what follows from them. */
+import { printTable } from "../src/cli/table.ts";
+import { type Origin, resolveOne } from "../src/config/resolve.ts";
+import { setting, type SettingTable } from "../src/config/setting.ts";
+import { allSettings } from "../src/config/settings.ts";
+import { toggle } from "../src/config/value_types.ts";
+import { BatonError } from "../src/errors.ts";
+import { type Call, defineCommand } from "./command.ts";
+import { type ExitCode, exitCodes } from "./exit_codes.ts";
+
+const settings = {
+  origin: setting(toggle(), { flag: "--origin", help: "say where each value came from", default: false }),
+  json: setting(toggle(), { flag: "--json", help: "print one JSON object", default: false }),
+} satisfies SettingTable;
+
+export const configCommand = defineCommand({
+  name: "config",
+  summary: "check the configuration, or show what it comes to",
+  usage: "check|show [options]",
+  details: [
+    "A value comes from the command line, else from its BATON_… variable, else from the file named with --config or else " +
+    "$XDG_CONFIG_HOME/baton/config.toml (~/.config/baton without that variable), else from /etc/baton/config.toml, else " +
+    "it is the default. The files may also be JSON: config.json.",
+    "check exits with 78 and names the file, the line, the key and the value when something is wrong. Files are checked " +
+    "as a whole whenever they are read, so every other command does the same.",
+  ],
+  examples: [
+    ["baton config check --config ./baton.toml", "is this file good?"],
+    ["baton config show --origin", "all settings, and where each value came from"],
+  ],
+  settings,
+  run: runConfig,
+});
+
+// deno-lint-ignore require-await -- a command is asynchronous, this one has nothing to wait for
+async function runConfig({ names, values, sources, io }: Call<typeof settings>): Promise<ExitCode> {
+  const [action, ...more] = names;
+  if (more.length > 0 || (action !== "check" && action !== "show")) {
+    throw new BatonError("USAGE", `baton config takes one word, check or show, not "${names.join(" ")}"`);
+  }
+  const resolved = Object.entries<SettingTable[string]>(allSettings).flatMap(([name, one]) => {
+    const { key } = one;
+    if (key === undefined) return [];
+    const { value, origin } = resolveOne(name, one, sources);
+    const shown = value === undefined || value === null
+      ? null
+      : one.secret === true
+      ? "(secret)"
+      : one.type.format(value);
+    return [{ key, value: shown, origin: origin() }];
+  });
+  const files = sources.files.map((file) => file.path);
+  if (values.json) {
+    io.out(JSON.stringify({ version: 1, files, settings: resolved }) + "\n");
+  } else if (action === "check") {
+    const checked = files.length === 0 ? "there is no configuration file" : `checked ${files.join(", ")}`;
+    if (!values.quiet) io.err(`baton: the configuration is good; ${checked}\n`);
+  } else if (values.origin) {
+    printTable(io, resolved.map((row) => [row.key, row.value ?? "-", describe(row.origin)]));
+  } else {
+    printTable(io, resolved.map((row) => [row.key, row.value ?? "-"]));
+  }
+  return exitCodes.SUCCESS;
+}
+
+function describe(origin: Origin): string {
+  switch (origin.kind) {
+    case "default":
+      return "default";
+    case "file":
+      return `${origin.name}, line ${origin.line}`;
+    case "flag":
+    case "environment":
+      return origin.name;
+  }
+}

@@ -1,0 +1,137 @@
+/** Where a command coordinates: the servers that are named, or this machine's own keeper; and how far that reaches. */
+import { readFileSync, statSync } from "node:fs";
+import type { ConnectOptions } from "../src/clients/zookeeper/client.ts";
+import { parseServers } from "../src/clients/zookeeper/hosts.ts";
+import type { ConfigSources } from "../src/config/resolve.ts";
+import { resolveOne } from "../src/config/resolve.ts";
+import type { Setting, SettingValues } from "../src/config/setting.ts";
+import { connectionSettings, type Scope, scopes } from "../src/config/settings.ts";
+import { BatonError, messageOf } from "../src/errors.ts";
+import { keeperPlace } from "../src/keeper/place.ts";
+import type { TlsOptions } from "../src/sockets/connection.ts";
+import { aclOf, credentialsOf } from "./acl.ts";
+
+type Values = SettingValues<typeof connectionSettings>;
+
+export interface Coordination {
+  /** As `--servers` and the child's BATON_SERVERS take it. */
+  readonly servers: string;
+  readonly scope: Scope;
+  /** Nobody said where: whoever runs the command is told how far it reaches. */
+  readonly assumed: boolean;
+  readonly connect: ConnectOptions;
+}
+
+/**
+ * Decides it, and reads the files that belong to it (certificates, credentials). Servers named are never replaced by the
+ * embedded keeper, whatever fails. Throws USAGE or CONFIG, by where the wrong value stands.
+ */
+export function coordinationOf(values: Values, sources: ConfigSources, signal?: AbortSignal): Coordination {
+  const connection = connectionOptions(values, sources);
+  const named = values.servers;
+  if (named !== undefined && named !== "embedded" && !named.startsWith("unix:")) {
+    const servers = atOrigin("servers", sources, () => parseServers(named));
+    return {
+      servers: named,
+      scope: "cluster",
+      assumed: false,
+      connect: { servers, ...connection, ...optional({ signal }) },
+    };
+  }
+  const place = keeperPlace(
+    values.keeperDir === undefined ? sources.env : { ...sources.env, BATON_KEEPER_DIR: values.keeperDir },
+  );
+  const own = `unix:${place.socketPath}`;
+  const address = named === undefined || named === "embedded" ? own : named;
+  const servers = atOrigin("servers", sources, () => parseServers(address));
+  const startServer = async () =>
+    (await import("../src/keeper/on_demand.ts")).ensureKeeper(place, optional({ signal }));
+  return {
+    servers: address,
+    scope: address === own ? place.scope : socketScope(address.slice("unix:".length)),
+    assumed: named === undefined,
+    // In the stead of a keeper that somebody else runs, nothing is started.
+    connect: { servers, ...connection, ...optional({ signal }), ...(address === own ? { startServer } : {}) },
+  };
+}
+
+/** Throws SCOPE_MISMATCH when the lock would reach less far than demanded. */
+export function demandScope(demanded: Scope | undefined, { scope, servers }: Coordination): void {
+  if (demanded === undefined || scopes.indexOf(scope) >= scopes.indexOf(demanded)) return;
+  throw new BatonError(
+    "SCOPE_MISMATCH",
+    `--scope ${demanded} is demanded, but a lock at ${servers} reaches ${reach[scope]}; name servers with --servers`,
+  );
+}
+
+/** How far each scope reaches, as the end of a sentence. */
+export const reach: Readonly<Record<Scope, string>> = {
+  user: "this user's processes on this machine only",
+  machine: "all processes on this machine, and no other machine",
+  cluster: "everything that uses the same servers",
+};
+
+/** A socket that root owns serves everybody on the machine. */
+function socketScope(path: string): Scope {
+  try {
+    return statSync(path).uid === 0 && process.geteuid?.() !== 0 ? "machine" : "user";
+  } catch {
+    return "user"; // connecting will say what is wrong with it
+  }
+}
+
+function connectionOptions(values: Values, sources: ConfigSources): Omit<ConnectOptions, "servers"> {
+  return {
+    sessionTimeoutMs: values.sessionTimeout,
+    ...optional({
+      connectTimeoutMs: values.connectTimeout,
+      retries: values.connectRetries,
+      delayMs: values.connectDelay,
+      tls: tlsOf(values, sources),
+      acl: aclOf(values.acl),
+    }),
+    auth: [
+      ...credentialsOf(values.authCredentials ?? "", "auth.credentials"),
+      ...credentialsOf(readSetting("authFile", values.authFile, sources) ?? "", values.authFile ?? ""),
+    ],
+  };
+}
+
+function tlsOf(values: Values, sources: ConfigSources): TlsOptions | undefined {
+  const options = optional({
+    ca: readSetting("tlsCa", values.tlsCa, sources),
+    cert: readSetting("tlsCert", values.tlsCert, sources),
+    key: readSetting("tlsKey", values.tlsKey, sources),
+    passphrase: values.tlsPassphrase,
+    serverName: values.tlsServerName,
+  });
+  return values.tls || Object.keys(options).length > 0 ? options : undefined;
+}
+
+function readSetting(name: keyof Values, file: string | undefined, sources: ConfigSources): string | undefined {
+  return file === undefined ? undefined : atOrigin(name, sources, () => readFileSync(file, "utf8"));
+}
+
+/** What fails here is the fault of a setting's value: the message begins with where that stands. */
+function atOrigin<T>(name: keyof Values, sources: ConfigSources, read: () => T): T {
+  try {
+    return read();
+  } catch (thrown) {
+    const setting: Setting<unknown> = connectionSettings[name];
+    const origin = resolveOne(name, setting, sources).origin();
+    const code = origin.kind === "flag" ? "USAGE" : "CONFIG";
+    const where = origin.kind === "file"
+      ? `${origin.name}, line ${origin.line}: `
+      : origin.kind === "default"
+      ? ""
+      : `${origin.name}: `;
+    throw new BatonError(code, `${where}${messageOf(thrown)}`, { cause: thrown });
+  }
+}
+
+type Present<T> = { [K in keyof T]?: NonNullable<T[K]> };
+
+/** Only what is there: an option that is undefined is not the same as one left out. */
+function optional<T extends Record<string, unknown>>(options: T): Present<T> {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as Present<T>;
+}

@@ -1,0 +1,57 @@
+/** Settings and commands as people read them: help pages, and the generated documentation from the same lines. */
+import { type Setting, type SettingTable, variableOf } from "../src/config/setting.ts";
+import { type Command, commonSettings } from "./command.ts";
+
+/** Help is wrapped to this many columns. */
+const columns = 100;
+
+export function commandHelp(command: Command): string {
+  const lines = [`baton ${command.name} ${command.usage}`.trimEnd(), ""];
+  for (const paragraph of command.details) lines.push(...wrap(paragraph, columns), "");
+  lines.push("Options:", ...optionLines({ ...command.settings, ...commonSettings }), "", "Examples:");
+  for (const [line, does] of command.examples) lines.push(`  ${line}`, `      ${does}`);
+  return lines.join("\n") + "\n";
+}
+
+/** `-w, --wait <duration>`; null for a setting without a flag. */
+export function flagForm(setting: Setting<unknown>): string | null {
+  if (setting.flag === undefined) return null;
+  const { placeholder } = setting.type;
+  return placeholder === "" ? setting.flag : `${setting.flag} <${placeholder}>`;
+}
+
+/** What counts when nobody says anything; empty where that goes without saying. */
+export function defaultForm(setting: Setting<unknown>): string {
+  if (setting.default !== undefined) return setting.type.placeholder === "" ? "" : setting.type.format(setting.default);
+  return setting.unset ?? "";
+}
+
+function optionLines(settings: SettingTable): string[] {
+  const lines: string[] = [];
+  for (const setting of Object.values(settings)) {
+    const form = flagForm(setting);
+    if (form === null) continue;
+    const short = form.startsWith("--") ? `    ${form}` : form;
+    const ending = defaultForm(setting);
+    const variable = setting.key === undefined ? "" : ` [${variableOf(setting.key)}]`;
+    const help = `${setting.help}${ending === "" ? "" : ` (default: ${ending})`}${variable}`;
+    const [first = "", ...more] = wrap(help, columns - 34);
+    if (short.length > 30) lines.push(`  ${short}`, `${" ".repeat(34)}${first}`);
+    else lines.push(`  ${short.padEnd(32)}${first}`);
+    lines.push(...more.map((line) => " ".repeat(34) + line));
+  }
+  return lines;
+}
+
+/** Lines of whole words, none longer than `width` unless a word is. */
+export function wrap(paragraph: string, width: number): string[] {
+  const lines: string[] = [];
+  let line = "";
+  for (const word of paragraph.split(" ")) {
+    if (line !== "" && line.length + 1 + word.length > width) {
+      lines.push(line);
+      line = word;
+    } else line = line === "" ? word : `${line} ${word}`;
+  }
+  return [...lines, line];
+}

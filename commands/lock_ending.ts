@@ -1,0 +1,65 @@
+/** How a supervised command ended, as an exit code, a word for the status report and a sentence. Pure. */
+import type { ChildEnd, ChildOutcome } from "../src/cli/child/child_outcome.ts";
+import { formatDuration } from "../src/support/duration.ts";
+import { type ErrorCode, messageOf } from "../src/errors.ts";
+import { type ExitCode, exitCodeOf } from "./exit_codes.ts";
+
+export interface LockEnding {
+  readonly exitCode: ExitCode;
+  /** For the status report: child_exited, child_signaled, or a failure's code in small letters. */
+  readonly reason: string;
+  /** For stderr; null when the child's own ending says it all. */
+  readonly message: string | null;
+}
+
+export interface EndingFacts {
+  /** As the messages call it. */
+  readonly what: string;
+  /** Why the lock was lost, where that is known. */
+  readonly lost: AbortSignal;
+  readonly maxHoldMs: number | undefined;
+}
+
+/** Null when no child was started because of a request to stop. */
+export function lockEndingOf(outcome: ChildOutcome, facts: EndingFacts): LockEnding | null {
+  const { what } = facts;
+  const why = facts.lost.aborted ? `: ${messageOf(facts.lost.reason)}` : "";
+  switch (outcome.kind) {
+    case "exited":
+      return { exitCode: outcome.code, reason: "child_exited", message: null };
+    case "signaled":
+      return { exitCode: 128 + outcome.signalNumber, reason: "child_signaled", message: null };
+    case "lost":
+      return failure("LOCK_LOST", `The lock ${what} was lost${why}; ${fate(outcome.child, "the command")}`);
+    case "revoked":
+      return failure("REVOKED", `The lock ${what} was taken back${why}; ${fate(outcome.child, "the command")}`);
+    case "time_limit": {
+      const limit = formatDuration(facts.maxHoldMs ?? 0);
+      return failure("TIME_LIMIT", `The command held ${what} for longer than ${limit} (--max-hold) and was stopped`);
+    }
+    case "breach": {
+      const pids = outcome.survivors.length === 0 ? "" : ` (still there: ${outcome.survivors.join(", ")})`;
+      const danger = "others may get the lock while it runs";
+      return failure("FENCE_BREACH", `The command under ${what} could not be confirmed dead in time${pids}; ${danger}`);
+    }
+    case "not_found":
+      return failure("NOT_FOUND", outcome.message);
+    case "not_executable":
+      return failure("NOT_EXECUTABLE", outcome.message);
+    case "start_failed":
+      return failure("START_FAILED", outcome.message);
+    case "cancelled":
+      return null;
+  }
+}
+
+function failure(code: ErrorCode, message: string): LockEnding {
+  return { exitCode: exitCodeOf(code), reason: code.toLowerCase(), message };
+}
+
+function fate(child: ChildEnd | null, who: string): string {
+  if (child === null) return `${who} did not run`;
+  return child.kind === "exited"
+    ? `${who} was stopped and exited with ${child.code}`
+    : `${who} was stopped by ${child.signal}`;
+}

@@ -1,0 +1,48 @@
+/** What a child learns of its lock, and which secrets it does not inherit. Pure. */
+import type { ChildEnvironment } from "../src/config/child_variables.ts";
+import { type SettingTable, variableOf } from "../src/config/setting.ts";
+import { allSettings } from "../src/config/settings.ts";
+import type { Scope } from "../src/config/settings.ts";
+import type { Lease } from "../src/recipes/lease.ts";
+
+export interface LockFacts {
+  /** In the order of their names; at least one. */
+  readonly leases: readonly Lease[];
+  readonly limit: number | undefined;
+  readonly scope: Scope;
+  readonly servers: string;
+  /** By the wall clock, for people. */
+  readonly acquiredAt: Date;
+  readonly waitedMs: number;
+  /** The cookie of the job this call is part of; empty when it is not part of one. */
+  readonly outerCookie: string;
+}
+
+/** Every child variable has its value; that is what the type is for. Supervision appends its own cookie to the outer one. */
+export function lockEnvironment(facts: LockFacts): ChildEnvironment {
+  const { leases } = facts;
+  const [first] = leases;
+  const each = (value: (lease: Lease) => string) => leases.map(value).join("\n");
+  const mode = first?.mode ?? "exclusive";
+  return {
+    BATON_LOCK_NAME: each((lease) => lease.name),
+    BATON_LOCK_PATH: each((lease) => lease.path),
+    BATON_LOCK_MODE: mode,
+    BATON_LOCK_LIMIT: mode === "shared" ? "" : String(facts.limit ?? 1),
+    BATON_LOCK_SCOPE: facts.scope,
+    BATON_LOCK_COOKIE: [facts.outerCookie, ...leases.slice(1).map((lease) => lease.holderId)].filter(Boolean).join(":"),
+    BATON_LOCK_ACQUIRED_AT: facts.acquiredAt.toISOString(),
+    BATON_LOCK_WAITED_MS: String(Math.round(facts.waitedMs)),
+    BATON_FENCING_TOKEN: each((lease) => lease.fencingToken.toString()),
+    BATON_SESSION_ID: first?.sessionId.toString() ?? "",
+    BATON_SESSION_TIMEOUT_MS: String(first?.sessionTimeoutMs ?? ""),
+    BATON_SERVERS: facts.servers,
+  };
+}
+
+/** The variables that hold secrets: what a child does not get unless it was asked for. */
+export function secretVariables(): string[] {
+  return Object.values<SettingTable[string]>(allSettings).flatMap(({ key, secret }) =>
+    key !== undefined && secret === true ? [variableOf(key)] : []
+  );
+}

@@ -1,0 +1,119 @@
+/** `baton lock`'s command line as data: what may stand together, and what follows from it. Pure. */
+import type { ConfigSources } from "../src/config/resolve.ts";
+import { setting, type SettingTable, type SettingValues } from "../src/config/setting.ts";
+import { connectionSettings, lockSettings } from "../src/config/settings.ts";
+import { choice, duration, integer, text, toggle } from "../src/config/value_types.ts";
+import { BatonError } from "../src/errors.ts";
+import type { LockMode } from "../src/recipes/lease.ts";
+import type { Call } from "./command.ts";
+
+/** What only this command line can say. */
+const flags = {
+  try: setting(toggle(), { flag: "-n, --try", help: "do not wait: exit 75 when the lock is busy", default: false }),
+  wait: setting(duration(), { flag: "-w, --wait", help: "how long to wait for the lock; then exit 75" }),
+  conflictExitCode: setting(integer("code", { min: 0, max: 255 }), {
+    flag: "-E, --conflict-exit-code",
+    help: "the exit code instead of 75",
+  }),
+  shared: setting(toggle(), { flag: "-s, --shared", help: "hold it together with other readers", default: false }),
+  limit: setting(integer("count", { min: 1, max: 1_000_000 }), {
+    flag: "-N, --limit",
+    help: "a semaphore: this many may hold it at once",
+  }),
+  limitPolicy: setting(choice(["fail", "adopt", "set"]), {
+    flag: "--limit-policy",
+    help: "when the lock is known with another limit: exit 78, go by that one, or change it",
+    default: "fail",
+  }),
+  reason: setting(text("text"), { flag: "--reason", help: "what the lock is for; others read it with baton who" }),
+  maxHold: setting(duration({ minMs: 1 }), {
+    flag: "--max-hold",
+    help: "stop the child so long after the grant; then exit 124",
+  }),
+  minHold: setting(duration(), {
+    flag: "--min-hold",
+    help: "keep the lock for so long after the grant, even if the child ends earlier",
+  }),
+  foreground: setting(toggle(), {
+    flag: "--foreground",
+    help:
+      "leave the child in the terminal's process group, so that it can read from it; so it is when stdin is a terminal",
+    default: false,
+  }),
+  passAuth: setting(toggle(), {
+    flag: "--pass-auth",
+    help: "leave the variables with credentials in the child's environment",
+    default: false,
+  }),
+  statusFd: setting(integer("number", { min: 0, max: 65_535 }), {
+    flag: "--status-fd",
+    help: "write one JSON line about what happened to this open descriptor",
+  }),
+  statusFile: setting(text("file"), { flag: "--status-file", help: "write that line to this file" }),
+} satisfies SettingTable;
+
+export const lockCommandSettings = { ...flags, ...lockSettings, ...connectionSettings } satisfies SettingTable;
+
+type Values = SettingValues<typeof lockCommandSettings>;
+
+export interface LockOptions {
+  /** Sorted, so that two calls with the same names cannot wait for each other; each once. */
+  readonly names: readonly string[];
+  readonly command: readonly [string, ...string[]];
+  readonly mode: LockMode;
+  /** How many may hold it; for a permit only. */
+  readonly limit: number | undefined;
+  /** Milliseconds; 0 for a try, undefined for as long as it takes. */
+  readonly waitMs: number | undefined;
+  readonly quiet: boolean;
+  readonly verbose: boolean;
+  readonly values: Values;
+  readonly sources: ConfigSources;
+}
+
+/** From here on a call is in the background: passed in the queue, with a wait limit of its own. */
+const backgroundPriority = 200;
+
+/** Throws USAGE for what does not fit together. */
+export function lockOptionsOf(call: Call<typeof lockCommandSettings>): LockOptions {
+  const { values, names, command, sources } = call;
+  const example = "as in: baton lock NAME -- COMMAND";
+  if (names.length === 0) throw new BatonError("USAGE", `baton lock needs the name of a lock, ${example}`);
+  const [program, ...args] = command ?? [];
+  if (program === undefined) {
+    throw new BatonError("USAGE", `baton lock needs a command behind --, ${example}`);
+  }
+  refusePairs(values);
+  return {
+    names: [...new Set(names)].sort(),
+    command: [program, ...args],
+    mode: values.shared ? "shared" : values.limit === undefined ? "exclusive" : "permit",
+    limit: values.limit,
+    waitMs: waitMsOf(values),
+    quiet: values.quiet,
+    verbose: values.verbose,
+    values,
+    sources,
+  };
+}
+
+function refusePairs(values: Values): void {
+  const pairs = [
+    [values.try, "-n", values.wait !== undefined, "-w"],
+    [values.shared, "-s", values.limit !== undefined, "-N"],
+    [values.limitPolicy !== "fail", "--limit-policy", values.limit === undefined, "no -N"],
+  ] as const;
+  for (const [one, oneFlag, other, otherFlag] of pairs) {
+    if (one && other) throw new BatonError("USAGE", `${oneFlag} and ${otherFlag} do not go together`);
+  }
+  const { minHold, maxHold } = values;
+  if (minHold !== undefined && maxHold !== undefined && minHold > maxHold) {
+    throw new BatonError("USAGE", `--min-hold (${minHold} ms) is longer than --max-hold (${maxHold} ms)`);
+  }
+}
+
+function waitMsOf(values: Values): number | undefined {
+  if (values.try) return 0;
+  if (values.wait !== undefined) return values.wait;
+  return values.priority >= backgroundPriority ? values.backgroundWait : values.foregroundWait;
+}

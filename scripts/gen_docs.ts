@@ -1,0 +1,136 @@
+/**
+ * Writes the reference pages of docs/ from the tables the code goes by. With --check it writes nothing and fails when a
+ * page is not what it would write.
+ */
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import process from "node:process";
+import { commandLoaders } from "../commands/command_line.ts";
+import { type Command, commonSettings } from "../commands/command.ts";
+import { exitCodeMeanings, type ExitCodeName, exitCodes } from "../commands/exit_codes.ts";
+import { defaultForm, flagForm } from "../commands/help_text.ts";
+import { childVariables } from "../src/config/child_variables.ts";
+import { type SettingTable, variableOf } from "../src/config/setting.ts";
+import { allSettings } from "../src/config/settings.ts";
+
+const folder = join(import.meta.dirname ?? ".", "../docs");
+const settings: SettingTable = allSettings;
+
+function page(title: string, lead: string, body: string[]): string {
+  return [
+    `# ${title}`,
+    "",
+    "<!-- Written by scripts/gen_docs.ts: change the table in the code. -->",
+    "",
+    lead,
+    "",
+    ...body,
+    "",
+  ]
+    .join("\n");
+}
+
+function table(head: string[], rows: string[][]): string[] {
+  const line = (cells: string[]) => `| ${cells.map((cell) => cell.replaceAll("|", "\\|")).join(" | ")} |`;
+  return [line(head), line(head.map(() => "---")), ...rows.map(line)];
+}
+
+const code = (text: string | null) => text ? `\`${text}\`` : "";
+
+function exitCodesPage(): string {
+  const rows = Object.entries(exitCodes).map(([name, number]) => [
+    String(number),
+    exitCodeMeanings[name as ExitCodeName],
+  ]);
+  return page(
+    "Exit codes",
+    "The child's own exit code passes through untouched. baton's own are for when there is none to give. A child may use " +
+      "the same numbers: `--status-fd` and `--status-file` say for certain what happened. baton itself, stopped by a " +
+      "signal while it waits, dies of that signal.",
+    table(["code", "meaning"], [...rows, ["128+n", "the child ended by signal n"]]),
+  );
+}
+
+function environmentPage(): string {
+  const read = Object.values(settings).flatMap(({ key, help, secret }) =>
+    key === undefined ? [] : [[code(variableOf(key)), code(key), help + (secret === true ? " (a secret)" : "")]]
+  );
+  const set = Object.entries(childVariables).map(([name, meaning]) => [code(name), meaning]);
+  return page("Environment", "An empty variable counts as not set.", [
+    "## Read by baton",
+    "",
+    ...table(["variable", "file key", "meaning"], read),
+    "",
+    "Secrets are taken out of the child's environment unless `--pass-auth` is given.",
+    "",
+    "## Set for the child",
+    "",
+    ...table(["variable", "meaning"], set),
+  ]);
+}
+
+function configurationPage(): string {
+  const rows = Object.values(settings).flatMap((setting) => {
+    if (setting.key === undefined) return [];
+    const flag = flagForm(setting);
+    return [[code(setting.key), code(flag), code(variableOf(setting.key)), setting.help, defaultForm(setting)]];
+  });
+  return page(
+    "Configuration",
+    "A value comes from the command line, else from its variable, else from the file named with `--config` or else " +
+      "`$XDG_CONFIG_HOME/baton/config.toml` (`~/.config/baton` without that variable), else from " +
+      "`/etc/baton/config.toml`, else it is the default. The files may also be JSON (`config.json`). " +
+      "`baton config check` says what is wrong with a file, `baton config show --origin` where each value came from. " +
+      "Durations are written with a unit (`250ms`, `10s`, `5m`, `2h`), sizes too (`64KiB`).",
+    table(["file key", "flag", "variable", "meaning", "default"], rows),
+  );
+}
+
+function commandSection(command: Command): string[] {
+  const rows = Object.values({ ...command.settings }).flatMap((setting) => {
+    const flag = flagForm(setting);
+    return flag === null ? [] : [[code(flag), setting.help, defaultForm(setting)]];
+  });
+  return [
+    `## baton ${command.name}`,
+    "",
+    `\`${`baton ${command.name} ${command.usage}`.trimEnd()}\``,
+    "",
+    ...command.details.flatMap((paragraph) => [paragraph, ""]),
+    ...rows.length === 0 ? [] : [...table(["option", "meaning", "default"], rows), ""],
+    "```sh",
+    ...command.examples.flatMap(([line, does]) => [`# ${does}`, line]),
+    "```",
+    "",
+  ];
+}
+
+async function commandsPage(): Promise<string> {
+  const commands = await Promise.all(Object.values(commandLoaders).map((load) => load()));
+  const common = Object.values(commonSettings).map((setting) => code(flagForm(setting)));
+  return page(
+    "Commands",
+    `Every command also takes ${common.join(", ")}.`,
+    commands.flatMap(commandSection).slice(0, -1),
+  );
+}
+
+const pages: Record<string, string> = {
+  "exit_codes.md": exitCodesPage(),
+  "environment.md": environmentPage(),
+  "configuration.md": configurationPage(),
+  "commands.md": await commandsPage(),
+};
+
+const checkOnly = process.argv.includes("--check");
+for (const [name, text] of Object.entries(pages)) {
+  const path = join(folder, name);
+  if (existsSync(path) && readFileSync(path, "utf8") === text) continue;
+  if (checkOnly) {
+    console.log(`docs/${name} is not what the code says; write it again with: npm run docs`);
+    process.exitCode = 1;
+  } else {
+    writeFileSync(path, text);
+    console.log(`wrote docs/${name}`);
+  }
+}

@@ -1,0 +1,79 @@
+/** What a command may touch of its process: where it writes, what it reads its settings from. Tests put another in its place. */
+import { fstatSync, statSync, writeSync } from "node:fs";
+import { BatonError, messageOf } from "../errors.ts";
+
+export interface Io {
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly stdinIsTerminal: boolean;
+  readonly stderrIsTerminal: boolean;
+  /** Descriptors from 3 up that were open when the process started. */
+  readonly inheritedFds: readonly number[];
+  /** Columns of the terminal; 80 when there is none. */
+  readonly columns: number;
+  /** The answer. Throws IO when it cannot be written; `ReaderGone` when nobody reads it any more. */
+  out(text: string): void;
+  /** Chatter. What cannot be written is dropped: a closed stderr must not stop a job. */
+  err(text: string): void;
+}
+
+/** The reader of stdout went away (`baton ls | head -1`): the process dies of SIGPIPE, as others do. */
+export class ReaderGone extends Error {}
+
+export function systemIo(inheritedFds: readonly number[]): Io {
+  return {
+    env: process.env,
+    inheritedFds,
+    stdinIsTerminal: isTerminal(0),
+    stderrIsTerminal: isTerminal(2),
+    get columns() {
+      return process.stderr.columns ?? 80;
+    },
+    out(text) {
+      try {
+        writeWhole(1, text);
+      } catch (thrown) {
+        if (errnoOf(thrown) === "EPIPE") throw new ReaderGone();
+        throw new BatonError("IO", `Cannot write to stdout: ${messageOf(thrown)}`, { cause: thrown });
+      }
+    },
+    err(text) {
+      try {
+        writeWhole(2, text);
+      } catch {
+        // nowhere to say it
+      }
+    },
+  };
+}
+
+/** How long a full pipe that somebody made non-blocking is waited for: the reader has to read first. */
+const fullPipeMsMax = 10_000;
+
+/** Writes all of it to a descriptor before it returns, whatever the kernel takes at once. Throws what the kernel says. */
+export function writeWhole(fd: number, text: string): void {
+  let bytes: Uint8Array = new TextEncoder().encode(text);
+  const startMs = performance.now();
+  while (bytes.length > 0) {
+    try {
+      bytes = bytes.subarray(writeSync(fd, bytes));
+    } catch (thrown) {
+      if (errnoOf(thrown) !== "EAGAIN" || performance.now() - startMs > fullPipeMsMax) throw thrown;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
+    }
+  }
+}
+
+/** /dev/null is a character device too, and loading node:tty costs milliseconds of every start that has no terminal. */
+function isTerminal(fd: number): boolean {
+  try {
+    const stat = fstatSync(fd);
+    if (!stat.isCharacterDevice() || stat.rdev === statSync("/dev/null").rdev) return false;
+  } catch {
+    return false; // closed
+  }
+  return process.getBuiltinModule("node:tty").isatty(fd);
+}
+
+function errnoOf(thrown: unknown): string | undefined {
+  return (thrown as NodeJS.ErrnoException).code;
+}

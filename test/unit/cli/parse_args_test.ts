@@ -1,0 +1,104 @@
+import { describe, expect, test } from "bun:test";
+import { Command } from "commander";
+import fc from "fast-check";
+import { parseArgs, type ParsedArgs } from "../../../src/cli/parse_args.ts";
+
+const specs = {
+  try: { flag: "-n, --try", takesValue: false },
+  quiet: { flag: "-q, --quiet", takesValue: false },
+  wait: { flag: "-w, --wait", takesValue: true },
+  reason: { flag: "--reason", takesValue: true },
+};
+
+describe("the shapes of a flag", () => {
+  const cases: [words: string[], flags: Record<string, string>, names?: string[]][] = [
+    [["-w", "10s"], { wait: "10s" }],
+    [["-w10s"], { wait: "10s" }],
+    [["--wait", "10s"], { wait: "10s" }],
+    [["--wait=10s"], { wait: "10s" }],
+    [["--wait="], { wait: "" }],
+    [["--reason=a=b"], { reason: "a=b" }],
+    [["-nq"], { try: "true", quiet: "true" }],
+    [["-nw", "10s"], { try: "true", wait: "10s" }],
+    [["-nw10s"], { try: "true", wait: "10s" }],
+    [["-w", "1s", "-w", "2s"], { wait: "2s" }],
+    [["-w", "-n"], { wait: "-n" }],
+    [["a", "-n", "b", "-q"], { try: "true", quiet: "true" }, ["a", "b"]],
+    [["-", ""], {}, ["-", ""]],
+  ];
+  for (const [words, flags, names = []] of cases) {
+    test(words.join(" "), () => {
+      expect(parseArgs(specs, [...words, "--", "-n"])).toEqual({
+        flags: new Map(Object.entries(flags)),
+        names,
+        command: ["-n"],
+      });
+    });
+  }
+
+  test("nothing behind -- is looked at, and none is not the same as an empty one", () => {
+    expect(parseArgs(specs, ["a", "--", "--", "-x", "--wait"]).command).toEqual(["--", "-x", "--wait"]);
+    expect(parseArgs(specs, ["a", "--"]).command).toEqual([]);
+    expect(parseArgs(specs, ["a"]).command).toBeNull();
+  });
+
+  const mistakes: [words: string[], message: string][] = [
+    [["--wiat", "1s"], 'There is no option --wiat, did you mean "--wait"?'],
+    [["-x"], "There is no option -x"],
+    [["-nx"], "There is no option -x"],
+    [["--try=1"], 'The option --try takes no value, but "1" is given'],
+    [["-w"], "The option -w needs a value"],
+    [["-w", "--", "true"], "The option -w needs a value"],
+    [["--constructor"], "There is no option --constructor"],
+  ];
+  for (const [words, message] of mistakes) {
+    test(`${words.join(" ")}: ${message}`, () => expect(() => parseArgs(specs, words)).toThrow(message));
+  }
+});
+
+test("commander, which is asked as a judge here, takes every command line in the same way", () => {
+  const word = fc.oneof(
+    fc.constantFrom("-n", "-q", "-w", "-w10s", "-nw", "-nq", "-qnx", "-x", "--try", "--wait", "--wait=", "--wait=a=b"),
+    fc.constantFrom("--reason", "--quiet=1", "--nope", "-", "", "name", "10s", "=", "-w=3"),
+  );
+  const line = fc.tuple(
+    fc.array(word, { maxLength: 6 }),
+    fc.array(fc.oneof(word, fc.constant("--")), { maxLength: 3 }),
+  );
+  fc.assert(
+    fc.property(line, ([words, command]) => {
+      // A value of "--" is refused here and taken there, on purpose: it is nearly always a forgotten value.
+      fc.pre(!/^(-[nq]*w|--wait|--reason)$/.test(words.at(-1) ?? ""));
+      const whole = [...words, "--", ...command];
+      expect(attempt(() => ours(whole))).toEqual(attempt(() => commanders(whole)));
+    }),
+    { numRuns: 3000 },
+  );
+});
+
+interface Reading {
+  readonly flags: Record<string, string>;
+  readonly operands: string[];
+}
+
+function attempt(read: () => Reading): Reading | "refused" {
+  try {
+    return read();
+  } catch {
+    return "refused";
+  }
+}
+
+function ours(words: string[]): Reading {
+  const { flags, names, command }: ParsedArgs = parseArgs(specs, words);
+  return { flags: Object.fromEntries(flags), operands: [...names, ...command ?? []] };
+}
+
+function commanders(words: string[]): Reading {
+  const program = new Command().exitOverride().configureOutput({ writeErr: () => {} }).helpOption(false);
+  program.argument("[words...]");
+  for (const { flag, takesValue } of Object.values(specs)) program.option(takesValue ? `${flag} <value>` : flag);
+  program.parse(words, { from: "user" });
+  const flags = Object.entries(program.opts<Record<string, string | boolean>>());
+  return { flags: Object.fromEntries(flags.map(([name, value]) => [name, String(value)])), operands: program.args };
+}

@@ -1,0 +1,13 @@
+import { expect, test } from "bun:test";
+import { didYouMean, nearestWord } from "../../../src/support/did_you_mean.ts";
+
+test("the nearest word is suggested, a far one is not", () => {
+  const known = ["lock", "leader", "ls", "break", "barrier"];
+  expect(nearestWord("lokc", known)).toBe("lock");
+  expect(nearestWord("berak", known)).toBe("break");
+  expect(nearestWord("lss", known)).toBe("ls");
+  expect(nearestWord("frobnicate", known)).toBeNull();
+  expect(nearestWord("x", known)).toBeNull();
+  expect(didYouMean("lokc", known)).toBe(', did you mean "lock"?');
+  expect(didYouMean("frobnicate", known)).toBe("");
+});
