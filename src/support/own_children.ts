@@ -1,5 +1,5 @@
 /**
- * The processes baton started for itself: the guard, a keeper. What ends a job's leftovers must tell them from the
+ * The processes baton started for itself, such as the guard. What ends a job's leftovers must tell them from the
  * job's own, since a process that takes in orphans has both kinds among its children.
  */
 

@@ -23,7 +23,7 @@ export interface ChildRunOptions {
   readonly clock: Clock;
   readonly guard: Guard;
   readonly signals: SignalSource;
-  readonly processes: Pick<JobProcesses, "alive" | "signalAll" | "signalCommand" | "leaderEnded">;
+  readonly processes: Pick<JobProcesses, "alive" | "signalAll" | "signalCommand" | "leaderEnded" | "reapOrphans">;
   readonly ended: Promise<ChildEnd>;
   readonly ownGroup: boolean;
   /** Aborts when the guard strikes. */
@@ -91,6 +91,7 @@ export class ChildRun {
     const endMs = this.#options.lease.endMs();
     if (endMs !== this.#toldLeaseEndMs) this.#options.guard.renew();
     this.#toldLeaseEndMs = endMs;
+    this.#options.processes.reapOrphans();
     this.#act();
   }
 

@@ -4,6 +4,7 @@
  * process group and the cookie in the environment; without /proc (macOS) the process group alone.
  */
 import process from "node:process";
+import { isKeeperProcess } from "../../keeper/keeper_process.ts";
 import { isOwnChild } from "../../support/own_children.ts";
 import type { Libc } from "./libc.ts";
 import {
@@ -28,6 +29,7 @@ export interface JobProcessesOptions {
 export class JobProcesses {
   readonly #options: JobProcessesOptions;
   #leaderEnded = false;
+  #deadBefore: ReadonlySet<number> = new Set();
 
   constructor(options: JobProcessesOptions) {
     this.#options = options;
@@ -57,21 +59,28 @@ export class JobProcesses {
   /** What lives, the dead whose status nobody took left out. Empty means: nothing of the job runs any more. */
   alive(): number[] {
     const { pid, ownGroup, cookie, adopts } = this.#options;
-    if (adopts) return this.#below();
+    if (adopts) return descendantsOf(process.pid, isNotOfTheJob).filter(isAlive);
     const leader = this.#leaderEnded ? [] : [pid];
     if (!hasProcessTable()) return ownGroup && send(-pid, 0) ? [pid] : leader;
     const group = ownGroup ? groupMembers(pid) : leader;
     return [...new Set([...group, ...processesWithCookie(cookie)])].filter(isAlive);
   }
 
-  #below(): number[] {
-    for (const child of childrenOf(process.pid)) {
-      // The runtime waits for the command and for baton's own; an orphan that was taken in has nobody else.
-      if (isOwnChild(child) || (child === this.#options.pid && !this.#leaderEnded)) continue;
-      if (readProcess(child)?.dead) this.#options.libc?.reap(child);
-    }
-    return descendantsOf(process.pid, isOwnChild).filter(isAlive);
+  /**
+   * Takes the status of orphans that were taken in and have died, so that a job of many days leaves no zombies. Call it
+   * now and then. Those the runtime started are taken by the runtime itself before the next call.
+   */
+  reapOrphans(): void {
+    const { libc, adopts } = this.#options;
+    if (libc === null || !adopts) return;
+    const dead = childrenOf(process.pid).filter((pid) => !isOwnChild(pid) && readProcess(pid)?.dead);
+    for (const pid of dead) if (pid !== this.#options.pid && this.#deadBefore.has(pid)) libc.reap(pid);
+    this.#deadBefore = new Set(dead);
   }
+}
+
+function isNotOfTheJob(pid: number): boolean {
+  return isOwnChild(pid) || isKeeperProcess(pid);
 }
 
 function isAlive(pid: number): boolean {

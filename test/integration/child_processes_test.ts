@@ -1,0 +1,54 @@
+/** Finding a job's processes where baton does not take in orphans: by group and cookie. */
+import { expect, test } from "bun:test";
+import { newGuid } from "../../src/support/guid.ts";
+import { cookieEnvironment } from "../../src/cli/child/cookie.ts";
+import { JobProcesses } from "../../src/cli/child/job_processes.ts";
+import { childrenOf, descendantsOf, groupMembers, readProcess } from "../../src/cli/child/process_table.ts";
+import { eventually } from "../support/eventually.ts";
+
+function start(script: string) {
+  const cookie = newGuid();
+  const child = Bun.spawn(["sh", "-c", script], {
+    detached: true,
+    stdio: ["ignore", "ignore", "ignore"],
+    env: { ...process.env, ...cookieEnvironment(cookie, "outer") },
+  });
+  const job = new JobProcesses({ pid: child.pid, ownGroup: true, cookie, libc: null, adopts: false });
+  return { child, job };
+}
+
+test("group and cookie find the background processes, those in sessions of their own included, and end them", async () => {
+  const { child, job } = start("sleep 1000 & setsid sleep 1000 & setsid sh -c 'sleep 1000 & wait' & wait");
+  await eventually(() => job.alive().length === 5);
+  job.signalAll("SIGKILL");
+  await child.exited;
+  job.leaderEnded();
+  await eventually(() => {
+    job.signalAll("SIGKILL");
+    return job.alive().length === 0;
+  });
+});
+
+test("the group is still signalled after its leader has ended, and a process that has left nothing behind is not", async () => {
+  const { child, job } = start("env -i sleep 1000 & exit 0");
+  await child.exited;
+  job.leaderEnded();
+  expect(job.alive().length).toBe(1);
+  job.signalCommand("SIGTERM");
+  await eventually(() => job.alive().length === 0);
+});
+
+test("the table knows children, descendants, groups and the dead", async () => {
+  const child = Bun.spawn(["sh", "-c", "sleep 1000 & setsid sh -c 'sleep 1000 & wait' & wait"], { detached: true });
+  const below = await eventually(() => {
+    const found = descendantsOf(child.pid);
+    return found.length === 3 && found;
+  });
+  expect(childrenOf(process.pid)).toContain(child.pid);
+  expect(childrenOf(child.pid).length).toBe(2);
+  expect(descendantsOf(child.pid, (pid) => readProcess(pid)?.group !== child.pid).length).toBe(1);
+  expect(groupMembers(child.pid).length).toBe(2);
+  for (const pid of [...below, child.pid]) process.kill(pid, "SIGKILL");
+  await child.exited;
+  expect(readProcess(child.pid)).toBeNull();
+});
