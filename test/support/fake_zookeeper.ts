@@ -1,0 +1,230 @@
+/**
+ * A client of a tree in memory: pipelined, answered in order, cut wherever a test says. Nothing happens by a clock.
+ * After a cut, reads come from a server that has not seen the unanswered writes, until a sync or an own write.
+ */
+import type * as api from "../../src/clients/zookeeper/zookeeper.ts";
+import { BatonError } from "../../src/errors.ts";
+import { createFlag } from "../../src/wire/jute/operations.ts";
+import type { Clock } from "../../src/support/clock.ts";
+import { childrenIn, type FakeTree, refuse, type Snapshot, statIn } from "./fake_tree.ts";
+
+/** Requests are counted from 1: up to `answered` all is well, up to `executed` the server gets them, then the line is dead. */
+export interface Cut {
+  readonly answered: number;
+  readonly executed: number;
+}
+
+interface Pending {
+  readonly number: number;
+  readonly fail: () => void;
+}
+
+let lastSession = 0n;
+
+export class FakeZooKeeper implements api.ZooKeeper {
+  readonly session: FakeSession;
+  /** Requests sent so far, by name. */
+  readonly sent: string[] = [];
+  /** Called with the number of each request as it is sent. */
+  onSent: (count: number) => void = () => {};
+  readonly #tree: FakeTree;
+  readonly #cut: Cut | null;
+  #isCut = false;
+  #stale: Snapshot | null = null;
+  #pending: Pending[] = [];
+
+  constructor(tree: FakeTree, clock: Clock, options: { readonly cut?: Cut; readonly timeoutMs?: number } = {}) {
+    this.#tree = tree;
+    this.#cut = options.cut ?? null;
+    this.session = new FakeSession(++lastSession, clock, options.timeoutMs ?? 10_000);
+  }
+
+  create(path: string, data: Uint8Array, options: api.CreateOptions = {}): Promise<{ path: string; stat: api.Stat }> {
+    const flags = createFlag[options.mode ?? "persistent"];
+    return this.#write("create", () => this.#tree.create(path, data, flags, this.session.id));
+  }
+
+  delete(path: string, version: number): Promise<void> {
+    return this.#write("delete", () => this.#tree.delete(path, version));
+  }
+
+  setData(path: string, data: Uint8Array, version: number): Promise<api.Stat> {
+    return this.#write("setData", () => this.#tree.setData(path, data, version));
+  }
+
+  multi(requests: api.MultiRequest[]): Promise<api.MultiResult[]> {
+    return this.#write("multi", () => this.#tree.multi(requests, this.session.id));
+  }
+
+  exists(path: string, options: api.ReadOptions = {}): Promise<api.Stat | null> {
+    return this.#read("exists", "node", path, options, (nodes) => nodes.has(path) ? statIn(nodes, path) : null, true);
+  }
+
+  getData(path: string, options: api.ReadOptions = {}): Promise<{ data: Uint8Array; stat: api.Stat }> {
+    return this.#read("getData", "node", path, options, (nodes) => {
+      const stat = statIn(nodes, path);
+      return { data: nodes.get(path)?.data ?? new Uint8Array(), stat };
+    });
+  }
+
+  getChildren(path: string, options: api.ReadOptions = {}): Promise<{ children: string[]; stat: api.Stat }> {
+    return this.#read("getChildren", "children", path, options, (nodes) => {
+      const stat = statIn(nodes, path);
+      return { children: childrenIn(nodes, path), stat };
+    });
+  }
+
+  sync(): Promise<void> {
+    return this.#write("sync", () => {});
+  }
+
+  getAcl(path: string): Promise<never> {
+    return Promise.reject(refuse("UNIMPLEMENTED", "getAcl", path));
+  }
+
+  setAcl(path: string): Promise<never> {
+    return Promise.reject(refuse("UNIMPLEMENTED", "setAcl", path));
+  }
+
+  close(): Promise<void> {
+    this.session.end("closed");
+    this.#tree.expire(this.session.id);
+    return Promise.resolve();
+  }
+
+  /** The server ends the session. */
+  expire(): void {
+    this.session.end("expired");
+    this.#tree.expire(this.session.id);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  #write<T>(name: string, execute: () => T): Promise<T> {
+    return this.#send(name, () => {
+      const result = execute();
+      this.#stale = null;
+      return result;
+    });
+  }
+
+  #read<T>(
+    name: string,
+    kind: "node" | "children",
+    path: string,
+    { watch }: api.ReadOptions,
+    read: (nodes: Snapshot) => T,
+    watchesNothing = false,
+  ): Promise<T> {
+    return this.#send(name, () => {
+      const nodes = this.#stale ?? this.#tree.nodes;
+      if (watch !== undefined && (nodes.has(path) || watchesNothing)) {
+        const differs = nodes.get(path)?.pzxid !== this.#tree.nodes.get(path)?.pzxid;
+        if (differs) queueMicrotask(() => watch({ type: kind === "node" ? "deleted" : "childrenChanged", path }));
+        else this.#tree.watch(kind, path, (event) => queueMicrotask(() => watch(event)));
+      }
+      return read(nodes);
+    });
+  }
+
+  #send<T>(name: string, execute: () => T): Promise<T> {
+    if (this.session.ended.aborted) return Promise.reject(refuse("SESSIONEXPIRED", name, ""));
+    this.sent.push(name);
+    const number = this.sent.length;
+    this.onSent(number);
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
+    const pending: Pending = { number, fail: () => reject(refuse("CONNECTIONLOSS", name, "")) };
+    this.#pending.push(pending);
+    queueMicrotask(() => this.#deliver(pending, execute, resolve, reject));
+    return promise;
+  }
+
+  #deliver<T>(
+    pending: Pending,
+    execute: () => T,
+    resolve: (value: T) => void,
+    reject: (reason: unknown) => void,
+  ): void {
+    if (!this.#pending.includes(pending)) return; // cut off
+    if (this.session.ended.aborted) return reject(refuse("SESSIONEXPIRED", "ask", ""));
+    const cut = this.#isCut ? null : this.#cut;
+    const isLost = cut !== null && pending.number > cut.answered;
+    if (isLost && pending.number === cut.answered + 1) this.#breakSoon();
+    if (isLost && pending.number > cut.executed) return;
+    const before = isLost ? (this.#snapshot ??= new Map(this.#tree.nodes)) : null;
+    let settle: () => void;
+    try {
+      const result = execute();
+      settle = () => resolve(result);
+    } catch (thrown) {
+      settle = () => reject(thrown);
+    }
+    this.#stale = before ?? this.#stale;
+    if (isLost) return;
+    this.#pending.splice(this.#pending.indexOf(pending), 1);
+    settle();
+  }
+
+  #snapshot: Snapshot | null = null;
+
+  /** Everything of this turn that was sent in the same write is delivered first, or not, as the cut says. */
+  #breakSoon(): void {
+    setImmediate(() => {
+      this.#isCut = true;
+      const lost = this.#pending;
+      this.#pending = [];
+      this.session.setState("connecting");
+      for (const pending of lost) pending.fail();
+      this.session.connections++;
+      this.session.setState("connected");
+    });
+  }
+}
+
+export class FakeSession implements api.Session {
+  readonly id: bigint;
+  readonly timeoutMs: number;
+  state: api.SessionState = "connected";
+  connections = 1;
+  readonly #ended = new AbortController();
+  readonly #listeners = new Set<(change: "state" | "renewed") => void>();
+  #leaseEndMs: number;
+
+  constructor(id: bigint, clock: Clock, timeoutMs: number) {
+    this.id = id;
+    this.timeoutMs = timeoutMs;
+    this.#leaseEndMs = clock.now() + timeoutMs;
+  }
+
+  get ended(): AbortSignal {
+    return this.#ended.signal;
+  }
+
+  leaseEndMs(): number {
+    return this.#leaseEndMs;
+  }
+
+  subscribe(listener: (change: "state" | "renewed") => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  renew(leaseEndMs: number): void {
+    this.#leaseEndMs = leaseEndMs;
+    for (const listener of [...this.#listeners]) listener("renewed");
+  }
+
+  setState(state: api.SessionState): void {
+    this.state = state;
+    for (const listener of [...this.#listeners]) listener("state");
+  }
+
+  end(how: string): void {
+    if (this.#ended.signal.aborted) return;
+    this.state = "ended";
+    this.#ended.abort(new BatonError("UNREACHABLE", `The session has ${how}`));
+    this.setState("ended");
+  }
+}

@@ -1,0 +1,49 @@
+/** A lock's world for unit tests: a tree in memory, a clock turned by hand, and what must be true of the lock at any time. */
+import { expect } from "bun:test";
+import type { Lease } from "../../src/recipes/lease.ts";
+import { acquireLock, type AcquireOptions } from "../../src/recipes/lock.ts";
+import { FakeClock, settled } from "./fake_clock.ts";
+import { childrenIn, FakeTree } from "./fake_tree.ts";
+import { type Cut, FakeZooKeeper } from "./fake_zookeeper.ts";
+
+export class LockBench {
+  readonly clock = new FakeClock();
+  readonly tree = new FakeTree();
+  readonly tokens: bigint[] = [];
+
+  client(cut?: Cut): FakeZooKeeper {
+    return new FakeZooKeeper(this.tree, this.clock, { timeoutMs: 60_000, ...(cut === undefined ? {} : { cut }) });
+  }
+
+  async acquire(zk: FakeZooKeeper, options: AcquireOptions = {}): Promise<Lease> {
+    const lease = await acquireLock(zk, "demo", { clock: this.clock, ...options });
+    this.tokens.push(lease.fencingToken);
+    return lease;
+  }
+
+  get queue(): string[] {
+    return childrenIn(this.tree.nodes, "/baton/locks/demo/q");
+  }
+
+  get holders(): string[] {
+    return childrenIn(this.tree.nodes, "/baton/locks/demo/h");
+  }
+
+  /** The promise's outcome; time passes as it must, up to `withinMs`. */
+  async within<T>(promise: Promise<T>, withinMs = 5000): Promise<T> {
+    let isDone = false;
+    const mark = () => void (isDone = true);
+    promise.then(mark, mark);
+    await settled();
+    for (let elapsedMs = 0; !isDone; elapsedMs += 100) {
+      if (elapsedMs >= withinMs) throw new Error(`Nobody moves: queue ${this.queue}, holders ${this.holders}`);
+      await this.clock.advance(100);
+    }
+    return await promise;
+  }
+
+  expectTokensToGrow(): void {
+    expect(this.tokens).toEqual([...this.tokens].sort((left, right) => (left < right ? -1 : 1)));
+    expect(new Set(this.tokens).size).toBe(this.tokens.length);
+  }
+}
