@@ -43,6 +43,10 @@ export interface BackendOptions {
   readonly containerCheckMs?: number;
   /** The scheme `super` is open to this digest id ("super:base64(sha1(…))"). */
   readonly superDigest?: string;
+  /** More lines for zoo.cfg; ZooKeeper only. */
+  readonly configLines?: readonly string[];
+  /** More system properties for its JVM; ZooKeeper only. */
+  readonly javaProperties?: Readonly<Record<string, string>>;
 }
 
 export interface Backend {

@@ -1,7 +1,7 @@
 /** Real Apache ZooKeeper, one node or an ensemble, from Debian's jar, on free ports of 127.0.0.1 and a folder of its own. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { delimiter, join } from "node:path";
 import type { Address } from "../../src/sockets/connection.ts";
 import { type BackendOptions, type RunningBackend, runningBackend, type ServerNode } from "./backend.ts";
 import { eventually } from "./eventually.ts";
@@ -13,6 +13,11 @@ import { ServerProcess } from "./server_process.ts";
 /** A port may be taken between the moment it was found free and the moment the server binds it. */
 const startTriesMax = 3;
 const startMsMax = 30_000;
+
+/** Its TLS needs them, and Debian's manifest of zookeeper.jar does not name them. */
+const nettyJars = ["codec", "resolver", "transport-native-unix-common"].map((part) =>
+  `/usr/share/java/netty-${part}.jar`
+);
 
 /** Starts `count` servers and waits until they form a quorum and serve. */
 export async function startZooKeeper(count: number, options: BackendOptions = {}): Promise<RunningBackend> {
@@ -78,6 +83,7 @@ function configLines(home: string, port: number, options: BackendOptions): strin
     "4lw.commands.whitelist=*",
     "admin.enableServer=false",
     "extendedTypesEnabled=true",
+    ...options.configLines ?? [],
   ];
 }
 
@@ -140,6 +146,7 @@ class ZooKeeperNode implements ServerNode {
       "zookeeper.forceSync": "no", // kill -9 loses nothing that the kernel has
       ...(containerCheckMs === undefined ? {} : { "znode.container.checkIntervalMs": String(containerCheckMs) }),
       ...(superDigest === undefined ? {} : { "zookeeper.DigestAuthenticationProvider.superDigest": superDigest }),
+      ...this.#options.javaProperties,
     };
     return [
       "java",
@@ -149,7 +156,7 @@ class ZooKeeperNode implements ServerNode {
       "-XX:-UsePerfData",
       ...Object.entries(properties).map(([name, value]) => `-D${name}=${value}`),
       "-cp",
-      zooKeeperJar,
+      [zooKeeperJar, ...nettyJars].join(delimiter),
       "org.apache.zookeeper.server.quorum.QuorumPeerMain",
       join(this.#home, "zoo.cfg"),
     ];

@@ -1,0 +1,97 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { connect, type ConnectOptions } from "../../src/clients/zookeeper/client.ts";
+import { parseServers } from "../../src/clients/zookeeper/hosts.ts";
+import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
+import { systemClock } from "../../src/support/clock.ts";
+import { backends, describeBackend, type RunningBackend, type ServerNode } from "../support/backends.ts";
+import { ChaosProxy } from "../support/chaos_proxy.ts";
+import { eventually } from "../support/eventually.ts";
+import { freePorts } from "../support/free_ports.ts";
+
+const nothing = new Uint8Array(0);
+const T = 3000;
+const clock = systemClock();
+
+for (const kind of backends) {
+  describeBackend(kind, () => {
+    let backend: RunningBackend;
+    beforeAll(async () => {
+      backend = await kind.start();
+    }, 40_000);
+    afterAll(() => backend.close());
+
+    const open = (servers: string, options: Partial<ConnectOptions> = {}): Promise<ZooKeeper> =>
+      connect({ servers: parseServers(servers), sessionTimeoutMs: T, clock, ...options });
+    const proxied = async () => {
+      const proxy = await ChaosProxy.start((backend.nodes[0] as ServerNode).address);
+      return { proxy, [Symbol.asyncDispose]: () => proxy.close() };
+    };
+
+    test("the lease ends before the server gives the session up", async () => {
+      await using rig = await proxied();
+      const zk = await open(rig.proxy.servers);
+      await using observer = await open(backend.servers);
+      const { path } = await zk.create("/lease-", nothing, { mode: "ephemeralSequential" });
+      const gone = Promise.withResolvers<number>();
+      await observer.exists(path, { watch: () => gone.resolve(clock.now()) });
+      rig.proxy.blackHole();
+      const goneMs = await gone.promise;
+      expect(zk.session.leaseEndMs()).toBeLessThan(goneMs);
+      expect(goneMs - zk.session.leaseEndMs()).toBeLessThan(T);
+      rig.proxy.heal();
+      await eventually(() => zk.session.state === "ended", { withinMs: 2 * T });
+      expect(zk.session.ended.reason).toHaveProperty("reason", "SESSIONEXPIRED");
+      await zk.close();
+    }, 20_000);
+
+    test("a cut in the middle of everything loses no session and no order", async () => {
+      await using rig = await proxied();
+      await using zk = await open(rig.proxy.servers);
+      const { path } = await zk.create("/cut-", nothing, { mode: "ephemeralSequential" });
+      for (let round = 2; round < 12; round++) {
+        const burst = Promise.allSettled(Array.from({ length: 50 }, () => zk.setData(path, nothing, -1)));
+        rig.proxy.cut();
+        const results = await burst;
+        expect(results.every((one) => one.status === "fulfilled" || one.reason.reason === "CONNECTIONLOSS")).toBe(true);
+        expect((await zk.exists(path))?.ephemeralOwner).toBe(zk.session.id);
+      }
+    }, 20_000);
+
+    test("close is bounded when nothing answers", async () => {
+      await using rig = await proxied();
+      const zk = await open(rig.proxy.servers);
+      rig.proxy.blackHole();
+      const startMs = clock.now();
+      await zk.close();
+      expect(clock.now() - startMs).toBeLessThan(T / 3 + 500);
+    }, 20_000);
+
+    test("a connect that nobody answers names each server and what happened there", async () => {
+      await using rig = await proxied();
+      rig.proxy.blackHole();
+      const [free = 0] = await freePorts(1);
+      const startMs = clock.now();
+      const failed = open(`127.0.0.1:${free},${serverOf(rig.proxy)}`, { connectTimeoutMs: 700 });
+      const error = await failed.then(() => null, (reason) => reason);
+      expect(clock.now() - startMs).toBeLessThan(1200);
+      expect(error).toMatchObject({ code: "UNREACHABLE" });
+      expect(error.message).toContain(`127.0.0.1:${free}: connection refused`);
+      expect(error.message).toMatch(/no answer to the handshake within \d+ ms/);
+    }, 20_000);
+
+    test("a server killed and started again keeps the session", async () => {
+      await using zk = await open(backend.servers);
+      const { path } = await zk.create("/restart-", nothing, { mode: "ephemeralSequential" });
+      const before = zk.session.connections;
+      await backend.restart();
+      await eventually(() => zk.session.connections > before && zk.session.state === "connected", {
+        withinMs: 20_000,
+      });
+      expect((await zk.exists(path))?.ephemeralOwner).toBe(zk.session.id);
+    }, 60_000);
+  });
+}
+
+function serverOf(proxy: ChaosProxy): string {
+  return proxy.address.kind === "tcp" ? `127.0.0.1:${proxy.address.port}` : "";
+}

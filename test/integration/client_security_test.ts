@@ -1,0 +1,79 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { connect, type ConnectOptions } from "../../src/clients/zookeeper/client.ts";
+import { parseServers } from "../../src/clients/zookeeper/hosts.ts";
+import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
+import { describeBackend, type RunningBackend, zooKeeper } from "../support/backends.ts";
+import { freePorts } from "../support/free_ports.ts";
+
+const nothing = new Uint8Array(0);
+const fixture = (name: string) => join(import.meta.dir, "../fixtures/tls", name);
+const pem = (name: string) => readFileSync(fixture(name), "utf8");
+const ca = pem("ca.pem");
+const clientCertificate = { cert: pem("client.pem"), key: pem("client_key.pem") };
+
+describeBackend(zooKeeper, () => {
+  let backend: RunningBackend;
+  let securePort = 0;
+  const folder = mkdtempSync(join(tmpdir(), "baton-security-"));
+  beforeAll(async () => {
+    [securePort = 0] = await freePorts(1);
+    const keyStore = join(folder, "server.pem");
+    writeFileSync(keyStore, pem("server_key.pem") + pem("server.pem"));
+    const jaas = join(folder, "jaas.conf");
+    writeFileSync(
+      jaas,
+      'Server { org.apache.zookeeper.server.auth.DigestLoginModule required user_ada="pass, \\"word\\""; };',
+    );
+    backend = await zooKeeper.start({
+      configLines: [
+        `secureClientPort=${securePort}`,
+        "serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory",
+        `ssl.keyStore.location=${keyStore}`,
+        "ssl.keyStore.type=PEM",
+        `ssl.trustStore.location=${fixture("ca.pem")}`,
+        "ssl.trustStore.type=PEM",
+        "authProvider.sasl=org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
+      ],
+      javaProperties: { "java.security.auth.login.config": jaas },
+    });
+  }, 40_000);
+  afterAll(async () => {
+    await backend.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const open = (servers: string, options: Partial<ConnectOptions>): Promise<ZooKeeper> =>
+    connect({ servers: parseServers(servers), connectTimeoutMs: 1500, ...options });
+
+  test("TLS with a client certificate carries a session, and its identity is the certificate's", async () => {
+    await using zk = await open(`localhost:${securePort}`, { tls: { ca, ...clientCertificate } });
+    const acl = [{ perms: 31, id: { scheme: "x509", id: "CN=client" } }];
+    const { path } = await zk.create("/tls-", nothing, { mode: "ephemeralSequential", acl });
+    await zk.setData(path, nothing, 0);
+    await using stranger = await open(backend.servers, {});
+    await expect(stranger.getData(path)).rejects.toHaveProperty("reason", "NOAUTH");
+  });
+
+  test("TLS with an authority that is not trusted ends as unreachable and says why", async () => {
+    const failed = open(`localhost:${securePort}`, { tls: clientCertificate });
+    await expect(failed).rejects.toMatchObject({ code: "UNREACHABLE", message: expect.stringMatching(/certificate/) });
+  });
+
+  test("SASL DIGEST-MD5 proves who we are", async () => {
+    const auth = [{ scheme: "sasl", credentials: 'ada:pass, "word"' }];
+    await using ada = await open(backend.servers, { auth });
+    const acl = [{ perms: 31, id: { scheme: "sasl", id: "ada" } }];
+    const { path } = await ada.create("/sasl-", nothing, { mode: "ephemeralSequential", acl });
+    await ada.setData(path, nothing, 0);
+    await using stranger = await open(backend.servers, {});
+    await expect(stranger.getData(path)).rejects.toHaveProperty("reason", "NOAUTH");
+  });
+
+  test("a wrong SASL password is refused", async () => {
+    const failed = open(backend.servers, { auth: [{ scheme: "sasl", credentials: "ada:guess" }] });
+    await expect(failed).rejects.toMatchObject({ code: "REFUSED", reason: "AUTHFAILED" });
+  });
+});
