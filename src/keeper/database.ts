@@ -2,7 +2,7 @@
  * The keeper's files: one SQLite database with the rows, and a second one that is only ever locked, so that a data
  * directory has one owner while others can still read it (backup, verify). Synchronous: it lives in the store's thread.
  */
-import { statSync } from "node:fs";
+import { closeSync, fsyncSync, openSync, statSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { decodeRows, encodeRows, type Row } from "./stored_records.ts";
@@ -10,10 +10,14 @@ import { decodeRows, encodeRows, type Row } from "./stored_records.ts";
 /** PRAGMA user_version: the form of the tables and rows below. */
 export const storedFormat = 1;
 
-/** The log is copied into the database when it is longer than this and nothing else is to do … */
+/**
+ * The write-ahead log keeps this much of the disk: a flush that has to make the file longer takes twice as long. It is
+ * copied into the database, and then written from its beginning again, before it is full …
+ */
+const logBytes = 8 << 20;
+/** … or, when there is nothing else to do, from this much on. */
 const idleCheckpointBytes = 1 << 20;
-/** … and when it is longer than this in any case. */
-const forcedCheckpointBytes = 32 << 20;
+const pageBytes = 4096;
 
 /** Rows travel to the other thread in pieces of about this size. */
 const pieceBytes = 4 << 20;
@@ -27,6 +31,7 @@ export class Database {
   readonly #owner: DatabaseSync;
   readonly #database: DatabaseSync;
   readonly #logPath: string;
+  #loggedBytes = 0;
   readonly #statements: Readonly<
     Record<"putNode" | "dropNode" | "putSession" | "dropSession" | "putZxid", StatementSync>
   >;
@@ -81,17 +86,38 @@ export class Database {
       for (const { id, body } of sessions) body === null ? dropSession.run(id) : putSession.run(id, body);
       putZxid.run(zxid);
       this.#database.exec("COMMIT");
+      // At most: neighbours share a page.
+      this.#loggedBytes += changes.byteLength + (nodes.length + sessions.length + 1) * pageBytes;
     } catch (error) {
       rollBack(this.#database);
       throw error;
     }
   }
 
-  /** Copies the log into the database if it has grown. */
+  /** Copies the log into the database if it has grown enough for the occasion. */
   checkpoint(occasion: "idle" | "busy"): void {
-    const bytes = statSync(this.#logPath, { throwIfNoEntry: false })?.size ?? 0;
-    if (bytes < (occasion === "idle" ? idleCheckpointBytes : forcedCheckpointBytes)) return;
-    this.#database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+    if (this.#loggedBytes < (occasion === "idle" ? idleCheckpointBytes : logBytes)) return;
+    this.#database.exec("PRAGMA wal_checkpoint(PASSIVE)");
+    this.#loggedBytes = 0;
+  }
+
+  /**
+   * Makes the log's file as long as it will be. SQLite takes the zeros at its end for what they are, no part of the log:
+   * it believes only what carries the salt of the log's header and a checksum.
+   */
+  reserveLog(): void {
+    const length = statSync(this.#logPath, { throwIfNoEntry: false })?.size;
+    if (length === undefined || length >= logBytes) return;
+    const file = openSync(this.#logPath, "r+");
+    try {
+      const zeros = new Uint8Array(1 << 20);
+      for (let at = length; at < logBytes;) {
+        at += writeSync(file, zeros, 0, Math.min(zeros.byteLength, logBytes - at), at);
+      }
+      fsyncSync(file);
+    } finally {
+      closeSync(file);
+    }
   }
 
   close(): void {
@@ -114,7 +140,7 @@ function openRows(path: string): DatabaseSync {
   try {
     // Others may be reading, for a backup, and hold locks for a moment.
     database.exec("PRAGMA busy_timeout = 5000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
-    database.exec("PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = 0");
+    database.exec(`PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = ${4 * logBytes}`);
     const format = database.prepare("PRAGMA user_version").get()?.["user_version"];
     if (format !== 0 && format !== storedFormat) {
       throw new Error(`its format is ${format}, this version of baton knows ${storedFormat}`);

@@ -20,11 +20,12 @@ function opened(): Database {
   return database;
 }
 
-function checkpoint(occasion: "idle" | "busy"): void {
+function tidy(occasion: "idle" | "busy"): void {
   try {
     database?.checkpoint(occasion);
+    if (occasion === "idle") database?.reserveLog();
   } catch {
-    // a full disk, or a reader in the way: what is committed is in the log all the same, and the next one tries again
+    // a full disk, or a reader in the way: what is committed is in the log all the same, and the next time is soon
   }
 }
 
@@ -56,7 +57,7 @@ port.on("message", (request: StoreRequest) => {
     else reply({ kind: "failed", message: error instanceof Error ? error.message : String(error) });
   }
   if (request.kind !== "commit") return;
-  checkpoint("busy");
+  tidy("busy");
   clearTimeout(idleTimer);
-  idleTimer = setTimeout(checkpoint, idleMs, "idle");
+  idleTimer = setTimeout(tidy, idleMs, "idle");
 });
