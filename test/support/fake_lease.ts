@@ -2,11 +2,13 @@
 import { BatonError } from "../../src/errors.ts";
 import type { Lease } from "../../src/recipes/lease.ts";
 import type { Clock } from "../../src/support/clock.ts";
+import { newGuid } from "../../src/support/guid.ts";
 
 export class FakeLease implements Lease {
   readonly name = "fake";
   readonly path = "/baton/locks/fake";
-  readonly holderId = "exclusive-fake";
+  /** One of its own each time, as from a server: a job's processes are found by it. */
+  readonly holderId = newGuid();
   readonly mode = "exclusive";
   readonly fencingToken = 1n;
   readonly sessionId = 1n;

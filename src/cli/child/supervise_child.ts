@@ -7,7 +7,6 @@ import process from "node:process";
 import { BatonError } from "../../errors.ts";
 import type { Lease } from "../../recipes/lease.ts";
 import type { Clock } from "../../support/clock.ts";
-import { newGuid } from "../../support/guid.ts";
 import type { Guard } from "../guard/guard.ts";
 import type { ChildEnding, ChildOutcome } from "./child_outcome.ts";
 import { type ChildEvent, ChildRun } from "./child_run.ts";
@@ -23,7 +22,7 @@ import { childEnvironment, spawnChild } from "./spawn_child.ts";
 
 export interface SuperviseOptions {
   readonly command: readonly string[];
-  /** Added to this process's environment; undefined takes a variable away. The cookie is added here. */
+  /** Added to this process's environment; undefined takes a variable away. The lease's holder id is appended to the cookie. */
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly lease: Lease;
   /** The one the lease's `endMs()` is on. */
@@ -56,7 +55,7 @@ const guardStartMsMax = 10_000;
 export async function superviseChild(options: SuperviseOptions): Promise<ChildOutcome> {
   const { clock, guard } = options;
   const grantedAtMs = options.grantedAtMs ?? clock.now();
-  const cookie = newGuid();
+  const cookie = options.lease.holderId; // so that a nested call can tell that this job holds the lock already
   const struck = new AbortController();
   const finish = (ending: ChildEnding, pid: number | null): ChildOutcome => {
     // In a breach the guard is left to itself: the end of its pipe will set it on what is still there.
@@ -70,7 +69,8 @@ export async function superviseChild(options: SuperviseOptions): Promise<ChildOu
 
   const ownGroup = !isForeground(options.foreground, libc);
   const adopts = libc?.becomeSubreaper() ?? false;
-  const env = childEnvironment({ ...options.env, ...cookieEnvironment(cookie, process.env[cookieVariable]) });
+  const outer = options.env[cookieVariable] ?? process.env[cookieVariable];
+  const env = childEnvironment({ ...options.env, ...cookieEnvironment(cookie, outer) });
   const spawned = await spawnChild(options.command, { env, ownGroup, descriptors: options.descriptors });
   if (spawned.kind !== "started") return finish(spawned, null);
 
