@@ -7,7 +7,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { checkDependencies, checkLayers, checkPlaces } from "./tidy/layers.ts";
-import { checkMachinePaths, checkShape, checkTasks, checkWaits } from "./tidy/shape.ts";
+import { checkLinks, checkMachinePaths, checkShape, checkTasks, checkWaits } from "./tidy/shape.ts";
 import type { Finding, SourceFile } from "./tidy/source_file.ts";
 
 const root = join(import.meta.dir, "..");
@@ -60,6 +60,7 @@ const outcomes = [
   rule("names and sizes", sources.flatMap(checkShape)),
   rule("no literal sleeps", sources.flatMap(checkWaits)),
   rule("no machine paths", texts.filter((file) => !file.path.endsWith("tidy_test.ts")).flatMap(checkMachinePaths)),
+  rule("links", texts.flatMap((file) => checkLinks(file, existsSync))),
   rule("dependencies", checkDependencies(readFileSync("package.json", "utf8"), sources)),
   rule("tasks", checkTasks(readFileSync("package.json", "utf8"), readFileSync("deno.json", "utf8"))),
   ...await Promise.all([

@@ -14,7 +14,7 @@ const mayImport: Record<string, readonly string[]> = {
   keeper: ["wire", "sockets", ...ground],
   recipes: ["clients", "wire", ...ground],
   config: ground,
-  cli: ["recipes", "config", "sockets", ...ground],
+  cli: ["recipes", "config", "keeper", "sockets", ...ground],
   baton: ["recipes", "clients", "keeper", "sockets", ...ground],
   commands: ["recipes", "cli", "config", "clients", "keeper", "sockets", ...ground],
 };

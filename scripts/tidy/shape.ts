@@ -1,4 +1,5 @@
 /** How files look from outside: their names, their length, and what must not stand in them. */
+import { posix } from "node:path";
 import { findInCode, type Finding, type SourceFile } from "./source_file.ts";
 
 const fileLinesMax = 400;
@@ -48,6 +49,17 @@ export function checkMachinePaths(file: SourceFile): Finding[] {
   const pattern = /(?<![\w$.}])\/(work|root|home\/\w+|Users\/\w+)\//;
   return file.text.split("\n").flatMap((text, index) =>
     pattern.test(text) ? [{ path: file.path, line: index + 1, message: "this folder exists on one machine only" }] : []
+  );
+}
+
+/** Links from page to page lead somewhere; `exists` is asked for paths from the project's root. */
+export function checkLinks(file: SourceFile, exists: (path: string) => boolean): Finding[] {
+  if (!file.path.endsWith(".md")) return [];
+  return file.text.split("\n").flatMap((text, index) =>
+    [...text.matchAll(/\]\(([^)#:\s]+)(#[^)]*)?\)/g)]
+      .map((match) => posix.join(posix.dirname(file.path), match[1] ?? ""))
+      .filter((target) => !exists(target))
+      .map((target) => ({ path: file.path, line: index + 1, message: `there is no ${target}` }))
   );
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { checkDependencies, checkLayers, checkPlaces } from "../../../scripts/tidy/layers.ts";
-import { checkMachinePaths, checkShape, checkTasks, checkWaits } from "../../../scripts/tidy/shape.ts";
+import { checkLinks, checkMachinePaths, checkShape, checkTasks, checkWaits } from "../../../scripts/tidy/shape.ts";
 import type { Finding, SourceFile } from "../../../scripts/tidy/source_file.ts";
 
 type Rule = (file: SourceFile) => Finding[];
@@ -126,6 +126,12 @@ describe("texts", () => {
   catches(checkMachinePaths, "a folder of one machine", "docs/hacking.md", {
     bad: ["", "home", "ann", "baton"].join("/"),
     good: `import("/$bunfs/root/baton") and /var/tmp/baton-0/`,
+  });
+  const hasLimitsOnly: Rule = (file) => checkLinks(file, (path) => path === "docs/limits.md");
+  catches(hasLimitsOnly, "a link that leads nowhere", "docs/adr/0001-a.md", {
+    bad: "[a](../limits.md)\n[b](../limit.md)",
+    good: "[a](../limits.md#platforms) [b](https://example.org/x) [c](#here)",
+    line: 2,
   });
   test("tasks that differ", () => {
     expect(checkTasks(`{"scripts":{"a":"b"}}`, `{"tasks":{"a":"b"}}`)).toEqual([]);
