@@ -1,6 +1,7 @@
 /**
  * A held lock on ZooKeeper. Watches three ways of losing it: the clock reaches the lease end, the session ends, and the
- * own node is deleted or asked back. What is lost stays lost, even if the session lives on.
+ * own node is deleted or asked back. What is lost stays lost, even if the session lives on. What is asked back is lost for
+its user, who has to stop, but stays held until the release: the clock, the session and the node are watched on.
  */
 import type { ZooKeeper } from "../clients/zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../errors.ts";
@@ -67,7 +68,7 @@ export class ZooKeeperLease implements Lease {
     this.sessionTimeoutMs = zk.session.timeoutMs;
     this.#offs.add(zk.session.subscribe((change) => this.#onSession(change)));
     this.#offs.add(onAbort(zk.session.ended, (reason) => {
-      this.#lose("LOCK_LOST", `the session ended: ${messageOf(reason)}`, reason);
+      this.#lose(`the session ended: ${messageOf(reason)}`, reason);
     }));
     this.#watchEnd();
     if (!this.#isOver) this.#watchNodeIn(watchDelayMs);
@@ -108,7 +109,7 @@ export class ZooKeeperLease implements Lease {
   }
 
   get #isOver(): boolean {
-    return this.#released !== null || this.#lost.signal.aborted;
+    return this.#endedAtMs !== Number.POSITIVE_INFINITY;
   }
 
   // The deletion leaves before the first await: a caller that closes the session next sends both in one write.
@@ -183,30 +184,34 @@ export class ZooKeeperLease implements Lease {
     try {
       const found = await orNull(this.#zk.getData(this.#holderPath, { watch: this.#onNodeEvent }));
       if (found === null || found.stat.ephemeralOwner !== this.sessionId) {
-        return this.#lose("LOCK_LOST", `somebody deleted its node "${this.#holderPath}"`);
+        return this.#lose(`somebody deleted its node "${this.#holderPath}"`);
       }
       const { revoke } = parseNodeInfo(found.data);
-      if (revoke === null) return;
+      if (revoke === null || this.#isOver) return;
       const by = revoke.by === "" ? "" : ` by ${revoke.by}`;
-      this.#lose("REVOKED", `it was asked back${by}${revoke.reason === "" ? "" : `: ${revoke.reason}`}`);
+      this.#abort("REVOKED", `was revoked: it was asked back${by}${revoke.reason === "" ? "" : `: ${revoke.reason}`}`);
+      this.#tell();
     } catch (thrown) {
       // The clock and the session's end are watched apart from this.
       if (isTransient(thrown)) this.#watchNodeIn(retryWait.maxMs);
-      else if (!isRefusal(thrown, "SESSIONEXPIRED")) this.#lose("LOCK_LOST", messageOf(thrown), thrown);
+      else if (!isRefusal(thrown, "SESSIONEXPIRED")) this.#lose(messageOf(thrown), thrown);
     }
   }
 
   #loseByClock(): void {
-    this.#lose("LOCK_LOST", "no server has answered in time, and the session may end now");
+    this.#lose("no server has answered in time, and the session may end now");
   }
 
-  #lose(code: "LOCK_LOST" | "REVOKED", why: string, cause?: unknown): void {
+  #lose(why: string, cause?: unknown): void {
     if (this.#isOver) return;
-    this.#endedAtMs = Math.min(this.#endedAtMs, this.#clock.now());
-    const what = code === "REVOKED" ? "was revoked" : "is lost";
-    this.#lost.abort(new BatonError(code, `Lock "${this.name}" ${what}: ${why}`, cause === undefined ? {} : { cause }));
+    this.#endedAtMs = this.#clock.now();
+    this.#abort("LOCK_LOST", `is lost: ${why}`, cause);
     this.#takeOff();
     this.#tell();
+  }
+
+  #abort(code: "LOCK_LOST" | "REVOKED", what: string, cause?: unknown): void {
+    this.#lost.abort(new BatonError(code, `Lock "${this.name}" ${what}`, cause === undefined ? {} : { cause }));
   }
 
   #takeOff(): void {

@@ -275,6 +275,20 @@ describe("an operator", () => {
     expect(lease.lost.reason.message).toBe('Lock "demo" was revoked: it was asked back by ops@db2: maintenance');
   });
 
+  test("what is asked back is held until it is released, so that a job has time to stop", async () => {
+    const { lease } = await take();
+    await bench.clock.advance(100);
+    const options = { clock: bench.clock, waitMs: 0 };
+    expect((await bench.within(breakLock(bench.client(), "demo", lease.holderId, options))).outcome).toBe("asked");
+    await bench.clock.advance(1);
+    expect(lease.lost.reason).toMatchObject({ code: "REVOKED" });
+    expect([lease.isHeld(), lease.endMs() > bench.clock.now()]).toEqual([true, true]);
+    const force = { clock: bench.clock, force: true };
+    expect((await bench.within(breakLock(bench.client(), "demo", lease.holderId, force))).outcome).toBe("deleted");
+    await bench.clock.advance(1);
+    expect([lease.isHeld(), lease.endMs() > bench.clock.now()]).toEqual([false, false]);
+  });
+
   test("deletes a holder by force only when its time is over", async () => {
     const { lease } = await take();
     const next = await queueUp();
