@@ -1,9 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import { type Exploration, explore } from "./explore.ts";
+import { isFullDose } from "../support/dose.ts";
 import { type Fault, LockModel, type LockModelOptions, type Mistake } from "./lock_model.ts";
 
-// Three contenders under every fault are millions of states: BATON_MODEL=full checks those too, in minutes.
-const full = process.env["BATON_MODEL"] === "full";
+// Three contenders under every fault are millions of states: minutes.
+const full = isFullDose;
 
 const everyFault: Fault[] = [
   "lost reply",
