@@ -23,7 +23,10 @@ export function readSummary(name: string, said: string, exitCode: number | null)
   const failed = gate ? last(/^\d+ passed, (\d+) failed$/) : last(/^ (\d+) fail$/);
   const errors = last(/^ (\d+) errors?$/);
   const skipped = last(/^ (\d+) skip$/) + last(/^ (\d+) todo$/);
-  const failures = lines.filter((line) => line.startsWith("(fail) ") || / \(worker crashed/.test(line));
+  // bun test names a failure where it happens, and again at the end.
+  const failures = [
+    ...new Set(lines.filter((line) => line.startsWith("(fail) ") || / \(worker crashed/.test(line))),
+  ];
   const counted = Math.max(failed, errors > 0 ? failed + errors : 0);
   const lie = exitCode !== 0 && counted === 0;
   const nothing = passed + counted + skipped === 0;

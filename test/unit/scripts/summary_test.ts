@@ -31,7 +31,7 @@ test("a run without any test is a failure", () => {
 test("what is missing and what failed is kept", () => {
   const summary = readSummary(
     "fault",
-    "MISSING PEER: etcd (x)\nMISSING PEER: etcd (x)\n(fail) a > b [1ms]\n 0 pass\n 1 fail\n",
+    "MISSING PEER: etcd (x)\nMISSING PEER: etcd (x)\n(fail) a > b [1ms]\n(fail) a > b [1ms]\n 0 pass\n 1 fail\n",
     1,
   );
   expect(summary.missingPeers).toEqual(["MISSING PEER: etcd (x)"]);
