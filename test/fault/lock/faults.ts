@@ -1,0 +1,162 @@
+/** What can go wrong around one holder of a lock, and what must come of it. */
+import type { Backend, RunningBackend } from "../../support/backends.ts";
+import type { Contender } from "./contender.ts";
+
+export interface FaultContext {
+  readonly backend: RunningBackend;
+  /** Holds the lock when the fault begins. */
+  readonly victim: Contender;
+  /** The negotiated session timeout, in milliseconds. */
+  readonly sessionTimeoutMs: number;
+  readonly random: () => number;
+  /** How long a fault lasts is part of what it is. */
+  wait(milliseconds: number): Promise<void>;
+}
+
+/**
+ * - survives: the victim keeps the lock, and its child ends with 0 when it is told to
+ * - loses: its child is stopped in time, and it exits with 79
+ * - either: one of the two, depending on how long the fault lasted
+ * - killed: it dies of SIGKILL, and all its processes with it
+ */
+export type Expectation = "survives" | "loses" | "either" | "killed";
+
+export interface Fault {
+  readonly name: string;
+  readonly expect: Expectation;
+  /** Everywhere when left out. */
+  readonly where?: (backend: Backend) => boolean;
+  /** Does it, and heals it where it heals by itself. */
+  apply(context: FaultContext): Promise<void>;
+}
+
+const ensembleOnly = (backend: Backend) => backend.name.includes("three");
+const span = (random: () => number, from: number, to: number) => from + (to - from) * random();
+
+/** Of the victim's own network: nobody else is touched. */
+const networkFaults: Fault[] = [
+  {
+    name: "black hole",
+    expect: "loses",
+    apply: ({ victim }) => onNetwork(victim, (proxy) => proxy.blackHole()),
+  },
+  {
+    name: "half-open: requests are lost",
+    expect: "loses",
+    apply: ({ victim }) => onNetwork(victim, (proxy) => proxy.blackHole("requests")),
+  },
+  {
+    name: "half-open: replies are lost",
+    expect: "loses",
+    apply: ({ victim }) => onNetwork(victim, (proxy) => proxy.blackHole("replies")),
+  },
+  {
+    name: "black hole that heals",
+    expect: "either",
+    async apply({ victim, random, sessionTimeoutMs, wait }) {
+      await onNetwork(victim, (proxy) => proxy.blackHole());
+      await wait(span(random, 0.1, 1.5) * sessionTimeoutMs);
+      await onNetwork(victim, (proxy) => proxy.heal());
+    },
+  },
+  {
+    name: "cut, again and again",
+    expect: "survives",
+    async apply({ victim, random, wait }) {
+      for (let times = 0; times < 5; times++) {
+        await onNetwork(victim, (proxy) => proxy.cut());
+        await wait(span(random, 0, 300));
+      }
+    },
+  },
+];
+
+const serverFaults: Fault[] = [
+  {
+    name: "all servers stopped for a while",
+    expect: "either",
+    async apply({ backend, random, sessionTimeoutMs, wait }) {
+      backend.pause();
+      await wait(span(random, 0.2, 1.5) * sessionTimeoutMs);
+      backend.resume();
+    },
+  },
+  {
+    name: "all servers killed and restarted",
+    expect: "either",
+    async apply({ backend, random, sessionTimeoutMs, wait }) {
+      await backend.kill();
+      await wait(span(random, 0, 0.8) * sessionTimeoutMs);
+      await backend.restart();
+    },
+  },
+  {
+    name: "leader killed",
+    expect: "either",
+    where: ensembleOnly,
+    async apply({ backend, random, sessionTimeoutMs, wait }) {
+      const leader = await backend.leader();
+      await leader.kill();
+      await wait(span(random, 0.5, 2) * sessionTimeoutMs);
+      await leader.restart();
+    },
+  },
+  {
+    name: "leader stopped",
+    expect: "either",
+    where: ensembleOnly,
+    async apply({ backend, random, sessionTimeoutMs, wait }) {
+      const leader = await backend.leader();
+      leader.pause();
+      await wait(span(random, 0.3, 2) * sessionTimeoutMs);
+      leader.resume();
+    },
+  },
+];
+
+/** Of the wrapper itself. */
+const processFaults: Fault[] = [
+  {
+    name: "wrapper stopped for less than the lease",
+    expect: "survives",
+    async apply({ victim, random, sessionTimeoutMs, wait }) {
+      victim.signal("SIGSTOP");
+      await wait(span(random, 0.05, 0.4) * sessionTimeoutMs);
+      victim.signal("SIGCONT");
+    },
+  },
+  {
+    name: "wrapper stopped for 0.5 to 1 T",
+    expect: "either",
+    async apply({ victim, random, sessionTimeoutMs, wait }) {
+      victim.signal("SIGSTOP");
+      await wait(span(random, 0.5, 1) * sessionTimeoutMs);
+      victim.signal("SIGCONT");
+    },
+  },
+  {
+    name: "wrapper stopped for 1.05 to 3 T",
+    expect: "loses",
+    async apply({ victim, random, sessionTimeoutMs, wait }) {
+      victim.signal("SIGSTOP");
+      await wait(span(random, 1.05, 3) * sessionTimeoutMs);
+      victim.signal("SIGCONT");
+    },
+  },
+  {
+    name: "wrapper killed",
+    expect: "killed",
+    apply({ victim }) {
+      victim.signal("SIGKILL");
+      return Promise.resolve();
+    },
+  },
+];
+
+export const faults: readonly Fault[] = [...networkFaults, ...serverFaults, ...processFaults];
+
+/** All of the victim's ways to all servers. */
+function onNetwork(victim: Contender, act: (proxy: Contender["proxies"][number]) => void): Promise<void> {
+  victim.proxies.forEach(act);
+  return Promise.resolve();
+}

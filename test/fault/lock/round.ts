@@ -1,0 +1,148 @@
+/** One round: three contenders, one holds, something happens to it, the others get their turn; then what was seen is judged. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { RunningBackend } from "../../support/backends.ts";
+import { eventually } from "../../support/eventually.ts";
+import { seededRandom } from "../../support/random.ts";
+import { type ChildKind, Contender, type Wrapper } from "./contender.ts";
+import { judge, type RoundResult } from "./judge.ts";
+import type { ObserverProcess } from "./observer_process.ts";
+import type { RoundPlan } from "./plan.ts";
+
+export interface RoundOptions {
+  readonly wrapper: Wrapper;
+  readonly observer: ObserverProcess;
+  /** T, in milliseconds. */
+  readonly sessionTimeoutMs: number;
+}
+
+const contenders = 3;
+/** For what should come at once, on a machine that does many things at a time. */
+const patienceMs = 30_000;
+
+let rounds = 0;
+
+export async function runRound(plan: RoundPlan, options: RoundOptions): Promise<RoundResult> {
+  const group = `round-${rounds++}`;
+  const folder = mkdtempSync(join(tmpdir(), "baton-fault-"));
+  const backend = await plan.backend.start();
+  const closers = [() => backend.close()];
+  try {
+    return await new Round(plan, { ...options, group, folder, backend, closers }).run();
+  } finally {
+    options.observer.forget(group);
+    for (const close of closers.reverse()) await close().catch((error) => console.error(error));
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+interface Place extends RoundOptions {
+  readonly group: string;
+  readonly folder: string;
+  readonly backend: RunningBackend;
+  readonly closers: (() => Promise<void>)[];
+}
+
+class Round {
+  readonly #plan: RoundPlan;
+  readonly #place: Place;
+  readonly #random: () => number;
+  readonly #failures: string[] = [];
+  readonly #contenders: Contender[] = [];
+
+  constructor(plan: RoundPlan, place: Place) {
+    this.#plan = plan;
+    this.#place = place;
+    this.#random = seededRandom(plan.seed);
+  }
+
+  async run(): Promise<RoundResult> {
+    const { observer } = this.#place;
+    let faultMs = 0;
+    let toldToLeave = false;
+    try {
+      const victim = await this.#start("victim", this.#plan.childKind);
+      await this.#until(() => victim.section !== null, "the victim to hold the lock", [victim]);
+      for (let number = 1; number < contenders; number++) await this.#start(`waiter ${number}`, "plain");
+      await wait(this.#random() * 1500);
+      faultMs = await observer.now();
+      await this.#plan.fault.apply({
+        backend: this.#place.backend,
+        victim,
+        sessionTimeoutMs: this.#place.sessionTimeoutMs,
+        random: this.#random,
+        wait,
+      });
+      toldToLeave = await this.#letVictimEnd(victim);
+      await this.#letOthersThrough(victim);
+      victim.proxies.forEach((proxy) => proxy.heal());
+      const sectionsEnded = () =>
+        this.#contenders.every(({ section, exit }) => exit !== null && section?.closedMs !== null);
+      await this.#until(sectionsEnded, "the end of every wrapper and of every process of its child", this.#contenders);
+    } catch (error) {
+      this.#failures.push(error instanceof Error ? error.message : String(error));
+    }
+    return judge(this.#plan, {
+      contenders: this.#contenders,
+      failures: this.#failures,
+      toldToLeave,
+      faultMs,
+      endMs: await observer.now(),
+    });
+  }
+
+  async #start(name: string, childKind: ChildKind): Promise<Contender> {
+    const { backend, closers, ...place } = this.#place;
+    const contender = await Contender.start(backend, { ...place, name, childKind, lock: "fault" });
+    closers.push(() => contender.close());
+    this.#contenders.push(contender);
+    return contender;
+  }
+
+  /** Whether the victim still had the lock when the fault was over, and was told to give it up. */
+  async #letVictimEnd(victim: Contender): Promise<boolean> {
+    const { expect } = this.#plan.fault;
+    const { sessionTimeoutMs } = this.#place;
+    // Long enough for a lease to end that nothing has renewed since the fault began.
+    const settled = eventually(() => !victim.isIn, {
+      withinMs: expect === "survives" ? sessionTimeoutMs / 2 : 1.5 * sessionTimeoutMs,
+    });
+    if (await settled.then(() => true, () => false)) return false;
+    if (expect === "loses" || expect === "killed") {
+      this.#failures.push(`the victim's child still runs ${1.5 * sessionTimeoutMs} ms after the fault`);
+    }
+    victim.letLeave();
+    return true;
+  }
+
+  async #letOthersThrough(victim: Contender): Promise<void> {
+    const waiting = new Set(this.#contenders.filter((contender) => contender !== victim));
+    while (waiting.size > 0) {
+      const next = await this.#until(
+        () => [...waiting].find(({ section, exit }) => section !== null || exit !== null),
+        "the next contender to get the lock",
+        waiting,
+      );
+      waiting.delete(next);
+      await wait(this.#random() * 300);
+      next.letLeave();
+    }
+  }
+
+  /** `eventually`, with what the processes say when it is in vain. */
+  async #until<T>(condition: () => T, what: string, asked: Iterable<Contender>) {
+    try {
+      return await eventually(condition, { withinMs: patienceMs, what });
+    } catch (error) {
+      const said = [...asked].map(({ name, exit, stderr }) =>
+        `${name}: ${exit?.code ?? exit?.signal ?? "runs"} ${stderr}`
+      );
+      throw new Error(`${error instanceof Error ? error.message : error}\n${said.join("\n")}`);
+    }
+  }
+}
+
+function wait(milliseconds: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, milliseconds));
+}

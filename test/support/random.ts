@@ -1,0 +1,17 @@
+/** Chance that can be replayed: the same seed gives the same numbers. */
+
+/** Numbers in [0, 1). Source: mulberry32. */
+export function seededRandom(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/** The items in an order that `random` decides. */
+export function shuffled<T>(items: readonly T[], random: () => number): T[] {
+  return items.map((item) => ({ item, key: random() })).sort((a, b) => a.key - b.key).map(({ item }) => item);
+}
