@@ -1,0 +1,184 @@
+import { describe, expect, test } from "bun:test";
+import * as fc from "fast-check";
+import { openAcl } from "../../../src/keeper/acl.ts";
+import { decodeRows, encodeChanges, nodeOf, sessionOf } from "../../../src/keeper/stored_records.ts";
+import type { MultiRequest } from "../../../src/wire/jute/multi.ts";
+import { createFlag } from "../../../src/wire/jute/operations.ts";
+import { property } from "../../support/property.ts";
+import { StateDriver } from "./state_driver.ts";
+
+const create = (path: string, flags = 0): MultiRequest => ({
+  type: "create",
+  path,
+  data: null,
+  acl: [...openAcl],
+  flags,
+});
+
+describe("numbers of transactions", () => {
+  test("a failed write has one of its own, a read has none", () => {
+    const client = new StateDriver().client();
+    const first = client.create("/a").zxid;
+    expect(client.create("/a")).toMatchObject({ error: -110, zxid: first + 1n });
+    expect(client.call("exists", { path: "/a", watch: false }).zxid).toBe(first + 1n);
+    expect(client.multi([create("/b"), create("/b")]).zxid).toBe(first + 2n);
+  });
+
+  test("a fresh directory starts above everything an older one can have given out", () => {
+    const driver = new StateDriver();
+    expect(driver.state.zxid).toBe(BigInt(driver.wallMs / 1000) << 24n);
+  });
+
+  test("a session is numbered by its own transaction", () => {
+    const driver = new StateDriver();
+    const ids = [driver.client(), driver.client()].map(({ session }) => session.id);
+    driver.client().create("/a");
+    ids.push(driver.client().session.id);
+    expect(new Set(ids).size).toBe(3);
+  });
+});
+
+describe("sequences", () => {
+  test("count every create, and never go down", () => {
+    const client = new StateDriver().client();
+    client.create("/q");
+    expect(client.create("/q/a-", createFlag.persistentSequential).value?.path).toBe("/q/a-0000000000");
+    client.create("/q/plain");
+    client.call("delete", { path: "/q/plain", version: -1 });
+    expect(client.create("/q/plain2/x").error).toBe(-101);
+    expect(client.create("/q/", createFlag.ephemeralSequential).value?.path).toBe("/q/0000000002");
+  });
+
+  test("stick at 2^31-1, where a name with something of its own in it is still free", () => {
+    const client = new StateDriver({ sequenceStart: 0x7ffffffe }).client();
+    client.create("/q");
+    const names = ["a-", "b-", "c-"].map((name) =>
+      client.create(`/q/${name}`, createFlag.ephemeralSequential).value?.path
+    );
+    expect(names).toEqual(["/q/a-2147483646", "/q/b-2147483647", "/q/c-2147483647"]);
+    expect(client.create("/q/c-", createFlag.ephemeralSequential).error).toBe(-110);
+  });
+});
+
+describe("the end of a session", () => {
+  test("takes its ephemerals in one transaction and tells those who watch", () => {
+    const driver = new StateDriver();
+    const [owner, other] = [driver.client("owner"), driver.client("other")];
+    owner.create("/a");
+    owner.create("/a/e1", createFlag.ephemeral);
+    owner.create("/a/e2", createFlag.ephemeral);
+    other.create("/a/mine", createFlag.ephemeral);
+    other.exists("/a/e1", true);
+    other.children("/a", true);
+    const before = driver.state.zxid;
+    driver.state.closeSession(owner.session);
+    expect(driver.state.zxid).toBe(before + 1n);
+    expect(other.children("/a")).toEqual(["mine"]);
+    expect(driver.takeEvents()).toEqual(["other 2:/a/e1", "other 4:/a"]);
+    expect(driver.state.sessions.get(owner.session.id)).toBeUndefined();
+  });
+});
+
+describe("limits", () => {
+  test("one node more than allowed is refused, and a place that is given back can be used", () => {
+    const client = new StateDriver({ limits: { nodesMax: 5 } }).client();
+    expect(client.create("/a").error).toBe(0);
+    expect(client.create("/b").error).toBe(-125);
+    client.call("delete", { path: "/a", version: -1 });
+    expect(client.create("/b").error).toBe(0);
+  });
+
+  test("one watch more than allowed is refused", () => {
+    const client = new StateDriver({ limits: { watchesMax: 1 } }).client();
+    expect(client.exists("/", true)).toBe(true);
+    expect(client.call("getChildren", { path: "/", watch: true }).error).toBe(-125);
+  });
+});
+
+const path = fc.constantFrom("/a", "/b", "/a/c", "/a/d", "/a/c/e");
+const operation: fc.Arbitrary<MultiRequest> = fc.oneof(
+  fc.record({ path, flags: fc.constantFrom(0, 1, 2, 3, 4) }).map(({ path, flags }) => create(path, flags)),
+  path.map((path): MultiRequest => ({ type: "delete", path, version: -1 })),
+  fc.record({ path, version: fc.integer({ min: -1, max: 2 }) }).map(({ path, version }): MultiRequest => ({
+    type: "setData",
+    path,
+    data: new Uint8Array([version + 1]),
+    version,
+  })),
+  path.map((path): MultiRequest => ({ type: "check", path, version: 0 })),
+);
+
+/** Everything a client can see. */
+function picture(driver: StateDriver): unknown {
+  return [...driver.state.tree.nodes]
+    .map(({ id: _, children, ...rest }) => ({ ...rest, children: [...children ?? []].sort() }))
+    .sort((a, b) => a.path < b.path ? -1 : 1);
+}
+
+property(
+  "a multi that fails leaves no trace, whatever stood in it",
+  fc.tuple(fc.array(operation), fc.array(operation)),
+  ([before, multi]) => {
+    const driver = new StateDriver();
+    const client = driver.client();
+    for (const one of before) client.multi([one]);
+    client.exists("/a", true);
+    client.children("/a", true);
+    driver.takeEvents();
+    const untouched = picture(driver);
+    const results = client.multi([...multi, { type: "check", path: "/nowhere", version: 0 }]).value ?? [];
+    expect(results.every((result) => result.type === "error")).toBe(true);
+    expect(picture(driver)).toEqual(untouched);
+    expect(driver.takeEvents()).toEqual([]);
+  },
+);
+
+property("a multi does what its operations do one after the other", fc.array(operation, { minLength: 1 }), (list) => {
+  const [one, other] = [new StateDriver(), new StateDriver()];
+  const [together, alone] = [one.client(), other.client()];
+  const results = together.multi(list).value ?? [];
+  if (results.some((result) => result.type === "error")) return;
+  for (const operation of list) alone.multi([operation]);
+  const shape = (driver: StateDriver) =>
+    [...driver.state.tree.nodes].map(({ path, kind, version, creates }) => ({ path, kind, version, creates }));
+  expect(shape(one)).toEqual(shape(other));
+});
+
+property(
+  "what was logged, read back, is the same state",
+  fc.array(fc.array(operation, { maxLength: 3 })),
+  (batches) => {
+    const driver = new StateDriver();
+    const client = driver.client();
+    // The database, without the disk: rows by number.
+    const nodes = new Map<bigint, Uint8Array>();
+    const sessions = new Map<bigint, Uint8Array>();
+    let zxid = 0n;
+    const log = () => {
+      const batch = decodeRows(encodeChanges(driver.state.takeChanges()));
+      zxid = batch.zxid;
+      for (const [table, rows] of [[nodes, batch.nodes], [sessions, batch.sessions]] as const) {
+        for (const { id, body } of rows) body === null ? table.delete(id) : table.set(id, body);
+      }
+    };
+    for (const batch of batches) {
+      for (const one of batch) client.multi([one]);
+      log();
+    }
+    log();
+    const oldestFirst = [...nodes].sort(([a], [b]) => Number(a - b)).map(([id, body]) => nodeOf({ id, body }));
+    expect(oldestFirst.length).toBe(driver.state.tree.size);
+    expect(zxid).toBe(driver.state.zxid);
+    expect([...sessions].map(([id, body]) => sessionOf({ id, body }).password)).toEqual([client.session.password]);
+    const seen = oldestFirst.map(({ id: _, children: _names, ...rest }) => rest).sort((a, b) =>
+      a.path < b.path ? -1 : 1
+    );
+    expect(seen).toEqual(
+      (picture(driver) as { children: unknown }[]).map(({ children: _, ...rest }) => rest) as typeof seen,
+    );
+    for (const [at, node] of oldestFirst.entries()) {
+      const parent = node.path.slice(0, node.path.lastIndexOf("/")) || "/";
+      if (node.path !== "/") expect(oldestFirst.slice(0, at).some(({ path }) => path === parent)).toBe(true);
+    }
+  },
+);
