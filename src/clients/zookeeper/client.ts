@@ -75,7 +75,7 @@ export async function connect(options: ConnectOptions): Promise<ZooKeeper> {
     tls: options.tls,
     auth: options.auth ?? [],
     frameBytesMax: options.frameBytesMax,
-    startServer: options.startServer,
+    startServer: options.startServer === undefined ? undefined : oneAtATime(options.startServer),
   });
   const established = await connector.open({
     timeoutMs,
@@ -89,6 +89,15 @@ export async function connect(options: ConnectOptions): Promise<ZooKeeper> {
   const toClientPath = (path: string) => chroot.toClient(path);
   const session = new ClientSession(established, { clock, connector, timeoutMs, watches, toClientPath });
   return new ZooKeeperClient(session, { watches, chroot, acl: options.acl, frameBytesMax: options.frameBytesMax });
+}
+
+/** An attempt may run out of time while a server starts: the next attempt then waits for that same start. */
+function oneAtATime(start: () => Promise<void>): () => Promise<void> {
+  let running: Promise<void> | null = null;
+  return () => {
+    running ??= start().finally(() => running = null);
+    return running;
+  };
 }
 
 class ZooKeeperClient implements ZooKeeper {

@@ -5,7 +5,7 @@
 import { createHash } from "node:crypto";
 import { protocolError } from "../../wire/bytes.ts";
 
-const digestUri = "zookeeper/zk-sasl-md5";
+const zooKeeperUri = "zookeeper/zk-sasl-md5";
 
 export interface SaslExchange {
   /** The answer to the server's token, or null when the server has proved itself and all is said. Throws PROTOCOL. */
@@ -13,7 +13,11 @@ export interface SaslExchange {
 }
 
 /** `credentials` is `user:password`; `clientNonce` is text that is never used twice. */
-export function saslDigestMd5(credentials: string, clientNonce: string): SaslExchange {
+export function saslDigestMd5(
+  credentials: string,
+  clientNonce: string,
+  { digestUri = zooKeeperUri }: { readonly digestUri?: string } = {},
+): SaslExchange {
   const colon = credentials.indexOf(":");
   const user = credentials.slice(0, colon);
   const password = credentials.slice(colon + 1);

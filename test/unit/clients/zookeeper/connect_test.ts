@@ -1,0 +1,196 @@
+import { describe, expect, test } from "bun:test";
+import { connect, type ConnectOptions } from "../../../../src/clients/zookeeper/client.ts";
+import { parseServers } from "../../../../src/clients/zookeeper/hosts.ts";
+import { BatonError } from "../../../../src/errors.ts";
+import { FakeClock, settled } from "../../../support/fake_clock.ts";
+import { ScriptedEnsemble } from "./scripted_ensemble.ts";
+
+interface Attempt {
+  readonly clock: FakeClock;
+  readonly ensemble: ScriptedEnsemble;
+  /** "connected", or what it was rejected with. */
+  outcome(): unknown;
+}
+
+function begin(ensemble: ScriptedEnsemble, options: Partial<ConnectOptions> = {}): Attempt {
+  const clock = new FakeClock();
+  let outcome: unknown = "pending";
+  connect({
+    servers: parseServers(ensemble.text),
+    sessionTimeoutMs: 12_000,
+    clock,
+    dial: ensemble.dial,
+    ...options,
+  }).then(() => outcome = "connected", (error) => outcome = error);
+  return { clock, ensemble, outcome: () => outcome };
+}
+
+describe("connect", () => {
+  test("goes to the next server at once when one refuses, and soon when one says nothing", async () => {
+    const ensemble = new ScriptedEnsemble(3);
+    ensemble.server(1).mode = "refuse";
+    ensemble.server(2).mode = "silent";
+    const { clock, outcome } = begin(ensemble);
+    await clock.advance(1000); // T/12
+    expect(outcome()).toBe("connected");
+    expect(ensemble.server(3).hellos.length).toBe(1);
+  });
+
+  test("says at the end which server did what", async () => {
+    const ensemble = new ScriptedEnsemble(3);
+    ensemble.server(1).mode = "refuse";
+    ensemble.server(2).mode = "silent";
+    ensemble.server(3).mode = "deaf";
+    const { clock, outcome } = begin(ensemble, { connectTimeoutMs: 3000 });
+    await clock.advance(2999);
+    expect(outcome()).toBe("pending");
+    await clock.advance(1);
+    const error = outcome() as BatonError;
+    expect(error.code).toBe("UNREACHABLE");
+    expect(error.message).toStartWith("Cannot open a ZooKeeper session within 3 s: ");
+    expect(error.message).toContain("10.0.0.1:2181: connection refused");
+    expect(error.message).toMatch(/10\.0\.0\.2:2181: no answer to the handshake within /);
+    expect(error.message).toMatch(/10\.0\.0\.3:2181: no connection within /);
+    expect(clock.timers).toBe(0);
+  });
+
+  test("tries as often as `retries` says, with the delay between", async () => {
+    const ensemble = new ScriptedEnsemble(1);
+    ensemble.server(1).mode = "refuse";
+    const { clock, outcome } = begin(ensemble, { retries: 2, delayMs: 30_000 });
+    await clock.advance(59_999);
+    expect([ensemble.dials.length, outcome()]).toEqual([2, "pending"]);
+    await clock.advance(1);
+    expect(ensemble.dials.length).toBe(3);
+    expect(outcome()).toHaveProperty("code", "UNREACHABLE");
+  });
+
+  test("goes on until the connect timeout when no number is given, and takes a server that comes up", async () => {
+    const ensemble = new ScriptedEnsemble(1);
+    ensemble.server(1).mode = "refuse";
+    const { clock, outcome } = begin(ensemble, { connectTimeoutMs: 60_000 });
+    await clock.advance(50_000);
+    expect(ensemble.dials.length).toBeGreaterThan(50);
+    ensemble.server(1).mode = "serve";
+    await clock.advance(1000);
+    expect(outcome()).toBe("connected");
+  });
+
+  test("does not take a server that is read-only", async () => {
+    const ensemble = new ScriptedEnsemble(1);
+    ensemble.server(1).session = "readOnly";
+    const { clock, outcome } = begin(ensemble, { retries: 0 });
+    await clock.advance(1000);
+    expect(outcome()).toMatchObject({ code: "UNREACHABLE", message: expect.stringContaining("read-only") });
+  });
+
+  test("ends with the caller's signal", async () => {
+    const ensemble = new ScriptedEnsemble(1);
+    ensemble.server(1).mode = "silent";
+    const giveUp = new AbortController();
+    const { clock, outcome } = begin(ensemble, { signal: giveUp.signal });
+    await clock.advance(100);
+    const reason = new Error("enough");
+    giveUp.abort(reason);
+    await settled();
+    expect(outcome()).toBe(reason);
+    expect(clock.timers).toBe(0);
+    expect(ensemble.server(1).connections[0]?.open).toBe(false);
+  });
+
+  test("sends the credentials before anything else, and again at every connection", async () => {
+    const ensemble = new ScriptedEnsemble(1);
+    const clock = new FakeClock();
+    const auth = [{ scheme: "digest", credentials: "ada:secret" }, { scheme: "digest", credentials: "bob:word" }];
+    const servers = parseServers(ensemble.text);
+    const zk = await connect({ servers, clock, dial: ensemble.dial, auth });
+    await zk.exists("/a");
+    expect(ensemble.server(1).codes).toEqual([100, 100, 3]);
+    ensemble.server(1).connections[0]?.close();
+    await settled();
+    await zk.exists("/a");
+    expect(ensemble.server(1).codes).toEqual([100, 100, 3, 100, 100, 3]);
+  });
+
+  test("is refused at once, without more tries, when the credentials are", async () => {
+    const ensemble = new ScriptedEnsemble(2);
+    for (const server of ensemble.servers) server.answer = ({ code }) => code === 100 ? { err: -115 } : undefined;
+    const { outcome } = begin(ensemble, { auth: [{ scheme: "digest", credentials: "ada:guess" }] });
+    await settled();
+    expect(outcome()).toMatchObject({ code: "REFUSED", reason: "AUTHFAILED" });
+    expect(ensemble.dials.length).toBe(1);
+  });
+
+  test("ends a session whose credentials are refused at a later connection", async () => {
+    const ensemble = new ScriptedEnsemble(1);
+    const clock = new FakeClock();
+    const auth = [{ scheme: "digest", credentials: "ada:secret" }];
+    const zk = await connect({ servers: parseServers(ensemble.text), clock, dial: ensemble.dial, auth });
+    ensemble.server(1).answer = ({ code }) => code === 100 ? { err: -115 } : undefined;
+    ensemble.server(1).connections[0]?.close();
+    await settled();
+    expect(zk.session.ended.reason).toHaveProperty("reason", "AUTHFAILED");
+  });
+});
+
+describe("a local server that is not running", () => {
+  const local = (ensemble: ScriptedEnsemble, startServer: () => Promise<void>): Partial<ConnectOptions> => ({
+    servers: parseServers("unix:/run/keeper.1"),
+    startServer,
+    dial: ensemble.dial,
+  });
+
+  test("is started, once, and connected to in the same attempt", async () => {
+    const ensemble = new ScriptedEnsemble(1);
+    ensemble.server(1).mode = "refuse";
+    let starts = 0;
+    const startServer = () => {
+      starts++;
+      ensemble.server(1).mode = "serve";
+      return Promise.resolve();
+    };
+    const { outcome } = begin(ensemble, local(ensemble, startServer));
+    await settled();
+    expect([starts, outcome()]).toEqual([1, "connected"]);
+  });
+
+  test("is started again when it goes away in the middle of a session, within T/6", async () => {
+    const ensemble = new ScriptedEnsemble(1);
+    let starts = 0;
+    const startServer = () => {
+      starts++;
+      ensemble.server(1).mode = "serve";
+      return Promise.resolve();
+    };
+    const clock = new FakeClock();
+    const options = local(ensemble, startServer);
+    const zk = await connect({ servers: parseServers(ensemble.text), clock, ...options });
+    ensemble.server(1).mode = "refuse";
+    ensemble.server(1).connections[0]?.close();
+    await settled();
+    expect([starts, zk.session.state, zk.session.connections]).toEqual([1, "connected", 2]);
+  });
+
+  test("is not started twice at a time", async () => {
+    const ensemble = new ScriptedEnsemble(1);
+    ensemble.server(1).mode = "refuse";
+    let starts = 0;
+    const startServer = () => {
+      starts++;
+      return new Promise<void>(() => {});
+    };
+    const { clock, outcome } = begin(ensemble, { ...local(ensemble, startServer), connectTimeoutMs: 30_000 });
+    await clock.advance(29_000);
+    expect(ensemble.dials.length).toBeGreaterThan(3);
+    expect([starts, outcome()]).toEqual([1, "pending"]);
+  });
+
+  test("whose place is wrong ends the connect with that error", async () => {
+    const ensemble = new ScriptedEnsemble(1);
+    ensemble.server(1).mode = "refuse";
+    const wrong = new BatonError("CONFIG", "The folder belongs to somebody else");
+    const { outcome } = begin(ensemble, local(ensemble, () => Promise.reject(wrong)));
+    await settled();
+    expect(outcome()).toBe(wrong);
+  });
+});

@@ -1,0 +1,36 @@
+import { describe, expect, test } from "bun:test";
+import { leaseEndMs, resumeAttemptMs, timingOf, vigil } from "../../../../src/clients/zookeeper/timing.ts";
+
+const T = 6000;
+const idle = (lastSentMs: number) => ({ lastSentMs, oldestUnansweredMs: null });
+const waiting = (oldestUnansweredMs: number) => ({ lastSentMs: oldestUnansweredMs, oldestUnansweredMs });
+
+describe("the lease", () => {
+  test("ends T after the send time of what was answered, less 5 %, and at least half a second", () => {
+    expect(leaseEndMs(100, 6000)).toBe(5600);
+    expect(leaseEndMs(100, 10_000)).toBe(9600);
+    expect(leaseEndMs(100, 40_000)).toBe(38_100);
+  });
+});
+
+describe("the vigil over a connection", () => {
+  test.each([
+    [999, idle(0), "trust", 1000],
+    [1000, idle(0), "ping", 2000],
+    [5000, idle(0), "ping", 6000],
+    [999, waiting(0), "trust", 1000],
+    [1000, waiting(0), "doubt", 2000],
+    [1999, waiting(0), "doubt", 2000],
+    [2000, waiting(0), "drop", 2000],
+  ])("at %d ms, %o: %s, and look again at %d ms", (nowMs, signs, action, lookAgainMs) => {
+    expect(vigil(nowMs, signs, T)).toEqual({ action: action as "trust", lookAgainMs });
+  });
+
+  test("leaves time to fail over: the connection is dropped by T/2 after the last answer, before any lease ends", () => {
+    for (const timeoutMs of [2000, 4000, 10_000, 60_000]) {
+      const { pingMs, dropMs, marginMs, staggerMs } = timingOf(timeoutMs);
+      expect(pingMs + dropMs).toBeLessThanOrEqual(timeoutMs / 2);
+      expect(pingMs + dropMs + resumeAttemptMs(0, 1, timeoutMs) + staggerMs).toBeLessThan(timeoutMs - marginMs);
+    }
+  });
+});

@@ -1,0 +1,55 @@
+import { describe, expect, test } from "bun:test";
+import { setWatchesBytesMax, Watches } from "../../../../src/clients/zookeeper/watches.ts";
+import { ByteReader } from "../../../../src/wire/bytes.ts";
+import { SetWatchesRequest } from "../../../../src/wire/jute/records.ts";
+
+const decode = (bodies: Uint8Array[]) => bodies.map((body) => SetWatchesRequest.read(new ByteReader(body)));
+
+describe("watches", () => {
+  test("an event uses up exactly the kinds it concerns", () => {
+    const table = [
+      ["created", ["data", "exist"]],
+      ["dataChanged", ["data", "exist"]],
+      ["deleted", ["data", "exist", "child"]],
+      ["childrenChanged", ["child"]],
+    ] as const;
+    for (const [type, kinds] of table) {
+      const watches = new Watches();
+      const called = { data: () => {}, exist: () => {}, child: () => {} };
+      for (const kind of ["data", "exist", "child"] as const) watches.add(kind, "/a", called[kind]);
+      expect(watches.take(type, "/b").size).toBe(0);
+      expect([...watches.take(type, "/a")]).toEqual(kinds.map((kind) => called[kind]));
+      expect(watches.take(type, "/a").size).toBe(0);
+      expect(watches.count).toBe(3 - kinds.length);
+    }
+  });
+
+  test("one watcher is told once of one event, however often it asked", () => {
+    const watches = new Watches();
+    const watcher = () => {};
+    watches.add("data", "/a", watcher);
+    watches.add("data", "/a", watcher);
+    watches.add("child", "/a", watcher);
+    expect(watches.take("deleted", "/a").size).toBe(1);
+  });
+
+  test("are armed again in batches below the limit, all of them, with the last zxid", () => {
+    const watches = new Watches();
+    const paths = Array.from({ length: 5000 }, (_, index) => `/${"é".repeat(100)}${index}`);
+    for (const path of paths) watches.add("exist", path, () => {});
+    watches.add("data", "/d", () => {});
+    watches.add("child", "/c", () => {});
+    const bodies = watches.rearm(42n);
+    expect(bodies.length).toBeGreaterThan(5);
+    for (const body of bodies) expect(body.byteLength).toBeLessThanOrEqual(setWatchesBytesMax);
+    const requests = decode(bodies);
+    expect(requests.flatMap((request) => request.existWatches)).toEqual(paths);
+    expect(requests.flatMap((request) => request.dataWatches)).toEqual(["/d"]);
+    expect(requests.flatMap((request) => request.childWatches)).toEqual(["/c"]);
+    expect(new Set(requests.map((request) => request.relativeZxid))).toEqual(new Set([42n]));
+  });
+
+  test("without any, nothing is sent", () => {
+    expect(new Watches().rearm(1n)).toEqual([]);
+  });
+});
