@@ -1,0 +1,240 @@
+/** What every part of the lock's model knows: its options, its states, and how one state follows from another. */
+import type { LockMode } from "../../src/recipes/lease.ts";
+import { holderName, parseContender } from "../../src/recipes/lock_nodes.ts";
+import { type QueuePosition, queuePosition } from "../../src/recipes/queue_position.ts";
+import type { Transition, TransitionKind } from "./explore.ts";
+import * as servers from "./lock_server_model.ts";
+import type { Server } from "./lock_server_model.ts";
+
+export type Fault =
+  | "lost reply"
+  | "crash"
+  | "path deleted"
+  | "contender deleted"
+  | "holder deleted"
+  | "reaped"
+  | "gives up";
+
+/** Ways to build the protocol wrong: each must be found out. */
+export type Mistake =
+  | "keeps its queue node until the release"
+  | "watches only its predecessor"
+  | "reads the holders before the version"
+  | "leaves its queue node out of the grant"
+  | "writes the state without a version"
+  | "does not sync after a lost reply"
+  | "does not look after a lost reply"
+  | "uses its guid again after a restart"
+  | "takes the token from its queue node"
+  | "does not look at the holders when it watches them"
+  | "leaves only the queue when it gives up"
+  | "passes others without telling them";
+
+export interface LockModelOptions {
+  readonly contenders: readonly { readonly mode: LockMode; readonly priority?: number }[];
+  readonly limit?: number;
+  readonly faults: readonly Fault[];
+  /** How many faults there may be in one history. */
+  readonly faultsMax: number;
+  readonly mistakes?: readonly Mistake[];
+  /** Every read may be stale, as a state of its own. */
+  readonly staleReads?: boolean;
+  /** The server's counter has reached 2^31-1. */
+  readonly sequenceSticks?: boolean;
+  /** Tokens are counted, which tells apart states that are otherwise the same. */
+  readonly tokens?: boolean;
+}
+
+export type Step =
+  | "contend"
+  | "read version"
+  | "read holders"
+  | "read queue"
+  | "watch predecessor"
+  | "await predecessor"
+  | "await holders"
+  | "announce"
+  | "grant"
+  | "recover"
+  | "recover queue"
+  | "holding"
+  | "leave"
+  | "leave queue"
+  | "leave holders"
+  | "ended";
+
+export interface Contender {
+  readonly step: Step;
+  readonly life: number;
+  readonly attempt: number;
+  /** The own node in the queue, as far as known. */
+  readonly node: string;
+  readonly version: number;
+  readonly holders: readonly string[];
+  readonly watched: string;
+  /** Reads of the holders leave a watch: after the predecessor has gone it is likely the first. */
+  readonly watching: boolean;
+  readonly announced: boolean;
+  readonly born: number;
+  /** The server as this session's connection sees it; null: as it is. */
+  readonly view: Server | null;
+}
+
+export interface LockState {
+  readonly server: Server;
+  readonly contenders: readonly Contender[];
+  readonly faultsLeft: number;
+  readonly wrong: string | null;
+}
+
+export const started: Contender = {
+  step: "contend",
+  life: 0,
+  attempt: 0,
+  node: "",
+  version: 0,
+  holders: [],
+  watched: "",
+  watching: false,
+  announced: false,
+  born: 0,
+  view: null,
+};
+
+/** What a step will never look at again must not tell states apart. */
+function withoutTheForgotten(c: Contender): Contender {
+  switch (c.step) {
+    case "ended":
+      return { ...started, step: c.step, life: c.life };
+    case "grant":
+      return c.holders.length === 0 ? c : { ...c, holders: [] };
+    case "holding":
+      return { ...started, step: c.step, life: c.life, attempt: c.attempt, node: c.node };
+    case "contend":
+    case "recover":
+    case "recover queue":
+    case "await predecessor":
+    case "watch predecessor":
+      return c.version === 0 && c.holders.length === 0 ? c : { ...c, version: 0, holders: [] };
+    default:
+      return c;
+  }
+}
+
+export class LockWorld {
+  readonly options: LockModelOptions;
+
+  constructor(options: LockModelOptions) {
+    this.options = options;
+  }
+
+  /** The outcomes of a write: answered, or its answer lost, done or not. */
+  write(
+    state: LockState,
+    who: number,
+    c: Contender,
+    out: Transition<LockState>[],
+    write: {
+      label: string;
+      server: Server;
+      change: Partial<Contender>;
+      lost: Step;
+      wrong?: string | null;
+      kind?: TransitionKind;
+    },
+  ): void {
+    const label = `${this.session(who, c)} ${write.label}`;
+    const answered = { ...c, view: this.options.staleReads ? write.server : null, ...write.change };
+    const done: LockState = { ...state, server: write.server, wrong: write.wrong ?? null };
+    out.push(this.with(done, write.kind ?? "step", label, who, answered));
+    if (!this.may("lost reply") || state.faultsLeft === 0) return;
+    const unanswered: Contender = {
+      ...c,
+      ...(write.lost === "contend" ? this.again(c) : {}),
+      step: write.lost,
+      view: c.view ?? state.server,
+    };
+    const fewer = (next: LockState): LockState => ({ ...next, faultsLeft: state.faultsLeft - 1 });
+    out.push(this.with(fewer(state), "fault", `${label}, not done, unanswered`, who, unanswered));
+    out.push(this.with(fewer(done), "fault", `${label}, done, unanswered`, who, unanswered));
+  }
+
+  with(
+    state: LockState,
+    kind: TransitionKind,
+    label: string,
+    who: number,
+    contender: Contender,
+  ): Transition<LockState> {
+    const contenders = state.contenders.map((other, index) => (index === who ? withoutTheForgotten(contender) : other));
+    // A fault that a write reports has already been counted.
+    const counted = kind === "fault" && !label.endsWith("unanswered") ? 1 : 0;
+    return { kind, label, state: { ...state, contenders, faultsLeft: state.faultsLeft - counted } };
+  }
+
+  seen(state: LockState, c: Contender, change: Partial<Contender>): Contender {
+    const view = this.options.staleReads ? (c.view ?? state.server) : c.view;
+    return { ...c, view, ...change };
+  }
+
+  /** Contend once more, under another guid. */
+  again(c: Contender): Partial<Contender> {
+    return { step: "contend", attempt: c.attempt + 1, node: "", holders: [], version: 0, watched: "", watching: false };
+  }
+
+  /** Where a decision starts. What an earlier one has read is of no use to it. */
+  get firstRead(): Step {
+    return this.has("reads the holders before the version") ? "read holders" : "read version";
+  }
+
+  after(what: "version" | "holders", change: Partial<Contender>): Partial<Contender> {
+    const first = this.has("reads the holders before the version") ? "holders" : "version";
+    const second = first === "version" ? "read holders" : "read version";
+    return { ...change, step: what === first ? second : "read queue" };
+  }
+
+  reads(step: Step): boolean {
+    return /^(read|watch|await|recover queue)/.test(step) ||
+      (step === "recover" && this.has("does not sync after a lost reply"));
+  }
+
+  position(who: number, c: Contender, holders: readonly string[], server: Server): QueuePosition {
+    const queue = servers.namesOf(server.queue);
+    const { mode } = this.contender(who);
+    return queuePosition({ holders, queue, guid: this.guid(who, c), mode, limit: this.limit });
+  }
+
+  own(who: number, c: Contender, server: Server): string {
+    const guid = this.guid(who, c);
+    return server.queue?.find((node) => parseContender(node.name)?.guid === guid)?.name ?? "";
+  }
+
+  contender(who: number): { readonly mode: LockMode; readonly priority?: number } {
+    return this.options.contenders[who] ?? { mode: "exclusive" };
+  }
+
+  session(who: number, c: Contender): string {
+    return `${"abc"[who]}${c.life}`;
+  }
+
+  guid(who: number, c: Contender): string {
+    const life = this.has("uses its guid again after a restart") ? "" : c.life;
+    return `${"abc"[who]}${life}${c.attempt === 0 ? "" : `t${c.attempt}`}`;
+  }
+
+  holderName(who: number, c: Contender): string {
+    return holderName(this.contender(who).mode, this.guid(who, c));
+  }
+
+  get limit(): number {
+    return this.options.limit ?? 1;
+  }
+
+  may(fault: Fault): boolean {
+    return this.options.faults.includes(fault);
+  }
+
+  has(mistake: Mistake): boolean {
+    return this.options.mistakes?.includes(mistake) ?? false;
+  }
+}
