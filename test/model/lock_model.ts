@@ -9,6 +9,7 @@ import { isCompatible } from "../../src/recipes/queue_position.ts";
 import { parseContender, parseHolder } from "../../src/recipes/lock_nodes.ts";
 import type { Model, Transition } from "./explore.ts";
 import { ContenderModel } from "./lock_contender_model.ts";
+import { Interned } from "./interned.ts";
 import * as servers from "./lock_server_model.ts";
 import type { Server } from "./lock_server_model.ts";
 import { type Contender, type LockModelOptions, type LockState, LockWorld, started, type Step } from "./lock_world.ts";
@@ -17,6 +18,12 @@ export class LockModel implements Model<LockState> {
   readonly initial: readonly LockState[];
   readonly #world: LockWorld;
   readonly #contenders: ContenderModel;
+  readonly #serverNumbers = new Interned<Server>(servers.textOf);
+  readonly #contenderNumbers = new Interned<Contender>((c) => {
+    const view = c.view === null ? -1 : this.#serverNumbers.numberOf(c.view);
+    const flags = `${c.watching ? 1 : 0}${c.announced ? 1 : 0}`;
+    return [c.step, c.life, c.attempt, c.node, c.version, c.holders.join("+"), c.watched, flags, c.born, view].join();
+  });
 
   constructor(options: LockModelOptions) {
     this.#world = new LockWorld(options);
@@ -32,13 +39,9 @@ export class LockModel implements Model<LockState> {
   }
 
   key(state: LockState): string {
-    let key = `${servers.textOf(state.server)}|${state.faultsLeft}|${state.wrong ?? ""}`;
-    for (const c of state.contenders) {
-      const view = c.view === null ? "" : servers.textOf(c.view);
-      key += `|${c.step},${c.life},${c.attempt},${c.node},${c.version},${c.holders.join("+")},${c.watched}`;
-      key += `,${c.watching ? 1 : 0}${c.announced ? 1 : 0},${c.born},${view}`;
-    }
-    return key;
+    const contenders = state.contenders.map((contender) => this.#contenderNumbers.numberOf(contender));
+    const server = this.#serverNumbers.numberOf(state.server);
+    return `${server},${contenders.join()},${state.faultsLeft}${state.wrong ?? ""}`;
   }
 
   isDone(state: LockState): boolean {
