@@ -21,20 +21,18 @@ export function readSummary(name: string, said: string, exitCode: number | null)
   const gate = lines.some((line) => /^\d+ passed, \d+ failed$/.test(line));
   const passed = gate ? last(/^(\d+) passed, \d+ failed$/) : last(/^ (\d+) pass$/);
   const failed = gate ? last(/^\d+ passed, (\d+) failed$/) : last(/^ (\d+) fail$/);
-  const errors = last(/^ (\d+) errors?$/);
   const skipped = last(/^ (\d+) skip$/) + last(/^ (\d+) todo$/);
   // bun test names a failure where it happens, and again at the end.
   const failures = [
     ...new Set(lines.filter((line) => line.startsWith("(fail) ") || / \(worker crashed/.test(line))),
   ];
-  const counted = Math.max(failed, errors > 0 ? failed + errors : 0);
-  const lie = exitCode !== 0 && counted === 0;
-  const nothing = passed + counted + skipped === 0;
+  const lie = exitCode !== 0 && failed === 0;
+  const nothing = passed + failed + skipped === 0;
   if (lie || nothing) failures.push(`${name} ended with ${exitCode ?? "a signal"} after ${passed} passed tests`);
   return {
     name,
     passed,
-    failed: counted + (lie || nothing ? 1 : 0),
+    failed: failed + (lie || nothing ? 1 : 0),
     skipped,
     failures,
     missingPeers: [...new Set(lines.filter((line) => line.startsWith("MISSING PEER: ")))],

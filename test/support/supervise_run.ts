@@ -8,7 +8,7 @@ import { allProcesses } from "../../src/cli/child/process_table.ts";
 import type { SuperviseFixtureOptions } from "../fixtures/supervise.ts";
 import { eventually } from "./eventually.ts";
 
-const project = new URL("../..", import.meta.url).pathname;
+const project = join(import.meta.dir, "../..");
 const fixture = join(project, "test/fixtures/supervise.ts");
 const bin = join(project, "node_modules/.bin");
 
