@@ -46,9 +46,24 @@ export class FakeClock implements Clock {
     this.#nowMs = endMs;
   }
 
-  /** The process was stopped: time passes at once, and what became due runs late. */
-  async jump(ms: number): Promise<void> {
+  /** The process is stopped: time passes and nothing runs. */
+  stall(ms: number): void {
     this.#nowMs += ms;
+  }
+
+  /** Runs what is due, and nothing that this sets off: the start of one turn of the event loop. */
+  runDue(): void {
+    const due = this.#timers.filter((timer) => timer.atMs <= this.#nowMs).sort((a, b) => a.atMs - b.atMs);
+    for (const timer of due) {
+      if (!this.#timers.includes(timer)) continue;
+      this.#timers = this.#timers.filter((other) => other !== timer);
+      timer.callback();
+    }
+  }
+
+  /** The process was stopped and goes on: what became due runs late. */
+  async jump(ms: number): Promise<void> {
+    this.stall(ms);
     await this.advance(0);
   }
 

@@ -130,7 +130,6 @@ export class ClientSession implements Session, LinkOwner {
     this.#link = null;
     this.#setState("connecting");
     this.#startSearch();
-    this.#scheduleQueue();
   }
 
   #enqueue<T>(request: Request<T>): Promise<T> {

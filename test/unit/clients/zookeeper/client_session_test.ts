@@ -158,6 +158,16 @@ describe("a server that stops answering", () => {
     expect(zk.session.state).toBe("connecting");
   });
 
+  test("is dialled again in the moment it is dropped", async () => {
+    const { clock, ensemble, zk } = await start(1);
+    ensemble.server(1).mode = "silent";
+    outcome(aNode(zk));
+    await clock.advance(T / 3 - 1);
+    ensemble.server(1).mode = "serve";
+    await clock.advance(1);
+    expect([zk.session.state, zk.session.connections]).toEqual(["connected", 2]);
+  });
+
   test("never extends the lease", async () => {
     const { clock, ensemble, zk } = await start(1);
     const endMs = zk.session.leaseEndMs();
@@ -173,10 +183,11 @@ describe("a server that stops answering", () => {
     await clock.advance(1); // the ping is out
     const connection = ensemble.server(1).connections[0] as ScriptedConnection;
     ensemble.server(1).mode = "serve";
-    // The answer arrives when the process goes on, after the late timers and before anything else.
-    const jumped = clock.jump(T / 2);
-    queueMicrotask(() => connection.catchUp());
-    await jumped;
+    // When the process goes on, timers run before what has arrived is read.
+    clock.stall(T / 2);
+    clock.runDue();
+    connection.catchUp();
+    await clock.advance(0);
     expect(zk.session.connections).toBe(1);
     expect(zk.session.state).toBe("connected");
   });
@@ -187,6 +198,8 @@ describe("a lost connection", () => {
     const { ensemble, zk } = await start(1);
     ensemble.server(1).zxid = 77n;
     await zk.exists("/a");
+    ensemble.server(1).connections[0]?.event(3, "/a"); // an event's zxid is -1
+    await settled();
     ensemble.server(1).connections[0]?.close();
     await settled();
     expect(zk.session.state).toBe("connected");
@@ -220,6 +233,19 @@ describe("a lost connection", () => {
     ensemble.server(1).mode = "serve";
     await clock.advance(T);
     expect(ensemble.server(1).codes.filter((code) => code === remove).length).toBe(1);
+  });
+
+  test("lets no request out whose time is over, however late the timers are", async () => {
+    const { clock, ensemble, zk } = await start(1);
+    ensemble.server(1).mode = "silent";
+    ensemble.server(1).connections[0]?.close();
+    await settled();
+    const queued = outcome(aNode(zk));
+    clock.stall(T);
+    ensemble.server(1).wake(); // the session is resumed before any timer runs
+    await settled();
+    expect([zk.session.state, queued.of]).toEqual(["connected", "OPERATIONTIMEOUT"]);
+    expect(ensemble.server(1).codes).toEqual([]);
   });
 
   test("arms the watches again before anything else, and they fire once", async () => {
