@@ -22,8 +22,8 @@ interface Watched extends Section {
 export class Observer {
   readonly #watched = new Set<Watched>();
   readonly #changed: (section: Section) => void;
-  #lastLookMs: number | null = null;
-  /** Between two looks, in milliseconds: an overlap that is shorter may go unseen. */
+  #lastLookMs = 0;
+  /** Between two looks while a section was open, in milliseconds: an overlap that is shorter may go unseen. */
   longestGapMs = 0;
 
   /** `changed` is told each time a section opens, says something or closes. */
@@ -39,9 +39,9 @@ export class Observer {
 
   /** Looks at every section, once. */
   look(nowMs: number): void {
-    if (this.#lastLookMs !== null) this.longestGapMs = Math.max(this.longestGapMs, nowMs - this.#lastLookMs);
-    this.#lastLookMs = nowMs;
     const open = [...this.#watched].filter((section) => section.openedMs !== null);
+    if (open.length > 0) this.longestGapMs = Math.max(this.longestGapMs, nowMs - this.#lastLookMs);
+    this.#lastLookMs = nowMs;
     for (const section of open) this.#lookAt(section, nowMs);
     for (const section of this.#watched) {
       if (section.openedMs !== null || !this.#lookAt(section, nowMs)) continue;

@@ -73,8 +73,11 @@ test("a hand-over between two looks is no overlap", () => {
   closeSync(b);
 });
 
-test("remembers how long it did not look", () => {
-  const { observer } = watchTwo();
-  for (const nowMs of [10, 11, 15, 16]) observer.look(nowMs);
+test("remembers how long it did not look at an open section", () => {
+  const { observer, open } = watchTwo();
+  observer.look(10);
+  const a = open("a");
+  for (const nowMs of [90, 91, 95, 96]) observer.look(nowMs);
   expect(observer.longestGapMs).toBe(4);
+  closeSync(a);
 });

@@ -1,0 +1,78 @@
+import { expect, test } from "bun:test";
+import { keeper } from "../../support/backends.ts";
+import { faults } from "./faults.ts";
+import { type Evidence, judge } from "./judge.ts";
+import type { Section } from "./observer.ts";
+import type { RoundPlan } from "./plan.ts";
+
+function planOf(expectation: string): RoundPlan {
+  const fault = faults.find((each) => each.expect === expectation);
+  if (fault === undefined) throw new Error(`No fault expects "${expectation}"`);
+  return { number: 0, backend: keeper, fault, childKind: "plain", seed: 1 };
+}
+
+type Part = Evidence["contenders"][number];
+function contender(
+  name: string,
+  [openedMs, closedMs]: [number, number | null],
+  rest: Partial<Part> & { text: string },
+) {
+  const { text, ...more } = rest;
+  const section: Section = { group: "g", name, openedMs, closedMs, text };
+  return { name, exit: { code: 0, signal: null }, stderr: "", ...more, section };
+}
+
+function evidence(victim: Part, next: Part, more: Partial<Evidence> = {}): Evidence {
+  return { contenders: [victim, next], failures: [], toldToLeave: false, faultMs: 100, endMs: 9000, ...more };
+}
+
+const lost = contender("victim", [0, 4000], { text: "7\n", exit: { code: 79, signal: null } });
+const next = contender("next", [4100, 4200], { text: "9\n" });
+
+test("a lock that was lost in time and passed on is as it must be", () => {
+  const result = judge(planOf("loses"), evidence(lost, next));
+  expect(result).toMatchObject({ outcome: "lost", overlapMs: 0, marginMs: 100, takeoverMs: 4000, failures: [] });
+});
+
+test("an overlap is a failure", () => {
+  const result = judge(planOf("loses"), evidence({ ...lost, section: { ...lost.section, closedMs: 4150 } }, next));
+  expect(result.overlapMs).toBe(50);
+  expect(result.failures).toEqual(["two holders at once for 50 ms"]);
+});
+
+test("a section that never ended overlaps to the end of the round", () => {
+  const result = judge(planOf("loses"), evidence({ ...lost, section: { ...lost.section, closedMs: null } }, next));
+  expect(result.overlapMs).toBe(100);
+});
+
+test("tokens must grow, and be there", () => {
+  const failuresWith = (text: string) =>
+    judge(planOf("loses"), evidence(lost, contender("next", [4100, 4200], { text }))).failures;
+  expect(failuresWith("8\n")).toEqual([]);
+  expect(failuresWith("7\n")).toEqual(["next had token 7 after 7"]);
+  expect(failuresWith("")).toEqual(['next had no fencing token, but ""']);
+});
+
+test("another exit code than 79 is a failure when the lock was lost", () => {
+  const result = judge(planOf("loses"), evidence({ ...lost, exit: { code: 0, signal: null } }, next));
+  expect(result.failures).toEqual(["victim ended with 0; the lock should have been lost"]);
+});
+
+test("after SIGKILL of the wrapper its processes may live for one second", () => {
+  const killed = { ...lost, exit: { code: null, signal: "SIGKILL" as const } };
+  const goneAt = (closedMs: number) =>
+    judge(planOf("killed"), evidence({ ...killed, section: { ...lost.section, closedMs } }, next)).failures;
+  expect(goneAt(1100)).toEqual([]);
+  expect(goneAt(1101)).toEqual(["the victim's processes were gone 1001 ms after its end"]);
+});
+
+test("a waiter may give up only where the fault took its session too, and only without having run", () => {
+  const gaveUp = { ...next, section: null, exit: { code: 69, signal: null } };
+  const failures = (waitersMayGiveUp: boolean, waiter: Part) => {
+    const plan = planOf("loses");
+    return judge({ ...plan, fault: { ...plan.fault, waitersMayGiveUp } }, evidence(lost, waiter)).failures.length;
+  };
+  expect(failures(true, gaveUp)).toBe(0);
+  expect(failures(false, gaveUp)).toBe(1);
+  expect(failures(true, { ...gaveUp, section: next.section })).toBe(1);
+});

@@ -1,0 +1,123 @@
+/** Shell sessions with the compiled binary, as a user types them: `$baton` is the binary, `$dir` a folder of the test's own. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import process from "node:process";
+import { eventually } from "./eventually.ts";
+import { requireBinary, runtimes } from "./runtimes.ts";
+
+export interface Ended {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+  /** From start to end, in milliseconds. */
+  readonly tookMs: number;
+}
+
+export interface Running {
+  readonly child: ChildProcess;
+  readonly ended: Promise<Ended>;
+  /** What it has said up to now. */
+  stdout(): string;
+  stderr(): string;
+}
+
+/** A folder, and in it a keeper that the first command starts on demand; nothing of the caller's settings. */
+export class BatonSession implements AsyncDisposable {
+  readonly folder = mkdtempSync(join(tmpdir(), "baton-session-"));
+  readonly keeperFolder = join(this.folder, "keeper");
+  readonly env: Readonly<Record<string, string>>;
+  readonly #children = new Set<ChildProcess>();
+
+  constructor(env: Readonly<Record<string, string>> = {}) {
+    requireBinary();
+    this.env = {
+      PATH: process.env["PATH"] ?? "/usr/bin:/bin",
+      HOME: this.folder,
+      BATON_KEEPER_DIR: this.keeperFolder,
+      baton: runtimes[0]?.command[0] ?? "",
+      dir: this.folder,
+      ...env,
+    };
+  }
+
+  path(name: string): string {
+    return join(this.folder, name);
+  }
+
+  read(name: string): string {
+    return readFileSync(this.path(name), "utf8");
+  }
+
+  /** Resolves when somebody has made the file. */
+  async made(name: string): Promise<void> {
+    await eventually(() => existsSync(this.path(name)), { what: `${name} to be there`, withinMs: 15_000 });
+  }
+
+  start(script: string, env: Readonly<Record<string, string>> = {}): Running {
+    const startMs = performance.now();
+    const child = spawn("/bin/sh", ["-c", script], {
+      cwd: this.folder,
+      env: { ...this.env, ...env },
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    this.#children.add(child);
+    let [stdout, stderr] = ["", ""];
+    child.stdout.setEncoding("utf8").on("data", (text: string) => stdout += text);
+    child.stderr.setEncoding("utf8").on("data", (text: string) => stderr += text);
+    const ended = new Promise<Ended>((resolve) => {
+      child.on("close", (code, signal) => {
+        this.#children.delete(child);
+        resolve({ code, signal, stdout, stderr, tookMs: performance.now() - startMs });
+      });
+    });
+    return { child, ended, stdout: () => stdout, stderr: () => stderr };
+  }
+
+  run(script: string, env: Readonly<Record<string, string>> = {}): Promise<Ended> {
+    return this.start(script, env).ended;
+  }
+
+  /** The process id of the keeper that was started on demand; null when there is none. */
+  keeperPid(): number | null {
+    return pidInLog(join(this.keeperFolder, "keeper.log"));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const child of this.#children) child.kill("SIGKILL");
+    await killKeeper(this.keeperPid());
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+export function pidInLog(log: string): number | null {
+  if (!existsSync(log)) return null;
+  const pid = [...readFileSync(log, "utf8").matchAll(/process (\d+) serves/g)].at(-1)?.[1];
+  return pid === undefined ? null : Number(pid);
+}
+
+/** Ends it and waits until it is gone. */
+export async function killKeeper(pid: number | null): Promise<void> {
+  if (pid === null) return;
+  const signal = (name: NodeJS.Signals | 0) => {
+    try {
+      process.kill(pid, name);
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  if (!readOrEmpty(`/proc/${pid}/cmdline`).includes("keeper")) return;
+  signal("SIGKILL");
+  await eventually(() => !readOrEmpty(`/proc/${pid}/cmdline`).includes("keeper"), { what: `keeper ${pid} to end` });
+}
+
+function readOrEmpty(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return "";
+  }
+}
