@@ -1,5 +1,4 @@
 /** `baton break`: takes a lock back from its holder. */
-import { userInfo } from "node:os";
 import { setting, type SettingTable } from "../src/config/setting.ts";
 import { connectionSettings } from "../src/config/settings.ts";
 import { duration, text, toggle } from "../src/config/value_types.ts";
@@ -7,6 +6,7 @@ import { BatonError } from "../src/errors.ts";
 import { breakLock } from "../src/recipes/break_lock.ts";
 import { nameOfHolder } from "../src/recipes/holder_info.ts";
 import { formatDuration } from "../src/support/duration.ts";
+import { userName } from "../src/support/user_name.ts";
 import { defineCommand } from "./command.ts";
 import { connected } from "./connected.ts";
 import { exitCodes } from "./exit_codes.ts";
@@ -53,7 +53,7 @@ export const breakCommand = defineCommand({
     if (holderId === undefined) {
       throw new BatonError("USAGE", `baton break needs --holder ID; baton who ${name} shows the ids`);
     }
-    const revocation = { by: userInfo().username, reason };
+    const revocation = { by: userName(), reason };
     const options = { root: values.root, force: values.force, waitMs: values.wait, revocation };
     const { holder, outcome } = await connected(call, (zk) => breakLock(zk, name, holderId, options));
     if (values.json) {

@@ -2,6 +2,7 @@
 import { readFileSync, statSync } from "node:fs";
 import type { ConnectOptions } from "../src/clients/zookeeper/client.ts";
 import { parseServers } from "../src/clients/zookeeper/hosts.ts";
+import { validatePath } from "../src/clients/zookeeper/path.ts";
 import type { ConfigSources } from "../src/config/resolve.ts";
 import { resolveOne } from "../src/config/resolve.ts";
 import type { Setting, SettingValues } from "../src/config/setting.ts";
@@ -81,7 +82,16 @@ function socketScope(path: string): Scope {
 }
 
 function connectionOptions(values: Values, sources: ConfigSources): Omit<ConnectOptions, "servers"> {
+  const auth = [
+    ...credentialsOf(values.authCredentials ?? "", "auth.credentials"),
+    ...credentialsOf(readSetting("authFile", values.authFile, sources) ?? "", values.authFile ?? ""),
+  ];
+  if (values.acl.includes("creator") && auth.length === 0) {
+    throw new BatonError("CONFIG", "acl: creator needs auth.credentials or auth.file, which say who the creator is");
+  }
+  atOrigin("root", sources, () => validatePath(values.root));
   return {
+    auth,
     sessionTimeoutMs: values.sessionTimeout,
     ...optional({
       connectTimeoutMs: values.connectTimeout,
@@ -90,10 +100,6 @@ function connectionOptions(values: Values, sources: ConfigSources): Omit<Connect
       tls: tlsOf(values, sources),
       acl: aclOf(values.acl),
     }),
-    auth: [
-      ...credentialsOf(values.authCredentials ?? "", "auth.credentials"),
-      ...credentialsOf(readSetting("authFile", values.authFile, sources) ?? "", values.authFile ?? ""),
-    ],
   };
 }
 

@@ -23,16 +23,18 @@ export interface EndingFacts {
 /** Null when no child was started because of a request to stop. */
 export function lockEndingOf(outcome: ChildOutcome, facts: EndingFacts): LockEnding | null {
   const { what } = facts;
-  const why = facts.lost.aborted ? `: ${messageOf(facts.lost.reason)}` : "";
   switch (outcome.kind) {
     case "exited":
       return { exitCode: outcome.code, reason: "child_exited", message: null };
     case "signaled":
       return { exitCode: 128 + outcome.signalNumber, reason: "child_signaled", message: null };
     case "lost":
-      return failure("LOCK_LOST", `The lock ${what} was lost${why}; ${fate(outcome.child, "the command")}`);
+      return failure(
+        "LOCK_LOST",
+        `${why(facts) ?? `Lock ${what} is lost: no server has answered in time`}; ${fate(outcome.child)}`,
+      );
     case "revoked":
-      return failure("REVOKED", `The lock ${what} was taken back${why}; ${fate(outcome.child, "the command")}`);
+      return failure("REVOKED", `${why(facts) ?? `Lock ${what} was revoked`}; ${fate(outcome.child)}`);
     case "time_limit": {
       const limit = formatDuration(facts.maxHoldMs ?? 0);
       return failure("TIME_LIMIT", `The command held ${what} for longer than ${limit} (--max-hold) and was stopped`);
@@ -57,9 +59,12 @@ function failure(code: ErrorCode, message: string): LockEnding {
   return { exitCode: exitCodeOf(code), reason: code.toLowerCase(), message };
 }
 
-function fate(child: ChildEnd | null, who: string): string {
-  if (child === null) return `${who} did not run`;
-  return child.kind === "exited"
-    ? `${who} was stopped and exited with ${child.code}`
-    : `${who} was stopped by ${child.signal}`;
+function why({ lost }: EndingFacts): string | null {
+  return lost.aborted ? messageOf(lost.reason) : null;
+}
+
+function fate(child: ChildEnd | null): string {
+  if (child === null) return "the command did not run";
+  const how = child.kind === "exited" ? `and exited with ${child.code}` : `by ${child.signal}`;
+  return `the command was stopped ${how}`;
 }

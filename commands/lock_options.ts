@@ -5,6 +5,7 @@ import { connectionSettings, lockSettings } from "../src/config/settings.ts";
 import { choice, duration, integer, text, toggle } from "../src/config/value_types.ts";
 import { BatonError } from "../src/errors.ts";
 import type { LockMode } from "../src/recipes/lease.ts";
+import { encodeLockName } from "../src/recipes/lock_name.ts";
 import type { Call } from "./command.ts";
 
 /** What only this command line can say. */
@@ -83,6 +84,7 @@ export function lockOptionsOf(call: Call<typeof lockCommandSettings>): LockOptio
   if (program === undefined) {
     throw new BatonError("USAGE", `baton lock needs a command behind --, ${example}`);
   }
+  names.forEach(encodeLockName); // which refuses what cannot be one
   refusePairs(values);
   return {
     names: [...new Set(names)].sort(),

@@ -1,5 +1,5 @@
 /** Takes every lock that is asked for, one after the other in the order of their names, and shows the wait. */
-import { hostname, userInfo } from "node:os";
+import { hostname } from "node:os";
 import type { Io } from "../src/cli/io.ts";
 import { WaitLine } from "../src/cli/wait_line.ts";
 import type { Acl, ZooKeeper } from "../src/clients/zookeeper/zookeeper.ts";
@@ -11,6 +11,7 @@ import { describeLock } from "../src/recipes/lock_messages.ts";
 import { lockStatus } from "../src/recipes/lock_status.ts";
 import type { Clock } from "../src/support/clock.ts";
 import { formatDuration } from "../src/support/duration.ts";
+import { userName } from "../src/support/user_name.ts";
 import type { LockOptions } from "./lock_options.ts";
 
 export interface TakeLocksContext {
@@ -112,7 +113,7 @@ function holderInfo({ command, values }: LockOptions): HolderInfo {
   return {
     host: hostname(),
     pid: process.pid,
-    user: userInfo().username,
+    user: userName(),
     argv0: values.publishCommand ? command.join(" ") : command[0],
     reason: values.reason ?? "",
   };

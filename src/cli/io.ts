@@ -17,7 +17,9 @@ export interface Io {
 }
 
 /** The reader of stdout went away (`baton ls | head -1`): the process dies of SIGPIPE, as others do. */
-export class ReaderGone extends Error {}
+export class ReaderGone extends Error {
+  override readonly name = "ReaderGone";
+}
 
 export function systemIo(inheritedFds: readonly number[]): Io {
   return {
@@ -26,7 +28,7 @@ export function systemIo(inheritedFds: readonly number[]): Io {
     stdinIsTerminal: isTerminal(0),
     stderrIsTerminal: isTerminal(2),
     get columns() {
-      return process.stderr.columns ?? 80;
+      return process.stderr.columns || 80; // 0 on a terminal that was not told its size
     },
     out(text) {
       try {

@@ -1,4 +1,6 @@
 /** A process that was told to stop while it had nothing to give back dies of that signal, so that its parent can tell. */
+import { constants } from "node:os";
+import process from "node:process";
 import type { SignalSource } from "./child/signal_source.ts";
 
 /** The signals a waiting baton obeys. */
@@ -35,9 +37,11 @@ export class StopRequest implements Disposable {
 
 /** Ends this process by the signal's own default action. Does not return. */
 export async function dieOf(signal: NodeJS.Signals): Promise<never> {
+  // Removing the last listener brings the default back, also of a signal that the runtime ignores, as SIGPIPE.
+  process.on(signal, () => {});
   process.removeAllListeners(signal);
   process.kill(process.pid, signal);
   // It is delivered at once or a moment later; a signal that somebody blocked never is.
   await new Promise((resolve) => setTimeout(resolve, 1000));
-  process.exit(128 + 15);
+  process.exit(128 + constants.signals[signal]);
 }

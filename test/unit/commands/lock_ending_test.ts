@@ -3,7 +3,7 @@ import type { ChildEnding } from "../../../src/cli/child/child_outcome.ts";
 import { lockEndingOf } from "../../../commands/lock_ending.ts";
 import { BatonError } from "../../../src/errors.ts";
 
-const lost = AbortSignal.abort(new BatonError("LOCK_LOST", "its node is gone"));
+const lost = AbortSignal.abort(new BatonError("LOCK_LOST", 'Lock "a" is lost: its node is gone'));
 const facts = { what: '"a"', lost: new AbortController().signal, maxHoldMs: 1500 };
 const killed = { kind: "signaled", signal: "SIGKILL", signalNumber: 9 } as const;
 
@@ -12,9 +12,19 @@ describe("how a command ended, as an exit code", () => {
     [{ kind: "exited", code: 7 }, 7, "child_exited", null],
     [{ kind: "exited", code: 75 }, 75, "child_exited", null],
     [killed, 137, "child_signaled", null],
-    [{ kind: "lost", child: killed }, 79, "lock_lost", /"a" was lost: its node is gone; .* stopped by SIGKILL/],
+    [
+      { kind: "lost", child: killed },
+      79,
+      "lock_lost",
+      /^Lock "a" is lost: its node is gone; the command was stopped by SIGKILL$/,
+    ],
     [{ kind: "lost", child: null }, 79, "lock_lost", /the command did not run/],
-    [{ kind: "revoked", child: { kind: "exited", code: 0 } }, 80, "revoked", /taken back.*exited with 0/],
+    [
+      { kind: "revoked", child: { kind: "exited", code: 0 } },
+      80,
+      "revoked",
+      /; the command was stopped and exited with 0$/,
+    ],
     [{ kind: "time_limit", child: killed }, 124, "time_limit", /longer than 1.5 s \(--max-hold\)/],
     [{ kind: "breach", child: null, survivors: [12, 13] }, 83, "fence_breach", /still there: 12, 13/],
     [{ kind: "not_found", message: "no" }, 127, "not_found", /^no$/],

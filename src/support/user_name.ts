@@ -1,0 +1,22 @@
+/** Who runs this process, for people to read. */
+import { readFileSync } from "node:fs";
+import process from "node:process";
+
+/**
+ * The effective user's name in the user database; where it has none, what the environment says, or the number.
+ * node:os has userInfo() for this, but Bun answers it from the environment, which cron, sudo and `env -i` change.
+ */
+export function userName(userDatabase: string = "/etc/passwd"): string {
+  const uid = String(process.geteuid?.());
+  const { LOGNAME, USER } = process.env;
+  return nameInDatabase(uid, userDatabase) ?? (LOGNAME || USER || uid);
+}
+
+function nameInDatabase(uid: string, userDatabase: string): string | undefined {
+  try {
+    const lines = readFileSync(userDatabase, "utf8").split("\n");
+    return lines.map((line) => line.split(":")).find((fields) => fields[2] === uid)?.[0];
+  } catch {
+    return undefined; // containers may have none
+  }
+}
