@@ -7,6 +7,7 @@ import { closeSync, fstatSync, openSync, readFileSync, renameSync, rmSync, statS
 import { join } from "node:path";
 import process from "node:process";
 import { BatonError, type ErrorCode } from "../errors.ts";
+import type { Connection } from "../sockets/connection.ts";
 import { dial } from "../sockets/dial.ts";
 import { abortable } from "../support/abort.ts";
 import { backoffMs } from "../support/backoff.ts";
@@ -31,6 +32,8 @@ const failureCodes: Readonly<Record<number, ErrorCode>> = { 73: "CANNOT_CREATE",
 const logBytesMax = 1 << 20;
 /** How long the others leave the start to the one who began it. */
 const startTurnMs = 250;
+/** How long a keeper is waited for that accepts a connection and says nothing. */
+const answerMsMax = 1_000;
 
 /**
  * Resolves when a keeper accepts connections at its place. Rejects with UNREACHABLE when that does not happen in time,
@@ -49,7 +52,7 @@ export function ensureKeeper(place: KeeperPlace, options: EnsureKeeperOptions = 
 const starting = new Map<string, Promise<void>>();
 
 async function connectOrStart({ dir, socketPath }: KeeperPlace, options: EnsureKeeperOptions): Promise<void> {
-  if (await accepts(socketPath)) return;
+  if (await serves(socketPath)) return;
   if (dir === null) {
     throw new BatonError(
       "UNREACHABLE",
@@ -63,7 +66,7 @@ async function connectOrStart({ dir, socketPath }: KeeperPlace, options: EnsureK
   for (let attempt = 0;; attempt++) {
     if ((keeper === null || keeper.gone()) && claimStart(dir)) keeper = startDetached({ dir, socketPath }, options);
     await pause(5 + backoffMs(attempt, { firstMs: 10, maxMs: 50 }));
-    if (await accepts(socketPath)) return;
+    if (await serves(socketPath)) return;
     if (performance.now() > deadlineMs) {
       throw new BatonError(
         "UNREACHABLE",
@@ -162,14 +165,26 @@ function claimStart(dir: string): boolean {
   }
 }
 
-async function accepts(path: string): Promise<boolean> {
-  try {
-    const connection = await dial({ kind: "unix", path }, { data() {}, closed() {} });
-    connection.destroy();
-    return true;
-  } catch {
-    return false;
-  }
+/**
+ * Whether a keeper serves there. That somebody accepts is not enough: one that is just ending, or dying, may still do so.
+ * One that accepts and says nothing is stopped or busy, and starting another would not help: the data is its own.
+ */
+function serves(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    let answered = false;
+    let connection: Connection | null = null;
+    const settle = (result: boolean) => {
+      clearTimeout(giveUp);
+      connection?.destroy();
+      resolve(result);
+    };
+    const giveUp = setTimeout(settle, answerMsMax, true);
+    const handlers = { data: () => void (answered = true), closed: () => settle(answered) };
+    dial({ kind: "unix", path }, handlers).then((made) => {
+      connection = made;
+      made.write(new TextEncoder().encode("ruok"));
+    }, () => settle(false));
+  });
 }
 
 function pause(milliseconds: number): Promise<void> {

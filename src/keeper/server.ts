@@ -102,7 +102,7 @@ export class KeeperServer implements ConnectionHost {
     try {
       const server = new KeeperServer(store, options);
       await server.#load();
-      server.#look();
+      server.#lookLater();
       server.#reapLater();
       return server;
     } catch (error) {
@@ -135,6 +135,7 @@ export class KeeperServer implements ConnectionHost {
       const listener = await listen(address, (connection) => this.#accept(connection, address), options);
       this.#listeners.push(listener);
       this.addresses.push(listener.address);
+      this.#idleSinceMs = this.#options.clock.now();
       if (address.kind === "unix" && this.#options.openSocketPaths.includes(address.path)) {
         chmodSync(address.path, 0o666);
       }
@@ -283,7 +284,11 @@ export class KeeperServer implements ConnectionHost {
       void this.close();
       return;
     }
-    this.#cancelLook = clock.after(this.#lookMs, () => this.#look());
+    this.#lookLater();
+  }
+
+  #lookLater(): void {
+    this.#cancelLook = this.#options.clock.after(this.#lookMs, () => this.#look());
   }
 
   #expire(): void {
