@@ -99,7 +99,10 @@ test("neither name nor command line of the guard says baton, and the stop signal
 });
 
 test("a supervision inside a supervision dies with the outer one, and carries both cookies", async () => {
-  const inner = `${bun.command.join(" ")} '{"report":"{}/inner"}' sh -c 'echo $BATON_LOCK_COOKIE > {}/cookie; ` +
+  const inner =
+    `${
+      bun.command.map((word) => `'${word}'`).join(" ")
+    } '{"report":"{}/inner"}' sh -c 'echo $BATON_LOCK_COOKIE > {}/cookie; ` +
     'touch {}/ready; trap "" TERM; while :; do sleep 0.05; done\'';
   await using run = new SuperviseRun(bun, inner);
   await run.ready();
