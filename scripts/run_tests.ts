@@ -55,6 +55,11 @@ function run({ name, command: [program = "", ...args], minutesMax }: Tier): Prom
     };
     child.stdout.setEncoding("utf8").on("data", hear);
     child.stderr.setEncoding("utf8").on("data", hear);
+    const stopped = () => {
+      child.kill("SIGKILL");
+      process.exit(143);
+    };
+    process.once("SIGTERM", stopped);
     const timer = setTimeout(() => {
       hear(`\n(fail) ${name} ran longer than ${minutesMax} minutes and was stopped\n`);
       child.kill("SIGKILL");
@@ -65,6 +70,7 @@ function run({ name, command: [program = "", ...args], minutesMax }: Tier): Prom
     child.on("error", (error) => hear(`${error.message}\n`));
     child.on("close", (code) => {
       clearTimeout(timer);
+      process.off("SIGTERM", stopped);
       resolve(readSummary(name, said, code));
     });
   });
