@@ -1,8 +1,10 @@
 /** The first word chooses the command; only that one is loaded. Every failure becomes one sentence and one number here. */
-import type { Io } from "../src/cli/io.ts";
+import { type Io, systemIo } from "../src/cli/io.ts";
 import { BatonError, messageOf } from "../src/errors.ts";
-import type { Command } from "./command.ts";
+import { type Command, runCommand } from "./command.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "./exit_codes.ts";
+
+export { systemIo };
 
 /** In the order of the help page. */
 export const commandLoaders: Readonly<Record<string, () => Promise<Command>>> = {
@@ -44,7 +46,6 @@ async function dispatch(words: readonly string[], io: Io): Promise<ExitCode> {
     io.out(`baton ${description.version}\n`);
     return exitCodes.SUCCESS;
   }
-  const { runCommand } = await import("./command.ts");
   if (first === undefined || first === "--help" || first === "-h") {
     const { helpCommand } = await import("./help.ts");
     if (first !== undefined) return runCommand(helpCommand, [], io);

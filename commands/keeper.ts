@@ -55,11 +55,13 @@ const settings = {
 export const keeperCommand = defineCommand({
   name: "keeper",
   summary: "serve ZooKeeper's protocol from this machine alone",
-  usage: "[options]",
+  usage: "[verify|backup FILE] [options]",
   details: [
     "Commands without --servers start this user's keeper by themselves, and it ends when nobody has used it for a while. " +
     "Run it yourself to serve other users or other machines. Everything acknowledged is on the disk and survives kill -9; " +
     "it is one process on one machine, and when that is not enough, there is ZooKeeper.",
+    "verify reads all of the data and says whether it is whole, 74 when it is not. backup writes a copy as of one moment into " +
+    "a new file; a keeper starts from it when it is put into an empty data folder as keeper.sqlite. Both may be done while a keeper runs.",
   ],
   examples: [
     [
@@ -70,7 +72,7 @@ export const keeperCommand = defineCommand({
   ],
   settings,
   run: ({ values, names, io }) => {
-    if (names.length > 0) throw new BatonError("USAGE", `baton keeper does not know "${names.join(" ")}"`);
+    if (names.length > 0) return runDataCommand(names, values.dataDir, io);
     return runKeeperCommand({ ...values, listen: values.listen?.map(parseListen) }, io);
   },
 });
@@ -110,6 +112,27 @@ export async function runKeeperCommand(options: KeeperCommandOptions, io: Io): P
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(signal, stop);
   if (!options.quiet) say(`process ${process.pid} serves ${keeper.addresses.map(formatAddress).join(", ")}`);
   await keeper.ended;
+  return exitCodes.SUCCESS;
+}
+
+async function runDataCommand(names: readonly string[], named: string | undefined, io: Io): Promise<ExitCode> {
+  const [action, file, ...more] = names;
+  if (
+    !(action === "verify" && file === undefined) && !(action === "backup" && file !== undefined && more.length === 0)
+  ) {
+    throw new BatonError("USAGE", `baton keeper takes nothing, verify, or backup and a file, not "${names.join(" ")}"`);
+  }
+  const dataDir = named ?? keeperPlace(io.env).dir;
+  if (dataDir === null) {
+    throw new BatonError("USAGE", "The machine's keeper is not this user's own: name its --data-dir");
+  }
+  const { backUpData, verifyData } = await import("../src/keeper/data_check.ts");
+  if (file !== undefined) {
+    backUpData(dataDir, file);
+    return exitCodes.SUCCESS;
+  }
+  const { nodes, sessions, zxid, bytes } = verifyData(dataDir);
+  io.out(`${dataDir} is whole: ${nodes} nodes, ${sessions} sessions, ${bytes} bytes, last transaction ${zxid}\n`);
   return exitCodes.SUCCESS;
 }
 

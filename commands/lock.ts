@@ -1,13 +1,8 @@
 /** `baton lock`: its words. What it does is in run_lock.ts. */
-import { superviseChild } from "../src/cli/child/supervise_child.ts";
-import { processSignals } from "../src/cli/child/signal_source.ts";
 import { startGuard } from "../src/cli/guard/guard.ts";
-import { connect } from "../src/clients/zookeeper/client.ts";
-import { systemClock } from "../src/support/clock.ts";
-import { defineCommand } from "./command.ts";
+import { type Call, defineCommand } from "./command.ts";
+import type { ExitCode } from "./exit_codes.ts";
 import { lockCommandSettings, lockOptionsOf } from "./lock_options.ts";
-import { type LockDependencies, runLock } from "./run_lock.ts";
-import { takeLocks } from "./take_locks.ts";
 
 export const lockCommand = defineCommand({
   name: "lock",
@@ -32,17 +27,12 @@ export const lockCommand = defineCommand({
     ["baton lock --servers zk1:2181,zk2:2181,zk3:2181/app nightly -- ./backup.sh", "over many machines"],
   ],
   settings: lockCommandSettings,
-  run: (call) => runLock(lockOptionsOf(call), call.io, dependencies()),
+  run: lock,
 });
 
-function dependencies(): LockDependencies {
-  const clock = systemClock();
-  return {
-    clock,
-    signals: processSignals(),
-    connect: (options) => connect({ ...options, clock }),
-    takeLocks,
-    startGuard,
-    supervise: superviseChild,
-  };
+async function lock(call: Call<typeof lockCommandSettings>): Promise<ExitCode> {
+  const options = lockOptionsOf(call);
+  const guard = startGuard(); // its start, of some milliseconds, runs beside everything that comes now
+  const { lockDependencies, runLock } = await import("./run_lock.ts");
+  return await runLock(options, call.io, lockDependencies(guard));
 }

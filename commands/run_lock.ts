@@ -1,33 +1,46 @@
 /** What `baton lock` does, from its options to an exit code: connect, wait, run the command, give back, report. */
 import type { ChildEnding, ChildOutcome } from "../src/cli/child/child_outcome.ts";
-import type { SignalSource } from "../src/cli/child/signal_source.ts";
-import type { SuperviseOptions } from "../src/cli/child/supervise_child.ts";
+import { processSignals, type SignalSource } from "../src/cli/child/signal_source.ts";
+import { superviseChild, type SuperviseOptions } from "../src/cli/child/supervise_child.ts";
 import type { Guard } from "../src/cli/guard/guard.ts";
 import type { Io } from "../src/cli/io.ts";
 import { type StatusReport, StatusWriter } from "../src/cli/status_report.ts";
 import { StoppedBySignal, StopRequest } from "../src/cli/stopped_by_signal.ts";
-import type { ConnectOptions } from "../src/clients/zookeeper/client.ts";
+import { connect, type ConnectOptions } from "../src/clients/zookeeper/client.ts";
 import type { ZooKeeper } from "../src/clients/zookeeper/zookeeper.ts";
 import { BatonError } from "../src/errors.ts";
 import type { Lease } from "../src/recipes/lease.ts";
 import { LeaseSet } from "../src/recipes/lease_set.ts";
-import type { Clock } from "../src/support/clock.ts";
+import { type Clock, systemClock } from "../src/support/clock.ts";
 import { deadlineAfter } from "../src/support/deadline.ts";
 import { type Coordination, coordinationOf, demandScope, reach } from "./coordination.ts";
 import { type ExitCode, exitCodeOf } from "./exit_codes.ts";
 import { type LockEnding, lockEndingOf } from "./lock_ending.ts";
 import { lockEnvironment, secretVariables } from "./lock_environment.ts";
 import type { LockOptions } from "./lock_options.ts";
-import type { TakeLocks } from "./take_locks.ts";
+import { type TakeLocks, takeLocks } from "./take_locks.ts";
 
 /** What it is made of; tests put something else in their place. */
 export interface LockDependencies {
   readonly clock: Clock;
   readonly signals: SignalSource;
+  /** Started already; told here when there is nothing to guard. */
+  readonly guard: Guard;
   connect(options: ConnectOptions): Promise<ZooKeeper>;
   takeLocks: TakeLocks;
-  startGuard(): Guard;
   supervise(options: SuperviseOptions): Promise<ChildOutcome>;
+}
+
+export function lockDependencies(guard: Guard): LockDependencies {
+  const clock = systemClock();
+  return {
+    clock,
+    guard,
+    signals: processSignals(),
+    connect: (options) => connect({ ...options, clock }),
+    takeLocks,
+    supervise: superviseChild,
+  };
 }
 
 /** How long a baton that was told to stop may take to leave the queue, in milliseconds. */
@@ -75,13 +88,12 @@ async function lockAndRun(
   { deps, progress }: { deps: LockDependencies; progress: Progress },
 ): Promise<LockEnding> {
   using stop = new StopRequest(deps.signals);
-  const place = coordinationOf(options.values, options.sources, stop.signal);
-  demandScope(options.values.scope, place);
-  if (place.assumed && !options.quiet) io.err(scopeLine(options, place));
-  const guard = deps.startGuard(); // beside the way to the lock, not after it
   let guarded = false;
   let zk: ZooKeeper | null = null;
   try {
+    const place = coordinationOf(options.values, options.sources, stop.signal);
+    demandScope(options.values.scope, place);
+    if (place.assumed && !options.quiet) io.err(scopeLine(options, place));
     zk = await deps.connect(place.connect);
     const taken = await deps.takeLocks(zk, options, {
       io,
@@ -97,7 +109,7 @@ async function lockAndRun(
     const outcome = await deps.supervise({
       ...superviseOptions(options, io, deps),
       lease,
-      guard,
+      guard: deps.guard,
       grantedAtMs: taken.grantedAtMs,
       signal: stop.signal,
       env: childEnvironment(options, io, { ...taken, place }),
@@ -113,7 +125,7 @@ async function lockAndRun(
     if (outcome.kind === "breach") zk = null;
     return ending;
   } finally {
-    if (!guarded) guard.done();
+    if (!guarded) deps.guard.done();
     if (zk !== null) await close(zk, deps.clock, stop.signal);
   }
 }

@@ -1,6 +1,7 @@
 /** What a command may touch of its process: where it writes, what it reads its settings from. Tests put another in its place. */
 import { fstatSync, statSync, writeSync } from "node:fs";
 import { BatonError, messageOf } from "../errors.ts";
+import { inheritedDescriptors } from "./child/inherited_descriptors.ts";
 
 export interface Io {
   readonly env: Readonly<Record<string, string | undefined>>;
@@ -21,10 +22,11 @@ export class ReaderGone extends Error {
   override readonly name = "ReaderGone";
 }
 
-export function systemIo(inheritedFds: readonly number[]): Io {
+/** Call it before anything is opened: what is open by then counts as inherited. */
+export function systemIo(): Io {
   return {
     env: process.env,
-    inheritedFds,
+    inheritedFds: inheritedDescriptors(),
     stdinIsTerminal: isTerminal(0),
     stderrIsTerminal: isTerminal(2),
     get columns() {
