@@ -45,7 +45,11 @@ export class SuperviseRun implements AsyncDisposable {
   ) {
     const { wrap = 'exec "$@"', files = {}, ...rest } = options;
     const place = (text: string) => text.replaceAll("{}", this.folder);
-    const given: SuperviseFixtureOptions = { report: this.path("report"), ...rest };
+    const given: SuperviseFixtureOptions = {
+      report: this.path("report"),
+      ...rest,
+      ...(rest.from === undefined ? {} : { from: place(rest.from) }),
+    };
     const script = typeof command === "string" ? ["sh", "-c", command] : command;
     const words = [...runtime.command, JSON.stringify(given), ...script.map(place)];
     for (const [file, { text, mode }] of Object.entries(files)) writeFileSync(this.path(file), text, { mode });

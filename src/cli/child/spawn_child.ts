@@ -69,6 +69,7 @@ function spawnWithBun(start: Start): Started {
   return { pid: child.pid, ended };
 }
 
+/** Under Deno 2.9 a command that ends by a real-time signal ends baton too ("Invalid signal"); the guard sees to the rest. */
 async function spawnWithNode(start: Start): Promise<Started> {
   const { spawn } = await import("node:child_process");
   const { path, argv, env, ownGroup } = start;

@@ -4,6 +4,7 @@
  */
 import { BatonError } from "../../errors.ts";
 import { abortable } from "../../support/abort.ts";
+import { loadLibc } from "../child/libc.ts";
 import { type GuardProcess, type StartGuardProcess, startGuardProcess } from "./guard_process.ts";
 import { childLine, type GuardedChild, renewLine, watchLine } from "./guard_state.ts";
 
@@ -42,6 +43,7 @@ const replacementsMax = 5;
 
 /** Starts the guard and returns at once: its start runs beside the wait for the lock. */
 export function startGuard(start: StartGuardProcess = startGuardProcess): Guard {
+  setImmediate(() => void loadLibc()); // half a millisecond that is free now, while the servers are being reached
   return new GuardKeeper(start);
 }
 
