@@ -115,6 +115,17 @@ for (const kind of backends) {
       expect(events[0]).toEqual({ type: "childrenChanged", path: "/" });
     });
 
+    test("a chroot that nobody has used yet is made with the first node in it", async () => {
+      await using outside = await open();
+      const root = await newRoot(outside);
+      await using zk = await open({ servers: parseServers(`${tcpServers(backend)}${root}/deep/er`) });
+      expect(await zk.exists("/")).toBeNull();
+      await expect(zk.create("/a/b", nothing)).rejects.toHaveProperty("reason", "NONODE");
+      expect((await outside.getChildren(root)).children).toEqual([]);
+      expect((await zk.create("/a", nothing)).path).toBe("/a");
+      expect((await outside.getChildren(`${root}/deep/er`)).children).toEqual(["a"]);
+    });
+
     test("credentials open what an ACL closes, and wrong ones are refused", async () => {
       const auth = [{ scheme: "digest", credentials: "ada:secret" }];
       const acl = [{ perms: 31, id: { scheme: "auth", id: "" } }];

@@ -8,7 +8,7 @@ import { type Resolve, resolveHost } from "../../sockets/resolve.ts";
 import { throwIfAborted } from "../../support/abort.ts";
 import { type Clock, systemClock } from "../../support/clock.ts";
 import { type ByteReader, ByteWriter } from "../../wire/bytes.ts";
-import { zooKeeperErrorNumbers } from "../../wire/jute/error_codes.ts";
+import { type ZooKeeperErrorName, zooKeeperErrorName, zooKeeperErrorNumbers } from "../../wire/jute/error_codes.ts";
 import { frameBytesMaxDefault } from "../../wire/jute/frame.ts";
 import { type MultiRequest, multiRequest, multiResponse, type MultiResult } from "../../wire/jute/multi.ts";
 import {
@@ -124,7 +124,19 @@ class ZooKeeperClient implements ZooKeeper {
     return this.#session;
   }
 
+  /** The root always exists, also that of a chroot nobody has used yet: it is made when its first child is. */
   async create(path: string, data: Uint8Array, options: CreateOptions = {}): Promise<{ path: string; stat: Stat }> {
+    try {
+      return await this.#create(path, data, options);
+    } catch (error) {
+      const isFirst = this.#chroot.prefix !== "" && path.lastIndexOf("/") === 0;
+      if (!isFirst || !(error instanceof ZooKeeperError) || error.reason !== "NONODE") throw error;
+      await this.#makeChroot(options);
+      return await this.#create(path, data, options);
+    }
+  }
+
+  async #create(path: string, data: Uint8Array, options: CreateOptions): Promise<{ path: string; stat: Stat }> {
     const { mode = "persistent", acl = this.#acl } = options;
     const flags = createFlag[mode];
     const serverPath = this.#chroot.toServer(path, isSequential(flags));
@@ -134,6 +146,19 @@ class ZooKeeperClient implements ZooKeeper {
       signal: options.signal,
     });
     return { path: this.#chroot.toClient(created.path), stat: created.stat };
+  }
+
+  async #makeChroot({ signal }: RequestOptions): Promise<void> {
+    const names = this.#chroot.prefix.slice(1).split("/");
+    for (let count = 1; count <= names.length; count++) {
+      const path = `/${names.slice(0, count).join("/")}`;
+      await this.#ask("create2", {
+        deed: { action: "create the chroot's node", path },
+        request: { path, data: new Uint8Array(0), acl: this.#acl, flags: createFlag.persistent },
+        signal,
+        expected: { NODEEXISTS: null },
+      });
+    }
   }
 
   async delete(path: string, version: number, { signal }: RequestOptions = {}): Promise<void> {
@@ -151,7 +176,7 @@ class ZooKeeperClient implements ZooKeeper {
         if (watch !== undefined && err === 0) this.#watches.add("data", serverPath, watch);
         if (watch !== undefined && err === NONODE) this.#watches.add("exist", serverPath, watch);
       },
-      absent: { stat: null },
+      expected: { NONODE: { stat: null } },
     });
     return found.stat;
   }
@@ -232,24 +257,26 @@ class ZooKeeperClient implements ZooKeeper {
     return this.close();
   }
 
-  /** `replied` sees the error number before anybody else; `absent` is the result for a node that is not there. */
-  #ask<Name extends OperationName, Absent = never>(name: Name, { deed, request, signal, replied, absent }: {
+  /** `replied` sees the error number before anybody else; an `expected` error has a result instead of a rejection. */
+  #ask<Name extends OperationName, Expected = never>(name: Name, { deed, request, signal, replied, expected }: {
     readonly deed: Deed;
     readonly request: RequestOf<Name>;
     readonly signal: AbortSignal | undefined;
     readonly replied?: (err: number) => void;
-    readonly absent?: Absent;
-  }): Promise<ResponseOf<Name> | Absent> {
+    readonly expected?: Readonly<Partial<Record<ZooKeeperErrorName, Expected>>>;
+  }): Promise<ResponseOf<Name> | Expected> {
     const row = rowOf(name);
     return this.#call({
       deed,
       code: row.code,
       body: this.#body(deed, (writer) => row.request.write(writer, request)),
-      answer(err: number, reader: ByteReader): ResponseOf<Name> | Absent {
+      answer(err: number, reader: ByteReader): ResponseOf<Name> | Expected {
         replied?.(err);
-        if (err === NONODE && absent !== undefined) return absent;
-        if (err !== 0) throw refusal(deed, err);
-        return row.response.read(reader);
+        if (err === 0) return row.response.read(reader);
+        const name = zooKeeperErrorName(err);
+        const instead = name === undefined ? undefined : expected?.[name];
+        if (instead !== undefined) return instead;
+        throw refusal(deed, err);
       },
     }, signal);
   }
