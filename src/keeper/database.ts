@@ -56,24 +56,9 @@ export class Database {
     };
   }
 
-  /** Everything stored, in pieces; the first has the zxid, which is 0 in a fresh directory. Nodes come oldest first. */
-  *load(): Generator<Uint8Array, void, void> {
-    const progress = this.#database.prepare("SELECT zxid FROM progress");
-    progress.setReadBigInts(true);
-    const zxid = progress.get()?.["zxid"];
-    const sessions = [...this.#rows("SELECT id, body FROM sessions")];
-    yield encodeRows(typeof zxid === "bigint" ? zxid : 0n, [], sessions);
-    let nodes: Row[] = [];
-    let bytes = 0;
-    for (const row of this.#rows("SELECT id, body FROM nodes ORDER BY id")) {
-      nodes.push(row);
-      bytes += row.body?.byteLength ?? 0;
-      if (bytes < pieceBytes) continue;
-      yield encodeRows(0n, nodes, []);
-      nodes = [];
-      bytes = 0;
-    }
-    yield encodeRows(0n, nodes, []);
+  /** Everything stored. */
+  load(): Generator<Uint8Array, void, void> {
+    return readPieces(this.#database);
   }
 
   /** One transaction: when it returns, everything in it is on the disk; when it throws, nothing is. */
@@ -124,14 +109,33 @@ export class Database {
     this.#database.close();
     this.#owner.close();
   }
+}
 
-  *#rows(sql: string): Generator<Row, void, void> {
-    const statement = this.#database.prepare(sql);
-    statement.setReadBigInts(true);
-    for (const { id, body } of statement.iterate()) {
-      if (typeof id !== "bigint" || !(body instanceof Uint8Array)) throw new TypeError(`A row of "${sql}" is damaged`);
-      yield { id, body };
-    }
+/** All rows, in pieces; the first has the sessions and the zxid, which is 0 in a fresh directory. Nodes come oldest first. */
+export function* readPieces(database: DatabaseSync): Generator<Uint8Array, void, void> {
+  const progress = database.prepare("SELECT zxid FROM progress");
+  progress.setReadBigInts(true);
+  const zxid = progress.get()?.["zxid"];
+  yield encodeRows(typeof zxid === "bigint" ? zxid : 0n, [], [...rowsOf(database, "SELECT id, body FROM sessions")]);
+  let nodes: Row[] = [];
+  let bytes = 0;
+  for (const row of rowsOf(database, "SELECT id, body FROM nodes ORDER BY id")) {
+    nodes.push(row);
+    bytes += row.body?.byteLength ?? 0;
+    if (bytes < pieceBytes) continue;
+    yield encodeRows(0n, nodes, []);
+    nodes = [];
+    bytes = 0;
+  }
+  yield encodeRows(0n, nodes, []);
+}
+
+function* rowsOf(database: DatabaseSync, sql: string): Generator<Row, void, void> {
+  const statement = database.prepare(sql);
+  statement.setReadBigInts(true);
+  for (const { id, body } of statement.iterate()) {
+    if (typeof id !== "bigint" || !(body instanceof Uint8Array)) throw new TypeError(`A row of "${sql}" is damaged`);
+    yield { id, body };
   }
 }
 

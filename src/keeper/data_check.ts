@@ -1,0 +1,81 @@
+/** For operators: is a data directory whole, and a copy of it. Both also while a keeper runs on it. */
+import { chmodSync, existsSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { BatonError, messageOf } from "../errors.ts";
+import { databaseName, readPieces, storedFormat } from "./database.ts";
+import { decodeRows, nodeOf, sessionOf } from "./stored_records.ts";
+
+export interface DataReport {
+  readonly zxid: bigint;
+  readonly nodes: number;
+  readonly sessions: number;
+  readonly bytes: number;
+}
+
+/** Reads everything there is, and checks what SQLite and the keeper itself rely on. Throws IO when something is damaged. */
+export function verifyData(dataDir: string): DataReport {
+  return withData(dataDir, "verify", (database) => {
+    const found = database.prepare("PRAGMA integrity_check").all().map((row) => String(row["integrity_check"]));
+    if (found[0] !== "ok") throw new Error(found.join("; "));
+    const format = database.prepare("PRAGMA user_version").get()?.["user_version"];
+    if (format !== storedFormat) {
+      throw new Error(`its format is ${format}, this version of baton knows ${storedFormat}`);
+    }
+    const paths = new Set<string>();
+    const sessions = new Set<bigint>();
+    let zxid = 0n;
+    for (const piece of readPieces(database)) {
+      const rows = decodeRows(piece);
+      if (rows.zxid !== 0n) zxid = rows.zxid;
+      for (const row of rows.sessions) sessions.add(sessionOf(row).id);
+      for (const row of rows.nodes) checkNode(nodeOf(row), { paths, sessions, zxid });
+    }
+    return { zxid, nodes: paths.size, sessions: sessions.size, bytes: statSync(join(dataDir, databaseName)).size };
+  });
+}
+
+/** Writes a copy as of one moment into a new file, which a keeper can start from. Throws CANNOT_CREATE when the file exists, else IO. */
+export function backUpData(dataDir: string, file: string): void {
+  if (existsSync(file)) throw new BatonError("CANNOT_CREATE", `Cannot write the backup: ${file} exists already`);
+  withData(dataDir, "back up", (database) => {
+    database.prepare("VACUUM INTO ?").run(file);
+    chmodSync(file, 0o600); // passwords of sessions are in it
+  });
+}
+
+type StoredNode = ReturnType<typeof nodeOf>;
+
+function checkNode(
+  node: StoredNode,
+  known: { readonly paths: Set<string>; readonly sessions: ReadonlySet<bigint>; readonly zxid: bigint },
+): void {
+  const parent = node.path.slice(0, node.path.lastIndexOf("/")) || "/";
+  if (known.paths.has(node.path)) throw new Error(`the node ${node.path} is there twice`);
+  if (node.path !== "/" && !known.paths.has(parent)) throw new Error(`the node ${node.path} has no parent`);
+  if (node.kind === "ephemeral" && !known.sessions.has(node.ephemeralOwner)) {
+    throw new Error(`the ephemeral node ${node.path} belongs to session ${node.ephemeralOwner}, which is not there`);
+  }
+  for (const zxid of [node.czxid, node.mzxid, node.pzxid]) {
+    if (zxid > known.zxid) {
+      throw new Error(`the node ${node.path} was changed by transaction ${zxid}, the last is ${known.zxid}`);
+    }
+  }
+  known.paths.add(node.path);
+}
+
+function withData<T>(dataDir: string, what: string, act: (database: DatabaseSync) => T): T {
+  const path = join(dataDir, databaseName);
+  if (!existsSync(path)) throw new BatonError("IO", `Cannot ${what} ${dataDir}: there is no ${databaseName} in it`);
+  try {
+    const database = new DatabaseSync(path);
+    try {
+      database.exec("PRAGMA busy_timeout = 5000");
+      return act(database);
+    } finally {
+      database.close();
+    }
+  } catch (error) {
+    throw new BatonError("IO", `Cannot ${what} ${path}: ${messageOf(error)}`, { cause: error });
+  }
+}

@@ -1,0 +1,66 @@
+/** An operator's view of the data: whole or damaged, and a copy to start from. */
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { mkdirSync, mkdtempSync, renameSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { backUpData, verifyData } from "../../src/keeper/data_check.ts";
+import { type Keeper, startKeeper } from "../../src/keeper/keeper.ts";
+import { createFlag } from "../../src/wire/jute/operations.ts";
+import { node } from "../conformance/zookeeper_fixture.ts";
+import { RawClient } from "../support/raw_client.ts";
+
+let root = "";
+beforeEach(() => root = mkdtempSync(join(tmpdir(), "baton-data-")));
+afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+async function running(name: string): Promise<{ keeper: Keeper; client: RawClient }> {
+  const address = { kind: "unix" as const, path: join(root, `${name}.sock`) };
+  const keeper = await startKeeper({ dataDir: join(root, name), listen: [address] });
+  return { keeper, client: await RawClient.connect(address) };
+}
+
+test("running or not, what is there is counted and found whole", async () => {
+  const { keeper, client } = await running("a");
+  await client.call("create", node("/x", { flags: createFlag.ephemeral }));
+  expect(verifyData(join(root, "a"))).toMatchObject({ nodes: 5, sessions: 1 });
+  const zxid = (await client.call("exists", { path: "/x", watch: false })).zxid;
+  await keeper.close();
+  expect(verifyData(join(root, "a"))).toMatchObject({ nodes: 5, sessions: 1, zxid });
+});
+
+test.each([
+  ["a node without a parent", "DELETE FROM nodes WHERE id = (SELECT max(id) - 1 FROM nodes)", /\/x\/y has no parent/],
+  ["an ephemeral without a session", "DELETE FROM sessions", /belongs to session/],
+  ["a row cut short", "UPDATE nodes SET body = substr(body, 1, 20) WHERE id = 2", /Cannot read/],
+  ["a zxid from the future", "UPDATE progress SET zxid = 1", /was changed by transaction/],
+])("%s is found", async (_, sql, message) => {
+  const { keeper, client } = await running("a");
+  await client.call("create", node("/e", { flags: createFlag.ephemeral }));
+  await client.call("create", node("/x"));
+  await client.call("create", node("/x/y"));
+  await keeper.close();
+  const database = new DatabaseSync(join(root, "a/keeper.sqlite"));
+  database.exec(sql);
+  database.close();
+  expect(() => verifyData(join(root, "a"))).toThrow(message);
+});
+
+test("a keeper starts from a backup made while another one was writing", async () => {
+  const { keeper, client } = await running("a");
+  await client.call("create", node("/before"));
+  const writing = Array.from({ length: 200 }, (_, index) => client.call("create", node(`/during-${index}`)));
+  const file = join(root, "copy");
+  backUpData(join(root, "a"), file);
+  await Promise.all(writing);
+  await keeper.close();
+  expect(statSync(file).mode & 0o777).toBe(0o600);
+  expect(() => backUpData(join(root, "a"), file)).toThrow(/exists already/);
+
+  mkdirSync(join(root, "b"), { mode: 0o700 });
+  renameSync(file, join(root, "b/keeper.sqlite"));
+  verifyData(join(root, "b"));
+  const restored = await running("b");
+  expect((await restored.client.call("exists", { path: "/before", watch: false })).err).toBe(0);
+  await restored.keeper.close();
+});

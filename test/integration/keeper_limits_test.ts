@@ -1,0 +1,128 @@
+/** Everything that can grow has a limit: what happens at each of them. */
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { digestId } from "../../src/keeper/acl.ts";
+import { type Keeper, type KeeperOptions, startKeeper } from "../../src/keeper/keeper.ts";
+import { encodeFrame } from "../../src/wire/jute/frame.ts";
+import { createFlag, operations, permission } from "../../src/wire/jute/operations.ts";
+import { PathWatchRequest, RequestHeader } from "../../src/wire/jute/records.ts";
+import { connectRequest } from "../../src/wire/jute/session_frames.ts";
+import { node } from "../conformance/zookeeper_fixture.ts";
+import { eventually } from "../support/eventually.ts";
+import { fourLetterWord } from "../support/four_letter_word.ts";
+import { RawClient } from "../support/raw_client.ts";
+
+let root = "";
+let keeper: Keeper | null = null;
+beforeEach(() => root = mkdtempSync(join(tmpdir(), "baton-limits-")));
+afterEach(async () => {
+  await keeper?.close();
+  rmSync(root, { recursive: true, force: true });
+});
+
+const address = () => ({ kind: "unix" as const, path: join(root, "k.sock") });
+async function start(options: Partial<KeeperOptions>): Promise<RawClient> {
+  keeper = await startKeeper({ dataDir: join(root, "data"), listen: [address()], ...options });
+  return await RawClient.connect(address());
+}
+
+test("one connection more than allowed is closed, and a place that is given back can be had", async () => {
+  const first = await start({ limits: { connectionsMax: 2 } });
+  const second = await RawClient.connect(address());
+  expect(await RawClient.connect(address()).catch(() => "closed")).toBe("closed");
+  await second.close();
+  expect(await eventually(() => RawClient.connect(address()))).toBeInstanceOf(RawClient);
+  expect((await first.ping()).err).toBe(0);
+});
+
+test("a burst far over the limit of outstanding requests is answered to the end, in order", async () => {
+  const client = await start({ limits: { outstandingMax: 10 } });
+  const replies = await Promise.all(
+    Array.from(
+      { length: 5000 },
+      (_, index) => client.call("create", node(`/n-${index}`, { data: new Uint8Array(200) })),
+    ),
+  );
+  expect(replies.every(({ err }) => err === 0)).toBe(true);
+  expect(replies.map(({ xid }) => xid)).toEqual(replies.map(({ xid }) => xid).sort((a, b) => a - b));
+});
+
+test("who does not read what he asked for is disconnected, and nobody else notices", async () => {
+  const client = await start({ limits: { unsentBytesMax: 1 << 30, unsentBytesEnd: 1 << 20 } });
+  await client.call("create", node("/large", { data: new Uint8Array(500_000) }));
+  const deaf = connect(address().path);
+  deaf.on("error", () => {});
+  deaf.pause();
+  const greeting = {
+    protocolVersion: 0,
+    lastZxidSeen: 0n,
+    timeOut: 10_000,
+    sessionId: 0n,
+    passwd: null,
+    readOnly: false,
+  };
+  deaf.write(encodeFrame((writer) => connectRequest.write(writer, greeting)));
+  for (let xid = 1; xid < 50; xid++) {
+    deaf.write(encodeFrame((writer) => {
+      RequestHeader.write(writer, { xid, type: operations.getData.code });
+      PathWatchRequest.write(writer, { path: "/large", watch: false });
+    }));
+  }
+  // The other one, and the one that asks.
+  const two = async () => (await fourLetterWord(address(), "mntr")).includes("zk_num_alive_connections\t2\n");
+  await eventually(two, { what: "the end of the deaf connection" });
+  expect((await client.ping()).err).toBe(0);
+  deaf.destroy();
+});
+
+test("who is silent instead of opening a session is not kept", async () => {
+  let nowMs = 0;
+  const timers: { at: number; callback: () => void }[] = [];
+  const clock = {
+    now: () => nowMs,
+    noticeSuspend() {},
+    after(delayMs: number, callback: () => void) {
+      const timer = { at: nowMs + delayMs, callback };
+      timers.push(timer);
+      return () => void timers.splice(timers.indexOf(timer), 1);
+    },
+  };
+  await start({ clock });
+  const silent = await RawClient.open(address());
+  const pass = (ms: number) => {
+    nowMs += ms;
+    for (const timer of timers.filter(({ at }) => at <= nowMs)) {
+      timers.splice(timers.indexOf(timer), 1);
+      timer.callback();
+    }
+  };
+  await silent.sendBytes(new Uint8Array([0, 0]));
+  await eventually(() => {
+    pass(100);
+    return silent.isClosed;
+  });
+  expect(nowMs).toBeGreaterThan(10_000);
+});
+
+test("at the end of the create counter contenders with names of their own still come in", async () => {
+  const client = await start({ sequenceStart: 0x7fffffff });
+  await client.call("create", node("/q"));
+  const names = await Promise.all(
+    ["a", "b"].map(async (name) =>
+      (await client.call("create", node(`/q/${name}-`, { flags: createFlag.ephemeralSequential }))).value?.path
+    ),
+  );
+  expect(names).toEqual(["/q/a-2147483647", "/q/b-2147483647"]);
+});
+
+test("the super user is above every ACL", async () => {
+  const client = await start({ superDigest: digestId("super:secret") ?? "" });
+  const acl = [{ perms: permission.read, id: { scheme: "digest", id: "x:y" } }];
+  await client.call("create", node("/closed", { acl }));
+  expect((await client.call("getData", { path: "/closed", watch: false })).err).toBe(-102);
+  await client.auth("digest", "super:secret");
+  expect((await client.call("getData", { path: "/closed", watch: false })).err).toBe(0);
+});
