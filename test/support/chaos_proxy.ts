@@ -34,7 +34,8 @@ export class ChaosProxy {
   readonly counts = { connections: 0, requests: 0, replies: 0, pings: 0, events: 0 };
   readonly #server: Server;
   readonly #target: Address;
-  readonly #folder: string;
+  /** Of the unix socket. */
+  readonly #folder: string | null;
   readonly #links = new Set<Link>();
   readonly #holes = new Set<Direction>();
   readonly #faults = new Set<ArmedFault>();
@@ -43,9 +44,9 @@ export class ChaosProxy {
 
   /** Listens on a free port of 127.0.0.1, or on a unix socket. */
   static async start(target: Address, { over = "tcp" }: { over?: "tcp" | "unix" } = {}): Promise<ChaosProxy> {
-    const folder = mkdtempSync(join(tmpdir(), "baton-proxy-"));
-    const path = join(folder, "proxy.sock");
-    const server = createServer({ allowHalfOpen: true, pauseOnConnect: false });
+    const folder = over === "unix" ? mkdtempSync(join(tmpdir(), "baton-proxy-")) : null;
+    const path = join(folder ?? "", "proxy.sock");
+    const server = createServer({ allowHalfOpen: true });
     await new Promise<void>((resolve, reject) => {
       server.once("error", reject);
       if (over === "unix") server.listen(path, resolve);
@@ -57,7 +58,7 @@ export class ChaosProxy {
     return new ChaosProxy(server, { address, target, folder });
   }
 
-  private constructor(server: Server, place: { address: Address; target: Address; folder: string }) {
+  private constructor(server: Server, place: { address: Address; target: Address; folder: string | null }) {
     this.address = place.address;
     this.#target = place.target;
     this.#folder = place.folder;
@@ -114,7 +115,7 @@ export class ChaosProxy {
     const closed = new Promise((resolve) => this.#server.close(resolve));
     this.cut();
     await closed;
-    rmSync(this.#folder, { recursive: true, force: true });
+    if (this.#folder !== null) rmSync(this.#folder, { recursive: true, force: true });
   }
 
   #accept(client: Socket): void {
