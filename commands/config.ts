@@ -6,11 +6,13 @@ import { allSettings } from "../src/config/settings.ts";
 import { toggle } from "../src/config/value_types.ts";
 import { BatonError } from "../src/errors.ts";
 import { type Call, defineCommand } from "./command.ts";
+import { coordinationOf } from "./coordination.ts";
 import { type ExitCode, exitCodes } from "./exit_codes.ts";
 
 const settings = {
   origin: setting(toggle(), { flag: "--origin", help: "say where each value came from", default: false }),
   json: setting(toggle(), { flag: "--json", help: "print one JSON object", default: false }),
+  ...allSettings,
 } satisfies SettingTable;
 
 export const configCommand = defineCommand({
@@ -23,6 +25,7 @@ export const configCommand = defineCommand({
     "it is the default. The files may also be JSON: config.json.",
     "check exits with 78 and names the file, the line, the key and the value when something is wrong. Files are checked " +
     "as a whole whenever they are read, so every other command does the same.",
+    "show takes the options of the other commands, to say what they would come to.",
   ],
   examples: [
     ["baton config check --config ./baton.toml", "is this file good?"],
@@ -38,6 +41,7 @@ async function runConfig({ names, values, sources, io }: Call<typeof settings>):
   if (more.length > 0 || (action !== "check" && action !== "show")) {
     throw new BatonError("USAGE", `baton config takes one word, check or show, not "${names.join(" ")}"`);
   }
+  if (action === "check") coordinationOf(values, sources); // which reads certificates, credentials, lists of servers
   const resolved = Object.entries<SettingTable[string]>(allSettings).flatMap(([name, one]) => {
     const { key } = one;
     if (key === undefined) return [];

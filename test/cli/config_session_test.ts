@@ -1,0 +1,127 @@
+/** `baton config`, `baton help` and what else a user asks before anything is locked. */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { mkdirSync, writeFileSync } from "node:fs";
+import description from "../../package.json" with { type: "json" };
+import { commandLoaders } from "../../commands/command_line.ts";
+import { BatonSession } from "../support/baton_session.ts";
+
+setDefaultTimeout(60_000);
+
+let session: BatonSession;
+beforeAll(() => {
+  session = new BatonSession();
+  mkdirSync(session.path(".config/baton"), { recursive: true });
+  writeFileSync(
+    session.path(".config/baton/config.toml"),
+    'servers = "zk1:2181"\nroot = "/app"\n\n[session]\ntimeout = "4s"\n\n[auth]\ncredentials = "digest:ann:pw-7"\n',
+  );
+});
+afterAll(() => session[Symbol.asyncDispose]());
+
+describe("config show", () => {
+  test("--origin says where each value came from", async () => {
+    const ended = await session.run('"$baton" config show --origin --root /flag', { BATON_SERVERS: "zk2:2181" });
+    expect(ended).toMatchObject({ code: 0, stderr: "" });
+    const rows = new Map(
+      ended.stdout.trim().split("\n").map((line) => {
+        const [key = "", value, ...origin] = line.split(/ {2,}/);
+        return [key, [value, origin.join(" ")]];
+      }),
+    );
+    expect(rows.get("servers")).toEqual(["zk2:2181", "BATON_SERVERS"]);
+    expect(rows.get("root")).toEqual(["/flag", "--root"]);
+    expect(rows.get("session.timeout")).toEqual(["4s", `${session.path(".config/baton/config.toml")}, line 5`]);
+    expect(rows.get("lock.kill_after")).toEqual(["5s", "default"]);
+  });
+
+  test("a secret is not shown, in the table nor in JSON", async () => {
+    for (const flags of ["", "--origin", "--json"]) {
+      const ended = await session.run(`"$baton" config show ${flags}`);
+      expect(ended.code).toBe(0);
+      expect(ended.stdout).toContain("(secret)");
+      expect(ended.stdout).not.toContain("pw-7");
+    }
+  });
+
+  test("--json is one object with a version", async () => {
+    const report = JSON.parse((await session.run('"$baton" config show --json')).stdout);
+    expect(report.version).toBe(1);
+    expect(report.settings).toContainEqual({
+      key: "root",
+      value: "/app",
+      origin: { kind: "file", name: session.path(".config/baton/config.toml"), line: 2 },
+    });
+  });
+});
+
+describe("config check", () => {
+  const files: [name: string, source: string, code: number, stderr: RegExp][] = [
+    ["good.toml", 'servers = "zk1"\n', 0, /^baton: the configuration is good; checked good\.toml\n$/],
+    ["good.json", '{"servers": "zk1"}', 0, /^baton: the configuration is good/],
+    [
+      "typo.toml",
+      "\n[lock]\nkil_after = '1s'\n",
+      78,
+      /^baton: typo\.toml, line 3: there is no setting "lock\.kil_after", did you mean "lock\.kill_after"\?\n$/,
+    ],
+    [
+      "servers.toml",
+      '\nservers = "zk1:x"\n',
+      78,
+      /^baton: servers\.toml, line 2: Cannot use "zk1:x" as the list of servers/,
+    ],
+    ["root.toml", 'servers = "zk1"\nroot = "app"\n', 78, /^baton: root\.toml, line 2: "app" is not a ZooKeeper path/],
+    ["ca.toml", 'servers = "zk1"\n[tls]\nca = "none.pem"\n', 78, /^baton: ca\.toml, line 3: .*none\.pem/],
+    [
+      "acl.toml",
+      'servers = "zk1"\nacl = ["world:anyone:x"]\n',
+      78,
+      /^baton: .*acl.*"world:anyone:x" is not open, creator or/,
+    ],
+    ["broken.toml", "servers = \n", 78, /^baton: broken\.toml, line 1: this is not TOML/],
+  ];
+  for (const [name, source, code, stderr] of files) {
+    test(`${name} gives ${code}`, async () => {
+      writeFileSync(session.path(name), source);
+      const ended = await session.run(`"$baton" config check --config ${name}`);
+      expect(ended).toMatchObject({ code, stdout: "" });
+      expect(ended.stderr).toMatch(stderr);
+    });
+  }
+});
+
+describe("help", () => {
+  test("every command has a page with usage, options and an example", async () => {
+    for (const name of Object.keys(commandLoaders)) {
+      const ended = await session.run(`"$baton" ${name} --help`);
+      expect(ended).toMatchObject({ code: 0, stderr: "" });
+      expect(ended.stdout).toStartWith(`baton ${name} `);
+      expect(ended.stdout).toMatch(/\nOptions:\n[^]*--help[^]*\nExamples:\n {2}baton /);
+      for (const line of ended.stdout.split("\n")) expect(line.length).toBeLessThanOrEqual(110);
+    }
+  });
+
+  test("the tables are there, and an unknown one is 64 with a suggestion", async () => {
+    expect((await session.run('"$baton" help exit-codes')).stdout).toMatch(
+      /\n +79 {2}the lock or the leadership was lost/,
+    );
+    expect((await session.run('"$baton" help environment')).stdout).toMatch(/\n {2}BATON_FENCING_TOKEN /);
+    expect((await session.run('"$baton" help config')).stdout).toMatch(/\n {2}session\.timeout = "duration"\n/);
+    const ended = await session.run('"$baton" help exitcodes');
+    expect(ended.code).toBe(64);
+    expect(ended.stderr).toStartWith('baton: There is no help on "exitcodes", did you mean "exit-codes"?\n');
+  });
+
+  test("no word at all is a mistake, and the list of commands", async () => {
+    expect((await session.run('"$baton"')).code).toBe(64);
+    expect((await session.run('"$baton"')).stderr).toContain("baton COMMAND --help says more");
+    expect((await session.run('"$baton" --help')).stdout).toContain("baton COMMAND --help says more");
+  });
+
+  test("--version", async () => {
+    expect(await session.run('"$baton" --version')).toMatchObject({
+      code: 0,
+      stdout: `baton ${description.version}\n`,
+    });
+  });
+});

@@ -1,0 +1,121 @@
+/** `baton who`, `ls` and `break`, as operators use them. */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { BatonSession } from "../support/baton_session.ts";
+import { eventually } from "../support/eventually.ts";
+
+setDefaultTimeout(60_000);
+
+let session: BatonSession;
+beforeAll(() => session = new BatonSession({ BATON_SERVERS: "embedded" }));
+afterAll(() => session[Symbol.asyncDispose]());
+
+async function whoOf(name: string) {
+  return JSON.parse((await session.run(`"$baton" who ${name} --json`)).stdout);
+}
+
+test("a lock that nobody holds is free: exit 1, nothing on stdout", async () => {
+  expect(await session.run('"$baton" who free')).toMatchObject({
+    code: 1,
+    stdout: "",
+    stderr: 'baton: nobody holds "free"\n',
+  });
+  expect(await whoOf("free")).toEqual({
+    version: 1,
+    name: "free",
+    path: "/baton/locks/free",
+    limit: null,
+    holders: [],
+    waiters: [],
+  });
+});
+
+test("where nobody said where to look, stderr says where it was", async () => {
+  const ended = await session.run('env -u BATON_SERVERS "$baton" ls');
+  expect(ended.code).toBe(0);
+  expect(ended.stderr).toStartWith("baton: this is about this user's processes on this machine only; ");
+});
+
+describe("holders and waiters", () => {
+  test("come in their order, with what they say of themselves and no more", async () => {
+    const holder = session.start(
+      'exec "$baton" lock --reason load crowd -- sh -c "touch held; while [ ! -e go ]; do sleep 0.05; done; : secret-word"',
+    );
+    await session.made("held");
+    const late = session.start('exec "$baton" lock --priority background --publish-command crowd -- sh -c "exit 0"');
+    await eventually(async () => (await whoOf("crowd")).waiters.length === 1);
+    const early = session.start('exec "$baton" lock --priority 7 crowd -- true');
+    await eventually(async () => (await whoOf("crowd")).waiters.length === 2);
+
+    const who = await whoOf("crowd");
+    expect(who.holders).toMatchObject([{ mode: "exclusive", command: "sh", reason: "load", pid: holder.child.pid }]);
+    expect(who.holders[0].fencing_token).toMatch(/^\d+$/);
+    expect(Date.parse(who.holders[0].since)).toBeLessThanOrEqual(Date.now());
+    expect(who.waiters).toMatchObject([
+      { place: 1, priority: 7, command: "true" },
+      { place: 2, priority: 200, command: "sh -c exit 0" },
+    ]);
+    const table = await session.run('"$baton" who crowd');
+    expect(table.code).toBe(0);
+    expect(table.stdout.split("\n").map((line) => line.split(/ {2,}/)[0])).toEqual([
+      "STATE",
+      "holds",
+      "waits",
+      "waits",
+      "",
+    ]);
+    expect(table.stdout).not.toContain("secret-word");
+    expect((await session.run('"$baton" ls')).stdout).toMatch(/^NAME +HOLD +WAIT\ncrowd +1 +2\n$/);
+    expect(JSON.parse((await session.run('"$baton" ls --json')).stdout)).toEqual({
+      version: 1,
+      locks: [{ name: "crowd", holders: 1, waiters: 2 }],
+    });
+
+    await session.run("touch go");
+    for (const running of [holder, early, late]) expect((await running.ended).code).toBe(0);
+  });
+
+  test("a reason cannot move the cursor of whoever reads it", async () => {
+    const script = `"$baton" lock --reason "$(printf 'a\\033[2Jb')" evil -- "$baton" who evil`;
+    const ended = await session.run(script);
+    expect(ended.stdout).toContain("a\ufffd[2Jb");
+    expect(ended.stdout).not.toContain("\x1b");
+  });
+});
+
+describe("break", () => {
+  test("needs to be told whom, and says who there is", async () => {
+    expect((await session.run('"$baton" break any')).stderr).toStartWith(
+      "baton: baton break needs --holder ID; baton who any shows the ids\n",
+    );
+    const nobody = await session.run('"$baton" break any --holder abc');
+    expect(nobody).toMatchObject({ code: 1, stderr: 'baton: Lock "any" has no holder "abc": nobody holds it\n' });
+  });
+
+  test("is 75 when the holder's command takes longer to stop than the wait", async () => {
+    const holder = session.start(
+      `exec "$baton" lock slow -- sh -c 'trap : TERM; touch slow; while [ ! -e stop ]; do sleep 0.05; done'`,
+    );
+    await session.made("slow");
+    const id = (await whoOf("slow")).holders[0].id;
+    const broken = await session.run(`"$baton" break slow --holder ${id} --wait 100ms`);
+    expect(broken.code).toBe(75);
+    expect(broken.stderr).toContain('was asked to give "slow" back and has not done so within 100 ms');
+    expect((await whoOf("slow")).holders[0].revoke).toMatchObject({ reason: "" });
+    await session.run("touch stop");
+    expect((await holder.ended).code).toBe(80);
+  });
+
+  test("--force takes it from a holder that does not answer, once its time is over", async () => {
+    const holder = session.start(
+      'exec "$baton" lock --session-timeout 2s stuck -- sh -c "touch stuck; exec sleep 60"',
+    );
+    await session.made("stuck");
+    const id = (await whoOf("stuck")).holders[0].id;
+    holder.child.kill("SIGSTOP");
+    const broken = await session.run(`"$baton" break stuck --holder ${id} --force`);
+    expect(broken.code).toBe(0);
+    expect((await session.run('"$baton" lock -n stuck -- true')).code).toBe(0);
+    holder.child.kill("SIGCONT");
+    expect((await holder.ended).code).toBe(79);
+  });
+});
