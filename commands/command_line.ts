@@ -31,10 +31,15 @@ export async function runCommandLine(words: readonly string[], io: Io): Promise<
       return exitCodeOf(thrown.code);
     }
     if (thrown instanceof Error && endsProcess.has(thrown.name)) throw thrown;
-    const stack = thrown instanceof Error ? thrown.stack : undefined;
-    io.err(`baton: internal error, please report it: ${messageOf(thrown)}\n${stack ?? ""}\n`);
-    return exitCodes.INTERNAL;
+    return internalError(thrown, io);
   }
+}
+
+/** Says what there is to say of a bug. */
+export function internalError(thrown: unknown, io: Io): ExitCode {
+  const stack = thrown instanceof Error ? `${thrown.stack}\n` : "";
+  io.err(`baton: internal error, please report it: ${messageOf(thrown)}\n${stack}`);
+  return exitCodes.INTERNAL;
 }
 
 const endsProcess: ReadonlySet<string> = new Set(["StoppedBySignal", "ReaderGone"]);

@@ -9,9 +9,14 @@ if (words[0] === "__guard") {
   const { runGuard } = await import("../src/cli/guard/main.ts");
   await runGuard();
 } else {
-  const { runCommandLine, systemIo } = await import("./command_line.ts");
+  const { internalError, runCommandLine, systemIo } = await import("./command_line.ts");
+  const io = systemIo();
+  // Nobody waits for what failed there; the runtime's own exit code, 1, would look like an answer.
+  for (const event of ["uncaughtException", "unhandledRejection"]) {
+    process.on(event, (thrown: unknown) => process.exit(internalError(thrown, io)));
+  }
   try {
-    process.exitCode = await runCommandLine(words, systemIo());
+    process.exitCode = await runCommandLine(words, io);
   } catch (thrown) {
     const { dieOf, StoppedBySignal } = await import("../src/cli/stopped_by_signal.ts");
     await dieOf(thrown instanceof StoppedBySignal ? thrown.signal : "SIGPIPE");

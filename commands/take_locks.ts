@@ -72,7 +72,11 @@ async function takeOne(
     priority: values.priority,
     limitPolicy: values.limitPolicy,
     root: values.root,
-    wait: waitMs === undefined ? "forever" : waitMs === 0 ? "none" : Math.max(1, waitMs - (clock.now() - startMs)),
+    wait: waitMs === undefined
+      ? "forever"
+      : waitMs === 0
+      ? "none"
+      : Math.max(1, Math.round(waitMs - (clock.now() - startMs))),
     info: holderInfo(options),
     ...progress.options,
     ...(limit === undefined ? {} : { limit }),

@@ -1,0 +1,27 @@
+import { expect, test } from "bun:test";
+import { internalError, runCommandLine } from "../../../commands/command_line.ts";
+import { exitCodes } from "../../../commands/exit_codes.ts";
+import { fakeIo } from "../../support/fake_io.ts";
+
+test("an unknown command is 64, with the word that was meant", async () => {
+  const io = fakeIo();
+  expect(await runCommandLine(["whoo"], io)).toBe(exitCodes.USAGE);
+  expect(io.stderr()).toBe('baton: There is no command "whoo", did you mean "who"?\nbaton: see: baton --help\n');
+  expect(await runCommandLine(["constructor"], fakeIo())).toBe(exitCodes.USAGE);
+});
+
+test("--version is one line on stdout", async () => {
+  const io = fakeIo();
+  expect(await runCommandLine(["--version"], io)).toBe(0);
+  expect(io.stdout()).toMatch(/^baton \d+\.\d+\.\d+\n$/);
+});
+
+test("what nobody threw on purpose is 70, and asks to be reported", async () => {
+  const out = () => {
+    throw new TypeError("a bug");
+  };
+  const io = fakeIo({ out });
+  expect(await runCommandLine(["--version"], { ...io, out })).toBe(exitCodes.INTERNAL);
+  expect(io.stderr()).toStartWith("baton: internal error, please report it: a bug\nTypeError: a bug\n");
+  expect(internalError("thrown text", fakeIo())).toBe(exitCodes.INTERNAL);
+});

@@ -1,0 +1,81 @@
+import { afterAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { aclOf, credentialsOf } from "../../../commands/acl.ts";
+import { type Coordination, coordinationOf, demandScope } from "../../../commands/coordination.ts";
+import { resolveSettings } from "../../../src/config/resolve.ts";
+import { connectionSettings } from "../../../src/config/settings.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "baton-coordination-"));
+afterAll(() => rmSync(folder, { recursive: true }));
+const keeperDir = join(folder, "keeper");
+
+function placeOf(flags: Record<string, string>, env: Record<string, string> = {}): Coordination {
+  const sources = { flags: new Map(Object.entries(flags)), env: { BATON_KEEPER_DIR: keeperDir, ...env }, files: [] };
+  return coordinationOf(resolveSettings(connectionSettings, sources), sources);
+}
+
+describe("where to coordinate, and how far that reaches", () => {
+  const socket = `unix:${keeperDir}/keeper.sock`;
+  const rows: [servers: string | undefined, expected: Partial<Coordination>, startsKeeper: boolean][] = [
+    [undefined, { servers: socket, scope: "user", assumed: true }, true],
+    ["embedded", { servers: socket, scope: "user", assumed: false }, true],
+    [socket, { servers: socket, scope: "user", assumed: false }, true],
+    ["unix:/elsewhere/keeper.sock", { servers: "unix:/elsewhere/keeper.sock", scope: "user", assumed: false }, false],
+    ["zk1,zk2:2182/app", { servers: "zk1,zk2:2182/app", scope: "cluster", assumed: false }, false],
+  ];
+  for (const [servers, expected, startsKeeper] of rows) {
+    test(`--servers ${servers}: ${expected.scope}, a keeper is ${startsKeeper ? "" : "never "}started`, () => {
+      const place = placeOf(servers === undefined ? {} : { servers });
+      expect(place).toMatchObject(expected);
+      expect(place.connect.startServer !== undefined).toBe(startsKeeper);
+    });
+  }
+
+  test("a scope is demanded as the least", () => {
+    const cluster = placeOf({ servers: "zk1" });
+    const user = placeOf({});
+    for (const scope of ["user", "machine", "cluster", undefined] as const) demandScope(scope, cluster);
+    demandScope("user", user);
+    expect(() => demandScope("machine", user)).toThrow(/--scope machine is demanded, but a lock at unix:/);
+  });
+});
+
+describe("secrets and certificates come from files and the environment", () => {
+  test("credentials from both, certificates by their contents; any of them turns TLS on", () => {
+    writeFileSync(join(folder, "auth"), "# ours\ndigest:ann:a:b\n\nip:10.0.0.1\n");
+    writeFileSync(join(folder, "ca.pem"), "PEM");
+    const { connect } = placeOf(
+      { servers: "zk1", authFile: join(folder, "auth"), tlsCa: join(folder, "ca.pem") },
+      { BATON_AUTH_CREDENTIALS: "digest:bob:c", BATON_TLS_PASSPHRASE: "open" },
+    );
+    expect(connect.auth).toEqual([
+      { scheme: "digest", credentials: "bob:c" },
+      { scheme: "digest", credentials: "ann:a:b" },
+      { scheme: "ip", credentials: "10.0.0.1" },
+    ]);
+    expect(connect.tls).toEqual({ ca: "PEM", passphrase: "open" });
+    expect(placeOf({ servers: "zk1" }).connect.tls).toBeUndefined();
+    expect(placeOf({ servers: "zk1", tls: "true" }).connect.tls).toEqual({});
+  });
+
+  test("a file that is not there is the flag's fault or the variable's", () => {
+    expect(() => placeOf({ servers: "zk1", tlsCa: join(folder, "none") })).toThrow(/^--tls-ca: .*none/);
+    expect(() => placeOf({ servers: "zk1" }, { BATON_TLS_CA: join(folder, "none") })).toThrow(/^BATON_TLS_CA: .*none/);
+  });
+
+  test("a secret is not quoted when it is not understood", () => {
+    expect(() => credentialsOf("good:x\nsecret", "FILE")).toThrow("FILE, line 2: this is not scheme:credentials");
+  });
+});
+
+test("an ACL is written as zkCli writes it", () => {
+  expect(aclOf(["open"])).toBeUndefined();
+  expect(aclOf(["creator", "digest:ann:x=:cdrwa", "ip:::1:r"])).toEqual([
+    { perms: 31, id: { scheme: "auth", id: "" } },
+    { perms: 31, id: { scheme: "digest", id: "ann:x=" } },
+    { perms: 1, id: { scheme: "ip", id: "::1" } },
+  ]);
+  expect(() => aclOf(["world:anyone:x"])).toThrow('"world:anyone:x" is not open, creator or scheme:id:perms');
+});
