@@ -66,6 +66,7 @@ export class ZooKeeperLease implements Lease {
     this.waitedMs = options.waitedMs;
     this.sessionId = zk.session.id;
     this.sessionTimeoutMs = zk.session.timeoutMs;
+    this.#offs.add(zk.session.guard());
     this.#offs.add(zk.session.subscribe((change) => this.#onSession(change)));
     this.#offs.add(onAbort(zk.session.ended, (reason) => {
       this.#lose(`the session ended: ${messageOf(reason)}`, reason);

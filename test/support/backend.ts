@@ -43,6 +43,8 @@ export interface BackendOptions {
   readonly containerCheckMs?: number;
   /** The scheme `super` is open to this digest id ("super:base64(sha1(…))"). */
   readonly superDigest?: string;
+  /** The port at which server `from` is to reach `port` of server `to`, both counted from 0; ZooKeeper ensembles only. */
+  readonly portBetween?: (from: number, to: number, port: number) => Promise<number>;
   /** More lines for zoo.cfg; ZooKeeper only. */
   readonly configLines?: readonly string[];
   /** More system properties for its JVM; ZooKeeper only. */

@@ -206,6 +206,10 @@ export class FakeSession implements api.Session {
     return this.#leaseEndMs;
   }
 
+  guard(): () => void {
+    return () => {};
+  }
+
   subscribe(listener: (change: "state" | "renewed") => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);

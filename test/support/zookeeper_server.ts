@@ -57,16 +57,28 @@ async function makeNodes(folder: string, count: number, options: BackendOptions)
     const [client = 0, quorum = 0, election = 0] = ports.slice(index * 3);
     return { client, quorum, election };
   });
-  const ensemble = count === 1
-    ? []
-    : members.map(({ quorum, election }, index) => `server.${index + 1}=127.0.0.1:${quorum}:${election}`);
-  return members.map(({ client }, index) => {
+  return await Promise.all(members.map(async ({ client }, index) => {
     const home = join(folder, String(index + 1));
     mkdirSync(home);
     writeFileSync(join(home, "myid"), `${index + 1}\n`);
+    const ensemble = count === 1 ? [] : await ensembleLines(members, index, options);
     writeFileSync(join(home, "zoo.cfg"), [...configLines(home, client, options), ...ensemble, ""].join("\n"));
     return new ZooKeeperNode(home, client, { ...options, folder });
-  });
+  }));
+}
+
+/** The ensemble as server `from` sees it. */
+function ensembleLines(
+  members: readonly { quorum: number; election: number }[],
+  from: number,
+  { portBetween = (_from, _to, port) => Promise.resolve(port) }: BackendOptions,
+): Promise<string[]> {
+  return Promise.all(members.map(async ({ quorum, election }, to) => {
+    const ports = to === from
+      ? [quorum, election]
+      : [await portBetween(from, to, quorum), await portBetween(from, to, election)];
+    return `server.${to + 1}=127.0.0.1:${ports.join(":")}`;
+  }));
 }
 
 function configLines(home: string, port: number, options: BackendOptions): string[] {

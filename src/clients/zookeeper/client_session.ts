@@ -47,7 +47,8 @@ export class ClientSession implements Session, LinkOwner {
   #established: Established;
   #link: Link | null = null;
   #state: SessionState = "connecting";
-  #answeredSentMs = -Infinity;
+  #provenMs = -Infinity;
+  #guards = 0;
   #lastZxid = 0n;
   #connections = 0;
   #search: AbortController | null = null;
@@ -84,7 +85,16 @@ export class ClientSession implements Session, LinkOwner {
   }
 
   leaseEndMs(): number {
-    return leaseEndMs(this.#answeredSentMs, this.timeoutMs);
+    return leaseEndMs(this.#provenMs, this.timeoutMs);
+  }
+
+  guard(): () => void {
+    this.#guards++;
+    let guarded = true;
+    return () => {
+      if (guarded) this.#guards--;
+      guarded = false;
+    };
   }
 
   subscribe(listener: (change: Change) => void): () => void {
@@ -115,7 +125,7 @@ export class ClientSession implements Session, LinkOwner {
 
   answered(): void {
     if (this.#link === null) return;
-    this.#answeredSentMs = Math.max(this.#answeredSentMs, this.#link.answeredSentMs);
+    this.#provenMs = Math.max(this.#provenMs, this.#link.provenMs);
     if (this.#state === "doubtful" && !isDoubtful(vigil(this.#clock.now(), this.#link.signs, this.timeoutMs))) {
       this.#stopSearch();
       this.#setState("connected");
@@ -165,9 +175,11 @@ export class ClientSession implements Session, LinkOwner {
       clock: this.#clock,
       nextXid: accepted.nextXid,
       connectSentMs,
+      // Behind a unix socket there is one server, and it is its own leader.
+      relayMs: established.endpoint.address.kind === "unix" ? 0 : timingOf(accepted.timeoutMs).relayMs,
       lastZxid: this.#lastZxid,
     });
-    this.#answeredSentMs = Math.max(this.#answeredSentMs, connectSentMs);
+    this.#provenMs = Math.max(this.#provenMs, connectSentMs);
     this.#connections++;
     this.#search = null;
     this.#setState("connected");
@@ -186,7 +198,7 @@ export class ClientSession implements Session, LinkOwner {
     if (link !== null && nowMs - dueMs > timing.pingMs / 2) return this.#wakeBy(nowMs);
     if (link !== null) {
       const { action, lookAgainMs } = vigil(nowMs, link.signs, this.timeoutMs);
-      if (action === "ping") link.ping();
+      if (action === "ping") this.#guards > 0 ? link.askLeader() : link.ping();
       if (action === "doubt" && this.#state === "connected") {
         this.#setState("doubtful");
         this.#startSearch();

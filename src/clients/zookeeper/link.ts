@@ -7,6 +7,7 @@ import { Fifo } from "../../support/fifo.ts";
 import { ByteReader, ByteWriter, protocolError } from "../../wire/bytes.ts";
 import { eventType, type EventTypeName, operations, specialXid } from "../../wire/jute/operations.ts";
 import { WatcherEvent } from "../../wire/jute/records.ts";
+import { LeaderProof } from "./leader_proof.ts";
 import type { FrameListener, FrameStream } from "./frame_stream.ts";
 import type { Signs } from "./timing.ts";
 
@@ -32,11 +33,14 @@ export interface LinkOptions {
   readonly nextXid: number;
   /** When the ConnectRequest was sent, which the server has answered. */
   readonly connectSentMs: number;
+  /** See LeaderProof. */
+  readonly relayMs: number;
   readonly lastZxid: bigint;
 }
 
 interface Owed {
   readonly xid: number;
+  readonly code: number;
   readonly sentMs: number;
   readonly reply: Reply;
 }
@@ -56,7 +60,7 @@ export class Link implements FrameListener {
   #batchMs = 0;
   #nextXid: number;
   #lastSentMs: number;
-  #answeredSentMs: number;
+  readonly #proof: LeaderProof;
   #lastZxid: bigint;
   #newlyAnswered = false;
   #over = false;
@@ -67,7 +71,7 @@ export class Link implements FrameListener {
     this.#clock = options.clock;
     this.#nextXid = options.nextXid;
     this.#lastSentMs = options.connectSentMs;
-    this.#answeredSentMs = options.connectSentMs;
+    this.#proof = new LeaderProof(options.relayMs, options.connectSentMs);
     this.#lastZxid = options.lastZxid;
     stream.listen(this);
   }
@@ -81,9 +85,9 @@ export class Link implements FrameListener {
     return { lastSentMs: this.#lastSentMs, oldestUnansweredMs: this.#owed.peek()?.sentMs ?? null };
   }
 
-  /** Send time of the last request that was answered. */
-  get answeredSentMs(): number {
-    return this.#answeredSentMs;
+  /** Send time of the last request that the leader is known to have heard of. */
+  get provenMs(): number {
+    return this.#proof.provenMs;
   }
 
   get lastZxid(): bigint {
@@ -99,6 +103,11 @@ export class Link implements FrameListener {
 
   ping(): void {
     this.#write(specialXid.ping, operations.ping.code, { body: noBody, reply: ignoredReply });
+  }
+
+  /** A ping that goes through the leader. */
+  askLeader(): void {
+    this.send(operations.sync.code, rootPath, ignoredReply);
   }
 
   setWatches(body: Uint8Array): void {
@@ -137,7 +146,7 @@ export class Link implements FrameListener {
       throw protocolError(`The server answered request ${xid}, but the next in order is ${owed?.xid ?? "none"}`);
     }
     this.#owed.shift();
-    this.#answeredSentMs = owed.sentMs;
+    this.#proof.answered(owed.code, err, owed.sentMs);
     this.#newlyAnswered = true;
     owed.reply.answer(err, reader);
   }
@@ -162,13 +171,14 @@ export class Link implements FrameListener {
       this.#batch = batch;
       this.#batchMs = this.#clock.now();
       this.#lastSentMs = this.#batchMs;
+      this.#proof.sent(this.#batchMs);
       queueMicrotask(() => this.#flush());
     }
     batch.i32(body.byteLength + 8);
     batch.i32(xid);
     batch.i32(code);
     batch.raw(body);
-    this.#owed.push({ xid, sentMs: this.#batchMs, reply });
+    this.#owed.push({ xid, code, sentMs: this.#batchMs, reply });
   }
 
   #flush(): void {
@@ -183,5 +193,8 @@ export class Link implements FrameListener {
     for (const { reply } of this.#owed.drain()) reply.lose(cause);
   }
 }
+
+/** The body of a sync of `/`. */
+const rootPath = new Uint8Array([0, 0, 0, 1, 0x2f]);
 
 const ignoredReply: Reply = { answer() {}, lose() {} };

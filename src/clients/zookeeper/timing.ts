@@ -10,23 +10,29 @@ export interface Timing {
   readonly dropMs: number;
   /** What is kept back from T at the end of the lease. */
   readonly marginMs: number;
+  /**
+   * How long a follower may take to tell its leader of a request. It does so every half tick, and no server grants a T
+   * of less than two ticks unless it was told to.
+   */
+  readonly relayMs: number;
   /** How long one server is waited for before the next is tried beside it. */
   readonly staggerMs: number;
 }
 
 export function timingOf(timeoutMs: number): Timing {
   return {
-    pingMs: timeoutMs / 6,
+    pingMs: timeoutMs / 12,
     doubtMs: timeoutMs / 6,
     dropMs: timeoutMs / 3,
     marginMs: Math.max(500, timeoutMs / 20),
+    relayMs: timeoutMs / 4,
     staggerMs: timeoutMs / 24,
   };
 }
 
-/** Up to when no server can have ended the session: its timer started after `answeredSentMs` and runs for T at least. */
-export function leaseEndMs(answeredSentMs: number, timeoutMs: number): number {
-  return answeredSentMs + timeoutMs - timingOf(timeoutMs).marginMs;
+/** Up to when no server can have ended the session: its timer started after `provenMs` and runs for T at least. */
+export function leaseEndMs(provenMs: number, timeoutMs: number): number {
+  return provenMs + timeoutMs - timingOf(timeoutMs).marginMs;
 }
 
 /** What a connection has to show. */
@@ -45,16 +51,17 @@ export interface Vigil {
 /** A request that waits shows the connection's health better than any ping: pings go out only when nothing waits. */
 export function vigil(nowMs: number, signs: Signs, timeoutMs: number): Vigil {
   const timing = timingOf(timeoutMs);
+  const pingAtMs = signs.lastSentMs + timing.pingMs;
   if (signs.oldestUnansweredMs === null) {
-    const pingAtMs = signs.lastSentMs + timing.pingMs;
     if (nowMs < pingAtMs) return { action: "trust", lookAgainMs: pingAtMs };
-    return { action: "ping", lookAgainMs: nowMs + timing.doubtMs };
+    return { action: "ping", lookAgainMs: nowMs + Math.min(timing.pingMs, timing.doubtMs) };
   }
   const doubtAtMs = signs.oldestUnansweredMs + timing.doubtMs;
   const dropAtMs = signs.oldestUnansweredMs + timing.dropMs;
   if (nowMs >= dropAtMs) return { action: "drop", lookAgainMs: nowMs };
   if (nowMs >= doubtAtMs) return { action: "doubt", lookAgainMs: dropAtMs };
-  return { action: "trust", lookAgainMs: doubtAtMs };
+  // The answer may come at any time, and then the next ping is due before the doubt would have been.
+  return { action: "trust", lookAgainMs: nowMs < pingAtMs ? Math.min(pingAtMs, doubtAtMs) : doubtAtMs };
 }
 
 /**

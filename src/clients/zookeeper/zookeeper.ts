@@ -48,9 +48,12 @@ export interface Session {
   readonly state: SessionState;
   /**
    * Monotonic milliseconds (on the client's clock) up to which no server can have ended this session: the send time of
-   * the last answered request + T − max(0.5 s, 5 % T). It moves with every answer; the caller compares the clock itself.
+   * the last request that the leader is known to have heard of + T − max(0.5 s, 5 % T). It moves with the leader's
+   * answers, while guarded with every heartbeat; the caller compares the clock itself.
    */
   leaseEndMs(): number;
+  /** From now on the heartbeat asks the leader, so that the lease end moves. Returns what ends that. */
+  guard(): () => void;
   /** Aborted once, with a BatonError, when the session has ended. The lease end may well come before. */
   readonly ended: AbortSignal;
   /** Tells every change of state and every move of the lease end. Returns what takes the listener off. */

@@ -21,7 +21,7 @@ function rig(nextXid: number) {
     destroy() {},
   });
   const owner = { event() {}, answered() {}, lost: (error: Error | null) => void lost.push(error) };
-  const link = new Link(stream, owner, { clock: new FakeClock(), nextXid, connectSentMs: 0, lastZxid: 0n });
+  const link = new Link(stream, owner, { clock: new FakeClock(), nextXid, connectSentMs: 0, relayMs: 0, lastZxid: 0n });
   const reply = (xid: number) => {
     const frame = new DataView(new ArrayBuffer(20));
     frame.setInt32(0, 16);
