@@ -1,11 +1,13 @@
 /** `baton keeper`: the single-node coordination server, in the foreground. Commands that need one start it by themselves. */
+import { readFileSync } from "node:fs";
+import { join, resolve } from "node:path";
 import type { Io } from "../src/cli/io.ts";
 import { setting, type SettingTable } from "../src/config/setting.ts";
 import { duration, list, text, toggle } from "../src/config/value_types.ts";
-import { BatonError } from "../src/errors.ts";
+import { BatonError, messageOf } from "../src/errors.ts";
 import { startKeeper } from "../src/keeper/keeper.ts";
 import { keeperPlace, machineSocketPath, makePlace } from "../src/keeper/place.ts";
-import { type Address, formatAddress } from "../src/sockets/connection.ts";
+import { type Address, formatAddress, type TlsOptions } from "../src/sockets/connection.ts";
 import { defineCommand } from "./command.ts";
 import { type ExitCode, exitCodes } from "./exit_codes.ts";
 
@@ -19,6 +21,16 @@ const settings = {
     flag: "--listen",
     help: "where to listen; over TCP everybody who reaches the port may use it",
     unset: "a unix socket in the data folder",
+  }),
+  tlsCert: setting(text("file"), {
+    flag: "--tls-cert",
+    help: "PEM file with the server's certificate: TCP is TLS then",
+  }),
+  tlsKey: setting(text("file"), { flag: "--tls-key", help: "PEM file with its private key" }),
+  tlsCa: setting(text("file"), {
+    flag: "--tls-ca",
+    help: "PEM file with the authorities that clients' certificates must come from",
+    unset: "clients need no certificate",
   }),
   tickTime: setting(duration({ minMs: 10 }), {
     flag: "--tick-time",
@@ -73,7 +85,7 @@ export const keeperCommand = defineCommand({
   settings,
   run: ({ values, names, io }) => {
     if (names.length > 0) return runDataCommand(names, values.dataDir, io);
-    return runKeeperCommand({ ...values, listen: values.listen?.map(parseListen) }, io);
+    return runKeeperCommand({ ...values, listen: values.listen?.map(parseListen), tls: tlsOf(values) }, io);
   },
 });
 
@@ -81,6 +93,7 @@ export interface KeeperCommandOptions {
   /** This user's own place when left out. */
   readonly dataDir?: string | undefined;
   readonly listen?: readonly Address[] | undefined;
+  readonly tls?: TlsOptions | undefined;
   readonly tickTime: number;
   readonly sessionTimeoutMin: number;
   readonly sessionTimeoutMax: number;
@@ -93,9 +106,7 @@ export interface KeeperCommandOptions {
 /** Serves until a signal, or until it has been idle for long enough. Both are success. */
 export async function runKeeperCommand(options: KeeperCommandOptions, io: Io): Promise<ExitCode> {
   process.umask(0o077);
-  const place = options.dataDir === undefined
-    ? ownPlace(io)
-    : { dir: options.dataDir, socketPath: `${options.dataDir}/keeper.sock` };
+  const place = options.dataDir === undefined ? ownPlace(io) : namedPlace(resolve(options.dataDir));
   const say = bounded(options.onDemand, (sentence) => io.err(`baton keeper: ${sentence}\n`));
   await using keeper = await startKeeper({
     dataDir: place.dir,
@@ -106,6 +117,7 @@ export async function runKeeperCommand(options: KeeperCommandOptions, io: Io): P
     containerCheckMs: options.containerCheck,
     openSocketPaths: process.geteuid?.() === 0 ? [machineSocketPath] : [],
     log: say,
+    ...(options.tls === undefined ? {} : { tls: options.tls }),
     ...(options.idleExit === undefined ? {} : { idleExitMs: options.idleExit }),
   });
   const stop = () => void keeper.close();
@@ -146,6 +158,26 @@ function ownPlace(io: Io): { dir: string; socketPath: string } {
   }
   makePlace({ dir, socketPath });
   return { dir, socketPath };
+}
+
+function namedPlace(dir: string): { dir: string; socketPath: string } {
+  return { dir, socketPath: join(dir, "keeper.sock") };
+}
+
+function tlsOf(files: { tlsCert?: string | undefined; tlsKey?: string | undefined; tlsCa?: string | undefined }) {
+  const { tlsCert, tlsKey, tlsCa } = files;
+  if (tlsCert === undefined && tlsKey === undefined && tlsCa === undefined) return undefined;
+  if (tlsCert === undefined || tlsKey === undefined) {
+    throw new BatonError("USAGE", "TLS needs both a certificate and its key: give --tls-cert and --tls-key");
+  }
+  const read = (file: string): string => {
+    try {
+      return readFileSync(file, "utf8");
+    } catch (error) {
+      throw new BatonError("CONFIG", `Cannot read ${file}: ${messageOf(error)}`);
+    }
+  };
+  return { cert: read(tlsCert), key: read(tlsKey), ...(tlsCa === undefined ? {} : { ca: read(tlsCa) }) };
 }
 
 /** `unix:PATH` or `host:port`; `:port` means loopback. */

@@ -2,6 +2,7 @@
  * One connection: its handshake, its requests in, its replies and events out. Owns the connection, its identities and its
  * place in the reply stages; the state belongs to the host.
  */
+import { BatonError } from "../errors.ts";
 import { ByteReader, type ByteWriter, protocolError } from "../wire/bytes.ts";
 import { zooKeeperErrorNumbers } from "../wire/jute/error_codes.ts";
 import { FrameDecoder } from "../wire/jute/frame.ts";
@@ -37,6 +38,8 @@ export interface ConnectionHost {
   closed(connection: ClientConnection): void;
   /** A connection said its last: it is closed if the other side does not do so. */
   closeSoon(connection: ClientConnection): void;
+  /** Something was thrown that nobody threw on purpose. */
+  bug(error: unknown): void;
   /** The end of a turn: what can go out goes out. */
   turnEnded(): void;
 }
@@ -91,8 +94,9 @@ export class ClientConnection implements ConnectionHandlers, Recipient {
         if (this.#ended) break;
       }
     } catch (error) {
-      if (!(error instanceof Error) || !("code" in error) || error.code !== "PROTOCOL") throw error;
-      this.#end(); // as the real server does: whoever breaks the protocol gets no answer
+      // As with the real server, whoever breaks the protocol gets no answer. Anything else is a bug, and undone already.
+      if (!(error instanceof BatonError && error.code === "PROTOCOL")) this.#host.bug(error);
+      this.#end();
     }
     this.#pushBack();
     this.#host.turnEnded();

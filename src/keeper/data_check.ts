@@ -3,8 +3,8 @@ import { chmodSync, existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { BatonError, messageOf } from "../errors.ts";
-import { databaseName, readPieces, storedFormat } from "./database.ts";
-import { decodeRows, nodeOf, sessionOf } from "./stored_records.ts";
+import { readPieces, storedFormat } from "./database.ts";
+import { databaseName, decodeRows, nodeOf, sessionOf } from "./stored_records.ts";
 
 export interface DataReport {
   readonly zxid: bigint;

@@ -5,7 +5,7 @@
 import { closeSync, fsyncSync, openSync, statSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
-import { decodeRows, encodeRows, type Row } from "./stored_records.ts";
+import { databaseName, decodeRows, encodeRows, type Row } from "./stored_records.ts";
 
 /** PRAGMA user_version: the form of the tables and rows below. */
 export const storedFormat = 1;
@@ -21,8 +21,6 @@ const pageBytes = 4096;
 
 /** Rows travel to the other thread in pieces of about this size. */
 const pieceBytes = 4 << 20;
-
-export const databaseName = "keeper.sqlite";
 
 /** Somebody else owns the data directory. */
 export class DirectoryOwned extends Error {}

@@ -14,8 +14,7 @@ export class Reaper {
     const due: ZNode[] = [];
     const doomedChildren = new Map<string, number>();
     // Deepest first: a container whose only children are containers that go now goes with them.
-    const deepestFirst = [...mortal].sort((a, b) => depth(b.path) - depth(a.path));
-    for (const node of deepestFirst) {
+    for (const node of deepestFirst(mortal)) {
       if ((node.children?.size ?? 0) > (doomedChildren.get(node.path) ?? 0)) continue;
       if (node.kind === "ttl") {
         if (node.mtime + node.ttlMs > wallMs) continue;
@@ -32,6 +31,12 @@ export class Reaper {
   }
 }
 
-function depth(path: string): number {
-  return path.split("/").length;
+function deepestFirst(nodes: Iterable<ZNode>): ZNode[] {
+  const byDepth: ZNode[][] = [];
+  for (const node of nodes) {
+    let depth = 0;
+    for (let at = node.path.indexOf("/"); at !== -1; at = node.path.indexOf("/", at + 1)) depth++;
+    (byDepth[depth] ??= []).push(node);
+  }
+  return byDepth.reverse().flat();
 }

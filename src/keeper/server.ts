@@ -2,21 +2,23 @@
  * Puts the parts of a keeper together: the state, its store, the connections, and the timers. Everything that decides is
  * elsewhere and pure; this owns what must be closed.
  */
-import { chmodSync, mkdirSync, rmSync } from "node:fs";
+import { mkdirSync, statSync } from "node:fs";
+import { join } from "node:path";
 import { BatonError, messageOf } from "../errors.ts";
-import { type Address, type Connection, formatAddress, type TlsOptions } from "../sockets/connection.ts";
-import { listen, type Listener } from "../sockets/listen.ts";
+import type { Address, Connection, TlsOptions } from "../sockets/connection.ts";
 import type { Clock } from "../support/clock.ts";
 import { ClientConnection, type ConnectionHost } from "./client_connection.ts";
-import { answerFourLetterWord, type KeeperReport } from "./four_letter_words.ts";
+import { answerFourLetterWord } from "./four_letter_words.ts";
 import type { KeeperLimits } from "./limits.ts";
+import { Listeners } from "./listeners.ts";
 import { Reaper } from "./reaper.ts";
+import { reportOf } from "./report.ts";
 import { ReplyStages } from "./reply_stages.ts";
 import { SessionClock } from "./session_clock.ts";
 import type { Session } from "./session_table.ts";
 import { KeeperState } from "./state.ts";
 import { Store } from "./store.ts";
-import { encodeChanges } from "./stored_records.ts";
+import { databaseName, encodeChanges } from "./stored_records.ts";
 
 export interface KeeperServerOptions {
   readonly dataDir: string;
@@ -41,20 +43,21 @@ const handshakeMsMax = 10_000;
 const goodbyeMsMax = 2_000;
 /** How long a disk that refused to store is left alone before it is asked again. */
 const diskRetryMs = 1_000;
+/** How often the keeper looks whether its files are still its own. */
+const fileCheckMs = 1_000;
 /** Nodes reaped in one turn. */
 const reapedMax = 500;
 
 export class KeeperServer implements ConnectionHost {
   readonly limits: KeeperLimits;
   readonly superDigest: string | null;
-  readonly addresses: Address[] = [];
   readonly ended: Promise<void>;
   readonly #options: KeeperServerOptions;
   readonly #store: Store;
   readonly #sessionClock: SessionClock;
   readonly #lookMs: number;
   readonly #reaper = new Reaper();
-  readonly #listeners: Listener[] = [];
+  readonly #listeners: Listeners;
   /** Every open connection, and since when. */
   readonly #connections = new Map<ClientConnection, number>();
   readonly #bySession = new Map<bigint, ClientConnection>();
@@ -72,6 +75,7 @@ export class KeeperServer implements ConnectionHost {
   #cancelLook = () => {};
   #cancelReap = () => {};
   #cancelRetry = () => {};
+  #cancelFileCheck = () => {};
   #closing: Promise<void> | null = null;
 
   private constructor(store: Store, options: KeeperServerOptions) {
@@ -82,6 +86,10 @@ export class KeeperServer implements ConnectionHost {
     this.#lookMs = Math.max(10, options.tickTimeMs / looksPerTick);
     this.#sessionClock = new SessionClock(options.clock, this.#lookMs);
     this.#idleSinceMs = options.clock.now();
+    this.#listeners = new Listeners({
+      openSocketPaths: options.openSocketPaths,
+      accept: (address) => (connection) => this.#accept(connection, address),
+    });
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     this.ended = promise;
     this.#end = { resolve, reject };
@@ -104,6 +112,7 @@ export class KeeperServer implements ConnectionHost {
       await server.#load();
       server.#lookLater();
       server.#reapLater();
+      server.#checkFilesLater(dataFile(options.dataDir));
       return server;
     } catch (error) {
       await store.close();
@@ -127,22 +136,13 @@ export class KeeperServer implements ConnectionHost {
     return this.#writable;
   }
 
+  get addresses(): Address[] {
+    return this.#listeners.addresses;
+  }
+
   async listen(address: Address, tls: TlsOptions | undefined): Promise<void> {
-    // The data directory is ours, so whoever bound this path before is gone.
-    if (address.kind === "unix") rmSync(address.path, { force: true });
-    try {
-      const options = tls === undefined || address.kind === "unix" ? {} : { tls };
-      const listener = await listen(address, (connection) => this.#accept(connection, address), options);
-      this.#listeners.push(listener);
-      this.addresses.push(listener.address);
-      this.#idleSinceMs = this.#options.clock.now();
-      if (address.kind === "unix" && this.#options.openSocketPaths.includes(address.path)) {
-        chmodSync(address.path, 0o666);
-      }
-    } catch (error) {
-      const message = `The keeper cannot listen on ${formatAddress(address)}: ${messageOf(error)}`;
-      throw new BatonError("CANNOT_CREATE", message, { cause: error });
-    }
+    await this.#listeners.open(address, tls);
+    this.#idleSinceMs = this.#options.clock.now();
   }
 
   close(): Promise<void> {
@@ -180,12 +180,28 @@ export class KeeperServer implements ConnectionHost {
     this.#leaving.add(cancel);
   }
 
+  bug(error: unknown): void {
+    this.#options.log(
+      `This is a bug in baton, please report it: ${error instanceof Error ? error.stack : String(error)}`,
+    );
+  }
+
   turnEnded(): void {
     this.#stages.flush();
   }
 
   report(word: string): string {
-    return answerFourLetterWord(word, this.#report());
+    return answerFourLetterWord(
+      word,
+      reportOf(this.#state, {
+        options: this.#options,
+        connections: [...this.#connections.keys()],
+        receivedBefore: this.#received,
+        zxid: this.#durableZxid,
+        writable: this.#writable,
+        addresses: this.addresses,
+      }),
+    );
   }
 
   #accept(connection: Connection, address: Address): ClientConnection {
@@ -256,8 +272,31 @@ export class KeeperServer implements ConnectionHost {
       this.#retryLater();
     } catch (fatal) {
       this.#options.log(`${messageOf(fatal)}. The keeper ends`);
-      this.#closing ??= this.#close().catch(() => {}).then(() => this.#end.reject(fatal));
+      this.#fail(fatal);
     }
+  }
+
+  #fail(error: unknown): void {
+    this.#closing ??= this.#close().catch(() => {}).then(() => this.#end.reject(error));
+  }
+
+  /**
+   * Somebody may tidy up under a running keeper. A socket that is gone is bound again. When the data is gone, another
+   * keeper can start in its place and give the same locks to others: this one ends at once, and its clients with it.
+   */
+  #checkFilesLater(inode: number | null): void {
+    this.#cancelFileCheck = this.#options.clock.after(fileCheckMs, async () => {
+      if (dataFile(this.#options.dataDir) !== inode) {
+        const error = new BatonError(
+          "IO",
+          `The keeper's data in ${this.#options.dataDir} was removed or replaced while it was in use`,
+        );
+        this.#options.log(error.message);
+        return this.#fail(error);
+      }
+      await this.#listeners.restore().catch((error) => this.#options.log(messageOf(error)));
+      if (this.#closing === null) this.#checkFilesLater(inode);
+    });
   }
 
   #retryLater(): void {
@@ -321,49 +360,17 @@ export class KeeperServer implements ConnectionHost {
     this.#cancelLook();
     this.#cancelReap();
     this.#cancelRetry();
+    this.#cancelFileCheck();
     for (const cancel of this.#leaving) cancel();
-    for (const listener of this.#listeners) {
-      // Before the data directory is given up: afterwards the path may already be somebody else's.
-      if (listener.address.kind === "unix") rmSync(listener.address.path, { force: true });
-      await listener.close();
-    }
+    // Before the data directory is given up: afterwards the sockets' paths may already be somebody else's.
+    await this.#listeners.close();
     this.#stages.stop();
     for (const connection of this.#connections.keys()) connection.destroy();
     await this.#store.close();
   }
+}
 
-  #report(): KeeperReport {
-    const { tree, sessions, watches } = this.#state;
-    const received = [...this.#connections.keys()].reduce(
-      (sum, connection) => sum + connection.received,
-      this.#received,
-    );
-    return {
-      zxid: this.#durableZxid,
-      nodes: tree.size,
-      ephemerals: tree.ephemeralCount,
-      watches: watches.count,
-      watchedPaths: watches.data.pathCount + watches.children.pathCount,
-      watchingConnections: new Set([...watches.data.watchers, ...watches.children.watchers]).size,
-      received,
-      sent: received,
-      tickTimeMs: this.#options.tickTimeMs,
-      sessionTimeoutMinMs: this.#options.sessionTimeoutMinMs,
-      sessionTimeoutMaxMs: this.#options.sessionTimeoutMaxMs,
-      dataDir: this.#options.dataDir,
-      listen: this.addresses.map(formatAddress),
-      writable: this.#writable,
-      connections: [...this.#connections.keys()].map(({ peer, session, received, outstanding }) => ({
-        peer,
-        session: session?.id ?? null,
-        received,
-        outstanding,
-      })),
-      sessions: [...sessions.all].map(({ id, timeoutMs }) => ({
-        id,
-        timeoutMs,
-        ephemerals: [...tree.ephemeralsOf(id)].map(({ path }) => path),
-      })),
-    };
-  }
+/** The number of the database's file, null when there is none. */
+function dataFile(dataDir: string): number | null {
+  return statSync(join(dataDir, databaseName), { throwIfNoEntry: false })?.ino ?? null;
 }

@@ -140,9 +140,13 @@ export class KeeperState<Watcher> {
 
   #applyWrite(operation: Operation & { kind: "write" }, reader: ByteReader, asker: Asker<Watcher>): Answer {
     const transaction = this.#begin(asker.session.id, asker.identities);
-    const answer = this.#answer(operation, reader, (request) => operation.run(request as never, transaction));
-    if (answer.error === 0) this.#fire(transaction);
-    else transaction.rollback();
+    let answer: Answer | null = null;
+    try {
+      answer = this.#answer(operation, reader, (request) => operation.run(request as never, transaction));
+    } finally {
+      if (answer?.error !== 0) transaction.rollback();
+    }
+    this.#fire(transaction);
     return answer;
   }
 

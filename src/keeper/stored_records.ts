@@ -9,6 +9,9 @@ import { openAcl } from "./acl.ts";
 import type { Session } from "./session_table.ts";
 import type { NodeKind, ZNode } from "./tree.ts";
 
+/** The database's file in the data directory. */
+export const databaseName = "keeper.sqlite";
+
 /** A row: its number and its content, null when the row is to go. */
 export interface Row {
   readonly id: bigint;

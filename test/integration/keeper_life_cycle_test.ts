@@ -138,6 +138,26 @@ test("after a kill -9 it is back at once, and the session goes on", async () => 
   await resumed.close();
 }, 30_000);
 
+test("a socket that somebody removed is there again, and the sessions are not disturbed", async () => {
+  await ensure();
+  const client = await RawClient.connect(address());
+  rmSync(place().socketPath);
+  const other = await eventually(() => RawClient.connect(address()));
+  expect((await client.ping()).err).toBe(0);
+  await Promise.all([client.close(), other.close()]);
+  expect(keepers().length).toBe(1);
+}, 30_000);
+
+test("when its data is removed it ends, because another one can start and know nothing of its locks", async () => {
+  await ensure();
+  const client = await RawClient.connect(address());
+  const [before] = keepers();
+  rmSync(join(root, "k"), { recursive: true });
+  await client.closed;
+  await ensure();
+  await eventually(() => keepers().length === 1 && keepers()[0] !== before);
+}, 30_000);
+
 test("a keeper that cannot start says why", async () => {
   const failing = ensureKeeper(place(), { command: ["/bin/sh", "-c", "echo the reason >&2; exit 78", "sh"] });
   const error = await failing.then(() => null, (thrown) => thrown);

@@ -1,0 +1,49 @@
+/** What a keeper tells of itself, for the four-letter words. */
+import { type Address, formatAddress } from "../sockets/connection.ts";
+import type { ClientConnection } from "./client_connection.ts";
+import type { KeeperReport } from "./four_letter_words.ts";
+import type { KeeperState } from "./state.ts";
+
+export interface ReportSources {
+  readonly options: Pick<KeeperReport, "tickTimeMs" | "sessionTimeoutMinMs" | "sessionTimeoutMaxMs" | "dataDir">;
+  readonly connections: readonly ClientConnection[];
+  /** Requests of connections that are gone. */
+  readonly receivedBefore: number;
+  readonly zxid: bigint;
+  readonly writable: boolean;
+  readonly addresses: readonly Address[];
+}
+
+export function reportOf(state: KeeperState<ClientConnection>, sources: ReportSources): KeeperReport {
+  const { tree, sessions, watches } = state;
+  const { options, connections, zxid, writable } = sources;
+  const received = connections.reduce((sum, connection) => sum + connection.received, sources.receivedBefore);
+  const waiting = connections.reduce((sum, connection) => sum + connection.outstanding, 0);
+  return {
+    zxid,
+    nodes: tree.size,
+    ephemerals: tree.ephemeralCount,
+    watches: watches.count,
+    watchedPaths: watches.data.pathCount + watches.children.pathCount,
+    watchingConnections: new Set([...watches.data.watchers, ...watches.children.watchers]).size,
+    received,
+    sent: received - waiting,
+    tickTimeMs: options.tickTimeMs,
+    sessionTimeoutMinMs: options.sessionTimeoutMinMs,
+    sessionTimeoutMaxMs: options.sessionTimeoutMaxMs,
+    dataDir: options.dataDir,
+    listen: sources.addresses.map(formatAddress),
+    writable,
+    connections: connections.map(({ peer, session, received, outstanding }) => ({
+      peer,
+      session: session?.id ?? null,
+      received,
+      outstanding,
+    })),
+    sessions: [...sessions.all].map(({ id, timeoutMs }) => ({
+      id,
+      timeoutMs,
+      ephemerals: [...tree.ephemeralsOf(id)].map(({ path }) => path),
+    })),
+  };
+}

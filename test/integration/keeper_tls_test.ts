@@ -1,0 +1,42 @@
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { connect } from "../../src/clients/zookeeper/client.ts";
+import { parseServers } from "../../src/clients/zookeeper/hosts.ts";
+import { type Keeper, startKeeper } from "../../src/keeper/keeper.ts";
+import { formatAddress, type TlsOptions } from "../../src/sockets/connection.ts";
+
+const pem = (name: string) => readFileSync(join(import.meta.dir, "../fixtures/tls", name), "utf8");
+const ca = pem("ca.pem");
+
+let root = "";
+let keeper: Keeper | null = null;
+beforeEach(async () => {
+  root = mkdtempSync(join(tmpdir(), "baton-tls-"));
+  keeper = await startKeeper({
+    dataDir: join(root, "data"),
+    listen: [{ kind: "tcp", host: "localhost", port: 0 }],
+    tls: { ca, cert: pem("server.pem"), key: pem("server_key.pem") },
+  });
+});
+afterEach(async () => {
+  await keeper?.close();
+  rmSync(root, { recursive: true, force: true });
+});
+
+const open = (tls?: TlsOptions) =>
+  connect({
+    servers: parseServers(keeper?.addresses.map(formatAddress).join() ?? ""),
+    connectTimeoutMs: 1000,
+    ...(tls === undefined ? {} : { tls }),
+  });
+
+test("a session over TLS with the certificate that the keeper asks for", async () => {
+  await using zk = await open({ ca, cert: pem("client.pem"), key: pem("client_key.pem") });
+  expect((await zk.create("/a", new Uint8Array(0))).path).toBe("/a");
+});
+
+test.each([["without a certificate", { ca }], ["without TLS", undefined]])("no session %s", async (_, tls) => {
+  await expect(open(tls)).rejects.toMatchObject({ code: "UNREACHABLE" });
+}, 10_000);
