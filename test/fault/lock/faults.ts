@@ -127,7 +127,9 @@ const processFaults: Fault[] = [
     expect: "survives",
     async apply({ victim, random, sessionTimeoutMs, wait }) {
       victim.signal("SIGSTOP");
-      await wait(span(random, 0.05, 0.4) * sessionTimeoutMs);
+      // TERM comes 5/8 T after the last answered request was sent (T − 0.5 s − T/4), which may be T/6 ago by now; the
+      // rest is for a machine that stands still now and then.
+      await wait(span(random, 0.05, 0.3) * sessionTimeoutMs);
       victim.signal("SIGCONT");
     },
   },
