@@ -1,7 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { Command } from "commander";
-import fc from "fast-check";
-import { parseArgs, type ParsedArgs } from "../../../src/cli/parse_args.ts";
+import { parseArgs } from "../../../src/cli/parse_args.ts";
 
 const specs = {
   try: { flag: "-n, --try", takesValue: false },
@@ -55,50 +53,3 @@ describe("the shapes of a flag", () => {
     test(`${words.join(" ")}: ${message}`, () => expect(() => parseArgs(specs, words)).toThrow(message));
   }
 });
-
-test("commander, which is asked as a judge here, takes every command line in the same way", () => {
-  const word = fc.oneof(
-    fc.constantFrom("-n", "-q", "-w", "-w10s", "-nw", "-nq", "-qnx", "-x", "--try", "--wait", "--wait=", "--wait=a=b"),
-    fc.constantFrom("--reason", "--quiet=1", "--nope", "-", "", "name", "10s", "=", "-w=3"),
-  );
-  const line = fc.tuple(
-    fc.array(word, { maxLength: 6 }),
-    fc.array(fc.oneof(word, fc.constant("--")), { maxLength: 3 }),
-  );
-  fc.assert(
-    fc.property(line, ([words, command]) => {
-      // A value of "--" is refused here and taken there, on purpose: it is nearly always a forgotten value.
-      fc.pre(!/^(-[nq]*w|--wait|--reason)$/.test(words.at(-1) ?? ""));
-      const whole = [...words, "--", ...command];
-      expect(attempt(() => ours(whole))).toEqual(attempt(() => commanders(whole)));
-    }),
-    { numRuns: 3000 },
-  );
-});
-
-interface Reading {
-  readonly flags: Record<string, string>;
-  readonly operands: string[];
-}
-
-function attempt(read: () => Reading): Reading | "refused" {
-  try {
-    return read();
-  } catch {
-    return "refused";
-  }
-}
-
-function ours(words: string[]): Reading {
-  const { flags, names, command }: ParsedArgs = parseArgs(specs, words);
-  return { flags: Object.fromEntries(flags), operands: [...names, ...command ?? []] };
-}
-
-function commanders(words: string[]): Reading {
-  const program = new Command().exitOverride().configureOutput({ writeErr: () => {} }).helpOption(false);
-  program.argument("[words...]");
-  for (const { flag, takesValue } of Object.values(specs)) program.option(takesValue ? `${flag} <value>` : flag);
-  program.parse(words, { from: "user" });
-  const flags = Object.entries(program.opts<Record<string, string | boolean>>());
-  return { flags: Object.fromEntries(flags.map(([name, value]) => [name, String(value)])), operands: program.args };
-}
