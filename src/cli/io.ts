@@ -42,7 +42,7 @@ export function systemIo(): Io {
     },
     err(text) {
       try {
-        writeWhole(2, text);
+        writeWhole(2, text, { fullPipeMsMax: 100 });
       } catch {
         // nowhere to say it
       }
@@ -50,11 +50,16 @@ export function systemIo(): Io {
   };
 }
 
-/** How long a full pipe that somebody made non-blocking is waited for: the reader has to read first. */
-const fullPipeMsMax = 10_000;
-
-/** Writes all of it to a descriptor before it returns, whatever the kernel takes at once. Throws what the kernel says. */
-export function writeWhole(fd: number, text: string): void {
+/**
+ * Writes all of it to a descriptor before it returns, whatever the kernel takes at once. A full pipe that somebody made
+ * non-blocking is waited for, 10 s when left out; that stops everything else, so that a job's chatter must not wait
+ * long. Throws what the kernel says.
+ */
+export function writeWhole(
+  fd: number,
+  text: string,
+  { fullPipeMsMax = 10_000 }: { fullPipeMsMax?: number } = {},
+): void {
   let bytes: Uint8Array = new TextEncoder().encode(text);
   const startMs = performance.now();
   while (bytes.length > 0) {

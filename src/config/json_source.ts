@@ -49,7 +49,7 @@ export function parseJsonSource(source: string): JsonSource {
     }
   }
 
-  function value(path: string, depth: number): unknown {
+  function value(path: string | null, depth: number): unknown {
     const token = next();
     if (depth > depthMax) throw new JsonSyntaxError(`it is nested more than ${depthMax} deep`, token.line);
     if (token.text === "[") {
@@ -58,21 +58,21 @@ export function parseJsonSource(source: string): JsonSource {
       return items;
     }
     if (token.text !== "{") return scalar(token);
-    const entries: [string, unknown][] = [];
+    const entries = new Map<string, unknown>();
     members("}", () => {
       const key = next();
       const name = scalar(key);
       if (typeof name !== "string") throw new JsonSyntaxError(`${key.text} stands where a key should be`, key.line);
       next(":");
-      const full = path === "" ? name : `${path}.${name}`;
-      if (lines.has(full)) throw new JsonSyntaxError(`the key ${full} is there twice`, key.line);
-      lines.set(full, key.line);
-      entries.push([name, value(full, depth + 1)]);
+      const full = path === null ? name : `${path}.${name}`;
+      if (entries.has(name)) throw new JsonSyntaxError(`the key ${full} is there twice`, key.line);
+      lines.set(full, lines.get(full) ?? key.line);
+      entries.set(name, value(full, depth + 1));
     });
     return Object.fromEntries(entries);
   }
 
-  const whole = value("", 0);
+  const whole = value(null, 0);
   const rest = tokens[at];
   if (rest !== undefined) throw new JsonSyntaxError(`${rest.text} stands after the end`, rest.line);
   return { value: whole, lines };
