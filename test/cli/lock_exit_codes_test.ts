@@ -77,8 +77,8 @@ test("69: no server answers, within --connect-timeout", async () => {
   );
   expect(ended.stdout).toStartWith("69\n");
   expect(ended.stdout).not.toContain("ran");
-  expect(ended.stderr).toBe(
-    `baton: Cannot open a ZooKeeper session within 300 ms: 127.0.0.1:${port}: connection refused\n`,
+  expect(ended.stderr).toMatch(
+    new RegExp(`^baton: Cannot open a ZooKeeper session within \\d+ ms: 127.0.0.1:${port}: connection refused\n$`),
   );
   expect(ended.tookMs).toBeLessThan(3000);
 });
@@ -93,7 +93,7 @@ test("73: a status file that cannot be made, before anything is taken", async ()
 describe("75: busy", () => {
   test("-n at once, -w after its time; stderr says who holds it, since when and why; -E is another code", async () => {
     await using own = new BatonSession();
-    const holder = own.start('"$baton" lock -q --reason "bulk load" busy -- sh -c "touch held; exec sleep 60"');
+    const holder = own.start('exec "$baton" lock -q --reason "bulk load" busy -- sh -c "touch held; exec sleep 60"');
     await own.made("held");
     const tried = await own.run('"$baton" lock --servers embedded -n busy -- touch never');
     expect(tried.code).toBe(75);
@@ -102,7 +102,8 @@ describe("75: busy", () => {
     expect(waited).toMatchObject({ code: 9, stdout: "", stderr: "" });
     expect(waited.tookMs).toBeGreaterThan(200);
     expect((await own.run("ls")).stdout).not.toContain("never");
-    holder.child.kill("SIGKILL");
+    holder.child.kill("SIGTERM");
+    expect((await holder.ended).code).toBe(143);
   });
 });
 

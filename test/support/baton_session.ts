@@ -29,7 +29,7 @@ export class BatonSession implements AsyncDisposable {
   readonly folder = mkdtempSync(join(tmpdir(), "baton-session-"));
   readonly keeperFolder = join(this.folder, "keeper");
   readonly env: Readonly<Record<string, string>>;
-  readonly #children = new Set<ChildProcess>();
+  readonly #running = new Set<Running>();
 
   constructor(env: Readonly<Record<string, string>> = {}) {
     requireBinary();
@@ -62,18 +62,20 @@ export class BatonSession implements AsyncDisposable {
       cwd: this.folder,
       env: { ...this.env, ...env },
       stdio: ["ignore", "pipe", "pipe"],
+      detached: true, // a group of its own, so that all of a session can be ended
     });
-    this.#children.add(child);
     let [stdout, stderr] = ["", ""];
     child.stdout.setEncoding("utf8").on("data", (text: string) => stdout += text);
     child.stderr.setEncoding("utf8").on("data", (text: string) => stderr += text);
     const ended = new Promise<Ended>((resolve) => {
       child.on("close", (code, signal) => {
-        this.#children.delete(child);
+        this.#running.delete(running);
         resolve({ code, signal, stdout, stderr, tookMs: performance.now() - startMs });
       });
     });
-    return { child, ended, stdout: () => stdout, stderr: () => stderr };
+    const running: Running = { child, ended, stdout: () => stdout, stderr: () => stderr };
+    this.#running.add(running);
+    return running;
   }
 
   run(script: string, env: Readonly<Record<string, string>> = {}): Promise<Ended> {
@@ -86,9 +88,19 @@ export class BatonSession implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const child of this.#children) child.kill("SIGKILL");
+    // First those who would start the keeper again.
+    for (const { child } of this.#running) killGroup(child);
+    await Promise.all([...this.#running].map((running) => running.ended));
     await killKeeper(this.keeperPid());
     rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+function killGroup({ pid }: ChildProcess): void {
+  try {
+    if (pid !== undefined) process.kill(-pid, "SIGKILL");
+  } catch {
+    // it has just ended
   }
 }
 
