@@ -235,12 +235,10 @@ export class KeeperServer implements ConnectionHost {
   }
 
   async #load(): Promise<void> {
-    const stored = await this.#store.load();
     this.#state = this.#newState();
     this.#stages = this.#newStages();
-    if (stored.nodes.length > 0) {
-      this.#state.restore(stored, this.now());
-    } else {
+    await this.#store.load((piece) => this.#state.restore(piece, this.now()));
+    if (this.#state.tree.size === 0) {
       this.#state.initialize();
       await this.#store.commit(encodeChanges(this.#state.takeChanges()));
     }

@@ -12,6 +12,7 @@ import type { KeeperLimits } from "./limits.ts";
 import { type Operation, operationsByCode } from "./operation_table.ts";
 import { Refusal } from "./refusal.ts";
 import { type Session, sessionPasswordBytes, SessionTable } from "./session_table.ts";
+import type { StoredPiece } from "./stored_records.ts";
 import { Transaction } from "./transaction.ts";
 import { Tree, type ZNode } from "./tree.ts";
 import { WatchTable } from "./watch_table.ts";
@@ -78,14 +79,11 @@ export class KeeperState<Watcher> {
     }
   }
 
-  /** Takes in what the log held. The restored is not a change. */
-  restore(
-    stored: { zxid: bigint; nodes: Iterable<ZNode>; sessions: Iterable<Omit<Session, "deadlineMs">> },
-    nowMs: number,
-  ): void {
-    this.#zxid = this.#zxidLogged = stored.zxid;
-    for (const node of stored.nodes) this.tree.insert(node);
-    for (const session of stored.sessions) this.sessions.add(session, nowMs);
+  /** Takes in a piece of what the log holds; the restored is not a change. Each session has its full timeout from now on. */
+  restore(piece: StoredPiece, nowMs: number): void {
+    if (piece.zxid !== 0n) this.#zxid = piece.zxid;
+    for (const node of piece.nodes) this.tree.insert(node);
+    for (const session of piece.sessions) this.sessions.add(session, nowMs);
     this.takeChanges();
   }
 

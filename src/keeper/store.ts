@@ -1,16 +1,8 @@
 /** The keeper's side of its store: requests to the thread in store_worker.ts, which answers them in order. */
 import { Worker } from "node:worker_threads";
-import { BatonError } from "../errors.ts";
-import type { Session } from "./session_table.ts";
+import { BatonError, messageOf } from "../errors.ts";
 import type { StoreReply, StoreRequest } from "./store_messages.ts";
-import { decodeRows, nodeOf, sessionOf } from "./stored_records.ts";
-import type { ZNode } from "./tree.ts";
-
-export interface StoredState {
-  readonly zxid: bigint;
-  readonly nodes: ZNode[];
-  readonly sessions: Omit<Session, "deadlineMs">[];
-}
+import { decodeRows, nodeOf, sessionOf, type StoredPiece } from "./stored_records.ts";
 
 interface Waiting {
   readonly piece?: (bytes: Uint8Array) => void;
@@ -47,22 +39,18 @@ export class Store {
     }
   }
 
-  /** Everything stored. Rejects with IO when it is damaged. */
-  async load(): Promise<StoredState> {
-    const state = { zxid: 0n, nodes: [] as ZNode[], sessions: [] as Omit<Session, "deadlineMs">[] };
+  /** Hands over everything stored, piece by piece, parents before their children. Rejects with IO when it is damaged. */
+  async load(receive: (piece: StoredPiece) => void): Promise<void> {
     let damage: unknown = null;
     await this.#request({ kind: "load" }, (bytes) => {
       try {
-        const piece = decodeRows(bytes);
-        if (piece.zxid !== 0n) state.zxid = piece.zxid;
-        for (const row of piece.nodes) state.nodes.push(nodeOf(row));
-        for (const row of piece.sessions) state.sessions.push(sessionOf(row));
+        const { zxid, nodes, sessions } = decodeRows(bytes);
+        receive({ zxid, nodes: nodes.map(nodeOf), sessions: sessions.map(sessionOf) });
       } catch (error) {
         damage ??= error;
       }
     });
-    if (damage !== null) throw this.#error(damage instanceof Error ? damage.message : String(damage));
-    return state;
+    if (damage !== null) throw this.#error(messageOf(damage));
   }
 
   /** Resolves when all of it is on the disk; rejects with IO when none of it is. */

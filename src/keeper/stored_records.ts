@@ -18,11 +18,11 @@ export interface Row {
   readonly body: Uint8Array | null;
 }
 
-/** A piece of the log. What is loaded has the same form as what is committed. */
-export interface RowBatch {
+/** A piece of what is stored. Its zxid is 0 in all but the first, and in the first of a fresh directory. */
+export interface StoredPiece {
   readonly zxid: bigint;
-  readonly nodes: Iterable<Row>;
-  readonly sessions: Iterable<Row>;
+  readonly nodes: readonly ZNode[];
+  readonly sessions: readonly Omit<Session, "deadlineMs">[];
 }
 
 const StoredNode = record({
