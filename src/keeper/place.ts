@@ -4,7 +4,7 @@
  */
 import { accessSync, constants, lstatSync, mkdirSync, readFileSync, type Stats, statSync } from "node:fs";
 import { hostname } from "node:os";
-import { dirname, join } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import process from "node:process";
 import { BatonError, messageOf } from "../errors.ts";
 
@@ -26,6 +26,7 @@ const socketPathBytesMax = process.platform === "linux" ? 107 : 103;
 export interface PlaceOptions {
   readonly machineSocketPath?: string;
   readonly userDatabase?: string;
+  readonly fallbackFolder?: string;
 }
 
 /**
@@ -39,13 +40,17 @@ export function keeperPlace(
   const named = env["BATON_KEEPER_DIR"];
   if (named !== undefined && named !== "") {
     if (!named.startsWith("/")) throw config(`BATON_KEEPER_DIR is "${named}", which is not an absolute path`);
-    return placeIn(named.replace(/(?<=.)\/+$/, ""));
+    return placeIn(resolve(named));
   }
   const machine = options.machineSocketPath ?? machineSocketPath;
   if (machineKeeperExists(machine)) return { dir: null, socketPath: machine, scope: "machine" };
-  const home = homeOf(userId(), options.userDatabase ?? "/etc/passwd");
-  const base = home === null ? shortFolder() : join(home, ".local/state/baton");
-  return placeIn(join(base, "keeper", machineId()));
+  const name = join("keeper", machineId());
+  const home = homeInDatabase(userId(), options.userDatabase ?? "/etc/passwd");
+  const atHome = home?.startsWith("/") ? join(home, ".local/state/baton", name) : null;
+  const elsewhere = join(options.fallbackFolder ?? shortFolder(), name);
+  // A place that exists stays the place: a home that becomes writable, or stops being so, must not move the locks.
+  for (const dir of [atHome, elsewhere]) if (dir !== null && look(dir) !== null) return placeIn(dir);
+  return placeIn(atHome !== null && home !== null && isUsableHome(home) ? atHome : elsewhere);
 }
 
 /** Makes the folders that are missing, and checks again. Throws CONFIG, or CANNOT_CREATE. */
@@ -111,21 +116,18 @@ function look(path: string): Stats | null {
     return lstatSync(path);
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code;
-    if (code === "ENOENT" || code === "ENOTDIR") return null;
+    if (code === "ENOENT" || code === "ENOTDIR" || code === "EACCES") return null; // not there for this user
     throw config(`Cannot look at ${path}: ${messageOf(error)}`);
   }
 }
 
-/** The home folder in the user database, null when there is none that this user can write into. */
-function homeOf(uid: number, userDatabase: string): string | null {
-  const home = homeInDatabase(uid, userDatabase);
-  if (home === null || !home.startsWith("/")) return null;
+function isUsableHome(home: string): boolean {
   try {
     const stat = statSync(home);
     accessSync(home, constants.W_OK | constants.X_OK);
-    return stat.isDirectory() && stat.uid === uid ? home : null;
+    return stat.isDirectory() && stat.uid === userId();
   } catch {
-    return null;
+    return false;
   }
 }
 

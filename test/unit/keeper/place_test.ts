@@ -12,7 +12,11 @@ beforeEach(() => root = mkdtempSync(join(tmpdir(), "baton-place-")));
 afterEach(() => rmSync(root, { recursive: true, force: true }));
 
 const uid = process.geteuid?.() ?? -1;
-const nobody = () => ({ machineSocketPath: join(root, "none"), userDatabase: userDatabase(join(root, "home")) });
+const nobody = () => ({
+  machineSocketPath: join(root, "none"),
+  userDatabase: userDatabase(join(root, "home")),
+  fallbackFolder: join(root, "tmp"),
+});
 
 function userDatabase(home: string): string {
   const path = join(root, "passwd");
@@ -40,7 +44,21 @@ describe("the user's place", () => {
   });
 
   test("is in /var/tmp for a user without a home", () => {
-    expect(keeperPlace({}, nobody()).dir?.startsWith(`/var/tmp/baton-${uid}/`)).toBe(true);
+    const { fallbackFolder: _, ...rest } = nobody();
+    expect(keeperPlace({}, rest).dir?.startsWith(`/var/tmp/baton-${uid}/`)).toBe(true);
+  });
+
+  test("stays where it is when a home appears, and when it becomes unusable", () => {
+    const without = keeperPlace({}, nobody());
+    expect(without.dir?.startsWith(join(root, "tmp/"))).toBe(true);
+    mkdirSync(without.dir ?? "", { recursive: true, mode: 0o700 });
+    mkdirSync(join(root, "home"));
+    expect(keeperPlace({}, nobody())).toEqual(without);
+    rmSync(join(root, "tmp"), { recursive: true });
+    const atHome = keeperPlace({}, nobody());
+    mkdirSync(atHome.dir ?? "", { recursive: true, mode: 0o700 });
+    chmodSync(join(root, "home"), 0o500);
+    expect(keeperPlace({}, nobody())).toEqual(atHome);
   });
 
   test("has its socket beside the data, or under a short name when that path is too long for a socket", () => {
