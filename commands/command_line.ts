@@ -46,11 +46,6 @@ const endsProcess: ReadonlySet<string> = new Set(["StoppedBySignal", "ReaderGone
 
 async function dispatch(words: readonly string[], io: Io): Promise<ExitCode> {
   const [first, ...rest] = words;
-  if (first === "--version" || first === "-V") {
-    const { default: description } = await import("../package.json", { with: { type: "json" } });
-    io.out(`baton ${description.version}\n`);
-    return exitCodes.SUCCESS;
-  }
   if (first === undefined || first === "--help" || first === "-h") {
     const { helpCommand } = await import("./help.ts");
     if (first !== undefined) return runCommand(helpCommand, [], io);

@@ -1,6 +1,6 @@
 /**
- * The only entry, and the only writer of the exit code. Loads nothing by itself: the guard, which is this same program,
- * has to be there in no time.
+ * The only entry, and the only writer of the exit code. Loads nothing that is not needed: the guard, which is this same
+ * program, has to be there in no time.
  */
 import process from "node:process";
 
@@ -8,6 +8,9 @@ const words = process.argv.slice(2);
 if (words[0] === "__guard") {
   const { runGuard } = await import("../src/cli/guard/main.ts");
   await runGuard();
+} else if (words[0] === "--version" || words[0] === "-V") {
+  const { default: description } = await import("../package.json", { with: { type: "json" } });
+  console.log(`baton ${description.version}`);
 } else {
   const { internalError, runCommandLine, systemIo } = await import("./command_line.ts");
   const io = systemIo();
