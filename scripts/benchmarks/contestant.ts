@@ -1,0 +1,22 @@
+/** What takes part in a lock benchmark: some program that runs a command under a lock, and the server behind it. */
+
+export interface Contestant {
+  /** Name and version, as the table shows it. */
+  readonly name: string;
+  /** The whole command line that runs `child` while holding the lock `lock`. */
+  command(lock: string, child: readonly string[]): string[];
+  /** Added to the environment of that command. */
+  readonly environment: Readonly<Record<string, string>>;
+  /** How many processes are queued on the lock, its holder included. */
+  queued(lock: string): Promise<number>;
+  /** Where there is a library: a program that runs cycles with many sessions of its own, see baton_cycles.ts. */
+  readonly cycles?: {
+    readonly sessionsMax: number;
+    command(lock: string, sessions: number, cycles: number): string[];
+  };
+}
+
+/** A contestant's running server. */
+export interface Running extends AsyncDisposable {
+  readonly contestants: readonly Contestant[];
+}

@@ -1,0 +1,95 @@
+/** From the end of one child to the start of the next, with many processes waiting on one lock. */
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { eventually } from "../../test/support/eventually.ts";
+import type { Contestant } from "./contestant.ts";
+import { short, summarize, table } from "./statistics.ts";
+
+/** Milliseconds between children, `rounds` times `waiters` hand-overs for each contestant. */
+export async function lockHandOver(
+  contestants: readonly Contestant[],
+  waiters: number,
+  rounds: number,
+): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), "baton-bench-"));
+  try {
+    const probe = join(folder, "probe");
+    const compiled = spawnSync("cc", ["-O2", "-o", probe, join(import.meta.dirname, "probe.c")], { encoding: "utf8" });
+    if (compiled.status !== 0) {
+      return `hand-over: not measured, no C compiler for its probe (${compiled.stderr ?? "cc is missing"})`;
+    }
+    const gaps = new Map<Contestant, number[]>(contestants.map((contestant) => [contestant, []]));
+    for (let round = 0; round < rounds; round++) {
+      for (const contestant of contestants) {
+        gaps.get(contestant)?.push(
+          ...await oneRound(contestant, { waiters, probe, folder, name: `hand-over-${waiters}-${round}` }),
+        );
+      }
+    }
+    const baseline = contestants.find((contestant) => contestant.name.startsWith("etcdctl"));
+    const reference = baseline === undefined ? null : summarize(gaps.get(baseline) ?? []);
+    return table([
+      [`hand-over, ${waiters} waiting`, "ms min", "p50", "p90", "max", "p50 ÷ etcdctl", "p90 ÷ etcdctl"],
+      ...contestants.map((contestant) => {
+        const { min, p50, p90, max } = summarize(gaps.get(contestant) ?? []);
+        return [
+          contestant.name,
+          ...[min, p50, p90, max].map(short),
+          reference === null ? "–" : short(p50 / reference.p50),
+          reference === null ? "–" : short(p90 / reference.p90),
+        ];
+      }),
+    ]);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+interface Round {
+  readonly waiters: number;
+  readonly probe: string;
+  readonly folder: string;
+  readonly name: string;
+}
+
+async function oneRound(contestant: Contestant, round: Round): Promise<number[]> {
+  const record = join(round.folder, `${round.name}.txt`);
+  const gate = join(round.folder, `${round.name}.fifo`);
+  writeFileSync(record, "");
+  spawnSync("mkfifo", [gate]);
+  const spawn = (child: string[]) =>
+    Bun.spawn(contestant.command(round.name, child), {
+      env: { ...process.env, ...contestant.environment },
+      stdio: ["ignore", "ignore", "ignore"],
+    });
+  const queued = (count: number) =>
+    eventually(async () => await contestant.queued(round.name) >= count, {
+      withinMs: 120_000,
+      what: `${count} processes of ${contestant.name} to queue`,
+    });
+  const holder = spawn(["sh", "-c", `read -r _ <"${gate}"`]);
+  await queued(1);
+  const processes = Array.from({ length: round.waiters }, () => spawn([round.probe, record]));
+  await queued(round.waiters + 1);
+  writeFileSync(gate, "go\n");
+  const codes = await Promise.all([holder, ...processes].map((child) => child.exited));
+  const failed = codes.filter((code) => code !== 0);
+  if (failed.length > 0) {
+    throw new Error(`${contestant.name}: ${failed.length} of ${codes.length} processes failed: ${failed}`);
+  }
+  return gapsMs(readFileSync(record, "latin1"));
+}
+
+/** Milliseconds from each section's end to the next one's start; overlapping sections are an error, not a number. */
+function gapsMs(record: string): number[] {
+  const sections = record.trim().split("\n")
+    .map((line) => line.split(" ").map(Number) as [start: number, end: number])
+    .sort(([a], [b]) => a - b);
+  return sections.slice(1).map(([start], index) => {
+    const gap = (start - (sections[index]?.[1] ?? 0)) / 1e6;
+    if (gap < 0) throw new Error(`Two holders at once: critical sections overlap by ${-gap} ms`);
+    return gap;
+  });
+}

@@ -1,0 +1,37 @@
+/** Runs the benchmarks by name and prints tables. Every figure of a run belongs to that run: compare ratios. */
+import { parseArgs } from "node:util";
+import { lockCycles } from "./lock_cycles.ts";
+import { lockHandOver } from "./lock_hand_over.ts";
+import { lockUncontended } from "./lock_uncontended.ts";
+import { machineLine, probeLine } from "./machine.ts";
+import { startContestants } from "./servers.ts";
+import type { Contestant } from "./contestant.ts";
+
+const benchmarks: Record<string, (contestants: readonly Contestant[], rounds: number) => Promise<string>> = {
+  uncontended: (contestants, rounds) => lockUncontended(contestants, rounds * 5),
+  "hand-over-10": (contestants, rounds) => lockHandOver(contestants, 10, rounds),
+  "hand-over-50": (contestants, rounds) => lockHandOver(contestants, 50, rounds),
+  "hand-over-200": (contestants, rounds) => lockHandOver(contestants, 200, Math.min(rounds, 3)),
+  cycles: (contestants, rounds) => lockCycles(contestants, { sessions: 50, rounds }),
+  waiting: (contestants) => lockCycles(contestants, { sessions: 1000, rounds: 1 }),
+};
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { rounds: { type: "string", default: "9" }, help: { type: "boolean", short: "h" } },
+});
+const rounds = Number(values.rounds);
+const names = positionals.length > 0 ? positionals : Object.keys(benchmarks);
+const unknown = names.filter((name) => benchmarks[name] === undefined);
+if (values.help || unknown.length > 0 || !Number.isInteger(rounds) || rounds < 1) {
+  console.error(`Usage: sh scripts/bench [--rounds N] [NAME…]\nNames: ${Object.keys(benchmarks).join(", ")}`);
+  process.exit(values.help ? 0 : 64);
+}
+
+console.log(machineLine());
+await using running = await startContestants();
+for (const name of names) {
+  console.log(`\n${await probeLine()}`);
+  console.log(await benchmarks[name]?.(running.contestants, rounds));
+}
+console.log("\nNot measured: several machines, disks slower than this one, TLS.");

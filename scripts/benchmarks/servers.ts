@@ -1,0 +1,166 @@
+/** Starts every peer that is installed, on loopback, with data of its own, and says which are missing. */
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { connect } from "../../src/clients/zookeeper/client.ts";
+import { parseServers } from "../../src/clients/zookeeper/hosts.ts";
+import { eventually } from "../../test/support/eventually.ts";
+import { startZooKeeper } from "../../test/support/zookeeper_server.ts";
+import type { Contestant, Running } from "./contestant.ts";
+
+const root = join(import.meta.dirname, "../..");
+const baton = join(root, "dist/baton");
+
+/** Everything that can be measured here; what is missing is named on stderr. */
+export async function startContestants(): Promise<Running> {
+  await using stack = new AsyncDisposableStack();
+  const folder = mkdtempSync(join(tmpdir(), "baton-bench-"));
+  stack.defer(() => rmSync(folder, { recursive: true, force: true }));
+  const contestants: Contestant[] = [];
+  contestants.push(keeperContestant(folder, stack));
+  if (existsSync("/usr/share/java/zookeeper.jar")) contestants.push(...await zooKeeperContestants(stack));
+  else missing("Apache ZooKeeper (Debian: zookeeper)");
+  if (version(["etcdctl", "version"]) !== null && version(["etcd", "--version"]) !== null) {
+    contestants.push(await etcdContestant(folder, stack));
+  } else missing("etcd (Debian: etcd-server etcd-client)");
+  if (version(["flock", "--version"]) !== null) contestants.push(flockContestant(folder));
+  else missing("flock (Debian: util-linux)");
+  const owned = stack.move();
+  return { contestants, [Symbol.asyncDispose]: () => owned.disposeAsync() };
+}
+
+function missing(what: string): void {
+  console.error(`MISSING PEER: ${what}`);
+}
+
+function version(command: [string, ...string[]]): string | null {
+  const run = spawnSync(command[0], command.slice(1), { encoding: "utf8" });
+  if (run.error !== undefined || run.status !== 0) return null;
+  return /\d+\.\d+(\.\d+)?/.exec(run.stdout)?.[0] ?? "?";
+}
+
+const batonVersion = () => version([baton, "--version"]) ?? "?";
+
+async function batonQueued(environment: Record<string, string>, lock: string): Promise<number> {
+  const run = Bun.spawn([baton, "who", lock, "--json"], { env: { ...process.env, ...environment }, stderr: "ignore" });
+  const text = await new Response(run.stdout).text();
+  if (text.trim() === "") return 0;
+  const status = JSON.parse(text) as { holders: unknown[]; waiters: unknown[] };
+  return status.holders.length + status.waiters.length;
+}
+
+function batonContestant(name: string, environment: Record<string, string>, servers: string): Contestant {
+  const program = join(import.meta.dirname, "baton_cycles.ts");
+  return {
+    name: `baton ${batonVersion()} on ${name}`,
+    command: (lock, child) => [baton, "lock", "-q", lock, "--", ...child],
+    environment,
+    queued: (lock) => batonQueued(environment, lock),
+    cycles: {
+      sessionsMax: 1000,
+      command: (lock, sessions, cycles) => ["bun", program, servers, lock, String(sessions), String(cycles)],
+    },
+  };
+}
+
+function keeperContestant(folder: string, stack: AsyncDisposableStack): Contestant {
+  const environment = { BATON_KEEPER_DIR: join(folder, "keeper") };
+  stack.defer(() => {
+    spawnSync("pkill", ["-f", environment.BATON_KEEPER_DIR]);
+  });
+  return batonContestant("its keeper", environment, `unix:${join(environment.BATON_KEEPER_DIR, "keeper.sock")}`);
+}
+
+async function zooKeeperContestants(stack: AsyncDisposableStack): Promise<Contestant[]> {
+  const server = await startZooKeeper(1);
+  stack.defer(() => server.close());
+  const found = [batonContestant("ZooKeeper", { BATON_SERVERS: server.servers }, server.servers)];
+  const kazoo = version(["python3", "-c", "import kazoo.version as v; print(v.__version__)"]);
+  if (kazoo === null) {
+    missing("kazoo (Debian: python3-kazoo)");
+    return found;
+  }
+  const client = await connect({ servers: parseServers(server.servers) });
+  stack.use(client);
+  return [...found, {
+    name: `kazoo ${kazoo} on ZooKeeper`,
+    command: (
+      lock,
+      child,
+    ) => ["python3", join(import.meta.dirname, "kazoo_lock.py"), server.servers, `/kazoo-${lock}`, ...child],
+    environment: {},
+    queued: async (lock) => (await client.exists(`/kazoo-${lock}`))?.numChildren ?? 0,
+    cycles: {
+      sessionsMax: 50,
+      command: (lock, sessions, cycles) => {
+        const words = [server.servers, `/kazoo-${lock}`, String(sessions), String(cycles)];
+        return ["python3", join(import.meta.dirname, "kazoo_cycles.py"), ...words];
+      },
+    },
+  }];
+}
+
+async function etcdContestant(folder: string, stack: AsyncDisposableStack): Promise<Contestant> {
+  const [clientPort, peerPort] = [await freePort(), await freePort()];
+  const endpoint = `http://127.0.0.1:${clientPort}`;
+  const peer = `http://127.0.0.1:${peerPort}`;
+  const server = Bun.spawn([
+    ...[
+      "etcd",
+      "--data-dir",
+      join(folder, "etcd"),
+      "--listen-client-urls",
+      endpoint,
+      "--advertise-client-urls",
+      endpoint,
+    ],
+    ...["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", `default=${peer}`],
+  ], { stdout: "ignore", stderr: "ignore" });
+  stack.defer(async () => {
+    server.kill();
+    await server.exited;
+  });
+  const environment = { ETCDCTL_API: "3", ETCDCTL_ENDPOINTS: endpoint };
+  const etcdctl = (...words: string[]) =>
+    spawnSync("etcdctl", words, { env: { ...process.env, ...environment }, encoding: "utf8" });
+  await eventually(() => etcdctl("endpoint", "health").status === 0, { withinMs: 20_000, what: "etcd to answer" });
+  return {
+    name: `etcdctl lock ${version(["etcdctl", "version"])}`,
+    command: (lock, child) => ["etcdctl", "lock", lock, ...child],
+    environment,
+    queued: (lock) =>
+      Promise.resolve(
+        etcdctl("get", `${lock}/`, "--prefix", "--keys-only").stdout.split("\n").filter((line) => line !== "").length,
+      ),
+  };
+}
+
+function flockContestant(folder: string): Contestant {
+  const file = (lock: string) => {
+    const path = join(folder, `${lock}.flock`);
+    if (!existsSync(path)) writeFileSync(path, "");
+    return path;
+  };
+  return {
+    name: `flock ${version(["flock", "--version"])}`,
+    command: (lock, child) => ["flock", file(lock), ...child],
+    environment: {},
+    queued: (lock) => {
+      const inode = `:${statSync(file(lock)).ino} `;
+      return Promise.resolve(
+        readFileSync("/proc/locks", "latin1").split("\n").filter((line) => line.includes(inode)).length,
+      );
+    },
+  };
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  await new Promise((resolve) => server.close(resolve));
+  if (address === null || typeof address === "string") throw new Error("No free port was found");
+  return address.port;
+}
