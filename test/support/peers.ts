@@ -16,6 +16,11 @@ const peers = {
     packages: "zookeeper default-jre-headless",
     installed: () => existsSync(zooKeeperJar) && inPath("java"),
   },
+  jdk: {
+    title: "a Java compiler",
+    packages: "zookeeper default-jdk-headless",
+    installed: () => existsSync(zooKeeperJar) && inPath("javac"),
+  },
   etcd: {
     title: "etcd",
     packages: "etcd-server etcd-client",
