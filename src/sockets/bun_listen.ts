@@ -9,7 +9,8 @@ export const bunListen: Listen = async (address, accept) => {
   const open = (socket: Socket<BunConnection>): void => {
     const peer = address.kind === "unix"
       ? formatAddress(address)
-      : formatAddress({ kind: "tcp", host: socket.remoteAddress, port: socket.remotePort });
+      // Bun's types leave out that a peer which has already reset the connection has no address.
+      : formatAddress({ kind: "tcp", host: socket.remoteAddress ?? "", port: socket.remotePort ?? 0 });
     const connection = new BunConnection(peer);
     socket.data = connection;
     connection.opened(socket);
