@@ -25,6 +25,7 @@ interface Open {
 export class Listeners {
   readonly #options: ListenersOptions;
   #open: Open[] = [];
+  #closed = false;
 
   constructor(options: ListenersOptions) {
     this.#options = options;
@@ -62,11 +63,12 @@ export class Listeners {
       if (address.kind !== "unix" || inodeOf(address.path) !== null) continue;
       this.#open = this.#open.filter((other) => other !== one);
       await one.listener.close();
-      await this.open(address, undefined);
+      if (!this.#closed) await this.open(address, undefined);
     }
   }
 
   async close(): Promise<void> {
+    this.#closed = true;
     for (const { listener, inode } of this.#open) {
       const { address } = listener;
       if (address.kind === "unix") {

@@ -2,23 +2,23 @@
  * Puts the parts of a keeper together: the state, its store, the connections, and the timers. Everything that decides is
  * elsewhere and pure; this owns what must be closed.
  */
-import { mkdirSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { mkdirSync } from "node:fs";
 import { BatonError, messageOf } from "../errors.ts";
 import type { Address, Connection, TlsOptions } from "../sockets/connection.ts";
 import type { Clock } from "../support/clock.ts";
 import { ClientConnection, type ConnectionHost } from "./client_connection.ts";
+import { DataGuard } from "./data_guard.ts";
 import { answerFourLetterWord } from "./four_letter_words.ts";
 import type { KeeperLimits } from "./limits.ts";
 import { Listeners } from "./listeners.ts";
-import { Reaper } from "./reaper.ts";
+import { Reaping } from "./reaping.ts";
 import { reportOf } from "./report.ts";
 import { ReplyStages } from "./reply_stages.ts";
 import { SessionClock } from "./session_clock.ts";
 import type { Session } from "./session_table.ts";
 import { KeeperState } from "./state.ts";
 import { Store } from "./store.ts";
-import { databaseName, encodeChanges } from "./stored_records.ts";
+import { encodeChanges } from "./stored_records.ts";
 
 export interface KeeperServerOptions {
   readonly dataDir: string;
@@ -43,10 +43,6 @@ const handshakeMsMax = 10_000;
 const goodbyeMsMax = 2_000;
 /** How long a disk that refused to store is left alone before it is asked again. */
 const diskRetryMs = 1_000;
-/** How often the keeper looks whether its files are still its own. */
-const fileCheckMs = 1_000;
-/** Nodes reaped in one turn. */
-const reapedMax = 500;
 
 export class KeeperServer implements ConnectionHost {
   readonly limits: KeeperLimits;
@@ -56,7 +52,6 @@ export class KeeperServer implements ConnectionHost {
   readonly #store: Store;
   readonly #sessionClock: SessionClock;
   readonly #lookMs: number;
-  readonly #reaper = new Reaper();
   readonly #listeners: Listeners;
   /** Every open connection, and since when. */
   readonly #connections = new Map<ClientConnection, number>();
@@ -73,9 +68,8 @@ export class KeeperServer implements ConnectionHost {
   #idleSinceMs: number;
   #received = 0;
   #cancelLook = () => {};
-  #cancelReap = () => {};
   #cancelRetry = () => {};
-  #cancelFileCheck = () => {};
+  #stopHousekeeping = () => {};
   #closing: Promise<void> | null = null;
 
   private constructor(store: Store, options: KeeperServerOptions) {
@@ -111,8 +105,7 @@ export class KeeperServer implements ConnectionHost {
       const server = new KeeperServer(store, options);
       await server.#load();
       server.#lookLater();
-      server.#reapLater();
-      server.#checkFilesLater(dataFile(options.dataDir));
+      server.#keepHouse();
       return server;
     } catch (error) {
       await store.close();
@@ -278,31 +271,14 @@ export class KeeperServer implements ConnectionHost {
     this.#closing ??= this.#close().catch(() => {}).then(() => this.#end.reject(error));
   }
 
-  /**
-   * Somebody may tidy up under a running keeper. A socket that is gone is bound again. When the data is gone, another
-   * keeper can start in its place and give the same locks to others: this one ends at once, and its clients with it.
-   */
-  #checkFilesLater(inode: number | null): void {
-    this.#cancelFileCheck = this.#options.clock.after(fileCheckMs, async () => {
-      if (dataFile(this.#options.dataDir) !== inode) {
-        const error = new BatonError(
-          "IO",
-          `The keeper's data in ${this.#options.dataDir} was removed or replaced while it was in use`,
-        );
-        this.#options.log(error.message);
-        return this.#fail(error);
-      }
-      await this.#listeners.restore().catch((error) => this.#options.log(messageOf(error)));
-      if (this.#closing === null) this.#checkFilesLater(inode);
-    });
-  }
-
   #retryLater(): void {
     this.#cancelRetry = this.#options.clock.after(diskRetryMs, () => {
       this.#store.commit(encodeChanges(this.#state.takeChanges())).then(() => {
         this.#writable = true;
         this.#options.log("The keeper can store again");
-      }, () => this.#retryLater());
+      }, () => {
+        if (this.#closing === null) this.#retryLater();
+      });
     });
   }
 
@@ -337,28 +313,38 @@ export class KeeperServer implements ConnectionHost {
     this.turnEnded();
   }
 
-  #reapLater(): void {
-    this.#cancelReap = this.#options.clock.after(this.#options.containerCheckMs, () => {
-      this.#reap(this.#writable ? this.#reaper.check(this.#state.tree.mortal, this.#options.wallClock()) : []);
+  #keepHouse(): void {
+    const { clock, wallClock, containerCheckMs, dataDir, log } = this.#options;
+    const reaping = new Reaping({
+      clock,
+      wallClock,
+      checkMs: containerCheckMs,
+      state: () => this.#writable ? this.#state : null,
+      turnEnded: () => this.turnEnded(),
     });
-  }
-
-  /** A turn's worth of them; things may have changed since they were chosen. */
-  #reap(due: readonly { path: string; id: number }[]): void {
-    for (const { path, id } of due.slice(0, reapedMax)) {
-      const node = this.#state.tree.get(path);
-      if (this.#writable && node?.id === id && node.children === null) this.#state.reap(node);
-    }
-    this.turnEnded();
-    if (due.length <= reapedMax) this.#reapLater();
-    else this.#cancelReap = this.#options.clock.after(0, () => this.#reap(due.slice(reapedMax)));
+    const guard = new DataGuard({
+      clock,
+      dataDir,
+      lost: () => {
+        const error = new BatonError(
+          "IO",
+          `The keeper's data in ${dataDir} was removed or replaced while it was in use`,
+        );
+        log(error.message);
+        this.#fail(error);
+      },
+      present: () => void this.#listeners.restore().catch((error) => log(messageOf(error))),
+    });
+    this.#stopHousekeeping = () => {
+      reaping.stop();
+      guard.stop();
+    };
   }
 
   async #close(): Promise<void> {
     this.#cancelLook();
-    this.#cancelReap();
     this.#cancelRetry();
-    this.#cancelFileCheck();
+    this.#stopHousekeeping();
     for (const cancel of this.#leaving) cancel();
     // Before the data directory is given up: afterwards the sockets' paths may already be somebody else's.
     await this.#listeners.close();
@@ -366,9 +352,4 @@ export class KeeperServer implements ConnectionHost {
     for (const connection of this.#connections.keys()) connection.destroy();
     await this.#store.close();
   }
-}
-
-/** The number of the database's file, null when there is none. */
-function dataFile(dataDir: string): number | null {
-  return statSync(join(dataDir, databaseName), { throwIfNoEntry: false })?.ino ?? null;
 }
