@@ -5,7 +5,6 @@ import { short, summarize, table } from "./statistics.ts";
 interface Run {
   readonly wallMs: number;
   readonly cpuMs: number;
-  readonly peakMib: number;
 }
 
 /** `rounds` runs of each contestant, in turn A B A B …; ratios are to `baseline`, the first whose name matches. */
@@ -20,7 +19,7 @@ export async function lockUncontended(contestants: readonly Contestant[], rounds
   const wall = (contestant: Contestant) => summarize((runs.get(contestant) ?? []).map((run) => run.wallMs));
   const baseline = contestants.find((contestant) => contestant.name.startsWith("etcdctl"));
   return table([
-    ["lock around `true`", "wall ms min", "p50", "p90", "max", "cpu ms p50", "peak MiB", "÷ etcdctl"],
+    ["lock around `true`", "wall ms min", "p50", "p90", "max", "cpu ms p50", "÷ etcdctl"],
     ...contestants.map((contestant) => {
       const all = runs.get(contestant) ?? [];
       const { min, p50, p90, max } = wall(contestant);
@@ -28,7 +27,6 @@ export async function lockUncontended(contestants: readonly Contestant[], rounds
         contestant.name,
         ...[min, p50, p90, max].map(short),
         short(summarize(all.map((run) => run.cpuMs)).p50),
-        short(summarize(all.map((run) => run.peakMib)).p50),
         baseline === undefined ? "–" : short(p50 / wall(baseline).p50),
       ];
     }),
@@ -46,5 +44,5 @@ async function once(contestant: Contestant): Promise<Run> {
   if (code !== 0) throw new Error(`${contestant.name} exited ${code}: ${await new Response(child.stderr).text()}`);
   const usage = child.resourceUsage();
   if (usage === undefined) throw new Error(`No resource usage is known for ${contestant.name}`);
-  return { wallMs, cpuMs: Number(usage.cpuTime.total) / 1000, peakMib: usage.maxRSS / 2 ** 20 };
+  return { wallMs, cpuMs: Number(usage.cpuTime.total) / 1000 };
 }

@@ -3,12 +3,14 @@ import { parseArgs } from "node:util";
 import { lockCycles } from "./lock_cycles.ts";
 import { lockHandOver } from "./lock_hand_over.ts";
 import { lockUncontended } from "./lock_uncontended.ts";
+import { holderMemory } from "./memory.ts";
 import { machineLine, probeLine } from "./machine.ts";
 import { startContestants } from "./servers.ts";
 import type { Contestant } from "./contestant.ts";
 
 const benchmarks: Record<string, (contestants: readonly Contestant[], rounds: number) => Promise<string>> = {
   uncontended: (contestants, rounds) => lockUncontended(contestants, rounds * 5),
+  memory: (contestants) => holderMemory(contestants),
   "hand-over-10": (contestants, rounds) => lockHandOver(contestants, 10, rounds),
   "hand-over-50": (contestants, rounds) => lockHandOver(contestants, 50, rounds),
   "hand-over-200": (contestants, rounds) => lockHandOver(contestants, 200, Math.min(rounds, 3)),

@@ -12,6 +12,8 @@ import type { Contestant, Running } from "./contestant.ts";
 
 const root = join(import.meta.dirname, "../..");
 const baton = join(root, "dist/baton");
+/** Debian's, where its packages are: another one may stand before it in PATH. */
+const python = existsSync("/usr/bin/python3") ? "/usr/bin/python3" : "python3";
 
 /** Everything that can be measured here; what is missing is named on stderr. */
 export async function startContestants(): Promise<Running> {
@@ -77,7 +79,7 @@ async function zooKeeperContestants(stack: AsyncDisposableStack): Promise<Contes
   const server = await startZooKeeper(1);
   stack.defer(() => server.close());
   const found = [batonContestant("ZooKeeper", { BATON_SERVERS: server.servers }, server.servers)];
-  const kazoo = version(["python3", "-c", "import kazoo.version as v; print(v.__version__)"]);
+  const kazoo = version([python, "-c", "import kazoo.version as v; print(v.__version__)"]);
   if (kazoo === null) {
     missing("kazoo (Debian: python3-kazoo)");
     return found;
@@ -89,14 +91,14 @@ async function zooKeeperContestants(stack: AsyncDisposableStack): Promise<Contes
     command: (
       lock,
       child,
-    ) => ["python3", join(import.meta.dirname, "kazoo_lock.py"), server.servers, `/kazoo-${lock}`, ...child],
+    ) => [python, join(import.meta.dirname, "kazoo_lock.py"), server.servers, `/kazoo-${lock}`, ...child],
     environment: {},
     queued: async (lock) => (await client.exists(`/kazoo-${lock}`))?.numChildren ?? 0,
     cycles: {
       sessionsMax: 50,
       command: (lock, sessions, cycles) => {
         const words = [server.servers, `/kazoo-${lock}`, String(sessions), String(cycles)];
-        return ["python3", join(import.meta.dirname, "kazoo_cycles.py"), ...words];
+        return [python, join(import.meta.dirname, "kazoo_cycles.py"), ...words];
       },
     },
   }];

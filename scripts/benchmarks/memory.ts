@@ -1,0 +1,62 @@
+/** What a lock costs in memory while it is held: the holder and what it started itself, without the command. */
+import { readdirSync, readFileSync } from "node:fs";
+import { eventually } from "../../test/support/eventually.ts";
+import type { Contestant } from "./contestant.ts";
+import { short, table } from "./statistics.ts";
+
+/** The command: its whole line tells it from what belongs to the lock. */
+const command = ["sleep", "86399"];
+const commandLineOfCommand = `${command.join("\0")}\0`;
+
+/** Proportional and resident memory in MiB, of one holder of each contestant. Linux only. */
+export async function holderMemory(contestants: readonly Contestant[]): Promise<string> {
+  const rows = [["while holding", "processes", "PSS MiB", "RSS MiB"]];
+  for (const contestant of contestants) {
+    const holder = Bun.spawn(contestant.command("memory", command), {
+      env: { ...process.env, ...contestant.environment },
+      stdio: ["ignore", "ignore", "ignore"],
+    });
+    const isCommand = (pid: number) => commandLine(pid) === commandLineOfCommand;
+    const child = await eventually(() => family(holder.pid).find(isCommand), {
+      withinMs: 20_000,
+      what: `${contestant.name} to hold`,
+    });
+    const own = family(holder.pid).filter((pid) => !isCommand(pid));
+    const sumMib = (kind: "Pss" | "Rss") => own.reduce((sum, pid) => sum + memoryMib(pid, kind), 0);
+    rows.push([contestant.name, String(own.length), short(sumMib("Pss")), short(sumMib("Rss"))]);
+    process.kill(child, "SIGKILL");
+    await holder.exited;
+  }
+  return table(rows);
+}
+
+/** A process and its descendants. */
+function family(pid: number): number[] {
+  const parents = new Map<number, number>();
+  for (const entry of readdirSync("/proc")) {
+    const [, parent] = /\) . (\d+)/.exec(/^\d+$/.test(entry) ? readOrEmpty(`/proc/${entry}/stat`) : "") ?? [];
+    if (parent !== undefined) parents.set(Number(entry), Number(parent));
+  }
+  const members = [pid];
+  for (const member of members) {
+    for (const [child, parent] of parents) if (parent === member) members.push(child);
+  }
+  return members;
+}
+
+function commandLine(pid: number): string {
+  return readOrEmpty(`/proc/${pid}/cmdline`);
+}
+
+function memoryMib(pid: number, kind: "Pss" | "Rss"): number {
+  const [, kib] = new RegExp(`^${kind}:\\s+(\\d+) kB`, "m").exec(readOrEmpty(`/proc/${pid}/smaps_rollup`)) ?? [];
+  return Number(kib ?? 0) / 1024;
+}
+
+function readOrEmpty(path: string): string {
+  try {
+    return readFileSync(path, "latin1");
+  } catch {
+    return ""; // the process has ended
+  }
+}
