@@ -53,26 +53,24 @@ const starting = new Map<string, Promise<void>>();
 
 async function connectOrStart({ dir, socketPath }: KeeperPlace, options: EnsureKeeperOptions): Promise<void> {
   if (await serves(socketPath)) return;
-  if (dir === null) {
-    throw new BatonError(
-      "UNREACHABLE",
-      `The machine's keeper at ${socketPath} does not answer; root has to start it again`,
-    );
-  }
-  makePlace({ dir, socketPath });
+  if (dir !== null) makePlace({ dir, socketPath });
   const withinMs = options.withinMs ?? 10_000;
   const deadlineMs = performance.now() + withinMs;
   let keeper: StartedKeeper | null = null;
   for (let attempt = 0;; attempt++) {
-    if ((keeper === null || keeper.gone()) && claimStart(dir)) keeper = startDetached({ dir, socketPath }, options);
+    if (dir !== null && (keeper === null || keeper.gone()) && claimStart(dir)) {
+      keeper = startDetached({ dir, socketPath }, options);
+    }
     await pause(5 + backoffMs(attempt, { firstMs: 10, maxMs: 50 }));
     if (await serves(socketPath)) return;
-    if (performance.now() > deadlineMs) {
-      throw new BatonError(
-        "UNREACHABLE",
-        `No keeper serves ${socketPath} after ${formatDuration(withinMs)}; see ${join(dir, logName)}`,
-      );
-    }
+    if (performance.now() <= deadlineMs) continue;
+    const waited = formatDuration(withinMs);
+    throw new BatonError(
+      "UNREACHABLE",
+      dir === null
+        ? `The machine's keeper at ${socketPath} does not answer after ${waited}; root has to start it again`
+        : `No keeper serves ${socketPath} after ${waited}; see ${join(dir, logName)}`,
+    );
   }
 }
 

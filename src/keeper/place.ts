@@ -97,12 +97,16 @@ function checkOwn(folder: string): void {
   if (wrong !== null) throw config(`The keeper's folder ${folder} is not safe to use: ${wrong}`);
 }
 
+/**
+ * The folder decides, not the socket: while root's keeper is being restarted its socket is away for a moment, and whoever
+ * came just then would otherwise take the same lock in a keeper of his own.
+ */
 function machineKeeperExists(socketPath: string): boolean {
-  const socket = look(socketPath);
-  if (socket === null) return false;
   const folder = look(dirname(socketPath));
-  const safe = socket.isSocket() && socket.uid === 0 && folder !== null && folder.isDirectory() && folder.uid === 0 &&
-    (folder.mode & 0o022) === 0;
+  if (folder === null) return false;
+  const socket = look(socketPath);
+  const safe = folder.isDirectory() && folder.uid === 0 && (folder.mode & 0o022) === 0 &&
+    (socket === null || socket.isSocket() && socket.uid === 0);
   if (!safe) {
     throw config(
       `The machine's keeper at ${socketPath} is not safe to use: it and its folder have to belong to root alone`,

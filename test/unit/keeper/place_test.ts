@@ -13,7 +13,7 @@ afterEach(() => rmSync(root, { recursive: true, force: true }));
 
 const uid = process.geteuid?.() ?? -1;
 const nobody = () => ({
-  machineSocketPath: join(root, "none"),
+  machineSocketPath: join(root, "none/keeper.sock"),
   userDatabase: userDatabase(join(root, "home")),
   fallbackFolder: join(root, "tmp"),
 });
@@ -117,6 +117,11 @@ describe("the machine's keeper", () => {
   test.skipIf(uid !== 0)("is preferred when root alone can have made it", async () => {
     using _ = await serve();
     expect(look()).toEqual({ dir: null, socketPath: socketPath(), scope: "machine" });
+  });
+
+  test.skipIf(uid !== 0)("stays the one while its socket is away: it is being restarted", () => {
+    mkdirSync(join(root, "run"), { mode: 0o755 });
+    expect(look().scope).toBe("machine");
   });
 
   test("is refused when others can replace it", async () => {
