@@ -6,6 +6,8 @@ import type { PeerName } from "./peers.ts";
 export interface ServerNode {
   readonly address: Address;
   readonly pid: number;
+  /** What it said last, if it ended without having been killed; null otherwise. */
+  readonly lastWords: string | null;
   /** SIGSTOP */
   pause(): void;
   /** SIGCONT */

@@ -68,6 +68,10 @@ class KeeperNode implements ServerNode {
     return this.#process?.pid ?? -1;
   }
 
+  get lastWords(): string | null {
+    return this.#process?.lastWords ?? null;
+  }
+
   pause(): void {
     this.#process?.signal("SIGSTOP");
   }

@@ -20,6 +20,7 @@ export class ServerProcess {
   readonly #guard: ChildProcess;
   #output = "";
   #alive = true;
+  #killed = false;
 
   constructor(command: readonly string[], options: ServerProcessOptions) {
     const [program = "", ...args] = command;
@@ -62,6 +63,11 @@ export class ServerProcess {
     return this.#alive;
   }
 
+  /** What it wrote last, if it ended without having been killed; null otherwise. */
+  get lastWords(): string | null {
+    return this.#alive || this.#killed ? null : this.#output;
+  }
+
   /** The end of what it wrote to stdout and stderr. */
   get output(): string {
     return this.#output;
@@ -79,6 +85,7 @@ export class ServerProcess {
 
   /** SIGKILL, then waits for the end. */
   async kill(): Promise<void> {
+    if (this.#alive) this.#killed = true;
     this.signal("SIGKILL");
     await this.exited;
   }

@@ -115,6 +115,10 @@ class ZooKeeperNode implements ServerNode {
     return this.#process?.pid ?? -1;
   }
 
+  get lastWords(): string | null {
+    return this.#process?.lastWords ?? null;
+  }
+
   pause(): void {
     this.#process?.signal("SIGSTOP");
   }

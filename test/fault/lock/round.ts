@@ -83,6 +83,9 @@ class Round {
     } catch (error) {
       this.#failures.push(error instanceof Error ? error.message : String(error));
     }
+    for (const { lastWords } of this.#place.backend.nodes) {
+      if (lastWords !== null) this.#failures.push(`a server ended by itself, saying ${JSON.stringify(lastWords)}`);
+    }
     return judge(this.#plan, {
       contenders: this.#contenders,
       failures: this.#failures,
