@@ -11,7 +11,8 @@ import type { Connector } from "./connector.ts";
 import type { Established } from "./establish.ts";
 import { Link, type LinkOwner } from "./link.ts";
 import { type Call, Request } from "./request.ts";
-import { leaseEndMs, resumeAttemptMs, timingOf, type Vigil, vigil } from "./timing.ts";
+import { askShortestTimeout } from "./shortest_timeout.ts";
+import { leaseEndMs, relayMs, resumeAttemptMs, timingOf, type Vigil, vigil } from "./timing.ts";
 import type { Watches } from "./watches.ts";
 import type { Session, SessionState, WatchEvent } from "./zookeeper.ts";
 import { failure, ZooKeeperError } from "./zookeeper_error.ts";
@@ -49,6 +50,9 @@ export class ClientSession implements Session, LinkOwner {
   #state: SessionState = "connecting";
   #provenMs = -Infinity;
   #guards = 0;
+  /** The shortest timeout that the servers grant, in milliseconds; null until a guarded session has asked. */
+  #shortestMs: number | null = null;
+  #askingShortest = false;
   #lastZxid = 0n;
   #connections = 0;
   #search: AbortController | null = null;
@@ -176,7 +180,7 @@ export class ClientSession implements Session, LinkOwner {
       nextXid: accepted.nextXid,
       connectSentMs,
       // Behind a unix socket there is one server, and it is its own leader.
-      relayMs: established.endpoint.address.kind === "unix" ? 0 : timingOf(accepted.timeoutMs).relayMs,
+      relayMs: this.#standsAlone ? 0 : relayMs(accepted.timeoutMs, this.#shortestMs),
       lastZxid: this.#lastZxid,
     });
     this.#provenMs = Math.max(this.#provenMs, connectSentMs);
@@ -198,7 +202,7 @@ export class ClientSession implements Session, LinkOwner {
     if (link !== null && nowMs - dueMs > timing.pingMs / 2) return this.#wakeBy(nowMs);
     if (link !== null) {
       const { action, lookAgainMs } = vigil(nowMs, link.signs, this.timeoutMs);
-      if (action === "ping") this.#guards > 0 ? link.askLeader() : link.ping();
+      if (action === "ping") this.#guards > 0 ? this.#askLeader(link) : link.ping();
       if (action === "doubt" && this.#state === "connected") {
         this.#setState("doubtful");
         this.#startSearch();
@@ -210,6 +214,23 @@ export class ClientSession implements Session, LinkOwner {
       } else this.#wakeBy(lookAgainMs);
     }
     this.#scheduleQueue();
+  }
+
+  /** A lock is held long enough for a heartbeat: worth knowing how much of its lease the servers' tick takes. */
+  #askLeader(link: Link): void {
+    link.askLeader();
+    if (this.#shortestMs !== null || this.#askingShortest || this.#standsAlone) return;
+    this.#askingShortest = true;
+    const limits = { attemptMs: timingOf(this.timeoutMs).doubtMs, signal: this.ended };
+    void askShortestTimeout(this.#options.connector, limits).then((shortestMs) => {
+      this.#askingShortest = false;
+      this.#shortestMs = shortestMs;
+      this.#link?.shortenRelay(relayMs(this.timeoutMs, shortestMs));
+    });
+  }
+
+  get #standsAlone(): boolean {
+    return this.#established.endpoint.address.kind === "unix";
   }
 
   /** Fails what has waited too long, and comes back when the next one will have. */
@@ -270,7 +291,7 @@ export class ClientSession implements Session, LinkOwner {
       if (outcome.kind === "accepted") return this.#adopt(outcome.established);
       if (outcome.kind === "expired") return this.#end(this.#expiry());
       if (outcome.kind === "refused" && outcome.error instanceof ZooKeeperError) return this.#end(outcome.error);
-      const backoff = { firstMs: this.timeoutMs / 100, maxMs: this.timeoutMs / 10 };
+      const backoff = { firstMs: this.timeoutMs / 100, maxMs: this.timeoutMs / 40 };
       await this.#pause(backoffMs(attempt, backoff));
       if (signal.aborted) return;
     }

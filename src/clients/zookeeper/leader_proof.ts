@@ -17,7 +17,7 @@ const leaderCodes: ReadonlySet<number> = new Set([
 const grain = 16;
 
 export class LeaderProof {
-  readonly #relayMs: number;
+  #relayMs: number;
   /** Send times, oldest first; at most one older than needed. */
   readonly #sentMs: number[] = [];
   #provenMs: number;
@@ -29,6 +29,11 @@ export class LeaderProof {
   constructor(relayMs: number, connectSentMs: number) {
     this.#relayMs = relayMs;
     this.#provenMs = connectSentMs;
+  }
+
+  /** More is known of the servers now: from here on a shorter time is enough. */
+  shortenRelay(relayMs: number): void {
+    this.#relayMs = Math.min(this.#relayMs, relayMs);
   }
 
   /** The send time of the last request that the leader is known to have heard of. */

@@ -90,6 +90,11 @@ export class Link implements FrameListener {
     return this.#proof.provenMs;
   }
 
+  /** See LeaderProof. */
+  shortenRelay(relayMs: number): void {
+    this.#proof.shortenRelay(relayMs);
+  }
+
   get lastZxid(): bigint {
     return this.#lastZxid;
   }

@@ -10,11 +10,6 @@ export interface Timing {
   readonly dropMs: number;
   /** What is kept back from T at the end of the lease. */
   readonly marginMs: number;
-  /**
-   * How long a follower may take to tell its leader of a request. It does so every half tick, and no server grants a T
-   * of less than two ticks unless it was told to.
-   */
-  readonly relayMs: number;
   /** How long one server is waited for before the next is tried beside it. */
   readonly staggerMs: number;
 }
@@ -25,7 +20,6 @@ export function timingOf(timeoutMs: number): Timing {
     doubtMs: timeoutMs / 6,
     dropMs: timeoutMs / 3,
     marginMs: Math.max(500, timeoutMs / 20),
-    relayMs: timeoutMs / 4,
     staggerMs: timeoutMs / 24,
   };
 }
@@ -33,6 +27,15 @@ export function timingOf(timeoutMs: number): Timing {
 /** Up to when no server can have ended the session: its timer started after `provenMs` and runs for T at least. */
 export function leaseEndMs(provenMs: number, timeoutMs: number): number {
   return provenMs + timeoutMs - timingOf(timeoutMs).marginMs;
+}
+
+/**
+ * How long a follower may take to tell its leader of a request. It does so every half tick. `shortestMs` is the shortest
+ * timeout that the servers grant: two ticks, unless they were told otherwise. As long as it is unknown (null) T itself is
+ * taken for the shortest; the tick of servers that were told otherwise is covered up to T/5, which docs/limits.md demands.
+ */
+export function relayMs(timeoutMs: number, shortestMs: number | null): number {
+  return Math.min(timeoutMs / 4, Math.max(timeoutMs / 10, shortestMs ?? timeoutMs));
 }
 
 /** What a connection has to show. */

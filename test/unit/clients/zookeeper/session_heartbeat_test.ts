@@ -8,6 +8,7 @@ import { aNode, start, T } from "./session_rig.ts";
 
 const ping = operations.ping.code;
 const sync = operations.sync.code;
+const closeSession = operations.closeSession.code;
 const exists = operations.exists.code;
 
 describe("a healthy session", () => {
@@ -36,12 +37,31 @@ describe("a healthy session", () => {
     const { clock, ensemble, zk } = await start(1);
     const startMs = clock.now();
     const unguard = zk.session.guard();
+    ensemble.server(1).timeoutMs = T; // its shortest
     await clock.advance(T);
-    expect(ensemble.server(1).codes).toEqual(Array(12).fill(sync));
+    expect(ensemble.server(1).codes.filter((code) => code !== closeSession)).toEqual(Array(12).fill(sync));
     expect(zk.session.leaseEndMs()).toBe(startMs + T - T / 4 + T - 500);
     unguard();
     await clock.advance(T / 12);
     expect(ensemble.server(1).codes.at(-1)).toBe(ping);
+  });
+
+  test("asks the servers once for their shortest timeout, while guarded, and loses less of its lease to a short tick", async () => {
+    const { clock, ensemble, zk } = await start(1);
+    const startMs = clock.now();
+    await clock.advance(T / 2);
+    expect(ensemble.server(1).hellos.length).toBe(1);
+    ensemble.server(1).timeoutMs = 900;
+    zk.session.guard();
+    await clock.advance(T);
+    expect(ensemble.server(1).hellos.map(({ timeOut, sessionId }) => [timeOut, sessionId === 0n])).toEqual([
+      [T, true],
+      [1, true],
+    ]);
+    expect(ensemble.server(1).connections.map(({ open }) => open)).toEqual([true, false]);
+    expect(ensemble.server(1).codes.filter((code) => code === closeSession).length).toBe(1);
+    expect(zk.session.timeoutMs).toBe(T);
+    expect(zk.session.leaseEndMs()).toBe(startMs + 1.5 * T - 1000 + T - 500);
   });
 
   test("with a server that stands alone has a lease that every answer moves", async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { leaseEndMs, timingOf, vigil } from "../../../../src/clients/zookeeper/timing.ts";
+import { leaseEndMs, relayMs, timingOf, vigil } from "../../../../src/clients/zookeeper/timing.ts";
 
 const T = 6000;
 const idle = (lastSentMs: number) => ({ lastSentMs, oldestUnansweredMs: null });
@@ -10,6 +10,25 @@ describe("the lease", () => {
     expect(leaseEndMs(100, 6000)).toBe(5600);
     expect(leaseEndMs(100, 10_000)).toBe(9600);
     expect(leaseEndMs(100, 40_000)).toBe(38_100);
+  });
+});
+
+describe("the relay time", () => {
+  test("is T/4 while the servers' shortest timeout is unknown, and for a T that is their shortest", () => {
+    expect(relayMs(10_000, null)).toBe(2500);
+    expect(relayMs(4000, 4000)).toBe(1000);
+  });
+
+  test("covers half a tick of any servers, with their shortest timeout of two ticks four times over", () => {
+    for (const tickMs of [100, 500, 2000]) {
+      for (const timeoutMs of [2 * tickMs, 5 * tickMs, 20 * tickMs]) {
+        expect(relayMs(timeoutMs, 2 * tickMs)).toBeGreaterThanOrEqual(tickMs / 2);
+      }
+    }
+  });
+
+  test("covers half a tick of T/5 even if the servers were told to grant anything", () => {
+    expect(relayMs(10_000, 1)).toBe(1000);
   });
 });
 
@@ -29,10 +48,10 @@ describe("the vigil over a connection", () => {
 
   test("leaves time to fail over: the connection is dropped by T/2 after the last answer, before any lease ends", () => {
     for (const timeoutMs of [2000, 4000, 10_000, 60_000]) {
-      const { pingMs, doubtMs, dropMs, marginMs, relayMs, staggerMs } = timingOf(timeoutMs);
+      const { pingMs, doubtMs, dropMs, marginMs, staggerMs } = timingOf(timeoutMs);
       expect(pingMs + dropMs).toBeLessThanOrEqual(timeoutMs / 2);
       // The worst lease: its last proof is one heartbeat older than the relay time.
-      const leaseMs = timeoutMs - marginMs - relayMs - pingMs;
+      const leaseMs = timeoutMs - marginMs - relayMs(timeoutMs, null) - pingMs;
       expect(pingMs + doubtMs + staggerMs).toBeLessThan(leaseMs);
       if (timeoutMs >= 4000) expect(pingMs + dropMs).toBeLessThan(leaseMs);
     }
