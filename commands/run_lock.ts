@@ -8,6 +8,7 @@ import { type StatusReport, StatusWriter } from "../src/cli/status_report.ts";
 import { StoppedBySignal, StopRequest } from "../src/cli/stopped_by_signal.ts";
 import { connect, type ConnectOptions } from "../src/clients/zookeeper/client.ts";
 import type { ZooKeeper } from "../src/clients/zookeeper/zookeeper.ts";
+import { ZooKeeperError } from "../src/clients/zookeeper/zookeeper_error.ts";
 import { BatonError } from "../src/errors.ts";
 import type { Lease } from "../src/recipes/lease.ts";
 import { LeaseSet } from "../src/recipes/lease_set.ts";
@@ -18,7 +19,7 @@ import { type ExitCode, exitCodeOf } from "./exit_codes.ts";
 import { type LockEnding, lockEndingOf } from "./lock_ending.ts";
 import { lockEnvironment, secretVariables } from "./lock_environment.ts";
 import type { LockOptions } from "./lock_options.ts";
-import { type TakeLocks, takeLocks } from "./take_locks.ts";
+import { type TakeLocks, takeLocks, type TakenLocks } from "./take_locks.ts";
 
 /** What it is made of; tests put something else in their place. */
 export interface LockDependencies {
@@ -94,13 +95,8 @@ async function lockAndRun(
     const place = coordinationOf(options.values, options.sources, stop.signal);
     demandScope(options.values.scope, place);
     if (place.assumed && !options.quiet) io.err(scopeLine(options, place));
-    zk = await deps.connect(place.connect);
-    const taken = await deps.takeLocks(zk, options, {
-      io,
-      clock: deps.clock,
-      signal: stop.signal,
-      acl: place.connect.acl,
-    });
+    const opened = (session: ZooKeeper) => void (zk = session);
+    const taken = await takeInSession(options, io, { deps, place, stop: stop.signal, opened });
     progress.leases = taken.leases;
     progress.waitedMs = taken.waitedMs;
     if (options.verbose) io.err(grantLine(taken.leases, taken.waitedMs));
@@ -128,6 +124,45 @@ async function lockAndRun(
     if (!guarded) deps.guard.done();
     if (zk !== null) await close(zk, deps.clock, stop.signal);
   }
+}
+
+/**
+ * A wait outlives its session. One that expired, because no server was there for longer than T, is followed by another,
+ * with a place at the end of the queue. `opened` hears of each: the last one is the caller's to close.
+ */
+async function takeInSession(options: LockOptions, io: Io, { deps, place, stop, opened }: {
+  readonly deps: LockDependencies;
+  readonly place: Coordination;
+  readonly stop: AbortSignal;
+  readonly opened: (zk: ZooKeeper) => void;
+}): Promise<TakenLocks> {
+  const startMs = deps.clock.now();
+  for (;;) {
+    const zk = await deps.connect(place.connect);
+    opened(zk);
+    try {
+      return await deps.takeLocks(zk, options, {
+        io,
+        clock: deps.clock,
+        signal: stop,
+        acl: place.connect.acl,
+        startMs,
+      });
+    } catch (thrown) {
+      if (options.waitMs === 0 || stop.aborted || !isExpiry(zk.session.ended.reason)) throw thrown;
+      if (!options.quiet) {
+        io.err(
+          `baton: the session that waited for ${
+            quoted(options.names)
+          } has expired; waiting again, as the last in line\n`,
+        );
+      }
+    }
+  }
+}
+
+function isExpiry(reason: unknown): boolean {
+  return reason instanceof ZooKeeperError && reason.reason === "SESSIONEXPIRED";
 }
 
 /**

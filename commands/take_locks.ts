@@ -19,6 +19,8 @@ export interface TakeLocksContext {
   readonly clock: Clock;
   readonly signal: AbortSignal;
   readonly acl: Acl[] | undefined;
+  /** When the wait began, on the clock; it may have begun in another session. */
+  readonly startMs: number;
 }
 
 export interface TakenLocks {
@@ -36,11 +38,11 @@ export interface TakenLocks {
 export type TakeLocks = (zk: ZooKeeper, options: LockOptions, context: TakeLocksContext) => Promise<TakenLocks>;
 
 export const takeLocks: TakeLocks = async (zk, options, context) => {
-  const { clock, io } = context;
-  const startMs = clock.now();
+  const { clock, io, startMs } = context;
+  using _outage = tellOutage(zk, options, context);
   const cookies = (io.env["BATON_LOCK_COOKIE"] ?? "").split(":").filter((cookie) => cookie !== "");
   if (cookies.length > 0) await refuseNested(zk, options, cookies);
-  const take = (name: string) => takeOne(zk, name, { options, context, startMs });
+  const take = (name: string) => takeOne(zk, name, { options, context });
   const [first = "", ...others] = options.names;
   const leases: [Lease, ...Lease[]] = [await take(first)];
   for (const name of others) leases.push(await take(name));
@@ -60,10 +62,10 @@ async function refuseNested(zk: ZooKeeper, options: LockOptions, cookies: readon
 async function takeOne(
   zk: ZooKeeper,
   name: string,
-  { options, context, startMs }: { options: LockOptions; context: TakeLocksContext; startMs: number },
+  { options, context }: { options: LockOptions; context: TakeLocksContext },
 ): Promise<Lease> {
   const { values, mode, limit, waitMs } = options;
-  const { clock, signal, acl } = context;
+  const { clock, signal, acl, startMs } = context;
   using progress = showProgress(name, options, context);
   return await acquireLock(zk, name, {
     mode,
@@ -82,6 +84,27 @@ async function takeOne(
     ...(limit === undefined ? {} : { limit }),
     ...(acl === undefined ? {} : { acl }),
   });
+}
+
+/** Says once per outage that no server answers: a wait without end would look like a busy lock. */
+function tellOutage(zk: ZooKeeper, options: LockOptions, { io, clock }: TakeLocksContext): Disposable {
+  const { session } = zk;
+  const names = options.names.map((name) => JSON.stringify(name)).join(", ");
+  let cancel = () => {};
+  const off = session.subscribe((change) => {
+    if (change !== "state" || options.quiet) return;
+    cancel();
+    if (session.state !== "connecting") return;
+    cancel = clock.after(session.timeoutMs, () => {
+      io.err(`baton: no server has answered for ${formatDuration(session.timeoutMs)}; still waiting for ${names}\n`);
+    });
+  });
+  return {
+    [Symbol.dispose]() {
+      cancel();
+      off();
+    },
+  };
 }
 
 /** How often the line on a terminal is brought up to date, in milliseconds. */

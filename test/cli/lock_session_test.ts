@@ -243,3 +243,20 @@ test("an empty environment, as cron's, and a login shell exclude each other", as
     }
   }
 });
+
+test("a waiter that lost its session, because it was stopped for longer than T, waits again and gets the lock", async () => {
+  await session.run("mkfifo fifo");
+  const holder = session.start('"$baton" lock -q slept -- sh -c "touch held; cat fifo"');
+  await session.made("held");
+  const waiter = session.start('exec "$baton" lock --session-timeout 2s -z embedded slept -- echo mine');
+  const waiting = async () => (await session.run('"$baton" ls -q')).stdout.match(/^slept +1 +(\d+)$/m)?.[1];
+  await eventually(async () => await waiting() === "1", { what: "the waiter to queue" });
+  waiter.child.kill("SIGSTOP");
+  await eventually(async () => await waiting() === "0", { withinMs: 20_000, what: "its session to expire" });
+  waiter.child.kill("SIGCONT");
+  await eventually(async () => await waiting() === "1", { withinMs: 10_000, what: "the waiter to queue again" });
+  await session.run("echo >fifo");
+  expect(await waiter.ended).toMatchObject({ code: 0, stdout: "mine\n" });
+  expect((await waiter.ended).stderr).toContain('the session that waited for "slept" has expired; waiting again');
+  await holder.ended;
+});

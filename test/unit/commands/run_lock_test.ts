@@ -8,6 +8,7 @@ import type { SuperviseOptions } from "../../../src/cli/child/supervise_child.ts
 import type { Guard } from "../../../src/cli/guard/guard.ts";
 import { StoppedBySignal } from "../../../src/cli/stopped_by_signal.ts";
 import type { ZooKeeper } from "../../../src/clients/zookeeper/zookeeper.ts";
+import { ZooKeeperError } from "../../../src/clients/zookeeper/zookeeper_error.ts";
 import { BatonError } from "../../../src/errors.ts";
 import { systemClock } from "../../../src/support/clock.ts";
 import { FakeLease } from "../../support/fake_lease.ts";
@@ -20,6 +21,8 @@ class Bench {
   /** What was done, in order. */
   readonly log: string[] = [];
   supervised: SuperviseOptions | null = null;
+  /** The end of the session. */
+  ended = new AbortController();
   ending: ChildEnding = { kind: "exited", code: 0 };
   send: (signal: NodeJS.Signals) => void = () => {};
 
@@ -38,7 +41,7 @@ class Bench {
         this.log.push("close");
         return Promise.resolve();
       };
-      return Promise.resolve({ close } as Partial<ZooKeeper> as ZooKeeper);
+      return Promise.resolve({ close, session: { ended: this.ended.signal } } as Partial<ZooKeeper> as ZooKeeper);
     },
     takeLocks: () => {
       this.log.push("take");
@@ -112,6 +115,34 @@ describe("the order of things", () => {
     const other = new Bench();
     await expect(other.run([], { connect: refusal("UNREACHABLE") })).rejects.toThrow("it is UNREACHABLE");
     expect(other.log).toEqual(["guard done"]);
+  });
+});
+
+describe("a session that expires while it waits", () => {
+  const expiry = (bench: Bench, reason: "SESSIONEXPIRED" | "AUTHFAILED"): LockDependencies["takeLocks"] => {
+    let tries = 0;
+    return (zk, options, context) => {
+      if (++tries > 1) return bench.dependencies.takeLocks(zk, options, context);
+      bench.ended.abort(new ZooKeeperError(reason, "it is over"));
+      bench.ended = new AbortController();
+      return refusal("UNREACHABLE")();
+    };
+  };
+
+  test("is followed by another one, and the wait goes on", async () => {
+    const bench = new Bench();
+    expect(await bench.run([], { takeLocks: expiry(bench, "SESSIONEXPIRED") })).toBe(0);
+    expect(bench.log).toEqual(["connect", "connect", "take", "supervise", "close"]);
+    expect(bench.io.stderr()).toBe(
+      'baton: the session that waited for "job" has expired; waiting again, as the last in line\n',
+    );
+  });
+
+  test("ends the call when nobody wanted to wait, and when it ended for another reason", async () => {
+    for (const [words, reason] of [[["-n"], "SESSIONEXPIRED"], [[], "AUTHFAILED"]] as const) {
+      const bench = new Bench();
+      await expect(bench.run([...words], { takeLocks: expiry(bench, reason) })).rejects.toThrow("it is UNREACHABLE");
+    }
   });
 });
 
