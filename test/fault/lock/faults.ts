@@ -24,8 +24,6 @@ export type Expectation = "survives" | "loses" | "either" | "killed";
 export interface Fault {
   readonly name: string;
   readonly expect: Expectation;
-  /** It takes the waiters' sessions too: they may end with 69 instead of getting the lock, as nobody gave it to them. */
-  readonly waitersMayGiveUp?: boolean;
   /** Everywhere when left out. */
   readonly where?: (backend: Backend) => boolean;
   /** Does it, and heals it where it heals by itself. */
@@ -77,7 +75,6 @@ const serverFaults: Fault[] = [
   {
     name: "all servers stopped for a while",
     expect: "either",
-    waitersMayGiveUp: true,
     async apply({ backend, random, sessionTimeoutMs, wait }) {
       backend.pause();
       await wait(span(random, 0.2, 1.5) * sessionTimeoutMs);
@@ -87,7 +84,6 @@ const serverFaults: Fault[] = [
   {
     name: "all servers killed and restarted",
     expect: "either",
-    waitersMayGiveUp: true,
     async apply({ backend, random, sessionTimeoutMs, wait }) {
       await backend.kill();
       await wait(span(random, 0, 0.8) * sessionTimeoutMs);
@@ -97,7 +93,6 @@ const serverFaults: Fault[] = [
   {
     name: "leader killed",
     expect: "either",
-    waitersMayGiveUp: true,
     where: ensembleOnly,
     async apply({ backend, random, sessionTimeoutMs, wait }) {
       const leader = await backend.leader();
@@ -109,7 +104,6 @@ const serverFaults: Fault[] = [
   {
     name: "leader stopped",
     expect: "either",
-    waitersMayGiveUp: true,
     where: ensembleOnly,
     async apply({ backend, random, sessionTimeoutMs, wait }) {
       const leader = await backend.leader();

@@ -38,7 +38,6 @@ export interface Evidence {
 /** After SIGKILL of the wrapper all its processes are gone within this, in milliseconds. */
 const goneMsMax = 1000;
 const exitLost = 79;
-const exitUnreachable = 69;
 
 export function judge(plan: RoundPlan, evidence: Evidence): RoundResult {
   const { contenders, toldToLeave, faultMs, endMs } = evidence;
@@ -50,8 +49,7 @@ export function judge(plan: RoundPlan, evidence: Evidence): RoundResult {
   if (overlap > 0) failures.push(`two holders at once for ${Math.ceil(overlap)} ms`);
   failures.push(...tokenFailures(sections));
   for (const other of others) {
-    const gaveUp = plan.fault.waitersMayGiveUp && other.exit?.code === exitUnreachable && other.section === null;
-    if (other.exit?.code !== 0 && !gaveUp) failures.push(`${describe(other)}; expected 0`);
+    if (other.exit?.code !== 0) failures.push(`${describe(other)}; expected 0`);
   }
 
   const closedMs = victim?.section?.closedMs ?? null;
