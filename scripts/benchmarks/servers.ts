@@ -76,7 +76,8 @@ function keeperContestant(folder: string, stack: AsyncDisposableStack): Contesta
 }
 
 async function zooKeeperContestants(stack: AsyncDisposableStack): Promise<Contestant[]> {
-  const server = await startZooKeeper(1);
+  // As it is installed: a write is on disk before it is answered, as with the other servers.
+  const server = await startZooKeeper(1, { javaProperties: { "zookeeper.forceSync": "yes" } });
   stack.defer(() => server.close());
   const found = [batonContestant("ZooKeeper", { BATON_SERVERS: server.servers }, server.servers)];
   const kazoo = version([python, "-c", "import kazoo.version as v; print(v.__version__)"]);
@@ -130,7 +131,7 @@ async function etcdContestant(folder: string, stack: AsyncDisposableStack): Prom
   await eventually(() => etcdctl("endpoint", "health").status === 0, { withinMs: 20_000, what: "etcd to answer" });
   return {
     name: `etcdctl lock ${version(["etcdctl", "version"])}`,
-    command: (lock, child) => ["etcdctl", "lock", lock, ...child],
+    command: (lock, child) => ["etcdctl", "lock", lock, "--", ...child],
     environment,
     queued: (lock) =>
       Promise.resolve(
