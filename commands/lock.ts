@@ -21,6 +21,10 @@ export const lockCommand = defineCommand({
     ["baton lock -s cfg -- ./read.sh", "shared: together with other readers"],
     ["baton lock -N 3 gpu -- ./train.sh", "a semaphore: three at a time"],
     [
+      "baton lock -N 3 gpu -- sh -c 'CUDA_VISIBLE_DEVICES=$BATON_LOCK_SLOT ./train.sh'",
+      "each of the three has a number of its own, from 0 to 2",
+    ],
+    [
       "baton lock --priority background --reason 'bulk propagation' article-7 -- ./propagate.sh",
       "others pass it in the queue",
     ],

@@ -18,7 +18,10 @@ export interface LockFacts {
   readonly outerCookie: string;
 }
 
-/** Every child variable has its value; that is what the type is for. Supervision appends its own cookie to the outer one. */
+/**
+ * Every child variable has its value, that is what the type is for, or undefined: an outer call's is then taken away.
+ * Supervision appends its own cookie to the outer one.
+ */
 export function lockEnvironment(facts: LockFacts): ChildEnvironment {
   const { leases } = facts;
   const [first] = leases;
@@ -28,6 +31,7 @@ export function lockEnvironment(facts: LockFacts): ChildEnvironment {
     BATON_LOCK_NAME: each((lease) => lease.name),
     BATON_LOCK_PATH: each((lease) => lease.path),
     BATON_LOCK_MODE: mode,
+    BATON_LOCK_SLOT: mode === "permit" ? each((lease) => String(lease.slot)) : undefined,
     BATON_LOCK_LIMIT: mode === "shared" ? "" : String(facts.limit ?? 1),
     BATON_LOCK_SCOPE: facts.scope,
     BATON_LOCK_COOKIE: [facts.outerCookie, ...leases.slice(1).map((lease) => lease.holderId)].filter(Boolean).join(":"),

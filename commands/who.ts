@@ -55,7 +55,9 @@ function rowsOf({ holders, waiters }: LockStatus, nowMs: number): string[][] {
   ];
   return [
     ["STATE", "WHO", "FOR", "HOW", "ID", "REASON"],
-    ...holders.map((holder) => row("holds", holder.mode, holder)),
+    ...holders.map((holder) =>
+      row("holds", holder.slot === null ? holder.mode : `${holder.mode}, slot ${holder.slot}`, holder)
+    ),
     ...waiters.map((waiter) => row("waits", `${waiter.mode}, priority ${waiter.priority}`, waiter)),
   ];
 }
@@ -80,7 +82,11 @@ function toJson({ name, path, limit, holders, waiters }: LockStatus) {
     name,
     path,
     limit,
-    holders: holders.map((holder) => ({ ...common(holder), fencing_token: holder.fencingToken.toString() })),
+    holders: holders.map((holder) => ({
+      ...common(holder),
+      slot: holder.slot,
+      fencing_token: holder.fencingToken.toString(),
+    })),
     waiters: waiters.map((waiter) => ({ ...common(waiter), place: waiter.place, priority: waiter.priority })),
   };
 }

@@ -4,6 +4,8 @@ export const childVariables = {
   BATON_LOCK_NAME: "the lock's name; with several, one in each line, sorted",
   BATON_LOCK_PATH: "the lock's node on the server; with several, one in each line",
   BATON_LOCK_MODE: "exclusive, shared or permit",
+  BATON_LOCK_SLOT:
+    "only for a permit (-N): its number, the lowest free one from 0 to N-1 and nobody else's meanwhile; with several locks, one in each line",
   BATON_LOCK_LIMIT: "how many may hold it at once: 1, the -N of a permit, empty for shared",
   BATON_LOCK_SCOPE: "how far it reaches: cluster, machine or user",
   BATON_LOCK_COOKIE: "the holder's id; a nested call appends its own after a colon",
@@ -17,5 +19,5 @@ export const childVariables = {
 } as const;
 
 export type ChildVariable = keyof typeof childVariables;
-/** One value for each variable; the type keeps the table and what is really set together. */
-export type ChildEnvironment = Readonly<Record<ChildVariable, string>>;
+/** One value for each variable, undefined where it does not apply; the type keeps the table and what is really set together. */
+export type ChildEnvironment = Readonly<Record<ChildVariable, string | undefined>>;

@@ -44,7 +44,7 @@ export async function breakLock(
   const path = lockPath(name, options.root);
   const { holders } = await lockStatus(zk, name, { path });
   const holder = findHolder(name, holderId, holders);
-  const node = `${path.holders}/${holderName(holder.mode, holder.holderId)}`;
+  const node = `${path.holders}/${holderName({ ...holder, guid: holder.holderId })}`;
   if (!await revoke(zk, node, holder, options.revocation ?? { by: "", reason: "" })) {
     return { holder, outcome: "released" };
   }

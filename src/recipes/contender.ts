@@ -12,11 +12,11 @@ import { Alarm } from "./alarm.ts";
 import { createContender, createParents, type MissingNodes } from "./create_contender.ts";
 import { formatNodeInfo, type HolderInfo } from "./holder_info.ts";
 import type { LockMode } from "./lease.ts";
-import { contenderPrefix, holderName, parseContender } from "./lock_nodes.ts";
+import { contenderPrefix, holderName, parseContender, parseHolder } from "./lock_nodes.ts";
 import type { LockPath } from "./lock_path.ts";
 import { formatLockState, freshState, type LockState } from "./lock_state.ts";
 import { type LockView, orNull, readLock } from "./lock_view.ts";
-import { isCompatible, isCompatibleAfterAny, type QueuePosition, queuePosition } from "./queue_position.ts";
+import { freeSlot, isCompatible, isFreeAfterChange, type QueuePosition, queuePosition } from "./queue_position.ts";
 import { isRefusal, isTransient } from "./transient_error.ts";
 
 export type LimitPolicy = "fail" | "adopt" | "set";
@@ -36,8 +36,18 @@ export interface ContenderOptions {
   readonly onQueued: (view: LockView, position: QueuePosition) => void;
 }
 
+export interface Granted {
+  readonly do: "granted";
+  readonly guid: string;
+  /** The holder's node. */
+  readonly node: string;
+  /** Which of the permits. */
+  readonly slot: number | null;
+  readonly token: bigint;
+}
+
 export type Outcome =
-  | { readonly do: "granted"; readonly guid: string; readonly node: string; readonly token: bigint }
+  | Granted
   | { readonly do: "busy"; readonly view: LockView; readonly position: QueuePosition }
   | { readonly do: "stopped" };
 
@@ -66,6 +76,8 @@ export class Contender {
   #guid = "";
   /** The own node in the queue; null as long as no answer has named it. */
   #node: string | null = null;
+  /** The holder's node that was asked for last. */
+  #asked: string | null = null;
   #missing: MissingNodes = "nothing";
   #hasAnnounced = false;
   #isStopped = false;
@@ -114,12 +126,11 @@ export class Contender {
       try {
         this.#node ??= await this.#findNode();
         if (this.#node === null) return;
-        const { path, mode } = this.#options;
+        const { path } = this.#options;
+        const leaving = [`${path.queue}/${this.#node}`];
         // The grant is a write of this session too: both deletions come after it.
-        await Promise.all([
-          orNull(this.#zk.delete(`${path.queue}/${this.#node}`, -1)),
-          orNull(this.#zk.delete(`${path.holders}/${holderName(mode, this.#guid)}`, -1)),
-        ]);
+        if (this.#asked !== null) leaving.push(`${path.holders}/${this.#asked}`);
+        await Promise.all(leaving.map((node) => orNull(this.#zk.delete(node, -1))));
         return;
       } catch (thrown) {
         if (!isTransient(thrown)) return; // the session has ended, or an ACL has changed: nothing more can be done
@@ -147,6 +158,7 @@ export class Contender {
     const { path, mode, priority, acl, info } = this.#options;
     this.#guid = newGuid();
     this.#node = null;
+    this.#asked = null;
     this.#hasAnnounced = false;
     const prefix = `${path.queue}/${contenderPrefix(priority, mode, this.#guid)}`;
     const state = formatLockState(mode === "permit" ? { limit: this.#options.limit } : freshState);
@@ -217,7 +229,7 @@ export class Contender {
     const stat = await this.#zk.exists(`${this.#options.path.holders}/${node}`);
     if (stat === null) return look;
     if (stat.ephemeralOwner !== this.#zk.session.id) return { do: "contend" };
-    return { do: "granted", guid: this.#guid, node, token: stat.czxid };
+    return this.#granted(node, stat.czxid);
   }
 
   /**
@@ -252,13 +264,15 @@ export class Contender {
       holders = list.children;
     }
     const changed = await this.#rung(armed);
-    // Saves a round trip of every hand-over; why it is safe is said at isCompatibleAfterAny.
-    return changed && isCompatibleAfterAny(mode, holders, limit) ? { do: "grant", view } : look;
+    // Saves a round trip of every hand-over; why it is safe is said at isFreeAfterChange.
+    return changed && isFreeAfterChange(holders) ? { do: "grant", view: { ...view, holders: [] } } : look;
   }
 
   async #grant(view: LockView): Promise<Step> {
     const { path, mode, acl, info } = this.#options;
-    const node = holderName(mode, this.#guid);
+    const slot = mode === "permit" ? freeSlot(view.holders) : null;
+    const node = holderName({ mode, slot, guid: this.#guid });
+    this.#asked = node;
     const limit = mode === "permit" ? this.#limitIn(view.state) : view.state.limit;
     const multi: MultiRequest[] = [
       { type: "setData", path: path.lock, data: formatLockState({ limit }), version: view.version },
@@ -278,12 +292,16 @@ export class Contender {
     try {
       const [guarded] = await this.#zk.multi(multi);
       if (guarded?.type !== "setData") throw new BatonError("PROTOCOL", "A grant was answered with something else");
-      return { do: "granted", guid: this.#guid, node, token: guarded.stat.mzxid };
+      return this.#granted(node, guarded.stat.mzxid);
     } catch (thrown) {
       // Another grant came first, or a container was reaped or made, or somebody deleted the lock: the look will tell.
       if (isRefusal(thrown, "BADVERSION", "NONODE", "NODEEXISTS")) return look;
       throw thrown;
     }
+  }
+
+  #granted(node: string, token: bigint): Granted {
+    return { do: "granted", guid: this.#guid, node, slot: parseHolder(node)?.slot ?? null, token };
   }
 
   /** Throws LIMIT_MISMATCH. */

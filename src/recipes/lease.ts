@@ -13,6 +13,8 @@ export interface Lease extends AsyncDisposable {
   /** The holder's id, as `who` shows it and `break --holder` takes it. */
   readonly holderId: string;
   readonly mode: LockMode;
+  /** Which of the permits this is: from 0 to the limit less 1, and nobody else's meanwhile. Null for the other modes. */
+  readonly slot: number | null;
   /** Grows with every grant of this lock, whatever the mode: a store that remembers the highest can refuse a zombie. */
   readonly fencingToken: bigint;
   readonly sessionId: bigint;

@@ -23,6 +23,10 @@ export class LeaseSet implements Lease {
   get mode(): LockMode {
     return this.#leases[0].mode;
   }
+  /** Of the lock that was taken first; each permit has a slot of its own. */
+  get slot(): number | null {
+    return this.#leases[0].slot;
+  }
   /** Of the lock that was taken first; each lock has a token of its own. */
   get fencingToken(): bigint {
     return this.#leases[0].fencingToken;

@@ -7,7 +7,7 @@ import { BatonError, messageOf } from "../errors.ts";
 import { abortable, onAbort, throwIfAborted } from "../support/abort.ts";
 import { type Clock, systemClock } from "../support/clock.ts";
 import { permission } from "../wire/jute/operations.ts";
-import { Contender, type LimitPolicy, type Outcome } from "./contender.ts";
+import { Contender, type Granted, type LimitPolicy } from "./contender.ts";
 import { type HolderInfo, unknownHolder } from "./holder_info.ts";
 import type { Lease, LockMode } from "./lease.ts";
 import { describeLock } from "./lock_messages.ts";
@@ -147,13 +147,14 @@ class Attempt {
     return this.#options.wait === "none" || this.#options.wait === 0;
   }
 
-  #lease(granted: Extract<Outcome, { do: "granted" }>): Lease {
+  #lease(granted: Granted): Lease {
     return new ZooKeeperLease(this.#zk, {
       name: this.#name,
       path: this.#path.lock,
       holderPath: `${this.#path.holders}/${granted.node}`,
       holderId: granted.guid,
       mode: this.#mode,
+      slot: granted.slot,
       fencingToken: granted.token,
       waitedMs: this.#clock.now() - this.#startedMs,
       clock: this.#clock,

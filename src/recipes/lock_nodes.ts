@@ -1,6 +1,6 @@
 /**
- * The names of a lock's nodes: `q/<priority>-<mode>-<guid>-<sequence>` for a contender, `h/<mode>-<guid>` for a holder.
- * Names only: what follows from them is queue_position.ts.
+ * The names of a lock's nodes: `q/<priority>-<mode>-<guid>-<sequence>` for a contender, `h/<mode><slot>-<guid>` for a
+ * holder, where only a permit has a slot: who sees the holders' names knows which slots are taken. Names only: what follows from them is queue_position.ts.
  */
 import { BatonError } from "../errors.ts";
 import type { LockMode } from "./lease.ts";
@@ -16,6 +16,8 @@ export interface ContenderNode {
 export interface HolderNode {
   readonly name: string;
   readonly mode: LockMode;
+  /** Which of the permits, from 0; null for the other modes. */
+  readonly slot: number | null;
   readonly guid: string;
 }
 
@@ -27,7 +29,7 @@ const modes: Record<string, LockMode> = { x: "exclusive", s: "shared", p: "permi
 
 // A server before 3.6 wraps its counter: the ten digits may carry a sign.
 const contenderPattern = /^(\d{3})-([xsp])-([0-9a-z]+)-(-?\d{10})$/;
-const holderPattern = /^([xsp])-([0-9a-z]+)$/;
+const holderPattern = /^(?:([xs])|p(\d{1,6}))-([0-9a-z]+)$/;
 
 /** What the server appends its sequence to. Throws USAGE for a priority that three digits cannot write. */
 export function contenderPrefix(priority: number, mode: LockMode, guid: string): string {
@@ -37,8 +39,8 @@ export function contenderPrefix(priority: number, mode: LockMode, guid: string):
   return `${String(priority).padStart(3, "0")}-${letters[mode]}-${guid}-`;
 }
 
-export function holderName(mode: LockMode, guid: string): string {
-  return `${letters[mode]}-${guid}`;
+export function holderName({ mode, slot, guid }: Omit<HolderNode, "name">): string {
+  return `${letters[mode]}${slot ?? ""}-${guid}`;
 }
 
 /** Null for a name that no contender of this layout has. */
@@ -51,7 +53,8 @@ export function parseContender(name: string): ContenderNode | null {
 
 /** Null for a name that no holder of this layout has. */
 export function parseHolder(name: string): HolderNode | null {
-  const [, letter, guid] = holderPattern.exec(name) ?? [];
-  const mode = modes[letter ?? ""];
-  return mode === undefined || guid === undefined ? null : { name, mode, guid };
+  const [, letter, digits, guid] = holderPattern.exec(name) ?? [];
+  const mode = digits === undefined ? modes[letter ?? ""] : "permit";
+  if (mode === undefined || guid === undefined) return null;
+  return { name, mode, slot: digits === undefined ? null : Number(digits), guid };
 }

@@ -11,6 +11,8 @@ export interface HolderStatus extends NodeInfo {
   /** As `break --holder` takes it. */
   readonly holderId: string;
   readonly mode: LockMode;
+  /** Which of the permits; null for the other modes. */
+  readonly slot: number | null;
   readonly fencingToken: bigint;
   readonly sessionId: bigint;
 }
@@ -58,7 +60,8 @@ export async function lockStatus(zk: ZooKeeper, name: string, options: LockStatu
         if (found === null) return null; // released since the list was read
         const { czxid, ephemeralOwner } = found.stat;
         const info = parseNodeInfo(found.data);
-        return { ...info, holderId: node.guid, mode: node.mode, fencingToken: czxid, sessionId: ephemeralOwner };
+        const { guid: holderId, mode, slot } = node;
+        return { ...info, holderId, mode, slot, fencingToken: czxid, sessionId: ephemeralOwner };
       }),
     ),
     Promise.all(

@@ -64,10 +64,18 @@ export function comesBefore(left: ContenderNode, right: ContenderNode): boolean 
 }
 
 /**
- * Whether one more of `mode` may hold as soon as any one of `holders` is gone, whichever it is. Then a contender that is
- * first may ask for the grant the moment the holders change, without reading them again: only grants add a holder, every
- * grant moves the version that guards the next one, and so, while that version stands, a change has been a removal.
+ * Whether nobody holds as soon as `holders` have changed. Then a contender that is first may ask for the grant the moment
+ * they change, without reading them again: only grants add a holder, every grant moves the version that guards the next
+ * one, and so, while that version stands, a change has been a removal. Of two holders it would be a guess which one is gone.
  */
-export function isCompatibleAfterAny(mode: LockMode, holders: readonly string[], limit: number): boolean {
-  return holders.every((gone) => isCompatible(mode, holders.filter((name) => name !== gone), limit));
+export function isFreeAfterChange(holders: readonly string[]): boolean {
+  return holders.length === 1;
+}
+
+/** The lowest slot that none of `holders` has: below the limit, as long as they are fewer than that. */
+export function freeSlot(holders: readonly string[]): number {
+  const taken = new Set(holders.map((name) => parseHolder(name)?.slot));
+  let slot = 0;
+  while (taken.has(slot)) slot++;
+  return slot;
 }

@@ -22,6 +22,7 @@ export interface ZooKeeperLeaseOptions {
   readonly holderPath: string;
   readonly holderId: string;
   readonly mode: LockMode;
+  readonly slot: number | null;
   readonly fencingToken: bigint;
   readonly waitedMs: number;
   /** The client's. */
@@ -37,6 +38,7 @@ export class ZooKeeperLease implements Lease {
   readonly path: string;
   readonly holderId: string;
   readonly mode: LockMode;
+  readonly slot: number | null;
   readonly fencingToken: bigint;
   readonly sessionId: bigint;
   readonly sessionTimeoutMs: number;
@@ -62,6 +64,7 @@ export class ZooKeeperLease implements Lease {
     this.path = options.path;
     this.holderId = options.holderId;
     this.mode = options.mode;
+    this.slot = options.slot;
     this.fencingToken = options.fencingToken;
     this.waitedMs = options.waitedMs;
     this.sessionId = zk.session.id;

@@ -81,7 +81,7 @@ describe("streams", () => {
 
 describe("what the command learns", () => {
   test("every variable of the table is set, and the token grows from grant to grant", async () => {
-    const names = Object.keys(childVariables);
+    const names = Object.keys(childVariables).filter((name) => name !== "BATON_LOCK_SLOT");
     const ended = await session.run('"$baton" lock -q learns -- env');
     const lines = ended.stdout.trim().split("\n").map((line) => line.split("=") as [string, string]);
     const values = new Map(lines.filter(([name]) => names.includes(name)));
@@ -100,6 +100,20 @@ describe("what the command learns", () => {
     const [first = "", second = ""] = (await session.run(`${token}; ${token}`)).stdout.split("\n");
     expect(BigInt(second)).toBeGreaterThan(BigInt(first));
     expect(BigInt(first)).toBeGreaterThan(BigInt(values.get("BATON_FENCING_TOKEN") ?? "0"));
+  });
+
+  test("holders of a permit have a slot each, which baton who shows; a lock inside it has none", async () => {
+    const script = "echo $BATON_LOCK_SLOT; touch slot$BATON_LOCK_SLOT; while [ ! -e go ]; do sleep 0.05; done";
+    const holders = session.start(`for n in 1 2 3; do "$baton" lock -q -N 3 gpu -- sh -c '${script}' & done; wait`);
+    for (const slot of [0, 1, 2]) await session.made(`slot${slot}`);
+    const who = await session.run('"$baton" who -q gpu');
+    expect([...who.stdout.matchAll(/permit, slot \d/g)].map(String)).toEqual([0, 1, 2].map((n) => `permit, slot ${n}`));
+    const json = JSON.parse((await session.run('"$baton" who -q --json gpu')).stdout);
+    expect(json.holders.map(({ slot }: { slot: number }) => slot)).toEqual([0, 1, 2]);
+    await session.run("touch go");
+    expect((await holders.ended).stdout.split("\n").sort()).toEqual(["", "0", "1", "2"]);
+    const nested = `"$baton" lock -q -N 3 gpu -- "$baton" lock -q in -- sh -c 'echo "\${BATON_LOCK_SLOT-none}"'`;
+    expect((await session.run(nested)).stdout).toBe("none\n");
   });
 
   test("several names: taken in sorted order, told in that order", async () => {

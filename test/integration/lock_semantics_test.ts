@@ -27,7 +27,7 @@ for (const kind of backends) {
       crew.expectTokensToGrow();
     }, 15_000);
 
-    test("permits are given out up to the limit, and used up to it", async () => {
+    test("permits are given out up to the limit, and used up to it, each slot to one holder at a time", async () => {
       await using crew = new LockCrew(backend.servers);
       const clients = await crew.clients(10);
       await Promise.all(clients.map(async (zk) => {
@@ -38,6 +38,7 @@ for (const kind of backends) {
       }));
       expect([crew.tokens.length, crew.holdersMax]).toEqual([50, 3]);
       expect(new Set(crew.tokens).size).toBe(50);
+      expect([...crew.slots].sort()).toEqual([0, 1, 2]);
     }, 15_000);
 
     test("readers hold together, a writer alone, and a waiting writer is not passed by later readers", async () => {

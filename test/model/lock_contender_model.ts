@@ -1,6 +1,6 @@
 /** What a contender of the lock's model does: one step of src/recipes/contender.ts at a time, rightly or with a mistake. */
-import { contenderPrefix, parseContender } from "../../src/recipes/lock_nodes.ts";
-import { comesBefore, isCompatibleAfterAny } from "../../src/recipes/queue_position.ts";
+import { contenderPrefix, parseContender, parseHolder } from "../../src/recipes/lock_nodes.ts";
+import { comesBefore, isFreeAfterChange } from "../../src/recipes/queue_position.ts";
 import type { Transition } from "./explore.ts";
 import * as servers from "./lock_server_model.ts";
 import type { Server } from "./lock_server_model.ts";
@@ -89,7 +89,7 @@ export class ContenderModel {
       case "leave holders":
         return this.#world.write(state, who, c, out, {
           label: "leaves the holders",
-          server: servers.withoutHolder(state.server, this.#world.holderName(who, c)),
+          server: servers.withoutHolder(state.server, c.asked),
           change: { step: "ended" },
           lost: c.step,
         });
@@ -121,11 +121,11 @@ export class ContenderModel {
     const position = this.#world.position(who, c, c.holders, view);
     switch (position.kind) {
       case "held":
-        return { step: "holding" };
+        return { step: "holding", asked: position.holder };
       case "gone":
         return this.#world.again(c);
       case "eligible":
-        return { step: "grant", watching: false };
+        return { step: "grant", watching: false, asked: this.#world.holderName(who, c, c.holders) };
       case "queued":
         return { step: position.passed && !c.announced ? "announce" : "watch predecessor", watched: position.watch };
       case "blocked": {
@@ -147,11 +147,12 @@ export class ContenderModel {
     const now = servers.namesOf(view.holders);
     const deaf = this.#world.has("does not look at the holders when it watches them") && now.length === 0;
     if (deaf || now.join() === c.holders.join()) return;
-    const shortcut = isCompatibleAfterAny(this.#world.contender(who).mode, c.holders, this.#world.limit);
-    read(
-      "hears of the holders",
-      shortcut ? { step: "grant", watching: false } : { step: this.#world.firstRead, watching: false },
-    );
+    const guesses = this.#world.has("guesses which slot has become free");
+    const left = guesses ? c.holders.slice(1) : [];
+    const change: Partial<Contender> = guesses || isFreeAfterChange(c.holders)
+      ? { step: "grant", asked: this.#world.holderName(who, c, left) }
+      : { step: this.#world.firstRead };
+    read("hears of the holders", { ...change, watching: false });
   }
 
   #announce(state: LockState, who: number, c: Contender, out: Transition<LockState>[]): void {
@@ -176,7 +177,7 @@ export class ContenderModel {
     if (!blind && server.version !== c.version) return fails({ step: this.#world.firstRead }, "bad version");
     const outside = this.#world.has("leaves its queue node out of the grant");
     if (!outside && !servers.namesOf(server.queue).includes(c.node)) return fails(this.#world.again(c), "no own node");
-    if (servers.namesOf(server.holders).includes(this.#world.holderName(who, c))) {
+    if (servers.namesOf(server.holders).includes(c.asked)) {
       return fails({ step: "recover" }, "is there");
     }
 
@@ -189,12 +190,17 @@ export class ContenderModel {
       ...kept,
       version: server.version + 1,
       holders: [...(server.holders ?? []), {
-        name: this.#world.holderName(who, c),
+        name: c.asked,
         owner: this.#world.session(who, c),
       }],
       ...(this.#world.options.tokens ? { zxid, token: Math.max(token, server.token) } : {}),
     };
-    const wrong = token > server.token ? this.#passedOver(state, who, c) : `Token ${token} after ${server.token}`;
+    const slot = parseHolder(c.asked)?.slot ?? 0;
+    const wrong = slot >= this.#world.limitOf(who)
+      ? `Slot ${slot} of ${this.#world.limitOf(who)}`
+      : token > server.token
+      ? this.#passedOver(state, who, c)
+      : `Token ${token} after ${server.token}`;
     this.#world.write(state, who, c, out, {
       label,
       server: granted,
@@ -223,17 +229,17 @@ export class ContenderModel {
   #recover(state: LockState, who: number, c: Contender, out: Transition<LockState>[]): void {
     const unsynced = this.#world.has("does not sync after a lost reply");
     const view = unsynced ? (c.view ?? state.server) : state.server;
-    const name = this.#world.holderName(who, c);
+    const held = this.#world.held(who, c, view);
     const anyOwner = this.#world.has("uses its guid again after a restart");
-    const mine = view.holders?.some((node) =>
-      node.name === name && (anyOwner || node.owner === this.#world.session(who, c))
-    );
-    const change: Contender = { ...c, step: mine ? "holding" : "recover queue", view: unsynced ? c.view : null };
+    const owner = view.holders?.find((node) => node.name === held)?.owner;
+    const mine = held !== "" && (anyOwner || owner === this.#world.session(who, c));
+    const found: Partial<Contender> = mine ? { step: "holding", asked: held } : { step: "recover queue" };
+    const change: Contender = { ...c, ...found, view: unsynced ? c.view : null };
     out.push(this.#world.with(state, "step", `${this.#world.session(who, c)} looks at the holders`, who, change));
   }
 
   #release(state: LockState, who: number, c: Contender, out: Transition<LockState>[]): void {
-    let server = servers.withoutHolder(state.server, this.#world.holderName(who, c));
+    let server = servers.withoutHolder(state.server, c.asked);
     if (this.#world.has("keeps its queue node until the release")) server = servers.withoutContender(server, c.node);
     this.#world.write(state, who, c, out, {
       label: "releases",

@@ -22,7 +22,8 @@ export class LockModel implements Model<LockState> {
   readonly #contenderNumbers = new Interned<Contender>((c) => {
     const view = c.view === null ? -1 : this.#serverNumbers.numberOf(c.view);
     const flags = `${c.watching ? 1 : 0}${c.announced ? 1 : 0}`;
-    return [c.step, c.life, c.attempt, c.node, c.version, c.holders.join("+"), c.watched, flags, c.born, view].join();
+    return [c.step, c.life, c.attempt, c.node, c.asked, c.version, c.holders.join("+"), c.watched, flags, c.born, view]
+      .join();
   });
 
   constructor(options: LockModelOptions) {
@@ -54,7 +55,11 @@ export class LockModel implements Model<LockState> {
     for (const name of names) {
       const others = names.filter((other) => other !== name);
       const mode = parseHolder(name)?.mode ?? "exclusive";
-      if (!isCompatible(mode, others, this.#world.limit)) return `Incompatible holders: ${names.join(", ")}`;
+      const slot = parseHolder(name)?.slot ?? null;
+      if (slot !== null && others.some((other) => parseHolder(other)?.slot === slot)) {
+        return `Two holders share slot ${slot}: ${names.join(", ")}`;
+      }
+      if (!isCompatible(mode, others, this.#world.limitMax)) return `Incompatible holders: ${names.join(", ")}`;
     }
     for (const [who, contender] of state.contenders.entries()) {
       const session = this.#world.session(who, contender);
@@ -146,8 +151,7 @@ export class LockModel implements Model<LockState> {
   /** A holder whose node somebody deletes stops; that it takes a moment is what the documentation warns of. */
   #disowned(state: LockState): LockState {
     const contenders = state.contenders.map((contender, who) => {
-      const name = this.#world.holderName(who, contender);
-      const lost = contender.step === "holding" && !servers.namesOf(state.server.holders).includes(name);
+      const lost = contender.step === "holding" && this.#world.held(who, contender, state.server) === "";
       return lost ? { ...contender, step: "leave" as const } : contender;
     });
     return { ...state, contenders };

@@ -52,6 +52,17 @@ describe("the lock protocol holds", () => {
       faults: faults("lost reply"),
       faultsMax: 1,
     },
+    "permits and one that lowers the limit": {
+      contenders: [permit, permit, { ...permit, limit: 1 }],
+      limit: 2,
+      faults: faults("crash"),
+      faultsMax: 1,
+    },
+    "permits and one that raises the limit": {
+      contenders: [permit, permit, { ...permit, limit: 2 }],
+      faults: faults("lost reply"),
+      faultsMax: 1,
+    },
     "three priorities": { contenders: [exclusive, patient, urgent], faults: ["crash"], faultsMax: full ? 1 : 0 },
     "a permit, a reader and a writer": {
       contenders: [permit, shared, exclusive],
@@ -93,6 +104,12 @@ describe("the checker finds a protocol that", () => {
       faults: [],
       tokens: true,
     }],
+    [["guesses which slot has become free"], /share slot 0/, {
+      contenders: [permit, permit, permit],
+      limit: 2,
+      faultsMax: 0,
+    }],
+    [["reads the holders before the version"], /share slot 0/, { contenders: [permit, permit], limit: 2 }],
     [["passes others without telling them"], /passed/, { contenders: [exclusive, patient, urgent], faultsMax: 0 }],
   ];
   for (const [mistakes, what, options] of variants) {

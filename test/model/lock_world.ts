@@ -1,7 +1,7 @@
 /** What every part of the lock's model knows: its options, its states, and how one state follows from another. */
 import type { LockMode } from "../../src/recipes/lease.ts";
-import { holderName, parseContender } from "../../src/recipes/lock_nodes.ts";
-import { type QueuePosition, queuePosition } from "../../src/recipes/queue_position.ts";
+import { holderName, parseContender, parseHolder } from "../../src/recipes/lock_nodes.ts";
+import { freeSlot, type QueuePosition, queuePosition } from "../../src/recipes/queue_position.ts";
 import type { Transition, TransitionKind } from "./explore.ts";
 import * as servers from "./lock_server_model.ts";
 import type { Server } from "./lock_server_model.ts";
@@ -28,10 +28,18 @@ export type Mistake =
   | "takes the token from its queue node"
   | "does not look at the holders when it watches them"
   | "leaves only the queue when it gives up"
-  | "passes others without telling them";
+  | "passes others without telling them"
+  | "guesses which slot has become free";
+
+export interface ContenderKind {
+  readonly mode: LockMode;
+  readonly priority?: number;
+  /** The limit that it sets; the model's when left out. */
+  readonly limit?: number;
+}
 
 export interface LockModelOptions {
-  readonly contenders: readonly { readonly mode: LockMode; readonly priority?: number }[];
+  readonly contenders: readonly ContenderKind[];
   readonly limit?: number;
   readonly faults: readonly Fault[];
   /** How many faults there may be in one history. */
@@ -69,6 +77,8 @@ export interface Contender {
   readonly attempt: number;
   /** The own node in the queue, as far as known. */
   readonly node: string;
+  /** The holder's node that it asked for last. */
+  readonly asked: string;
   readonly version: number;
   readonly holders: readonly string[];
   readonly watched: string;
@@ -92,6 +102,7 @@ export const started: Contender = {
   life: 0,
   attempt: 0,
   node: "",
+  asked: "",
   version: 0,
   holders: [],
   watched: "",
@@ -109,7 +120,7 @@ function withoutTheForgotten(c: Contender): Contender {
     case "grant":
       return c.holders.length === 0 ? c : { ...c, holders: [] };
     case "holding":
-      return { ...started, step: c.step, life: c.life, attempt: c.attempt, node: c.node };
+      return { ...started, step: c.step, life: c.life, attempt: c.attempt, node: c.node, asked: c.asked };
     case "contend":
     case "recover":
     case "recover queue":
@@ -179,7 +190,8 @@ export class LockWorld {
 
   /** Contend once more, under another guid. */
   again(c: Contender): Partial<Contender> {
-    return { step: "contend", attempt: c.attempt + 1, node: "", holders: [], version: 0, watched: "", watching: false };
+    const nothingRead = { holders: [], version: 0, watched: "", watching: false };
+    return { step: "contend", attempt: c.attempt + 1, node: "", asked: "", ...nothingRead };
   }
 
   /** Where a decision starts. What an earlier one has read is of no use to it. */
@@ -201,7 +213,7 @@ export class LockWorld {
   position(who: number, c: Contender, holders: readonly string[], server: Server): QueuePosition {
     const queue = servers.namesOf(server.queue);
     const { mode } = this.contender(who);
-    return queuePosition({ holders, queue, guid: this.guid(who, c), mode, limit: this.limit });
+    return queuePosition({ holders, queue, guid: this.guid(who, c), mode, limit: this.limitOf(who) });
   }
 
   own(who: number, c: Contender, server: Server): string {
@@ -209,7 +221,7 @@ export class LockWorld {
     return server.queue?.find((node) => parseContender(node.name)?.guid === guid)?.name ?? "";
   }
 
-  contender(who: number): { readonly mode: LockMode; readonly priority?: number } {
+  contender(who: number): ContenderKind {
     return this.options.contenders[who] ?? { mode: "exclusive" };
   }
 
@@ -222,12 +234,24 @@ export class LockWorld {
     return `${"abc"[who]}${life}${c.attempt === 0 ? "" : `t${c.attempt}`}`;
   }
 
-  holderName(who: number, c: Contender): string {
-    return holderName(this.contender(who).mode, this.guid(who, c));
+  /** The node it will ask for, `holders` being what it knows of those who hold. */
+  holderName(who: number, c: Contender, holders: readonly string[]): string {
+    const { mode } = this.contender(who);
+    return holderName({ mode, slot: mode === "permit" ? freeSlot(holders) : null, guid: this.guid(who, c) });
   }
 
-  get limit(): number {
-    return this.options.limit ?? 1;
+  /** Its own node among the holders, or "". */
+  held(who: number, c: Contender, server: Server): string {
+    const guid = this.guid(who, c);
+    return server.holders?.find((node) => parseHolder(node.name)?.guid === guid)?.name ?? "";
+  }
+
+  limitOf(who: number): number {
+    return this.contender(who).limit ?? this.options.limit ?? 1;
+  }
+
+  get limitMax(): number {
+    return Math.max(...this.options.contenders.map((_, who) => this.limitOf(who)));
   }
 
   may(fault: Fault): boolean {

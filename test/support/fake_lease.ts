@@ -10,6 +10,7 @@ export class FakeLease implements Lease {
   /** One of its own each time, as from a server: a job's processes are found by it. */
   readonly holderId = newGuid();
   readonly mode = "exclusive";
+  readonly slot = null;
   readonly fencingToken = 1n;
   readonly sessionId = 1n;
   readonly waitedMs = 0;

@@ -1,4 +1,4 @@
-/** Many sessions of one process at one server, with a root of their own, and a record of who held when. */
+/** Many sessions of one process at one server, with a root of their own, and a record of who held when, and in which slot. */
 import { expect } from "bun:test";
 import { connect } from "../../src/clients/zookeeper/client.ts";
 import { parseServers } from "../../src/clients/zookeeper/hosts.ts";
@@ -16,6 +16,9 @@ export class LockCrew {
   /** The most that ever held at the same time. */
   holdersMax = 0;
   holding = 0;
+  /** Every slot that was given. */
+  readonly slots = new Set<number>();
+  readonly #taken = new Set<number>();
   readonly #servers: string;
   readonly #clients = new Set<ZooKeeper>();
 
@@ -49,11 +52,18 @@ export class LockCrew {
     this.tokens.push(lease.fencingToken);
     this.holding++;
     this.holdersMax = Math.max(this.holdersMax, this.holding);
+    const { slot } = lease;
+    if (slot !== null) {
+      expect([...this.#taken]).not.toContain(slot);
+      this.#taken.add(slot);
+      this.slots.add(slot);
+    }
     try {
       await work();
       expect(lease.isHeld()).toBe(true);
     } finally {
       this.holding--;
+      if (slot !== null) this.#taken.delete(slot);
       await lease.release();
     }
   }

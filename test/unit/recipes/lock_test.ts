@@ -131,11 +131,28 @@ describe("the order of grants", () => {
     const second = await take(permit);
     const third = await queueUp(permit);
     const fourth = await queueUp(permit);
+    expect([first.lease.slot, second.lease.slot]).toEqual([0, 1]);
     await second.lease.release();
-    await bench.within(third.lease);
+    expect((await bench.within(third.lease)).slot).toBe(1);
     expect([bench.holders.length, fourth.granted.current]).toEqual([2, false]);
     await first.lease.release();
-    await bench.within(fourth.lease);
+    expect((await bench.within(fourth.lease)).slot).toBe(0);
+    const { holders } = await lockStatus(bench.client(), "demo");
+    expect(holders.map(({ slot }) => slot)).toEqual([1, 0]);
+  });
+
+  test("gives a slot to permits only, and takes back the holder of one by its id", async () => {
+    const first = await take();
+    expect(first.lease.slot).toBeNull();
+    const second = await queueUp({ mode: "permit", limit: 3 });
+    await first.lease.release();
+    const { holderId, slot } = await bench.within(second.lease);
+    expect(slot).toBe(0);
+    const broken = await bench.within(
+      breakLock(bench.client(), "demo", holderId, { force: true, clock: bench.clock }),
+      90_000,
+    );
+    expect([broken.outcome, bench.holders]).toEqual(["deleted", []]);
   });
 
   test("is settled by the guid when the counter sticks: one holder at a time, nobody stuck", async () => {
@@ -174,6 +191,22 @@ describe("a limit", () => {
     await failure(adopting.lease);
     await take(permit(2, "set"));
     expect((await lockStatus(bench.client(), "demo")).limit).toBe(2);
+  });
+
+  test("that is lowered gives no slot at or above it, whoever still has one there", async () => {
+    const [zero, one, two] = [await take(permit(3)), await take(permit(3)), await take(permit(3))];
+    const lowered = await queueUp(permit(2, "set"));
+    await zero.lease.release();
+    await bench.clock.advance(0);
+    expect(lowered.granted.current).toBe(false);
+    await one.lease.release();
+    expect((await bench.within(lowered.lease)).slot).toBe(0);
+    const next = await queueUp(permit(2));
+    await bench.clock.advance(0);
+    expect([two.lease.slot, next.granted.current]).toEqual([2, false]);
+    await two.lease.release();
+    expect((await bench.within(next.lease)).slot).toBe(1);
+    expect((await take(permit(3, "set"))).lease.slot).toBe(2);
   });
 });
 

@@ -1,6 +1,8 @@
 import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
 import type { LockMode } from "../../../src/recipes/lease.ts";
-import { isCompatible, isCompatibleAfterAny, queuePosition } from "../../../src/recipes/queue_position.ts";
+import { holderName, parseHolder } from "../../../src/recipes/lock_nodes.ts";
+import { freeSlot, isCompatible, isFreeAfterChange, queuePosition } from "../../../src/recipes/queue_position.ts";
 
 function position(mode: LockMode, queue: string[], holders: string[] = [], limit = 1) {
   return queuePosition({ queue, holders, guid: "me", mode, limit });
@@ -53,8 +55,8 @@ describe("a contender's position", () => {
   });
 
   test("counts permits up to the limit, in turn", () => {
-    expect(position("permit", ["100-p-me-0000000002"], ["p-a"], 2).kind).toBe("eligible");
-    expect(position("permit", ["100-p-me-0000000002"], ["p-a", "p-b"], 2).kind).toBe("blocked");
+    expect(position("permit", ["100-p-me-0000000002"], ["p0-a"], 2).kind).toBe("eligible");
+    expect(position("permit", ["100-p-me-0000000002"], ["p0-a", "p1-b"], 2).kind).toBe("blocked");
     expect(position("permit", ["100-p-a-0000000001", "100-p-me-0000000002"], [], 2).kind).toBe("queued");
   });
 
@@ -65,15 +67,37 @@ describe("a contender's position", () => {
 });
 
 test("modes do not mix", () => {
-  for (const [mode, other] of [["shared", "p-a"], ["shared", "x-a"], ["permit", "s-a"], ["permit", "x-a"]] as const) {
+  for (const [mode, other] of [["shared", "p0-a"], ["shared", "x-a"], ["permit", "s-a"], ["permit", "x-a"]] as const) {
     expect(isCompatible(mode, [other], 9)).toBe(false);
   }
 });
 
-test("one holder less is enough for an exclusive lock only when there is one", () => {
-  expect(isCompatibleAfterAny("exclusive", ["x-a"], 1)).toBe(true);
-  expect(isCompatibleAfterAny("exclusive", ["s-a", "s-b"], 1)).toBe(false);
-  expect(isCompatibleAfterAny("permit", ["p-a", "p-b"], 2)).toBe(true);
-  expect(isCompatibleAfterAny("permit", ["p-a", "p-b", "p-c"], 2)).toBe(false);
-  expect(isCompatibleAfterAny("shared", ["p-a", "x-b"], 1)).toBe(false);
+test("what is left of the holders after a change is known only when there is one", () => {
+  expect(isFreeAfterChange(["x-a"])).toBe(true);
+  expect(isFreeAfterChange(["s-a", "s-b"])).toBe(false);
+  expect(isFreeAfterChange(["p0-a", "p1-b"])).toBe(false);
+});
+
+test("a slot is the lowest that no holder has, and below the limit whenever a permit is free", () => {
+  expect(freeSlot([])).toBe(0);
+  expect(freeSlot(["p0-a", "p2-b"])).toBe(1);
+  expect(freeSlot(["p1-a", "p0-b"])).toBe(2);
+  // The limit was lowered under them.
+  expect(freeSlot(["p7-a"])).toBe(0);
+  fc.assert(
+    fc.property(fc.uniqueArray(fc.nat(9)), (slots) => {
+      const slot = freeSlot(slots.map((taken) => holderName({ mode: "permit", slot: taken, guid: "a" })));
+      expect(slots).not.toContain(slot);
+      expect(slot).toBeLessThanOrEqual(slots.length);
+    }),
+    { verbose: true },
+  );
+});
+
+test("a holder's name says mode, slot and guid, and a permit without a slot is none", () => {
+  for (const node of [{ mode: "permit", slot: 12, guid: "a" }, { mode: "shared", slot: null, guid: "b" }] as const) {
+    const name = holderName(node);
+    expect(parseHolder(name)).toEqual({ name, ...node });
+  }
+  for (const name of ["p-a", "x1-a", "s0-a", "p1234567-a"]) expect(parseHolder(name)).toBeNull();
 });
