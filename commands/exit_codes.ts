@@ -41,7 +41,8 @@ export const exitCodeMeanings = {
   CANNOT_CREATE: "a file could not be created",
   IO: "local input or output failed",
   BUSY: "busy (-n), or the wait expired (-w); settable with -E",
-  OUTCOME_UNKNOWN: "the outcome is unknown: a request was sent and its answer never came",
+  OUTCOME_UNKNOWN:
+    "the outcome is unknown: a change was asked for and its answer never came; not from baton lock, which finds out",
   REFUSED: "refused by an ACL or an authentication",
   CONFIG: "a configuration file, value, limit or scope does not fit",
   LOST: "the lock or the leadership was lost; the child was stopped in time",

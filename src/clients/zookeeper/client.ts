@@ -169,7 +169,7 @@ class ZooKeeperClient implements ZooKeeper {
   async exists(path: string, { watch, signal }: ReadOptions = {}): Promise<Stat | null> {
     const serverPath = this.#chroot.toServer(path);
     const found = await this.#ask("exists", {
-      deed: { action: "look for", path },
+      deed: { action: "look for", path, reads: true },
       request: { path: serverPath, watch: watch !== undefined },
       signal,
       replied: (err) => {
@@ -184,7 +184,7 @@ class ZooKeeperClient implements ZooKeeper {
   async getData(path: string, { watch, signal }: ReadOptions = {}): Promise<{ data: Uint8Array; stat: Stat }> {
     const serverPath = this.#chroot.toServer(path);
     const { data, stat } = await this.#ask("getData", {
-      deed: { action: "read", path },
+      deed: { action: "read", path, reads: true },
       request: { path: serverPath, watch: watch !== undefined },
       signal,
       replied: (err) => {
@@ -202,7 +202,7 @@ class ZooKeeperClient implements ZooKeeper {
   async getChildren(path: string, { watch, signal }: ReadOptions = {}): Promise<{ children: string[]; stat: Stat }> {
     const serverPath = this.#chroot.toServer(path);
     const { children, stat } = await this.#ask("getChildren2", {
-      deed: { action: "list", path },
+      deed: { action: "list", path, reads: true },
       request: { path: serverPath, watch: watch !== undefined },
       signal,
       replied: (err) => {
@@ -214,7 +214,11 @@ class ZooKeeperClient implements ZooKeeper {
 
   async getAcl(path: string, { signal }: RequestOptions = {}): Promise<{ acl: Acl[]; stat: Stat }> {
     const request = { path: this.#chroot.toServer(path) };
-    const { acl, stat } = await this.#ask("getAcl", { deed: { action: "read the ACL of", path }, request, signal });
+    const { acl, stat } = await this.#ask("getAcl", {
+      deed: { action: "read the ACL of", path, reads: true },
+      request,
+      signal,
+    });
     return { acl: acl ?? [], stat };
   }
 
@@ -225,7 +229,7 @@ class ZooKeeperClient implements ZooKeeper {
 
   async sync(path: string, { signal }: RequestOptions = {}): Promise<void> {
     const request = { path: this.#chroot.toServer(path) };
-    await this.#ask("sync", { deed: { action: "wait for the leader's state of", path }, request, signal });
+    await this.#ask("sync", { deed: { action: "wait for the leader's state of", path, reads: true }, request, signal });
   }
 
   async multi(requests: MultiRequest[], { signal }: RequestOptions = {}): Promise<MultiResult[]> {

@@ -45,6 +45,8 @@ const meanings = {
 export interface ZooKeeperErrorDetails {
   readonly path?: string;
   readonly index?: number;
+  /** It only reads: without an answer, nothing was done. */
+  readonly reads?: boolean;
   readonly cause?: unknown;
 }
 
@@ -59,7 +61,11 @@ export class ZooKeeperError extends BatonError {
 
   constructor(reason: ZooKeeperErrorName | number, message: string, details: ZooKeeperErrorDetails = {}) {
     const code = typeof reason === "number" ? "PROTOCOL" : meanings[reason].code;
-    super(code, message, details.cause === undefined ? undefined : { cause: details.cause });
+    super(
+      code === "OUTCOME_UNKNOWN" && details.reads === true ? "UNREACHABLE" : code,
+      message,
+      details.cause === undefined ? undefined : { cause: details.cause },
+    );
     this.name = "ZooKeeperError";
     this.reason = reason;
     this.path = details.path ?? "";
@@ -71,6 +77,7 @@ export class ZooKeeperError extends BatonError {
 export interface Deed {
   readonly action: string;
   readonly path: string;
+  readonly reads?: boolean;
 }
 
 /** The error for a number that the server answered with. */
@@ -79,7 +86,7 @@ export function refusal(deed: Deed, err: number, index?: number): ZooKeeperError
   const why = name === undefined ? `error ${err}, which is unknown here` : `${name}: ${meanings[name].text}`;
   const place = index === undefined ? "" : ` (operation ${index + 1} of its transaction)`;
   return new ZooKeeperError(name ?? err, `Cannot ${deed.action} "${deed.path}"${place}: the server answered ${why}`, {
-    path: deed.path,
+    ...deed,
     ...(index === undefined ? {} : { index }),
   });
 }
@@ -90,5 +97,5 @@ export function failure(
   reason: ZooKeeperErrorName,
   { why = meanings[reason].text, cause }: { readonly why?: string; readonly cause?: unknown } = {},
 ): ZooKeeperError {
-  return new ZooKeeperError(reason, `Cannot ${deed.action} "${deed.path}": ${why}`, { path: deed.path, cause });
+  return new ZooKeeperError(reason, `Cannot ${deed.action} "${deed.path}": ${why}`, { ...deed, cause });
 }
