@@ -19,6 +19,7 @@ import { type ExitCode, exitCodeOf } from "./exit_codes.ts";
 import { type LockEnding, lockEndingOf } from "./lock_ending.ts";
 import { lockEnvironment, secretVariables } from "./lock_environment.ts";
 import type { LockOptions } from "./lock_options.ts";
+import { sessionTimeoutWarning } from "./session_timeout_warning.ts";
 import { type TakeLocks, takeLocks, type TakenLocks } from "./take_locks.ts";
 
 /** What it is made of; tests put something else in their place. */
@@ -95,7 +96,11 @@ async function lockAndRun(
     const place = coordinationOf(options.values, options.sources, stop.signal);
     demandScope(options.values.scope, place);
     if (place.assumed && !options.quiet) io.err(scopeLine(options, place));
-    const opened = (session: ZooKeeper) => void (zk = session);
+    const opened = (session: ZooKeeper) => {
+      const warning = zk === null && !options.quiet ? timeoutWarning(options, place, session) : null;
+      if (warning !== null) io.err(warning);
+      zk = session;
+    };
     const taken = await takeInSession(options, io, { deps, place, stop: stop.signal, opened });
     progress.leases = taken.leases;
     progress.waitedMs = taken.waitedMs;
@@ -218,6 +223,14 @@ function childEnvironment(
 
 function leaseOf(leases: readonly [Lease, ...Lease[]]): Lease {
   return leases.length === 1 ? leases[0] : new LeaseSet(leases);
+}
+
+function timeoutWarning(options: LockOptions, place: Coordination, { session }: ZooKeeper): string | null {
+  return sessionTimeoutWarning({
+    askedMs: options.values.sessionTimeout,
+    grantedMs: session.timeoutMs,
+    standsAlone: place.servers.startsWith("unix:"),
+  });
 }
 
 function scopeLine(options: LockOptions, place: Coordination): string {

@@ -79,6 +79,19 @@ describe("streams", () => {
   });
 });
 
+test("servers whose shortest session is longer than the one asked for are told of once, and not with -q", async () => {
+  const server = await keeper.start({ sessionTimeoutMinMs: 4000 });
+  try {
+    const asking = `lock -z ${server.servers} --session-timeout 3s t -- sh -c 'echo $BATON_SESSION_TIMEOUT_MS'`;
+    const ended = await session.run(`"$baton" ${asking}`);
+    expect(ended.stdout).toBe("4000\n");
+    expect(ended.stderr).toMatch(/^baton: a session timeout of 3 s was asked for, and the shortest .* is 4 s; .*\n$/);
+    expect((await session.run(`"$baton" ${asking}`.replace("lock", "lock -q"))).stderr).toBe("");
+  } finally {
+    await server.close();
+  }
+});
+
 describe("what the command learns", () => {
   test("every variable of the table is set, and the token grows from grant to grant", async () => {
     const names = Object.keys(childVariables).filter((name) => name !== "BATON_LOCK_SLOT");

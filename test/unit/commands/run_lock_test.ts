@@ -7,7 +7,7 @@ import type { ChildEnding } from "../../../src/cli/child/child_outcome.ts";
 import type { SuperviseOptions } from "../../../src/cli/child/supervise_child.ts";
 import type { Guard } from "../../../src/cli/guard/guard.ts";
 import { StoppedBySignal } from "../../../src/cli/stopped_by_signal.ts";
-import type { ZooKeeper } from "../../../src/clients/zookeeper/zookeeper.ts";
+import type { Session, ZooKeeper } from "../../../src/clients/zookeeper/zookeeper.ts";
 import { ZooKeeperError } from "../../../src/clients/zookeeper/zookeeper_error.ts";
 import { BatonError } from "../../../src/errors.ts";
 import { systemClock } from "../../../src/support/clock.ts";
@@ -23,6 +23,9 @@ class Bench {
   supervised: SuperviseOptions | null = null;
   /** The end of the session. */
   ended = new AbortController();
+  get session(): Session {
+    return { timeoutMs: 10_000, ended: this.ended.signal } as Partial<Session> as Session;
+  }
   ending: ChildEnding = { kind: "exited", code: 0 };
   send: (signal: NodeJS.Signals) => void = () => {};
 
@@ -41,7 +44,7 @@ class Bench {
         this.log.push("close");
         return Promise.resolve();
       };
-      return Promise.resolve({ close, session: { ended: this.ended.signal } } as Partial<ZooKeeper> as ZooKeeper);
+      return Promise.resolve({ close, session: this.session } as Partial<ZooKeeper> as ZooKeeper);
     },
     takeLocks: () => {
       this.log.push("take");
@@ -95,7 +98,7 @@ describe("the order of things", () => {
   test("the child's code counts, whatever becomes of the release", async () => {
     const bench = new Bench();
     const close = () => Promise.reject(new BatonError("OUTCOME_UNKNOWN", "no answer"));
-    const connect = () => Promise.resolve({ close } as Partial<ZooKeeper> as ZooKeeper);
+    const connect = () => Promise.resolve({ close, session: bench.session } as Partial<ZooKeeper> as ZooKeeper);
     expect(await bench.run([], { connect })).toBe(0);
     expect(bench.io.stderr()).toBe("");
   });
@@ -177,7 +180,8 @@ describe("a request to stop", () => {
 
   test("does not wait for a server that does not answer the goodbye", async () => {
     const bench = new Bench();
-    const connect = () => Promise.resolve({ close: () => new Promise(() => {}) } as Partial<ZooKeeper> as ZooKeeper);
+    const close = () => new Promise<void>(() => {});
+    const connect = () => Promise.resolve({ close, session: bench.session } as Partial<ZooKeeper> as ZooKeeper);
     const takeLocks: LockDependencies["takeLocks"] = (_zk, _options, { signal }) => {
       bench.send("SIGINT");
       return Promise.reject(signal.reason);
