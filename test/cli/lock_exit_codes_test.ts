@@ -1,6 +1,7 @@
 /** Every exit code of `baton lock` that can be reached from outside, each by a session with the binary. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { chmodSync, writeFileSync } from "node:fs";
+import { chmodSync, copyFileSync, writeFileSync } from "node:fs";
+import process from "node:process";
 import { keeper } from "../support/backends.ts";
 import { BatonSession } from "../support/baton_session.ts";
 import { freePorts } from "../support/free_ports.ts";
@@ -38,6 +39,23 @@ describe("what cannot be started", () => {
     chmodSync(session.path("data"), 0o644);
     expect(await session.run('"$baton" lock -q s -- ./data')).toMatchObject({ code: 126 });
     expect(await session.run('"$baton" lock -q s -- "$dir"')).toMatchObject({ code: 126 });
+  });
+
+  test("125 is for a command that is in order and cannot be started all the same", async () => {
+    // Linux takes no variable of more than 128 KiB; to the outer call's cookie the own one is appended.
+    const env = { BATON_LOCK_COOKIE: "0".repeat(131_040) };
+    const ended = await session.run('"$baton" lock -q --status-file status-125 s -- true', env);
+    expect(ended).toMatchObject({
+      code: 125,
+      stderr:
+        `baton: Cannot start "${Bun.which("true")}": arguments and environment are longer than the kernel takes ` +
+        "(E2BIG); leave some out, or hand them over in a file\n",
+    });
+    expect(JSON.parse(session.read("status-125"))).toMatchObject({
+      reason: "start_failed",
+      exit_code: 125,
+      child: null,
+    });
   });
 });
 
@@ -149,6 +167,21 @@ describe("78: the configuration does not fit", () => {
     expect(await session.run('"$baton" lock -q --scope user a -- true')).toMatchObject({ code: 0 });
   });
 
+  test("a session that is too short to stop a job in", async () => {
+    await using own = new BatonSession();
+    const server = await keeper.start({ sessionTimeoutMaxMs: 1500 });
+    try {
+      const ended = await own.run(`"$baton" lock -z ${server.servers} short -- touch never; echo $?; ls`);
+      expect(ended.stdout).toStartWith("78\n");
+      expect(ended.stdout).not.toContain("never");
+      expect(ended.stderr).toStartWith(
+        "baton: The server allows a session timeout of 1500 ms, and a lock needs 2000 ms at least to stop a job in time",
+      );
+    } finally {
+      await server.close();
+    }
+  });
+
   test("another limit than the stored one", async () => {
     expect(await session.run('"$baton" lock -q -N 3 limit -- true')).toMatchObject({ code: 0 });
     expect(await session.run('"$baton" lock -q -N 2 limit -- true')).toMatchObject({ code: 78 });
@@ -197,6 +230,44 @@ test("80: an operator takes it back, and the command has time to stop", async ()
     /baton: Lock "taken" was revoked: .*: maintenance; the command was stopped and exited with 3\n$/,
   );
 });
+
+// A program that is somebody else's once it runs: the lock's user is not allowed to kill it.
+const whyNoBreach = process.geteuid?.() !== 0
+  ? "only root can make a command that another user cannot kill"
+  : Bun.which("setpriv") === null
+  ? "setpriv is not installed"
+  : null;
+if (whyNoBreach !== null) console.log(`83 is not tested: ${whyNoBreach}`);
+
+test.skipIf(whyNoBreach !== null)(
+  `83: the command cannot be killed${whyNoBreach === null ? "" : ` [skipped, ${whyNoBreach}]`}`,
+  async () => {
+    await using own = new BatonSession();
+    const server = await keeper.start();
+    const survivors = () => [...own.read("err").matchAll(/still there: (\d+)/g)].map(([, pid]) => Number(pid));
+    try {
+      chmodSync(own.folder, 0o777);
+      // In a folder that another user may enter, which the repository need not be.
+      copyFileSync(own.env["baton"] ?? "", own.path("baton"));
+      copyFileSync(Bun.which("setpriv") ?? "", own.path("become-root"));
+      chmodSync(own.path("become-root"), 0o4755);
+      const ended = await own.run(
+        "setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all ./baton lock " +
+          `-z ${server.servers} --session-timeout 2s --max-hold 100ms --kill-after 100ms --status-file status breach -- ` +
+          "./become-root --reuid=0 sleep 60 >out 2>err; echo $?",
+      );
+      expect(ended.stdout).toBe("83\n");
+      expect(own.read("err")).toMatch(
+        /^baton: The command under "breach" could not be confirmed dead in time \(still there: \d+\); others may get the/,
+      );
+      expect(JSON.parse(own.read("status"))).toMatchObject({ reason: "fence_breach", exit_code: 83 });
+      expect(survivors()).toHaveLength(1);
+    } finally {
+      for (const pid of survivors()) process.kill(pid, "SIGKILL");
+      await server.close();
+    }
+  },
+);
 
 test("124: --max-hold is over", async () => {
   const ended = await session.run('"$baton" lock -q --max-hold 200ms long -- sleep 60');

@@ -51,6 +51,11 @@ function failure(path: string, error: unknown): Exclude<SpawnResult, { kind: "st
   if (code === "ENOENT") {
     return { kind: "not_found", message: `Cannot run "${path}": the interpreter in its first line does not exist` };
   }
+  if (code === "E2BIG") {
+    const message = `Cannot start "${path}": arguments and environment are longer than the kernel takes (E2BIG); ` +
+      "leave some out, or hand them over in a file";
+    return { kind: "start_failed", message };
+  }
   const kind = ["EAGAIN", "ENOMEM", "EMFILE", "ENFILE", ""].includes(code) ? "start_failed" : "not_executable";
   return { kind, message: `Cannot start "${path}": ${messageOf(error)}` };
 }
