@@ -3,6 +3,7 @@ import { startGuard } from "../src/cli/guard/guard.ts";
 import { type Call, defineCommand } from "./command.ts";
 import type { ExitCode } from "./exit_codes.ts";
 import { lockCommandSettings, lockOptionsOf } from "./lock_options.ts";
+import { lockDependencies, runLock } from "./run_lock.ts";
 
 export const lockCommand = defineCommand({
   name: "lock",
@@ -37,6 +38,5 @@ export const lockCommand = defineCommand({
 async function lock(call: Call<typeof lockCommandSettings>): Promise<ExitCode> {
   const options = lockOptionsOf(call);
   const guard = startGuard(); // its start, of some milliseconds, runs beside everything that comes now
-  const { lockDependencies, runLock } = await import("./run_lock.ts");
   return await runLock(options, call.io, lockDependencies(guard));
 }

@@ -2,6 +2,7 @@
  * Connects: tcp, unix, TLS over either. Picks the implementation that costs least here; both behave alike, and one
  * suite tests them. Owns no retry and no deadline: the caller's signal is both.
  */
+import { bunDial, isCancellationNeeded } from "./bun_dial.ts";
 import type { Address, Connection, ConnectionHandlers, TlsOptions } from "./connection.ts";
 
 export interface DialOptions {
@@ -21,7 +22,6 @@ export type Dial = (address: Address, handlers: ConnectionHandlers, options?: Di
  */
 export const dial: Dial = async (address, handlers, options = {}) => {
   if ("Bun" in globalThis && options.tls === undefined) {
-    const { bunDial, isCancellationNeeded } = await import("./bun_dial.ts");
     if (!isCancellationNeeded(address)) return bunDial(address, handlers, options);
   }
   const { nodeDial } = await import("./node_dial.ts");
