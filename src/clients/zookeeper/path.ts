@@ -10,30 +10,23 @@ export function validatePath(path: string, sequential = false): void {
   if (why !== null) throw new ZooKeeperError("BADARGUMENTS", `"${path}" is not a ZooKeeper path: ${why}`, { path });
 }
 
+/** By patterns, not unit by unit: a loop of one's own is compiled twice, at every start, before it is faster. */
 function fault(path: string): string | null {
   if (path === "/") return null;
   if (!path.startsWith("/")) return "it does not start with a slash";
-  let nameStart = 1;
-  for (let at = 1; at <= path.length; at++) {
-    const unit = at === path.length ? slash : path.charCodeAt(at);
-    if (unit === slash) {
-      if (at === nameStart) return at === path.length ? "it ends with a slash" : "a name in it is empty";
-      const name = at - nameStart <= 2 ? path.slice(nameStart, at) : "";
-      if (name === "." || name === "..") return `"${name}" cannot be a name`;
-      nameStart = at + 1;
-    } else if (isForbidden(unit)) {
-      return `the character U+${unit.toString(16).toUpperCase().padStart(4, "0")} at ${at} is not allowed`;
-    }
+  const found = forbidden.exec(path);
+  if (found !== null) {
+    const unit = path.charCodeAt(found.index).toString(16).toUpperCase().padStart(4, "0");
+    return `the character U+${unit} at ${found.index} is not allowed`;
   }
-  return null;
+  if (path.includes("//")) return "a name in it is empty";
+  if (path.endsWith("/")) return "it ends with a slash";
+  const dots = /\/(\.\.?)(?:\/|$)/.exec(path);
+  return dots === null ? null : `"${dots[1]}" cannot be a name`;
 }
 
-const slash = 0x2f;
-
-/** Control characters, surrogates (so no emoji), private use and specials. */
-function isForbidden(unit: number): boolean {
-  return unit <= 0x1f || (unit >= 0x7f && unit <= 0x9f) || (unit >= 0xd800 && unit <= 0xf8ff) || unit >= 0xfff0;
-}
+/** Control characters, surrogates (so no emoji), private use and specials: all but these. */
+const forbidden = /[^ -~\u00a0-\ud7ff\uf900-\uffef]/;
 
 /** The part of the tree that a client sees as the whole. `prefix` is empty, or a valid path other than `/`. */
 export class Chroot {
