@@ -13,7 +13,7 @@ export function processSignals(): SignalSource {
   const ignored = ignoredSignals();
   return {
     listen(signals, listener) {
-      const wanted = signals.filter((signal) => !ignored.has(constants.signals[signal]));
+      const wanted = signals.filter((signal) => (ignored >>> (constants.signals[signal] - 1) & 1) === 0);
       const call = (signal: NodeJS.Signals) => listener(signal);
       for (const signal of wanted) process.on(signal, call);
       return () => {
@@ -23,11 +23,12 @@ export function processSignals(): SignalSource {
   };
 }
 
-function ignoredSignals(): Set<number> {
+/** A bit for each signal that has a name, 1 for the lowest; those of real time have none. */
+function ignoredSignals(): number {
   try {
-    const mask = BigInt(`0x${/^SigIgn:\s*([0-9a-f]+)/m.exec(readFileSync("/proc/self/status", "latin1"))?.[1] ?? "0"}`);
-    return new Set(Array.from({ length: 64 }, (_, bit) => bit + 1).filter((n) => (mask >> BigInt(n - 1)) & 1n));
+    const mask = /^SigIgn:\s*[0-9a-f]*([0-9a-f]{8})$/m.exec(readFileSync("/proc/self/status", "latin1"))?.[1] ?? "0";
+    return Number.parseInt(mask, 16);
   } catch {
-    return new Set(); // no /proc: a caught signal is then forwarded, ignored or not
+    return 0; // no /proc: a caught signal is then forwarded, ignored or not
   }
 }
