@@ -30,6 +30,10 @@ for (const runtime of runtimes) {
       expect(outcome).toMatchObject({ kind: "exited", code: 6 });
     });
 
+    test("under nohup the command ignores the hang-up, and gets its words as they are", async () => {
+      expect(await underNohup(runtime, "SIGTERM")).toEqual({ ignored: "1", words: "a  b,$HOME" });
+    });
+
     test("on a terminal the command keeps it, and Ctrl-C reaches it once", async () => {
       const program = "trap 'echo int >> {}/log; exit 3' INT; tty > /dev/tty; : < /dev/tty && echo ok > {}/tty; " +
         "ps -o stat= -p $$ > {}/stat; touch {}/ready; while :; do sleep 0.02; done";
@@ -49,6 +53,17 @@ for (const runtime of runtimes) {
 }
 
 const bun = runtimes[0] ?? { command: [] };
+
+async function underNohup(runtime: { readonly command: readonly string[] }, stopSignal: NodeJS.Signals) {
+  const command = ["sh", "-c", 'grep SigIgn: /proc/self/status; echo "$0,$1"', "a  b", "$HOME"];
+  await using run = new SuperviseRun(runtime, command, { stopSignal, wrap: 'exec nohup "$@"' });
+  const [ignored, words] = (await run.output()).split("\n");
+  return { ignored: ignored?.at(-1), words };
+}
+
+test("under nohup the hang-up is not ignored by a command that is to be stopped by it", async () => {
+  expect(await underNohup(bun, "SIGHUP")).toMatchObject({ ignored: "0" });
+});
 
 test("without a terminal the command leads a session of its own", async () => {
   await using run = new SuperviseRun(bun, 'read -r line < /proc/$$/stat; echo "$$ $line"', { foreground: "auto" });

@@ -4,16 +4,20 @@ import { constants } from "node:os";
 import process from "node:process";
 
 export interface SignalSource {
+  /** Started by nohup, or by somebody who meant the same. */
+  readonly hangUpIgnored: boolean;
   /** Calls `listener` for each of these signals, which lose their default action. Returns what undoes it. */
   listen(signals: readonly NodeJS.Signals[], listener: (signal: NodeJS.Signals) => void): () => void;
 }
 
 /** The signals of this process, without those it was started to ignore: `nohup baton …` means it. */
 export function processSignals(): SignalSource {
-  const ignored = ignoredSignals();
+  const mask = ignoredSignals();
+  const isIgnored = (signal: NodeJS.Signals) => (mask >>> (constants.signals[signal] - 1) & 1) === 1;
   return {
+    hangUpIgnored: isIgnored("SIGHUP"),
     listen(signals, listener) {
-      const wanted = signals.filter((signal) => (ignored >>> (constants.signals[signal] - 1) & 1) === 0);
+      const wanted = signals.filter((signal) => !isIgnored(signal));
       const call = (signal: NodeJS.Signals) => listener(signal);
       for (const signal of wanted) process.on(signal, call);
       return () => {

@@ -12,6 +12,8 @@ export interface SpawnOptions {
   readonly ownGroup: boolean;
   /** Descriptors from 3 up to pass on at the same numbers. */
   readonly descriptors: readonly number[];
+  /** It is to ignore SIGHUP. */
+  readonly hangUpIgnored: boolean;
 }
 
 export type SpawnResult =
@@ -29,7 +31,7 @@ export async function spawnChild(command: readonly string[], options: SpawnOptio
   const name = command[0] ?? "";
   const resolved = resolveCommand(name, options.env["PATH"]);
   if (resolved.kind !== "found") return resolved;
-  const start: Start = { ...options, path: resolved.path, argv: command };
+  const start = ignoringHangUp({ ...options, path: resolved.path, argv: command });
   const spawn = "Bun" in globalThis ? spawnWithBun : spawnWithNode;
   try {
     return { kind: "started", ...await spawn(start) };
@@ -43,6 +45,14 @@ export async function spawnChild(command: readonly string[], options: SpawnOptio
   } catch (error) {
     return failure("/bin/sh", error);
   }
+}
+
+/** The runtimes start a command with the default of every signal. A shell that ignores one becomes the command and keeps that. */
+function ignoringHangUp(start: Start): Start {
+  const [name = "", ...args] = start.argv;
+  if (!start.hangUpIgnored) return start;
+  const word = name.startsWith("-") ? start.path : name;
+  return { ...start, path: "/bin/sh", argv: ["sh", "-c", 'trap "" HUP; exec "$0" "$@"', word, ...args] };
 }
 
 /** env(1): 127 when there is no such file, which a missing "#!" interpreter is too; 126 for what else exec refuses. */

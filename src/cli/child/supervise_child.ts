@@ -59,7 +59,8 @@ export async function superviseChild(options: SuperviseOptions): Promise<ChildOu
   const struck = new AbortController();
   const finish = (ending: ChildEnding, pid: number | null): ChildOutcome => {
     // In a breach the guard is left to itself: the end of its pipe will set it on what is still there.
-    if (ending.kind !== "breach") guard.done();
+    // Later than now, for the next in line waits for the release, which the caller sends in this turn.
+    if (ending.kind !== "breach") setImmediate(() => guard.done());
     return { ...ending, pid, heldMs: clock.now() - grantedAtMs };
   };
 
@@ -71,7 +72,13 @@ export async function superviseChild(options: SuperviseOptions): Promise<ChildOu
   const adopts = libc?.becomeSubreaper() ?? false;
   const outer = options.env[cookieVariable] ?? process.env[cookieVariable];
   const env = childEnvironment({ ...options.env, ...cookieEnvironment(cookie, outer) });
-  const spawned = await spawnChild(options.command, { env, ownGroup, descriptors: options.descriptors });
+  const spawned = await spawnChild(options.command, {
+    env,
+    ownGroup,
+    descriptors: options.descriptors,
+    // Who wants the command stopped by this signal wants it heard.
+    hangUpIgnored: options.signals.hangUpIgnored && options.stopSignal !== "SIGHUP",
+  });
   if (spawned.kind !== "started") return finish(spawned, null);
 
   const { pid, ended } = spawned;
@@ -79,10 +86,7 @@ export async function superviseChild(options: SuperviseOptions): Promise<ChildOu
   const processes = new JobProcesses({ pid, ownGroup, cookie, libc, adopts });
   const run = new ChildRun({ ...options, grantedAtMs, processes, ended, ownGroup, struck: struck.signal });
   const ending = await run.finished;
-  if (ending.kind === "exited" || ending.kind === "signaled") {
-    guard.done();
-    await waitMinHold({ ...options, grantedAtMs });
-  }
+  if (ending.kind === "exited" || ending.kind === "signaled") await waitMinHold({ ...options, grantedAtMs });
   return finish(ending, pid);
 }
 

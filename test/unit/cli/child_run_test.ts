@@ -34,6 +34,7 @@ class FakeJob {
         done() {},
       },
       signals: {
+        hangUpIgnored: false,
         listen: (signals, listener) => {
           if (signals.includes("SIGCONT")) this.#signalListener = listener;
           return () => {};

@@ -32,6 +32,7 @@ class Bench {
   readonly dependencies: LockDependencies = {
     clock: this.clock,
     signals: {
+      hangUpIgnored: false,
       listen: (_signals, listener) => {
         this.send = listener;
         return () => {};
