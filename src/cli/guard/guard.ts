@@ -90,8 +90,7 @@ class GuardKeeper implements Guard {
 
   done(): void {
     this.#done = true;
-    this.#process?.send("done\n");
-    this.#process?.close();
+    this.#process?.send("done\n"); // it ends by that: ending the pipe as well costs Bun two threads
   }
 
   #launch(): void {

@@ -9,8 +9,6 @@ export interface GuardProcess {
   readonly pid: number;
   /** Never waits, never throws: a guard that is gone is told by `ended`. */
   send(line: string): void;
-  /** Ends the pipe. */
-  close(): void;
   /** Resolves when the process has ended, or could not be started. */
   readonly ended: Promise<void>;
 }
@@ -48,7 +46,6 @@ function startWithBun(command: string, args: string[], onLine: (line: string) =>
         return; // its end is reported by `ended`
       }
     },
-    close: () => void Promise.resolve(child.stdin.end()).catch(() => {}),
     ended: Promise.all([child.exited, reading]).then(forget, forget).then(() => {}),
   };
 }
@@ -78,7 +75,6 @@ async function startWithNode(command: string, args: string[], onLine: (line: str
   return {
     pid: child.pid ?? 0,
     send: (line) => void child.stdin.write(line),
-    close: () => void child.stdin.end(),
     ended: ended.then(() => void forget()),
   };
 }
