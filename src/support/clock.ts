@@ -45,10 +45,17 @@ function startClock(): Clock {
       if (gapMs > suspendedMs + suspendMsMin) suspendedMs = gapMs;
     },
     after(delayMs, callback) {
-      const timer = setTimeout(() => {
-        clock.noticeSuspend();
-        callback();
-      }, Math.min(Math.max(0, delayMs), delayMsMax));
+      let leftMs = Math.max(0, delayMs);
+      const arm = (): ReturnType<typeof setTimeout> => {
+        const stepMs = Math.min(leftMs, delayMsMax);
+        leftMs -= stepMs;
+        return setTimeout(() => {
+          clock.noticeSuspend();
+          if (leftMs > 0) timer = arm();
+          else callback();
+        }, stepMs);
+      };
+      let timer = arm();
       return () => clearTimeout(timer);
     },
   };

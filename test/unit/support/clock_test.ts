@@ -1,4 +1,4 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, spyOn, test } from "bun:test";
 import { systemClock } from "../../../src/support/clock.ts";
 
 const clock = systemClock();
@@ -38,6 +38,28 @@ describe("the clock of this process", () => {
     expect(called).toEqual([]);
     distant();
     endless();
+  });
+
+  test("counts a delay that is too long for one timer in several", () => {
+    const delays: number[] = [];
+    let fire = () => {};
+    const timers = spyOn(globalThis, "setTimeout").mockImplementation(
+      ((callback: () => void, delayMs: number) => {
+        delays.push(delayMs);
+        fire = callback;
+        return 0;
+      }) as unknown as typeof setTimeout,
+    );
+    try {
+      let calls = 0;
+      clock.after(0x7fffffff + 1000, () => calls++);
+      fire();
+      expect([calls, delays]).toEqual([0, [0x7fffffff, 1000]]);
+      fire();
+      expect([calls, delays.length]).toEqual([1, 2]);
+    } finally {
+      timers.mockRestore();
+    }
   });
 
   test("takes a delay that is over already as none", async () => {
