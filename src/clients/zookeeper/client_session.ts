@@ -12,7 +12,7 @@ import type { Established } from "./establish.ts";
 import { Link, type LinkOwner } from "./link.ts";
 import { type Call, Request } from "./request.ts";
 import { askShortestTimeout } from "./shortest_timeout.ts";
-import { leaseEndMs, relayMs, resumeAttemptMs, timingOf, type Vigil, vigil } from "./timing.ts";
+import { leaseEndMs, relayMs, resumeAttemptMs, type Signs, timingOf, type Vigil, vigil } from "./timing.ts";
 import type { Watches } from "./watches.ts";
 import type { Session, SessionState, WatchEvent } from "./zookeeper.ts";
 import { failure, ZooKeeperError } from "./zookeeper_error.ts";
@@ -53,6 +53,7 @@ export class ClientSession implements Session, LinkOwner {
   /** The shortest timeout that the servers grant, in milliseconds; null until a guarded session has asked. */
   #shortestMs: number | null = null;
   #askingShortest = false;
+  #hasWaitedATurn = false;
   #lastZxid = 0n;
   #connections = 0;
   #search: AbortController | null = null;
@@ -130,7 +131,7 @@ export class ClientSession implements Session, LinkOwner {
   answered(): void {
     if (this.#link === null) return;
     this.#provenMs = Math.max(this.#provenMs, this.#link.provenMs);
-    if (this.#state === "doubtful" && !isDoubtful(vigil(this.#clock.now(), this.#link.signs, this.timeoutMs))) {
+    if (this.#state === "doubtful" && !isDoubtful(vigil(this.#clock.now(), this.#signs(this.#link), this.timeoutMs))) {
       this.#stopSearch();
       this.#setState("connected");
     }
@@ -198,11 +199,13 @@ export class ClientSession implements Session, LinkOwner {
     const nowMs = this.#clock.now();
     const link = this.#link;
     const timing = timingOf(this.timeoutMs);
-    // This process was stopped or busy: answers may be waiting to be read. One turn of the loop lets them in.
-    if (link !== null && nowMs - dueMs > timing.pingMs / 2) return this.#wakeBy(nowMs);
+    // This process was stopped or busy: answers may be waiting to be read. One turn of the loop lets them in; a loop that
+    // is always busy gets no second one, or it would never say anything.
+    this.#hasWaitedATurn = !this.#hasWaitedATurn && link !== null && nowMs - dueMs > timing.pingMs / 2;
+    if (this.#hasWaitedATurn) return this.#wakeBy(nowMs);
     if (link !== null) {
-      const { action, lookAgainMs } = vigil(nowMs, link.signs, this.timeoutMs);
-      if (action === "ping") this.#guards > 0 ? this.#askLeader(link) : link.ping();
+      const { action, lookAgainMs } = vigil(nowMs, this.#signs(link), this.timeoutMs);
+      if (action === "ping") this.#isLeaderAsked ? this.#askLeader(link) : link.ping();
       if (action === "doubt" && this.#state === "connected") {
         this.#setState("doubtful");
         this.#startSearch();
@@ -219,7 +222,7 @@ export class ClientSession implements Session, LinkOwner {
   /** A lock is held long enough for a heartbeat: worth knowing how much of its lease the servers' tick takes. */
   #askLeader(link: Link): void {
     link.askLeader();
-    if (this.#shortestMs !== null || this.#askingShortest || this.#standsAlone) return;
+    if (this.#shortestMs !== null || this.#askingShortest) return;
     this.#askingShortest = true;
     const limits = { attemptMs: timingOf(this.timeoutMs).doubtMs, signal: this.ended };
     void askShortestTimeout(this.#options.connector, limits).then((shortestMs) => {
@@ -227,6 +230,15 @@ export class ClientSession implements Session, LinkOwner {
       this.#shortestMs = shortestMs;
       this.#link?.shortenRelay(relayMs(this.timeoutMs, shortestMs));
     });
+  }
+
+  #signs(link: Link): Signs {
+    return link.signs(this.#isLeaderAsked);
+  }
+
+  /** A server that stands alone answers pings at once; a sync would wait for its disk. */
+  get #isLeaderAsked(): boolean {
+    return this.#guards > 0 && !this.#standsAlone;
   }
 
   get #standsAlone(): boolean {

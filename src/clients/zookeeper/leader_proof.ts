@@ -13,6 +13,11 @@ const leaderCodes: ReadonlySet<number> = new Set([
   multiCode,
 ]);
 
+/** Whether an answer to this kind of request comes from the leader. */
+export function provesByLeader(code: number): boolean {
+  return leaderCodes.has(code);
+}
+
 /** Send times closer together than this share of the relay time are kept as the earlier one. */
 const grain = 16;
 
@@ -41,22 +46,21 @@ export class LeaderProof {
     return this.#provenMs;
   }
 
-  /** Something was sent; times never go down. */
-  sent(nowMs: number): void {
-    if (this.#relayMs === 0) return;
+  /** Something is sent; times never go down. Returns the send time that its answer will prove, if it proves any. */
+  sent(nowMs: number): number {
+    if (this.#relayMs === 0) return nowMs;
     const sent = this.#sentMs;
     while (sent.length > 1 && (sent[1] as number) <= nowMs - this.#relayMs) sent.shift();
     const last = sent.at(-1);
     if (last === undefined || nowMs - last >= this.#relayMs / grain) sent.push(nowMs);
+    const [oldest = nowMs] = sent;
+    return oldest <= nowMs - this.#relayMs ? oldest : -Infinity;
   }
 
-  /** A request of the kind `code` that was sent at `sentMs` was answered. */
-  answered(code: number, err: number, sentMs: number): void {
-    if (this.#relayMs === 0) this.#provenMs = sentMs;
+  /** A request of the kind `code` was answered; `provesMs` is what `sent` returned for it. */
+  answered(code: number, err: number, provesMs: number): void {
     // A follower may refuse by itself; what it grants, the leader has granted.
-    else if (err === 0 && leaderCodes.has(code)) {
-      const known = this.#sentMs.findLast((touchMs) => touchMs <= sentMs - this.#relayMs);
-      if (known !== undefined) this.#provenMs = Math.max(this.#provenMs, known);
-    }
+    if (this.#relayMs > 0 && (err !== 0 || !provesByLeader(code))) return;
+    this.#provenMs = Math.max(this.#provenMs, provesMs);
   }
 }

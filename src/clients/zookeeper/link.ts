@@ -7,7 +7,7 @@ import { Fifo } from "../../support/fifo.ts";
 import { ByteReader, ByteWriter, protocolError } from "../../wire/bytes.ts";
 import { eventType, type EventTypeName, operations, specialXid } from "../../wire/jute/operations.ts";
 import { WatcherEvent } from "../../wire/jute/records.ts";
-import { LeaderProof } from "./leader_proof.ts";
+import { LeaderProof, provesByLeader } from "./leader_proof.ts";
 import type { FrameListener, FrameStream } from "./frame_stream.ts";
 import type { Signs } from "./timing.ts";
 
@@ -42,6 +42,8 @@ interface Owed {
   readonly xid: number;
   readonly code: number;
   readonly sentMs: number;
+  /** See LeaderProof. */
+  readonly provesMs: number;
   readonly reply: Reply;
 }
 
@@ -58,8 +60,12 @@ export class Link implements FrameListener {
   readonly #owed = new Fifo<Owed>();
   #batch: ByteWriter | null = null;
   #batchMs = 0;
+  #batchProvesMs = 0;
   #nextXid: number;
   #lastSentMs: number;
+  /** Of a request that the leader answers. */
+  #lastAskedMs: number;
+  #asksOwed = 0;
   readonly #proof: LeaderProof;
   #lastZxid: bigint;
   #newlyAnswered = false;
@@ -71,6 +77,7 @@ export class Link implements FrameListener {
     this.#clock = options.clock;
     this.#nextXid = options.nextXid;
     this.#lastSentMs = options.connectSentMs;
+    this.#lastAskedMs = options.connectSentMs;
     this.#proof = new LeaderProof(options.relayMs, options.connectSentMs);
     this.#lastZxid = options.lastZxid;
     stream.listen(this);
@@ -81,8 +88,12 @@ export class Link implements FrameListener {
     return this.#owed.length;
   }
 
-  get signs(): Signs {
-    return { lastSentMs: this.#lastSentMs, oldestUnansweredMs: this.#owed.peek()?.sentMs ?? null };
+  /** A heartbeat is anything that is sent or, if the leader has to be heard of, only what the leader answers. */
+  signs(isLeaderAsked: boolean): Signs {
+    const oldestUnansweredMs = this.#owed.peek()?.sentMs ?? null;
+    return isLeaderAsked
+      ? { lastBeatMs: this.#lastAskedMs, isBeatUnanswered: this.#asksOwed > 0, oldestUnansweredMs }
+      : { lastBeatMs: this.#lastSentMs, isBeatUnanswered: oldestUnansweredMs !== null, oldestUnansweredMs };
   }
 
   /** Send time of the last request that the leader is known to have heard of. */
@@ -151,7 +162,8 @@ export class Link implements FrameListener {
       throw protocolError(`The server answered request ${xid}, but the next in order is ${owed?.xid ?? "none"}`);
     }
     this.#owed.shift();
-    this.#proof.answered(owed.code, err, owed.sentMs);
+    if (provesByLeader(owed.code)) this.#asksOwed--;
+    this.#proof.answered(owed.code, err, owed.provesMs);
     this.#newlyAnswered = true;
     owed.reply.answer(err, reader);
   }
@@ -176,14 +188,18 @@ export class Link implements FrameListener {
       this.#batch = batch;
       this.#batchMs = this.#clock.now();
       this.#lastSentMs = this.#batchMs;
-      this.#proof.sent(this.#batchMs);
+      this.#batchProvesMs = this.#proof.sent(this.#batchMs);
       queueMicrotask(() => this.#flush());
     }
     batch.i32(body.byteLength + 8);
     batch.i32(xid);
     batch.i32(code);
     batch.raw(body);
-    this.#owed.push({ xid, code, sentMs: this.#batchMs, reply });
+    if (provesByLeader(code)) {
+      this.#lastAskedMs = this.#batchMs;
+      this.#asksOwed++;
+    }
+    this.#owed.push({ xid, code, sentMs: this.#batchMs, provesMs: this.#batchProvesMs, reply });
   }
 
   #flush(): void {

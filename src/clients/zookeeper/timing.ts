@@ -40,7 +40,9 @@ export function relayMs(timeoutMs: number, shortestMs: number | null): number {
 
 /** What a connection has to show. */
 export interface Signs {
-  readonly lastSentMs: number;
+  /** When the last heartbeat was sent, or what serves as one. */
+  readonly lastBeatMs: number;
+  readonly isBeatUnanswered: boolean;
   /** Send time of the oldest request without an answer; null when all are answered. */
   readonly oldestUnansweredMs: number | null;
 }
@@ -51,19 +53,17 @@ export interface Vigil {
   readonly lookAgainMs: number;
 }
 
-/** A request that waits shows the connection's health better than any ping: pings go out only when nothing waits. */
+/** A heartbeat that waits for its answer shows the connection's health as well as another one would. */
 export function vigil(nowMs: number, signs: Signs, timeoutMs: number): Vigil {
   const timing = timingOf(timeoutMs);
-  const pingAtMs = signs.lastSentMs + timing.pingMs;
-  if (signs.oldestUnansweredMs === null) {
-    if (nowMs < pingAtMs) return { action: "trust", lookAgainMs: pingAtMs };
-    return { action: "ping", lookAgainMs: nowMs + Math.min(timing.pingMs, timing.doubtMs) };
-  }
-  const doubtAtMs = signs.oldestUnansweredMs + timing.doubtMs;
-  const dropAtMs = signs.oldestUnansweredMs + timing.dropMs;
+  const pingAtMs = signs.lastBeatMs + timing.pingMs;
+  const isPingDue = !signs.isBeatUnanswered && nowMs >= pingAtMs;
+  const doubtAtMs = signs.oldestUnansweredMs === null ? Infinity : signs.oldestUnansweredMs + timing.doubtMs;
+  const dropAtMs = doubtAtMs - timing.doubtMs + timing.dropMs;
   if (nowMs >= dropAtMs) return { action: "drop", lookAgainMs: nowMs };
   if (nowMs >= doubtAtMs) return { action: "doubt", lookAgainMs: dropAtMs };
-  // The answer may come at any time, and then the next ping is due before the doubt would have been.
+  if (isPingDue) return { action: "ping", lookAgainMs: Math.min(nowMs + timing.pingMs, doubtAtMs) };
+  // The answer to a heartbeat may come at any time, and then the next one is due before the doubt would have been.
   return { action: "trust", lookAgainMs: nowMs < pingAtMs ? Math.min(pingAtMs, doubtAtMs) : doubtAtMs };
 }
 

@@ -64,6 +64,41 @@ describe("a healthy session", () => {
     expect(zk.session.leaseEndMs()).toBe(startMs + 1.5 * T - 1000 + T - 500);
   });
 
+  test("asks the leader however much is read in between: no read proves anything", async () => {
+    const { clock, ensemble, zk } = await start(1);
+    ensemble.server(1).timeoutMs = T;
+    zk.session.guard();
+    const endMs = zk.session.leaseEndMs();
+    for (let i = 0; i < 80; i++) {
+      await clock.advance(T / 40);
+      await zk.exists("/a");
+    }
+    const syncs = ensemble.server(1).codes.filter((code) => code === sync).length;
+    expect(syncs).toBeGreaterThanOrEqual(20);
+    expect(zk.session.leaseEndMs()).toBeGreaterThanOrEqual(endMs + 2 * T - T / 4 - T / 10);
+  });
+
+  test("keeps its lease in a process that is never on time", async () => {
+    const { clock, zk } = await start(1);
+    const unguard = zk.session.guard();
+    const endMs = zk.session.leaseEndMs();
+    for (let i = 0; i < 40; i++) {
+      clock.stall(T / 6);
+      clock.runDue();
+      await settled();
+    }
+    expect(zk.session.leaseEndMs()).toBeGreaterThan(endMs + T);
+    unguard();
+  });
+
+  test("pings a server that stands alone, guarded or not: a sync would wait for its disk", async () => {
+    const { clock, ensemble, zk } = await start(1, { servers: parseServers("unix:/keeper.1") });
+    zk.session.guard();
+    await clock.advance(T);
+    expect(new Set(ensemble.server(1).codes)).toEqual(new Set([ping]));
+    expect(zk.session.leaseEndMs()).toBe(clock.now() + T - 500);
+  });
+
   test("with a server that stands alone has a lease that every answer moves", async () => {
     const { clock, zk } = await start(1, { servers: parseServers("unix:/keeper.1") });
     await clock.advance(T);

@@ -2,8 +2,14 @@ import { describe, expect, test } from "bun:test";
 import { leaseEndMs, relayMs, timingOf, vigil } from "../../../../src/clients/zookeeper/timing.ts";
 
 const T = 6000;
-const idle = (lastSentMs: number) => ({ lastSentMs, oldestUnansweredMs: null });
-const waiting = (oldestUnansweredMs: number) => ({ lastSentMs: oldestUnansweredMs, oldestUnansweredMs });
+const idle = (lastBeatMs: number) => ({ lastBeatMs, isBeatUnanswered: false, oldestUnansweredMs: null });
+const waiting = (sentMs: number) => ({ lastBeatMs: sentMs, isBeatUnanswered: true, oldestUnansweredMs: sentMs });
+/** Other requests are on the way, but no heartbeat. */
+const busy = (lastBeatMs: number, oldestUnansweredMs: number) => ({
+  lastBeatMs,
+  isBeatUnanswered: false,
+  oldestUnansweredMs,
+});
 
 describe("the lease", () => {
   test("ends T after the send time of what the leader has heard of, less 5 %, and at least half a second", () => {
@@ -38,6 +44,9 @@ describe("the vigil over a connection", () => {
     [500, idle(0), "ping", 1000],
     [5000, idle(0), "ping", 5500],
     [100, waiting(0), "trust", 500],
+    [499, busy(0, 400), "trust", 500],
+    [500, busy(0, 400), "ping", 1000],
+    [1400, busy(1300, 400), "doubt", 2400],
     [999, waiting(0), "trust", 1000],
     [1000, waiting(0), "doubt", 2000],
     [1999, waiting(0), "doubt", 2000],
