@@ -142,8 +142,9 @@ async function takeInSession(options: LockOptions, io: Io, { deps, place, stop, 
   readonly opened: (zk: ZooKeeper) => void;
 }): Promise<TakenLocks> {
   const startMs = deps.clock.now();
-  for (;;) {
-    const zk = await deps.connect(place.connect);
+  for (let sessions = 0;; sessions++) {
+    const leftMs = options.waitMs === undefined ? Infinity : options.waitMs - (deps.clock.now() - startMs);
+    const zk = await deps.connect(sessions === 0 ? place.connect : connectWithin(place.connect, leftMs));
     opened(zk);
     try {
       return await deps.takeLocks(zk, options, {
@@ -164,6 +165,12 @@ async function takeInSession(options: LockOptions, io: Io, { deps, place, stop, 
       }
     }
   }
+}
+
+/** The wait goes on while another session is opened, and so does its limit. */
+function connectWithin(connect: ConnectOptions, leftMs: number): ConnectOptions {
+  if (leftMs === Infinity) return connect;
+  return { ...connect, connectTimeoutMs: Math.max(1, Math.min(connect.connectTimeoutMs ?? Infinity, leftMs)) };
 }
 
 function isExpiry(reason: unknown): boolean {

@@ -42,10 +42,13 @@ export const takeLocks: TakeLocks = async (zk, options, context) => {
   using _outage = tellOutage(zk, options, context);
   const cookies = (io.env["BATON_LOCK_COOKIE"] ?? "").split(":").filter((cookie) => cookie !== "");
   if (cookies.length > 0) await refuseNested(zk, options, cookies);
-  const take = (name: string) => takeOne(zk, name, { options, context });
   const [first = "", ...others] = options.names;
-  const leases: [Lease, ...Lease[]] = [await take(first)];
-  for (const name of others) leases.push(await take(name));
+  const leases: [Lease, ...Lease[]] = [await takeOne(zk, first, { options, context })];
+  for (const name of others) {
+    // What is taken already can be lost, or asked back, in the wait for the next.
+    const signal = AbortSignal.any([context.signal, ...leases.map((lease) => lease.lost)]);
+    leases.push(await takeOne(zk, name, { options, context: { ...context, signal } }));
+  }
   const grantedAtMs = clock.now();
   return { leases, waitedMs: grantedAtMs - startMs, grantedAtMs };
 };

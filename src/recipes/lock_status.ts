@@ -6,6 +6,7 @@ import { parseContender, parseHolder } from "./lock_nodes.ts";
 import { type LockPath, lockPath } from "./lock_path.ts";
 import { orNull, readLock } from "./lock_view.ts";
 import { comesBefore } from "./queue_position.ts";
+import { isTransient } from "./transient_error.ts";
 
 export interface HolderStatus extends NodeInfo {
   /** As `break --holder` takes it. */
@@ -45,10 +46,23 @@ export interface LockStatusOptions {
   readonly detailsMax?: number;
 }
 
-/** A lock that does not exist has neither holders nor waiters. */
+/**
+ * A lock that does not exist has neither holders nor waiters. A connection that is lost meanwhile costs nothing: a look can
+ * be taken again.
+ */
 export async function lockStatus(zk: ZooKeeper, name: string, options: LockStatusOptions = {}): Promise<LockStatus> {
+  try {
+    return await look(zk, name, options);
+  } catch (thrown) {
+    if (!isTransient(thrown) || zk.session.ended.aborted) throw thrown;
+    return await look(zk, name, options);
+  }
+}
+
+async function look(zk: ZooKeeper, name: string, options: LockStatusOptions): Promise<LockStatus> {
   const path = options.path ?? lockPath(name, options.root);
-  const view = await readLock(zk, path);
+  // In one write with the reads behind it: a follower that lags would hide who has just been granted it.
+  const [, view] = await Promise.all([zk.sync(path.lock), readLock(zk, path)]);
   const detailsMax = options.detailsMax ?? Number.POSITIVE_INFINITY;
   const contenders = (view?.queue ?? []).map(parseContender).filter((node) => node !== null);
   contenders.sort((left, right) => (comesBefore(left, right) ? -1 : 1));

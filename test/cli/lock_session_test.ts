@@ -287,3 +287,17 @@ test("a waiter that lost its session, because it was stopped for longer than T, 
   expect((await waiter.ended).stderr).toContain('the session that waited for "slept" has expired; waiting again');
   await holder.ended;
 });
+
+test("a lock that is asked back while its taker waits for the next name ends the call, and nothing is run", async () => {
+  await session.run("mkfifo gate");
+  const other = session.start('"$baton" lock -q second -- sh -c "touch taken; cat gate"');
+  await session.made("taken");
+  const taker = session.start('exec "$baton" lock -q first second -- echo never');
+  const holder = async () =>
+    (await session.run('"$baton" who -q first')).stdout.match(/exclusive +([0-9a-f]{32})/)?.[1];
+  const id = await eventually(holder, { what: "the first lock to be taken" });
+  await session.run(`"$baton" break -q first --holder ${id}`);
+  expect(await taker.ended).toMatchObject({ code: 80, stdout: "" });
+  await session.run("echo >gate");
+  await other.ended;
+});
