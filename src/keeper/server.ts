@@ -231,10 +231,11 @@ export class KeeperServer implements ConnectionHost {
     this.#state = this.#newState();
     this.#stages = this.#newStages();
     await this.#store.load((piece) => this.#state.restore(piece, this.now()));
-    if (this.#state.tree.size === 0) {
-      this.#state.initialize();
-      await this.#store.commit(encodeChanges(this.#state.takeChanges()));
-    }
+    const isNew = this.#state.tree.size === 0;
+    this.#state.initialize();
+    const changes = this.#state.takeChanges();
+    // A raised zxid goes to disk with the first transaction: a full disk must not keep a keeper from starting again.
+    if (isNew) await this.#store.commit(encodeChanges(changes));
     this.#durableZxid = this.#state.zxid;
   }
 

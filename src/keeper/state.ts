@@ -70,10 +70,14 @@ export class KeeperState<Watcher> {
     return this.#zxid !== this.#zxidLogged || this.sessions.hasChanges || this.tree.hasChanges;
   }
 
-  /** For a data directory without any: the server's own nodes, and a zxid above all that a directory now lost may have given out. */
+  /**
+   * Before the first request: a zxid above all that this directory has given out, also one that is lost, or older because
+   * it was restored from a backup; as far as the wall clock tells. In a new directory the server's own nodes.
+   */
   initialize(): void {
-    const wallMs = this.#options.wallClock();
-    this.#zxid = BigInt(Math.floor(wallMs / 1000)) << 24n;
+    const above = BigInt(Math.floor(this.#options.wallClock() / 1000)) << 24n;
+    if (above > this.#zxid) this.#zxid = above;
+    if (this.tree.size > 0) return;
     for (const path of ["/", "/zookeeper", "/zookeeper/config", "/zookeeper/quota"]) {
       this.tree.insert(this.#ownNode(path));
     }
