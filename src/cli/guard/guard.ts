@@ -4,7 +4,7 @@
  */
 import { BatonError } from "../../errors.ts";
 import { abortable } from "../../support/abort.ts";
-import { loadLibc } from "../child/libc.ts";
+import { type Libc, loadLibc } from "../child/libc.ts";
 import { type GuardProcess, type StartGuardProcess, startGuardProcess } from "./guard_process.ts";
 import { childLine, type GuardedChild, renewLine, watchLine } from "./guard_state.ts";
 
@@ -12,8 +12,9 @@ export interface Guard {
   /** The guard of the moment; 0 while there is none. */
   pid(): number;
   /**
-   * From now on everything that carries `cookie` dies with baton, or when `remainingMs()` was 0 once. Resolves when the
-   * guard has acknowledged it. Rejects START_FAILED if there is no guard, or with the signal's reason.
+   * From now on everything that carries `cookie` dies with baton, or when `remainingMs()` was 0 once. Resolves when a
+   * guard that has said it is there was told: it reads what is in its pipe before it finds the end of it. Rejects
+   * START_FAILED if there is no guard, or with the signal's reason.
    */
   watch(cookie: string, options: WatchOptions): Promise<void>;
   /** Tells of the command, once it runs. */
@@ -49,19 +50,20 @@ export function startGuard(start: StartGuardProcess = startGuardProcess): Guard 
 
 class GuardKeeper implements Guard {
   readonly #start: StartGuardProcess;
-  readonly #watching = Promise.withResolvers<void>();
   readonly #cleared = Promise.withResolvers<number | null>();
+  /** Of the guard of the moment: it has said that it reads. */
+  #ready = Promise.withResolvers<void>();
+  #isReady = false;
   #process: GuardProcess | null = null;
-  #watch: { cookie: string; options: WatchOptions } | null = null;
+  #watch: { cookie: string; libc: Libc | null; options: WatchOptions } | null = null;
   #child: GuardedChild | null = null;
-  #acknowledged = false;
+  #isWatching = false;
   #struck = false;
   #done = false;
   #replacements = 0;
 
   constructor(start: StartGuardProcess) {
     this.#start = start;
-    this.#watching.promise.catch(() => {}); // asked for by watch() alone, which may never be called
     this.#launch();
   }
 
@@ -70,9 +72,10 @@ class GuardKeeper implements Guard {
   }
 
   async watch(cookie: string, options: WatchOptions): Promise<void> {
-    this.#watch = { cookie, options };
+    this.#watch = { cookie, libc: await loadLibc(), options };
     this.#sendAll();
-    await abortable(this.#watching.promise, options.signal);
+    await abortable(this.#ready.promise, options.signal);
+    this.#isWatching = true;
   }
 
   child(child: GuardedChild): void {
@@ -81,7 +84,7 @@ class GuardKeeper implements Guard {
   }
 
   renew(): void {
-    if (this.#watch !== null) this.#process?.send(renewLine(this.#watch.options.remainingMs()));
+    if (this.#watch !== null) this.#process?.send(renewLine(deadlineOf(this.#watch)));
   }
 
   clearedAfterMs(signal: AbortSignal): Promise<number | null> {
@@ -94,6 +97,9 @@ class GuardKeeper implements Guard {
   }
 
   #launch(): void {
+    if (this.#isReady) this.#ready = Promise.withResolvers();
+    this.#isReady = false;
+    this.#ready.promise.catch(() => {}); // asked for by watch() alone, which may never be called
     const started = this.#start((line) => this.#heard(line));
     if (started instanceof Promise) started.then((guard) => this.#launched(guard), () => this.#ended());
     else this.#launched(started);
@@ -108,16 +114,16 @@ class GuardKeeper implements Guard {
 
   #sendAll(): void {
     if (this.#watch === null) return;
-    this.#process?.send(watchLine(this.#watch.cookie, this.#watch.options.remainingMs()));
+    this.#process?.send(watchLine(this.#watch.cookie, deadlineOf(this.#watch)));
     if (this.#child !== null) this.#process?.send(childLine(this.#child));
   }
 
   #heard(line: string): void {
     const [word, number] = line.split(" ");
-    if (word === "watching") {
-      if (this.#acknowledged) this.#watch?.options.onReplaced(true);
-      this.#acknowledged = true;
-      this.#watching.resolve();
+    if (word === "ready") {
+      if (this.#isWatching) this.#watch?.options.onReplaced(true);
+      this.#isReady = true;
+      this.#ready.resolve();
     } else if (word === "struck") {
       this.#struck = true;
       this.#watch?.options.onStrike();
@@ -133,8 +139,13 @@ class GuardKeeper implements Guard {
     const message = `Cannot keep a guard process running: it ended ${
       replacementsMax + 1
     } times without having been asked to`;
-    this.#watching.reject(new BatonError("START_FAILED", message));
+    this.#ready.reject(new BatonError("START_FAILED", message));
     this.#cleared.resolve(null);
     this.#watch?.options.onReplaced(false);
   }
+}
+
+/** On the boot clock, which is read first: a pause between the two makes the deadline early. Without libc there is no guard. */
+function deadlineOf({ libc, options }: { readonly libc: Libc | null; readonly options: WatchOptions }): number {
+  return (libc?.bootTimeMs() ?? 0) + options.remainingMs();
 }

@@ -1,12 +1,12 @@
 /**
  * What the guard knows and when it strikes: a pure reading of the lines baton sends. One line is one message, words
- * separated by spaces; deadlines travel as the milliseconds that remain, since the two processes count from different
- * moments.
+ * separated by spaces; deadlines travel as milliseconds on the machine's boot clock, which both processes read: a line
+ * that is read late moves no deadline.
  *
- *   watch COOKIE REMAINING    from now on; answered by "watching"
+ *   watch COOKIE DEADLINE     from now on
  *   child PID own|shared TICKS  the command runs, leading a process group of its own or as a member of baton's; TICKS:
  *                             its start as in /proc/PID/stat, 0 where there is no such thing
- *   renew REMAINING           the lease end has moved
+ *   renew DEADLINE            the lease end has moved
  *   done                      nothing is left to watch
  */
 
@@ -27,15 +27,15 @@ export interface GuardState {
 export const idleGuard: GuardState = { cookie: null, child: null, deadlineMs: Infinity, done: false };
 
 /** A line the guard does not know changes nothing: it can only come from a broken baton, and the old deadline stands. */
-export function readGuardLine(state: GuardState, line: string, nowMs: number): GuardState {
+export function readGuardLine(state: GuardState, line: string): GuardState {
   const [verb, first = "", second = "", third = ""] = line.split(" ");
   switch (verb) {
     case "watch":
-      return { ...state, cookie: first, deadlineMs: nowMs + remaining(second) };
+      return { ...state, cookie: first, deadlineMs: deadline(second) };
     case "child":
       return { ...state, child: { pid: Number(first), ownGroup: second === "own", startTicks: Number(third) } };
     case "renew":
-      return { ...state, deadlineMs: nowMs + remaining(first) };
+      return { ...state, deadlineMs: deadline(first) };
     case "done":
       return { ...state, done: true };
     default:
@@ -43,20 +43,20 @@ export function readGuardLine(state: GuardState, line: string, nowMs: number): G
   }
 }
 
-export function watchLine(cookie: string, remainingMs: number): string {
-  return `watch ${cookie} ${Math.floor(remainingMs)}\n`;
+export function watchLine(cookie: string, deadlineMs: number): string {
+  return `watch ${cookie} ${Math.floor(deadlineMs)}\n`;
 }
 
 export function childLine(child: GuardedChild): string {
   return `child ${child.pid} ${child.ownGroup ? "own" : "shared"} ${child.startTicks}\n`;
 }
 
-export function renewLine(remainingMs: number): string {
-  return `renew ${Math.floor(remainingMs)}\n`;
+export function renewLine(deadlineMs: number): string {
+  return `renew ${Math.floor(deadlineMs)}\n`;
 }
 
-/** What cannot be read is no time at all: to strike too early is safe. */
-function remaining(word: string): number {
+/** What cannot be read is over: to strike too early is safe. */
+function deadline(word: string): number {
   const milliseconds = word === "" ? NaN : Number(word);
   return Number.isFinite(milliseconds) ? milliseconds : 0;
 }

@@ -42,6 +42,7 @@ function sleepUntilNeeded(libc: Libc): GuardState {
   let state = idleGuard;
   let text = "";
   let failedReads = 0;
+  say(libc, "ready");
   for (;;) {
     const remainingMs = state.deadlineMs - libc.bootTimeMs();
     if (remainingMs <= 0) return state;
@@ -55,10 +56,8 @@ function sleepUntilNeeded(libc: Libc): GuardState {
     const lines = text.split("\n");
     text = lines.pop() ?? "";
     for (const line of lines) {
-      const watching = state.cookie !== null;
-      state = readGuardLine(state, line, libc.bootTimeMs());
+      state = readGuardLine(state, line);
       if (state.done) return state;
-      if (!watching && state.cookie !== null) say(libc, "watching");
     }
   }
 }
