@@ -81,6 +81,25 @@ test("behind a holder and another contender", async () => {
   });
 });
 
+test("behind the holders of all permits: one slot each", async () => {
+  await cutEverywhere(async (bench, cut) => {
+    const permit = { mode: "permit", limit: 2 } as const;
+    const first = await bench.within(bench.acquire(bench.client(), permit));
+    const second = await bench.within(bench.acquire(bench.client(), permit));
+    const zk = bench.client(cut);
+    const waiting = bench.acquire(zk, permit);
+    await bench.clock.advance(3000);
+    await bench.within(second.release());
+    const third = await bench.within(waiting);
+    expect([first.slot, third.slot, bench.holders.length]).toEqual([0, 1, 2]);
+    await expectBusy(bench);
+    await bench.within(first.release());
+    await bench.within(third.release());
+    await expectFree(bench);
+    return zk.sent.length;
+  });
+});
+
 test("with one who passes another in the queue", async () => {
   await cutEverywhere(async (bench, cut) => {
     const first = await bench.within(bench.acquire(bench.client()));
