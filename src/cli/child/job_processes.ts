@@ -7,6 +7,7 @@ import process from "node:process";
 import { isKeeperProcess } from "../../keeper/keeper_process.ts";
 import { isOwnChild } from "../../support/own_children.ts";
 import type { Libc } from "./libc.ts";
+import { livingOf } from "./living_processes.ts";
 import {
   childrenOf,
   descendantsOf,
@@ -59,11 +60,13 @@ export class JobProcesses {
   /** What lives, the dead whose status nobody took left out. Empty means: nothing of the job runs any more. */
   alive(): number[] {
     const { pid, ownGroup, cookie, adopts } = this.#options;
-    if (adopts) return descendantsOf(process.pid, isNotOfTheJob).filter(isAlive);
+    if (adopts) return livingOf(() => descendantsOf(process.pid, isNotOfTheJob), isAlive);
     const leader = this.#leaderEnded ? [] : [pid];
     if (!hasProcessTable()) return ownGroup && send(-pid, 0) ? [pid] : leader;
-    const group = ownGroup ? groupMembers(pid) : leader;
-    return [...new Set([...group, ...processesWithCookie(cookie)])].filter(isAlive);
+    const find = () => [...new Set([...(ownGroup ? groupMembers(pid) : leader), ...processesWithCookie(cookie)])];
+    const living = livingOf(find, isAlive);
+    // Where no parent holds the job together one pass over /proc can miss a process that was started behind it.
+    return living.length > 0 ? living : livingOf(find, isAlive);
   }
 
   /**
