@@ -21,7 +21,7 @@ export type ChildEvent =
 export interface ChildRunOptions {
   readonly lease: Lease;
   readonly clock: Clock;
-  readonly guard: Guard;
+  readonly guard: Pick<Guard, "clearedAfterMs">;
   readonly signals: SignalSource;
   readonly processes: Pick<JobProcesses, "alive" | "signalAll" | "signalCommand" | "leaderEnded" | "reapOrphans">;
   readonly ended: Promise<ChildEnd>;
@@ -60,7 +60,6 @@ export class ChildRun {
   /** It ended before anything was done to it, and in time. */
   #endedByItself = false;
   #aliveTooLate = false;
-  #toldLeaseEndMs: number;
 
   constructor(options: ChildRunOptions) {
     this.#options = options;
@@ -68,7 +67,6 @@ export class ChildRun {
     const { promise, resolve } = Promise.withResolvers<ChildEnding>();
     this.finished = promise;
     this.#finish = resolve;
-    this.#toldLeaseEndMs = lease.endMs();
     this.#undo.push(
       lease.subscribe(() => this.#leaseMoved()),
       onAbort(lease.lost, () => this.#leaseLost()),
@@ -88,9 +86,6 @@ export class ChildRun {
 
   #leaseMoved(): void {
     if (this.#over) return;
-    const endMs = this.#options.lease.endMs();
-    if (endMs !== this.#toldLeaseEndMs) this.#options.guard.renew();
-    this.#toldLeaseEndMs = endMs;
     this.#options.processes.reapOrphans();
     this.#act();
   }

@@ -103,6 +103,7 @@ async function watch(options: SuperviseOptions, cookie: string, struck: AbortCon
         clock.noticeSuspend();
         return lease.endMs() - clock.now();
       },
+      subscribe: (listener) => lease.subscribe(listener),
       onStrike: () => struck.abort(),
       onReplaced: (another) => options.onEvent?.({ kind: another ? "guard_replaced" : "guard_missing" }),
       signal: AbortSignal.any(ends),

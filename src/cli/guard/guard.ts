@@ -19,8 +19,6 @@ export interface Guard {
   watch(cookie: string, options: WatchOptions): Promise<void>;
   /** Tells of the command, once it runs. */
   child(child: GuardedChild): void;
-  /** Asks `remainingMs` again and passes it on. */
-  renew(): void;
   /**
    * How many milliseconds after the deadline nothing was left alive, in the words of a guard that struck; null for one
    * that did not, or does not answer.
@@ -32,6 +30,8 @@ export interface Guard {
 
 export interface WatchOptions {
   readonly remainingMs: () => number;
+  /** Calls the listener whenever `remainingMs` may have changed, up to `done()`. Returns what takes it off. */
+  readonly subscribe: (listener: () => void) => () => void;
   /** The guard strikes: it has seen the deadline pass. */
   readonly onStrike: () => void;
   /** The guard was gone and another one watches, or, after too many, none does. */
@@ -61,6 +61,7 @@ class GuardKeeper implements Guard {
   #struck = false;
   #done = false;
   #replacements = 0;
+  #unsubscribe = () => {};
 
   constructor(start: StartGuardProcess) {
     this.#start = start;
@@ -74,6 +75,8 @@ class GuardKeeper implements Guard {
   async watch(cookie: string, options: WatchOptions): Promise<void> {
     this.#watch = { cookie, libc: await loadLibc(), options };
     this.#sendAll();
+    // At once, not when the command runs: a guard may be slow to be there, and a command to start.
+    if (!this.#done) this.#unsubscribe = options.subscribe(() => this.#renew());
     await abortable(this.#ready.promise, options.signal);
     this.#isWatching = true;
   }
@@ -83,16 +86,13 @@ class GuardKeeper implements Guard {
     this.#process?.send(childLine(child));
   }
 
-  renew(): void {
-    if (this.#watch !== null) this.#process?.send(renewLine(deadlineOf(this.#watch)));
-  }
-
   clearedAfterMs(signal: AbortSignal): Promise<number | null> {
     return abortable(this.#cleared.promise, signal).catch(() => null);
   }
 
   done(): void {
     this.#done = true;
+    this.#unsubscribe();
     this.#process?.send("done\n"); // it ends by that: ending the pipe as well costs Bun two threads
   }
 
@@ -116,6 +116,10 @@ class GuardKeeper implements Guard {
     if (this.#watch === null) return;
     this.#process?.send(watchLine(this.#watch.cookie, deadlineOf(this.#watch)));
     if (this.#child !== null) this.#process?.send(childLine(this.#child));
+  }
+
+  #renew(): void {
+    if (this.#watch !== null) this.#process?.send(renewLine(deadlineOf(this.#watch)));
   }
 
   #heard(line: string): void {

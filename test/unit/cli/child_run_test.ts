@@ -13,7 +13,6 @@ class FakeJob {
   readonly #ended = Promise.withResolvers<ChildEnd>();
   living: number[] = [1];
   clearedAfterMs: number | null = null;
-  renewals = 0;
   onSignal: (signal: string) => void = () => {};
   #signalListener: (signal: NodeJS.Signals) => void = () => {};
 
@@ -26,12 +25,7 @@ class FakeJob {
       lease: this.lease,
       clock: this.clock,
       guard: {
-        pid: () => 0,
-        watch: () => Promise.resolve(),
-        child() {},
-        renew: () => void this.renewals++,
         clearedAfterMs: () => Promise.resolve(this.clearedAfterMs),
-        done() {},
       },
       signals: {
         hangUpIgnored: false,
@@ -144,17 +138,6 @@ test("an end that is seen only after the lease end counts as a loss", async () =
   job.clock.jump(9_600);
   await job.end({ kind: "exited", code: 0 });
   expect(await finished).toEqual({ kind: "lost", child: { kind: "exited", code: 0 } });
-});
-
-test("the guard hears of every move of the lease end", async () => {
-  const job = new FakeJob();
-  job.run();
-  await job.clock.advance(100);
-  job.lease.renew(9_500);
-  job.lease.doubt(true);
-  expect(job.renewals).toBe(1);
-  job.living = [];
-  await job.end();
 });
 
 test("a SIGCONT from outside does not wake a job frozen in doubt", async () => {

@@ -1,0 +1,57 @@
+/** baton's side of the guard, with a process that only takes down what it is told. */
+import { expect, test } from "bun:test";
+import { startGuard } from "../../../src/cli/guard/guard.ts";
+import { type GuardState, idleGuard, readGuardLine } from "../../../src/cli/guard/guard_state.ts";
+import { settled } from "../../support/fake_clock.ts";
+
+function fakeGuard() {
+  let say: (line: string) => void = () => {};
+  let state: GuardState = idleGuard;
+  const guard = startGuard((onLine) => {
+    say = onLine;
+    return {
+      pid: 1,
+      send: (line) => void (state = readGuardLine(state, line.trim())),
+      close() {},
+      ended: new Promise(() => {}),
+    };
+  });
+  const listeners = new Set<() => void>();
+  let remainingMs = 1000;
+  const watching = guard.watch("abc", {
+    remainingMs: () => remainingMs,
+    subscribe(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+    onStrike() {},
+    onReplaced() {},
+  });
+  return {
+    guard,
+    watching,
+    listeners,
+    say: (line: string) => say(line),
+    told: () => state,
+    move(ms: number) {
+      remainingMs = ms;
+      for (const listener of listeners) listener();
+    },
+  };
+}
+
+test("the guard hears of every move of the lease end: before it is there, and before the command runs", async () => {
+  const { guard, watching, say, told, move, listeners } = fakeGuard();
+  await settled();
+  await new Promise(setImmediate);
+  const first = told().deadlineMs;
+  expect(told().cookie).toBe("abc");
+  move(60_000);
+  expect(told().deadlineMs - first).toBeGreaterThan(58_000);
+  say("ready");
+  await watching;
+  move(120_000);
+  expect(told().deadlineMs - first).toBeGreaterThan(118_000);
+  guard.done();
+  expect(listeners.size).toBe(0);
+});
