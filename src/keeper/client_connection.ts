@@ -26,6 +26,8 @@ export interface ConnectionHost {
   readonly durableZxid: bigint;
   /** False while the disk refuses to store anything. */
   readonly writable: boolean;
+  /** False when the data may be another keeper's by now: nobody is answered. */
+  readonly ownsData: boolean;
   /** This digest id may do everything. */
   readonly superDigest: string | null;
   /** Session time, in milliseconds. */
@@ -88,6 +90,8 @@ export class ClientConnection implements ConnectionHandlers, Recipient {
 
   data(chunk: Uint8Array): void {
     if (this.#ended) return;
+    // Before anything is read that came in, not before it is answered: a lease is counted from when its holder asked.
+    if (!this.#host.ownsData) return this.destroy();
     try {
       for (const frame of this.#decoder.push(this.#word === null ? chunk : this.#afterWord(chunk))) {
         this.#frame(frame);

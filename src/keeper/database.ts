@@ -1,11 +1,12 @@
 /**
  * The keeper's files: one SQLite database with the rows, and a second one that is only ever locked, so that a data
- * directory has one owner while others can still read it (backup, verify). Synchronous: it lives in the store's thread.
+ * directory has one owner while others can still read it (backup, verify). Whoever removes the second one lets another
+ * owner in: the rows name the last to open them, and nobody else changes them. Synchronous: it lives in the store's thread.
  */
 import { closeSync, fsyncSync, openSync, statSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
-import { databaseName, decodeRows, encodeRows, type Row } from "./stored_records.ts";
+import { databaseName, decodeRows, encodeRows, ownerName, type Row } from "./stored_records.ts";
 
 /** PRAGMA user_version: the form of the tables and rows below. */
 export const storedFormat = 1;
@@ -29,23 +30,26 @@ export class Database {
   readonly #owner: DatabaseSync;
   readonly #database: DatabaseSync;
   readonly #logPath: string;
+  /** What the rows call this owner; random, as a number would come again with a copy. */
+  readonly #name = crypto.randomUUID();
   #loggedBytes = 0;
   readonly #statements: Readonly<
-    Record<"putNode" | "dropNode" | "putSession" | "dropSession" | "putZxid", StatementSync>
+    Record<"owner" | "putNode" | "dropNode" | "putSession" | "dropSession" | "putZxid", StatementSync>
   >;
 
   constructor(dataDir: string) {
     const path = join(dataDir, databaseName);
     this.#logPath = `${path}-wal`;
-    this.#owner = own(join(dataDir, "owner.sqlite"));
+    this.#owner = own(join(dataDir, ownerName));
     try {
-      this.#database = openRows(path);
+      this.#database = openRows(path, this.#name);
     } catch (error) {
       this.#owner.close();
       throw error;
     }
     const prepare = (sql: string) => this.#database.prepare(sql);
     this.#statements = {
+      owner: prepare("SELECT keeper FROM owner"),
       putNode: prepare("INSERT OR REPLACE INTO nodes (id, body) VALUES (?, ?)"),
       dropNode: prepare("DELETE FROM nodes WHERE id = ?"),
       putSession: prepare("INSERT OR REPLACE INTO sessions (id, body) VALUES (?, ?)"),
@@ -59,12 +63,18 @@ export class Database {
     return readPieces(this.#database);
   }
 
-  /** One transaction: when it returns, everything in it is on the disk; when it throws, nothing is. */
+  /** Throws DirectoryOwned when another one has opened the rows since. */
+  confirm(): void {
+    if (this.#statements.owner.get()?.["keeper"] !== this.#name) throw new DirectoryOwned("another keeper owns it");
+  }
+
+  /** One transaction: when it returns, everything in it is on the disk; when it throws, as `confirm` or else, nothing is. */
   commit(changes: Uint8Array): void {
     const { zxid, nodes, sessions } = decodeRows(changes);
     const { putNode, dropNode, putSession, dropSession, putZxid } = this.#statements;
     this.#database.exec("BEGIN IMMEDIATE");
     try {
+      this.confirm(); // in the transaction: whoever opens the rows after it finds what it stored
       for (const { id, body } of nodes) body === null ? dropNode.run(id) : putNode.run(id, body);
       for (const { id, body } of sessions) body === null ? dropSession.run(id) : putSession.run(id, body);
       putZxid.run(zxid);
@@ -137,7 +147,7 @@ function* rowsOf(database: DatabaseSync, sql: string): Generator<Row, void, void
   }
 }
 
-function openRows(path: string): DatabaseSync {
+function openRows(path: string, owner: string): DatabaseSync {
   const database = new DatabaseSync(path);
   try {
     // Others may be reading, for a backup, and hold locks for a moment.
@@ -152,6 +162,8 @@ function openRows(path: string): DatabaseSync {
       CREATE TABLE IF NOT EXISTS nodes (id INTEGER PRIMARY KEY, body BLOB NOT NULL);
       CREATE TABLE IF NOT EXISTS sessions (id INTEGER PRIMARY KEY, body BLOB NOT NULL);
       CREATE TABLE IF NOT EXISTS progress (id INTEGER PRIMARY KEY, zxid INTEGER NOT NULL);
+      CREATE TABLE IF NOT EXISTS owner (id INTEGER PRIMARY KEY, keeper TEXT NOT NULL);
+      INSERT OR REPLACE INTO owner (id, keeper) VALUES (0, '${owner}');
       PRAGMA user_version = ${storedFormat};
       COMMIT`);
     return database;

@@ -53,6 +53,7 @@ export class KeeperServer implements ConnectionHost {
   readonly #sessionClock: SessionClock;
   readonly #lookMs: number;
   readonly #listeners: Listeners;
+  readonly #guard: DataGuard;
   /** Every open connection, and since when. */
   readonly #connections = new Map<ClientConnection, number>();
   readonly #bySession = new Map<bigint, ClientConnection>();
@@ -83,6 +84,13 @@ export class KeeperServer implements ConnectionHost {
     this.#listeners = new Listeners({
       openSocketPaths: options.openSocketPaths,
       accept: (address) => (connection) => this.#accept(connection, address),
+    });
+    this.#guard = new DataGuard({
+      clock: options.clock,
+      dataDir: options.dataDir,
+      confirm: () => store.confirm(),
+      lost: (error) => this.#fail(error),
+      present: () => void this.#listeners.restore().catch((error) => options.log(messageOf(error))),
     });
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     this.ended = promise;
@@ -127,6 +135,10 @@ export class KeeperServer implements ConnectionHost {
 
   get writable(): boolean {
     return this.#writable;
+  }
+
+  get ownsData(): boolean {
+    return this.#guard.holds();
   }
 
   get addresses(): Address[] {
@@ -252,6 +264,7 @@ export class KeeperServer implements ConnectionHost {
    */
   async #commitFailed(error: unknown): Promise<void> {
     if (this.#closing !== null) return;
+    if (isTaken(error)) return this.#fail(error);
     this.#options.log(
       `${messageOf(error)}. Nothing is acknowledged until it can be stored again; connections are closed`,
     );
@@ -261,15 +274,19 @@ export class KeeperServer implements ConnectionHost {
     try {
       await this.#load();
       this.#reloading = false;
-      this.#retryLater();
+      if (this.#closing === null) this.#retryLater();
     } catch (fatal) {
-      this.#options.log(`${messageOf(fatal)}. The keeper ends`);
       this.#fail(fatal);
     }
   }
 
+  /** Answers nobody from here on, and ends. */
   #fail(error: unknown): void {
-    this.#closing ??= this.#close().catch(() => {}).then(() => this.#end.reject(error));
+    if (this.#closing !== null) return;
+    this.#options.log(`${messageOf(error)}. The keeper ends`);
+    this.#stages.stop();
+    for (const connection of this.#connections.keys()) connection.destroy();
+    this.#closing = this.#close().catch(() => {}).then(() => this.#end.reject(error));
   }
 
   #retryLater(): void {
@@ -277,13 +294,15 @@ export class KeeperServer implements ConnectionHost {
       this.#store.commit(encodeChanges(this.#state.takeChanges())).then(() => {
         this.#writable = true;
         this.#options.log("The keeper can store again");
-      }, () => {
-        if (this.#closing === null) this.#retryLater();
+      }, (error) => {
+        if (isTaken(error)) this.#fail(error);
+        else if (this.#closing === null) this.#retryLater();
       });
     });
   }
 
   #look(): void {
+    if (!this.ownsData) return;
     const { clock, tickTimeMs, idleExitMs } = this.#options;
     const diskStalled = !this.#writable ||
       this.#stages.committing && clock.now() - this.#commitStartMs > tickTimeMs;
@@ -315,7 +334,7 @@ export class KeeperServer implements ConnectionHost {
   }
 
   #keepHouse(): void {
-    const { clock, wallClock, containerCheckMs, dataDir, log } = this.#options;
+    const { clock, wallClock, containerCheckMs } = this.#options;
     const reaping = new Reaping({
       clock,
       wallClock,
@@ -323,22 +342,10 @@ export class KeeperServer implements ConnectionHost {
       state: () => this.#writable ? this.#state : null,
       turnEnded: () => this.turnEnded(),
     });
-    const guard = new DataGuard({
-      clock,
-      dataDir,
-      lost: () => {
-        const error = new BatonError(
-          "IO",
-          `The keeper's data in ${dataDir} was removed or replaced while it was in use`,
-        );
-        log(error.message);
-        this.#fail(error);
-      },
-      present: () => void this.#listeners.restore().catch((error) => log(messageOf(error))),
-    });
+    this.#guard.watch();
     this.#stopHousekeeping = () => {
       reaping.stop();
-      guard.stop();
+      this.#guard.stop();
     };
   }
 
@@ -353,4 +360,9 @@ export class KeeperServer implements ConnectionHost {
     for (const connection of this.#connections.keys()) connection.destroy();
     await this.#store.close();
   }
+}
+
+/** Another keeper has opened the same data since. */
+function isTaken(error: unknown): boolean {
+  return error instanceof BatonError && error.code === "LOCK_BUSY";
 }

@@ -53,7 +53,12 @@ export class Store {
     if (damage !== null) throw this.#error(messageOf(damage));
   }
 
-  /** Resolves when all of it is on the disk; rejects with IO when none of it is. */
+  /** Rejects with LOCK_BUSY when another keeper has opened the same data since. */
+  confirm(): Promise<void> {
+    return this.#request({ kind: "confirm" });
+  }
+
+  /** Resolves when all of it is on the disk; rejects, as `confirm` or with IO, when none of it is. */
   commit(changes: Uint8Array): Promise<void> {
     return this.#request({ kind: "commit", changes });
   }

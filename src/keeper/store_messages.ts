@@ -3,6 +3,7 @@
 export type StoreRequest =
   | { readonly kind: "open"; readonly dataDir: string }
   | { readonly kind: "load" }
+  | { readonly kind: "confirm" }
   | { readonly kind: "commit"; readonly changes: Uint8Array }
   | { readonly kind: "close" };
 

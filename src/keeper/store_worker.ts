@@ -37,6 +37,9 @@ function answer(request: StoreRequest): void {
     case "load":
       for (const bytes of opened().load()) reply({ kind: "piece", bytes });
       break;
+    case "confirm":
+      opened().confirm();
+      break;
     case "commit":
       opened().commit(request.changes);
       break;

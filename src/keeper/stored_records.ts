@@ -11,6 +11,8 @@ import type { NodeKind, ZNode } from "./tree.ts";
 
 /** The database's file in the data directory. */
 export const databaseName = "keeper.sqlite";
+/** Only ever locked. */
+export const ownerName = "owner.sqlite";
 
 /** A row: its number and its content, null when the row is to go. */
 export interface Row {

@@ -66,6 +66,23 @@ test("a directory has one owner, until that one is gone", () => {
   new Database(dir).close();
 });
 
+test("where the file that decides was removed, the last to open the rows is the one that writes them", () => {
+  const dir = folder("a");
+  const older = new Database(dir);
+  older.commit(encodeRows(1n, rows(1), []));
+  older.confirm();
+  rmSync(join(dir, "owner.sqlite"));
+  const newer = new Database(dir);
+  expect(() => older.commit(encodeRows(2n, rows(2), []))).toThrow(DirectoryOwned);
+  expect(() => older.confirm()).toThrow(DirectoryOwned);
+  newer.commit(encodeRows(3n, rows(3), []));
+  newer.confirm();
+  older.close();
+  newer.commit(encodeRows(4n, rows(4), []));
+  expect(loaded(newer)).toEqual({ zxid: 4n, nodes: [1, 3, 4], sessions: [] });
+  newer.close();
+});
+
 test("a piece that fails half-way leaves nothing", () => {
   const database = new Database(folder("a"));
   database.commit(encodeRows(1n, rows(1), []));
