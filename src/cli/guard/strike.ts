@@ -1,9 +1,11 @@
 /**
  * The guard's blow: kills everything of a job until two looks in a row find nothing alive. The guard is no parent of
  * the job: it goes by the process group, by the cookie in the environment, and by descent from the command while the
- * command lives. What has left all three (a daemon with a cleared environment whose parents are gone) escapes it.
+ * command lives. What has left all three (a daemon with a cleared environment whose parents are gone) escapes it; a keeper
+ * that a baton inside the job started is let live, since it serves others too.
  */
 import process from "node:process";
+import { isKeeperProcess } from "../../keeper/keeper_process.ts";
 import type { Libc } from "../child/libc.ts";
 import {
   descendantsOf,
@@ -65,7 +67,7 @@ class Victims {
     if (child?.ownGroup) { for (const pid of groupMembers(child.pid)) pids.add(pid); }
     for (const root of [...pids, ...this.#known.keys()]) {
       if (!pids.has(root) && !this.#isKnown(root)) continue;
-      for (const pid of [root, ...descendantsOf(root)]) this.#remember(pid);
+      for (const pid of [root, ...descendantsOf(root, isKeeperProcess)]) this.#remember(pid);
     }
     for (const pid of this.#known.keys()) if (this.#isKnown(pid)) pids.add(pid);
     return [...pids].filter((pid) => readProcess(pid)?.dead === false);
