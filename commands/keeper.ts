@@ -149,15 +149,15 @@ async function runDataCommand(names: readonly string[], named: string | undefine
 }
 
 function ownPlace(io: Io): { dir: string; socketPath: string } {
-  const { dir, socketPath } = keeperPlace(io.env);
+  const { dir, ...place } = keeperPlace(io.env);
   if (dir === null) {
     throw new BatonError(
       "CONFIG",
-      `${socketPath} is the machine's keeper already; name a --data-dir to start another one`,
+      `${place.socketPath} is the machine's keeper already; name a --data-dir to start another one`,
     );
   }
-  makePlace({ dir, socketPath });
-  return { dir, socketPath };
+  makePlace({ ...place, dir });
+  return { dir, socketPath: place.socketPath };
 }
 
 function namedPlace(dir: string): { dir: string; socketPath: string } {

@@ -51,9 +51,10 @@ export function ensureKeeper(place: KeeperPlace, options: EnsureKeeperOptions = 
 /** What this process has under way, by socket: a thousand sessions of one process start one keeper. */
 const starting = new Map<string, Promise<void>>();
 
-async function connectOrStart({ dir, socketPath }: KeeperPlace, options: EnsureKeeperOptions): Promise<void> {
+async function connectOrStart(place: KeeperPlace, options: EnsureKeeperOptions): Promise<void> {
+  const { dir, socketPath } = place;
   if (await serves(socketPath)) return;
-  if (dir !== null) makePlace({ dir, socketPath });
+  if (dir !== null) makePlace({ ...place, dir });
   const withinMs = options.withinMs ?? 10_000;
   const deadlineMs = performance.now() + withinMs;
   let keeper: StartedKeeper | null = null;

@@ -2,11 +2,12 @@
  * Where a user's keeper lives. The same from cron, from a login shell and under sudo: it follows from the effective user
  * and the user database, never from HOME or the XDG variables. Starts nothing; see on_demand.ts.
  */
-import { accessSync, constants, lstatSync, mkdirSync, readFileSync, type Stats, statSync } from "node:fs";
+import { accessSync, constants, mkdirSync, readFileSync, statSync } from "node:fs";
 import { hostname } from "node:os";
-import { dirname, join, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import process from "node:process";
 import { BatonError, messageOf } from "../errors.ts";
+import { checkFolder, lookAt, type SafeFolder, userId } from "./safe_folder.ts";
 
 export interface KeeperPlace {
   /** The folder of the data; null when somebody else runs the keeper and it is only there to be used. */
@@ -14,6 +15,8 @@ export interface KeeperPlace {
   readonly socketPath: string;
   /** Whom it serves: everybody on this machine, or this user. */
   readonly scope: "machine" | "user";
+  /** The folders above `dir` that others must not be able to rename either, from the top; none above one that was named. */
+  readonly above?: readonly SafeFolder[];
 }
 
 /** The keeper that root set up for all users. */
@@ -31,7 +34,8 @@ export interface PlaceOptions {
 
 /**
  * The place of this user's keeper, or of the machine's if there is one. BATON_KEEPER_DIR overrides both. Throws CONFIG
- * when what is there is not safe to use: another owner, open to others, a link.
+ * when what is there is not safe to use: another owner, open to others, a link. Below the home and /var/tmp that is asked of
+ * every folder; who may write to those above a folder that was named is up to whoever named it.
  */
 export function keeperPlace(
   env: Readonly<Record<string, string | undefined>>,
@@ -40,61 +44,68 @@ export function keeperPlace(
   const named = env["BATON_KEEPER_DIR"];
   if (named !== undefined && named !== "") {
     if (!named.startsWith("/")) throw config(`BATON_KEEPER_DIR is "${named}", which is not an absolute path`);
-    return placeIn(resolve(named));
+    return placeIn({ dir: resolve(named), above: [] });
   }
   const machine = options.machineSocketPath ?? machineSocketPath;
   if (machineKeeperExists(machine)) return { dir: null, socketPath: machine, scope: "machine" };
   const name = join("keeper", machineId());
   const home = homeInDatabase(userId(), options.userDatabase ?? "/etc/passwd");
-  const atHome = home?.startsWith("/") ? join(home, ".local/state/baton", name) : null;
-  const elsewhere = join(options.fallbackFolder ?? shortFolder(), name);
+  const atHome = home?.startsWith("/") ? below(home, join(".local/state/baton", name), "home") : null;
+  const fallback = options.fallbackFolder ?? shortFolder();
+  const elsewhere = below(dirname(fallback), join(basename(fallback), name), "own");
   // A place that exists stays the place: a home that becomes writable, or stops being so, must not move the locks.
-  for (const dir of [atHome, elsewhere]) if (dir !== null && look(dir) !== null) return placeIn(dir);
+  for (const place of [atHome, elsewhere]) if (place !== null && lookAt(place.dir) !== null) return placeIn(place);
   return placeIn(atHome !== null && home !== null && isUsableHome(home) ? atHome : elsewhere);
 }
 
 /** Makes the folders that are missing, and checks again. Throws CONFIG, or CANNOT_CREATE. */
-export function makePlace({ dir, socketPath }: { dir: string; socketPath: string }): void {
-  for (const folder of new Set([dir, dirname(socketPath)])) {
+export function makePlace(place: { dir: string; socketPath: string; above?: readonly SafeFolder[] }): void {
+  for (const folder of new Set([place.dir, dirname(place.socketPath)])) {
     try {
       mkdirSync(folder, { recursive: true, mode: 0o700 });
     } catch (error) {
       throw new BatonError("CANNOT_CREATE", `Cannot make the keeper's folder ${folder}: ${messageOf(error)}`);
     }
-    checkOwn(folder);
   }
+  checkPlace(place);
 }
 
-function placeIn(dir: string): KeeperPlace {
-  checkOwn(dir);
+function placeIn({ dir, above }: { dir: string; above: readonly SafeFolder[] }): KeeperPlace {
+  const place = { dir, socketPath: socketPathOf(dir), scope: "user", above } as const;
+  checkPlace(place);
+  return place;
+}
+
+function checkPlace(
+  { dir, socketPath, above = [] }: { dir: string; socketPath: string; above?: readonly SafeFolder[] },
+): void {
+  const folders: SafeFolder[] = [...above, { path: dir, rule: "own" }];
+  const socketFolder = dirname(socketPath);
+  if (socketFolder !== dir) {
+    folders.push({ path: dirname(socketFolder), rule: "system" }, { path: socketFolder, rule: "own" });
+  }
+  for (const folder of folders) checkFolder(folder);
+}
+
+/** Beside the data, or under a short name when that path is too long for a socket. */
+function socketPathOf(dir: string): string {
   const beside = join(dir, "keeper.sock");
-  if (Buffer.byteLength(beside) <= socketPathBytesMax) return { dir, socketPath: beside, scope: "user" };
-  const folder = shortFolder();
-  checkOwn(folder);
+  if (Buffer.byteLength(beside) <= socketPathBytesMax) return beside;
   const { createHash } = process.getBuiltinModule("node:crypto");
   const name = createHash("sha256").update(dir).digest("hex").slice(0, 32);
-  return { dir, socketPath: join(folder, `${name}.sock`), scope: "user" };
+  return join(shortFolder(), `${name}.sock`);
+}
+
+/** A folder and those on the way to it from the first, which is there; in a home that one is left to its owner. */
+function below(first: string, way: string, rule: "home" | "own"): { dir: string; above: readonly SafeFolder[] } {
+  const above: SafeFolder[] = rule === "home" ? [] : [{ path: first, rule: "system" }];
+  let path = first;
+  for (const name of dirname(way).split("/")) above.push({ path: path = join(path, name), rule });
+  return { dir: join(first, way), above };
 }
 
 function shortFolder(): string {
   return `/var/tmp/baton-${userId()}`;
-}
-
-/** What is there already must belong to this user alone. */
-function checkOwn(folder: string): void {
-  const stat = look(folder);
-  if (stat === null) return;
-  const mode = stat.mode & 0o777;
-  const wrong = stat.isSymbolicLink()
-    ? "it is a link"
-    : !stat.isDirectory()
-    ? "it is not a folder"
-    : stat.uid !== userId()
-    ? `it belongs to user ${stat.uid}, not to ${userId()}`
-    : (mode & 0o077) !== 0
-    ? `its mode is ${mode.toString(8)}, which lets others in; it has to be 700`
-    : null;
-  if (wrong !== null) throw config(`The keeper's folder ${folder} is not safe to use: ${wrong}`);
 }
 
 /**
@@ -102,9 +113,9 @@ function checkOwn(folder: string): void {
  * came just then would otherwise take the same lock in a keeper of his own.
  */
 function machineKeeperExists(socketPath: string): boolean {
-  const folder = look(dirname(socketPath));
+  const folder = lookAt(dirname(socketPath));
   if (folder === null) return false;
-  const socket = look(socketPath);
+  const socket = lookAt(socketPath);
   const safe = folder.isDirectory() && folder.uid === 0 && (folder.mode & 0o022) === 0 &&
     (socket === null || socket.isSocket() && socket.uid === 0);
   if (!safe) {
@@ -113,16 +124,6 @@ function machineKeeperExists(socketPath: string): boolean {
     );
   }
   return true;
-}
-
-function look(path: string): Stats | null {
-  try {
-    return lstatSync(path);
-  } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code;
-    if (code === "ENOENT" || code === "ENOTDIR" || code === "EACCES") return null; // not there for this user
-    throw config(`Cannot look at ${path}: ${messageOf(error)}`);
-  }
 }
 
 function isUsableHome(home: string): boolean {
@@ -167,12 +168,6 @@ function readOrNull(path: string): string | null {
   } catch {
     return null;
   }
-}
-
-function userId(): number {
-  const uid = process.geteuid?.();
-  if (uid === undefined) throw config("This system has no user ids, and the keeper cannot tell its user from others");
-  return uid;
 }
 
 function config(message: string): BatonError {
