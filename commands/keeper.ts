@@ -5,7 +5,7 @@ import type { Io } from "../src/cli/io.ts";
 import { setting, type SettingTable } from "../src/config/setting.ts";
 import { duration, list, text, toggle } from "../src/config/value_types.ts";
 import { BatonError, messageOf } from "../src/errors.ts";
-import { startKeeper } from "../src/keeper/keeper.ts";
+import { keeperTimes, startKeeper } from "../src/keeper/keeper.ts";
 import { keeperPlace, machineSocketPath, makePlace } from "../src/keeper/place.ts";
 import { type Address, formatAddress, type TlsOptions } from "../src/sockets/connection.ts";
 import { defineCommand } from "./command.ts";
@@ -35,22 +35,22 @@ const settings = {
   tickTime: setting(duration({ minMs: 10 }), {
     flag: "--tick-time",
     help: "the grain of session timeouts",
-    default: 500,
+    default: keeperTimes.tickTimeMs,
   }),
   sessionTimeoutMin: setting(duration({ minMs: 10 }), {
     flag: "--session-timeout-min",
     help: "the shortest session timeout a client gets",
-    default: 1000,
+    default: keeperTimes.sessionTimeoutMinMs,
   }),
   sessionTimeoutMax: setting(duration({ minMs: 10 }), {
     flag: "--session-timeout-max",
     help: "the longest session timeout a client gets",
-    default: 60_000,
+    default: keeperTimes.sessionTimeoutMaxMs,
   }),
   containerCheck: setting(duration({ minMs: 10 }), {
     flag: "--container-check",
     help: "how often empty containers are looked for",
-    default: 60_000,
+    default: keeperTimes.containerCheckMs,
   }),
   idleExit: setting(duration(), {
     flag: "--idle-exit",

@@ -8,6 +8,14 @@ import { type Clock, systemClock } from "../support/clock.ts";
 import { type KeeperLimits, keeperLimitsDefault } from "./limits.ts";
 import { KeeperServer } from "./server.ts";
 
+/** What holds when nothing else is said, in milliseconds; for the command line too. */
+export const keeperTimes = {
+  tickTimeMs: 500,
+  sessionTimeoutMinMs: 1_000,
+  sessionTimeoutMaxMs: 60_000,
+  containerCheckMs: 60_000,
+} as const;
+
 export interface KeeperOptions {
   /** The folder of the data; made when it is missing. Belongs to one keeper at a time. */
   readonly dataDir: string;
@@ -17,13 +25,13 @@ export interface KeeperOptions {
   readonly openSocketPaths?: readonly string[];
   /** For the TCP addresses. */
   readonly tls?: TlsOptions;
-  /** The grain of session timeouts, in milliseconds; 500 when left out. */
+  /** The grain of session timeouts, in milliseconds; this and the next three as in `keeperTimes` when left out. */
   readonly tickTimeMs?: number;
-  /** Milliseconds; 1,000 when left out. */
+  /** Milliseconds. */
   readonly sessionTimeoutMinMs?: number;
-  /** Milliseconds; 60,000 when left out. */
+  /** Milliseconds. */
   readonly sessionTimeoutMaxMs?: number;
-  /** How often childless containers are looked for, in milliseconds; 60,000 when left out. */
+  /** How often childless containers are looked for, in milliseconds. */
   readonly containerCheckMs?: number;
   /** Ends by itself after so many milliseconds without a session and a connection; never when left out. */
   readonly idleExitMs?: number;
@@ -53,7 +61,7 @@ export interface Keeper extends AsyncDisposable {
  * make no sense, with IO when the data cannot be read or written, with CANNOT_CREATE when it cannot listen.
  */
 export async function startKeeper(options: KeeperOptions): Promise<Keeper> {
-  const { tickTimeMs = 500, sessionTimeoutMinMs = 1000, sessionTimeoutMaxMs = 60_000 } = options;
+  const { tickTimeMs, sessionTimeoutMinMs, sessionTimeoutMaxMs, containerCheckMs } = { ...keeperTimes, ...options };
   if (!(tickTimeMs > 0 && sessionTimeoutMinMs > 0 && sessionTimeoutMinMs <= sessionTimeoutMaxMs)) {
     throw new BatonError(
       "CONFIG",
@@ -66,7 +74,7 @@ export async function startKeeper(options: KeeperOptions): Promise<Keeper> {
     tickTimeMs,
     sessionTimeoutMinMs,
     sessionTimeoutMaxMs,
-    containerCheckMs: options.containerCheckMs ?? 60_000,
+    containerCheckMs,
     idleExitMs: options.idleExitMs ?? Infinity,
     limits: { ...keeperLimitsDefault, ...options.limits },
     openSocketPaths: options.openSocketPaths ?? [],
