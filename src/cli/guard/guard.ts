@@ -58,6 +58,8 @@ class GuardKeeper implements Guard {
   #watch: { cookie: string; libc: Libc | null; options: WatchOptions } | null = null;
   #child: GuardedChild | null = null;
   #isWatching = false;
+  /** The order to watch is on its way into the pipe. */
+  #told: Promise<void> | undefined;
   #struck = false;
   #done = false;
   #replacements = 0;
@@ -78,6 +80,7 @@ class GuardKeeper implements Guard {
     // At once, not when the command runs: a guard may be slow to be there, and a command to start.
     if (!this.#done) this.#unsubscribe = options.subscribe(() => this.#renew());
     await abortable(this.#ready.promise, options.signal);
+    if (this.#told !== undefined) await abortable(this.#told, options.signal);
     this.#isWatching = true;
   }
 
@@ -114,7 +117,7 @@ class GuardKeeper implements Guard {
 
   #sendAll(): void {
     if (this.#watch === null) return;
-    this.#process?.send(watchLine(this.#watch.cookie, deadlineOf(this.#watch)));
+    this.#told = this.#process?.send(watchLine(this.#watch.cookie, deadlineOf(this.#watch)));
     if (this.#child !== null) this.#process?.send(childLine(this.#child));
   }
 

@@ -2,13 +2,17 @@
  * One guard process as baton sees it: lines in, lines out, its end. Under Bun by Bun.spawn, else by node:child_process.
  * Knows nothing of what the lines mean.
  */
+import { onUnnamedSignal } from "../child/unnamed_signal.ts";
 import { registerOwnChild } from "../../support/own_children.ts";
 import { selfCommand } from "../../support/self_exec.ts";
 
 export interface GuardProcess {
   readonly pid: number;
-  /** Never waits, never throws: a guard that is gone is told by `ended`. */
-  send(line: string): void;
+  /**
+   * Resolves when the line is in the pipe, where the guard finds it whatever becomes of baton; nothing to wait for when it
+   * is there at once. Never rejects: a guard that is gone is told by `ended`.
+   */
+  send(line: string): Promise<void> | undefined;
   /** Resolves when the process has ended, or could not be started. */
   readonly ended: Promise<void>;
 }
@@ -41,9 +45,10 @@ function startWithBun(command: string, args: string[], onLine: (line: string) =>
     send(line) {
       try {
         child.stdin.write(line);
-        Promise.resolve(child.stdin.flush()).catch(() => {});
+        const flushed = child.stdin.flush();
+        return flushed instanceof Promise ? flushed.then(() => {}, () => {}) : undefined;
       } catch {
-        return; // its end is reported by `ended`
+        return undefined; // its end is reported by `ended`
       }
     },
     ended: Promise.all([child.exited, reading]).then(forget, forget).then(() => {}),
@@ -71,10 +76,11 @@ async function startWithNode(command: string, args: string[], onLine: (line: str
   const ended = new Promise<void>((resolve) => {
     child.once("close", () => resolve());
     child.once("error", () => resolve());
+    onUnnamedSignal(child.pid ?? 0, () => resolve());
   });
   return {
     pid: child.pid ?? 0,
-    send: (line) => void child.stdin.write(line),
+    send: (line) => new Promise((resolve) => child.stdin.write(line, () => resolve())),
     ended: ended.then(() => void forget()),
   };
 }

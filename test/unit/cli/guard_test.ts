@@ -11,8 +11,10 @@ function fakeGuard() {
     say = onLine;
     return {
       pid: 1,
-      send: (line) => void (state = readGuardLine(state, line.trim())),
-      close() {},
+      send(line) {
+        state = readGuardLine(state, line.trim());
+        return undefined;
+      },
       ended: new Promise(() => {}),
     };
   });
@@ -54,4 +56,23 @@ test("the guard hears of every move of the lease end: before it is there, and be
   expect(told().deadlineMs - first).toBeGreaterThan(118_000);
   guard.done();
   expect(listeners.size).toBe(0);
+});
+
+test("the order to watch is in the guard's pipe before the command may start", async () => {
+  const written = Promise.withResolvers<void>();
+  let say: (line: string) => void = () => {};
+  const guard = startGuard((onLine) => {
+    say = onLine;
+    return { pid: 1, send: () => written.promise, ended: new Promise(() => {}) };
+  });
+  let isWatching = false;
+  const options = { remainingMs: () => 1000, subscribe: () => () => {}, onStrike() {}, onReplaced() {} };
+  const watching = guard.watch("abc", options).then(() => isWatching = true);
+  await settled();
+  say("ready");
+  await settled();
+  expect(isWatching).toBe(false);
+  written.resolve();
+  await watching;
+  guard.done();
 });
