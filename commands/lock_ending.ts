@@ -28,6 +28,8 @@ export function lockEndingOf(outcome: ChildOutcome, facts: EndingFacts): LockEnd
       return { exitCode: outcome.code, reason: "child_exited", message: null };
     case "signaled":
       return { exitCode: 128 + outcome.signalNumber, reason: "child_signaled", message: null };
+    case "unreadable":
+      return failure("INTERNAL", `The command under ${what} has ended, and how is not known: ${outcome.why}`);
     case "lost":
       return failure(
         "LOCK_LOST",
@@ -65,6 +67,7 @@ function why({ lost }: EndingFacts): string | null {
 
 function fate(child: ChildEnd | null): string {
   if (child === null) return "the command did not run";
+  if (child.kind === "unreadable") return `the command was stopped, and how it ended is not known (${child.why})`;
   const how = child.kind === "exited" ? `and exited with ${child.code}` : `by ${child.signal}`;
   return `the command was stopped ${how}`;
 }

@@ -1,10 +1,13 @@
 /** How a command starts, or does not, and how it gets the terminal. */
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { eventually } from "../support/eventually.ts";
 import { runtimes, SuperviseRun } from "../support/supervise_run.ts";
 
 setDefaultTimeout(20_000);
+
+const lateStop = join(import.meta.dir, "../fixtures/late_stop.ts");
 
 for (const runtime of runtimes) {
   describe(runtime.name, () => {
@@ -30,6 +33,11 @@ for (const runtime of runtimes) {
       expect(outcome).toMatchObject({ kind: "exited", code: 6 });
     });
 
+    test("a signal is heard at every moment of the start: no command is started, or it gets the signal", () => {
+      const { stdout } = Bun.spawnSync([...runtime.command.slice(0, -1), lateStop]);
+      expect(Object.keys(JSON.parse(stdout.toString()) as object).sort()).toEqual(["SIGUSR1", "cancelled"]);
+    });
+
     test("under nohup the command ignores the hang-up, and gets its words as they are", async () => {
       expect(await underNohup(runtime, "SIGTERM")).toEqual({ ignored: "1", words: "a  b,$HOME" });
     });
@@ -52,7 +60,7 @@ for (const runtime of runtimes) {
   });
 }
 
-const bun = runtimes[0] ?? { command: [] };
+const [bun = { command: [] }, deno = { command: [] }] = runtimes;
 
 async function underNohup(runtime: { readonly command: readonly string[] }, stopSignal: NodeJS.Signals) {
   const command = ["sh", "-c", 'grep SigIgn: /proc/self/status; echo "$0,$1"', "a  b", "$HOME"];
@@ -89,18 +97,21 @@ test("in the foreground a command that ignores the stop signal is dead at the le
   expect(run.processes()).toEqual([]);
 });
 
-test("a guard that is killed is replaced, and the new one guards", async () => {
-  await using run = new SuperviseRun(bun, "trap '' TERM; touch {}/ready; while :; do sleep 0.1; done");
-  await run.ready();
-  const guards = () => run.processes((line) => line.includes("__guard"));
-  const [first = 0] = await eventually(() => guards().length === 1 && guards());
-  process.kill(first, "SIGKILL");
-  await eventually(() => guards().length === 1 && guards()[0] !== first);
-  // The command line appears before the guard has been told: what it then does says that it has been.
-  await eventually(() => existsSync(`/proc/${guards()[0]}/comm`) && comm(guards()[0] ?? 0) === "lock-guard");
-  run.process.kill("SIGKILL");
-  await eventually(() => run.processes().length === 0, { withinMs: 1500 });
-});
+test.each([{ runtime: bun, signal: 9 }, { runtime: deno, signal: 40 }])(
+  "a guard that is killed is replaced, and the new one guards: $runtime.name, signal $signal",
+  async ({ runtime, signal }) => {
+    await using run = new SuperviseRun(runtime, "trap '' TERM; touch {}/ready; while :; do sleep 0.1; done");
+    await run.ready();
+    const guards = () => run.processes((line) => line.includes("__guard"));
+    const [first = 0] = await eventually(() => guards().length === 1 && guards());
+    process.kill(first, signal);
+    await eventually(() => guards().length === 1 && guards()[0] !== first);
+    // The command line appears before the guard has been told: what it then does says that it has been.
+    await eventually(() => existsSync(`/proc/${guards()[0]}/comm`) && comm(guards()[0] ?? 0) === "lock-guard");
+    run.process.kill("SIGKILL");
+    await eventually(() => run.processes().length === 0, { withinMs: 1500 });
+  },
+);
 
 test("neither name nor command line of the guard says baton, and the stop signals do not end it", async () => {
   await using run = new SuperviseRun(bun, "touch {}/ready; until [ -e {}/go ]; do sleep 0.02; done");

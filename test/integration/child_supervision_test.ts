@@ -33,6 +33,18 @@ for (const runtime of runtimes) {
       expect((await run.report()).outcome).toMatchObject({ kind: "signaled", signal: "SIGSEGV", signalNumber: 11 });
     });
 
+    test("a command that a real-time signal ended, which has no name, is reported with its number", async () => {
+      await using run = new SuperviseRun(runtime, "kill -40 $$");
+      expect((await run.report()).outcome).toMatchObject({ kind: "signaled", signal: "SIG40", signalNumber: 40 });
+    });
+
+    test("the command's exit code is known though baton was started to ignore the end of children", async () => {
+      await using run = new SuperviseRun(runtime, "exit 7", {
+        wrap: 'exec env --ignore-signal=CHLD "$@"',
+      });
+      expect((await run.report()).outcome).toMatchObject({ kind: "exited", code: 7 });
+    });
+
     test("standard input goes to the command untouched", async () => {
       await using run = new SuperviseRun(runtime, "cat", { wrap: 'seq 5000 > {}/in; "$@" < {}/in' });
       expect(await run.output()).toBe(run.text("in"));

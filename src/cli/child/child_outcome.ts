@@ -3,7 +3,9 @@
 export type ChildEnd =
   | { readonly kind: "exited"; readonly code: number }
   /** `signal` is its name, or `SIG` and the number where it has none. */
-  | { readonly kind: "signaled"; readonly signal: string; readonly signalNumber: number };
+  | { readonly kind: "signaled"; readonly signal: string; readonly signalNumber: number }
+  /** It has ended, and nobody can tell how. Never a success. */
+  | { readonly kind: "unreadable"; readonly why: string };
 
 export type ChildEnding =
   /** The command ended by itself. */

@@ -3,6 +3,7 @@
  * arguments where that changes how they are passed, except prctl, which is called on Linux only (there the registers
  * are the same). Owns no policy.
  */
+import { constants } from "node:os";
 import process from "node:process";
 
 export interface Libc {
@@ -13,6 +14,8 @@ export interface Libc {
   /** Takes the status of this one ended child; true if there was one to take. Never waits. */
   reap(pid: number): boolean;
   ignoreSignal(number: number): void;
+  /** Undoes that this process was started to ignore SIGCHLD: the kernel then keeps no exit status for it. */
+  hearOfChildren(): void;
   /** Monotonic milliseconds since the machine started, suspended time included. */
   bootTimeMs(): number;
   /** Sleeps until `fd` can be read or has ended, or `timeoutMs` have passed. Blocks the whole thread. */
@@ -31,6 +34,7 @@ const signatures = {
   prctl: ["i32", "i32", "u64", "u64", "u64", "u64"],
   waitpid: ["i32", "i32", "u64", "i32"],
   signal: ["u64", "i32", "u64"],
+  sigaction: ["i32", "i32", "u64", "ptr"],
   clock_gettime: ["i32", "i32", "ptr"],
   poll: ["i32", "ptr", "u64", "i32"],
   read: ["i64", "i32", "ptr", "u64"],
@@ -104,6 +108,11 @@ function describe({ call, addressOf }: Library): Libc {
     },
     reap: (pid) => Number(call.waitpid(pid, 0n, WNOHANG)) === pid,
     ignoreSignal: (number) => void call.signal(number, SIG_IGN),
+    hearOfChildren() {
+      const action = new BigUint64Array(32); // struct sigaction, which begins with the handler
+      call.sigaction(constants.signals.SIGCHLD, 0n, new Uint8Array(action.buffer));
+      if (action[0] === SIG_IGN) call.signal(constants.signals.SIGCHLD, 0n);
+    },
     bootTimeMs() {
       call.clock_gettime(clockId, timeBytes);
       return Number(time[0]) * 1000 + Number(time[1]) / 1e6;

@@ -1,10 +1,11 @@
 /** Starts the command: with baton's own standard streams and the inherited descriptors at their numbers. No policy. */
 import type { StdioOptions } from "node:child_process";
-import { constants } from "node:os";
 import process from "node:process";
 import { messageOf } from "../../errors.ts";
+import { childEndOf } from "./child_end.ts";
 import type { ChildEnd } from "./child_outcome.ts";
 import { resolveCommand } from "./resolve_command.ts";
+import { onUnnamedSignal } from "./unnamed_signal.ts";
 
 export interface SpawnOptions {
   readonly env: Readonly<Record<string, string>>;
@@ -14,10 +15,13 @@ export interface SpawnOptions {
   readonly descriptors: readonly number[];
   /** It is to ignore SIGHUP. */
   readonly hangUpIgnored: boolean;
+  /** Aborted: nothing is started any more. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 export type SpawnResult =
   | { readonly kind: "started"; readonly pid: number; readonly ended: Promise<ChildEnd> }
+  | { readonly kind: "cancelled" }
   | { readonly kind: "not_found" | "not_executable" | "start_failed"; readonly message: string };
 
 interface Start extends SpawnOptions {
@@ -25,6 +29,7 @@ interface Start extends SpawnOptions {
   readonly argv: readonly string[];
 }
 
+/** `ended` never rejects. */
 type Started = { readonly pid: number; readonly ended: Promise<ChildEnd> };
 
 export async function spawnChild(command: readonly string[], options: SpawnOptions): Promise<SpawnResult> {
@@ -32,16 +37,20 @@ export async function spawnChild(command: readonly string[], options: SpawnOptio
   const resolved = resolveCommand(name, options.env["PATH"]);
   if (resolved.kind !== "found") return resolved;
   const start = ignoringHangUp({ ...options, path: resolved.path, argv: command });
-  const spawn = "Bun" in globalThis ? spawnWithBun : spawnWithNode;
-  try {
+  const spawn = "Bun" in globalThis ? spawnWithBun : await loadSpawnWithNode();
+  const attempt = async (start: Start): Promise<SpawnResult> => {
+    if (options.signal?.aborted) return { kind: "cancelled" }; // nothing may be waited for from here to the start
     return { kind: "started", ...await spawn(start) };
+  };
+  try {
+    return await attempt(start);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ENOEXEC") return failure(resolved.path, error);
   }
   try {
     // A script without "#!": execvp(3) hands it to the shell, and so do env, timeout and nohup.
     const argv = ["sh", resolved.path, ...command.slice(1)];
-    return { kind: "started", ...await spawn({ ...start, path: "/bin/sh", argv }) };
+    return await attempt({ ...start, path: "/bin/sh", argv });
   } catch (error) {
     return failure("/bin/sh", error);
   }
@@ -56,7 +65,7 @@ function ignoringHangUp(start: Start): Start {
 }
 
 /** env(1): 127 when there is no such file, which a missing "#!" interpreter is too; 126 for what else exec refuses. */
-function failure(path: string, error: unknown): Exclude<SpawnResult, { kind: "started" }> {
+function failure(path: string, error: unknown): SpawnResult {
   const code = (error as NodeJS.ErrnoException).code ?? "";
   if (code === "ENOENT") {
     return { kind: "not_found", message: `Cannot run "${path}": the interpreter in its first line does not exist` };
@@ -80,13 +89,19 @@ function spawnWithBun(start: Start): Started {
     detached: ownGroup,
     stdio: ["inherit", "inherit", "inherit", ...passOn(start.descriptors, null)],
   });
-  const ended = child.exited.then(() => endOf(child.exitCode, child.signalCode));
+  const ended = child.exited.then(
+    () => childEndOf(child.exitCode, child.signalCode),
+    (error): ChildEnd => ({ kind: "unreadable", why: messageOf(error) }),
+  );
   return { pid: child.pid, ended };
 }
 
-/** Under Deno 2.9 a command that ends by a real-time signal ends baton too ("Invalid signal"); the guard sees to the rest. */
-async function spawnWithNode(start: Start): Promise<Started> {
+async function loadSpawnWithNode(): Promise<(start: Start) => Promise<Started>> {
   const { spawn } = await import("node:child_process");
+  return (start) => spawnWithNode(start, spawn);
+}
+
+async function spawnWithNode(start: Start, spawn: typeof import("node:child_process").spawn): Promise<Started> {
   const { path, argv, env, ownGroup } = start;
   // Deno closes nothing but its own, and an index left out here would be closed: what was inherited goes on by itself.
   const descriptors = "Deno" in globalThis ? [] : passOn<"ignore">(start.descriptors, "ignore");
@@ -97,10 +112,16 @@ async function spawnWithNode(start: Start): Promise<Started> {
     detached: ownGroup,
     stdio,
   });
-  const ended = new Promise<ChildEnd>((resolve) => child.once("exit", (code, signal) => resolve(endOf(code, signal))));
   const { pid } = child;
-  if (pid !== undefined) return { pid, ended };
-  throw await new Promise<Error>((resolve) => child.once("error", resolve));
+  if (pid === undefined) throw await new Promise<Error>((resolve) => child.once("error", resolve));
+  const ended = new Promise<ChildEnd>((resolve) => {
+    const ignore = onUnnamedSignal(pid, (number) => resolve(childEndOf(null, number)));
+    child.once("exit", (code, signal) => {
+      ignore();
+      resolve(childEndOf(code, signal));
+    });
+  });
+  return { pid, ended };
 }
 
 /** stdio entries from number 3 on. */
@@ -111,13 +132,6 @@ function passOn<Nothing>(descriptors: readonly number[], nothing: Nothing): (num
     entries.push(fd);
   }
   return entries;
-}
-
-function endOf(code: number | null, signal: string | number | null): ChildEnd {
-  if (signal === null) return { kind: "exited", code: code ?? 0 };
-  // Bun gives a real-time signal, which has no name, as its number.
-  if (typeof signal === "number") return { kind: "signaled", signal: `SIG${signal}`, signalNumber: signal };
-  return { kind: "signaled", signal, signalNumber: constants.signals[signal as NodeJS.Signals] };
 }
 
 /** The environment of this process with `additions`; undefined takes a variable away. */

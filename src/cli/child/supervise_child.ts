@@ -10,6 +10,7 @@ import type { Clock } from "../../support/clock.ts";
 import type { Guard } from "../guard/guard.ts";
 import type { ChildEnding, ChildOutcome } from "./child_outcome.ts";
 import { type ChildEvent, ChildRun } from "./child_run.ts";
+import { StoppedBySignal } from "../stopped_by_signal.ts";
 import { cookieEnvironment, cookieVariable } from "./cookie.ts";
 import { isForeground } from "./foreground.ts";
 import { isRevoked } from "./lease_loss.ts";
@@ -70,6 +71,7 @@ export async function superviseChild(options: SuperviseOptions): Promise<ChildOu
 
   const ownGroup = !isForeground(options.foreground, libc);
   const adopts = libc?.becomeSubreaper() ?? false;
+  libc?.hearOfChildren();
   const outer = options.env[cookieVariable] ?? process.env[cookieVariable];
   const env = childEnvironment({ ...options.env, ...cookieEnvironment(cookie, outer) });
   const spawned = await spawnChild(options.command, {
@@ -78,6 +80,7 @@ export async function superviseChild(options: SuperviseOptions): Promise<ChildOu
     descriptors: options.descriptors,
     // Who wants the command stopped by this signal wants it heard.
     hangUpIgnored: options.signals.hangUpIgnored && options.stopSignal !== "SIGHUP",
+    signal: options.signal,
   });
   if (spawned.kind !== "started") return finish(spawned, null);
 
@@ -85,6 +88,8 @@ export async function superviseChild(options: SuperviseOptions): Promise<ChildOu
   guard.child({ pid, ownGroup, startTicks: readProcess(pid)?.startTicks ?? 0 });
   const processes = new JobProcesses({ pid, ownGroup, cookie, libc, adopts });
   const run = new ChildRun({ ...options, grantedAtMs, processes, ended, ownGroup, struck: struck.signal });
+  // It came when there was a process already, and nobody yet to hear it for the command.
+  if (options.signal?.aborted) processes.signalCommand(signalOf(options.signal.reason, options.stopSignal));
   const ending = await run.finished;
   if (ending.kind === "exited" || ending.kind === "signaled") await waitMinHold({ ...options, grantedAtMs });
   return finish(ending, pid);
@@ -117,6 +122,10 @@ async function watch(options: SuperviseOptions, cookie: string, struck: AbortCon
   if (signal?.aborted) return { kind: "cancelled" };
   if (lease.lost.aborted) return { kind: isRevoked(lease.lost) ? "revoked" : "lost", child: null };
   return struck.signal.aborted || !lease.isHeld() ? { kind: "lost", child: null } : null;
+}
+
+function signalOf(reason: unknown, otherwise: NodeJS.Signals): NodeJS.Signals {
+  return reason instanceof StoppedBySignal ? reason.signal : otherwise;
 }
 
 function startFailed(error: unknown): ChildEnding {

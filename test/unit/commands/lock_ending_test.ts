@@ -12,6 +12,8 @@ describe("how a command ended, as an exit code", () => {
     [{ kind: "exited", code: 7 }, 7, "child_exited", null],
     [{ kind: "exited", code: 75 }, 75, "child_exited", null],
     [killed, 137, "child_signaled", null],
+    [{ kind: "unreadable", why: "ECHILD" }, 70, "internal", /"a" has ended, and how is not known: ECHILD$/],
+    [{ kind: "lost", child: { kind: "unreadable", why: "ECHILD" } }, 79, "lock_lost", /is not known \(ECHILD\)$/],
     [
       { kind: "lost", child: killed },
       79,
