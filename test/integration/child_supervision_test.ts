@@ -238,7 +238,7 @@ for (
 test("signals reach the whole group, not the one process", async () => {
   await using run = new SuperviseRun(
     bun,
-    "sh -c 'trap \"echo inner; exit 0\" USR1; touch {}/ready; while :; do sleep 0.02; done'; exit 6",
+    "trap : USR1; sh -c 'trap \"echo inner; exit 0\" USR1; touch {}/ready; while :; do sleep 0.02; done'; exit 6",
     {},
   );
   await run.ready();
