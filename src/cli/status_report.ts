@@ -2,7 +2,7 @@
  * One JSON line that says for certain what an exit code can only hint at, for `--status-fd` and `--status-file`. Both are
  * opened before anything else happens, so that a call that cannot report does nothing.
  */
-import { closeSync, fstatSync, openSync } from "node:fs";
+import { closeSync, fstatSync, openSync, readFileSync } from "node:fs";
 import { BatonError, messageOf } from "../errors.ts";
 import { writeWhole } from "./io.ts";
 
@@ -34,7 +34,7 @@ export interface StatusTargets {
   readonly inheritedFds: readonly number[];
 }
 
-/** Where the report goes. Throws USAGE for a descriptor that is not open, CANNOT_CREATE for a file that cannot be. */
+/** Where the report goes. Throws USAGE for a descriptor that is not open for writing, CANNOT_CREATE for a file that cannot be. */
 export class StatusWriter implements Disposable {
   readonly #fds: number[] = [];
   readonly #own: number | null;
@@ -46,6 +46,12 @@ export class StatusWriter implements Disposable {
         throw new BatonError(
           "USAGE",
           `--status-fd ${fd}: descriptor ${fd} is not open; open it in the shell with ${fd}>FILE`,
+        );
+      }
+      if (isReadOnly(fd)) {
+        throw new BatonError(
+          "USAGE",
+          `--status-fd ${fd}: descriptor ${fd} is open for reading only; open it in the shell with ${fd}>FILE`,
         );
       }
       this.#fds.push(fd);
@@ -72,10 +78,24 @@ export class StatusWriter implements Disposable {
   }
 }
 
+/** open(2): O_ACCMODE, O_RDONLY. */
+const accessModes = 3;
+const readOnly = 0;
+
 function isOpen(fd: number): boolean {
   try {
     fstatSync(fd);
     return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Open for reading only: the status could not be written, and that would be noticed when the job is over. Linux tells. */
+function isReadOnly(fd: number): boolean {
+  try {
+    const [, flags = ""] = /^flags:\s*([0-7]+)/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, "latin1")) ?? [];
+    return flags !== "" && (Number.parseInt(flags, 8) & accessModes) === readOnly;
   } catch {
     return false;
   }

@@ -29,6 +29,9 @@ export function parseServers(text: string): ServerList {
   const slash = text.indexOf("/");
   const hosts = slash === -1 ? text : text.slice(0, slash);
   const chroot = slash === -1 ? "" : text.slice(slash).replace(/^\/$/, "");
+  if (chroot.includes(",")) {
+    throw usage(text, "the chroot stands once, behind the last server, as in zk1:2181,zk2:2181/app");
+  }
   if (chroot !== "") {
     try {
       validatePath(chroot);

@@ -52,3 +52,9 @@ test("what cannot be written is said, not thrown", () => {
   using status = new StatusWriter({ file: "/dev/full", inheritedFds: [] });
   expect(status.write(report).join()).toMatch(/Cannot write the status: .*ENOSPC/);
 });
+
+test.skipIf(process.platform !== "linux")("a descriptor that is open for reading only is refused", () => {
+  const fd = openSync("/dev/null", "r");
+  expect(() => new StatusWriter({ fd, inheritedFds: [fd] })).toThrow(`descriptor ${fd} is open for reading only`);
+  closeSync(fd);
+});

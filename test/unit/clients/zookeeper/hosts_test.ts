@@ -30,6 +30,7 @@ describe("a list of servers", () => {
     ["zk1:port", "is not host:port"],
     ["unix:keeper.sock", "absolute path"],
     ["zk1/app/", "ends with a slash"],
+    ["zk1/app,zk2/app", "the chroot stands once"],
     ["zk1/a//b", "a name in it is empty"],
   ])("%p is none: %s", (text, why) => {
     expect(() => parseServers(text)).toThrow(
