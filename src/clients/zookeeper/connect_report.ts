@@ -28,7 +28,10 @@ export class ConnectReport {
 
   /** Each server tried and what happened there, separated by semicolons. */
   describe(nowMs: number): string {
-    for (const name of [...this.#waiting.keys()]) this.timeOut(name, nowMs);
+    for (const name of [...this.#waiting.keys()]) {
+      // An attempt that the end of all attempts cut short says less than the one before it.
+      if (!this.#failed.has(name)) this.timeOut(name, nowMs);
+    }
     return [...this.#failed].map(([name, why]) => `${name}: ${why}`).join("; ");
   }
 }
