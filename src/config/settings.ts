@@ -120,7 +120,7 @@ export const lockSettings = {
   killAfter: setting(duration(), {
     flag: "--kill-after",
     key: "lock.kill_after",
-    help: "how long a child that was told to stop has before it is killed",
+    help: "how long a child that baton stops has before it is killed; a signal to baton is only passed on",
     default: 5000,
   }),
   onDoubt: setting(choice(["ignore", "freeze"]), {
