@@ -7,7 +7,7 @@ import { Alarm } from "./alarm.ts";
 import { formatNodeInfo, nameOfHolder, type Revocation } from "./holder_info.ts";
 import { holderName } from "./lock_nodes.ts";
 import { lockPath } from "./lock_path.ts";
-import { type HolderStatus, lockStatus } from "./lock_status.ts";
+import { type HolderStatus, type LockStatus, lockStatus } from "./lock_status.ts";
 import { orNull } from "./lock_view.ts";
 import { isRefusal } from "./transient_error.ts";
 
@@ -42,8 +42,7 @@ export async function breakLock(
 ): Promise<BrokenLock> {
   const clock = options.clock ?? systemClock();
   const path = lockPath(name, options.root);
-  const { holders } = await lockStatus(zk, name, { path });
-  const holder = findHolder(name, holderId, holders);
+  const holder = findHolder(await lockStatus(zk, name, { path }), holderId);
   const node = `${path.holders}/${holderName({ ...holder, guid: holder.holderId })}`;
   if (!await revoke(zk, node, holder, options.revocation ?? { by: "", reason: "" })) {
     return { holder, outcome: "released" };
@@ -55,12 +54,18 @@ export async function breakLock(
   return { holder, outcome: deleted ? "deleted" : "released" };
 }
 
-function findHolder(name: string, holderId: string, holders: readonly HolderStatus[]): HolderStatus {
-  const found = holderId === "" ? [] : holders.filter((holder) => holder.holderId.startsWith(holderId));
+function findHolder({ name, holders, waiters }: LockStatus, holderId: string): HolderStatus {
+  const isMeant = (one: { holderId: string }) => holderId !== "" && one.holderId.startsWith(holderId);
+  const found = holders.filter(isMeant);
   const [holder] = found;
   if (holder !== undefined && found.length === 1) return holder;
   const list = holders.map((one) => `${one.holderId} is ${nameOfHolder(one)}`).join("; ") || "nobody holds it";
   if (found.length === 0) {
+    const waiter = waiters.find(isMeant);
+    if (waiter !== undefined) {
+      const who = `"${holderId}" (${nameOfHolder(waiter)})`;
+      throw new BatonError("NEGATIVE", `${who} is waiting for lock "${name}", it holds nothing: ${list}`);
+    }
     throw new BatonError("NEGATIVE", `Lock "${name}" has no holder "${holderId}": ${list}`);
   }
   throw new BatonError("USAGE", `"${holderId}" begins the ids of ${found.length} holders of "${name}": ${list}`);

@@ -331,6 +331,19 @@ describe("an operator", () => {
     await bench.within(next.lease);
   });
 
+  test("is told when that id waits and holds nothing", async () => {
+    const { lease } = await take({ info });
+    await queueUp({ info: { ...info, pid: 900 } });
+    const { waiters } = await bench.within(lockStatus(bench.client(), "demo"));
+    const id = waiters[0]?.holderId ?? "";
+    const waiting = await failure(breakLock(bench.client(), "demo", id, { clock: bench.clock }));
+    const holds = `${lease.holderId} is root@db1:812 (backup.sh)`;
+    expect([waiting.code, waiting.message]).toEqual([
+      "NEGATIVE",
+      `"${id}" (root@db1:900 (backup.sh)) is waiting for lock "demo", it holds nothing: ${holds}`,
+    ]);
+  });
+
   test("is told when nobody of that id holds", async () => {
     const { lease } = await take({ info });
     const nobody = await failure(breakLock(bench.client(), "demo", "zzz", { clock: bench.clock }));
