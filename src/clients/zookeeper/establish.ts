@@ -57,8 +57,10 @@ export async function establish(endpoint: Endpoint, wish: SessionWish, { options
   });
   const outcome = Promise.withResolvers<Accepted | typeof expired>();
   outcome.promise.catch(() => {}); // the dial may fail first, and nobody would look
+  let framed = false;
   const stream = new FrameStream(options.frameBytesMax, {
     frame(frame) {
+      framed = true;
       const step = handshake.receive(frame);
       progress(`no answer to ${handshake.stage}`);
       if (step.kind === "send") { for (const bytes of step.bytes) stream.send(bytes); }
@@ -66,7 +68,11 @@ export async function establish(endpoint: Endpoint, wish: SessionWish, { options
       else if (step.kind === "accepted") outcome.resolve(step);
     },
     turn() {},
-    closed: (error) => outcome.reject(error ?? new Error(`closed the connection during ${handshake.stage}`)),
+    closed(error) {
+      const foreign = !framed && error instanceof BatonError && error.code === "PROTOCOL";
+      if (foreign) outcome.reject(foreignProtocol(error));
+      else outcome.reject(error ?? new Error(`closed the connection during ${handshake.stage}`));
+    },
   });
   const dialOptions = { ...(options.tls === undefined ? {} : { tls: tlsFor(options.tls, endpoint) }), signal };
   progress("no connection");
@@ -91,6 +97,12 @@ export async function establish(endpoint: Endpoint, wish: SessionWish, { options
   } finally {
     offAbort();
   }
+}
+
+/** The first bytes are no frame: most likely the port of a web server, or one that wants TLS. */
+function foreignProtocol(error: BatonError): BatonError {
+  const message = `it does not seem to speak ZooKeeper's protocol (${error.message})`;
+  return new BatonError(error.code, message, { cause: error });
 }
 
 /** A local server that is not there is started, once per attempt. */

@@ -84,6 +84,19 @@ describe("connect", () => {
     expect(outcome()).toMatchObject({ code: "UNREACHABLE", message: expect.stringContaining("read-only") });
   });
 
+  test("says so when a server speaks something else", async () => {
+    const ensemble = new ScriptedEnsemble(1);
+    ensemble.server(1).mode = "silent";
+    const { clock, outcome } = begin(ensemble, { retries: 0 });
+    await settled();
+    ensemble.server(1).connections[0]?.send(new TextEncoder().encode("HTTP/1.1 400 Bad Request\r\n\r\n"));
+    await clock.advance(1000);
+    expect(outcome()).toMatchObject({
+      code: "UNREACHABLE",
+      message: expect.stringContaining("10.0.0.1:2181: it does not seem to speak ZooKeeper's protocol (A frame claims"),
+    });
+  });
+
   test("ends with the caller's signal", async () => {
     const ensemble = new ScriptedEnsemble(1);
     ensemble.server(1).mode = "silent";
