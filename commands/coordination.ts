@@ -4,10 +4,10 @@ import type { ConnectOptions } from "../src/clients/zookeeper/client.ts";
 import { parseServers } from "../src/clients/zookeeper/hosts.ts";
 import { validatePath } from "../src/clients/zookeeper/path.ts";
 import type { ConfigSources } from "../src/config/resolve.ts";
-import { resolveOne } from "../src/config/resolve.ts";
-import type { Setting, SettingValues } from "../src/config/setting.ts";
+import { settingError } from "../src/config/resolve.ts";
+import type { SettingValues } from "../src/config/setting.ts";
 import { connectionSettings, type Scope, scopes } from "../src/config/settings.ts";
-import { BatonError, messageOf } from "../src/errors.ts";
+import { BatonError } from "../src/errors.ts";
 import { keeperPlace } from "../src/keeper/place.ts";
 import type { TlsOptions } from "../src/sockets/connection.ts";
 import { aclOf, credentialsOf } from "./acl.ts";
@@ -36,12 +36,11 @@ export function coordinationOf(values: Values, sources: ConfigSources, signal?: 
       servers: named,
       scope: "cluster",
       assumed: false,
-      connect: { servers, ...connection, ...optional({ signal }) },
+      connect: { servers, ...connection, ...optional({ signal, tls: tlsOf(values, sources) }) },
     };
   }
-  const place = keeperPlace(
-    values.keeperDir === undefined ? sources.env : { ...sources.env, BATON_KEEPER_DIR: values.keeperDir },
-  );
+  const env = values.keeperDir === undefined ? sources.env : { ...sources.env, BATON_KEEPER_DIR: values.keeperDir };
+  const place = atOrigin("keeperDir", sources, () => keeperPlace(env));
   const own = `unix:${place.socketPath}`;
   const address = named === undefined || named === "embedded" ? own : named;
   const servers = atOrigin("servers", sources, () => parseServers(address));
@@ -51,6 +50,7 @@ export function coordinationOf(values: Values, sources: ConfigSources, signal?: 
     servers: address,
     scope: address === own ? place.scope : socketScope(address.slice("unix:".length)),
     assumed: named === undefined,
+    // No TLS: nobody listens in between on a unix socket, and a keeper does not speak it.
     // In the stead of a keeper that somebody else runs, nothing is started.
     connect: { servers, ...connection, ...optional({ signal }), ...(address === own ? { startServer } : {}) },
   };
@@ -83,12 +83,20 @@ function socketScope(path: string): Scope {
 
 function connectionOptions(values: Values, sources: ConfigSources): Omit<ConnectOptions, "servers"> {
   const auth = [
-    ...credentialsOf(values.authCredentials ?? "", "auth.credentials"),
-    ...credentialsOf(readSetting("authFile", values.authFile, sources) ?? "", values.authFile ?? ""),
+    ...atOrigin(
+      "authCredentials",
+      sources,
+      () => credentialsOf(values.authCredentials ?? "", (line) => `line ${line} of the value`),
+    ),
+    ...credentialsOf(
+      readSetting("authFile", values.authFile, sources) ?? "",
+      (line) => `${values.authFile}, line ${line}`,
+    ),
   ];
-  if (values.acl.includes("creator") && auth.length === 0) {
-    throw new BatonError("CONFIG", "acl: creator needs auth.credentials or auth.file, which say who the creator is");
-  }
+  const acl = atOrigin("acl", sources, () => {
+    if (!values.acl.includes("creator") || auth.length > 0) return aclOf(values.acl);
+    throw new BatonError("CONFIG", "creator needs auth.credentials or auth.file, which say who the creator is");
+  });
   atOrigin("root", sources, () => validatePath(values.root));
   return {
     auth,
@@ -97,8 +105,7 @@ function connectionOptions(values: Values, sources: ConfigSources): Omit<Connect
       connectTimeoutMs: values.connectTimeout,
       retries: values.connectRetries,
       delayMs: values.connectDelay,
-      tls: tlsOf(values, sources),
-      acl: aclOf(values.acl),
+      acl,
     }),
   };
 }
@@ -123,15 +130,7 @@ function atOrigin<T>(name: keyof Values, sources: ConfigSources, read: () => T):
   try {
     return read();
   } catch (thrown) {
-    const setting: Setting<unknown> = connectionSettings[name];
-    const origin = resolveOne(name, setting, sources).origin();
-    const code = origin.kind === "flag" ? "USAGE" : "CONFIG";
-    const where = origin.kind === "file"
-      ? `${origin.name}, line ${origin.line}: `
-      : origin.kind === "default"
-      ? ""
-      : `${origin.name}: `;
-    throw new BatonError(code, `${where}${messageOf(thrown)}`, { cause: thrown });
+    throw settingError(name, connectionSettings[name], sources, thrown);
   }
 }
 

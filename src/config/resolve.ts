@@ -48,8 +48,23 @@ export function resolveOne<T>(
     return { value: setting.type.parse(found.written), origin: found.origin };
   } catch (thrown) {
     const why = setting.secret === true ? `the value is not ${setting.type.placeholder}` : messageOf(thrown);
-    throw new BatonError(found.code, `${found.where()}: ${why}`, { cause: thrown });
+    throw blame(found, why, thrown);
   }
+}
+
+/** What turned out wrong with a setting's value after it was parsed: the message begins with where the value stands. */
+export function settingError(
+  name: string,
+  setting: Setting<unknown>,
+  sources: ConfigSources,
+  thrown: unknown,
+): BatonError {
+  return blame(find(name, setting, sources), messageOf(thrown), thrown);
+}
+
+function blame(found: Found | null, why: string, cause: unknown): BatonError {
+  if (found === null) return new BatonError("CONFIG", why, { cause });
+  return new BatonError(found.code, `${found.where()}: ${why}`, { cause });
 }
 
 function find(name: string, setting: Setting<unknown>, sources: ConfigSources): Found | null {
@@ -69,7 +84,10 @@ function find(name: string, setting: Setting<unknown>, sources: ConfigSources): 
   for (const file of sources.files) {
     const written = file.values.get(key);
     if (written === undefined) continue;
-    const where = () => `${file.path}, line ${file.lineOf(key)}: ${key}`;
+    const where = () => {
+      const line = file.lineOf(key);
+      return `${file.path}${line === null ? "" : `, line ${line}`}: ${key}`;
+    };
     return {
       written,
       where,

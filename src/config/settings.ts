@@ -1,6 +1,6 @@
 /** Every setting that a file or a variable can give, each declared once. Flags of a single command live with the command. */
 import { setting, type SettingTable } from "./setting.ts";
-import { choice, duration, integer, list, priority, signalName, text, toggle } from "./value_types.ts";
+import { absolutePath, choice, duration, integer, list, priority, signalName, text, toggle } from "./value_types.ts";
 
 export const scopes = ["user", "machine", "cluster"] as const;
 /** How far a lock reaches: the processes of this user, of this machine, or of everything that knows the servers. */
@@ -45,7 +45,7 @@ export const connectionSettings = {
   tls: setting(toggle(), {
     flag: "--tls",
     key: "tls.enabled",
-    help: "talk TLS to the servers; any other tls setting turns it on too",
+    help: "talk TLS to the servers, but never to a unix socket; any other tls setting turns it on too",
     default: false,
   }),
   tlsCa: setting(text("file"), {
@@ -87,7 +87,7 @@ export const connectionSettings = {
     help: "who may use the nodes baton makes: everybody, the authenticated creator, or a list",
     default: ["open"],
   }),
-  keeperDir: setting(text("folder"), {
+  keeperDir: setting(absolutePath("folder"), {
     key: "keeper.dir",
     help: "where the embedded keeper keeps its data and its socket",
     unset: "a folder of the user's, the same from cron and from a login shell",

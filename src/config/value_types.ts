@@ -23,6 +23,16 @@ export function text(placeholder: string): ValueType<string> {
   };
 }
 
+/** A path from the root: what a relative one means would change with the working folder. */
+export function absolutePath(placeholder: string): ValueType<string> {
+  return {
+    placeholder,
+    fileType: "string",
+    parse: (written) => written.startsWith("/") ? written : refuse(written, "an absolute path"),
+    format: (value) => value,
+  };
+}
+
 /** One of a closed list of words. */
 export function choice<const T extends string>(words: readonly T[]): ValueType<T> {
   return {

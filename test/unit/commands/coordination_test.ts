@@ -4,8 +4,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { aclOf, credentialsOf } from "../../../commands/acl.ts";
 import { type Coordination, coordinationOf, demandScope } from "../../../commands/coordination.ts";
+import { parseConfigFile } from "../../../src/config/config_syntax.ts";
 import { resolveSettings } from "../../../src/config/resolve.ts";
-import { connectionSettings } from "../../../src/config/settings.ts";
+import { allSettings, connectionSettings } from "../../../src/config/settings.ts";
+import { BatonError } from "../../../src/errors.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "baton-coordination-"));
 afterAll(() => rmSync(folder, { recursive: true }));
@@ -60,14 +62,60 @@ describe("secrets and certificates come from files and the environment", () => {
     expect(placeOf({ servers: "zk1", tls: "true" }).connect.tls).toEqual({});
   });
 
+  test("no TLS to a unix socket, whoever listens there", () => {
+    for (const servers of ["embedded", `unix:${keeperDir}/keeper.sock`, "unix:/elsewhere/keeper.sock"]) {
+      expect(placeOf({ servers, tls: "true", tlsServerName: "zk" }).connect).not.toHaveProperty("tls");
+    }
+    expect(placeOf({}, { BATON_TLS_ENABLED: "true" }).connect).not.toHaveProperty("tls");
+  });
+
   test("a file that is not there is the flag's fault or the variable's", () => {
     expect(() => placeOf({ servers: "zk1", tlsCa: join(folder, "none") })).toThrow(/^--tls-ca: .*none/);
     expect(() => placeOf({ servers: "zk1" }, { BATON_TLS_CA: join(folder, "none") })).toThrow(/^BATON_TLS_CA: .*none/);
   });
 
   test("a secret is not quoted when it is not understood", () => {
-    expect(() => credentialsOf("good:x\nsecret", "FILE")).toThrow("FILE, line 2: this is not scheme:credentials");
+    expect(() => credentialsOf("good:x\nsecret", (line) => `FILE, line ${line}`)).toThrow(
+      "FILE, line 2: this is not scheme:credentials",
+    );
   });
+});
+
+describe("a value that cannot be used is reported with where it stands", () => {
+  function failureOf(from: { flags?: Record<string, string>; env?: Record<string, string>; file?: string }): unknown {
+    const { flags = {}, env = {}, file = "" } = from;
+    const files = [parseConfigFile(allSettings, { path: "/c.toml", source: file })];
+    const sources = { flags: new Map(Object.entries({ servers: "zk1", ...flags })), env, files };
+    try {
+      coordinationOf(resolveSettings(connectionSettings, sources), sources);
+    } catch (thrown) {
+      if (thrown instanceof BatonError) return `${thrown.code} ${thrown.message}`;
+    }
+    throw new Error("it was accepted");
+  }
+  const notAcl = '"x" is not open, creator or scheme:id:perms with perms out of r, w, c, d and a';
+  const notCredentials = "line 1 of the value: this is not scheme:credentials, as in digest:USER:PASSWORD";
+  const rows: [from: Parameters<typeof failureOf>[0], failure: string][] = [
+    [{ file: '\nacl = ["creator", "x"]\nauth.credentials = "ip:"' }, `CONFIG /c.toml, line 2: acl: ${notAcl}`],
+    [{ env: { BATON_ACL: "x" } }, `CONFIG BATON_ACL: ${notAcl}`],
+    [{ env: { BATON_ACL: "open,x" } }, "CONFIG BATON_ACL: open stands alone"],
+    [{ flags: { acl: "x" } }, `USAGE --acl: ${notAcl}`],
+    [
+      { flags: { acl: "creator" } },
+      "USAGE --acl: creator needs auth.credentials or auth.file, which say who the creator is",
+    ],
+    [{ file: '[auth]\ncredentials = "x"' }, `CONFIG /c.toml, line 2: auth.credentials: ${notCredentials}`],
+    [{ env: { BATON_AUTH_CREDENTIALS: "x" } }, `CONFIG BATON_AUTH_CREDENTIALS: ${notCredentials}`],
+    [{ env: { BATON_KEEPER_DIR: "k" } }, 'CONFIG BATON_KEEPER_DIR: "k" is not an absolute path'],
+    [
+      { file: 'keeper.dir = "/dev/null"', flags: { servers: "embedded" } },
+      "CONFIG /c.toml, line 1: keeper.dir: The keeper's folder /dev/null is not safe",
+    ],
+    [{ file: 'root = "app"' }, 'CONFIG /c.toml, line 1: root: "app" is not a ZooKeeper path'],
+  ];
+  for (const [from, failure] of rows) {
+    test(JSON.stringify(from), () => expect(failureOf(from)).toStartWith(failure));
+  }
 });
 
 test("an ACL is written as zkCli writes it", () => {

@@ -23,6 +23,7 @@ test("a wrong value is quoted, with what was wanted", () => {
     [() => types.choice(["user", "machine"]).parse("Machine"), /"Machine" is not one of user, machine/],
     [() => types.toggle().parse("maybe"), /"maybe" is not true or false/],
     [() => types.text("file").parse(""), /"" is not file/],
+    [() => types.absolutePath("folder").parse("a/b"), /"a\/b" is not an absolute path/],
     [() => types.signalName().parse("FOO"), /"FOO" is not one of HUP/],
     [() => types.priority().parse("1000"), /"1000" is not foreground, background/],
     [() => types.priority().parse("toString"), /"toString" is not foreground, background/],
