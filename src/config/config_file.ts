@@ -28,9 +28,7 @@ export interface ConfigFileOptions {
  */
 export async function readConfigFiles(settings: SettingTable, options: ConfigFileOptions): Promise<ConfigFile[]> {
   const { named } = options;
-  const own = named === undefined
-    ? firstOf(await userFolder(options.env))
-    : { path: named, source: read(named, true) ?? "" };
+  const own = named === undefined ? await userFile(options.env) : { path: named, source: read(named, true) ?? "" };
   const files = [own, firstOf(options.systemFolder ?? "/etc/baton")].filter((file) => file !== null);
   if (files.length === 0) return [];
   const { parseConfigFile } = await import("./config_syntax.ts"); // zod and the TOML parser cost a millisecond
@@ -41,29 +39,35 @@ export async function readConfigFiles(settings: SettingTable, options: ConfigFil
  * XDG_CONFIG_HOME or ~/.config. Without HOME, as in an empty environment, the account's own home folder counts, so that
  * a job reads the same file wherever it was started.
  */
-async function userFolder(env: ConfigFileOptions["env"]): Promise<string> {
+async function userFile(env: ConfigFileOptions["env"]): Promise<{ path: string; source: string } | null> {
   const configHome = env["XDG_CONFIG_HOME"];
-  if (configHome?.startsWith("/")) return `${configHome}/baton`;
-  const home = env["HOME"] || (await import("node:os")).userInfo().homedir;
-  return `${home}/.config/baton`;
+  if (configHome?.startsWith("/")) return firstOf(`${configHome}/baton`, "XDG_CONFIG_HOME");
+  const home = env["HOME"];
+  if (home) return firstOf(`${home}/.config/baton`, "HOME");
+  return firstOf(`${(await import("node:os")).userInfo().homedir}/.config/baton`);
 }
 
-function firstOf(folder: string): { path: string; source: string } | null {
+/** `variable` is the one that the folder follows from, if any. */
+function firstOf(folder: string, variable?: string): { path: string; source: string } | null {
   for (const path of [`${folder}/config.toml`, `${folder}/config.json`]) {
-    const source = read(path, false);
+    const source = read(path, false, variable);
     if (source !== null) return { path, source };
   }
   return null;
 }
 
-function read(path: string, required: boolean): string | null {
+function read(path: string, required: boolean, variable?: string): string | null {
   try {
     const source = readFileSync(path, "utf8");
     if (source.length <= fileBytesMax) return source;
   } catch (thrown) {
     const code = (thrown as NodeJS.ErrnoException).code;
     if (!required && (code === "ENOENT" || code === "ENOTDIR")) return null;
-    throw new BatonError("CONFIG", `Cannot read the configuration file ${path}: ${messageOf(thrown)}`, {
+    // As after su or sudo, which may leave another user's home in the environment.
+    const advice = variable === undefined
+      ? ""
+      : `; the path follows from ${variable}: set it to a folder of this user's, or name a file with --config FILE`;
+    throw new BatonError("CONFIG", `Cannot read the configuration file ${path}: ${messageOf(thrown)}${advice}`, {
       cause: thrown,
     });
   }

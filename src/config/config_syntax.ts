@@ -112,6 +112,7 @@ function complaint(
   if (unknown !== undefined) {
     return new BatonError("CONFIG", `${where}: there is no setting "${key}"${didYouMean(key, keys)}`);
   }
+  if (key === "") return new BatonError("CONFIG", `${path} must contain an object with settings`);
   const setting = declared.find((candidate) => candidate.key === key);
   const value = setting?.secret === true ? "(secret)" : JSON.stringify(valueAt(document.value, key));
   if (issue?.code === "custom" && setting?.secret !== true) {

@@ -58,6 +58,18 @@ describe("what is wrong is named with file, line, key, value and what was wanted
     test(`${name}, in JSON`, () => expect(complaintOf("/etc/c.json", json)).toBe(`/etc/c.json, ${complaint}`));
   }
 
+  test("JSON that is not an object", () => {
+    for (const source of ["[]", "null", '"x"', "3", '[{"root": "/a"}]']) {
+      expect(complaintOf("/c.json", source)).toBe("/c.json must contain an object with settings");
+    }
+  });
+
+  test("a keeper's folder that depends on the working folder", () => {
+    expect(complaintOf("/c.toml", "[keeper]\ndir = 'k'")).toBe(
+      '/c.toml, line 2: keeper.dir: "k" is not an absolute path',
+    );
+  });
+
   test("a secret is not quoted", () => {
     expect(complaintOf("/c.toml", "[auth]\ncredentials = 12345")).not.toContain("12345");
     expect(complaintOf("/c.toml", "[tls]\npassphrase = ''")).toBe(
@@ -112,6 +124,15 @@ describe("which files count", () => {
     await expect(read({ named: join(folder, "none.toml") })).rejects.toThrow(
       /Cannot read the configuration file .*none\.toml/,
     );
+  });
+
+  test("one that cannot be read is reported with the variable that its path follows from", async () => {
+    const home = join(folder, "other");
+    mkdirSync(join(home, ".config/baton/config.toml"), { recursive: true }); // unreadable for root too
+    const advice = (name: string) => `the path follows from ${name}: set it to a folder of this user's, or name a file`;
+    await expect(read({ env: { HOME: home } })).rejects.toThrow(advice("HOME"));
+    await expect(read({ env: { XDG_CONFIG_HOME: join(home, ".config") } })).rejects.toThrow(advice("XDG_CONFIG_HOME"));
+    await expect(read({ named: home })).rejects.toThrow(/EISDIR((?!follows from).)*$/);
   });
 
   test("no file at all is fine", async () => {
