@@ -6,7 +6,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, fstatSync, openSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
-import { BatonError, type ErrorCode } from "../errors.ts";
+import { BatonError, type ErrorCode, messageOf } from "../errors.ts";
 import type { Connection } from "../sockets/connection.ts";
 import { dial } from "../sockets/dial.ts";
 import { abortable } from "../support/abort.ts";
@@ -37,7 +37,8 @@ const answerMsMax = 1_000;
 
 /**
  * Resolves when a keeper accepts connections at its place. Rejects with UNREACHABLE when that does not happen in time,
- * with the keeper's own code and words when it cannot start, with the signal's reason.
+ * with CANNOT_CREATE or IO when its folder cannot be written, with the keeper's own code and words when it cannot start,
+ * with the signal's reason.
  */
 export function ensureKeeper(place: KeeperPlace, options: EnsureKeeperOptions = {}): Promise<void> {
   let start = starting.get(place.socketPath);
@@ -142,26 +143,42 @@ function withoutDescriptors(): string[] {
 
 /** What was said before the last megabyte is not kept. */
 function openLog(path: string): number {
-  if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) > logBytesMax) renameSync(path, `${path}.1`);
-  return openSync(path, "a", 0o600);
+  try {
+    if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) > logBytesMax) renameSync(path, `${path}.1`);
+    return openSync(path, "a", 0o600);
+  } catch (error) {
+    throw cannotWrite(path, error);
+  }
 }
 
 /**
  * Whether it is this process's turn to start a keeper. Only there to spare a crowd of waiting processes from starting one
  * each: that two of them start one is harmless, because only one gets the data.
+ * Throws CANNOT_CREATE or IO when nobody could start one there: a disk that is full or read-only.
  */
 function claimStart(dir: string): boolean {
   const path = join(dir, "starting");
-  const stat = statSync(path, { throwIfNoEntry: false });
-  const ageMs = stat === undefined ? Infinity : Date.now() - stat.mtimeMs;
-  if (ageMs >= 0 && ageMs < startTurnMs) return false;
   try {
+    const stat = statSync(path, { throwIfNoEntry: false });
+    const ageMs = stat === undefined ? Infinity : Date.now() - stat.mtimeMs;
+    if (ageMs >= 0 && ageMs < startTurnMs) return false;
     rmSync(path, { force: true });
     closeSync(openSync(path, "wx", 0o600));
     return true;
-  } catch {
-    return false; // somebody else was faster
+  } catch (error) {
+    if (errnoOf(error) === "EEXIST") return false; // somebody else was faster
+    throw cannotWrite(path, error);
   }
+}
+
+function cannotWrite(path: string, error: unknown): BatonError {
+  const code = errnoOf(error) === "EIO" ? "IO" : "CANNOT_CREATE";
+  const message = `Cannot start the keeper, because ${path} cannot be written: ${messageOf(error)}`;
+  return new BatonError(code, message, { cause: error });
+}
+
+function errnoOf(error: unknown): unknown {
+  return error instanceof Error && "code" in error ? error.code : undefined;
 }
 
 /**

@@ -1,7 +1,16 @@
 /** A keeper on demand: one wins, it stands on its own, it leaves when nobody needs it and comes back when somebody does. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { spawn } from "node:child_process";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  utimesSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
@@ -163,6 +172,16 @@ test("a keeper that cannot start says why", async () => {
   const error = await failing.then(() => null, (thrown) => thrown);
   expect(error).toBeInstanceOf(BatonError);
   expect(error).toMatchObject({ code: "CONFIG", message: expect.stringContaining("the reason") });
+});
+
+test("a folder that cannot be written is reported at once, with the path and the reason", async () => {
+  const { dir } = place();
+  mkdirSync(join(root, "k", "starting"), { recursive: true, mode: 0o700 }); // in the way of the file, for root too
+  utimesSync(join(root, "k", "starting"), 0, 0);
+  const error = await ensure().then(() => null, (thrown) => thrown);
+  expect(error).toMatchObject({ code: "CANNOT_CREATE" });
+  expect(error.message).toStartWith(`Cannot start the keeper, because ${dir}/starting cannot be written: `);
+  expect(error.message).toMatch(/EISDIR|ENOTEMPTY|ENOTDIR/);
 });
 
 test("a second keeper on the same data is refused", async () => {
