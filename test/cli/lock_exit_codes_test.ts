@@ -157,7 +157,7 @@ describe("78: the configuration does not fit", () => {
   test("an ACL for the creator, who says no name", async () => {
     const ended = await session.run('"$baton" lock -q a -- true', { BATON_ACL: "creator" });
     expect(ended.code).toBe(78);
-    expect(ended.stderr).toStartWith("baton: acl: creator needs");
+    expect(ended.stderr).toStartWith("baton: BATON_ACL: creator needs");
   });
 
   test("a scope that is demanded and not reached", async () => {
