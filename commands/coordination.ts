@@ -8,7 +8,7 @@ import { settingError } from "../src/config/resolve.ts";
 import type { SettingValues } from "../src/config/setting.ts";
 import { connectionSettings, type Scope, scopes } from "../src/config/settings.ts";
 import { BatonError } from "../src/errors.ts";
-import { keeperPlace } from "../src/keeper/place.ts";
+import { keeperLogName, keeperPlace } from "../src/keeper/place.ts";
 import type { TlsOptions } from "../src/sockets/connection.ts";
 import { aclOf, credentialsOf } from "./acl.ts";
 
@@ -46,13 +46,14 @@ export function coordinationOf(values: Values, sources: ConfigSources, signal?: 
   const servers = atOrigin("servers", sources, () => parseServers(address));
   const startServer = async () =>
     (await import("../src/keeper/on_demand.ts")).ensureKeeper(place, optional({ signal }));
+  const hint = place.dir === null ? {} : { unreachableHint: `see ${place.dir}/${keeperLogName}` };
   return {
     servers: address,
     scope: address === own ? place.scope : socketScope(address.slice("unix:".length)),
     assumed: named === undefined,
     // No TLS: nobody listens in between on a unix socket, and a keeper does not speak it.
     // In the stead of a keeper that somebody else runs, nothing is started.
-    connect: { servers, ...connection, ...optional({ signal }), ...(address === own ? { startServer } : {}) },
+    connect: { servers, ...connection, ...optional({ signal }), ...(address === own ? { startServer, ...hint } : {}) },
   };
 }
 

@@ -14,7 +14,7 @@ import { backoffMs } from "../support/backoff.ts";
 import { formatDuration } from "../support/duration.ts";
 import { selfCommand } from "../support/self_exec.ts";
 import { keeperMark } from "./keeper_process.ts";
-import { type KeeperPlace, makePlace } from "./place.ts";
+import { keeperLogName, type KeeperPlace, makePlace } from "./place.ts";
 
 export interface EnsureKeeperOptions {
   readonly signal?: AbortSignal;
@@ -71,12 +71,10 @@ async function connectOrStart(place: KeeperPlace, options: EnsureKeeperOptions):
       "UNREACHABLE",
       dir === null
         ? `The machine's keeper at ${socketPath} does not answer after ${waited}; root has to start it again`
-        : `No keeper serves ${socketPath} after ${waited}; see ${join(dir, logName)}`,
+        : `No keeper serves ${socketPath} after ${waited}`,
     );
   }
 }
-
-const logName = "keeper.log";
 
 interface StartedKeeper {
   /** True when it left because another one owns the data. Throws when it failed. */
@@ -87,7 +85,7 @@ function startDetached(
   place: { dir: string; socketPath: string },
   { idleExit = "5m", command = selfCommand() }: EnsureKeeperOptions,
 ): StartedKeeper {
-  const logPath = join(place.dir, logName);
+  const logPath = join(place.dir, keeperLogName);
   const log = openLog(logPath);
   try {
     const logStart = fstatSync(log).size;

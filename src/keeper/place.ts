@@ -19,6 +19,9 @@ export interface KeeperPlace {
   readonly above?: readonly SafeFolder[];
 }
 
+/** In the place's folder: what a keeper that was started on demand says. */
+export const keeperLogName = "keeper.log";
+
 /** The keeper that root set up for all users. */
 export const machineSocketPath = "/run/baton/keeper.sock";
 

@@ -54,6 +54,8 @@ export interface ConnectOptions {
   readonly signal?: AbortSignal;
   /** Called when nothing listens at a `unix:` address; resolves when something does. */
   readonly startServer?: () => Promise<void>;
+  /** Where to look when no server answers: ends that error's sentence. */
+  readonly unreachableHint?: string;
   readonly dial?: Dial;
   readonly resolve?: Resolve;
 }
@@ -82,6 +84,7 @@ export async function connect(options: ConnectOptions): Promise<ZooKeeper> {
     connectTimeoutMs: options.connectTimeoutMs ?? (retries === undefined ? 10_000 : Number.MAX_SAFE_INTEGER),
     retries,
     delayMs: options.delayMs,
+    unreachableHint: options.unreachableHint,
     signal: options.signal,
   });
   const chroot = new Chroot(options.servers.chroot);

@@ -40,6 +40,8 @@ export interface NewSessionOptions {
   readonly retries?: number | undefined;
   /** The wait between two rounds; undefined means exponential back-off with jitter. */
   readonly delayMs?: number | undefined;
+  /** Where to look when no server answers. */
+  readonly unreachableHint?: string | undefined;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -97,7 +99,7 @@ export class Connector {
 
   /** Round after round until a server accepts. Rejects UNREACHABLE, REFUSED, or with the signal's reason. */
   async open(options: NewSessionOptions): Promise<Established> {
-    const { timeoutMs, connectTimeoutMs, retries, delayMs, signal } = options;
+    const { timeoutMs, connectTimeoutMs, retries, delayMs, unreachableHint, signal } = options;
     const report = new ConnectReport();
     const startMs = this.#clock.now();
     const tooLate = new Error("the connect timeout is over");
@@ -117,10 +119,9 @@ export class Connector {
     } catch (error) {
       if (error !== tooLate) throw error;
       const nowMs = this.#clock.now();
-      throw new BatonError(
-        "UNREACHABLE",
-        `Cannot open a ZooKeeper session within ${formatDuration(nowMs - startMs)}: ${report.describe(nowMs)}`,
-      );
+      const tried = `Cannot open a ZooKeeper session within ${formatDuration(nowMs - startMs)}`;
+      const hint = unreachableHint === undefined ? "" : `; ${unreachableHint}`;
+      throw new BatonError("UNREACHABLE", `${tried}: ${report.describe(nowMs)}${hint}`);
     } finally {
       deadline.cancel();
     }

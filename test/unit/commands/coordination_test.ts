@@ -32,6 +32,7 @@ describe("where to coordinate, and how far that reaches", () => {
       const place = placeOf(servers === undefined ? {} : { servers });
       expect(place).toMatchObject(expected);
       expect(place.connect.startServer !== undefined).toBe(startsKeeper);
+      expect(place.connect.unreachableHint).toBe(startsKeeper ? `see ${keeperDir}/keeper.log` : undefined);
     });
   }
 

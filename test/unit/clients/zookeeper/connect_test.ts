@@ -198,6 +198,19 @@ describe("a local server that is not running", () => {
     expect([starts, outcome()]).toEqual([1, "pending"]);
   });
 
+  test("that does not come up is reported with where to look", async () => {
+    const ensemble = new ScriptedEnsemble(1);
+    ensemble.server(1).mode = "refuse";
+    const unreachableHint = "see /run/keeper.log";
+    const options = { ...local(ensemble, () => new Promise(() => {})), unreachableHint, connectTimeoutMs: 5000 };
+    const { clock, outcome } = begin(ensemble, options);
+    await clock.advance(5000);
+    expect(outcome()).toMatchObject({
+      code: "UNREACHABLE",
+      message: expect.stringMatching(/; see \/run\/keeper\.log$/),
+    });
+  });
+
   test("whose place is wrong ends the connect with that error", async () => {
     const ensemble = new ScriptedEnsemble(1);
     ensemble.server(1).mode = "refuse";
