@@ -1,5 +1,5 @@
 /** Finding a job's processes where baton does not take in orphans: by group and cookie. */
-import { expect, test } from "bun:test";
+import { expect, spyOn, test } from "bun:test";
 import { newGuid } from "../../src/support/guid.ts";
 import { cookieEnvironment } from "../../src/cli/child/cookie.ts";
 import { JobProcesses } from "../../src/cli/child/job_processes.ts";
@@ -36,6 +36,19 @@ test("the group is still signalled after its leader has ended, and a process tha
   expect(job.alive().length).toBe(1);
   job.signalCommand("SIGTERM");
   await eventually(() => job.alive().length === 0);
+});
+
+test("a stop signal is told once: to the group, and apart from it to those outside", async () => {
+  const { child, job } = start("trap : TERM; sleep 1000 & setsid sleep 1000 & wait; wait");
+  await eventually(() => job.alive().length === 3);
+  const outside = job.alive().find((pid) => readProcess(pid)?.group !== child.pid) ?? NaN;
+  const kill = spyOn(process, "kill").mockImplementation(() => true);
+  job.signalAll("SIGTERM");
+  const told = kill.mock.calls.filter(([, signal]) => signal === "SIGTERM").map(([pid]) => pid);
+  kill.mockRestore();
+  job.signalAll("SIGKILL");
+  await child.exited;
+  expect(told).toEqual([-child.pid, outside]);
 });
 
 test("the table knows children, descendants, groups and the dead", async () => {

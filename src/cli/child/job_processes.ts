@@ -53,8 +53,11 @@ export class JobProcesses {
     const { pid, ownGroup } = this.#options;
     const alive = this.alive();
     // The group at once, so that none of it can fork between two signals; its number is ours while a member lives.
-    if (ownGroup && (!this.#leaderEnded || alive.some((one) => readProcess(one)?.group === pid))) send(-pid, signal);
-    for (const one of alive) send(one, signal);
+    const isMember = (one: number) => ownGroup && readProcess(one)?.group === pid;
+    const isGroupThere = ownGroup && (!this.#leaderEnded || alive.some(isMember));
+    if (isGroupThere) send(-pid, signal);
+    // Nobody is told twice: many a program takes a second TERM as an order to end without cleaning up.
+    for (const one of alive) if (signal === "SIGKILL" || !isGroupThere || !isMember(one)) send(one, signal);
   }
 
   /** What lives, the dead whose status nobody took left out. Empty means: nothing of the job runs any more. */
