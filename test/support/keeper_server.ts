@@ -4,10 +4,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { type Address, formatAddress } from "../../src/sockets/connection.ts";
-import { type BackendOptions, type RunningBackend, runningBackend, type ServerNode } from "./backend.ts";
+import { type BackendOptions, type RunningBackend, runningBackend } from "./backend.ts";
 import { eventually } from "./eventually.ts";
 import { fourLetterWord } from "./four_letter_word.ts";
 import { freePorts } from "./free_ports.ts";
+import { ProcessNode } from "./process_node.ts";
 import { ServerProcess } from "./server_process.ts";
 
 const startTriesMax = 3;
@@ -50,43 +51,23 @@ export async function startKeeperProcess(
   }
 }
 
-class KeeperNode implements ServerNode {
-  readonly address: Address;
+class KeeperNode extends ProcessNode {
+  override readonly address: Address;
   readonly #folder: string;
   readonly #listen: readonly Address[];
   readonly #options: BackendOptions;
-  #process: ServerProcess | null = null;
 
   constructor(folder: string, address: Address, listen: readonly Address[], options: BackendOptions) {
+    super();
     this.address = address;
     this.#folder = folder;
     this.#listen = listen;
     this.#options = options;
   }
 
-  get pid(): number {
-    return this.#process?.pid ?? -1;
-  }
-
-  get lastWords(): string | null {
-    return this.#process?.lastWords ?? null;
-  }
-
-  pause(): void {
-    this.#process?.signal("SIGSTOP");
-  }
-
-  resume(): void {
-    this.#process?.signal("SIGCONT");
-  }
-
-  async kill(): Promise<void> {
-    await this.#process?.kill();
-  }
-
-  async restart(): Promise<void> {
+  override async restart(): Promise<void> {
     await this.kill();
-    const server = this.#process = new ServerProcess(this.#command(), { folder: this.#folder });
+    const server = this.process = new ServerProcess(this.#command(), { folder: this.#folder });
     const serves = async () => !server.alive || await fourLetterWord(this.address, "ruok", 500) === "imok";
     await eventually(serves, { withinMs: startMsMax, what: `the keeper to serve; it said: ${server.output}` });
     if (!server.alive) throw new Error(`The keeper ended at its start: ${server.output}`);

@@ -8,6 +8,7 @@ import { eventually } from "./eventually.ts";
 import { fourLetterWord } from "./four_letter_word.ts";
 import { freePorts } from "./free_ports.ts";
 import { zooKeeperJar } from "./peers.ts";
+import { ProcessNode } from "./process_node.ts";
 import { ServerProcess } from "./server_process.ts";
 
 /** A port may be taken between the moment it was found free and the moment the server binds it. */
@@ -100,41 +101,21 @@ function configLines(home: string, port: number, options: BackendOptions): strin
   ];
 }
 
-class ZooKeeperNode implements ServerNode {
-  readonly address: Address & { kind: "tcp" };
+class ZooKeeperNode extends ProcessNode {
+  override readonly address: Address & { kind: "tcp" };
   readonly #home: string;
   readonly #options: BackendOptions & { readonly folder: string };
-  #process: ServerProcess | null = null;
 
   constructor(home: string, port: number, options: BackendOptions & { readonly folder: string }) {
+    super();
     this.#home = home;
     this.#options = options;
     this.address = { kind: "tcp", host: "127.0.0.1", port };
   }
 
-  get pid(): number {
-    return this.#process?.pid ?? -1;
-  }
-
-  get lastWords(): string | null {
-    return this.#process?.lastWords ?? null;
-  }
-
-  pause(): void {
-    this.#process?.signal("SIGSTOP");
-  }
-
-  resume(): void {
-    this.#process?.signal("SIGCONT");
-  }
-
-  async kill(): Promise<void> {
-    await this.#process?.kill();
-  }
-
-  async restart(): Promise<void> {
+  override async restart(): Promise<void> {
     await this.kill();
-    const server = this.#process = new ServerProcess(this.#command(), { folder: this.#options.folder });
+    const server = this.process = new ServerProcess(this.#command(), { folder: this.#options.folder });
     const serves = eventually(async () => !server.alive || await this.mode() !== null, {
       withinMs: startMsMax,
       what: `ZooKeeper at port ${this.address.port} to serve`,
@@ -151,7 +132,7 @@ class ZooKeeperNode implements ServerNode {
 
   /** What `srvr` says: standalone, leader, follower; null while it does not serve. */
   async mode(): Promise<string | null> {
-    if (this.#process?.alive !== true) return null;
+    if (this.process?.alive !== true) return null;
     const text = await fourLetterWord(this.address, "srvr", 500).catch(() => "");
     return /^Mode: (\w+)/m.exec(text)?.[1] ?? null;
   }
