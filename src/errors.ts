@@ -29,10 +29,22 @@ export const errorCodes = [
   "LIMIT_MISMATCH",
   /** The lock would not reach as far as the script demands. */
   "SCOPE_MISMATCH",
+  /** The servers have ended the session: nothing was heard of it for its timeout. */
+  "SESSION_EXPIRED",
+  /** No server has answered for as long as was waited. */
+  "CONNECTION_LOST",
+  /** What is to be given back is not held. */
+  "NOT_HELD",
   /** The lock was held and is no longer. */
   "LOCK_LOST",
   /** An operator, or a program, took the lock back. */
   "REVOKED",
+  /** Not everybody of a barrier was there when the wait for them expired. */
+  "BARRIER_TIMEOUT",
+  /** A member of a barrier was lost before the start. */
+  "BARRIER_BROKEN",
+  /** A lower fencing token than one that was seen before. */
+  "STALE_TOKEN",
   /** The child could not be confirmed dead before the lease ended. */
   "FENCE_BREACH",
   /** The command ran longer than allowed. */

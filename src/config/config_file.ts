@@ -20,6 +20,8 @@ export interface ConfigFileOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** The machine's folder; another one in tests. */
   readonly systemFolder?: string;
+  /** The home that the user database names, for tests. Throws where it names none. */
+  readonly accountHome?: () => string;
 }
 
 /**
@@ -28,7 +30,7 @@ export interface ConfigFileOptions {
  */
 export async function readConfigFiles(settings: SettingTable, options: ConfigFileOptions): Promise<ConfigFile[]> {
   const { named } = options;
-  const own = named === undefined ? await userFile(options.env) : { path: named, source: read(named, true) ?? "" };
+  const own = named === undefined ? await userFile(options) : { path: named, source: read(named, true) ?? "" };
   const files = [own, firstOf(options.systemFolder ?? "/etc/baton")].filter((file) => file !== null);
   if (files.length === 0) return [];
   const { parseConfigFile } = await import("./config_syntax.ts"); // zod and the TOML parser cost a millisecond
@@ -39,12 +41,20 @@ export async function readConfigFiles(settings: SettingTable, options: ConfigFil
  * XDG_CONFIG_HOME or ~/.config. Without HOME, as in an empty environment, the account's own home folder counts, so that
  * a job reads the same file wherever it was started.
  */
-async function userFile(env: ConfigFileOptions["env"]): Promise<{ path: string; source: string } | null> {
+async function userFile(
+  { env, accountHome }: ConfigFileOptions,
+): Promise<{ path: string; source: string } | null> {
   const configHome = env["XDG_CONFIG_HOME"];
   if (configHome?.startsWith("/")) return firstOf(`${configHome}/baton`, "XDG_CONFIG_HOME");
   const home = env["HOME"];
   if (home) return firstOf(`${home}/.config/baton`, "HOME");
-  return firstOf(`${(await import("node:os")).userInfo().homedir}/.config/baton`);
+  const { userInfo } = await import("node:os");
+  try {
+    return firstOf(`${accountHome === undefined ? userInfo().homedir : accountHome()}/.config/baton`);
+  } catch (thrown) {
+    if (thrown instanceof BatonError) throw thrown;
+    return null; // a user without an entry, as containers have
+  }
 }
 
 /** `variable` is the one that the folder follows from, if any. */
@@ -64,7 +74,7 @@ function read(path: string, required: boolean, variable?: string): string | null
     const code = (thrown as NodeJS.ErrnoException).code;
     if (!required && (code === "ENOENT" || code === "ENOTDIR")) return null;
     // As after su or sudo, which may leave another user's home in the environment.
-    const advice = variable === undefined
+    const advice = variable === undefined || code === "EMFILE" || code === "ENFILE"
       ? ""
       : `; the path follows from ${variable}: set it to a folder of this user's, or name a file with --config FILE`;
     throw new BatonError("CONFIG", `Cannot read the configuration file ${path}: ${messageOf(thrown)}${advice}`, {

@@ -110,11 +110,18 @@ function complaint(
   const where = line === null ? path : `${path}, line ${line}`;
   const keys = declared.flatMap((setting) => setting.key ?? []);
   if (unknown !== undefined) {
+    if (keys.includes(key) && unknown.includes(".")) {
+      return new BatonError(
+        "CONFIG",
+        `${where}: "${unknown}" is one name in its quotation marks: ${remedy(path, unknown)}`,
+      );
+    }
     return new BatonError("CONFIG", `${where}: there is no setting "${key}"${didYouMean(key, keys)}`);
   }
   if (key === "") return new BatonError("CONFIG", `${path} must contain an object with settings`);
   const setting = declared.find((candidate) => candidate.key === key);
-  const value = setting?.secret === true ? "(secret)" : JSON.stringify(valueAt(document.value, key));
+  const isSecret = declared.some((one) => one.secret === true && (one.key === key || one.key?.startsWith(`${key}.`)));
+  const value = isSecret ? "(secret)" : JSON.stringify(valueAt(document.value, key));
   if (issue?.code === "custom" && setting?.secret !== true) {
     return new BatonError("CONFIG", `${where}: ${key}: ${issue.message}`);
   }
@@ -122,6 +129,13 @@ function complaint(
     ? "a section with settings in it"
     : `written as ${fileTypes[setting.type.fileType]}`;
   return new BatonError("CONFIG", `${where}: ${key} = ${value} is not ${wanted}`);
+}
+
+/** How a section and a key are written where they were taken for one name. */
+function remedy(path: string, name: string): string {
+  if (!path.endsWith(".json")) return `write ${name} = … without them`;
+  const [leaf = "", ...sections] = name.split(".").reverse();
+  return `write ${sections.reduce((inner, section) => `"${section}": {${inner}}`, `"${leaf}": …`)}`;
 }
 
 const fileTypes = {

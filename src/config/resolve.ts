@@ -52,14 +52,13 @@ export function resolveOne<T>(
   }
 }
 
-/** What turned out wrong with a setting's value after it was parsed: the message begins with where the value stands. */
-export function settingError(
-  name: string,
-  setting: Setting<unknown>,
-  sources: ConfigSources,
-  thrown: unknown,
-): BatonError {
-  return blame(find(name, setting, sources), messageOf(thrown), thrown);
+/** What `act` throws is the fault of a setting's value: the message begins with where that stands. */
+export function atOrigin<T>(name: string, setting: Setting<unknown>, sources: ConfigSources, act: () => T): T {
+  try {
+    return act();
+  } catch (thrown) {
+    throw blame(find(name, setting, sources), messageOf(thrown), thrown);
+  }
 }
 
 function blame(found: Found | null, why: string, cause: unknown): BatonError {

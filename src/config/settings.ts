@@ -1,6 +1,17 @@
 /** Every setting that a file or a variable can give, each declared once. Flags of a single command live with the command. */
 import { setting, type SettingTable } from "./setting.ts";
-import { absolutePath, choice, duration, integer, list, priority, signalName, text, toggle } from "./value_types.ts";
+import {
+  absolutePath,
+  choice,
+  duration,
+  integer,
+  list,
+  priority,
+  sessionTimeout,
+  signalName,
+  text,
+  toggle,
+} from "./value_types.ts";
 
 export const scopes = ["user", "machine", "cluster"] as const;
 /** How far a lock reaches: the processes of this user, of this machine, or of everything that knows the servers. */
@@ -20,7 +31,7 @@ export const connectionSettings = {
     help: "the node under which everything of baton lives",
     default: "/baton",
   }),
-  sessionTimeout: setting(duration({ minMs: 2000 }), {
+  sessionTimeout: setting(sessionTimeout({ minMs: 2000 }), {
     flag: "--session-timeout",
     key: "session.timeout",
     help: "how long the servers wait for a silent client before they give its locks to others",
@@ -143,5 +154,19 @@ export const lockSettings = {
   }),
 } satisfies SettingTable;
 
+/** For `baton pool`. */
+export const poolSettings = {
+  poolComponentPath: setting(text("template"), {
+    key: "pool.component_path",
+    help: "the node of a pool's own lock, made of {root} and {component}",
+    default: "{root}/locks/{component}",
+  }),
+  poolItemPath: setting(text("template"), {
+    key: "pool.item_path",
+    help: "the node of an item's lock, made of {root}, {component}, {item}, and {1} to {9} for the item's words",
+    default: "{root}/locks/{component}%2F{item}",
+  }),
+} satisfies SettingTable;
+
 /** All of them: what a file may contain. */
-export const allSettings = { ...connectionSettings, ...lockSettings } satisfies SettingTable;
+export const allSettings = { ...connectionSettings, ...lockSettings, ...poolSettings } satisfies SettingTable;

@@ -26,11 +26,12 @@ export function tomlLineOf(source: string, key: string): number | null {
   return null;
 }
 
+/** A name in quotation marks may itself contain dots. */
 function hasKey(document: unknown, key: string): boolean {
-  let value = document;
-  for (const part of key.split(".")) {
-    if (typeof value !== "object" || value === null || !Object.hasOwn(value, part)) return false;
-    value = (value as Record<string, unknown>)[part];
-  }
-  return true;
+  if (typeof document !== "object" || document === null) return false;
+  if (Object.hasOwn(document, key)) return true;
+  const dot = key.indexOf(".");
+  const section = key.slice(0, Math.max(0, dot));
+  return dot > 0 && Object.hasOwn(document, section) &&
+    hasKey((document as Record<string, unknown>)[section], key.slice(dot + 1));
 }

@@ -1,6 +1,7 @@
 /** What a setting's value can be: how it is written in a flag, a variable or a file, and what was wanted when it is wrong. */
 import { BatonError } from "../errors.ts";
 import { parseDuration } from "../support/duration.ts";
+import { isPriorityName, namedPriorities } from "../support/priority.ts";
 
 export interface ValueType<T> {
   /** What the help shows for it: `<duration>`; empty for a switch, which takes no value. */
@@ -57,18 +58,24 @@ export function integer(placeholder: string, bounds: { min: number; max: number 
   };
 }
 
-/** A duration with its unit; milliseconds in the code. */
-export function duration(bounds: { minMs: number } = { minMs: 0 }): ValueType<number> {
+/** A duration with its unit; whole milliseconds in the code. */
+export function duration({ minMs = 0, maxMs = Infinity }: { minMs?: number; maxMs?: number } = {}): ValueType<number> {
   return {
     placeholder: "duration",
     fileType: "string",
     parse(written) {
       const milliseconds = parseDuration(written);
-      if (milliseconds < bounds.minMs) return refuse(written, `a duration of at least ${writeDuration(bounds.minMs)}`);
+      if (milliseconds < minMs) return refuse(written, `a duration of at least ${writeDuration(minMs)}`);
+      if (milliseconds > maxMs) return refuse(written, `a duration of at most ${writeDuration(maxMs)}`);
       return milliseconds;
     },
     format: writeDuration,
   };
+}
+
+/** How long a server waits for a silent client. ZooKeeper's protocol has 31 bits of milliseconds for it, which are 24 days. */
+export function sessionTimeout({ minMs }: { minMs: number }): ValueType<number> {
+  return duration({ minMs, maxMs: 24 * 86_400_000 });
 }
 
 const sizeUnits: Record<string, number> = { B: 1, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3, TiB: 1024 ** 4 };
@@ -106,12 +113,15 @@ export function toggle(): ValueType<boolean> {
   };
 }
 
-/** Texts, with commas between them; in a file also an array. */
+/** Texts, with commas between them, one at least; in a file also an array. */
 export function list(placeholder: string): ValueType<readonly string[]> {
   return {
     placeholder,
     fileType: "strings",
-    parse: (written) => written.split(",").map((part) => part.trim()).filter((part) => part !== ""),
+    parse(written) {
+      const parts = written.split(",").map((part) => part.trim()).filter((part) => part !== "");
+      return parts.length > 0 ? parts : refuse(written, `a list of ${placeholder} with at least one of them`);
+    },
     format: (values) => values.join(","),
   };
 }
@@ -131,8 +141,6 @@ export function signalName(): ValueType<NodeJS.Signals> {
   };
 }
 
-const namedPriorities: Record<string, number> = { foreground: 100, background: 200 };
-
 /** A place in a queue, the lowest number first. */
 export function priority(): ValueType<number> {
   const numbers = integer("0-999", { min: 0, max: 999 });
@@ -140,12 +148,11 @@ export function priority(): ValueType<number> {
     placeholder: "foreground|background|0-999",
     fileType: "string",
     parse(written) {
-      const named = Object.hasOwn(namedPriorities, written) ? namedPriorities[written] : undefined;
-      if (named !== undefined) return named;
+      if (isPriorityName(written)) return namedPriorities[written];
       if (/^\d{1,3}$/.test(written)) return numbers.parse(written);
       return refuse(written, "foreground, background or a number from 0 to 999");
     },
-    format: (value) => Object.keys(namedPriorities).find((name) => namedPriorities[name] === value) ?? String(value),
+    format: (value) => Object.entries(namedPriorities).find(([, number]) => number === value)?.[0] ?? String(value),
   };
 }
 

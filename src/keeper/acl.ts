@@ -16,11 +16,10 @@ export interface Identity {
 /** Everybody may do everything: what nearly every node has, shared so that it costs nothing. */
 export const openAcl: readonly Acl[] = [{ perms: permission.all, id: { scheme: "world", id: "anyone" } }];
 
-/** `user:base64(sha1(user:password))`, the id of a digest identity; null when there is no user. */
-export function digestId(credentials: string): string | null {
-  const colon = credentials.indexOf(":");
-  if (colon === -1) return null;
-  return `${credentials.slice(0, colon)}:${createHash("sha1").update(credentials).digest("base64")}`;
+/** `user:base64(sha1(user:password))`, the id of a digest identity. As with the real server, what has no colon is a user's name. */
+export function digestId(credentials: string): string {
+  const [user = ""] = credentials.split(":", 1);
+  return `${user}:${createHash("sha1").update(credentials).digest("base64")}`;
 }
 
 /** Refuses with NOAUTH unless one of the identities has one of the wanted permissions (a bit set). */

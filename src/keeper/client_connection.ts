@@ -60,6 +60,10 @@ export class ClientConnection implements ConnectionHandlers, Recipient {
   #ended = false;
   #paused = false;
   #outstanding = 0;
+  /** Bytes in the reply stages. */
+  #stagedBytes = 0;
+  /** Requests that came in when there was no room for their answers. */
+  #backlog: Uint8Array[] = [];
   #received = 0;
   /** The zxid of the last reply: a ping's must not fall behind it. */
   #lastZxid = 0n;
@@ -89,12 +93,19 @@ export class ClientConnection implements ConnectionHandlers, Recipient {
   }
 
   data(chunk: Uint8Array): void {
+    this.#turn(() => this.#decoder.push(this.#word === null ? chunk : this.#afterWord(chunk)));
+  }
+
+  /** Few bytes can ask for very many: what there is no room to answer waits as it came. */
+  #turn(read: () => Iterable<Uint8Array>): void {
     if (this.#ended) return;
     // Before anything is read that came in, not before it is answered: a lease is counted from when its holder asked.
     if (!this.#host.ownsData) return this.destroy();
     try {
-      for (const frame of this.#decoder.push(this.#word === null ? chunk : this.#afterWord(chunk))) {
-        this.#frame(frame);
+      for (const frame of read()) {
+        if (this.#backlog.length > 0 || this.#unsentBytes > this.#host.limits.unsentBytesMax) {
+          this.#backlog.push(frame.slice());
+        } else this.#frame(frame);
         if (this.#ended) break;
       }
     } catch (error) {
@@ -117,6 +128,7 @@ export class ClientConnection implements ConnectionHandlers, Recipient {
 
   deliver({ writer, replies, last }: Staged): void {
     this.#outstanding -= replies;
+    this.#stagedBytes -= writer.length;
     this.#connection.write(writer.finish());
     if (last) this.#end();
     else this.#pushBack();
@@ -126,7 +138,7 @@ export class ClientConnection implements ConnectionHandlers, Recipient {
   notify(type: number, path: string): void {
     if (this.#ended) return;
     const { writer } = this.#host.stages.stage(this);
-    frameInto(writer, () => {
+    this.#frameInto(writer, () => {
       ReplyHeader.write(writer, { xid: specialXid.event, zxid: -1n, err: 0 });
       WatcherEvent.write(writer, { type, state: eventStateConnected, path });
     });
@@ -194,7 +206,7 @@ export class ClientConnection implements ConnectionHandlers, Recipient {
     answer: { write: ((writer: ByteWriter) => void) | null; last: boolean } = { write: null, last: false },
   ): void {
     const { writer } = staged;
-    frameInto(writer, () => {
+    this.#frameInto(writer, () => {
       ReplyHeader.write(writer, header);
       answer.write?.(writer);
     });
@@ -207,12 +219,13 @@ export class ClientConnection implements ConnectionHandlers, Recipient {
 
   #authenticate(xid: number, reader: ByteReader): void {
     const { scheme, auth } = AuthPacket.read(reader);
-    const id = scheme === "digest" ? digestId(new TextDecoder().decode(auth ?? new Uint8Array(0))) : null;
     const staged = this.#host.stages.unconditionalStage(this);
-    if (id === null) {
+    if (scheme === "ip") return this.#reply(staged, { xid, zxid: 0n, err: 0 }); // as every connection has it anyway
+    if (scheme !== "digest") {
       const header = { xid, zxid: 0n, err: zooKeeperErrorNumbers.AUTHFAILED };
       return this.#reply(staged, header, { write: null, last: true });
     }
+    const id = digestId(new TextDecoder().decode(auth ?? new Uint8Array(0)));
     if (id === this.#host.superDigest) this.#identities.push({ scheme: "super", id: "" });
     if (!this.#identities.some((own) => own.scheme === "digest" && own.id === id)) {
       this.#identities.push({ scheme: "digest", id });
@@ -232,6 +245,7 @@ export class ClientConnection implements ConnectionHandlers, Recipient {
     if (request.sessionId === 0n) {
       if (!writable || state.sessions.size >= limits.sessionsMax) return this.destroy();
       session = state.openSession(timeoutMs, nowMs);
+      staged = stages.unconditionalStage(this); // see KeeperState.hasPressingChanges
     } else {
       // The password is looked at before anything is done to the connection that has the session now.
       session = state.sessions.find(request.sessionId, request.passwd);
@@ -249,7 +263,7 @@ export class ClientConnection implements ConnectionHandlers, Recipient {
   }
 
   #greet(request: ConnectRequest, session: Session | null, staged: Staged): void {
-    frameInto(staged.writer, () =>
+    this.#frameInto(staged.writer, () =>
       connectResponse.write(staged.writer, {
         protocolVersion: 0,
         timeOut: session?.timeoutMs ?? 0,
@@ -265,19 +279,31 @@ export class ClientConnection implements ConnectionHandlers, Recipient {
   #pushBack(): void {
     if (this.#ended) return;
     const { outstandingMax, unsentBytesMax, unsentBytesEnd } = this.#host.limits;
-    const unsent = this.#connection.bufferedBytes;
-    if (unsent > unsentBytesEnd) return this.destroy();
-    const full = this.#outstanding > outstandingMax || unsent > unsentBytesMax;
+    if (this.#connection.bufferedBytes > unsentBytesEnd) return this.destroy();
+    const isLong = this.#unsentBytes > unsentBytesMax;
+    // Not now: whoever delivers has others to deliver to.
+    if (!isLong && this.#backlog.length > 0) queueMicrotask(() => this.#workOff());
+    const full = this.#outstanding > outstandingMax || isLong || this.#backlog.length > 0;
     if (full === this.#paused) return;
     this.#paused = full;
     if (full) this.#connection.pause();
     else this.#connection.resume();
   }
-}
 
-function frameInto(writer: ByteWriter, write: () => void): void {
-  const start = writer.length;
-  writer.i32(0);
-  write();
-  writer.setI32(start, writer.length - start - 4);
+  /** Written to this connection and not yet taken by it. */
+  get #unsentBytes(): number {
+    return this.#stagedBytes + this.#connection.bufferedBytes;
+  }
+
+  #workOff(): void {
+    this.#turn(() => this.#backlog.splice(0));
+  }
+
+  #frameInto(writer: ByteWriter, write: () => void): void {
+    const start = writer.length;
+    writer.i32(0);
+    write();
+    writer.setI32(start, writer.length - start - 4);
+    this.#stagedBytes += writer.length - start;
+  }
 }

@@ -1,6 +1,6 @@
 /** For operators: is a data directory whole, and a copy of it. Both also while a keeper runs on it. */
-import { chmodSync, existsSync, statSync } from "node:fs";
-import { join } from "node:path";
+import { closeSync, existsSync, fsyncSync, openSync, rmSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { BatonError, messageOf } from "../errors.ts";
 import { readPieces, storedFormat } from "./database.ts";
@@ -35,13 +35,43 @@ export function verifyData(dataDir: string): DataReport {
   });
 }
 
-/** Writes a copy as of one moment into a new file, which a keeper can start from. Throws CANNOT_CREATE when the file exists, else IO. */
+/**
+ * Writes a copy as of one moment into a new file, which a keeper can start from. When it returns, the copy is on the disk; when
+ * it throws, there is none. Throws CANNOT_CREATE when the file exists or cannot be made, else IO.
+ */
 export function backUpData(dataDir: string, file: string): void {
-  if (existsSync(file)) throw new BatonError("CANNOT_CREATE", `Cannot write the backup: ${file} exists already`);
-  withData(dataDir, "back up", (database) => {
-    database.prepare("VACUUM INTO ?").run(file);
-    chmodSync(file, 0o600); // passwords of sessions are in it
-  });
+  const copy = createFile(file);
+  try {
+    withData(dataDir, "back up", (database) => {
+      database.prepare("VACUUM INTO ?").run(file); // which takes an empty file, and leaves it to others to flush it
+      fsyncSync(copy);
+      flushFolder(dirname(file));
+    });
+  } catch (error) {
+    rmSync(file, { force: true });
+    throw error;
+  } finally {
+    closeSync(copy);
+  }
+}
+
+/** For its owner alone from the beginning: passwords of sessions will be in it. */
+function createFile(file: string): number {
+  try {
+    return openSync(file, "wx", 0o600);
+  } catch (error) {
+    const why = (error as NodeJS.ErrnoException).code === "EEXIST" ? "it exists already" : messageOf(error);
+    throw new BatonError("CANNOT_CREATE", `Cannot write the backup ${file}: ${why}`, { cause: error });
+  }
+}
+
+function flushFolder(path: string): void {
+  const folder = openSync(path, "r");
+  try {
+    fsyncSync(folder);
+  } finally {
+    closeSync(folder);
+  }
 }
 
 type StoredNode = ReturnType<typeof nodeOf>;

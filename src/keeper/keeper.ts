@@ -56,17 +56,26 @@ export interface Keeper extends AsyncDisposable {
   close(): Promise<void>;
 }
 
+/** The protocol's int. */
+const timeoutMsMax = 0x7fffffff;
+
+function isTimeout(milliseconds: number): boolean {
+  return Number.isInteger(milliseconds) && milliseconds > 0 && milliseconds <= timeoutMsMax;
+}
+
 /**
  * Starts a keeper. Rejects with LOCK_BUSY when the data directory belongs to another one, with CONFIG for timeouts that
  * make no sense, with IO when the data cannot be read or written, with CANNOT_CREATE when it cannot listen.
  */
 export async function startKeeper(options: KeeperOptions): Promise<Keeper> {
   const { tickTimeMs, sessionTimeoutMinMs, sessionTimeoutMaxMs, containerCheckMs } = { ...keeperTimes, ...options };
-  if (!(tickTimeMs > 0 && sessionTimeoutMinMs > 0 && sessionTimeoutMinMs <= sessionTimeoutMaxMs)) {
+  const isRange = isTimeout(sessionTimeoutMinMs) && isTimeout(sessionTimeoutMaxMs) &&
+    sessionTimeoutMinMs <= sessionTimeoutMaxMs;
+  if (!(tickTimeMs > 0 && isRange)) {
     throw new BatonError(
       "CONFIG",
       `A keeper cannot run with a tick of ${tickTimeMs} ms and sessions of ${sessionTimeoutMinMs} to ${sessionTimeoutMaxMs} ms: ` +
-        "the tick must be above 0, and the least session timeout above 0 and not above the greatest",
+        `the tick must be above 0, and the session timeouts whole numbers from 1 to ${timeoutMsMax}, the least first`,
     );
   }
   const server = await KeeperServer.open({

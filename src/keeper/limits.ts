@@ -8,7 +8,7 @@ export const keeperLimitsDefault = {
   frameBytesMax: frameBytesMaxDefault,
   /** Requests of one connection whose replies wait for the disk; past it nothing more is read from that connection. */
   outstandingMax: 1_000,
-  /** Bytes written to one connection and not yet taken by it; past it nothing more is read from that connection. */
+  /** Bytes written to one connection and not yet taken by it; past it nothing more that it asks for is looked at. */
   unsentBytesMax: 4 << 20,
   /** Bytes written to one connection and not yet taken by it; past it the connection is closed. */
   unsentBytesEnd: 64 << 20,

@@ -14,75 +14,123 @@ export interface ListenersOptions {
   readonly accept: AcceptAt;
   /** Unix sockets that every user may connect to. */
   readonly openSocketPaths: readonly string[];
+  /** Hears what an operator should know, a sentence at a time. */
+  readonly log: (sentence: string) => void;
 }
 
-interface Open {
-  readonly listener: Listener;
+interface Place {
+  /** With the port that the system chose. */
+  readonly address: Address;
+  /** Null between a socket that somebody removed and the next that can be bound. */
+  listener: Listener | null;
   /** The number of the socket's file; null for TCP. */
-  readonly inode: number | null;
+  inode: number | null;
 }
 
 export class Listeners {
   readonly #options: ListenersOptions;
-  #open: Open[] = [];
+  readonly #places: Place[] = [];
   #closed = false;
+  #restoring: Promise<void> | null = null;
+  /** What was said of it last: a folder that is gone is tried every second, and told of once. */
+  #failure: string | null = null;
 
   constructor(options: ListenersOptions) {
     this.#options = options;
   }
 
   get addresses(): Address[] {
-    return this.#open.map(({ listener }) => listener.address);
+    return this.#places.map(({ address }) => address);
   }
 
   /** TLS is for TCP. The data directory has to be owned already: what is in the way of a socket is then left over. Throws CANNOT_CREATE. */
   async open(address: Address, tls: TlsOptions | undefined): Promise<void> {
-    const accept = this.#options.accept(address);
-    try {
-      if (address.kind === "tcp") {
-        const listener = await listen(address, accept, tls === undefined ? {} : { tls });
-        this.#open.push({ listener, inode: null });
-        return;
-      }
-      const forAll = this.#options.openSocketPaths.includes(address.path);
-      mkdirSync(dirname(address.path), { recursive: true, mode: forAll ? 0o755 : 0o700 });
-      rmSync(address.path, { force: true });
-      const listener = await listen(address, accept);
-      this.#open.push({ listener, inode: inodeOf(address.path) });
-      if (forAll) chmodSync(address.path, 0o666);
-    } catch (error) {
-      const message = `The keeper cannot listen on ${formatAddress(address)}: ${messageOf(error)}`;
-      throw new BatonError("CANNOT_CREATE", message, { cause: error });
-    }
+    const listener = await this.#listen(address, tls);
+    this.#places.push({ address: listener.address, listener, inode: inodeAt(address) });
   }
 
-  /** Binds again what somebody removed. Throws CANNOT_CREATE. */
-  async restore(): Promise<void> {
-    for (const one of [...this.#open]) {
-      const { address } = one.listener;
-      if (address.kind !== "unix" || inodeOf(address.path) !== null) continue;
-      this.#open = this.#open.filter((other) => other !== one);
-      await one.listener.close();
-      if (!this.#closed) await this.open(address, undefined);
-    }
+  /** Binds again what somebody removed; what cannot be bound now is tried again by the next call. Never rejects. */
+  restore(): Promise<void> {
+    return this.#restoring ??= this.#restore().then(() => this.#failure = null, (error) => {
+      const failure = messageOf(error);
+      if (failure !== this.#failure) this.#options.log(failure);
+      this.#failure = failure;
+    }).then(() => void (this.#restoring = null));
   }
 
   async close(): Promise<void> {
     this.#closed = true;
-    for (const { listener, inode } of this.#open) {
-      const { address } = listener;
+    await this.#restoring;
+    for (const { address, listener, inode } of this.#places) {
       if (address.kind === "unix") {
         // Closing a unix listener removes the file of that name, whoever put it there. One that stands for another keeper
         // by now must stay; this one's is unreachable, and ends with the process.
-        const found = inodeOf(address.path);
+        const found = inodeAt(address);
         if (found !== null && found !== inode) continue;
         rmSync(address.path, { force: true });
       }
-      await listener.close();
+      await listener?.close();
+    }
+  }
+
+  async #restore(): Promise<void> {
+    const failures: unknown[] = [];
+    for (const place of this.#places) {
+      if (place.address.kind === "tcp" || place.listener !== null && inodeAt(place.address) !== null) continue;
+      await place.listener?.close();
+      place.listener = null;
+      if (this.#closed) return;
+      try {
+        place.listener = await this.#listen(place.address, undefined);
+        place.inode = inodeAt(place.address);
+      } catch (error) {
+        failures.push(error);
+      }
+    }
+    if (failures.length > 0) throw failures[0];
+  }
+
+  async #listen(address: Address, tls: TlsOptions | undefined): Promise<Listener> {
+    const accept = this.#options.accept(address);
+    try {
+      if (address.kind === "tcp") return await listen(address, accept, tls === undefined ? {} : { tls });
+      const forAll = this.#options.openSocketPaths.includes(address.path);
+      makeFolder(dirname(address.path), forAll);
+      rmSync(address.path, { force: true });
+      const listener = await listen(address, accept);
+      if (forAll) chmodSync(address.path, 0o666);
+      return listener;
+    } catch (error) {
+      const message = `The keeper cannot listen on ${formatAddress(address)}: ${reasonOf(error, address)}`;
+      throw new BatonError("CANNOT_CREATE", message, { cause: error });
     }
   }
 }
 
-function inodeOf(path: string): number | null {
-  return statSync(path, { throwIfNoEntry: false })?.ino ?? null;
+/** What Bun leaves out of its message. */
+const reasons: Readonly<Record<string, string>> = {
+  EADDRINUSE: "somebody else listens there already",
+  EADDRNOTAVAIL: "this machine has no such address",
+  EACCES: "this user may not listen there",
+};
+
+function reasonOf(error: unknown, { kind }: Address): string {
+  const code = error instanceof Error && "code" in error ? String(error.code) : "";
+  return (kind === "tcp" ? reasons[code] : undefined) ?? messageOf(error);
+}
+
+/** A folder that is there is left as it is. The umask, which keeps others out of the data, must not keep them out of this. */
+function makeFolder(path: string, forAll: boolean): void {
+  const made = mkdirSync(path, { recursive: true, mode: 0o700 });
+  if (made !== undefined && forAll) chmodSync(path, 0o755);
+}
+
+/** The number of the socket's file; null when there is none that can be seen, and for TCP. */
+function inodeAt(address: Address): number | null {
+  if (address.kind === "tcp") return null;
+  try {
+    return statSync(address.path).ino;
+  } catch {
+    return null;
+  }
 }

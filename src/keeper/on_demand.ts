@@ -109,13 +109,13 @@ function startDetached(
       stdio: ["ignore", log, log],
     });
     child.unref();
-    return watchOver(child, () => readFileSync(logPath).subarray(logStart).toString("utf8").trim());
+    return watchOver(child, logPath, () => readFileSync(logPath).subarray(logStart).toString("utf8").trim());
   } finally {
     closeSync(log);
   }
 }
 
-function watchOver(child: ChildProcess, said: () => string): StartedKeeper {
+function watchOver(child: ChildProcess, logPath: string, said: () => string): StartedKeeper {
   let failure: Error | null = null;
   child.on("error", (error) => failure = error);
   return {
@@ -125,10 +125,9 @@ function watchOver(child: ChildProcess, said: () => string): StartedKeeper {
       if (child.exitCode === ownedExitCode || child.exitCode === 0) return true;
       const how = child.signalCode ?? `exit code ${child.exitCode}`;
       const code = failureCodes[child.exitCode ?? -1] ?? "UNREACHABLE";
-      throw new BatonError(
-        code,
-        `The keeper could not start (${how}): ${said().split("\n").at(-1) || "it said nothing"}`,
-      );
+      // One that a full disk keeps from writing its data cannot write down that it does.
+      const silence = code === "IO" ? `it wrote nothing into ${logPath}; is the disk full?` : "it said nothing";
+      throw new BatonError(code, `The keeper could not start (${how}): ${said().split("\n").at(-1) || silence}`);
     },
   };
 }
@@ -187,14 +186,16 @@ function serves(path: string): Promise<boolean> {
   return new Promise((resolve) => {
     let answered = false;
     let connection: Connection | null = null;
+    const dialling = new AbortController();
     const settle = (result: boolean) => {
       clearTimeout(giveUp);
+      dialling.abort();
       connection?.destroy();
       resolve(result);
     };
     const giveUp = setTimeout(settle, answerMsMax, true);
     const handlers = { data: () => void (answered = true), closed: () => settle(answered) };
-    dial({ kind: "unix", path }, handlers).then((made) => {
+    dial({ kind: "unix", path }, handlers, dialling).then((made) => {
       connection = made;
       made.write(new TextEncoder().encode("ruok"));
     }, () => settle(false));

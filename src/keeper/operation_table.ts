@@ -1,4 +1,5 @@
 /** What each request does: one row per operation code. The rows' records come from wire/jute, which the client reads too. */
+import { protocolError } from "../wire/bytes.ts";
 import type { Codec } from "../wire/jute/codec.ts";
 import { type MultiRequest, multiRequest, multiResponse, type MultiResult } from "../wire/jute/multi.ts";
 import {
@@ -154,16 +155,25 @@ function runInMulti(request: MultiRequest, transaction: Transaction): MultiResul
   }
 }
 
-/** Each read on its own. */
+/** Each read on its own. Throws PROTOCOL when they come to more than may be written to a connection that does not read. */
 function runMultiRead(requests: MultiRequest[], state: ReadState, asker: ReadAsker): MultiResult[] {
+  let bytes = 0;
   return requests.map((request): MultiResult => {
-    try {
-      if (request.type === "getData") return { type: "getData", ...reads.getData(request, state, asker) };
-      if (request.type !== "getChildren") return refuse("UNIMPLEMENTED");
-      return { type: "getChildren", children: reads.getChildren(request, state, asker).children };
-    } catch (thrown) {
-      if (!(thrown instanceof Refusal)) throw thrown;
-      return { type: "error", err: thrown.number };
-    }
+    const result = runInMultiRead(request, state, asker);
+    if (result.type === "getData") bytes += result.data?.byteLength ?? 0;
+    if (result.type === "getChildren") bytes += (result.children ?? []).reduce((sum, name) => sum + name.length, 0);
+    if (bytes <= state.limits.unsentBytesEnd) return result;
+    throw protocolError(`A multiRead asks for more than ${state.limits.unsentBytesEnd} bytes`);
   });
+}
+
+function runInMultiRead(request: MultiRequest, state: ReadState, asker: ReadAsker): MultiResult {
+  try {
+    if (request.type === "getData") return { type: "getData", ...reads.getData(request, state, asker) };
+    if (request.type !== "getChildren") return refuse("UNIMPLEMENTED");
+    return { type: "getChildren", children: reads.getChildren(request, state, asker).children };
+  } catch (thrown) {
+    if (!(thrown instanceof Refusal)) throw thrown;
+    return { type: "error", err: thrown.number };
+  }
 }

@@ -97,12 +97,14 @@ export function addWatch(
 
 /** WatcherType */
 const watcherType = { children: 1, data: 2, any: 3 } as const;
+const watcherTypes: ReadonlySet<number> = new Set(Object.values(watcherType));
 
 export function checkWatches(
   { path, type }: RequestOf<"checkWatches">,
   state: ReadState,
   asker: ReadAsker,
 ): ResponseOf<"checkWatches"> {
+  if (!watcherTypes.has(type)) refuse("MARSHALLINGERROR");
   const { data, children } = state.watches;
   const found = type !== watcherType.children && data.has(path, asker.watcher) ||
     type !== watcherType.data && children.has(path, asker.watcher);
@@ -114,6 +116,7 @@ export function removeWatches(
   state: ReadState,
   asker: ReadAsker,
 ): ResponseOf<"removeWatches"> {
+  if (!watcherTypes.has(type)) refuse("MARSHALLINGERROR");
   const { data, children } = state.watches;
   const ofData = type !== watcherType.children && data.remove(path, asker.watcher);
   const ofChildren = type !== watcherType.data && children.remove(path, asker.watcher);

@@ -23,6 +23,8 @@ type Stage = Map<Recipient, Staged>;
 export interface ReplyStagesOptions {
   /** Whether something happened that no commit has taken yet. */
   readonly hasChanges: () => boolean;
+  /** Whether some of it has to be on the disk before anybody is told. */
+  readonly hasPressingChanges: () => boolean;
   /** Takes everything that happened so far to the disk. */
   readonly commit: () => Promise<void>;
   /** A commit failed: nothing of it is on the disk, and what was staged will never be delivered. */
@@ -50,7 +52,7 @@ export class ReplyStages {
 
   /** Where a reply belongs that says something about the state as it is now. */
   stage(recipient: Recipient): Staged {
-    if (this.#options.hasChanges()) return staged(this.#open, recipient);
+    if (this.#options.hasPressingChanges()) return staged(this.#open, recipient);
     return staged(this.#committing ?? this.#ready, recipient);
   }
 
@@ -60,11 +62,25 @@ export class ReplyStages {
     return waiting ?? staged(this.#ready, recipient);
   }
 
-  /** To be called at the end of each turn: delivers what may go, and starts a commit if none is running. */
+  /** To be called at the end of each turn: delivers what may go, and starts a commit if one is due and none is running. */
   flush(): void {
     if (this.#stopped) return;
     deliver(this.#ready);
-    if (this.#committing !== null || !this.#options.hasChanges()) return;
+    if (this.#options.hasPressingChanges()) this.#commit();
+  }
+
+  /** To be called now and then: stores also what nobody waits for. */
+  settle(): void {
+    if (!this.#stopped && this.#options.hasChanges()) this.#commit();
+  }
+
+  /** Delivers nothing more. */
+  stop(): void {
+    this.#stopped = true;
+  }
+
+  #commit(): void {
+    if (this.#committing !== null) return;
     const committing = this.#committing = this.#open;
     this.#open = new Map();
     this.#options.commit().then(() => {
@@ -78,11 +94,6 @@ export class ReplyStages {
       this.#options.failed(error);
     });
   }
-
-  /** Delivers nothing more. */
-  stop(): void {
-    this.#stopped = true;
-  }
 }
 
 function staged(stage: Stage, recipient: Recipient): Staged {
@@ -91,9 +102,18 @@ function staged(stage: Stage, recipient: Recipient): Staged {
   return entry;
 }
 
+/**
+ * Whoever asked is told first, whoever leaves last: every write wakes its reader, who may run in the keeper's stead. A
+ * grant starts a job; what others hear of it only makes them look.
+ */
 function deliver(stage: Stage): void {
   if (stage.size === 0) return;
-  const entries = [...stage];
+  const entries = [...stage].sort(([, left], [, right]) => urgency(left) - urgency(right));
   stage.clear();
   for (const [recipient, entry] of entries) recipient.deliver(entry);
+}
+
+function urgency({ replies, last }: Staged): number {
+  if (last) return 2;
+  return replies > 0 ? 0 : 1;
 }

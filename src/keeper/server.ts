@@ -84,13 +84,14 @@ export class KeeperServer implements ConnectionHost {
     this.#listeners = new Listeners({
       openSocketPaths: options.openSocketPaths,
       accept: (address) => (connection) => this.#accept(connection, address),
+      log: options.log,
     });
     this.#guard = new DataGuard({
       clock: options.clock,
       dataDir: options.dataDir,
       confirm: () => store.confirm(),
       lost: (error) => this.#fail(error),
-      present: () => void this.#listeners.restore().catch((error) => options.log(messageOf(error))),
+      present: () => void this.#listeners.restore(),
     });
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     this.ended = promise;
@@ -234,6 +235,7 @@ export class KeeperServer implements ConnectionHost {
   #newStages(): ReplyStages {
     return new ReplyStages({
       hasChanges: () => this.#state.hasChanges,
+      hasPressingChanges: () => this.#state.hasPressingChanges,
       commit: () => this.#commit(),
       failed: (error) => void this.#commitFailed(error),
     });
@@ -308,6 +310,7 @@ export class KeeperServer implements ConnectionHost {
       this.#stages.committing && clock.now() - this.#commitStartMs > tickTimeMs;
     this.#sessionClock.look(diskStalled);
     if (!diskStalled) this.#expire();
+    this.#stages.settle();
     const nowMs = clock.now();
     for (const [connection, sinceMs] of this.#connections) {
       if (connection.session === null && nowMs - sinceMs > handshakeMsMax) connection.destroy();

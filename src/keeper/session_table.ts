@@ -19,6 +19,8 @@ export class SessionTable {
   readonly #sessions = new Map<bigint, Session>();
   readonly #byDeadline = new Map<number, Set<Session>>();
   #changed = new Map<bigint, Session | null>();
+  /** Of the changed, those that are new and nothing else. */
+  #opened = 0;
 
   constructor(tickTimeMs: number) {
     this.#tickTimeMs = tickTimeMs;
@@ -34,6 +36,11 @@ export class SessionTable {
 
   get hasChanges(): boolean {
     return this.#changed.size > 0;
+  }
+
+  /** Whether anything has changed but that sessions were opened. */
+  get hasPressingChanges(): boolean {
+    return this.#changed.size > this.#opened;
   }
 
   get(id: bigint): Session | undefined {
@@ -52,6 +59,7 @@ export class SessionTable {
     const session: Session = { ...start, deadlineMs: NaN };
     this.#sessions.set(session.id, session);
     this.#changed.set(session.id, session);
+    this.#opened++;
     this.touch(session, nowMs);
     return session;
   }
@@ -60,7 +68,7 @@ export class SessionTable {
   setTimeout(session: Session, timeoutMs: number): void {
     if (session.timeoutMs === timeoutMs) return;
     session.timeoutMs = timeoutMs;
-    this.#changed.set(session.id, session);
+    this.#press(session.id, session);
   }
 
   /** Something was heard of it. */
@@ -76,7 +84,7 @@ export class SessionTable {
 
   remove(session: Session): void {
     this.#sessions.delete(session.id);
-    this.#changed.set(session.id, null);
+    this.#press(session.id, null);
     this.#leaveBucket(session);
   }
 
@@ -92,7 +100,13 @@ export class SessionTable {
   takeChanges(): Map<bigint, Session | null> {
     const changed = this.#changed;
     this.#changed = new Map();
+    this.#opened = 0;
     return changed;
+  }
+
+  #press(id: bigint, session: Session | null): void {
+    this.#changed.set(id, session);
+    this.#opened = 0; // they are stored along with it
   }
 
   #leaveBucket(session: Session): void {

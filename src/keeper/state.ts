@@ -67,7 +67,15 @@ export class KeeperState<Watcher> {
 
   /** Whether something happened that the log does not know yet. */
   get hasChanges(): boolean {
-    return this.#zxid !== this.#zxidLogged || this.sessions.hasChanges || this.tree.hasChanges;
+    return this.hasPressingChanges || this.sessions.hasChanges;
+  }
+
+  /**
+   * Whether one of these changes has to be in the log before anybody is told of it. A new session need not: what it does
+   * later is logged behind it, and one that has done nothing loses nothing by having expired.
+   */
+  get hasPressingChanges(): boolean {
+    return this.#zxid !== this.#zxidLogged || this.sessions.hasPressingChanges || this.tree.hasChanges;
   }
 
   /**
@@ -101,9 +109,12 @@ export class KeeperState<Watcher> {
     return { zxid: this.#zxid, nodes: this.tree.takeChanges(), sessions: this.sessions.takeChanges() };
   }
 
-  /** A new session, numbered by its own transaction: no number ever comes twice. */
+  /**
+   * A new session. Its number is random, so that none ever comes twice, also when the log has never heard of the first;
+   * unlike in the real server it takes no zxid, which nobody may see before the log has it.
+   */
   openSession(timeoutMs: number, nowMs: number): Session {
-    const id = ++this.#zxid | (1n << 56n);
+    const id = (1n << 56n) | BigInt(`0x${randomBytes(7).toString("hex")}`);
     return this.sessions.add({ id, password: randomBytes(sessionPasswordBytes), timeoutMs }, nowMs);
   }
 

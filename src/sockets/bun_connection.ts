@@ -64,6 +64,10 @@ export class BunConnection implements Connection {
     this.#handlers?.data(chunk);
   }
 
+  ended(): void {
+    this.#handlers?.ended?.();
+  }
+
   drained(socket: Socket<BunConnection>): void {
     if (this.#unsentBytes === 0) return;
     let sent = 0;
@@ -104,4 +108,10 @@ export const bunHandlers: SocketHandler<BunConnection> = {
   drain: (socket) => socket.data.drained(socket),
   close: (socket, error) => socket.data.closed(error ?? null),
   error: (socket, error) => socket.data.closed(error),
+};
+
+/** For connections whose two directions end apart. */
+export const bunHalfOpenHandlers: SocketHandler<BunConnection> = {
+  ...bunHandlers,
+  end: (socket) => socket.data.ended(),
 };

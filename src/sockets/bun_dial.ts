@@ -1,6 +1,6 @@
 /** Connects by Bun's own sockets, without TLS. See dial.ts for the contract. */
 import { onAbort, throwIfAborted } from "../support/abort.ts";
-import { BunConnection, bunHandlers } from "./bun_connection.ts";
+import { BunConnection, bunHalfOpenHandlers, bunHandlers } from "./bun_connection.ts";
 import { type Address, formatAddress } from "./connection.ts";
 import type { Dial } from "./dial.ts";
 
@@ -16,11 +16,11 @@ export function isCancellationNeeded(address: Address): boolean {
 }
 
 // deno-lint-ignore require-await -- async so that an aborted signal is a rejection, as the contract says
-export const bunDial: Dial = async (address, handlers, { signal } = {}) => {
+export const bunDial: Dial = async (address, handlers, { signal, halfOpen: allowHalfOpen = false } = {}) => {
   throwIfAborted(signal);
   const name = formatAddress(address);
   const connection = new BunConnection(name);
-  const common = { socket: bunHandlers, data: connection };
+  const common = { socket: allowHalfOpen ? bunHalfOpenHandlers : bunHandlers, data: connection, allowHalfOpen };
   const attempt = address.kind === "unix"
     ? Bun.connect<BunConnection>({ unix: address.path, ...common })
     : Bun.connect<BunConnection>({ hostname: address.host, port: address.port, ...common });

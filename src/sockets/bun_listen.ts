@@ -1,11 +1,11 @@
 /** Listens by Bun's own sockets, without TLS. See listen.ts for the contract. */
 import type { Socket, SocketHandler } from "bun";
-import { BunConnection, bunHandlers } from "./bun_connection.ts";
+import { BunConnection, bunHalfOpenHandlers, bunHandlers } from "./bun_connection.ts";
 import { formatAddress } from "./connection.ts";
 import type { Listen } from "./listen.ts";
 
 // deno-lint-ignore require-await -- async so that a failure to listen is a rejection, as the contract says
-export const bunListen: Listen = async (address, accept) => {
+export const bunListen: Listen = async (address, accept, { halfOpen: allowHalfOpen = false } = {}) => {
   const open = (socket: Socket<BunConnection>): void => {
     const peer = address.kind === "unix"
       ? formatAddress(address)
@@ -16,12 +16,17 @@ export const bunListen: Listen = async (address, accept) => {
     connection.opened(socket);
     connection.serve(accept(connection));
   };
-  const handlers: SocketHandler<BunConnection> = { ...bunHandlers, open };
+  const handlers: SocketHandler<BunConnection> = { ...(allowHalfOpen ? bunHalfOpenHandlers : bunHandlers), open };
   if (address.kind === "unix") {
-    const server = Bun.listen<BunConnection>({ unix: address.path, socket: handlers });
+    const server = Bun.listen<BunConnection>({ unix: address.path, allowHalfOpen, socket: handlers });
     return { address, close: () => stopped(server) };
   }
-  const server = Bun.listen<BunConnection>({ hostname: address.host, port: address.port, socket: handlers });
+  const server = Bun.listen<BunConnection>({
+    hostname: address.host,
+    port: address.port,
+    allowHalfOpen,
+    socket: handlers,
+  });
   return { address: { kind: "tcp", host: address.host, port: server.port }, close: () => stopped(server) };
 };
 

@@ -22,6 +22,11 @@ export interface ConnectionHandlers {
   data(chunk: Uint8Array): void;
   /** The stream is over, by either side; `error` says why when it was not an orderly end. Called exactly once. */
   closed(error: Error | null): void;
+  /**
+   * With `halfOpen`: the peer sends no more, and can be sent to until this side ends as well; then `closed` follows. Where
+   * this side had ended before, `closed` may come alone.
+   */
+  ended?(): void;
   /** Everything written has left this process. */
   drained?(): void;
 }

@@ -8,6 +8,8 @@ import type { Address, Connection, ConnectionHandlers, TlsOptions } from "./conn
 export interface DialOptions {
   /** TLS over the stream when given, with the server's certificate checked. */
   readonly tls?: TlsOptions;
+  /** The peer's end is told by `ended` and closes its half only. Not with TLS. */
+  readonly halfOpen?: boolean;
   /** Ends the attempt; the promise then rejects with the signal's reason. No effect on a connection that was made. */
   readonly signal?: AbortSignal;
 }

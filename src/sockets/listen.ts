@@ -4,6 +4,10 @@ import type { Address, Connection, ConnectionHandlers, TlsOptions } from "./conn
 export interface ListenOptions {
   /** TLS with this certificate and key; when `ca` is given, clients must show a certificate signed by it. */
   readonly tls?: TlsOptions;
+  /** A peer's end is told by `ended` and closes its half only. Not with TLS. */
+  readonly halfOpen?: boolean;
+  /** How long the TLS handshake of a new connection may take, in milliseconds; 10,000 when left out. */
+  readonly handshakeMsMax?: number;
 }
 
 /** Called for every new connection; what it returns hears what happens on it. */
@@ -25,7 +29,7 @@ export type Listen = (address: Address, accept: Accept, options?: ListenOptions)
 export const listen: Listen = async (address, accept, options = {}) => {
   if ("Bun" in globalThis && options.tls === undefined) {
     const { bunListen } = await import("./bun_listen.ts");
-    return bunListen(address, accept);
+    return bunListen(address, accept, options);
   }
   const { nodeListen } = await import("./node_listen.ts");
   return nodeListen(address, accept, options);

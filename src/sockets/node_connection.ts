@@ -20,6 +20,7 @@ export class NodeConnection implements Connection {
     let failure: Error | null = null;
     socket.setNoDelay(true);
     socket.on("error", (error) => failure = error);
+    socket.on("end", () => this.#handlers.ended?.());
     socket.on("close", () => this.#handlers.closed(failure));
     socket.on("data", (chunk: Uint8Array) => this.#handlers.data(chunk));
   }

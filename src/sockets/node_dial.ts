@@ -5,12 +5,12 @@ import { type Address, formatAddress, type TlsOptions } from "./connection.ts";
 import type { Dial } from "./dial.ts";
 import { NodeConnection } from "./node_connection.ts";
 
-export const nodeDial: Dial = async (address, handlers, { tls, signal } = {}) => {
+export const nodeDial: Dial = async (address, handlers, { tls, signal, halfOpen: allowHalfOpen = false } = {}) => {
   throwIfAborted(signal);
   const target = address.kind === "unix" ? { path: address.path } : { host: address.host, port: address.port };
   // Loaded only when asked for: node:tls is not needed by most and not free.
   const socket = tls === undefined
-    ? net.connect(target)
+    ? net.connect({ ...target, allowHalfOpen })
     : (await import("node:tls")).connect({ ...target, ...tlsSettings(tls, address) });
   return await new Promise((resolve, reject) => {
     const offAbort = onAbort(signal, (reason) => {

@@ -1,24 +1,34 @@
 /** Listens by node:net and node:tls. See listen.ts for the contract. */
 import net, { type Server, type Socket } from "node:net";
+import type { TLSSocket } from "node:tls";
 import { type Address, formatAddress } from "./connection.ts";
 import type { Listen } from "./listen.ts";
 import { NodeConnection } from "./node_connection.ts";
 
-export const nodeListen: Listen = async (address, accept, { tls } = {}) => {
+/** Whoever has not finished the TLS handshake by then is closed: nobody above knows of the connection yet. */
+const handshakeMsMaxDefault = 10_000;
+
+export const nodeListen: Listen = async (address, accept, options = {}) => {
+  const { tls, handshakeMsMax = handshakeMsMaxDefault, halfOpen: allowHalfOpen = false } = options;
   const opened = (socket: Socket): void => {
     const peer = address.kind === "unix"
       ? formatAddress(address)
       : formatAddress({ kind: "tcp", host: socket.remoteAddress ?? "", port: socket.remotePort ?? 0 });
     new NodeConnection(socket, peer, accept);
   };
-  const server: Server = tls === undefined ? net.createServer(opened) : (await import("node:tls")).createServer({
-    ca: tls.ca,
-    cert: tls.cert,
-    key: tls.key,
-    passphrase: tls.passphrase,
-    requestCert: tls.ca !== undefined,
-    rejectUnauthorized: tls.ca !== undefined,
-  }, opened);
+  const server: Server = tls === undefined
+    ? net.createServer({ allowHalfOpen }, opened)
+    : (await import("node:tls")).createServer({
+      ca: tls.ca,
+      cert: tls.cert,
+      key: tls.key,
+      passphrase: tls.passphrase,
+      requestCert: tls.ca !== undefined,
+      rejectUnauthorized: tls.ca !== undefined,
+      handshakeTimeout: handshakeMsMax,
+    }, opened);
+  // Bun and Deno tell of a failed handshake, and leave the socket open.
+  server.on("tlsClientError", (_error: unknown, socket: TLSSocket) => socket.destroy());
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
     server.once("listening", () => {

@@ -3,7 +3,10 @@ import { BatonError } from "../errors.ts";
 
 const units: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** Milliseconds in `text`, a number with a unit. Throws USAGE for anything else: a bare number has no unit to guess. */
+/**
+ * Whole milliseconds in `text`, a number with a unit: 2.01s is 2010 of them, and not 2009.9999999999998. Throws USAGE for
+ * anything else: a bare number has no unit to guess.
+ */
 export function parseDuration(text: string): number {
   const match = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text);
   const unit = match?.[2] === undefined ? undefined : units[match[2]];
@@ -13,7 +16,7 @@ export function parseDuration(text: string): number {
       `"${text}" is not a duration: write a number with a unit, such as 250ms, 10s, 5m or 2h`,
     );
   }
-  return Number(match[1]) * unit;
+  return Math.round(Number(match[1]) * unit);
 }
 
 /** Milliseconds for people, two units at most: `12 m`, `1 h 5 m`, `2.5 s`, `40 ms`. */

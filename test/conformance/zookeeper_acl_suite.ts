@@ -17,6 +17,18 @@ export function aclSuite(fixture: Fixture): void {
     expect(value?.clientInfo).toContainEqual({ authScheme: "ip", user: "127.0.0.1" });
   });
 
+  test.each([["ip", "10.0.0.1"], ["ip", ""], ["digest", "nocolon"], ["digest", ""]])(
+    "accepts the credentials %s:%s",
+    async (scheme, credentials) => {
+      const client = await fixture.connect();
+      expect((await client.auth(scheme, credentials)).err).toBe(0);
+      const { value } = await client.call("whoAmI", {});
+      expect(value?.clientInfo).toContainEqual({ authScheme: "ip", user: "127.0.0.1" });
+      expect(value?.clientInfo?.length).toBe(scheme === "ip" ? 1 : 2);
+      if (scheme === "digest") expect(value?.clientInfo).toContainEqual({ authScheme: scheme, user: credentials });
+    },
+  );
+
   test("an unknown scheme fails the connection, not the session", async () => {
     const client = await fixture.connect();
     expect((await client.auth("nosuch", "x")).err).toBe(-115);

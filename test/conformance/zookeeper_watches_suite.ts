@@ -210,6 +210,15 @@ export function watchesSuite(fixture: Fixture): void {
     });
   });
 
+  test.each([0, 4])("of the unknown kind %d can be neither looked up nor taken away", async (type) => {
+    const [watcher, writer, root] = await three(fixture);
+    await watchData(watcher, root);
+    expect((await watcher.call("checkWatches", { path: root, type })).err).toBe(-5);
+    expect((await watcher.call("removeWatches", { path: root, type })).err).toBe(-5);
+    await set(writer, root);
+    expect(await watcher.takeEvents()).toEqual([`3:${root}`]);
+  });
+
   test("can be looked up and taken away, by kind", async () => {
     const [watcher, writer, root] = await three(fixture);
     const [children, data, any] = [1, 2, 3];

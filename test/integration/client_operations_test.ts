@@ -48,6 +48,26 @@ for (const kind of backends) {
       expect((await watcher.getChildren(root)).children.sort()).toEqual(["0000000001", "c"]);
     });
 
+    test("a list is read that is longer than any request may be", async () => {
+      await using zk = await open();
+      const root = await newRoot(zk);
+      const names = Array.from({ length: 6000 }, (_, index) => `${"x".repeat(200)}-${index}`);
+      const acl = [{ perms: 31, id: { scheme: "world", id: "anyone" } }];
+      for (let at = 0; at < names.length; at += 1000) {
+        await zk.multi(
+          names.slice(at, at + 1000).map((name) => ({
+            type: "create" as const,
+            path: `${root}/${name}`,
+            data: nothing,
+            acl,
+            flags: 0,
+          })),
+        );
+      }
+      expect((await zk.getChildren(root)).children.length).toBe(names.length);
+      expect(zk.session.connections).toBe(1);
+    }, 30_000);
+
     test("refusals are told by name, with the path", async () => {
       await using zk = await open();
       const root = await newRoot(zk);

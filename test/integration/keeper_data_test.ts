@@ -1,6 +1,6 @@
 /** An operator's view of the data: whole or damaged, and a copy to start from. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, renameSync, rmSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, statSync, truncateSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -63,4 +63,18 @@ test("a keeper starts from a backup made while another one was writing", async (
   const restored = await running("b");
   expect((await restored.client.call("exists", { path: "/before", watch: false })).err).toBe(0);
   await restored.keeper.close();
+});
+
+test("a backup that fails leaves no file that could be taken for one", async () => {
+  const { keeper, client } = await running("a");
+  await client.call("create", node("/x", { data: new Uint8Array(100_000) }));
+  await keeper.close();
+  const path = join(root, "a/keeper.sqlite");
+  truncateSync(path, statSync(path).size - 50_000);
+  const file = join(root, "copy");
+  expect(() => backUpData(join(root, "a"), file)).toThrow(/^Cannot back up .*keeper\.sqlite: /);
+  expect(existsSync(file)).toBe(false);
+  expect(() => backUpData(join(root, "nowhere"), file)).toThrow(/there is no keeper\.sqlite in it/);
+  expect(existsSync(file)).toBe(false);
+  expect(() => backUpData(join(root, "a"), join(root, "nowhere/copy"))).toThrow(/^Cannot write the backup .*ENOENT/);
 });

@@ -15,6 +15,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { BatonError } from "../../src/errors.ts";
+import { verifyData } from "../../src/keeper/data_check.ts";
 import { isKeeperProcess } from "../../src/keeper/keeper_process.ts";
 import { ensureKeeper } from "../../src/keeper/on_demand.ts";
 import { keeperPlace } from "../../src/keeper/place.ts";
@@ -135,6 +136,7 @@ test("after a kill -9 it is back at once, and the session goes on", async () => 
   await ensure();
   const client = await RawClient.connect(address());
   const { sessionId, passwd } = client.hello;
+  await client.call("create", node("/held"));
   const [pid = -1] = keepers();
   process.kill(pid, "SIGKILL");
   await client.closed;
@@ -144,6 +146,19 @@ test("after a kill -9 it is back at once, and the session goes on", async () => 
   expect(resumed.sessionId).toBe(sessionId);
   // T/6 of the default timeout of 10 s, by far
   expect(performance.now() - killed).toBeLessThan(1600);
+  await resumed.close();
+}, 30_000);
+
+test("a session that does nothing is stored soon, and then survives a kill -9 too", async () => {
+  await ensure();
+  const client = await RawClient.connect(address());
+  const { sessionId, passwd } = client.hello;
+  await eventually(() => verifyData(join(root, "k")).sessions === 1);
+  for (const pid of keepers()) process.kill(pid, "SIGKILL");
+  await client.closed;
+  await ensure();
+  const resumed = await RawClient.connect(address(), { sessionId, passwd: passwd ?? new Uint8Array() });
+  expect(resumed.sessionId).toBe(sessionId);
   await resumed.close();
 }, 30_000);
 

@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { connect as connectClient } from "../../src/clients/zookeeper/client.ts";
 import { digestId } from "../../src/keeper/acl.ts";
 import { type Keeper, type KeeperOptions, startKeeper } from "../../src/keeper/keeper.ts";
 import { encodeFrame } from "../../src/wire/jute/frame.ts";
@@ -36,6 +37,20 @@ test("one connection more than allowed is closed, and a place that is given back
   await second.close();
   expect(await eventually(() => RawClient.connect(address()))).toBeInstanceOf(RawClient);
   expect((await first.ping()).err).toBe(0);
+});
+
+test.each([[0, 1000], [1000, 2009.5], [1000, 2 ** 31], [2000, 1000]])(
+  "session timeouts from %d to %d ms are refused at the start",
+  async (sessionTimeoutMinMs, sessionTimeoutMaxMs) => {
+    const error = await start({ sessionTimeoutMinMs, sessionTimeoutMaxMs }).then(() => null, (thrown) => thrown);
+    expect(error).toMatchObject({ code: "CONFIG", message: expect.stringContaining(`${sessionTimeoutMaxMs} ms`) });
+  },
+);
+
+test("a client that asks for a longer session than can be written gets the longest there is", async () => {
+  keeper = await startKeeper({ dataDir: join(root, "data"), listen: [address()] });
+  await using zk = await connectClient({ servers: { addresses: [address()], chroot: "" }, sessionTimeoutMs: 2 ** 32 });
+  expect(zk.session.timeoutMs).toBe(60_000);
 });
 
 test("a burst far over the limit of outstanding requests is answered to the end, in order", async () => {
@@ -76,6 +91,39 @@ test("who does not read what he asked for is disconnected, and nobody else notic
   await eventually(two, { what: "the end of the deaf connection" });
   expect((await client.ping()).err).toBe(0);
   deaf.destroy();
+});
+
+test("who asks for much at once is answered as fast as he reads, and the keeper does not hold it all", async () => {
+  const client = await start({ limits: { unsentBytesMax: 1 << 20 } });
+  await client.call("create", node("/large", { data: new Uint8Array(500_000) }));
+  const slow = await RawClient.connect(address());
+  slow.pause();
+  const asked = 200;
+  const replies = Promise.all(
+    Array.from({ length: asked }, () => slow.call("getData", { path: "/large", watch: false })),
+  );
+  const received = async () => {
+    const session = `sid=0x${slow.hello.sessionId.toString(16)}`;
+    const line = (await fourLetterWord(address(), "cons")).split("\n").find((one) => one.includes(session));
+    return Number(/recved=(\d+)/.exec(line ?? "")?.[1] ?? 0);
+  };
+  await eventually(async () => await received() > 1, { what: "the first requests to be answered" });
+  expect(await received()).toBeLessThan(20);
+  expect((await client.ping()).err).toBe(0);
+  slow.resume();
+  const xids = (await replies).map(({ err, xid }) => (expect(err).toBe(0), xid));
+  expect(xids).toEqual([...xids].sort((a, b) => a - b));
+  expect(await received()).toBe(asked + 1);
+});
+
+test("one request for more than a connection may be owed ends the connection, and nobody else notices", async () => {
+  const client = await start({ limits: { unsentBytesEnd: 1 << 20 } });
+  await client.call("create", node("/large", { data: new Uint8Array(500_000) }));
+  const greedy = await RawClient.connect(address());
+  const large = { type: "getData", path: "/large", watch: false } as const;
+  expect((await greedy.multiRead(Array(2).fill(large))).value?.length).toBe(2);
+  expect(await greedy.multiRead(Array(3).fill(large)).catch(() => "closed")).toBe("closed");
+  expect((await client.ping()).err).toBe(0);
 });
 
 test("who is silent instead of opening a session is not kept", async () => {
@@ -119,7 +167,7 @@ test("at the end of the create counter contenders with names of their own still 
 });
 
 test("the super user is above every ACL", async () => {
-  const client = await start({ superDigest: digestId("super:secret") ?? "" });
+  const client = await start({ superDigest: digestId("super:secret") });
   const acl = [{ perms: permission.read, id: { scheme: "digest", id: "x:y" } }];
   await client.call("create", node("/closed", { acl }));
   expect((await client.call("getData", { path: "/closed", watch: false })).err).toBe(-102);

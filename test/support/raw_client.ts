@@ -190,6 +190,15 @@ export class RawClient {
     return this.send(table.operations.auth.code, (writer) => AuthPacket.write(writer, packet), table.specialXid.auth);
   }
 
+  /** Reads nothing until `resume`. */
+  pause(): void {
+    this.#socket.pause();
+  }
+
+  resume(): void {
+    this.#socket.resume();
+  }
+
   /** Ends the session in an orderly way. */
   async close(): Promise<void> {
     if (this.#isClosed) return;

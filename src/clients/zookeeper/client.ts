@@ -47,7 +47,7 @@ export interface ConnectOptions {
   readonly auth?: readonly Credentials[];
   /** For nodes created without an ACL of their own; open to everybody when left out. */
   readonly acl?: Acl[];
-  /** The server's jute.maxbuffer, in bytes. */
+  /** The server's jute.maxbuffer, in bytes: no request may be longer. */
   readonly frameBytesMax?: number;
   readonly clock?: Clock;
   /** Gives up connecting. No effect on the session that was made. */
@@ -76,7 +76,6 @@ export async function connect(options: ConnectOptions): Promise<ZooKeeper> {
     clock,
     tls: options.tls,
     auth: options.auth ?? [],
-    frameBytesMax: options.frameBytesMax,
     startServer: options.startServer === undefined ? undefined : oneAtATime(options.startServer),
   });
   const established = await connector.open({

@@ -1,9 +1,9 @@
 /**
  * A session with an ensemble: keeps it alive, moves it from server to server, queues and sends its requests, and knows
- * up to when no server can have ended it. What an operation means is the client's business, not this file's.
+ * up to when no server can have ended it. What an operation means is the client's business, how another server is found
+ * that of server_search.ts.
  */
 import type { BatonError } from "../../errors.ts";
-import { backoffMs } from "../../support/backoff.ts";
 import type { Clock } from "../../support/clock.ts";
 import { Fifo } from "../../support/fifo.ts";
 import { type EventTypeName, operations } from "../../wire/jute/operations.ts";
@@ -11,6 +11,7 @@ import type { Connector } from "./connector.ts";
 import type { Established } from "./establish.ts";
 import { Link, type LinkOwner } from "./link.ts";
 import { type Call, Request } from "./request.ts";
+import { type Finding, type SearchOwner, type SearchRound, ServerSearch } from "./server_search.ts";
 import { askShortestTimeout } from "./shortest_timeout.ts";
 import { leaseEndMs, relayMs, resumeAttemptMs, type Signs, timingOf, type Vigil, vigil } from "./timing.ts";
 import type { Watches } from "./watches.ts";
@@ -38,7 +39,7 @@ export interface ClientSessionOptions {
 
 type Change = "state" | "renewed";
 
-export class ClientSession implements Session, LinkOwner {
+export class ClientSession implements Session, LinkOwner, SearchOwner {
   readonly #options: ClientSessionOptions;
   readonly #clock: Clock;
   readonly #queue = new Fifo<Request<unknown>>();
@@ -56,8 +57,7 @@ export class ClientSession implements Session, LinkOwner {
   #hasWaitedATurn = false;
   #lastZxid = 0n;
   #connections = 0;
-  #search: AbortController | null = null;
-  #endPause: () => void = () => {};
+  readonly #search: ServerSearch;
   #wakeAtMs = Infinity;
   #cancelWake: () => void = () => {};
   #closing: Promise<void> | null = null;
@@ -66,6 +66,7 @@ export class ClientSession implements Session, LinkOwner {
     this.#options = options;
     this.#clock = options.clock;
     this.#established = established;
+    this.#search = new ServerSearch(this, options);
     this.#adopt(established);
   }
 
@@ -132,7 +133,7 @@ export class ClientSession implements Session, LinkOwner {
     if (this.#link === null) return;
     this.#provenMs = Math.max(this.#provenMs, this.#link.provenMs);
     if (this.#state === "doubtful" && !isDoubtful(vigil(this.#clock.now(), this.#signs(this.#link), this.timeoutMs))) {
-      this.#stopSearch();
+      this.#search.stop();
       this.#setState("connected");
     }
     this.#pump();
@@ -144,7 +145,7 @@ export class ClientSession implements Session, LinkOwner {
     this.#lastZxid = this.#link.lastZxid;
     this.#link = null;
     this.#setState("connecting");
-    this.#startSearch();
+    this.#search.start();
   }
 
   #enqueue<T>(request: Request<T>): Promise<T> {
@@ -186,7 +187,6 @@ export class ClientSession implements Session, LinkOwner {
     });
     this.#provenMs = Math.max(this.#provenMs, connectSentMs);
     this.#connections++;
-    this.#search = null;
     this.#setState("connected");
     old?.destroy(null);
     for (const body of this.#options.watches.rearm(this.#lastZxid)) this.#link.setWatches(body);
@@ -208,7 +208,7 @@ export class ClientSession implements Session, LinkOwner {
       if (action === "ping") this.#isLeaderAsked ? this.#askLeader(link) : link.ping();
       if (action === "doubt" && this.#state === "connected") {
         this.#setState("doubtful");
-        this.#startSearch();
+        this.#search.start();
       }
       if (action === "drop") {
         const silence = new Error(`the server did not answer for ${Math.round(timing.dropMs)} ms`);
@@ -224,7 +224,7 @@ export class ClientSession implements Session, LinkOwner {
     link.askLeader();
     if (this.#shortestMs !== null || this.#askingShortest) return;
     this.#askingShortest = true;
-    const limits = { attemptMs: timingOf(this.timeoutMs).doubtMs, signal: this.ended };
+    const limits = { clock: this.#clock, attemptMs: timingOf(this.timeoutMs).doubtMs, signal: this.ended };
     void askShortestTimeout(this.#options.connector, limits).then((shortestMs) => {
       this.#askingShortest = false;
       this.#shortestMs = shortestMs;
@@ -266,57 +266,24 @@ export class ClientSession implements Session, LinkOwner {
     });
   }
 
-  /** Looks for a server that takes the session, until one does. While a link lives, at the other servers only. */
-  #startSearch(): void {
-    this.#endPause();
-    if (this.#search !== null) return;
-    const search = new AbortController();
-    this.#search = search;
-    this.#runSearch(search.signal).catch((error) => {
-      if (!search.signal.aborted) throw error;
-    });
-  }
-
-  #stopSearch(): void {
-    this.#search?.abort(new Error("the search is over"));
-    this.#search = null;
-    this.#endPause();
-  }
-
-  async #runSearch(signal: AbortSignal): Promise<void> {
-    for (let attempt = 0;; attempt++) {
-      const wish = {
+  /** While a link lives, the other servers are asked only. */
+  nextRound(): SearchRound {
+    return {
+      wish: {
         identity: this.#established.accepted.identity,
         timeoutMs: this.#options.timeoutMs,
         lastZxid: this.#link?.lastZxid ?? this.#lastZxid,
-      };
-      const outcome = await this.#options.connector.round(wish, {
-        attemptMs: resumeAttemptMs(this.#clock.now(), this.leaseEndMs(), this.timeoutMs),
-        staggerMs: timingOf(this.timeoutMs).staggerMs,
-        except: this.#link === null ? undefined : this.#established.endpoint.address,
-        signal,
-      });
-      if (signal.aborted) {
-        if (outcome.kind === "accepted") outcome.established.stream.destroy();
-        return;
-      }
-      if (outcome.kind === "accepted") return this.#adopt(outcome.established);
-      if (outcome.kind === "expired") return this.#end(this.#expiry());
-      if (outcome.kind === "refused" && outcome.error instanceof ZooKeeperError) return this.#end(outcome.error);
-      const backoff = { firstMs: this.timeoutMs / 100, maxMs: this.timeoutMs / 40 };
-      await this.#pause(backoffMs(attempt, backoff));
-      if (signal.aborted) return;
-    }
+      },
+      attemptMs: resumeAttemptMs(this.#clock.now(), this.leaseEndMs(), this.timeoutMs),
+      staggerMs: timingOf(this.timeoutMs).staggerMs,
+      except: this.#link === null ? undefined : this.#established.endpoint.address,
+      backoff: { firstMs: this.timeoutMs / 100, maxMs: this.timeoutMs / 40 },
+    };
   }
 
-  #pause(delayMs: number): Promise<void> {
-    return new Promise((resolve) => {
-      const cancel = this.#clock.after(delayMs, resolve);
-      this.#endPause = () => {
-        cancel();
-        resolve();
-      };
-    });
+  found(finding: Finding): void {
+    if (finding.kind === "accepted") this.#adopt(finding.established);
+    else this.#end(finding.kind === "expired" ? this.#expiry() : finding.error);
   }
 
   async #close(): Promise<void> {
@@ -348,7 +315,7 @@ export class ClientSession implements Session, LinkOwner {
     if (this.#isEnded()) return;
     this.#setState("ended");
     this.#cancelWake();
-    this.#stopSearch();
+    this.#search.stop();
     this.#link?.destroy(error);
     this.#link = null;
     for (const request of this.#queue.drain()) request.fail("SESSIONEXPIRED", error);

@@ -86,7 +86,9 @@ export class Connector {
         signal: deadline.signal,
         progress: (waitingFor) => report.waitFor(name, waitingFor),
       });
-      return established === expired ? { kind: "expired" } : { kind: "accepted", established };
+      if (established !== expired) return { kind: "accepted", established };
+      if (wish.identity !== null) return { kind: "expired" };
+      throw new Error("it refused to open a session"); // others may not
     } catch (error) {
       if (error === timeIsUp) report.timeOut(name, this.#clock.now());
       else report.fail(name, describeFailure(error));

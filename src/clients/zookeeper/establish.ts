@@ -16,7 +16,6 @@ export interface EstablishOptions {
   readonly clock: Clock;
   readonly tls?: TlsOptions | undefined;
   readonly auth: readonly Credentials[];
-  readonly frameBytesMax?: number | undefined;
   readonly startServer?: (() => Promise<void>) | undefined;
 }
 
@@ -58,7 +57,7 @@ export async function establish(endpoint: Endpoint, wish: SessionWish, { options
   const outcome = Promise.withResolvers<Accepted | typeof expired>();
   outcome.promise.catch(() => {}); // the dial may fail first, and nobody would look
   let framed = false;
-  const stream = new FrameStream(options.frameBytesMax, {
+  const stream = new FrameStream({
     frame(frame) {
       framed = true;
       const step = handshake.receive(frame);

@@ -2,6 +2,13 @@
 import type { Connection, ConnectionHandlers } from "../../sockets/connection.ts";
 import { FrameDecoder } from "../../wire/jute/frame.ts";
 
+/**
+ * The longest frame taken from a server. Servers limit what they are sent, not what they answer: the names of 100,000
+ * children take several times their jute.maxbuffer. Whatever is no ZooKeeper server is still found out by its first bytes:
+ * read as a length, four characters of text come to more than this, and so does a record of TLS.
+ */
+const replyBytesMax = 64 << 20;
+
 export interface FrameListener {
   /** One frame; a view that is valid for the call. What it throws ends the connection. */
   frame(frame: Uint8Array): void;
@@ -18,8 +25,8 @@ export class FrameStream implements ConnectionHandlers {
   #failure: Error | null = null;
   #over = false;
 
-  constructor(frameBytesMax: number | undefined, listener: FrameListener) {
-    this.#decoder = new FrameDecoder(frameBytesMax);
+  constructor(listener: FrameListener) {
+    this.#decoder = new FrameDecoder(replyBytesMax);
     this.#listener = listener;
   }
 

@@ -52,6 +52,9 @@ export type HandshakeStep =
   | { readonly kind: "expired" }
   | Accepted;
 
+/** The protocol's int. No server grants as much. */
+const timeOutMax = 0x7fffffff;
+
 export class Handshake {
   readonly #options: HandshakeOptions;
   #accepted: Omit<Accepted, "kind" | "nextXid"> | null = null;
@@ -75,7 +78,7 @@ export class Handshake {
       connectRequest.write(writer, {
         protocolVersion: 0,
         lastZxidSeen: lastZxid,
-        timeOut: Math.round(timeoutMs),
+        timeOut: Math.min(Math.round(timeoutMs), timeOutMax),
         sessionId: identity?.id ?? 0n,
         passwd: identity?.password ?? new Uint8Array(16),
         readOnly: false,

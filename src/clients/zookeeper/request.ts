@@ -58,7 +58,8 @@ export class Request<T> implements Reply {
   }
 
   lose(cause: Error | null): void {
-    this.fail("CONNECTIONLOSS", cause ?? undefined);
+    if (cause === null) this.fail("CONNECTIONLOSS");
+    else this.fail("CONNECTIONLOSS", cause, `the connection was lost before the answer came (${cause.message})`);
   }
 
   fail(reason: ZooKeeperErrorName, cause?: unknown, why?: string): void {

@@ -38,6 +38,12 @@ export function relayMs(timeoutMs: number, shortestMs: number | null): number {
   return Math.min(timeoutMs / 4, Math.max(timeoutMs / 10, shortestMs ?? timeoutMs));
 }
 
+/** How much of the lease lies ahead, at the least, while one heartbeat after the other is answered. */
+export function steadyLeaseMs(timeoutMs: number): number {
+  const { marginMs, pingMs } = timingOf(timeoutMs);
+  return timeoutMs - marginMs - relayMs(timeoutMs, null) - 2 * pingMs;
+}
+
 /** What a connection has to show. */
 export interface Signs {
   /** When the last heartbeat was sent, or what serves as one. */

@@ -99,3 +99,8 @@ export function failure(
 ): ZooKeeperError {
   return new ZooKeeperError(reason, `Cannot ${deed.action} "${deed.path}": ${why}`, { ...deed, cause });
 }
+
+/** Whether this is why a session has ended: the servers ended it, or this side closed it. */
+export function isSessionEnd(reason: unknown): boolean {
+  return reason instanceof ZooKeeperError && reason.reason === "SESSIONEXPIRED";
+}

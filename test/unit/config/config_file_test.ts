@@ -77,6 +77,22 @@ describe("what is wrong is named with file, line, key, value and what was wanted
     );
   });
 
+  test("a secret is not quoted with the section it stands in either", () => {
+    expect(complaintOf("c.toml", "[[auth]]\ncredentials = 'digest:a:pw-7'")).toBe(
+      "c.toml, line 1: auth = (secret) is not a section with settings in it",
+    );
+    expect(complaintOf("c.json", '{"tls": "pw-7"}')).not.toContain("pw-7");
+  });
+
+  test("a section's name and a key's in one pair of quotation marks", () => {
+    expect(complaintOf("c.toml", "root = '/a'\n\"session.timeout\" = '5s'")).toBe(
+      'c.toml, line 2: "session.timeout" is one name in its quotation marks: write session.timeout = … without them',
+    );
+    expect(complaintOf("c.json", '{"lock": {\n"foreground.wait": "5s"}}')).toBe(
+      'c.json, line 2: "foreground.wait" is one name in its quotation marks: write "foreground": {"wait": …}',
+    );
+  });
+
   test("a broken file is named with the line", () => {
     expect(complaintOf("/c.toml", "root = '/a'\nservers = \n")).toStartWith("/c.toml, line 2: this is not TOML: ");
     expect(complaintOf("/c.json", '{"root": "/a",\n"servers" 1}')).toBe(
@@ -99,7 +115,7 @@ describe("which files count", () => {
   writeFileSync(join(system, "config.json"), '{"root": "/system", "scope": "user"}');
   writeFileSync(join(config, "baton/config.toml"), 'root = "/user"');
   writeFileSync(join(folder, "named.toml"), 'root = "/named"');
-  const read = (options: { named?: string; env?: Record<string, string> }) =>
+  const read = (options: { named?: string; env?: Record<string, string>; accountHome?: () => string }) =>
     readConfigFiles(allSettings, { env: {}, ...options, systemFolder: system });
   const roots = (files: Awaited<ReturnType<typeof read>>) => files.map((file) => file.values.get("root"));
 
@@ -133,6 +149,17 @@ describe("which files count", () => {
     await expect(read({ env: { HOME: home } })).rejects.toThrow(advice("HOME"));
     await expect(read({ env: { XDG_CONFIG_HOME: join(home, ".config") } })).rejects.toThrow(advice("XDG_CONFIG_HOME"));
     await expect(read({ named: home })).rejects.toThrow(/EISDIR((?!follows from).)*$/);
+  });
+
+  test("without HOME the account's own home counts, and an account without one has no file", async () => {
+    const home = join(folder, "account");
+    mkdirSync(join(home, ".config/baton"), { recursive: true });
+    writeFileSync(join(home, ".config/baton/config.toml"), 'root = "/account"');
+    expect(roots(await read({ accountHome: () => home }))).toEqual(["/account", "/system"]);
+    const accountHome = () => {
+      throw new Error("ENOENT: no such file or directory, uv_os_homedir"); // as containers have
+    };
+    expect(roots(await read({ accountHome }))).toEqual(["/system"]);
   });
 
   test("no file at all is fine", async () => {

@@ -1,14 +1,14 @@
 import { expect, test } from "bun:test";
 import { childVariables } from "../../../src/config/child_variables.ts";
 import { type Setting, variableOf } from "../../../src/config/setting.ts";
-import { allSettings, connectionSettings, lockSettings } from "../../../src/config/settings.ts";
+import { allSettings, connectionSettings, lockSettings, poolSettings } from "../../../src/config/settings.ts";
 
 const settings: Setting<unknown>[] = Object.values(allSettings);
 const variables = settings.flatMap(({ key }) => key === undefined ? [] : [variableOf(key)]);
 
-test("no setting reads a variable that baton gives to a child, BATON_SERVERS excepted", () => {
+test("no setting reads a variable that baton gives to a child, except where the lock is", () => {
   const given = new Set(Object.keys(childVariables));
-  expect(variables.filter((variable) => given.has(variable))).toEqual(["BATON_SERVERS"]);
+  expect(variables.filter((variable) => given.has(variable))).toEqual(["BATON_SERVERS", "BATON_ROOT"]);
 });
 
 test("no two settings share a name, a key or a variable", () => {
@@ -16,7 +16,7 @@ test("no two settings share a name, a key or a variable", () => {
   expect(new Set(keys).size).toBe(keys.length);
   expect(new Set(variables).size).toBe(variables.length);
   expect(Object.keys(allSettings).length).toBe(
-    Object.keys(connectionSettings).length + Object.keys(lockSettings).length,
+    [connectionSettings, lockSettings, poolSettings].flatMap((table) => Object.keys(table)).length,
   );
 });
 

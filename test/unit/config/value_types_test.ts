@@ -17,6 +17,7 @@ test("a wrong value is quoted, with what was wanted", () => {
   const wrong: [() => unknown, RegExp][] = [
     [() => types.duration().parse("10"), /"10" is not a duration/],
     [() => types.duration({ minMs: 2000 }).parse("1s"), /"1s" is not a duration of at least 2s/],
+    [() => types.sessionTimeout({ minMs: 2000 }).parse("30d"), /"30d" is not a duration of at most 576h/],
     [() => types.size().parse("64K"), /"64K" is not a size/],
     [() => types.integer("n", { min: 1, max: 9 }).parse("10"), /"10" is not a whole number from 1 to 9/],
     [() => types.integer("n", { min: 1, max: 9 }).parse("1e0"), /"1e0" is not/],
@@ -40,6 +41,7 @@ test("named priorities and signals are what the design says", () => {
   expect(types.signalName().parse("INT")).toBe("SIGINT");
 });
 
-test("a list drops empty parts and spaces", () => {
+test("a list drops empty parts and spaces, and has something in it", () => {
   expect(types.list("x").parse("a, b,,c")).toEqual(["a", "b", "c"]);
+  for (const written of ["", " , "]) expect(() => types.list("x").parse(written)).toThrow(/is not a list of x with at/);
 });

@@ -5,9 +5,10 @@ import { ReplyStages, type Staged } from "../../../src/keeper/reply_stages.ts";
 function stages() {
   const told: string[] = [];
   const commits: { done: () => void; failed: (error: Error) => void }[] = [];
-  const control = { changed: false, told, commits, failures: [] as unknown[] };
+  const control = { changed: false, quiet: false, told, commits, failures: [] as unknown[] };
   const subject = new ReplyStages({
-    hasChanges: () => control.changed,
+    hasChanges: () => control.changed || control.quiet,
+    hasPressingChanges: () => control.changed,
     commit: () => {
       control.changed = false;
       return new Promise((done, failed) => commits.push({ done, failed }));
@@ -91,4 +92,39 @@ test("when a commit fails, nothing that depended on it is ever said", async () =
   expect(told).toEqual([]);
   expect(failures.length).toBe(1);
   expect(commits.length).toBe(1);
+});
+
+test("who asked is told first, then who only hears of it, and who leaves last", async () => {
+  const { subject, control, a, b, told, commits } = stages();
+  const c = { deliver: () => told.push("c") };
+  control.changed = true;
+  Object.assign(subject.stage(a), { replies: 1, last: true });
+  subject.stage(b);
+  subject.stage(c).replies++;
+  subject.flush();
+  commits[0]?.done();
+  await Promise.resolve();
+  expect(told).toEqual(["c", "b: ", "a: "]);
+});
+
+test("what nobody has to wait for is stored with the next commit, or when it is time", async () => {
+  const { subject, control, a, b, told, commits } = stages();
+  control.quiet = true;
+  say(subject.stage(a), "welcome");
+  subject.flush();
+  expect([told, commits.length]).toEqual([["a: welcome"], 0]);
+  subject.settle();
+  expect(commits.length).toBe(1);
+  subject.settle();
+  control.changed = true;
+  say(subject.stage(b), "written");
+  subject.flush();
+  expect(commits.length).toBe(1);
+  control.quiet = false;
+  commits[0]?.done();
+  await Promise.resolve();
+  commits[1]?.done();
+  await Promise.resolve();
+  subject.settle();
+  expect([told, commits.length]).toEqual([["a: welcome", "b: written"], 2]);
 });

@@ -192,3 +192,21 @@ property(
     }
   },
 );
+
+test("a new session is no reason to write, what it does is, and so is its end", () => {
+  const driver = new StateDriver();
+  const { state } = driver;
+  state.takeChanges();
+  const client = driver.client();
+  expect([state.hasChanges, state.hasPressingChanges]).toEqual([true, false]);
+  client.create("/a");
+  expect(state.hasPressingChanges).toBe(true);
+  expect([...state.takeChanges().sessions.keys()]).toEqual([client.session.id]);
+  const other = driver.client();
+  state.sessions.setTimeout(other.session, 5000);
+  expect(state.hasPressingChanges).toBe(true);
+  state.takeChanges();
+  const third = driver.client();
+  state.closeSession(third.session);
+  expect(state.hasPressingChanges).toBe(true);
+});

@@ -17,6 +17,7 @@ let sockets = 0;
 /** Handlers that collect, and promises for what a test waits for. */
 class Ear implements ConnectionHandlers {
   readonly bytes: number[] = [];
+  readonly whenEnded = Promise.withResolvers<void>();
   readonly whenClosed = Promise.withResolvers<Error | null>();
   #wanted: { count: number; resolve(): void } | null = null;
   closings = 0;
@@ -29,6 +30,9 @@ class Ear implements ConnectionHandlers {
   closed(error: Error | null): void {
     this.closings++;
     this.whenClosed.resolve(error);
+  }
+  ended(): void {
+    this.whenEnded.resolve();
   }
   drained(): void {
     this.drains++;
@@ -50,15 +54,15 @@ for (const { name, dial, listen } of implementations) {
     for (const item of open.splice(0)) await ("close" in item ? item.close() : item.destroy());
   });
 
-  const pair = async (address: Address) => {
+  const pair = async (address: Address, options: { readonly halfOpen?: boolean } = {}) => {
     const serverEar = new Ear();
     const accepted = Promise.withResolvers<Connection>();
     const listener = await listen(address, (connection) => {
       accepted.resolve(connection);
       return serverEar;
-    });
+    }, options);
     const clientEar = new Ear();
-    const client = await dial(listener.address, clientEar);
+    const client = await dial(listener.address, clientEar, options);
     const server = await accepted.promise;
     open.push(listener, client, server);
     return { listener, client, server, clientEar, serverEar };
@@ -112,6 +116,21 @@ for (const { name, dial, listen } of implementations) {
         await whole.promise;
         expect(client.bufferedBytes).toBe(0);
         expect(clientEar.drains).toBe(1);
+      });
+
+      test("half open, each side ends by itself, and what is sent after the other's end arrives", async () => {
+        const { client, clientEar, server, serverEar } = await pair(address(), { halfOpen: true });
+        server.pause();
+        client.write(new Uint8Array(300_000).fill(1));
+        client.end();
+        server.resume();
+        await serverEar.whenEnded.promise;
+        expect([serverEar.bytes.length, serverEar.closings, clientEar.closings]).toEqual([300_000, 0, 0]);
+        server.write(new Uint8Array([7]));
+        server.end();
+        expect(await clientEar.whenClosed.promise).toBeNull();
+        expect(await serverEar.whenClosed.promise).toBeNull();
+        expect(clientEar.bytes).toEqual([7]);
       });
 
       test("a destroyed connection closes on both sides", async () => {

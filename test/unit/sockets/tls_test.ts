@@ -58,6 +58,21 @@ describe("TLS", () => {
     );
   });
 
+  test("closes whoever is silent instead of shaking hands, and whoever says something else", async () => {
+    const listener = await listen({ kind: "tcp", host: "127.0.0.1", port: 0 }, () => ({ data() {}, closed() {} }), {
+      tls: server,
+      handshakeMsMax: 50,
+    });
+    listeners.push(listener);
+    const closed = Promise.withResolvers<string>();
+    await dial(listener.address, { data() {}, closed: () => closed.resolve("closed") });
+    expect(await closed.promise).toBe("closed");
+    const foreign = Promise.withResolvers<string>();
+    const talker = await dial(listener.address, { data() {}, closed: () => foreign.resolve("closed") });
+    talker.write(new TextEncoder().encode("GET / HTTP/1.0\r\n\r\n"));
+    expect(await foreign.promise).toBe("closed");
+  });
+
   test("refuses a client without a certificate when the server names an authority", async () => {
     const port = await echo({ ...server, ca });
     const address: Address = { kind: "tcp", host: "127.0.0.1", port };

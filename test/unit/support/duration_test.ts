@@ -4,7 +4,10 @@ import { BatonError } from "../../../src/errors.ts";
 import { formatDuration, parseDuration } from "../../../src/support/duration.ts";
 import { property } from "../../support/property.ts";
 
-test.each([["250ms", 250], ["10s", 10_000], ["1.5s", 1500], ["5m", 300_000], ["2h", 7_200_000], ["1d", 86_400_000]])(
+test.each([["250ms", 250], ["10s", 10_000], ["1.5s", 1500], ["2.01s", 2010], ["5m", 300_000], ["2h", 7_200_000], [
+  "1d",
+  86_400_000,
+]])(
   "%s is %d milliseconds",
   (text, milliseconds) => expect(parseDuration(text)).toBe(milliseconds),
 );

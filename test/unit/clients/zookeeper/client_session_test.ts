@@ -132,6 +132,23 @@ describe("a lost connection", () => {
     expect([hello?.sessionId, hello?.passwd?.[0], hello?.lastZxidSeen]).toEqual([zk.session.id, 9, 77n]);
   });
 
+  test("is made again at a bearable rate by a server that takes the session and breaks off every time", async () => {
+    const { clock, ensemble, zk } = await start(1);
+    await zk.exists("/a", { watch() {} });
+    const server = ensemble.server(1);
+    server.answer = ({ code }) => {
+      if (code !== operations.setWatches.code) return undefined;
+      if (server.hellos.length > 1000) server.mode = "refuse"; // or a storm would never end
+      return { err: -125 };
+    };
+    server.connections[0]?.close();
+    await clock.advance(T);
+    expect(server.hellos.length).toBeLessThan(200);
+    server.answer = () => undefined;
+    await clock.advance(T / 10);
+    expect(zk.session.state).toBe("connected");
+  });
+
   test("counts the ConnectRequest as answered when the session is resumed", async () => {
     const { clock, ensemble, zk } = await start(1);
     await clock.advance(T / 10);

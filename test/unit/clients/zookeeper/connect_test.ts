@@ -36,6 +36,21 @@ describe("connect", () => {
     expect(ensemble.server(3).hellos.length).toBe(1);
   });
 
+  test("goes to the next server when one refuses to open a session, and says so when all do", async () => {
+    const ensemble = new ScriptedEnsemble(2);
+    ensemble.server(1).session = "expired";
+    const { clock, outcome } = begin(ensemble, { retries: 0 });
+    await clock.advance(1000);
+    expect(outcome()).toBe("connected");
+    const alone = new ScriptedEnsemble(1);
+    alone.server(1).session = "expired";
+    const refused = begin(alone, { connectTimeoutMs: 1000 });
+    await refused.clock.advance(1000);
+    expect((refused.outcome() as BatonError).message).toBe(
+      "Cannot open a ZooKeeper session within 1 s: 10.0.0.1:2181: it refused to open a session",
+    );
+  });
+
   test("says at the end which server did what", async () => {
     const ensemble = new ScriptedEnsemble(3);
     ensemble.server(1).mode = "refuse";

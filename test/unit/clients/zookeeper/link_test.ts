@@ -8,7 +8,7 @@ import { FakeClock, settled } from "../../../support/fake_clock.ts";
 function rig(nextXid: number) {
   const sent: number[] = [];
   const lost: (Error | null)[] = [];
-  const stream = new FrameStream(undefined, { frame() {}, turn() {}, closed() {} });
+  const stream = new FrameStream({ frame() {}, turn() {}, closed() {} });
   stream.attach({
     write(bytes) {
       for (const frame of new FrameDecoder().push(bytes)) sent.push(new ByteReader(frame).i32());

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { connect } from "../../../../src/clients/zookeeper/client.ts";
 import { parseServers } from "../../../../src/clients/zookeeper/hosts.ts";
+import type { Dial } from "../../../../src/sockets/dial.ts";
 import { operations } from "../../../../src/wire/jute/operations.ts";
 import { FakeClock, settled } from "../../../support/fake_clock.ts";
 import { ScriptedEnsemble } from "./scripted_ensemble.ts";
@@ -62,6 +63,21 @@ describe("a healthy session", () => {
     expect(ensemble.server(1).codes.filter((code) => code === closeSession).length).toBe(1);
     expect(zk.session.timeoutMs).toBe(T);
     expect(zk.session.leaseEndMs()).toBe(startMs + 1.5 * T - 1000 + T - 500);
+  });
+
+  test("does not keep the connection it asked by when the goodbye is not answered", async () => {
+    const ensemble = new ScriptedEnsemble(1);
+    const dial: Dial = async (...attempt) => {
+      const connection = await ensemble.dial(...attempt);
+      if (ensemble.dials.length === 1) return connection;
+      let writes = 0;
+      return { ...connection, write: (bytes) => void (writes++ === 0 && connection.write(bytes)) };
+    };
+    const { clock, zk } = await start(1, { dial });
+    zk.session.guard();
+    await clock.advance(T);
+    expect(ensemble.server(1).connections.map(({ open }) => open)).toEqual([true, false]);
+    expect(ensemble.server(1).codes).not.toContain(closeSession);
   });
 
   test("asks the leader however much is read in between: no read proves anything", async () => {

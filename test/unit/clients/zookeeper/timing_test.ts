@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { leaseEndMs, relayMs, timingOf, vigil } from "../../../../src/clients/zookeeper/timing.ts";
+import { leaseEndMs, relayMs, steadyLeaseMs, timingOf, vigil } from "../../../../src/clients/zookeeper/timing.ts";
 
 const T = 6000;
 const idle = (lastBeatMs: number) => ({ lastBeatMs, isBeatUnanswered: false, oldestUnansweredMs: null });
@@ -17,6 +17,14 @@ describe("the lease", () => {
     expect(leaseEndMs(100, 10_000)).toBe(9600);
     expect(leaseEndMs(100, 40_000)).toBe(38_100);
   });
+});
+
+test("steady heartbeats keep more of the lease ahead than a job's warning takes, and less than it can be", () => {
+  for (const timeoutMs of [2000, 4000, 10_000, 60_000]) {
+    const { marginMs, pingMs } = timingOf(timeoutMs);
+    expect(steadyLeaseMs(timeoutMs)).toBeGreaterThan(timeoutMs / 4);
+    expect(steadyLeaseMs(timeoutMs)).toBeLessThan(timeoutMs - marginMs - relayMs(timeoutMs, null) - pingMs);
+  }
 });
 
 describe("the relay time", () => {

@@ -1,0 +1,19 @@
+/** Reads an address as users write it. */
+import type { Address } from "./connection.ts";
+
+/** `host:port`, `[address]:port` (IPv6) or `unix:/absolute/path`; port 0 included. Null for anything else. */
+export function parseAddress(text: string): Address | null {
+  if (text.startsWith("unix:")) {
+    const path = text.slice("unix:".length);
+    return path.startsWith("/") ? { kind: "unix", path } : null;
+  }
+  const [, bracketed, plain, digits = ""] = /^(?:\[([0-9A-Fa-f:.%\w]+)\]|([^\s:[\]]+)):(\d{1,5})$/.exec(text) ?? [];
+  const host = bracketed ?? plain;
+  const port = Number(digits);
+  return host === undefined || port > 65_535 ? null : { kind: "tcp", host, port };
+}
+
+/** Where to listen; `:port` means loopback. */
+export function parseListenAddress(text: string): Address | null {
+  return parseAddress(text.startsWith(":") ? `127.0.0.1${text}` : text);
+}

@@ -1,0 +1,79 @@
+/** Files with certificates and keys: read, and looked into at once, before a handshake fails for a reason nobody understands. */
+import type { KeyObject, X509Certificate } from "node:crypto";
+import { readFileSync } from "node:fs";
+import process from "node:process";
+import { BatonError, messageOf } from "../errors.ts";
+
+const certificateBlock =
+  /-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----[^-]*-----END (?:X509 |TRUSTED )?CERTIFICATE-----/;
+const privateKeyBlock = /-----BEGIN ((?:[A-Z]+ )?PRIVATE KEY)-----[^]*?-----END \1-----/;
+
+/** The text of a PEM file with certificates. Throws CONFIG unless it can be read and its first certificate makes sense. */
+export function readCertificates(file: string): string {
+  const pem = read(file);
+  firstCertificate(pem, file);
+  return pem;
+}
+
+/** The text of a PEM file with a private key. Throws CONFIG unless it can be read, and opened with `passphrase`. */
+export function readPrivateKey(file: string, passphrase: string | undefined): string {
+  const pem = read(file);
+  privateKey(pem, file, passphrase);
+  return pem;
+}
+
+/** Throws CONFIG when a certificate and a key that were read are not for each other. */
+export function checkPair(
+  cert: { file: string; pem: string },
+  key: { file: string; pem: string },
+  passphrase?: string,
+): void {
+  if (firstCertificate(cert.pem, cert.file).checkPrivateKey(privateKey(key.pem, key.file, passphrase))) return;
+  throw config(`The private key in ${key.file} is not that of the certificate in ${cert.file}`);
+}
+
+function read(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (error) {
+    throw config(`Cannot read ${file}: ${messageOf(error)}`, error);
+  }
+}
+
+function firstCertificate(pem: string, file: string): X509Certificate {
+  const [block] = certificateBlock.exec(pem) ?? [];
+  if (block === undefined) {
+    throw config(`There is no certificate in ${file}: a PEM file has a line -----BEGIN CERTIFICATE-----`);
+  }
+  try {
+    return new (crypto().X509Certificate)(block);
+  } catch (error) {
+    throw config(`The certificate in ${file} makes no sense: ${messageOf(error)}`, error);
+  }
+}
+
+function privateKey(pem: string, file: string, passphrase: string | undefined): KeyObject {
+  const [block] = privateKeyBlock.exec(pem) ?? [];
+  if (block === undefined) {
+    throw config(`There is no private key in ${file}: a PEM file has a line that ends with PRIVATE KEY-----`);
+  }
+  const isEncrypted = block.includes("ENCRYPTED");
+  if (isEncrypted && passphrase === undefined) {
+    throw config(`The private key in ${file} is encrypted, and there is no passphrase to open it`);
+  }
+  try {
+    return crypto().createPrivateKey(passphrase === undefined ? block : { key: block, passphrase });
+  } catch (error) {
+    const what = isEncrypted ? "cannot be opened with the passphrase" : "makes no sense";
+    throw config(`The private key in ${file} ${what}: ${messageOf(error)}`, error);
+  }
+}
+
+/** Loaded only when there is such a file: it is slow to load. */
+function crypto() {
+  return process.getBuiltinModule("node:crypto");
+}
+
+function config(message: string, cause?: unknown): BatonError {
+  return new BatonError("CONFIG", message, cause === undefined ? undefined : { cause });
+}

@@ -1,0 +1,85 @@
+/** Against real files and sockets: what is in the way of them is the point. */
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import process from "node:process";
+import { Listeners } from "../../../src/keeper/listeners.ts";
+import type { Address } from "../../../src/sockets/connection.ts";
+import { dial } from "../../../src/sockets/dial.ts";
+
+let root = "";
+let said: string[] = [];
+let listeners: Listeners;
+const umask = process.umask(0o077); // as the keeper has it
+beforeEach(() => {
+  process.umask(0o077);
+  root = mkdtempSync(join(tmpdir(), "baton-listeners-"));
+  said = [];
+  listeners = new Listeners({
+    accept: () => () => ({ data() {}, closed() {} }),
+    openSocketPaths: [join(root, "run/open.sock")],
+    log: (sentence) => said.push(sentence),
+  });
+});
+afterEach(async () => {
+  await listeners.close();
+  process.umask(umask);
+  rmSync(root, { recursive: true, force: true });
+});
+
+const at = (path: string): Address & { kind: "unix" } => ({ kind: "unix", path: join(root, path) });
+const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8);
+const answers = (address: Address) =>
+  dial(address, { data() {}, closed() {} }).then((connection) => (connection.destroy(), true), () => false);
+
+describe("a socket for all users", () => {
+  test("is in a folder that all users may enter, when the folder is made for it", async () => {
+    await listeners.open(at("run/open.sock"), undefined);
+    expect([modeOf(join(root, "run")), modeOf(join(root, "run/open.sock"))]).toEqual(["755", "666"]);
+  });
+
+  test("leaves a folder that is there as it is", async () => {
+    mkdirSync(join(root, "run"), { mode: 0o750 });
+    const before = modeOf(join(root, "run"));
+    await listeners.open(at("run/open.sock"), undefined);
+    expect(modeOf(join(root, "run"))).toBe(before);
+  });
+
+  test("is for its user alone when it is any other one", async () => {
+    await listeners.open(at("own/keeper.sock"), undefined);
+    expect([modeOf(join(root, "own")), modeOf(join(root, "own/keeper.sock"))]).toEqual(["700", "700"]);
+  });
+});
+
+test("a port that is taken is said to be taken", async () => {
+  await listeners.open({ kind: "tcp", host: "127.0.0.1", port: 0 }, undefined);
+  const [taken] = listeners.addresses;
+  const error = await listeners.open(taken as Address, undefined).then(() => null, (thrown) => thrown);
+  expect(error).toMatchObject({ code: "CANNOT_CREATE" });
+  expect(error.message).toMatch(/^The keeper cannot listen on 127\.0\.0\.1:\d+: somebody else listens there already$/);
+});
+
+describe("a socket that somebody removed", () => {
+  test("is bound again as soon as that can be done, however often it could not, and that is said once", async () => {
+    await listeners.open(at("run/keeper.sock"), undefined);
+    rmSync(join(root, "run"), { recursive: true });
+    symlinkSync(join(root, "nowhere"), join(root, "run")); // in the way of the folder, for root too
+    for (let tries = 0; tries < 3; tries++) await listeners.restore();
+    expect(await answers(at("run/keeper.sock"))).toBe(false);
+    expect(said).toEqual([expect.stringContaining(`The keeper cannot listen on unix:${root}/run/keeper.sock: `)]);
+    rmSync(join(root, "run"));
+    await listeners.restore();
+    expect(await answers(at("run/keeper.sock"))).toBe(true);
+    expect(listeners.addresses).toEqual([at("run/keeper.sock")]);
+  });
+
+  test("is away for good once the listeners are closed", async () => {
+    await listeners.open(at("run/keeper.sock"), undefined);
+    rmSync(join(root, "run"), { recursive: true });
+    const restoring = listeners.restore();
+    await listeners.close();
+    await restoring;
+    expect(await answers(at("run/keeper.sock"))).toBe(false);
+  });
+});
