@@ -23,6 +23,8 @@ export interface StatusReport {
   readonly fencing_tokens: readonly string[] | null;
   readonly waited_ms: number | null;
   readonly held_ms: number | null;
+  /** Of a pool: what became of its items. */
+  readonly items?: Readonly<Record<"taken" | "done" | "failed" | "busy" | "known", number>>;
   /** The sentence on stderr, if there was one. */
   readonly message: string | null;
 }

@@ -1,4 +1,5 @@
 /** Rows in columns, for people; programs ask for --json. */
+import { printable } from "../support/printable.ts";
 import type { Io } from "./io.ts";
 
 /** Every column as wide as its longest cell; nothing is printed for no rows. */
@@ -11,9 +12,4 @@ export function printTable(io: Io, rows: readonly (readonly string[])[]): void {
     const cells = row.map((cell, column) => printable(cell).padEnd(widths[column] ?? 0));
     io.out(cells.join("  ").trimEnd() + "\n");
   }
-}
-
-/** What others wrote (a reason, a command) must not move the cursor or forge a line. */
-export function printable(cell: string): string {
-  return cell.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, "\u{fffd}");
 }

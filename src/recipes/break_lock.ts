@@ -4,15 +4,17 @@ import { BatonError } from "../errors.ts";
 import { throwIfAborted } from "../support/abort.ts";
 import { type Clock, systemClock } from "../support/clock.ts";
 import { Alarm } from "./alarm.ts";
-import { formatNodeInfo, nameOfHolder, type Revocation } from "./holder_info.ts";
+import { formatNodeInfo, nameOfHolder, parseNodeInfo, type Revocation } from "./holder_info.ts";
 import { holderName } from "./lock_nodes.ts";
-import { lockPath } from "./lock_path.ts";
+import { type LockPath, lockPath } from "./lock_path.ts";
 import { type HolderStatus, type LockStatus, lockStatus } from "./lock_status.ts";
 import { orNull } from "./lock_view.ts";
 import { isRefusal } from "./transient_error.ts";
 
 export interface BreakLockOptions {
   readonly root?: string;
+  /** The lock's own place, instead of one made from root and name. */
+  readonly path?: LockPath;
   /** Deletes the holder's node when the holder has not given it back within its T: its job may still run. */
   readonly force?: boolean;
   /** Without force: how long to wait for the holder to give it back, in milliseconds; 0 when left out. */
@@ -41,10 +43,10 @@ export async function breakLock(
   options: BreakLockOptions = {},
 ): Promise<BrokenLock> {
   const clock = options.clock ?? systemClock();
-  const path = lockPath(name, options.root);
+  const path = options.path ?? lockPath(name, options.root);
   const holder = findHolder(await lockStatus(zk, name, { path }), holderId);
   const node = `${path.holders}/${holderName({ ...holder, guid: holder.holderId })}`;
-  if (!await revoke(zk, node, holder, options.revocation ?? { by: "", reason: "" })) {
+  if (!await revoke(zk, node, options.revocation ?? { by: "", reason: "" })) {
     return { holder, outcome: "released" };
   }
   const waitMs = options.force ? Math.max(holder.sessionTimeoutMs, zk.session.timeoutMs) : (options.waitMs ?? 0);
@@ -72,12 +74,11 @@ function findHolder({ name, holders, waiters }: LockStatus, holderId: string): H
 }
 
 /** False when the holder is gone. A holder changes its own data never, so that another version is another revocation. */
-async function revoke(zk: ZooKeeper, node: string, holder: HolderStatus, revocation: Revocation): Promise<boolean> {
-  const { host, pid, user, argv0, reason, sinceMs, sessionTimeoutMs } = holder;
-  const data = formatNodeInfo({ host, pid, user, argv0, reason, sinceMs, sessionTimeoutMs, revoke: revocation });
+export async function revoke(zk: ZooKeeper, node: string, revocation: Revocation): Promise<boolean> {
   try {
     const found = await orNull(zk.getData(node));
     if (found === null) return false;
+    const data = formatNodeInfo({ ...parseNodeInfo(found.data), revoke: revocation });
     await zk.setData(node, data, found.stat.version);
     return true;
   } catch (thrown) {

@@ -10,11 +10,12 @@ import { newGuid } from "../support/guid.ts";
 import { createFlag } from "../wire/jute/operations.ts";
 import { Alarm } from "./alarm.ts";
 import { createContender, createParents, type MissingNodes } from "./create_contender.ts";
+import { type GuardedState, limitOnly } from "./guarded_state.ts";
 import { formatNodeInfo, type HolderInfo } from "./holder_info.ts";
 import type { LockMode } from "./lease.ts";
 import { contenderPrefix, holderName, parseContender, parseHolder } from "./lock_nodes.ts";
 import type { LockPath } from "./lock_path.ts";
-import { formatLockState, freshState, type LockState } from "./lock_state.ts";
+import type { LockState } from "./lock_state.ts";
 import { type LockView, orNull, readLock } from "./lock_view.ts";
 import { freeSlot, isCompatible, isFreeAfterChange, type QueuePosition, queuePosition } from "./queue_position.ts";
 import { isRefusal, isTransient } from "./transient_error.ts";
@@ -34,6 +35,10 @@ export interface ContenderOptions {
   /** False: one decision, no waiting. */
   readonly waits: boolean;
   readonly onQueued: (view: LockView, position: QueuePosition) => void;
+  /** What is written beside the version; the limit alone when left out. */
+  readonly state?: GuardedState;
+  /** Nobody has used the lock for a while, as far as the caller knows: its nodes are missing. */
+  readonly isNew?: boolean;
 }
 
 export interface Granted {
@@ -43,6 +48,8 @@ export interface Granted {
   readonly node: string;
   /** Which of the permits. */
   readonly slot: number | null;
+  /** Of how many, by the state that the grant was made with. */
+  readonly limit: number | null;
   readonly token: bigint;
 }
 
@@ -73,6 +80,7 @@ const retryWait = { firstMs: 20, maxMs: 500 };
 export class Contender {
   readonly #zk: ZooKeeper;
   readonly #options: ContenderOptions;
+  readonly #state: GuardedState;
   #guid = "";
   /** The own node in the queue; null as long as no answer has named it. */
   #node: string | null = null;
@@ -86,6 +94,8 @@ export class Contender {
   constructor(zk: ZooKeeper, options: ContenderOptions) {
     this.#zk = zk;
     this.#options = options;
+    this.#state = options.state ?? limitOnly;
+    if (options.isNew === true) this.#missing = "lock";
   }
 
   get guid(): string {
@@ -161,7 +171,7 @@ export class Contender {
     this.#asked = null;
     this.#hasAnnounced = false;
     const prefix = `${path.queue}/${contenderPrefix(priority, mode, this.#guid)}`;
-    const state = formatLockState(mode === "permit" ? { limit: this.#options.limit } : freshState);
+    const state = this.#state.fresh(mode === "permit" ? this.#options.limit : null);
     for (let tries = 0;; tries++) {
       if (this.#missing === "parents") await createParents(this.#zk, path, acl);
       if (this.#isStopped) return { do: "stopped" };
@@ -171,6 +181,7 @@ export class Contender {
         prefix,
         acl,
         state,
+        permanent: this.#state.permanent,
         data: this.#data(info),
       });
       const reading = readLock(this.#zk, path);
@@ -212,7 +223,7 @@ export class Contender {
       case "gone":
         return { do: "contend" };
       case "held":
-        return await this.#claim(position.holder);
+        return await this.#claim(position.holder, limit);
       case "eligible":
         return { do: "grant", view };
     }
@@ -225,11 +236,11 @@ export class Contender {
   }
 
   /** The own node among the holders: granted, though the answer was lost. */
-  async #claim(node: string): Promise<Step> {
+  async #claim(node: string, limit: number): Promise<Step> {
     const stat = await this.#zk.exists(`${this.#options.path.holders}/${node}`);
     if (stat === null) return look;
     if (stat.ephemeralOwner !== this.#zk.session.id) return { do: "contend" };
-    return this.#granted(node, stat.czxid);
+    return this.#granted(node, { token: stat.czxid, limit });
   }
 
   /**
@@ -238,7 +249,7 @@ export class Contender {
    */
   async #announce(view: LockView): Promise<Step> {
     try {
-      await this.#zk.setData(this.#options.path.lock, formatLockState(view.state), view.version);
+      await this.#zk.setData(this.#options.path.lock, this.#state.kept(view), view.version);
     } catch (thrown) {
       if (!isRefusal(thrown, "BADVERSION", "NONODE")) throw thrown; // refused: moved already, by a grant
     }
@@ -249,8 +260,9 @@ export class Contender {
   async #awaitPredecessor(name: string): Promise<Step> {
     const alarm = new Alarm();
     const { connections } = this.#zk.session;
-    const stat = await this.#zk.exists(`${this.#options.path.queue}/${name}`, { watch: alarm.ring });
-    if (stat !== null) await this.#rung({ alarm, connections });
+    // Not `exists`, which leaves its watch behind also when the node is gone already.
+    const found = await orNull(this.#zk.getData(`${this.#options.path.queue}/${name}`, { watch: alarm.ring }));
+    if (found !== null) await this.#rung({ alarm, connections });
     return lookAndWatch;
   }
 
@@ -274,8 +286,9 @@ export class Contender {
     const node = holderName({ mode, slot, guid: this.#guid });
     this.#asked = node;
     const limit = mode === "permit" ? this.#limitIn(view.state) : view.state.limit;
+    const state = this.#state.granted(view, { guid: this.#guid, limit });
     const multi: MultiRequest[] = [
-      { type: "setData", path: path.lock, data: formatLockState({ limit }), version: view.version },
+      { type: "setData", path: path.lock, data: state, version: view.version },
       { type: "create", path: `${path.holders}/${node}`, data: this.#data(info), acl, flags: createFlag.ephemeral },
       { type: "delete", path: `${path.queue}/${this.#node}`, version: -1 },
     ];
@@ -292,7 +305,7 @@ export class Contender {
     try {
       const [guarded] = await this.#zk.multi(multi);
       if (guarded?.type !== "setData") throw new BatonError("PROTOCOL", "A grant was answered with something else");
-      return this.#granted(node, guarded.stat.mzxid);
+      return this.#granted(node, { token: guarded.stat.mzxid, limit });
     } catch (thrown) {
       // Another grant came first, or a container was reaped or made, or somebody deleted the lock: the look will tell.
       if (isRefusal(thrown, "BADVERSION", "NONODE", "NODEEXISTS")) return look;
@@ -300,8 +313,9 @@ export class Contender {
     }
   }
 
-  #granted(node: string, token: bigint): Granted {
-    return { do: "granted", guid: this.#guid, node, slot: parseHolder(node)?.slot ?? null, token };
+  #granted(node: string, { token, limit }: { token: bigint; limit: number | null }): Granted {
+    const slot = parseHolder(node)?.slot ?? null;
+    return { do: "granted", guid: this.#guid, node, slot, limit: slot === null ? null : limit, token };
   }
 
   /** Throws LIMIT_MISMATCH. */

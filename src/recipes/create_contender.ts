@@ -15,6 +15,8 @@ export interface CreateContenderOptions {
   readonly acl: Acl[];
   /** The data of a lock that has to be made. */
   readonly state: Uint8Array;
+  /** The lock is an ordinary node, which nobody reaps. */
+  readonly permanent: boolean;
 }
 
 /**
@@ -26,7 +28,7 @@ export async function createContender(
   path: LockPath,
   options: CreateContenderOptions,
 ): Promise<{ readonly node: string } | { readonly missing: MissingNodes }> {
-  const { missing, prefix, data, acl, state } = options;
+  const { missing, prefix, data, acl, state, permanent } = options;
   const container = (at: string, content: Uint8Array): MultiRequest => ({
     type: "createContainer",
     path: at,
@@ -35,7 +37,9 @@ export async function createContender(
     flags: createFlag.container,
   });
   const multi: MultiRequest[] = [
-    container(path.lock, state),
+    permanent
+      ? { type: "create", path: path.lock, data: state, acl, flags: createFlag.persistent }
+      : container(path.lock, state),
     container(path.queue, new Uint8Array()),
     { type: "create", path: prefix, data, acl, flags: createFlag.ephemeralSequential },
   ];
@@ -57,7 +61,7 @@ export async function createContender(
 }
 
 /** Makes the ordinary nodes above a lock, those that are missing. */
-export async function createParents(zk: ZooKeeper, path: LockPath, acl: Acl[]): Promise<void> {
+export async function createParents(zk: ZooKeeper, path: Pick<LockPath, "parents">, acl: Acl[]): Promise<void> {
   for (const parent of path.parents) {
     try {
       await zk.create(parent, new Uint8Array(), { acl });

@@ -1,4 +1,5 @@
 /** Who stands behind a node, for people: written into the nodes of contenders and holders, decides nothing. */
+import { printable } from "../support/printable.ts";
 
 export interface HolderInfo {
   readonly host: string;
@@ -8,6 +9,10 @@ export interface HolderInfo {
   readonly argv0: string;
   /** What the user says it is for. */
   readonly reason: string;
+  /** What a candidate of an election offers. */
+  readonly value?: string;
+  /** Of a candidate: who is better may ask it to step down. */
+  readonly priority?: number;
 }
 
 export interface NodeInfo extends HolderInfo {
@@ -35,7 +40,7 @@ export function formatNodeInfo(info: NodeInfo): Uint8Array {
 /** What can be understood of `data`; the rest is empty. Never throws: it is only for display. */
 export function parseNodeInfo(data: Uint8Array): NodeInfo {
   const fields = fieldsOf(data);
-  const revoke = fields["revoke"];
+  const { revoke, value, priority } = fields;
   return {
     host: text(fields["host"]),
     pid: count(fields["pid"]),
@@ -44,6 +49,8 @@ export function parseNodeInfo(data: Uint8Array): NodeInfo {
     reason: text(fields["reason"]),
     sinceMs: count(fields["sinceMs"]),
     sessionTimeoutMs: count(fields["sessionTimeoutMs"]),
+    ...(typeof value === "string" ? { value } : {}),
+    ...(typeof priority === "number" ? { priority } : {}),
     revoke: isFields(revoke) ? { by: text(revoke["by"]), reason: text(revoke["reason"]) } : null,
   };
 }
@@ -51,7 +58,7 @@ export function parseNodeInfo(data: Uint8Array): NodeInfo {
 /** `root@db1:812 (backup.sh)`, as far as known. */
 export function nameOfHolder(info: HolderInfo): string {
   if (info.host === "" && info.user === "") return "an unknown holder";
-  return `${info.user}@${info.host}:${info.pid}${info.argv0 === "" ? "" : ` (${info.argv0})`}`;
+  return printable(`${info.user}@${info.host}:${info.pid}${info.argv0 === "" ? "" : ` (${info.argv0})`}`);
 }
 
 type Fields = Record<string, unknown>;

@@ -15,6 +15,8 @@ export interface Lease extends AsyncDisposable {
   readonly mode: LockMode;
   /** Which of the permits this is: from 0 to the limit less 1, and nobody else's meanwhile. Null for the other modes. */
   readonly slot: number | null;
+  /** How many permits there were at the grant. Null for the other modes. */
+  readonly limit: number | null;
   /** Grows with every grant of this lock, whatever the mode: a store that remembers the highest can refuse a zombie. */
   readonly fencingToken: bigint;
   readonly sessionId: bigint;

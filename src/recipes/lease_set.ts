@@ -27,6 +27,10 @@ export class LeaseSet implements Lease {
   get slot(): number | null {
     return this.#leases[0].slot;
   }
+  /** Of the lock that was taken first. */
+  get limit(): number | null {
+    return this.#leases[0].limit;
+  }
   /** Of the lock that was taken first; each lock has a token of its own. */
   get fencingToken(): bigint {
     return this.#leases[0].fencingToken;

@@ -8,12 +8,14 @@ import { abortable, onAbort, throwIfAborted } from "../support/abort.ts";
 import { type Clock, systemClock } from "../support/clock.ts";
 import { permission } from "../wire/jute/operations.ts";
 import { Contender, type Granted, type LimitPolicy } from "./contender.ts";
+import type { GuardedState } from "./guarded_state.ts";
 import { type HolderInfo, unknownHolder } from "./holder_info.ts";
 import type { Lease, LockMode } from "./lease.ts";
 import { describeLock } from "./lock_messages.ts";
 import { type LockPath, lockPath } from "./lock_path.ts";
 import { isLimit, limitMax } from "./lock_state.ts";
 import { type LockStatus, lockStatus } from "./lock_status.ts";
+import { provenLease } from "./proven_lease.ts";
 import { ZooKeeperLease } from "./zookeeper_lease.ts";
 
 export interface AcquireOptions {
@@ -27,6 +29,8 @@ export interface AcquireOptions {
   readonly priority?: number;
   /** "none": only if it is free at once. A number: milliseconds. "forever" when left out. */
   readonly wait?: "none" | "forever" | number;
+  /** When the wait began, on the clock, if that was before this call: `wait` counts from there. */
+  readonly sinceMs?: number;
   readonly signal?: AbortSignal;
   /** Who this is, for those who look. */
   readonly info?: HolderInfo;
@@ -38,6 +42,12 @@ export interface AcquireOptions {
   readonly root?: string;
   /** The lock's own place, instead of one made from root and name. */
   readonly path?: LockPath;
+  /** What messages call it: "lock" when left out. */
+  readonly thing?: string;
+  /** What is written into the guarded state; a lock's limit when left out. */
+  readonly state?: GuardedState;
+  /** The caller has seen that there is no such lock: saves a round trip, and a wrong guess costs one. */
+  readonly isNew?: boolean;
   /** For every node that is made; open to everybody when left out. */
   readonly acl?: Acl[];
   /** The client's own: leases are compared with it. */
@@ -93,7 +103,7 @@ class Attempt {
     this.#mode = mode;
     this.#path = options.path ?? lockPath(name, options.root);
     this.#clock = options.clock ?? systemClock();
-    this.#startedMs = this.#clock.now();
+    this.#startedMs = options.sinceMs ?? this.#clock.now();
     this.#contender = new Contender(zk, {
       path: this.#path,
       mode,
@@ -105,6 +115,8 @@ class Attempt {
       clock: this.#clock,
       waits: !this.#isImpatient,
       onQueued: () => void this.#tellWaiting(),
+      ...(options.state === undefined ? {} : { state: options.state }),
+      isNew: options.isNew ?? false,
     });
   }
 
@@ -124,14 +136,19 @@ class Attempt {
     const offs = [
       onAbort(this.#options.signal, (reason) => stop.abort(reason)),
       onAbort(session.ended, (reason) => stop.abort(reason)),
-      typeof wait === "number" && wait > 0 ? this.#clock.after(wait, () => stop.abort(timedOut)) : () => {},
+      typeof wait === "number" && wait > 0
+        ? this.#clock.after(this.#leftMs(wait), () => stop.abort(timedOut))
+        : () => {},
       progressMs > 0 && onWaiting !== undefined ? this.#tick(progressMs) : () => {},
     ];
     try {
       const outcome = await abortable(this.#contender.run(), stop.signal);
       // Granted and stopped in the same turn: nobody wants it any more.
       throwIfAborted(stop.signal);
-      if (outcome.do === "granted") return this.#lease(outcome);
+      if (outcome.do === "granted") {
+        await provenLease(session, { clock: this.#clock, signal: stop.signal, isPatient: !this.#isImpatient });
+        return this.#lease(outcome);
+      }
       throw await this.#refusal("LOCK_BUSY", "");
     } catch (thrown) {
       const failure = thrown === timedOut ? await this.#refusal("LOCK_TIMEOUT", ` within ${wait} ms`) : thrown;
@@ -143,6 +160,14 @@ class Attempt {
     }
   }
 
+  get #thing(): string {
+    return this.#options.thing ?? "lock";
+  }
+
+  #leftMs(waitMs: number): number {
+    return Math.max(1, waitMs - (this.#clock.now() - this.#startedMs));
+  }
+
   get #isImpatient(): boolean {
     return this.#options.wait === "none" || this.#options.wait === 0;
   }
@@ -150,11 +175,13 @@ class Attempt {
   #lease(granted: Granted): Lease {
     return new ZooKeeperLease(this.#zk, {
       name: this.#name,
+      thing: this.#thing,
       path: this.#path.lock,
       holderPath: `${this.#path.holders}/${granted.node}`,
       holderId: granted.guid,
       mode: this.#mode,
       slot: granted.slot,
+      limit: granted.limit,
       fencingToken: granted.token,
       waitedMs: this.#clock.now() - this.#startedMs,
       clock: this.#clock,
@@ -168,14 +195,14 @@ class Attempt {
     const why = status === null
       ? "no server has answered in time to say who holds it"
       : describeLock(status, { guid: this.#contender.guid, nowMs: Date.now() });
-    return new BatonError(code, `Cannot acquire lock "${this.#name}"${within}: ${why}`);
+    return new BatonError(code, `Cannot acquire ${this.#thing} "${this.#name}"${within}: ${why}`);
   }
 
   #sessionEnded(cause: unknown): BatonError {
     const reason: unknown = this.#zk.session.ended.reason;
     const code = reason instanceof BatonError && reason.code === "REFUSED" ? "REFUSED" : "UNREACHABLE";
     const why = `the session ended before it was granted: ${messageOf(reason)}`;
-    return new BatonError(code, `Cannot acquire lock "${this.#name}": ${why}`, { cause });
+    return new BatonError(code, `Cannot acquire ${this.#thing} "${this.#name}": ${why}`, { cause });
   }
 
   async #leave(): Promise<void> {

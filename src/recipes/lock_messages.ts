@@ -1,5 +1,6 @@
 /** The sentences that say why a lock was not had: who holds it, since when, why, and how many are ahead. */
 import { formatDuration } from "../support/duration.ts";
+import { printable } from "../support/printable.ts";
 import { nameOfHolder } from "./holder_info.ts";
 import type { HolderStatus, LockStatus } from "./lock_status.ts";
 
@@ -23,5 +24,5 @@ function describeHolder(holder: HolderStatus, nowMs: number): string {
   // Two machines' wall clocks: a holder from the future has held for no time.
   const heldMs = Math.max(0, nowMs - holder.sinceMs);
   const since = holder.sinceMs === 0 ? "" : ` for ${formatDuration(heldMs)}`;
-  return `${nameOfHolder(holder)}${since}${holder.reason === "" ? "" : `: ${holder.reason}`}`;
+  return `${nameOfHolder(holder)}${since}${holder.reason === "" ? "" : `: ${printable(holder.reason)}`}`;
 }

@@ -7,9 +7,9 @@ export const nameBytesMax = 255;
 const utf8 = new TextEncoder();
 
 /** Throws USAGE for what cannot be a lock's name: empty, over 255 bytes, with control characters, not valid Unicode. */
-export function encodeLockName(name: string): string {
+export function encodeLockName(name: string, thing = "a lock"): string {
   const refuse = (why: string) =>
-    new BatonError("USAGE", `${JSON.stringify(name)} cannot be the name of a lock: ${why}`);
+    new BatonError("USAGE", `${JSON.stringify(name)} cannot be the name of ${thing}: ${why}`);
   if (name === "") throw refuse("it is empty");
   const bytes = utf8.encode(name).length;
   if (bytes > nameBytesMax) throw refuse(`it has ${bytes} bytes, and ${nameBytesMax} is the most`);

@@ -15,6 +15,11 @@ const utf8 = new TextEncoder();
 export const freshState: LockState = { limit: null };
 
 export function formatLockState(state: LockState): Uint8Array {
+  return formatState(state);
+}
+
+/** With what a recipe keeps beside the limit. */
+export function formatState<S extends LockState>(state: S): Uint8Array {
   return utf8.encode(JSON.stringify({ layout, ...state }));
 }
 

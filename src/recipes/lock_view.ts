@@ -8,6 +8,10 @@ export interface LockView {
   /** Guards the grant: whatever came after it was read makes the grant fail. */
   readonly version: number;
   readonly state: LockState;
+  /** As it was read: a recipe may keep more in it than a limit. */
+  readonly data: Uint8Array;
+  /** Of the write that made the data: of a grant it is the token. */
+  readonly mzxid: bigint;
   readonly holders: readonly string[];
   /** False when there is no node for holders, which counts as no holders. */
   readonly hasHolders: boolean;
@@ -20,9 +24,9 @@ export interface ReadLockOptions {
 }
 
 /**
- * Null when there is no such lock, or nobody contends for it. The version is asked for first: a grant between it and the
- * list of holders then makes the version stale, never the list too short. All three requests leave in one write and are
- * answered in order.
+ * Null when there is no such lock. A queue is reaped while the lock is held and nobody waits: no node for it is an empty
+ * one. The version is asked for first: a grant between it and the list of holders then makes the version stale, never the
+ * list too short. All three requests leave in one write and are answered in order.
  */
 export async function readLock(zk: ZooKeeper, path: LockPath, options: ReadLockOptions = {}): Promise<LockView | null> {
   const watch = options.watchHolders;
@@ -31,13 +35,15 @@ export async function readLock(zk: ZooKeeper, path: LockPath, options: ReadLockO
     orNull(zk.getChildren(path.holders, watch === undefined ? {} : { watch })),
     orNull(zk.getChildren(path.queue)),
   ]);
-  if (lock === null || queue === null) return null;
+  if (lock === null) return null;
   return {
     version: lock.stat.version,
     state: parseLockState(lock.data, path.lock),
+    data: lock.data,
+    mzxid: lock.stat.mzxid,
     holders: holders?.children ?? [],
     hasHolders: holders !== null,
-    queue: queue.children,
+    queue: queue?.children ?? [],
   };
 }
 

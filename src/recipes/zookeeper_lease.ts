@@ -8,6 +8,7 @@ import { BatonError, messageOf } from "../errors.ts";
 import { onAbort } from "../support/abort.ts";
 import { backoffMs } from "../support/backoff.ts";
 import type { Clock } from "../support/clock.ts";
+import { printable } from "../support/printable.ts";
 import { Alarm } from "./alarm.ts";
 import { parseNodeInfo } from "./holder_info.ts";
 import type { Lease, LockMode } from "./lease.ts";
@@ -16,6 +17,8 @@ import { isRefusal, isTransient } from "./transient_error.ts";
 
 export interface ZooKeeperLeaseOptions {
   readonly name: string;
+  /** What messages call it: "lock". */
+  readonly thing: string;
   /** The lock's node. */
   readonly path: string;
   /** The holder's node. */
@@ -23,6 +26,7 @@ export interface ZooKeeperLeaseOptions {
   readonly holderId: string;
   readonly mode: LockMode;
   readonly slot: number | null;
+  readonly limit: number | null;
   readonly fencingToken: bigint;
   readonly waitedMs: number;
   /** The client's. */
@@ -39,6 +43,7 @@ export class ZooKeeperLease implements Lease {
   readonly holderId: string;
   readonly mode: LockMode;
   readonly slot: number | null;
+  readonly limit: number | null;
   readonly fencingToken: bigint;
   readonly sessionId: bigint;
   readonly sessionTimeoutMs: number;
@@ -46,6 +51,7 @@ export class ZooKeeperLease implements Lease {
   readonly #zk: ZooKeeper;
   readonly #clock: Clock;
   readonly #holderPath: string;
+  readonly #thing: string;
   readonly #lost = new AbortController();
   readonly #listeners = new Set<() => void>();
   /** What has to be taken off when it is over. */
@@ -60,11 +66,13 @@ export class ZooKeeperLease implements Lease {
     this.#zk = zk;
     this.#clock = options.clock;
     this.#holderPath = options.holderPath;
+    this.#thing = options.thing;
     this.name = options.name;
     this.path = options.path;
     this.holderId = options.holderId;
     this.mode = options.mode;
     this.slot = options.slot;
+    this.limit = options.limit;
     this.fencingToken = options.fencingToken;
     this.waitedMs = options.waitedMs;
     this.sessionId = zk.session.id;
@@ -131,7 +139,7 @@ export class ZooKeeperLease implements Lease {
     }
     throw new BatonError(
       "OUTCOME_UNKNOWN",
-      `Cannot tell whether lock "${this.name}" was given back: no server answered within ${
+      `Cannot tell whether ${this.#thing} "${this.name}" was given back: no server answered within ${
         this.sessionTimeoutMs / 2
       } ms` +
         ". If it was not, it is free when the session ends",
@@ -143,9 +151,9 @@ export class ZooKeeperLease implements Lease {
     let deleting = first;
     let isLate = false;
     void late.then(() => isLate = true);
-    for (let failures = 0; !isLate && !this.#zk.session.ended.aborted; failures++) {
+    for (let failures = 0;; failures++) {
       try {
-        await deleting;
+        await deleting; // also of a session that has ended: a rejection must be heard
         return;
       } catch (thrown) {
         if (this.#zk.session.ended.aborted || isRefusal(thrown, "SESSIONEXPIRED")) return;
@@ -154,7 +162,7 @@ export class ZooKeeperLease implements Lease {
       const alarm = new Alarm();
       this.#clock.after(backoffMs(failures, retryWait), alarm.ring);
       await alarm.rung;
-      if (isLate) return;
+      if (isLate || this.#zk.session.ended.aborted) return;
       deleting = orNull(this.#zk.delete(this.#holderPath, -1));
     }
   }
@@ -193,7 +201,8 @@ export class ZooKeeperLease implements Lease {
       const { revoke } = parseNodeInfo(found.data);
       if (revoke === null || this.#isOver) return;
       const by = revoke.by === "" ? "" : ` by ${revoke.by}`;
-      this.#abort("REVOKED", `was revoked: it was asked back${by}${revoke.reason === "" ? "" : `: ${revoke.reason}`}`);
+      const why = revoke.reason === "" ? "" : `: ${revoke.reason}`;
+      this.#abort("REVOKED", `was revoked: it was asked back${printable(by + why)}`);
       this.#tell();
     } catch (thrown) {
       // The clock and the session's end are watched apart from this.
@@ -215,7 +224,8 @@ export class ZooKeeperLease implements Lease {
   }
 
   #abort(code: "LOCK_LOST" | "REVOKED", what: string, cause?: unknown): void {
-    this.#lost.abort(new BatonError(code, `Lock "${this.name}" ${what}`, cause === undefined ? {} : { cause }));
+    const thing = this.#thing.charAt(0).toUpperCase() + this.#thing.slice(1);
+    this.#lost.abort(new BatonError(code, `${thing} "${this.name}" ${what}`, cause === undefined ? {} : { cause }));
   }
 
   #takeOff(): void {

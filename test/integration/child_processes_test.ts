@@ -40,8 +40,10 @@ test("the group is still signalled after its leader has ended, and a process tha
 
 test("a stop signal is told once: to the group, and apart from it to those outside", async () => {
   const { child, job } = start("trap : TERM; sleep 1000 & setsid sleep 1000 & wait; wait");
-  await eventually(() => job.alive().length === 3);
-  const outside = job.alive().find((pid) => readProcess(pid)?.group !== child.pid) ?? NaN;
+  const outside = await eventually(() => {
+    const alive = job.alive();
+    return alive.length === 3 && alive.find((pid) => readProcess(pid)?.group !== child.pid);
+  });
   const kill = spyOn(process, "kill").mockImplementation(() => true);
   job.signalAll("SIGTERM");
   const told = kill.mock.calls.filter(([, signal]) => signal === "SIGTERM").map(([pid]) => pid);

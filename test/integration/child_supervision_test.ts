@@ -2,6 +2,7 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { readProcess } from "../../src/cli/child/process_table.ts";
+import { catches } from "../support/catches.ts";
 import { eventually } from "../support/eventually.ts";
 import { runtimes, SuperviseRun } from "../support/supervise_run.ts";
 
@@ -230,6 +231,8 @@ for (
     const script = `trap 'exit 9' ${signal.slice(3)}; touch {}/ready; while :; do sleep 0.02; done`;
     await using run = new SuperviseRun(bun, script);
     await run.ready();
+    // The command may be there before anybody listens for it; baton lock listens from its start.
+    await eventually(() => catches(run.process.pid, signal));
     run.process.kill(signal);
     expect((await run.report()).outcome).toMatchObject({ kind: "exited", code: 9 });
   });

@@ -29,7 +29,9 @@ async function guarded({ command, deadlineMs, script }: {
     guard,
     async tell() {
       const startTicks = readProcess(job.pid)?.startTicks ?? 0;
-      guard.stdin.write(watchLine(cookie, deadlineMs) + childLine({ pid: job.pid, ownGroup: true, startTicks }));
+      guard.stdin.write(
+        watchLine(cookie, deadlineMs) + childLine(cookie, { pid: job.pid, ownGroup: true, startTicks }),
+      );
       await guard.stdin.flush();
     },
     async [Symbol.asyncDispose]() {

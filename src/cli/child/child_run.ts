@@ -18,12 +18,25 @@ export type ChildEvent =
   | { readonly kind: "stopping" | "killing"; readonly reason: StopReason }
   | { readonly kind: "frozen" | "thawed" | "guard_struck" | "guard_replaced" | "guard_missing" };
 
+/** Of a job that runs beside others: what may be its own and may be another's. */
+export interface DoubtfulProcesses {
+  /** There is something that may be this job's and is not its to end as long as another one that may own it runs. */
+  isUndecided(): boolean;
+  /** It is this job's now, to be dead in time. */
+  claim(): void;
+  /** Calls the listener when it may have been decided. Returns what takes it off. */
+  subscribe(listener: () => void): () => void;
+}
+
+type RunProcesses = Pick<JobProcesses, "alive" | "signalAll" | "signalCommand" | "leaderEnded" | "reapOrphans">;
+
 export interface ChildRunOptions {
   readonly lease: Lease;
   readonly clock: Clock;
-  readonly guard: Pick<Guard, "clearedAfterMs">;
+  /** In the words of the guard, for this job. */
+  readonly guard: { clearedAfterMs(signal: AbortSignal): ReturnType<Guard["clearedAfterMs"]> };
   readonly signals: SignalSource;
-  readonly processes: Pick<JobProcesses, "alive" | "signalAll" | "signalCommand" | "leaderEnded" | "reapOrphans">;
+  readonly processes: RunProcesses & Partial<DoubtfulProcesses>;
   readonly ended: Promise<ChildEnd>;
   readonly ownGroup: boolean;
   /** Aborts when the guard strikes. */
@@ -38,6 +51,9 @@ export interface ChildRunOptions {
 
 /** Between two looks at processes that are to die: nothing tells of an orphan's death. */
 const lookEveryMs = 5;
+
+/** Between two looks at processes that another job may own: its end is told. */
+const undecidedLookEveryMs = 250;
 
 /** How long the guard, which was faster, is given to say when it was through. */
 const guardReportMs = 2000;
@@ -63,7 +79,7 @@ export class ChildRun {
 
   constructor(options: ChildRunOptions) {
     this.#options = options;
-    const { lease, signals, struck, ownGroup } = options;
+    const { lease, signals, struck, ownGroup, processes } = options;
     const { promise, resolve } = Promise.withResolvers<ChildEnding>();
     this.finished = promise;
     this.#finish = resolve;
@@ -71,6 +87,7 @@ export class ChildRun {
       lease.subscribe(() => this.#leaseMoved()),
       onAbort(lease.lost, () => this.#leaseLost()),
       onAbort(struck, () => this.#guardStruck()),
+      processes.subscribe?.(() => this.#end !== null && this.#act()) ?? (() => {}),
       ...commandSignals(ownGroup).map(({ signal, forwarded }) =>
         signals.listen([signal], () => this.#signalled(signal, forwarded))
       ),
@@ -144,20 +161,25 @@ export class ChildRun {
     const nowMs = this.#now();
     const situation = this.#situation(nowMs);
     const lastMs = lossAtMs(situation) + lossMarginMs(situation.sessionTimeoutMs);
+    let restMs = lookEveryMs;
     if (this.#end !== null || nowMs > lastMs) {
-      const alive = this.#options.processes.alive();
+      const { processes } = this.#options;
+      if (nowMs >= lossAtMs(situation)) processes.claim?.();
+      const alive = processes.alive();
+      const isUndecided = alive.length === 0 && (processes.isUndecided?.() ?? false);
       if (alive.length > 0 && nowMs > lastMs) this.#aliveTooLate = true;
-      if (alive.length === 0 && this.#end !== null) return this.#conclude(nowMs <= lastMs);
+      if (alive.length === 0 && !isUndecided && this.#end !== null) return this.#conclude(nowMs <= lastMs);
+      if (isUndecided) restMs = undecidedLookEveryMs;
+      else if (this.#stop === null && nowMs < lossAtMs(situation)) return this.#stopAndAct("leftovers", nowMs);
     }
     const plan = planChild(situation);
     switch (plan.action) {
       case "run":
       case "freeze":
         this.#setFrozen(plan.action === "freeze");
-        return this.#actAt(this.#end === null ? plan.nextMs : Math.min(plan.nextMs, nowMs + lookEveryMs));
+        return this.#actAt(this.#end === null ? plan.nextMs : Math.min(plan.nextMs, nowMs + restMs));
       case "stop":
-        this.#sendStop(plan.reason, nowMs);
-        return this.#act();
+        return this.#stopAndAct(plan.reason, nowMs);
       case "kill":
         this.#sendKill(plan.reason, nowMs);
         return this.#actAt(nowMs + lookEveryMs);
@@ -177,7 +199,13 @@ export class ChildRun {
     this.#options.onEvent?.({ kind: frozen ? "frozen" : "thawed" });
   }
 
+  #stopAndAct(reason: StopReason, nowMs: number): void {
+    this.#sendStop(reason, nowMs);
+    this.#act();
+  }
+
   #sendStop(reason: StopReason, nowMs: number): void {
+    if (reason !== "leftovers") this.#options.processes.claim?.();
     this.#options.onEvent?.({ kind: "stopping", reason });
     this.#stop ??= { reason, atMs: nowMs };
     this.#options.processes.signalAll(this.#options.stopSignal);
@@ -188,6 +216,7 @@ export class ChildRun {
   #sendKill(reason: StopReason, nowMs: number): void {
     if (this.#killedAtMs === null) this.#options.onEvent?.({ kind: "killing", reason });
     this.#killedAtMs ??= nowMs;
+    if (reason !== "leftovers") this.#options.processes.claim?.();
     if (reason === "lost" || this.#stop === null) this.#stop = { reason, atMs: this.#stop?.atMs ?? nowMs };
     this.#options.processes.signalAll("SIGKILL");
   }

@@ -9,9 +9,14 @@ export function cookieEnvironment(cookie: string, inherited: string | undefined)
 
 /** Whether `environ`, the text of /proc/pid/environ, has `cookie` among its cookies. */
 export function carriesCookie(environ: string, cookie: string): boolean {
+  return cookiesIn(environ).includes(cookie);
+}
+
+/** The cookies in `environ`, outermost first. */
+export function cookiesIn(environ: string): string[] {
   const prefix = `${cookieVariable}=`;
   const at = environ.startsWith(prefix) ? 0 : environ.indexOf(`\0${prefix}`) + 1;
-  if (at === 0 && !environ.startsWith(prefix)) return false;
+  if (at === 0 && !environ.startsWith(prefix)) return [];
   const end = environ.indexOf("\0", at);
-  return environ.slice(at + prefix.length, end < 0 ? undefined : end).split(":").includes(cookie);
+  return environ.slice(at + prefix.length, end < 0 ? undefined : end).split(":");
 }

@@ -16,6 +16,7 @@ import {
   processesWithCookie,
   readProcess,
 } from "./process_table.ts";
+import { sendSignal } from "./send_signal.ts";
 
 export interface JobProcessesOptions {
   readonly pid: number;
@@ -44,20 +45,14 @@ export class JobProcesses {
   /** Sends to the command: to its group, or in the foreground to the one process, as the terminal reaches the others. */
   signalCommand(signal: NodeJS.Signals): void {
     const { pid, ownGroup } = this.#options;
-    if (!this.#leaderEnded) send(ownGroup ? -pid : pid, signal);
+    if (!this.#leaderEnded) sendSignal(ownGroup ? -pid : pid, signal);
     else this.signalAll(signal);
   }
 
   /** Sends to everything that is alive. */
   signalAll(signal: NodeJS.Signals): void {
     const { pid, ownGroup } = this.#options;
-    const alive = this.alive();
-    // The group at once, so that none of it can fork between two signals; its number is ours while a member lives.
-    const isMember = (one: number) => ownGroup && readProcess(one)?.group === pid;
-    const isGroupThere = ownGroup && (!this.#leaderEnded || alive.some(isMember));
-    if (isGroupThere) send(-pid, signal);
-    // Nobody is told twice: many a program takes a second TERM as an order to end without cleaning up.
-    for (const one of alive) if (signal === "SIGKILL" || !isGroupThere || !isMember(one)) send(one, signal);
+    sendToJob({ pid, ownGroup, leaderEnded: this.#leaderEnded, pids: this.alive() }, signal);
   }
 
   /** What lives, the dead whose status nobody took left out. Empty means: nothing of the job runs any more. */
@@ -65,7 +60,7 @@ export class JobProcesses {
     const { pid, ownGroup, cookie, adopts } = this.#options;
     if (adopts) return livingOf(() => descendantsOf(process.pid, isNotOfTheJob), isAlive);
     const leader = this.#leaderEnded ? [] : [pid];
-    if (!hasProcessTable()) return ownGroup && send(-pid, 0) ? [pid] : leader;
+    if (!hasProcessTable()) return ownGroup && sendSignal(-pid, 0) ? [pid] : leader;
     const find = () => [...new Set([...(ownGroup ? groupMembers(pid) : leader), ...processesWithCookie(cookie)])];
     const living = livingOf(find, isAlive);
     // Where no parent holds the job together one pass over /proc can miss a process that was started behind it.
@@ -85,6 +80,24 @@ export class JobProcesses {
   }
 }
 
+/** To all of `pids`, which live, and to the group of `pid` as far as they are in it. */
+export function sendToJob(
+  { pid, ownGroup, leaderEnded, pids }: {
+    readonly pid: number;
+    readonly ownGroup: boolean;
+    readonly leaderEnded: boolean;
+    readonly pids: readonly number[];
+  },
+  signal: NodeJS.Signals,
+): void {
+  // The group at once, so that none of it can fork between two signals; its number is ours while a member lives.
+  const isMember = (one: number) => ownGroup && readProcess(one)?.group === pid;
+  const isGroupThere = ownGroup && (!leaderEnded || pids.some(isMember));
+  if (isGroupThere) sendSignal(-pid, signal);
+  // Nobody is told twice: many a program takes a second TERM as an order to end without cleaning up.
+  for (const one of pids) if (signal === "SIGKILL" || !isGroupThere || !isMember(one)) sendSignal(one, signal);
+}
+
 function isNotOfTheJob(pid: number): boolean {
   return isOwnChild(pid) || isKeeperProcess(pid);
 }
@@ -92,14 +105,4 @@ function isNotOfTheJob(pid: number): boolean {
 function isAlive(pid: number): boolean {
   const row = readProcess(pid);
   return row !== null && !row.dead;
-}
-
-/** False if there was nothing to send to. EPERM: it is there, and not ours to signal. */
-function send(pid: number, signal: NodeJS.Signals | 0): boolean {
-  try {
-    process.kill(pid, signal);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "EPERM";
-  }
 }

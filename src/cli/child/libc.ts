@@ -27,6 +27,10 @@ export interface Libc {
   write(fd: number, bytes: Uint8Array): void;
   close(fd: number): void;
   isTerminal(fd: number): boolean;
+  /** flock(2), exclusive, without waiting. False when somebody else has it, or it cannot be had at all. */
+  lockFile(fd: number): boolean;
+  /** dup(2): the same open file under another number, which children inherit. -1 for an error. */
+  duplicate(fd: number): number;
 }
 
 /** Result and arguments, in the names Bun uses; Deno differs in `ptr` alone, which it calls `buffer`. */
@@ -41,6 +45,8 @@ const signatures = {
   write: ["i64", "i32", "ptr", "u64"],
   close: ["i32", "i32"],
   isatty: ["i32", "i32"],
+  flock: ["i32", "i32", "i32"],
+  dup: ["i32", "i32"],
 } as const;
 
 type Argument = number | bigint | Uint8Array;
@@ -95,6 +101,7 @@ function openInDeno(name: string): Library {
 function describe({ call, addressOf }: Library): Libc {
   const linux = process.platform === "linux";
   const PR_SET_NAME = 15, PR_SET_CHILD_SUBREAPER = 36, WNOHANG = 1, SIG_IGN = 1n, POLLIN = 1;
+  const LOCK_EX = 2, LOCK_NB = 4;
   // On macOS CLOCK_MONOTONIC itself goes on while the machine sleeps; Linux has CLOCK_BOOTTIME for that.
   const clockId = linux ? 7 : 6;
   const time = new BigInt64Array(2);
@@ -128,6 +135,8 @@ function describe({ call, addressOf }: Library): Libc {
     write: (fd, bytes) => void call.write(fd, bytes, BigInt(bytes.length)),
     close: (fd) => void call.close(fd),
     isTerminal: (fd) => Number(call.isatty(fd)) === 1,
+    lockFile: (fd) => Number(call.flock(fd, LOCK_EX | LOCK_NB)) === 0,
+    duplicate: (fd) => Number(call.dup(fd)),
   };
 }
 

@@ -4,12 +4,13 @@
  */
 import { readdirSync, readFileSync } from "node:fs";
 import process from "node:process";
-import { carriesCookie } from "./cookie.ts";
+import { carriesCookie, cookiesIn } from "./cookie.ts";
 
 export interface ProcessRow {
   readonly pid: number;
   readonly parent: number;
   readonly group: number;
+  readonly session: number;
   /** Clock ticks from boot to the start: with the pid, what makes a process one and the same. */
   readonly startTicks: number;
   /** It has ended and only its status is left. */
@@ -32,6 +33,7 @@ export function readProcess(pid: number): ProcessRow | null {
     pid,
     parent: field(4),
     group: field(5),
+    session: field(6),
     startTicks: field(22),
     // A main thread that ended shows Z while other threads of its process run on.
     dead: state === "X" || (state === "Z" && field(20) <= 1),
@@ -113,6 +115,15 @@ export function processesWithCookie(cookie: string): number[] {
     }
   }
   return found;
+}
+
+/** The cookies that a process carries; none of one that is gone, another user's, or wrote over its environment. */
+export function cookiesOf(pid: number): string[] {
+  try {
+    return cookiesIn(readFileSync(`/proc/${pid}/environ`, "latin1"));
+  } catch {
+    return [];
+  }
 }
 
 /** Whether there is a /proc to read at all. */

@@ -5,6 +5,8 @@ import { messageOf } from "../../errors.ts";
 import { childEndOf } from "./child_end.ts";
 import type { ChildEnd } from "./child_outcome.ts";
 import { resolveCommand } from "./resolve_command.ts";
+import { rawArguments, rawVariables } from "./raw_words.ts";
+import { shellWords } from "./shell_start.ts";
 import { onUnnamedSignal } from "./unnamed_signal.ts";
 
 export interface SpawnOptions {
@@ -17,10 +19,16 @@ export interface SpawnOptions {
   readonly hangUpIgnored: boolean;
   /** Aborted: nothing is started any more. */
   readonly signal?: AbortSignal | undefined;
+  /** It reads nothing: /dev/null is its standard input. Left out: baton's own is. */
+  readonly readsNothing?: boolean | undefined;
+  /** Its standard output is for baton to read. Left out: it is baton's own. */
+  readonly isRead?: boolean | undefined;
+  /** Called in the turn in which it was started. */
+  readonly onStarted?: ((pid: number) => void) | undefined;
 }
 
 export type SpawnResult =
-  | { readonly kind: "started"; readonly pid: number; readonly ended: Promise<ChildEnd> }
+  | { readonly kind: "started" } & Started
   | { readonly kind: "cancelled" }
   | { readonly kind: "not_found" | "not_executable" | "start_failed"; readonly message: string };
 
@@ -29,14 +37,19 @@ interface Start extends SpawnOptions {
   readonly argv: readonly string[];
 }
 
-/** `ended` never rejects. */
-type Started = { readonly pid: number; readonly ended: Promise<ChildEnd> };
+interface Started {
+  readonly pid: number;
+  /** Never rejects. */
+  readonly ended: Promise<ChildEnd>;
+  /** What it writes, for `isRead`; whoever stops reading closes it. */
+  readonly output: AsyncIterable<Uint8Array> | null;
+}
 
 export async function spawnChild(command: readonly string[], options: SpawnOptions): Promise<SpawnResult> {
   const name = command[0] ?? "";
   const resolved = resolveCommand(name, options.env["PATH"]);
   if (resolved.kind !== "found") return resolved;
-  const start = ignoringHangUp({ ...options, path: resolved.path, argv: command });
+  const start = startOf(command, resolved.path, options);
   const spawn = "Bun" in globalThis ? spawnWithBun : await loadSpawnWithNode();
   const attempt = async (start: Start): Promise<SpawnResult> => {
     if (options.signal?.aborted) return { kind: "cancelled" }; // nothing may be waited for from here to the start
@@ -56,12 +69,17 @@ export async function spawnChild(command: readonly string[], options: SpawnOptio
   }
 }
 
-/** The runtimes start a command with the default of every signal. A shell that ignores one becomes the command and keeps that. */
-function ignoringHangUp(start: Start): Start {
-  const [name = "", ...args] = start.argv;
-  if (!start.hangUpIgnored) return start;
-  const word = name.startsWith("-") ? start.path : name;
-  return { ...start, path: "/bin/sh", argv: ["sh", "-c", 'trap "" HUP; exec "$0" "$@"', word, ...args] };
+/** By itself, or through a shell where that is the only way to hand on what this process was given. */
+function startOf(command: readonly string[], path: string, options: SpawnOptions): Start {
+  const [name = "", ...args] = command;
+  const { hangUpIgnored } = options;
+  const words = rawArguments(args);
+  const variables = rawVariables(options.env);
+  if (!hangUpIgnored && [...words, ...variables].every(({ bytes }) => bytes === undefined)) {
+    return { ...options, path, argv: command };
+  }
+  const first = { text: name.startsWith("-") ? path : name };
+  return { ...options, path: "/bin/sh", argv: shellWords({ command: [first, ...words], variables, hangUpIgnored }) };
 }
 
 /** env(1): 127 when there is no such file, which a missing "#!" interpreter is too; 126 for what else exec refuses. */
@@ -87,13 +105,19 @@ function spawnWithBun(start: Start): Started {
     argv0: argv[0] ?? path,
     env: { ...env },
     detached: ownGroup,
-    stdio: ["inherit", "inherit", "inherit", ...passOn(start.descriptors, null)],
+    stdio: [
+      start.readsNothing ? "ignore" : "inherit",
+      start.isRead ? "pipe" : "inherit",
+      "inherit",
+      ...passOn(start.descriptors, null),
+    ],
   });
+  start.onStarted?.(child.pid);
   const ended = child.exited.then(
     () => childEndOf(child.exitCode, child.signalCode),
     (error): ChildEnd => ({ kind: "unreadable", why: messageOf(error) }),
   );
-  return { pid: child.pid, ended };
+  return { pid: child.pid, ended, output: child.stdout ?? null };
 }
 
 async function loadSpawnWithNode(): Promise<(start: Start) => Promise<Started>> {
@@ -105,7 +129,12 @@ async function spawnWithNode(start: Start, spawn: typeof import("node:child_proc
   const { path, argv, env, ownGroup } = start;
   // Deno closes nothing but its own, and an index left out here would be closed: what was inherited goes on by itself.
   const descriptors = "Deno" in globalThis ? [] : passOn<"ignore">(start.descriptors, "ignore");
-  const stdio: StdioOptions = ["inherit", "inherit", "inherit", ...descriptors];
+  const stdio: StdioOptions = [
+    start.readsNothing ? "ignore" : "inherit",
+    start.isRead ? "pipe" : "inherit",
+    "inherit",
+    ...descriptors,
+  ];
   const child = spawn(path, argv.slice(1), {
     argv0: argv[0] ?? path,
     env: { ...env },
@@ -114,6 +143,7 @@ async function spawnWithNode(start: Start, spawn: typeof import("node:child_proc
   });
   const { pid } = child;
   if (pid === undefined) throw await new Promise<Error>((resolve) => child.once("error", resolve));
+  start.onStarted?.(pid);
   const ended = new Promise<ChildEnd>((resolve) => {
     const ignore = onUnnamedSignal(pid, (number) => resolve(childEndOf(null, number)));
     child.once("exit", (code, signal) => {
@@ -121,7 +151,7 @@ async function spawnWithNode(start: Start, spawn: typeof import("node:child_proc
       resolve(childEndOf(code, signal));
     });
   });
-  return { pid, ended };
+  return { pid, ended, output: child.stdout };
 }
 
 /** stdio entries from number 3 on. */

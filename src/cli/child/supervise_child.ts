@@ -1,20 +1,21 @@
 /**
  * Runs a command under a lease and keeps the promise that its processes are dead before the server can give the lock to
- * anybody else. Owns the order of things: guard, command, end. Does not release the lease. One command at a time: what
- * is taken in as an orphan is counted as this command's.
+ * anybody else. Owns the order of things: guard, command, end. Does not release the lease. Of one command everything that is
+ * taken in as an orphan is counted as its own; several at a time share a table that tells whose it is (job_table.ts).
  */
 import process from "node:process";
 import { BatonError } from "../../errors.ts";
 import type { Lease } from "../../recipes/lease.ts";
 import type { Clock } from "../../support/clock.ts";
 import type { Guard } from "../guard/guard.ts";
-import type { ChildEnding, ChildOutcome } from "./child_outcome.ts";
+import type { ChildEnd, ChildEnding, ChildOutcome } from "./child_outcome.ts";
 import { type ChildEvent, ChildRun } from "./child_run.ts";
 import { StoppedBySignal } from "../stopped_by_signal.ts";
 import { cookieEnvironment, cookieVariable } from "./cookie.ts";
 import { isForeground } from "./foreground.ts";
 import { isRevoked } from "./lease_loss.ts";
 import { JobProcesses } from "./job_processes.ts";
+import type { JobTable } from "./job_table.ts";
 import { loadLibc } from "./libc.ts";
 import { waitMinHold } from "./min_hold.ts";
 import { readProcess } from "./process_table.ts";
@@ -47,6 +48,21 @@ export interface SuperviseOptions {
   /** A request to stop that came before the command was started. Has no effect later: `signals` reach the command. */
   readonly signal?: AbortSignal;
   readonly onEvent?: (event: ChildEvent) => void;
+  /** The command runs; `ended` resolves when its own process has ended, with what it left behind still there. */
+  readonly onStarted?: (child: StartedChild) => void;
+  /** It runs beside others that this process supervises, under the same guard, which the caller ends. */
+  readonly beside?: JobTable;
+  /** It reads nothing: /dev/null is its standard input. */
+  readonly readsNothing?: boolean;
+  /** Its standard output is for `onStarted` to read. */
+  readonly isRead?: boolean;
+}
+
+export interface StartedChild {
+  readonly pid: number;
+  readonly ended: Promise<ChildEnd>;
+  /** For `isRead`. */
+  readonly output: AsyncIterable<Uint8Array> | null;
 }
 
 /** A guard is there in milliseconds; one that is not there by then never will be. */
@@ -54,45 +70,68 @@ const guardStartMsMax = 10_000;
 
 /** Resolves when the lease may be released, a breach excepted; see `ChildEnding`. Rejects only for a bug. */
 export async function superviseChild(options: SuperviseOptions): Promise<ChildOutcome> {
-  const { clock, guard } = options;
+  const { clock, guard, beside } = options;
   const grantedAtMs = options.grantedAtMs ?? clock.now();
   const cookie = options.lease.holderId; // so that a nested call can tell that this job holds the lock already
-  const struck = new AbortController();
+  const job = beside?.open(cookie);
   const finish = (ending: ChildEnding, pid: number | null): ChildOutcome => {
+    if (job !== undefined) beside?.close(job);
     // In a breach the guard is left to itself: the end of its pipe will set it on what is still there.
-    // Later than now, for the next in line waits for the release, which the caller sends in this turn.
-    if (ending.kind !== "breach") setImmediate(() => guard.done());
+    // Else later than now, for the next in line waits for the release, which the caller sends in this turn; but a job beside
+    // others may be run again under the same lease, and the next order to watch must come behind this one.
+    if (ending.kind !== "breach" && beside === undefined) setImmediate(() => guard.done());
+    else if (ending.kind !== "breach") guard.forget(cookie);
     return { ...ending, pid, heldMs: clock.now() - grantedAtMs };
   };
 
   const libc = await loadLibc();
+  const struck = new AbortController();
   const obstacle = await watch(options, cookie, struck);
   if (obstacle !== null) return finish(obstacle, null);
 
-  const ownGroup = !isForeground(options.foreground, libc);
+  const ownGroup = beside !== undefined || !isForeground(options.foreground, libc);
   const adopts = libc?.becomeSubreaper() ?? false;
   libc?.hearOfChildren();
-  const outer = options.env[cookieVariable] ?? process.env[cookieVariable];
-  const env = childEnvironment({ ...options.env, ...cookieEnvironment(cookie, outer) });
   const spawned = await spawnChild(options.command, {
-    env,
+    ...spawnOptions(options, cookie),
     ownGroup,
-    descriptors: options.descriptors,
-    // Who wants the command stopped by this signal wants it heard.
-    hangUpIgnored: options.signals.hangUpIgnored && options.stopSignal !== "SIGHUP",
-    signal: options.signal,
+    onStarted: (pid) => job !== undefined && beside?.started(job, pid),
   });
   if (spawned.kind !== "started") return finish(spawned, null);
 
   const { pid, ended } = spawned;
-  guard.child({ pid, ownGroup, startTicks: readProcess(pid)?.startTicks ?? 0 });
-  const processes = new JobProcesses({ pid, ownGroup, cookie, libc, adopts });
-  const run = new ChildRun({ ...options, grantedAtMs, processes, ended, ownGroup, struck: struck.signal });
+  guard.child(cookie, { pid, ownGroup, startTicks: readProcess(pid)?.startTicks ?? 0 });
+  const processes = job !== undefined && beside !== undefined && libc !== null && adopts
+    ? beside.processesOf(job, libc)
+    : new JobProcesses({ pid, ownGroup, cookie, libc, adopts: adopts && beside === undefined });
+  options.onStarted?.(spawned);
+  const run = new ChildRun({
+    ...options,
+    guard: { clearedAfterMs: (signal) => guard.clearedAfterMs(cookie, signal) },
+    grantedAtMs,
+    processes,
+    ended,
+    ownGroup,
+    struck: struck.signal,
+  });
   // It came when there was a process already, and nobody yet to hear it for the command.
   if (options.signal?.aborted) processes.signalCommand(signalOf(options.signal.reason, options.stopSignal));
   const ending = await run.finished;
   if (ending.kind === "exited" || ending.kind === "signaled") await waitMinHold({ ...options, grantedAtMs });
   return finish(ending, pid);
+}
+
+function spawnOptions(options: SuperviseOptions, cookie: string) {
+  const outer = options.env[cookieVariable] ?? process.env[cookieVariable];
+  return {
+    env: childEnvironment({ ...options.env, ...cookieEnvironment(cookie, outer) }),
+    descriptors: options.descriptors,
+    // Who wants the command stopped by this signal wants it heard.
+    hangUpIgnored: options.signals.hangUpIgnored && options.stopSignal !== "SIGHUP",
+    signal: options.signal,
+    readsNothing: options.readsNothing,
+    isRead: options.isRead,
+  };
 }
 
 /** Sets the guard to watch. Null when the command may be started, else why it was not. */

@@ -1,12 +1,12 @@
 /**
- * baton's side of the guard: starts it, keeps its deadline fresh, hears whether it struck, and starts another one when
+ * baton's side of the guard: starts it, keeps its deadlines fresh, hears whether it struck, and starts another one when
  * it dies while there is something to guard.
  */
-import { BatonError } from "../../errors.ts";
+import { BatonError, messageOf } from "../../errors.ts";
 import { abortable } from "../../support/abort.ts";
 import { type Libc, loadLibc } from "../child/libc.ts";
 import { type GuardProcess, type StartGuardProcess, startGuardProcess } from "./guard_process.ts";
-import { childLine, type GuardedChild, renewLine, watchLine } from "./guard_state.ts";
+import { childLine, forgetLine, type GuardedChild, renewLine, watchLine } from "./guard_state.ts";
 
 export interface Guard {
   /** The guard of the moment; 0 while there is none. */
@@ -18,19 +18,21 @@ export interface Guard {
    */
   watch(cookie: string, options: WatchOptions): Promise<void>;
   /** Tells of the command, once it runs. */
-  child(child: GuardedChild): void;
+  child(cookie: string, child: GuardedChild): void;
   /**
-   * How many milliseconds after the deadline nothing was left alive, in the words of a guard that struck; null for one
-   * that did not, or does not answer.
+   * How many milliseconds after the deadline nothing was left alive of this job, in the words of a guard that struck;
+   * null for one that did not, or does not answer.
    */
-  clearedAfterMs(signal: AbortSignal): Promise<number | null>;
+  clearedAfterMs(cookie: string, signal: AbortSignal): Promise<number | null>;
+  /** Of this job nothing is left; others are watched on. */
+  forget(cookie: string): void;
   /** There is nothing left to guard: it ends without a blow. Also for a guard that never had anything to watch. */
   done(): void;
 }
 
 export interface WatchOptions {
   readonly remainingMs: () => number;
-  /** Calls the listener whenever `remainingMs` may have changed, up to `done()`. Returns what takes it off. */
+  /** Calls the listener whenever `remainingMs` may have changed, up to `forget()` or `done()`. Returns what takes it off. */
   readonly subscribe: (listener: () => void) => () => void;
   /** The guard strikes: it has seen the deadline pass. */
   readonly onStrike: () => void;
@@ -44,26 +46,31 @@ const replacementsMax = 5;
 
 /** Starts the guard and returns at once: its start runs beside the wait for the lock. */
 export function startGuard(start: StartGuardProcess = startGuardProcess): Guard {
-  setImmediate(() => void loadLibc()); // half a millisecond that is free now, while the servers are being reached
   return new GuardKeeper(start);
+}
+
+/** A job as it is told to a guard, and to the next one. */
+interface Watched {
+  readonly libc: Libc | null;
+  readonly options: WatchOptions;
+  readonly cleared: PromiseWithResolvers<number | null>;
+  child: GuardedChild | null;
+  /** The order to watch is on its way into the pipe. */
+  told: Promise<void> | undefined;
+  isWatched: boolean;
+  isStruck: boolean;
+  unsubscribe: () => void;
 }
 
 class GuardKeeper implements Guard {
   readonly #start: StartGuardProcess;
-  readonly #cleared = Promise.withResolvers<number | null>();
+  readonly #jobs = new Map<string, Watched>();
   /** Of the guard of the moment: it has said that it reads. */
   #ready = Promise.withResolvers<void>();
   #isReady = false;
   #process: GuardProcess | null = null;
-  #watch: { cookie: string; libc: Libc | null; options: WatchOptions } | null = null;
-  #child: GuardedChild | null = null;
-  #isWatching = false;
-  /** The order to watch is on its way into the pipe. */
-  #told: Promise<void> | undefined;
-  #struck = false;
   #done = false;
   #replacements = 0;
-  #unsubscribe = () => {};
 
   constructor(start: StartGuardProcess) {
     this.#start = start;
@@ -75,27 +82,45 @@ class GuardKeeper implements Guard {
   }
 
   async watch(cookie: string, options: WatchOptions): Promise<void> {
-    this.#watch = { cookie, libc: await loadLibc(), options };
-    this.#sendAll();
+    const job: Watched = {
+      options,
+      libc: await loadLibc(),
+      cleared: Promise.withResolvers(),
+      child: null,
+      told: undefined,
+      isWatched: false,
+      isStruck: false,
+      unsubscribe: () => {},
+    };
+    this.#jobs.set(cookie, job);
+    this.#send(cookie, job);
     // At once, not when the command runs: a guard may be slow to be there, and a command to start.
-    if (!this.#done) this.#unsubscribe = options.subscribe(() => this.#renew());
+    if (!this.#done) job.unsubscribe = options.subscribe(() => this.#renew(cookie, job));
     await abortable(this.#ready.promise, options.signal);
-    if (this.#told !== undefined) await abortable(this.#told, options.signal);
-    this.#isWatching = true;
+    if (job.told !== undefined) await abortable(job.told, options.signal);
+    job.isWatched = true;
   }
 
-  child(child: GuardedChild): void {
-    this.#child = child;
-    this.#process?.send(childLine(child));
+  child(cookie: string, child: GuardedChild): void {
+    const job = this.#jobs.get(cookie);
+    if (job !== undefined) job.child = child;
+    this.#process?.send(childLine(cookie, child));
   }
 
-  clearedAfterMs(signal: AbortSignal): Promise<number | null> {
-    return abortable(this.#cleared.promise, signal).catch(() => null);
+  async clearedAfterMs(cookie: string, signal: AbortSignal): Promise<number | null> {
+    const job = this.#jobs.get(cookie);
+    return job === undefined ? null : await abortable(job.cleared.promise, signal).catch(() => null);
+  }
+
+  forget(cookie: string): void {
+    this.#jobs.get(cookie)?.unsubscribe();
+    this.#jobs.delete(cookie);
+    this.#process?.send(forgetLine(cookie));
   }
 
   done(): void {
     this.#done = true;
-    this.#unsubscribe();
+    for (const job of this.#jobs.values()) job.unsubscribe();
     this.#process?.send("done\n"); // it ends by that: ending the pipe as well costs Bun two threads
   }
 
@@ -103,7 +128,12 @@ class GuardKeeper implements Guard {
     if (this.#isReady) this.#ready = Promise.withResolvers();
     this.#isReady = false;
     this.#ready.promise.catch(() => {}); // asked for by watch() alone, which may never be called
-    const started = this.#start((line) => this.#heard(line));
+    let started: GuardProcess | Promise<GuardProcess>;
+    try {
+      started = this.#start((line) => this.#heard(line));
+    } catch (error) {
+      return this.#failed(`Cannot start the guard process: ${messageOf(error)}`);
+    }
     if (started instanceof Promise) started.then((guard) => this.#launched(guard), () => this.#ended());
     else this.#launched(started);
   }
@@ -111,48 +141,56 @@ class GuardKeeper implements Guard {
   #launched(guard: GuardProcess): void {
     this.#process = guard;
     guard.ended.then(() => this.#ended());
-    if (this.#done) this.done();
-    else this.#sendAll();
+    if (this.#done) return this.done();
+    for (const [cookie, job] of this.#jobs) if (!job.isStruck) this.#send(cookie, job);
   }
 
-  #sendAll(): void {
-    if (this.#watch === null) return;
-    this.#told = this.#process?.send(watchLine(this.#watch.cookie, deadlineOf(this.#watch)));
-    if (this.#child !== null) this.#process?.send(childLine(this.#child));
+  #send(cookie: string, job: Watched): void {
+    job.told = this.#process?.send(watchLine(cookie, deadlineOf(job)));
+    if (job.child !== null) this.#process?.send(childLine(cookie, job.child));
   }
 
-  #renew(): void {
-    if (this.#watch !== null) this.#process?.send(renewLine(deadlineOf(this.#watch)));
+  #renew(cookie: string, job: Watched): void {
+    this.#process?.send(renewLine(cookie, deadlineOf(job)));
   }
 
   #heard(line: string): void {
-    const [word, number] = line.split(" ");
+    const [word, cookie = "", number] = line.split(" ");
+    const job = this.#jobs.get(cookie);
     if (word === "ready") {
-      if (this.#isWatching) this.#watch?.options.onReplaced(true);
+      for (const { isWatched, options } of this.#jobs.values()) if (isWatched) options.onReplaced(true);
       this.#isReady = true;
       this.#ready.resolve();
-    } else if (word === "struck") {
-      this.#struck = true;
-      this.#watch?.options.onStrike();
+    } else if (word === "struck" && job !== undefined) {
+      job.isStruck = true;
+      job.options.onStrike();
     } else if (word === "cleared") {
-      this.#cleared.resolve(Number(number));
+      job?.cleared.resolve(Number(number));
     }
   }
 
   #ended(): void {
     this.#process = null;
-    if (this.#done || this.#struck) return this.#cleared.resolve(null);
+    const jobs = [...this.#jobs.values()];
+    // What it has not said by now nobody will.
+    for (const job of jobs) if (job.isStruck || this.#done) job.cleared.resolve(null);
+    if (this.#done || (jobs.length > 0 && jobs.every((job) => job.isStruck))) return;
     if (this.#replacements++ < replacementsMax) return this.#launch();
-    const message = `Cannot keep a guard process running: it ended ${
-      replacementsMax + 1
-    } times without having been asked to`;
+    this.#failed(
+      `Cannot keep a guard process running: it ended ${replacementsMax + 1} times without having been asked to`,
+    );
+  }
+
+  #failed(message: string): void {
     this.#ready.reject(new BatonError("START_FAILED", message));
-    this.#cleared.resolve(null);
-    this.#watch?.options.onReplaced(false);
+    for (const { cleared, options } of this.#jobs.values()) {
+      cleared.resolve(null);
+      options.onReplaced(false);
+    }
   }
 }
 
 /** On the boot clock, which is read first: a pause between the two makes the deadline early. Without libc there is no guard. */
-function deadlineOf({ libc, options }: { readonly libc: Libc | null; readonly options: WatchOptions }): number {
+function deadlineOf({ libc, options }: Pick<Watched, "libc" | "options">): number {
   return (libc?.bootTimeMs() ?? 0) + options.remainingMs();
 }

@@ -1,13 +1,16 @@
 /**
  * What the guard knows and when it strikes: a pure reading of the lines baton sends. One line is one message, words
  * separated by spaces; deadlines travel as milliseconds on the machine's boot clock, which both processes read: a line
- * that is read late moves no deadline.
+ * that is read late moves no deadline. Several jobs are watched at once, each known by its cookie.
  *
  *   watch COOKIE DEADLINE     from now on
- *   child PID own|shared TICKS  the command runs, leading a process group of its own or as a member of baton's; TICKS:
- *                             its start as in /proc/PID/stat, 0 where there is no such thing
- *   renew DEADLINE            the lease end has moved
- *   done                      nothing is left to watch
+ *   child COOKIE PID own|shared TICKS  the command runs, leading a process group of its own or as a member of baton's;
+ *                             TICKS: its start as in /proc/PID/stat, 0 where there is no such thing
+ *   renew COOKIE DEADLINE     the lease end has moved
+ *   forget COOKIE             of this job nothing is left; others are watched on
+ *   done                      nothing is left to watch, and nothing will come
+ *
+ * A deadline that passes sets it on that job, the end of the pipe without a "done" on every job it has not forgotten.
  */
 
 export interface GuardedChild {
@@ -16,26 +19,37 @@ export interface GuardedChild {
   readonly startTicks: number;
 }
 
-export interface GuardState {
-  readonly cookie: string | null;
+export interface GuardedJob {
   readonly child: GuardedChild | null;
   readonly deadlineMs: number;
+}
+
+export interface GuardState {
+  /** By their cookies. */
+  readonly jobs: ReadonlyMap<string, GuardedJob>;
   readonly done: boolean;
 }
 
 /** With nothing to watch: the end of the pipe then ends the guard and nothing else. */
-export const idleGuard: GuardState = { cookie: null, child: null, deadlineMs: Infinity, done: false };
+export const idleGuard: GuardState = { jobs: new Map(), done: false };
 
 /** A line the guard does not know changes nothing: it can only come from a broken baton, and the old deadline stands. */
 export function readGuardLine(state: GuardState, line: string): GuardState {
-  const [verb, first = "", second = "", third = ""] = line.split(" ");
+  const [verb, cookie = "", second = "", third = "", fourth = ""] = line.split(" ");
+  const job = state.jobs.get(cookie);
   switch (verb) {
     case "watch":
-      return { ...state, cookie: first, deadlineMs: deadline(second) };
+      return withJob(state, cookie, { child: null, deadlineMs: deadline(second) });
     case "child":
-      return { ...state, child: { pid: Number(first), ownGroup: second === "own", startTicks: Number(third) } };
+      if (job === undefined) return state;
+      return withJob(state, cookie, {
+        ...job,
+        child: { pid: Number(second), ownGroup: third === "own", startTicks: Number(fourth) },
+      });
     case "renew":
-      return { ...state, deadlineMs: deadline(first) };
+      return job === undefined ? state : withJob(state, cookie, { ...job, deadlineMs: deadline(second) });
+    case "forget":
+      return job === undefined ? state : withJob(state, cookie, null);
     case "done":
       return { ...state, done: true };
     default:
@@ -43,16 +57,32 @@ export function readGuardLine(state: GuardState, line: string): GuardState {
   }
 }
 
+/** The cookies of the jobs whose deadline has passed. */
+export function overdueJobs(state: GuardState, nowMs: number): string[] {
+  return [...state.jobs].filter(([, job]) => nowMs >= job.deadlineMs).map(([cookie]) => cookie);
+}
+
 export function watchLine(cookie: string, deadlineMs: number): string {
   return `watch ${cookie} ${Math.floor(deadlineMs)}\n`;
 }
 
-export function childLine(child: GuardedChild): string {
-  return `child ${child.pid} ${child.ownGroup ? "own" : "shared"} ${child.startTicks}\n`;
+export function childLine(cookie: string, child: GuardedChild): string {
+  return `child ${cookie} ${child.pid} ${child.ownGroup ? "own" : "shared"} ${child.startTicks}\n`;
 }
 
-export function renewLine(deadlineMs: number): string {
-  return `renew ${Math.floor(deadlineMs)}\n`;
+export function renewLine(cookie: string, deadlineMs: number): string {
+  return `renew ${cookie} ${Math.floor(deadlineMs)}\n`;
+}
+
+export function forgetLine(cookie: string): string {
+  return `forget ${cookie}\n`;
+}
+
+function withJob(state: GuardState, cookie: string, job: GuardedJob | null): GuardState {
+  const jobs = new Map(state.jobs);
+  if (job === null) jobs.delete(cookie);
+  else jobs.set(cookie, job);
+  return { ...state, jobs };
 }
 
 /** What cannot be read is over: to strike too early is safe. */

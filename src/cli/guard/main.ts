@@ -1,12 +1,13 @@
 /**
  * The guard: a second process that outlives baton's death and pauses. It sleeps on a pipe from baton; when the pipe ends
- * without a "done", or the deadline passes without a renewal, it kills the job. It never talks to a server and never
+ * without a "done", or the deadline of a job passes without a renewal, it kills what it watches, or that job. It never talks to a server and never
  * stops a job in an orderly way: it is for the moments in which baton itself cannot act.
  *
  * It blocks in poll(2) rather than run an event loop: one thread, little memory, nothing that could be late.
  */
 import { type Libc, loadLibc } from "../child/libc.ts";
-import { type GuardState, idleGuard, readGuardLine } from "./guard_state.ts";
+import { type GuardState, idleGuard, overdueJobs, readGuardLine } from "./guard_state.ts";
+import type { Strike } from "./strike.ts";
 
 /** Not baton's, so that `pkill baton` does not take both; 15 bytes at most. */
 export const guardName = "lock-guard";
@@ -16,6 +17,9 @@ const output = 1;
 
 /** A look at the clock at least this often: poll(2) sleeps through a suspend of the machine without noticing it. */
 const lookEveryMs = 1000;
+
+/** Between two looks at what is to die. */
+const betweenLooksMs = 10;
 
 /** Reads can fail for a passing reason; a pipe that cannot be read this often in a row is as good as ended. */
 const failedReadsMax = 3;
@@ -27,38 +31,115 @@ export async function runGuard(): Promise<void> {
   for (const signal of [1, 2, 3, 15]) libc.ignoreSignal(signal); // HUP INT QUIT TERM
   libc.setProcessName(guardName);
   if ("Deno" in globalThis) await closeInherited(libc);
-  const state = sleepUntilNeeded(libc);
-  if (state.done || state.cookie === null) return;
-  const { strike } = await import("./strike.ts");
-  say(libc, "struck");
-  const clearedAtMs = strike(state, libc);
-  // After the end of the pipe there was no deadline to keep, and nobody reads this.
-  say(libc, `cleared ${Math.max(0, Math.round(clearedAtMs - state.deadlineMs))}`);
+  await new Post(libc).keep();
 }
 
-function sleepUntilNeeded(libc: Libc): GuardState {
-  const decoder = new TextDecoder();
-  const chunk = new Uint8Array(4096);
-  let state = idleGuard;
-  let text = "";
-  let failedReads = 0;
-  say(libc, "ready");
-  for (;;) {
-    const remainingMs = state.deadlineMs - libc.bootTimeMs();
-    if (remainingMs <= 0) return state;
-    if (!libc.waitReadable(input, Math.min(remainingMs, lookEveryMs))) continue;
-    const length = libc.read(input, chunk);
-    failedReads = length < 0 ? failedReads + 1 : 0;
-    if (length === 0 || failedReads === failedReadsMax) return state;
-    // After a pause the deadline counts, not a renewal that had been lying in the pipe when it passed.
-    if (libc.bootTimeMs() >= state.deadlineMs) return state;
-    text += decoder.decode(chunk.subarray(0, Math.max(0, length)), { stream: true });
-    const lines = text.split("\n");
-    text = lines.pop() ?? "";
-    for (const line of lines) {
-      state = readGuardLine(state, line);
-      if (state.done) return state;
+/** A job whose deadline has passed. What is said of that deadline later changes nothing. */
+interface Blow {
+  readonly deadlineMs: number;
+  /** Null until the first look, which is at once. */
+  strike: Strike | null;
+  isOver: boolean;
+}
+
+class Post {
+  readonly #libc: Libc;
+  readonly #pipe: PipeLines;
+  readonly #blows = new Map<string, Blow>();
+  #state: GuardState = idleGuard;
+
+  constructor(libc: Libc) {
+    this.#libc = libc;
+    this.#pipe = new PipeLines(libc);
+  }
+
+  async keep(): Promise<void> {
+    say(this.#libc, "ready");
+    for (;;) {
+      this.#noticeOverdue();
+      const isStriking = await this.#strike();
+      if (!this.#libc.waitReadable(input, this.#restMs(isStriking))) continue;
+      const lines = this.#pipe.read();
+      if (lines === null) return await this.#strikeAll();
+      // After a pause the deadline counts, not a renewal that had been lying in the pipe when it passed.
+      this.#noticeOverdue();
+      for (const line of lines) this.#state = readGuardLine(this.#state, line);
+      if (this.#state.done) return;
+      for (const cookie of this.#blows.keys()) if (!this.#state.jobs.has(cookie)) this.#blows.delete(cookie);
     }
+  }
+
+  #restMs(isStriking: boolean): number {
+    if (isStriking) return betweenLooksMs;
+    const deadlines = [...this.#state.jobs].filter(([cookie]) => !this.#blows.has(cookie)).map(([, job]) =>
+      job.deadlineMs
+    );
+    return Math.min(lookEveryMs, ...deadlines.map((deadlineMs) => Math.max(0, deadlineMs - this.#libc.bootTimeMs())));
+  }
+
+  #noticeOverdue(): void {
+    for (const cookie of overdueJobs(this.#state, this.#libc.bootTimeMs())) {
+      if (this.#blows.has(cookie)) continue;
+      const deadlineMs = this.#state.jobs.get(cookie)?.deadlineMs ?? 0;
+      this.#blows.set(cookie, { deadlineMs, strike: null, isOver: false });
+    }
+  }
+
+  /** One look at each job that is being struck; true as long as one more is wanted. */
+  async #strike(): Promise<boolean> {
+    let isStriking = false;
+    for (const [cookie, blow] of this.#blows) {
+      if (blow.isOver) continue;
+      if (blow.strike === null) {
+        blow.strike = await this.#strikeAt(cookie);
+        say(this.#libc, `struck ${cookie}`);
+      }
+      const clearedAtMs = blow.strike.look();
+      blow.isOver = clearedAtMs !== null;
+      isStriking ||= !blow.isOver;
+      if (clearedAtMs === null) continue;
+      say(this.#libc, `cleared ${cookie} ${Math.max(0, Math.round(clearedAtMs - blow.deadlineMs))}`);
+    }
+    return isStriking;
+  }
+
+  /** The pipe has ended: there is no deadline to keep any more, and nobody who reads. */
+  async #strikeAll(): Promise<void> {
+    let strikes = await Promise.all([...this.#state.jobs.keys()].map((cookie) => this.#strikeAt(cookie)));
+    for (;;) {
+      strikes = strikes.filter((strike) => strike.look() === null);
+      if (strikes.length === 0) return;
+      this.#libc.sleep(betweenLooksMs);
+    }
+  }
+
+  async #strikeAt(cookie: string): Promise<Strike> {
+    const { Strike } = await import("./strike.ts"); // seldom needed, and read from disk only then
+    return new Strike(cookie, this.#state.jobs.get(cookie) ?? { child: null, deadlineMs: 0 }, this.#libc);
+  }
+}
+
+/** The lines that baton has written. */
+class PipeLines {
+  readonly #libc: Libc;
+  readonly #decoder = new TextDecoder();
+  readonly #chunk = new Uint8Array(4096);
+  #text = "";
+  #failedReads = 0;
+
+  constructor(libc: Libc) {
+    this.#libc = libc;
+  }
+
+  /** Those that are whole by now; null when there will be no more. */
+  read(): string[] | null {
+    const length = this.#libc.read(input, this.#chunk);
+    this.#failedReads = length < 0 ? this.#failedReads + 1 : 0;
+    if (length === 0 || this.#failedReads === failedReadsMax) return null;
+    this.#text += this.#decoder.decode(this.#chunk.subarray(0, Math.max(0, length)), { stream: true });
+    const lines = this.#text.split("\n");
+    this.#text = lines.pop() ?? "";
+    return lines;
   }
 }
 

@@ -14,55 +14,59 @@ import {
   processesWithCookie,
   readProcess,
 } from "../child/process_table.ts";
-import type { GuardState } from "./guard_state.ts";
+import type { GuardedJob } from "./guard_state.ts";
 
 /** baton may have been killed between starting the command and saying so: the command shows its cookie only once it runs. */
 const unknownChildMs = 1000;
 
-const betweenLooksMs = 10;
-
 /** A process that cannot be killed (in the kernel, or another user's) is looked after this long. */
 const strikeMsMax = 10_000;
 
-/** Blocks. The boot time at which nothing was left; Infinity if it had to give up. */
-export function strike(state: GuardState, libc: Libc): number {
-  const startMs = libc.bootTimeMs();
-  const settledMs = state.child === null ? startMs + unknownChildMs : startMs;
-  const victims = new Victims(state);
-  let emptyLooks = 0;
-  let clearedAtMs = startMs;
-  for (;;) {
-    const alive = victims.killAll();
-    const nowMs = libc.bootTimeMs();
-    if (alive) emptyLooks = 0;
-    else if (emptyLooks++ === 0) clearedAtMs = nowMs;
-    if (emptyLooks >= 2 && nowMs >= settledMs) return clearedAtMs;
-    if (nowMs >= startMs + strikeMsMax) return Infinity;
-    libc.sleep(betweenLooksMs);
-  }
-}
-
-class Victims {
-  readonly #state: GuardState;
+/** The blow at one job, look by look. */
+export class Strike {
+  readonly #cookie: string;
+  readonly #job: GuardedJob;
+  readonly #libc: Libc;
+  readonly #startMs: number;
   /** Once found below the command, a process stays one of them, whoever is its parent later; the ticks tell it from a namesake. */
   readonly #known = new Map<number, number>();
+  #emptyLooks = 0;
+  #clearedAtMs: number;
 
-  constructor(state: GuardState) {
-    this.#state = state;
-    if (state.child !== null) this.#known.set(state.child.pid, state.child.startTicks);
+  constructor(cookie: string, job: GuardedJob, libc: Libc) {
+    this.#cookie = cookie;
+    this.#job = job;
+    this.#libc = libc;
+    this.#startMs = libc.bootTimeMs();
+    this.#clearedAtMs = this.#startMs;
+    if (job.child !== null) this.#known.set(job.child.pid, job.child.startTicks);
   }
 
-  /** Kills what is alive; true if anything was. */
-  killAll(): boolean {
-    const { child, cookie } = this.#state;
+  /**
+   * Kills what is there. Null as long as another look is wanted, some milliseconds later; else the boot time at which
+   * nothing was left, Infinity if it had to give up.
+   */
+  look(): number | null {
+    const alive = this.#killAll();
+    const nowMs = this.#libc.bootTimeMs();
+    if (alive) this.#emptyLooks = 0;
+    else if (this.#emptyLooks++ === 0) this.#clearedAtMs = nowMs;
+    const settledMs = this.#job.child === null ? this.#startMs + unknownChildMs : this.#startMs;
+    if (this.#emptyLooks >= 2 && nowMs >= settledMs) return this.#clearedAtMs;
+    return nowMs >= this.#startMs + strikeMsMax ? Infinity : null;
+  }
+
+  /** True if anything was alive. */
+  #killAll(): boolean {
+    const { child } = this.#job;
     if (!hasProcessTable()) return child !== null && kill(child.ownGroup ? -child.pid : child.pid);
-    const found = this.#find(child, cookie ?? "");
+    const found = this.#find(child, this.#cookie);
     if (child?.ownGroup && groupMembers(child.pid).length > 0) kill(-child.pid);
     for (const pid of found) kill(pid);
     return found.length > 0;
   }
 
-  #find(child: GuardState["child"], cookie: string): number[] {
+  #find(child: GuardedJob["child"], cookie: string): number[] {
     const pids = new Set(processesWithCookie(cookie));
     if (child?.ownGroup) { for (const pid of groupMembers(child.pid)) pids.add(pid); }
     for (const root of [...pids, ...this.#known.keys()]) {

@@ -34,7 +34,7 @@ function fakeGuard() {
     watching,
     listeners,
     say: (line: string) => say(line),
-    told: () => state,
+    deadlineMs: () => state.jobs.get("abc")?.deadlineMs ?? NaN,
     move(ms: number) {
       remainingMs = ms;
       for (const listener of listeners) listener();
@@ -43,17 +43,17 @@ function fakeGuard() {
 }
 
 test("the guard hears of every move of the lease end: before it is there, and before the command runs", async () => {
-  const { guard, watching, say, told, move, listeners } = fakeGuard();
+  const { guard, watching, say, deadlineMs, move, listeners } = fakeGuard();
   await settled();
   await new Promise(setImmediate);
-  const first = told().deadlineMs;
-  expect(told().cookie).toBe("abc");
+  const first = deadlineMs();
+  expect(first).toBeGreaterThan(0);
   move(60_000);
-  expect(told().deadlineMs - first).toBeGreaterThan(58_000);
+  expect(deadlineMs() - first).toBeGreaterThan(58_000);
   say("ready");
   await watching;
   move(120_000);
-  expect(told().deadlineMs - first).toBeGreaterThan(118_000);
+  expect(deadlineMs() - first).toBeGreaterThan(118_000);
   guard.done();
   expect(listeners.size).toBe(0);
 });
@@ -75,4 +75,19 @@ test("the order to watch is in the guard's pipe before the command may start", a
   written.resolve();
   await watching;
   guard.done();
+});
+
+test("a guard that cannot be started at all is told at once, with why, and not tried again", async () => {
+  let starts = 0;
+  const guard = startGuard(() => {
+    starts++;
+    throw new Error("EAGAIN: resource temporarily unavailable");
+  });
+  const options = { remainingMs: () => 1000, subscribe: () => () => {}, onStrike() {}, onReplaced() {} };
+  const refused = await guard.watch("abc", options).catch((thrown: unknown) => thrown);
+  expect(refused).toMatchObject({
+    code: "START_FAILED",
+    message: "Cannot start the guard process: EAGAIN: resource temporarily unavailable",
+  });
+  expect(starts).toBe(1);
 });

@@ -1,0 +1,49 @@
+/** Where the objects of the library get their session: the caller's own, or one that is opened when it is needed. */
+import { connect, type ConnectOptions } from "../clients/zookeeper/client.ts";
+import type { ZooKeeper } from "../clients/zookeeper/zookeeper.ts";
+import { abortable } from "../support/abort.ts";
+
+/** A session that stays the caller's, or the servers to open one at. */
+export type SessionPlace = ZooKeeper | ConnectOptions;
+
+export class SessionSource {
+  readonly #place: SessionPlace;
+  readonly #closed = new AbortController();
+  #own: Promise<ZooKeeper> | null = null;
+
+  constructor(place: SessionPlace) {
+    this.#place = place;
+  }
+
+  /** Whether a session that has ended is followed by another. */
+  get reopens(): boolean {
+    return !("session" in this.#place);
+  }
+
+  /**
+   * The session. One that was opened here and has ended is followed by another; the caller's own is what it is. Many may
+   * ask at once, and one connection is made for all of them. Rejects as `connect` does, or with the signal's reason.
+   */
+  async get(signal?: AbortSignal): Promise<ZooKeeper> {
+    if ("session" in this.#place) return this.#place;
+    const { signal: given } = this.#place;
+    const signals = given === undefined ? [this.#closed.signal] : [this.#closed.signal, given];
+    const own = this.#own ??= connect({ ...this.#place, signal: AbortSignal.any(signals) });
+    try {
+      const zk = await abortable(own, signal);
+      if (!zk.session.ended.aborted) return zk;
+    } catch (thrown) {
+      if (!signal?.aborted && this.#own === own) this.#own = null;
+      throw thrown;
+    }
+    if (this.#own === own) this.#own = null;
+    return await this.get(signal);
+  }
+
+  /** Ends a session that was opened here, and the opening of one: those who wait for it are rejected with `reason`. */
+  async close(reason: unknown): Promise<void> {
+    this.#closed.abort(reason);
+    const own = await this.#own?.catch(() => null);
+    await own?.close();
+  }
+}
