@@ -46,6 +46,8 @@ export const breakCommand = defineCommand({
     ["baton break nightly --holder 3f2a --force", "and take it when nothing happens"],
   ],
   settings,
+  completes: "locks",
+  runsNothing: true,
   async run(call) {
     const { values, io } = call;
     const name = onlyName("break", call.names);

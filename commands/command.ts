@@ -20,8 +20,15 @@ export interface Command<S extends SettingTable = SettingTable> {
   /** A command line and what it does. At least one. */
   readonly examples: readonly (readonly [line: string, does: string])[];
   readonly settings: S;
+  /** There is no command to run: what follows `--` are names, which may begin with a dash, as with most programs. */
+  readonly runsNothing?: boolean;
+  /** What a shell offers where a name may stand: words, or what the server has of a kind. */
+  readonly completes?: ServedNames | readonly string[];
   run(call: Call<S>): Promise<ExitCode>;
 }
+
+/** Each kind is a folder below the root. */
+export type ServedNames = "locks" | "elections" | "barriers";
 
 /** A command as it was called. */
 export interface Call<S extends SettingTable = SettingTable> {
@@ -52,7 +59,8 @@ export async function runCommand<S extends SettingTable>(
   io: Io,
 ): Promise<ExitCode> {
   const settings = { ...commonSettings, ...command.settings };
-  const { flags, names, command: childCommand } = parseArgs(flagsOf(settings), words);
+  const { flags, ...parsed } = parseArgs(flagsOf(settings), words);
+  const { names, command: childCommand } = command.runsNothing ? withoutCommand(parsed) : parsed;
   if (flags.has("help")) {
     const { commandHelp } = await import("./help_text.ts");
     io.out(commandHelp(command));
@@ -64,7 +72,14 @@ export async function runCommand<S extends SettingTable>(
   return await command.run({ values, names, command: childCommand, sources, io });
 }
 
-function flagsOf(settings: SettingTable): Record<string, { flag: string; takesValue: boolean }> {
+function withoutCommand(
+  { names, command }: Pick<ParsedArgs, "names" | "command">,
+): Pick<ParsedArgs, "names" | "command"> {
+  return { names: [...names, ...command ?? []], command: null };
+}
+
+/** For `parseArgs`. */
+export function flagsOf(settings: SettingTable): Record<string, { flag: string; takesValue: boolean }> {
   const flags: Record<string, { flag: string; takesValue: boolean }> = {};
   for (const [name, { flag, type }] of Object.entries(settings)) {
     if (flag !== undefined) flags[name] = { flag, takesValue: type.placeholder !== "" };

@@ -18,10 +18,20 @@ export { systemIo };
 /** In the order of the help page. */
 export const commandLoaders: Readonly<Record<string, () => Promise<Command>>> = {
   lock: () => Promise.resolve(lockCommand),
+  elect: async () => (await import("./elections.ts")).electCommand,
+  leader: async () => (await import("./elections.ts")).leaderCommand,
+  forward: async () => (await import("./elections.ts")).forwardCommand,
+  resign: async () => (await import("./elections.ts")).resignCommand,
+  barrier: async () => (await import("./barrier.ts")).barrierCommand,
+  pool: async () => (await import("./pool.ts")).poolCommand,
   who: () => Promise.resolve(whoCommand),
   ls: () => Promise.resolve(lsCommand),
   break: () => Promise.resolve(breakCommand),
+  check: async () => (await import("./check.ts")).checkCommand,
+  doctor: async () => (await import("./doctor.ts")).doctorCommand,
+  fence: async () => (await import("./fence.ts")).fenceCommand,
   keeper: async () => (await import("./keeper.ts")).keeperCommand,
+  completion: async () => (await import("./completion.ts")).completionCommand,
   config: async () => (await import("./config.ts")).configCommand,
   help: async () => (await import("./help.ts")).helpCommand,
 };
@@ -60,6 +70,11 @@ async function dispatch(words: readonly string[], io: Io): Promise<ExitCode> {
     if (first !== undefined) return runCommand(helpCommand, [], io);
     await runCommand(helpCommand, [], { ...io, out: io.err });
     return exitCodes.USAGE;
+  }
+  if (first === "__complete") {
+    const { complete } = await import("./completion/complete.ts");
+    const loaded = await Promise.all(Object.values(commandLoaders).map((load) => load()));
+    return await complete(new Map(loaded.map((command) => [command.name, command])), rest, io);
   }
   const load = Object.hasOwn(commandLoaders, first) ? commandLoaders[first] : undefined;
   if (load !== undefined) return await runCommand(await load(), rest, io);

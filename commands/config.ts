@@ -32,6 +32,8 @@ export const configCommand = defineCommand({
     ["baton config show --origin", "all settings, and where each value came from"],
   ],
   settings,
+  completes: ["check", "show"],
+  runsNothing: true,
   run: runConfig,
 });
 

@@ -4,19 +4,22 @@ import type { ConnectOptions } from "../src/clients/zookeeper/client.ts";
 import { parseServers } from "../src/clients/zookeeper/hosts.ts";
 import { validatePath } from "../src/clients/zookeeper/path.ts";
 import type { ConfigSources } from "../src/config/resolve.ts";
-import { settingError } from "../src/config/resolve.ts";
+import { atOrigin as atOriginOf } from "../src/config/resolve.ts";
 import type { SettingValues } from "../src/config/setting.ts";
 import { connectionSettings, type Scope, scopes } from "../src/config/settings.ts";
 import { BatonError } from "../src/errors.ts";
-import { keeperLogName, keeperPlace } from "../src/keeper/place.ts";
+import { keeperLogName, type KeeperPlace, keeperPlace } from "../src/keeper/place.ts";
 import type { TlsOptions } from "../src/sockets/connection.ts";
 import { aclOf, credentialsOf } from "./acl.ts";
+import { tlsFilesOf } from "./tls_files.ts";
 
 type Values = SettingValues<typeof connectionSettings>;
 
 export interface Coordination {
   /** As `--servers` and the child's BATON_SERVERS take it. */
   readonly servers: string;
+  /** The node below which everything is. */
+  readonly root: string;
   readonly scope: Scope;
   /** Nobody said where: whoever runs the command is told how far it reaches. */
   readonly assumed: boolean;
@@ -34,13 +37,13 @@ export function coordinationOf(values: Values, sources: ConfigSources, signal?: 
     const servers = atOrigin("servers", sources, () => parseServers(named));
     return {
       servers: named,
+      root: values.root,
       scope: "cluster",
       assumed: false,
       connect: { servers, ...connection, ...optional({ signal, tls: tlsOf(values, sources) }) },
     };
   }
-  const env = values.keeperDir === undefined ? sources.env : { ...sources.env, BATON_KEEPER_DIR: values.keeperDir };
-  const place = atOrigin("keeperDir", sources, () => keeperPlace(env));
+  const place = ownKeeperPlace(values, sources);
   const own = `unix:${place.socketPath}`;
   const address = named === undefined || named === "embedded" ? own : named;
   const servers = atOrigin("servers", sources, () => parseServers(address));
@@ -49,12 +52,19 @@ export function coordinationOf(values: Values, sources: ConfigSources, signal?: 
   const hint = place.dir === null ? {} : { unreachableHint: `see ${place.dir}/${keeperLogName}` };
   return {
     servers: address,
+    root: values.root,
     scope: address === own ? place.scope : socketScope(address.slice("unix:".length)),
     assumed: named === undefined,
     // No TLS: nobody listens in between on a unix socket, and a keeper does not speak it.
     // In the stead of a keeper that somebody else runs, nothing is started.
     connect: { servers, ...connection, ...optional({ signal }), ...(address === own ? { startServer, ...hint } : {}) },
   };
+}
+
+/** Where this user's keeper is, by `keeper.dir` and the rules of place.ts. Throws CONFIG. */
+export function ownKeeperPlace({ keeperDir }: Pick<Values, "keeperDir">, sources: ConfigSources): KeeperPlace {
+  const env = keeperDir === undefined ? sources.env : { ...sources.env, BATON_KEEPER_DIR: keeperDir };
+  return atOrigin("keeperDir", sources, () => keeperPlace(env));
 }
 
 /** Throws SCOPE_MISMATCH when the lock would reach less far than demanded. */
@@ -113,9 +123,7 @@ function connectionOptions(values: Values, sources: ConfigSources): Omit<Connect
 
 function tlsOf(values: Values, sources: ConfigSources): TlsOptions | undefined {
   const options = optional({
-    ca: readSetting("tlsCa", values.tlsCa, sources),
-    cert: readSetting("tlsCert", values.tlsCert, sources),
-    key: readSetting("tlsKey", values.tlsKey, sources),
+    ...tlsFilesOf(values, (name, read) => atOrigin(name, sources, read)),
     passphrase: values.tlsPassphrase,
     serverName: values.tlsServerName,
   });
@@ -126,13 +134,8 @@ function readSetting(name: keyof Values, file: string | undefined, sources: Conf
   return file === undefined ? undefined : atOrigin(name, sources, () => readFileSync(file, "utf8"));
 }
 
-/** What fails here is the fault of a setting's value: the message begins with where that stands. */
 function atOrigin<T>(name: keyof Values, sources: ConfigSources, read: () => T): T {
-  try {
-    return read();
-  } catch (thrown) {
-    throw settingError(name, connectionSettings[name], sources, thrown);
-  }
+  return atOriginOf(name, connectionSettings[name], sources, read);
 }
 
 type Present<T> = { [K in keyof T]?: NonNullable<T[K]> };

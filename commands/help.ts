@@ -25,7 +25,12 @@ export const helpCommand = defineCommand({
     ["baton help exit-codes", "what each number means"],
   ],
   settings: {},
-  async run({ names: [word], io }) {
+  runsNothing: true,
+  get completes() {
+    return [...new Set([...Object.keys(commandLoaders), ...Object.keys(topics)])];
+  },
+  async run({ names: [word, ...more], io }) {
+    if (more.length > 0) throw new BatonError("USAGE", `baton help takes one word, not "${[word, ...more].join(" ")}"`);
     // "config" is a command and a topic: the topic is the larger half, and it mentions the command.
     const topic = word === undefined ? undefined : Object.hasOwn(topics, word) ? topics[word] : undefined;
     if (topic !== undefined) io.out(topic());
@@ -44,7 +49,7 @@ export const helpCommand = defineCommand({
 async function overview(): Promise<string> {
   const commands = await Promise.all(Object.values(commandLoaders).map((load) => load()));
   return [
-    "baton runs a command under a lock that reaches over processes, machines, or a ZooKeeper ensemble.",
+    "baton runs commands under locks, as leaders and at barriers, over processes, machines, or a ZooKeeper ensemble.",
     "",
     "Usage: baton COMMAND [options]",
     "",

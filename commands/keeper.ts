@@ -1,21 +1,30 @@
 /** `baton keeper`: the single-node coordination server, in the foreground. Commands that need one start it by themselves. */
-import { readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { processSignals } from "../src/cli/child/signal_source.ts";
 import type { Io } from "../src/cli/io.ts";
-import { setting, type SettingTable } from "../src/config/setting.ts";
-import { duration, list, text, toggle } from "../src/config/value_types.ts";
-import { BatonError, messageOf } from "../src/errors.ts";
+import { atOrigin, type ConfigSources } from "../src/config/resolve.ts";
+import { setting, type SettingTable, type SettingValues } from "../src/config/setting.ts";
+import { connectionSettings } from "../src/config/settings.ts";
+import { duration, list, sessionTimeout, text, toggle } from "../src/config/value_types.ts";
+import { BatonError } from "../src/errors.ts";
 import { keeperTimes, startKeeper } from "../src/keeper/keeper.ts";
-import { keeperPlace, machineSocketPath, makePlace } from "../src/keeper/place.ts";
+import { type KeeperPlace, machineSocketPath, makePlace } from "../src/keeper/place.ts";
 import { type Address, formatAddress, type TlsOptions } from "../src/sockets/connection.ts";
+import { parseListenAddress } from "../src/sockets/parse_address.ts";
 import { defineCommand } from "./command.ts";
+import { ownKeeperPlace } from "./coordination.ts";
 import { type ExitCode, exitCodes } from "./exit_codes.ts";
+import { tlsFilesOf } from "./tls_files.ts";
+
+/** One of the times a keeper goes by. */
+const time = (flag: string, help: string, standardMs: number) =>
+  setting(sessionTimeout({ minMs: 10 }), { flag, help, default: standardMs });
 
 const settings = {
   dataDir: setting(text("folder"), {
     flag: "--data-dir",
     help: "where the data is kept; it belongs to one keeper at a time",
-    unset: "the place of this user's keeper",
+    unset: "`keeper.dir`, or the place of this user's keeper",
   }),
   listen: setting(list("unix:PATH|host:port,…"), {
     flag: "--listen",
@@ -32,26 +41,22 @@ const settings = {
     help: "PEM file with the authorities that clients' certificates must come from",
     unset: "clients need no certificate",
   }),
-  tickTime: setting(duration({ minMs: 10 }), {
-    flag: "--tick-time",
-    help: "the grain of session timeouts",
-    default: keeperTimes.tickTimeMs,
-  }),
-  sessionTimeoutMin: setting(duration({ minMs: 10 }), {
-    flag: "--session-timeout-min",
-    help: "the shortest session timeout a client gets",
-    default: keeperTimes.sessionTimeoutMinMs,
-  }),
-  sessionTimeoutMax: setting(duration({ minMs: 10 }), {
-    flag: "--session-timeout-max",
-    help: "the longest session timeout a client gets",
-    default: keeperTimes.sessionTimeoutMaxMs,
-  }),
-  containerCheck: setting(duration({ minMs: 10 }), {
-    flag: "--container-check",
-    help: "how often empty containers are looked for",
-    default: keeperTimes.containerCheckMs,
-  }),
+  tickTime: time("--tick-time", "the grain of session timeouts", keeperTimes.tickTimeMs),
+  sessionTimeoutMin: time(
+    "--session-timeout-min",
+    "the shortest session timeout a client gets",
+    keeperTimes.sessionTimeoutMinMs,
+  ),
+  sessionTimeoutMax: time(
+    "--session-timeout-max",
+    "the longest session timeout a client gets",
+    keeperTimes.sessionTimeoutMaxMs,
+  ),
+  containerCheck: time(
+    "--container-check",
+    "how often empty containers are looked for",
+    keeperTimes.containerCheckMs,
+  ),
   idleExit: setting(duration(), {
     flag: "--idle-exit",
     help: "end after so long without a session",
@@ -62,6 +67,7 @@ const settings = {
     help: "be the keeper that a command starts when it needs one: say little, leave when another one is there",
     default: false,
   }),
+  keeperDir: connectionSettings.keeperDir,
 } satisfies SettingTable;
 
 export const keeperCommand = defineCommand({
@@ -83,15 +89,18 @@ export const keeperCommand = defineCommand({
     ["baton keeper --data-dir ./data --listen 127.0.0.1:2181", "for ZooKeeper clients on this machine"],
   ],
   settings,
-  run: ({ values, names, io }) => {
-    if (names.length > 0) return runDataCommand(names, values.dataDir, io);
-    return runKeeperCommand({ ...values, listen: values.listen?.map(parseListen), tls: tlsOf(values) }, io);
+  completes: ["verify", "backup"],
+  runsNothing: true,
+  run: ({ values, names, sources, io }) => {
+    const place = values.dataDir === undefined ? ownKeeperPlace(values, sources) : namedPlace(resolve(values.dataDir));
+    if (names.length > 0) return runDataCommand(names, place, io);
+    const options = { ...values, listen: values.listen?.map(parseListen), tls: tlsOf(values, sources) };
+    return serve(options, place, io);
   },
 });
 
-export interface KeeperCommandOptions {
-  /** This user's own place when left out. */
-  readonly dataDir?: string | undefined;
+interface ServeOptions {
+  readonly dataDir: string | undefined;
   readonly listen?: readonly Address[] | undefined;
   readonly tls?: TlsOptions | undefined;
   readonly tickTime: number;
@@ -104,12 +113,13 @@ export interface KeeperCommandOptions {
 }
 
 /** Serves until a signal, or until it has been idle for long enough. Both are success. */
-export async function runKeeperCommand(options: KeeperCommandOptions, io: Io): Promise<ExitCode> {
+async function serve(options: ServeOptions, place: KeeperPlace, io: Io): Promise<ExitCode> {
   process.umask(0o077);
-  const place = options.dataDir === undefined ? ownPlace(io) : namedPlace(resolve(options.dataDir));
+  const dataDir = dataDirOf(place);
+  if (options.dataDir === undefined) makePlace({ ...place, dir: dataDir });
   const say = bounded(options.onDemand, (sentence) => io.err(`baton keeper: ${sentence}\n`));
   await using keeper = await startKeeper({
-    dataDir: place.dir,
+    dataDir,
     listen: options.listen ?? [{ kind: "unix", path: place.socketPath }],
     tickTimeMs: options.tickTime,
     sessionTimeoutMinMs: options.sessionTimeoutMin,
@@ -120,24 +130,24 @@ export async function runKeeperCommand(options: KeeperCommandOptions, io: Io): P
     ...(options.tls === undefined ? {} : { tls: options.tls }),
     ...(options.idleExit === undefined ? {} : { idleExitMs: options.idleExit }),
   });
-  const stop = () => void keeper.close();
-  for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"] as const) process.on(signal, stop);
+  const unlisten = processSignals().listen(["SIGTERM", "SIGINT", "SIGHUP"], () => void keeper.close());
   if (!options.quiet) say(`process ${process.pid} serves ${keeper.addresses.map(formatAddress).join(", ")}`);
-  await keeper.ended;
+  try {
+    await keeper.ended;
+  } finally {
+    unlisten();
+  }
   return exitCodes.SUCCESS;
 }
 
-async function runDataCommand(names: readonly string[], named: string | undefined, io: Io): Promise<ExitCode> {
+async function runDataCommand(names: readonly string[], place: KeeperPlace, io: Io): Promise<ExitCode> {
   const [action, file, ...more] = names;
   if (
     !(action === "verify" && file === undefined) && !(action === "backup" && file !== undefined && more.length === 0)
   ) {
     throw new BatonError("USAGE", `baton keeper takes nothing, verify, or backup and a file, not "${names.join(" ")}"`);
   }
-  const dataDir = named ?? keeperPlace(io.env).dir;
-  if (dataDir === null) {
-    throw new BatonError("USAGE", "The machine's keeper is not this user's own: name its --data-dir");
-  }
+  const dataDir = dataDirOf(place);
   const { backUpData, verifyData } = await import("../src/keeper/data_check.ts");
   if (file !== undefined) {
     backUpData(dataDir, file);
@@ -148,50 +158,38 @@ async function runDataCommand(names: readonly string[], named: string | undefine
   return exitCodes.SUCCESS;
 }
 
-function ownPlace(io: Io): { dir: string; socketPath: string } {
-  const { dir, ...place } = keeperPlace(io.env);
-  if (dir === null) {
+function dataDirOf({ dir, socketPath }: KeeperPlace): string {
+  if (dir !== null) return dir;
+  throw new BatonError(
+    "CONFIG",
+    `${socketPath} is the machine's keeper, and its data is not in a place of this user's: name the folder with --data-dir`,
+  );
+}
+
+/** A folder that was named is made as it is, and what is above it left to whoever named it. */
+function namedPlace(dir: string): KeeperPlace {
+  return { dir, socketPath: join(dir, "keeper.sock"), scope: "user" };
+}
+
+function tlsOf(values: SettingValues<typeof settings>, sources: ConfigSources): TlsOptions | undefined {
+  const tls = tlsFilesOf(values, (name, read) => atOrigin(name, settings[name], sources, read));
+  if (tls.ca !== undefined && tls.cert === undefined) {
     throw new BatonError(
-      "CONFIG",
-      `${place.socketPath} is the machine's keeper already; name a --data-dir to start another one`,
+      "USAGE",
+      "--tls-ca asks clients for certificates, which needs TLS: give --tls-cert and --tls-key",
     );
   }
-  makePlace({ ...place, dir });
-  return { dir, socketPath: place.socketPath };
-}
-
-function namedPlace(dir: string): { dir: string; socketPath: string } {
-  return { dir, socketPath: join(dir, "keeper.sock") };
-}
-
-function tlsOf(files: { tlsCert?: string | undefined; tlsKey?: string | undefined; tlsCa?: string | undefined }) {
-  const { tlsCert, tlsKey, tlsCa } = files;
-  if (tlsCert === undefined && tlsKey === undefined && tlsCa === undefined) return undefined;
-  if (tlsCert === undefined || tlsKey === undefined) {
-    throw new BatonError("USAGE", "TLS needs both a certificate and its key: give --tls-cert and --tls-key");
-  }
-  const read = (file: string): string => {
-    try {
-      return readFileSync(file, "utf8");
-    } catch (error) {
-      throw new BatonError("CONFIG", `Cannot read ${file}: ${messageOf(error)}`);
-    }
-  };
-  return { cert: read(tlsCert), key: read(tlsKey), ...(tlsCa === undefined ? {} : { ca: read(tlsCa) }) };
+  return tls.cert === undefined ? undefined : tls;
 }
 
 /** `unix:PATH` or `host:port`; `:port` means loopback. */
 function parseListen(written: string): Address {
-  if (written.startsWith("unix:/")) return { kind: "unix", path: written.slice("unix:".length) };
-  const match = /^(?:\[([0-9a-fA-F:.%]+)\]|([^:/]*)):(\d{1,5})$/.exec(written);
-  const port = Number(match?.[3]);
-  if (match === null || port > 65535) {
-    throw new BatonError(
-      "USAGE",
-      `Cannot listen on "${written}": write unix:/absolute/path, host:port or [address]:port`,
-    );
-  }
-  return { kind: "tcp", host: match[1] ?? (match[2] || "127.0.0.1"), port };
+  const address = parseListenAddress(written);
+  if (address !== null) return address;
+  throw new BatonError(
+    "USAGE",
+    `Cannot listen on "${written}": write unix:/absolute/path, host:port or [address]:port`,
+  );
 }
 
 const onDemandSentencesMax = 10_000;

@@ -32,6 +32,7 @@ export const lockCommand = defineCommand({
     ["baton lock --servers zk1:2181,zk2:2181,zk3:2181/app nightly -- ./backup.sh", "over many machines"],
   ],
   settings: lockCommandSettings,
+  completes: "locks",
   run: lock,
 });
 

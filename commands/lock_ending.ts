@@ -15,6 +15,8 @@ export interface LockEnding {
 export interface EndingFacts {
   /** As the messages call it. */
   readonly what: string;
+  /** "Lock" when left out. */
+  readonly thing?: string;
   /** Why the lock was lost, where that is known. */
   readonly lost: AbortSignal;
   readonly maxHoldMs: number | undefined;
@@ -22,7 +24,7 @@ export interface EndingFacts {
 
 /** Null when no child was started because of a request to stop. */
 export function lockEndingOf(outcome: ChildOutcome, facts: EndingFacts): LockEnding | null {
-  const { what } = facts;
+  const { what, thing = "Lock" } = facts;
   switch (outcome.kind) {
     case "exited":
       return { exitCode: outcome.code, reason: "child_exited", message: null };
@@ -33,10 +35,10 @@ export function lockEndingOf(outcome: ChildOutcome, facts: EndingFacts): LockEnd
     case "lost":
       return failure(
         "LOCK_LOST",
-        `${why(facts) ?? `Lock ${what} is lost: no server has answered in time`}; ${fate(outcome.child)}`,
+        `${why(facts) ?? `${thing} ${what} is lost: no server has answered in time`}; ${fate(outcome.child)}`,
       );
     case "revoked":
-      return failure("REVOKED", `${why(facts) ?? `Lock ${what} was revoked`}; ${fate(outcome.child)}`);
+      return failure("REVOKED", `${why(facts) ?? `${thing} ${what} was revoked`}; ${fate(outcome.child)}`);
     case "time_limit": {
       const limit = formatDuration(facts.maxHoldMs ?? 0);
       return failure("TIME_LIMIT", `The command held ${what} for longer than ${limit} (--max-hold) and was stopped`);

@@ -7,15 +7,13 @@ import { BatonError } from "../src/errors.ts";
 import type { LockMode } from "../src/recipes/lease.ts";
 import { encodeLockName } from "../src/recipes/lock_name.ts";
 import type { Call } from "./command.ts";
+import { conflictExitCode, jobFlags } from "./job_flags.ts";
 
 /** What only this command line can say. */
 const flags = {
   try: setting(toggle(), { flag: "-n, --try", help: "do not wait: exit 75 when the lock is busy", default: false }),
   wait: setting(duration(), { flag: "-w, --wait", help: "how long to wait for the lock; then exit 75" }),
-  conflictExitCode: setting(integer("code", { min: 0, max: 255 }), {
-    flag: "-E, --conflict-exit-code",
-    help: "the exit code instead of 75",
-  }),
+  conflictExitCode,
   shared: setting(toggle(), { flag: "-s, --shared", help: "hold it together with other readers", default: false }),
   limit: setting(integer("count", { min: 1, max: 1_000_000 }), {
     flag: "-N, --limit",
@@ -35,22 +33,7 @@ const flags = {
     flag: "--min-hold",
     help: "keep the lock for so long after the grant, even if the child ends earlier",
   }),
-  foreground: setting(toggle(), {
-    flag: "--foreground",
-    help:
-      "leave the child in the terminal's process group, so that it can read from it; so it is when stdin is a terminal",
-    default: false,
-  }),
-  passAuth: setting(toggle(), {
-    flag: "--pass-auth",
-    help: "leave the variables with credentials in the child's environment",
-    default: false,
-  }),
-  statusFd: setting(integer("number", { min: 0, max: 65_535 }), {
-    flag: "--status-fd",
-    help: "write one JSON line about what happened to this open descriptor",
-  }),
-  statusFile: setting(text("file"), { flag: "--status-file", help: "write that line to this file" }),
+  ...jobFlags,
 } satisfies SettingTable;
 
 export const lockCommandSettings = { ...flags, ...lockSettings, ...connectionSettings } satisfies SettingTable;
@@ -84,7 +67,7 @@ export function lockOptionsOf(call: Call<typeof lockCommandSettings>): LockOptio
   if (program === undefined) {
     throw new BatonError("USAGE", `baton lock needs a command behind --, ${example}`);
   }
-  names.forEach(encodeLockName); // which refuses what cannot be one
+  names.forEach((name) => encodeLockName(name)); // which refuses what cannot be one
   refusePairs(values);
   return {
     names: [...new Set(names)].sort(),

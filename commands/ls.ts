@@ -24,6 +24,7 @@ export const lsCommand = defineCommand({
   ],
   examples: [["baton ls", "the locks in use"], ["baton ls --all --json", "all of them, for programs"]],
   settings,
+  runsNothing: true,
   async run(call) {
     const { values, io, names } = call;
     if (names.length > 0) throw new BatonError("USAGE", `baton ls takes no names, but "${names.join(" ")}" is given`);

@@ -27,9 +27,11 @@ export const whoCommand = defineCommand({
   examples: [
     ["baton who nightly", "holders and waiters as a table"],
     ["baton who nightly --json", "the same for programs"],
-    ["baton who -q nightly >/dev/null || echo free", "is it held?"],
+    ["baton who -q nightly >/dev/null; [ $? -eq 1 ] && echo free", "is it free? 69, say, would mean that nobody knows"],
   ],
   settings,
+  completes: "locks",
+  runsNothing: true,
   async run(call) {
     const { values, io } = call;
     const name = onlyName("who", call.names);

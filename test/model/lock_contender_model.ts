@@ -2,6 +2,7 @@
 import { contenderPrefix, parseContender, parseHolder } from "../../src/recipes/lock_nodes.ts";
 import { comesBefore, isFreeAfterChange } from "../../src/recipes/queue_position.ts";
 import type { Transition } from "./explore.ts";
+import { withGrantOf, withTelling } from "./ledger_model.ts";
 import * as servers from "./lock_server_model.ts";
 import type { Server } from "./lock_server_model.ts";
 import type { Contender, LockState, LockWorld } from "./lock_world.ts";
@@ -11,6 +12,11 @@ export class ContenderModel {
 
   constructor(world: LockWorld) {
     this.#world = world;
+  }
+
+  /** Whether tokens matter. */
+  get #counts(): boolean {
+    return (this.#world.options.tokens ?? false) || (this.#world.options.history ?? false);
   }
 
   moves(state: LockState, who: number, c: Contender, out: Transition<LockState>[]): void {
@@ -34,7 +40,13 @@ export class ContenderModel {
         return this.#contend(state, who, c, out);
       case "read version":
         if (view.version === null) return void read("finds no lock", this.#world.again(c));
-        return void read("reads the version", this.#world.after("version", { version: view.version }));
+        return void read(
+          "reads the version",
+          this.#world.after("version", {
+            version: view.version,
+            read: (this.#world.has("keeps the history that it read first") ? c.read : null) ?? view.ledger,
+          }),
+        );
       case "read holders":
         return void read("reads the holders", this.#world.after("holders", { holders: servers.namesOf(view.holders) }));
       case "read queue":
@@ -107,7 +119,7 @@ export class ContenderModel {
       this.#world.session(who, c),
       this.#world.options.sequenceSticks ?? false,
     );
-    const server = this.#world.options.tokens ? { ...made.server, zxid: state.server.zxid + 1 } : made.server;
+    const server = this.#counts ? { ...made.server, zxid: state.server.zxid + 1 } : made.server;
     const born = this.#world.has("takes the token from its queue node") ? server.zxid : 0;
     this.#world.write(state, who, c, out, {
       label: "contends",
@@ -157,11 +169,18 @@ export class ContenderModel {
 
   #announce(state: LockState, who: number, c: Contender, out: Transition<LockState>[]): void {
     const { server } = state;
+    const refused = server.version !== c.version;
     const silent = this.#world.has("passes others without telling them");
-    const version = server.version === null || silent ? server.version : server.version + 1;
+    const version = server.version === null || refused || silent ? server.version : server.version + 1;
+    const zxid = this.#counts && !refused ? server.zxid + 1 : server.zxid;
+    const fills = !this.#world.has("tells without filling in the token");
+    const ledger = refused ? server.ledger : server.ledger && withTelling(server.ledger, c.read ?? server.ledger, {
+      zxid,
+      fills,
+    });
     this.#world.write(state, who, c, out, {
       label: "tells those it passes",
-      server: { ...server, version },
+      server: { ...server, version, zxid, ledger },
       change: { step: this.#world.firstRead, announced: true, watching: true },
       lost: "announce",
     });
@@ -193,7 +212,8 @@ export class ContenderModel {
         name: c.asked,
         owner: this.#world.session(who, c),
       }],
-      ...(this.#world.options.tokens ? { zxid, token: Math.max(token, server.token) } : {}),
+      ...(this.#counts ? { zxid, token: Math.max(token, server.token) } : {}),
+      ledger: server.ledger && withGrantOf(server.ledger, c.read ?? server.ledger, { id: c.asked, zxid }),
     };
     const slot = parseHolder(c.asked)?.slot ?? 0;
     const wrong = slot >= this.#world.limitOf(who)

@@ -10,6 +10,7 @@ import { parseContender, parseHolder } from "../../src/recipes/lock_nodes.ts";
 import type { Model, Transition } from "./explore.ts";
 import { ContenderModel } from "./lock_contender_model.ts";
 import { Interned } from "./interned.ts";
+import { emptyLedger, type Ledger, ledgerViolation, textOf as textOfLedger } from "./ledger_model.ts";
 import * as servers from "./lock_server_model.ts";
 import type { Server } from "./lock_server_model.ts";
 import { type Contender, type LockModelOptions, type LockState, LockWorld, started, type Step } from "./lock_world.ts";
@@ -19,10 +20,25 @@ export class LockModel implements Model<LockState> {
   readonly #world: LockWorld;
   readonly #contenders: ContenderModel;
   readonly #serverNumbers = new Interned<Server>(servers.textOf);
+  readonly #ledgerNumbers = new Interned<Ledger>(textOfLedger);
   readonly #contenderNumbers = new Interned<Contender>((c) => {
     const view = c.view === null ? -1 : this.#serverNumbers.numberOf(c.view);
+    const read = c.read === null ? "" : this.#ledgerNumbers.numberOf(c.read);
     const flags = `${c.watching ? 1 : 0}${c.announced ? 1 : 0}`;
-    return [c.step, c.life, c.attempt, c.node, c.asked, c.version, c.holders.join("+"), c.watched, flags, c.born, view]
+    return [
+      c.step,
+      c.life,
+      c.attempt,
+      c.node,
+      c.asked,
+      c.version,
+      c.holders.join("+"),
+      c.watched,
+      flags,
+      c.born,
+      view,
+      read,
+    ]
       .join();
   });
 
@@ -31,7 +47,7 @@ export class LockModel implements Model<LockState> {
     this.#contenders = new ContenderModel(this.#world);
     this.initial = [
       {
-        server: servers.usedServer,
+        server: { ...servers.usedServer, ledger: options.history ? emptyLedger : null },
         contenders: options.contenders.map(() => started),
         faultsLeft: options.faultsMax,
         wrong: null,
@@ -51,6 +67,9 @@ export class LockModel implements Model<LockState> {
 
   violation(state: LockState): string | null {
     if (state.wrong !== null) return state.wrong;
+    const { ledger } = state.server;
+    const misled = ledger === null ? null : ledgerViolation(ledger);
+    if (misled !== null) return misled;
     const names = servers.namesOf(state.server.holders);
     for (const name of names) {
       const others = names.filter((other) => other !== name);
@@ -138,7 +157,7 @@ export class LockModel implements Model<LockState> {
       for (const next of servers.reaped(server)) push("an empty container is reaped", next);
     }
     if (this.#world.may("path deleted") && server.version !== null) {
-      push("the path is deleted", { ...server, version: null, queue: null, holders: null, sequence: 0 });
+      push("the path is deleted", servers.withoutPath(server));
     }
     if (this.#world.may("contender deleted")) {
       for (const { name } of server.queue ?? []) push(`${name} is deleted`, servers.withoutContender(server, name));

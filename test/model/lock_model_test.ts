@@ -37,6 +37,19 @@ describe("the lock protocol holds", () => {
     "two exclusive, two faults": two,
     "two exclusive, stale reads": { ...two, faultsMax: 1, staleReads: true },
     "two of different priority, tokens": { ...two, contenders: [exclusive, urgent], faultsMax: 1, tokens: true },
+    "an election of two": { ...two, faultsMax: 1, history: true },
+    "an election of two of different priority": {
+      ...two,
+      contenders: [exclusive, urgent],
+      faultsMax: 1,
+      history: true,
+    },
+    "an election of three priorities": {
+      contenders: [exclusive, patient, urgent],
+      faults: ["crash"],
+      faultsMax: full ? 1 : 0,
+      history: true,
+    },
     "exclusive and shared, tokens": { ...two, contenders: [exclusive, shared], faultsMax: 1, tokens: true },
     "two exclusive, the sequence sticks": { ...two, sequenceSticks: true },
     "three exclusive": { contenders: [exclusive, exclusive, exclusive], faults: faults("lost reply"), faultsMax: 1 },
@@ -110,6 +123,12 @@ describe("the checker finds a protocol that", () => {
       faultsMax: 0,
     }],
     [["reads the holders before the version"], /share slot 0/, { contenders: [permit, permit], limit: 2 }],
+    [["tells without filling in the token"], /The history says/, {
+      contenders: [exclusive, urgent, patient],
+      faultsMax: 0,
+      history: true,
+    }],
+    [["keeps the history that it read first"], /The history says/, { faultsMax: 0, history: true }],
     [["passes others without telling them"], /passed/, { contenders: [exclusive, patient, urgent], faultsMax: 0 }],
   ];
   for (const [mistakes, what, options] of variants) {

@@ -1,4 +1,5 @@
 /** The server's side of the lock protocol, as values: one lock's container, its queue and its holders. */
+import { emptyLedger, type Ledger, textOf as textOfLedger } from "./ledger_model.ts";
 
 export interface Node {
   readonly name: string;
@@ -16,10 +17,12 @@ export interface Server {
   readonly zxid: number;
   /** The highest token given out so far. */
   readonly token: number;
+  /** An election's; null for a lock. */
+  readonly ledger: Ledger | null;
 }
 
 /** Emptied but not yet reaped: a version that has already moved is the harder start. */
-export const usedServer: Server = { version: 1, queue: [], holders: [], sequence: 0, zxid: 0, token: 0 };
+export const usedServer: Server = { version: 1, queue: [], holders: [], sequence: 0, zxid: 0, token: 0, ledger: null };
 
 const texts = new WeakMap<Server, string>();
 export function textOf(server: Server): string {
@@ -29,7 +32,7 @@ export function textOf(server: Server): string {
     const sequence = server.queue === null || server.queue.length === 0 ? 0 : server.sequence;
     text = `${server.version}[${nodes(server.queue)}][${
       nodes(server.holders)
-    }]${sequence}.${server.zxid}.${server.token}`;
+    }]${sequence}.${server.zxid}.${server.token}${server.ledger === null ? "" : textOfLedger(server.ledger)}`;
     texts.set(server, text);
   }
   return text;
@@ -72,12 +75,18 @@ export function withoutSession(server: Server, owner: string): Server {
   return { ...server, queue: others(server.queue), holders: others(server.holders) };
 }
 
+export function withoutPath(server: Server): Server {
+  const ledger = server.ledger === null ? null : emptyLedger;
+  return { ...server, version: null, queue: null, holders: null, sequence: 0, ledger };
+}
+
 /** Every emptied container that may be reaped now, taken away. */
 export function reaped(server: Server): Server[] {
   const results: Server[] = [];
   if (server.holders?.length === 0) results.push({ ...server, holders: null });
   if (server.queue?.length === 0) results.push({ ...server, queue: null, sequence: 0 });
-  if (server.version !== null && server.holders === null && server.queue === null) {
+  const isContainer = server.ledger === null; // an election's node is an ordinary one
+  if (isContainer && server.version !== null && server.holders === null && server.queue === null) {
     results.push({ ...server, version: null });
   }
   return results;

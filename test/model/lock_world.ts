@@ -5,6 +5,7 @@ import { freeSlot, type QueuePosition, queuePosition } from "../../src/recipes/q
 import type { Transition, TransitionKind } from "./explore.ts";
 import * as servers from "./lock_server_model.ts";
 import type { Server } from "./lock_server_model.ts";
+import type { Ledger } from "./ledger_model.ts";
 
 export type Fault =
   | "lost reply"
@@ -29,7 +30,9 @@ export type Mistake =
   | "does not look at the holders when it watches them"
   | "leaves only the queue when it gives up"
   | "passes others without telling them"
-  | "guesses which slot has become free";
+  | "guesses which slot has become free"
+  | "tells without filling in the token"
+  | "keeps the history that it read first";
 
 export interface ContenderKind {
   readonly mode: LockMode;
@@ -51,6 +54,8 @@ export interface LockModelOptions {
   readonly sequenceSticks?: boolean;
   /** Tokens are counted, which tells apart states that are otherwise the same. */
   readonly tokens?: boolean;
+  /** An election: the guarded state has a history, with tokens. */
+  readonly history?: boolean;
 }
 
 export type Step =
@@ -80,6 +85,8 @@ export interface Contender {
   /** The holder's node that it asked for last. */
   readonly asked: string;
   readonly version: number;
+  /** The history as read with the version; an election's. */
+  readonly read: Ledger | null;
   readonly holders: readonly string[];
   readonly watched: string;
   /** Reads of the holders leave a watch: after the predecessor has gone it is likely the first. */
@@ -104,6 +111,7 @@ export const started: Contender = {
   node: "",
   asked: "",
   version: 0,
+  read: null,
   holders: [],
   watched: "",
   watching: false,
@@ -126,7 +134,7 @@ function withoutTheForgotten(c: Contender): Contender {
     case "recover queue":
     case "await predecessor":
     case "watch predecessor":
-      return c.version === 0 && c.holders.length === 0 ? c : { ...c, version: 0, holders: [] };
+      return c.version === 0 && c.holders.length === 0 ? c : { ...c, version: 0, read: null, holders: [] };
     default:
       return c;
   }
@@ -190,7 +198,7 @@ export class LockWorld {
 
   /** Contend once more, under another guid. */
   again(c: Contender): Partial<Contender> {
-    const nothingRead = { holders: [], version: 0, watched: "", watching: false };
+    const nothingRead = { holders: [], version: 0, read: null, watched: "", watching: false };
     return { step: "contend", attempt: c.attempt + 1, node: "", asked: "", ...nothingRead };
   }
 

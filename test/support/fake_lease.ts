@@ -11,6 +11,7 @@ export class FakeLease implements Lease {
   readonly holderId = newGuid();
   readonly mode = "exclusive";
   readonly slot = null;
+  readonly limit = null;
   readonly fencingToken = 1n;
   readonly sessionId = 1n;
   readonly waitedMs = 0;

@@ -125,6 +125,9 @@ export class FakeTree {
           type: "createContainer",
           ...this.#create(request.path, request.data ?? new Uint8Array(), request.flags, owner),
         };
+      case "check":
+        this.#node(request.path, request.version, "check");
+        return { type: "check" };
       case "delete":
         this.#delete(request.path, request.version);
         return { type: "delete" };

@@ -206,8 +206,12 @@ export class FakeSession implements api.Session {
     return this.#leaseEndMs;
   }
 
+  /** How many have it guarded. */
+  guards = 0;
+
   guard(): () => void {
-    return () => {};
+    this.guards++;
+    return () => void this.guards--;
   }
 
   subscribe(listener: (change: "state" | "renewed") => void): () => void {

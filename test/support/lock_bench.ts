@@ -21,6 +21,30 @@ export class LockBench {
     return lease;
   }
 
+  /** A lease, and the client that has it. */
+  async take(options: AcquireOptions = {}) {
+    const zk = this.client();
+    return { zk, lease: await this.within(this.acquire(zk, options)) };
+  }
+
+  /** What it was rejected with. */
+  async failure(promise: Promise<unknown>) {
+    return await this.within(promise.then(() => ({ code: "none", message: "" }), (error) => error));
+  }
+
+  /** A contender that waits; it has settled when this returns. */
+  async queueUp(options: AcquireOptions = {}) {
+    const zk = this.client();
+    const granted: { current: boolean } = { current: false };
+    const lease = this.acquire(zk, options).then((value) => {
+      granted.current = true;
+      return value;
+    });
+    lease.catch(() => {});
+    await this.clock.advance(0);
+    return { zk, lease, granted };
+  }
+
   get queue(): string[] {
     return childrenIn(this.tree.nodes, "/baton/locks/demo/q");
   }

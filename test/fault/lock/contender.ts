@@ -17,6 +17,8 @@ export interface Wrapper {
   readonly name: string;
   /** The command that runs `child` under the lock. Servers and timeout come from BATON_SERVERS and BATON_SESSION_TIMEOUT. */
   command(lock: string, child: readonly string[]): string[];
+  /** It wants the lock again when it was lost, instead of ending. */
+  readonly comesBack?: boolean;
 }
 
 export interface ContenderOptions {
@@ -49,6 +51,8 @@ export class Contender {
   readonly #child: ChildProcess;
   readonly #life: string;
   readonly #leave: number;
+  /** One for each time that it was watched. */
+  readonly #turns: string[] = [];
 
   static async start(backend: RunningBackend, options: ContenderOptions): Promise<Contender> {
     return new Contender(await Promise.all(backend.nodes.map(({ address }) => ChaosProxy.start(address))), options);
@@ -66,7 +70,7 @@ export class Contender {
     if (made.status !== 0) throw new Error(`Cannot make FIFOs in ${home}: ${made.stderr}`);
     // Read and write, so that neither end waits for the other.
     this.#leave = openSync(leave, constants.O_RDWR);
-    options.observer.watch(options.group, options.name, this.#life);
+    this.watch();
     const [program = "", ...args] = options.wrapper.command(options.lock, [
       "sh",
       sectionScript,
@@ -89,9 +93,26 @@ export class Contender {
     this.#child.on("exit", (code, signal) => this.exit = { code, signal });
   }
 
-  /** null while its child has not started. */
+  /** Its next child is another section. Nobody may be in the one before any more; a child waits for being watched. */
+  watch(): void {
+    const { observer, group } = this.#options;
+    this.#turns.push(this.#turns.length === 0 ? this.name : `${this.name}, turn ${this.#turns.length + 1}`);
+    observer.watch(group, this.#turns.at(-1) ?? "", this.#life);
+  }
+
+  get comesBack(): boolean {
+    return this.#options.wrapper.comesBack ?? false;
+  }
+
+  /** Of the turn; null while its child has not started. */
   get section(): Section | null {
-    return this.#options.observer.section(this.#options.group, this.name);
+    return this.#options.observer.section(this.#options.group, this.#turns.at(-1) ?? "");
+  }
+
+  /** Of all turns, as far as they began. */
+  get sections(): Section[] {
+    const { observer, group } = this.#options;
+    return this.#turns.map((turn) => observer.section(group, turn)).filter((section) => section !== null);
   }
 
   get isIn(): boolean {

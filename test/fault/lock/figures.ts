@@ -28,6 +28,7 @@ export function figures({ results, longestGapMs }: CampaignResult): string {
       milliseconds(margins[0]),
       milliseconds(gone.at(-1)),
       milliseconds(takeovers[Math.floor(takeovers.length / 2)]),
+      milliseconds(takeovers.at(-1)),
       String(rounds.filter((round) => round.failures.length > 0).length),
     ];
   });
@@ -42,6 +43,7 @@ export function figures({ results, longestGapMs }: CampaignResult): string {
     "margin min",
     "gone max",
     "take-over p50",
+    "max",
     "failed",
   ];
   const table = [header, ...rows];

@@ -22,7 +22,8 @@ export interface Evidence {
   /** The victim first. */
   readonly contenders: readonly {
     readonly name: string;
-    readonly section: Section | null;
+    /** In their order; more than one where it came back. */
+    readonly sections: readonly Section[];
     readonly exit: Exit | null;
     readonly stderr: string;
   }[];
@@ -43,7 +44,7 @@ export function judge(plan: RoundPlan, evidence: Evidence): RoundResult {
   const { contenders, toldToLeave, faultMs, endMs } = evidence;
   const failures = [...evidence.failures];
   const [victim, ...others] = contenders;
-  const sections = contenders.flatMap(({ section }) => section === null ? [] : [section])
+  const sections = contenders.flatMap((contender) => contender.sections)
     .sort((a, b) => (a.openedMs ?? 0) - (b.openedMs ?? 0));
   const overlap = overlapMs(sections, endMs);
   if (overlap > 0) failures.push(`two holders at once for ${Math.ceil(overlap)} ms`);
@@ -52,9 +53,10 @@ export function judge(plan: RoundPlan, evidence: Evidence): RoundResult {
     if (other.exit?.code !== 0) failures.push(`${describe(other)}; expected 0`);
   }
 
-  const closedMs = victim?.section?.closedMs ?? null;
+  const [first] = victim?.sections ?? [];
+  const closedMs = first?.closedMs ?? null;
   const goneMs = closedMs === null ? null : closedMs - faultMs;
-  const outcome = outcomeOf(victim?.exit ?? null);
+  const outcome = outcomeOf(victim);
   if (victim !== undefined) {
     const expected = plan.fault.expect === "either"
       ? (toldToLeave ? "kept" : "lost")
@@ -66,7 +68,7 @@ export function judge(plan: RoundPlan, evidence: Evidence): RoundResult {
       `the victim's processes were gone ${goneMs === null ? "never" : `${Math.ceil(goneMs)} ms`} after its end`,
     );
   }
-  const nextMs = sections.find(({ name }) => name !== victim?.name)?.openedMs ?? null;
+  const nextMs = sections.find((section) => section !== first)?.openedMs ?? null;
   return {
     plan,
     outcome,
@@ -78,8 +80,9 @@ export function judge(plan: RoundPlan, evidence: Evidence): RoundResult {
   };
 }
 
-function outcomeOf(exit: Exit | null): RoundResult["outcome"] {
-  if (exit?.code === 0) return "kept";
+function outcomeOf(victim: Evidence["contenders"][number] | undefined): RoundResult["outcome"] {
+  const exit = victim?.exit ?? null;
+  if (exit?.code === 0) return victim?.sections.length === 1 ? "kept" : "lost";
   if (exit?.code === exitLost) return "lost";
   return exit?.signal === "SIGKILL" ? "killed" : "broken";
 }

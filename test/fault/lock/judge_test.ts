@@ -19,7 +19,7 @@ function contender(
 ) {
   const { text, ...more } = rest;
   const section: Section = { group: "g", name, openedMs, closedMs, text };
-  return { name, exit: { code: 0, signal: null }, stderr: "", ...more, section };
+  return { name, exit: { code: 0, signal: null }, stderr: "", ...more, sections: [section] };
 }
 
 function evidence(victim: Part, next: Part, more: Partial<Evidence> = {}): Evidence {
@@ -27,6 +27,7 @@ function evidence(victim: Part, next: Part, more: Partial<Evidence> = {}): Evide
 }
 
 const lost = contender("victim", [0, 4000], { text: "7\n", exit: { code: 79, signal: null } });
+const closedAt = (closedMs: number | null) => lost.sections.map((section) => ({ ...section, closedMs }));
 const next = contender("next", [4100, 4200], { text: "9\n" });
 
 test("a lock that was lost in time and passed on is as it must be", () => {
@@ -35,13 +36,13 @@ test("a lock that was lost in time and passed on is as it must be", () => {
 });
 
 test("an overlap is a failure", () => {
-  const result = judge(planOf("loses"), evidence({ ...lost, section: { ...lost.section, closedMs: 4150 } }, next));
+  const result = judge(planOf("loses"), evidence({ ...lost, sections: closedAt(4150) }, next));
   expect(result.overlapMs).toBe(50);
   expect(result.failures).toEqual(["two holders at once for 50 ms"]);
 });
 
 test("a section that never ended overlaps to the end of the round", () => {
-  const result = judge(planOf("loses"), evidence({ ...lost, section: { ...lost.section, closedMs: null } }, next));
+  const result = judge(planOf("loses"), evidence({ ...lost, sections: closedAt(null) }, next));
   expect(result.overlapMs).toBe(100);
 });
 
@@ -61,12 +62,24 @@ test("another exit code than 79 is a failure when the lock was lost", () => {
 test("after SIGKILL of the wrapper its processes may live for one second", () => {
   const killed = { ...lost, exit: { code: null, signal: "SIGKILL" as const } };
   const goneAt = (closedMs: number) =>
-    judge(planOf("killed"), evidence({ ...killed, section: { ...lost.section, closedMs } }, next)).failures;
+    judge(planOf("killed"), evidence({ ...killed, sections: closedAt(closedMs) }, next)).failures;
   expect(goneAt(1100)).toEqual([]);
   expect(goneAt(1101)).toEqual(["the victim's processes were gone 1001 ms after its end"]);
 });
 
 test("a waiter that gives up is a failure, also when the fault took its session", () => {
-  const gaveUp = { ...next, section: null, exit: { code: 69, signal: null } };
+  const gaveUp = { ...next, sections: [], exit: { code: 69, signal: null } };
   expect(judge(planOf("loses"), evidence(lost, gaveUp)).failures).toHaveLength(1);
+});
+
+test("a leader that lost, came back and ended by itself has lost; the tokens of all its turns grow", () => {
+  const [again] = contender("victim, turn 2", [5000, 5100], { text: "11\n" }).sections;
+  if (again === undefined) throw new Error("no section");
+  const back = { ...lost, exit: { code: 0, signal: null }, sections: [...lost.sections, again] };
+  expect(judge(planOf("loses"), evidence(back, next))).toMatchObject({ outcome: "lost", failures: [] });
+  const early = { ...back, sections: [...lost.sections, { ...again, openedMs: 4150, text: "8\n" }] };
+  expect(judge(planOf("loses"), evidence(early, next)).failures).toEqual([
+    "two holders at once for 50 ms",
+    "victim, turn 2 had token 8 after 9",
+  ]);
 });

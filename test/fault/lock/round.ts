@@ -2,7 +2,10 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { connect } from "../../../src/clients/zookeeper/client.ts";
+import { parseServers } from "../../../src/clients/zookeeper/hosts.ts";
 import type { RunningBackend } from "../../support/backends.ts";
+import { fourLetterWord } from "../../support/four_letter_word.ts";
 import { eventually } from "../../support/eventually.ts";
 import { seededRandom } from "../../support/random.ts";
 import { type ChildKind, Contender, type Wrapper } from "./contender.ts";
@@ -23,13 +26,30 @@ const patienceMs = 30_000;
 
 let rounds = 0;
 
+/**
+ * Of seventy ensembles of ZooKeeper 3.8.0 that were stopped as a whole and woken, one has a leader and followers afterwards
+ * and commits nothing any more, for minutes. Such a round shows nothing, and is done again.
+ */
 export async function runRound(plan: RoundPlan, options: RoundOptions): Promise<RoundResult> {
+  const { result, isServed } = await tryRound(plan, options);
+  if (isServed) return result;
+  console.log(`again: round ${plan.number}: its servers elected a leader and commit nothing`);
+  return (await tryRound(plan, options)).result;
+}
+
+async function tryRound(
+  plan: RoundPlan,
+  options: RoundOptions,
+): Promise<{ readonly result: RoundResult; readonly isServed: boolean }> {
   const group = `round-${rounds++}`;
   const folder = mkdtempSync(join(tmpdir(), "baton-fault-"));
   const backend = await plan.backend.start();
   const closers = [() => backend.close()];
   try {
-    return await new Round(plan, { ...options, group, folder, backend, closers }).run();
+    const result = await new Round(plan, { ...options, group, folder, backend, closers }).run();
+    // Two holders at once are a failure whatever the servers do.
+    const isClear = result.failures.length === 0 || result.overlapMs > 0;
+    return { result, isServed: isClear || await commits(backend) };
   } finally {
     options.observer.forget(group);
     for (const close of closers.reverse()) await close().catch((error) => console.error(error));
@@ -75,7 +95,12 @@ class Round {
         wait,
       });
       toldToLeave = await this.#letVictimEnd(victim);
-      await this.#letOthersThrough(victim);
+      const comesBack = victim.comesBack && !toldToLeave && this.#plan.fault.expect !== "killed";
+      if (comesBack) {
+        victim.proxies.forEach((proxy) => proxy.heal());
+        victim.watch();
+      }
+      await this.#letOthersThrough(this.#contenders.filter((contender) => contender !== victim || comesBack));
       victim.proxies.forEach((proxy) => proxy.heal());
       const sectionsEnded = () =>
         this.#contenders.every(({ section, exit }) => exit !== null && section?.closedMs !== null);
@@ -119,8 +144,8 @@ class Round {
     return true;
   }
 
-  async #letOthersThrough(victim: Contender): Promise<void> {
-    const waiting = new Set(this.#contenders.filter((contender) => contender !== victim));
+  async #letOthersThrough(contenders: readonly Contender[]): Promise<void> {
+    const waiting = new Set(contenders);
     while (waiting.size > 0) {
       const next = await this.#until(
         () => [...waiting].find(({ section, exit }) => section !== null || exit !== null),
@@ -141,9 +166,25 @@ class Round {
       const said = [...asked].map(({ name, exit, stderr }) =>
         `${name}: ${exit?.code ?? exit?.signal ?? "runs"} ${stderr}`
       );
-      throw new Error(`${error instanceof Error ? error.message : error}\n${said.join("\n")}`);
+      const servers = await stateOf(this.#place.backend);
+      throw new Error(`${error instanceof Error ? error.message : error}\n${said.join("\n")}\n${servers.join("\n")}`);
     }
   }
+}
+
+/** Whether a session can be opened, past every proxy. */
+async function commits({ servers }: RunningBackend): Promise<boolean> {
+  const options = { servers: parseServers(servers), connectTimeoutMs: 10_000 };
+  return await connect(options).then((zk) => zk.close().then(() => true), () => false);
+}
+
+/** Whether a wait was in vain because nobody served. */
+function stateOf({ nodes }: RunningBackend): Promise<string[]> {
+  return Promise.all(nodes.map(async ({ address }, number) => {
+    const told = await fourLetterWord(address, "srvr").catch((error: Error) => error.message);
+    const mode = /^Mode: .*$/m.exec(told)?.[0] ?? told.trim().slice(0, 100);
+    return `server ${number + 1}: ${mode}`;
+  }));
 }
 
 function wait(milliseconds: number): Promise<void> {

@@ -12,6 +12,13 @@ export const batonWrapper: Wrapper = {
   command: (lock, child) => [...batonCommand(), "lock", lock, "--", ...child],
 };
 
+/** A leader that lost campaigns again, and its child is another critical section. */
+export const electWrapper: Wrapper = {
+  name: "baton elect",
+  comesBack: true,
+  command: (name, child) => [...batonCommand(), "elect", name, "--value", "127.0.0.1:1", "--", ...child],
+};
+
 /** Takes the lock and never looks at it again: the harness must catch it. */
 export const unwatchedWrapper: Wrapper = {
   name: "a wrapper that never watches its session",

@@ -1,5 +1,6 @@
 import { afterAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createPrivateKey } from "node:crypto";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { aclOf, credentialsOf } from "../../../commands/acl.ts";
@@ -12,6 +13,8 @@ import { BatonError } from "../../../src/errors.ts";
 const folder = mkdtempSync(join(tmpdir(), "baton-coordination-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 const keeperDir = join(folder, "keeper");
+
+const pem = (name: string) => join(import.meta.dir, `../../fixtures/tls/${name}.pem`);
 
 function placeOf(flags: Record<string, string>, env: Record<string, string> = {}): Coordination {
   const sources = { flags: new Map(Object.entries(flags)), env: { BATON_KEEPER_DIR: keeperDir, ...env }, files: [] };
@@ -48,17 +51,22 @@ describe("where to coordinate, and how far that reaches", () => {
 describe("secrets and certificates come from files and the environment", () => {
   test("credentials from both, certificates by their contents; any of them turns TLS on", () => {
     writeFileSync(join(folder, "auth"), "# ours\ndigest:ann:a:b\n\nip:10.0.0.1\n");
-    writeFileSync(join(folder, "ca.pem"), "PEM");
     const { connect } = placeOf(
-      { servers: "zk1", authFile: join(folder, "auth"), tlsCa: join(folder, "ca.pem") },
-      { BATON_AUTH_CREDENTIALS: "digest:bob:c", BATON_TLS_PASSPHRASE: "open" },
+      { servers: "zk1", authFile: join(folder, "auth"), tlsCa: pem("ca") },
+      {
+        BATON_AUTH_CREDENTIALS: "digest:bob:c",
+        BATON_TLS_CERT: pem("client"),
+        BATON_TLS_KEY: pem("client_key"),
+      },
     );
     expect(connect.auth).toEqual([
       { scheme: "digest", credentials: "bob:c" },
       { scheme: "digest", credentials: "ann:a:b" },
       { scheme: "ip", credentials: "10.0.0.1" },
     ]);
-    expect(connect.tls).toEqual({ ca: "PEM", passphrase: "open" });
+    const [ca, cert, key] = ["ca", "client", "client_key"].map((name) => readFileSync(pem(name), "utf8"));
+    expect(connect.tls).toEqual({ ca, cert, key } as NonNullable<typeof connect.tls>);
+    expect(placeOf({ servers: "zk1" }, { BATON_TLS_PASSPHRASE: "open" }).connect.tls).toEqual({ passphrase: "open" });
     expect(placeOf({ servers: "zk1" }).connect.tls).toBeUndefined();
     expect(placeOf({ servers: "zk1", tls: "true" }).connect.tls).toEqual({});
   });
@@ -94,6 +102,18 @@ describe("a value that cannot be used is reported with where it stands", () => {
     }
     throw new Error("it was accepted");
   }
+  const broken = join(folder, "broken.pem");
+  writeFileSync(broken, "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n");
+  const locked = join(folder, "locked.pem");
+  const ownKey = createPrivateKey(readFileSync(pem("client_key")));
+  const lock = { type: "pkcs8", format: "pem", cipher: "aes-256-cbc", passphrase: "open" } as const;
+  writeFileSync(locked, ownKey.export(lock));
+
+  test("a key that the passphrase opens is taken", () => {
+    const env = { BATON_TLS_CERT: pem("client"), BATON_TLS_KEY: locked, BATON_TLS_PASSPHRASE: "open" };
+    expect(placeOf({ servers: "zk1" }, env).connect.tls).toMatchObject({ passphrase: "open" });
+  });
+
   const notAcl = '"x" is not open, creator or scheme:id:perms with perms out of r, w, c, d and a';
   const notCredentials = "line 1 of the value: this is not scheme:credentials, as in digest:USER:PASSWORD";
   const rows: [from: Parameters<typeof failureOf>[0], failure: string][] = [
@@ -111,6 +131,33 @@ describe("a value that cannot be used is reported with where it stands", () => {
     [
       { file: 'keeper.dir = "/dev/null"', flags: { servers: "embedded" } },
       "CONFIG /c.toml, line 1: keeper.dir: The keeper's folder /dev/null is not safe",
+    ],
+    [
+      { file: `\ntls.ca = "${pem("client_key")}"` },
+      `CONFIG /c.toml, line 2: tls.ca: There is no certificate in ${pem("client_key")}: a PEM file has a line`,
+    ],
+    [{ flags: { tlsCa: broken } }, `USAGE --tls-ca: The certificate in ${broken} makes no sense: `],
+    [
+      { env: { BATON_TLS_CERT: pem("client"), BATON_TLS_KEY: pem("ca") } },
+      `CONFIG BATON_TLS_KEY: There is no private key in ${pem("ca")}: a PEM file has a line`,
+    ],
+    [
+      { env: { BATON_TLS_CERT: pem("client"), BATON_TLS_KEY: pem("server_key") } },
+      `CONFIG BATON_TLS_KEY: The private key in ${pem("server_key")} is not that of the certificate in ${
+        pem("client")
+      }`,
+    ],
+    [
+      { env: { BATON_TLS_CERT: pem("client") } },
+      "CONFIG BATON_TLS_CERT: a certificate and its private key go together, and only one of them is named",
+    ],
+    [
+      { env: { BATON_TLS_CERT: pem("client"), BATON_TLS_KEY: locked } },
+      `CONFIG BATON_TLS_KEY: The private key in ${locked} is encrypted, and there is no passphrase to open it`,
+    ],
+    [
+      { env: { BATON_TLS_CERT: pem("client"), BATON_TLS_KEY: locked, BATON_TLS_PASSPHRASE: "wrong" } },
+      `CONFIG BATON_TLS_KEY: The private key in ${locked} cannot be opened with the passphrase: `,
     ],
     [{ file: 'root = "app"' }, 'CONFIG /c.toml, line 1: root: "app" is not a ZooKeeper path'],
   ];

@@ -70,6 +70,7 @@ describe("what does not fit together is refused", () => {
     [["a", "-w", "10", "--", "true"], /--wait: "10" is not a duration/],
     [["a", "-E", "256", "--", "true"], /--conflict-exit-code: "256" is not a whole number from 0 to 255/],
     [["a", "--session-timeout", "1s", "--", "true"], /--session-timeout: "1s" is not a duration of at least 2s/],
+    [["a", "--session-timeout", "30d", "--", "true"], /--session-timeout: "30d" is not a duration of at most 576h/],
   ];
   for (const [words, message] of mistakes) {
     test(`baton lock ${words.join(" ")}`, async () => {

@@ -1,0 +1,84 @@
+/** What may stand at the end of a command line that is being typed: a decision over the tables of the commands. Pure. */
+import { type Command, commonSettings, type ServedNames } from "../command.ts";
+
+export type Candidates =
+  | { readonly kind: "words"; readonly words: readonly string[] }
+  /** Names that only a server knows. */
+  | { readonly kind: "served"; readonly of: ServedNames }
+  /** For the shell to complete: a file's name; the name of a command. */
+  | { readonly kind: "files" | "commands" };
+
+interface Flag {
+  /** `--wait` and `-w`. */
+  readonly forms: readonly string[];
+  /** Empty for a switch. */
+  readonly placeholder: string;
+}
+
+const nothing: Candidates = { kind: "words", words: [] };
+
+/** Words that may stand where a command's name does, besides the commands. */
+const ownFlags = ["--help", "--version"];
+
+/** `before`: the words behind `baton` up to the one that is `typed`, which may be empty. */
+export function candidates(
+  commands: ReadonlyMap<string, Command>,
+  { before, typed }: { readonly before: readonly string[]; readonly typed: string },
+): Candidates {
+  const [name, ...words] = before;
+  if (name === undefined) return matching([...commands.keys(), ...ownFlags], typed);
+  const command = commands.get(name);
+  if (command === undefined) return nothing;
+  const flags = flagsOf(command);
+  const border = borderOf(words, flags);
+  if (border !== -1) {
+    if (command.runsNothing) return nothing;
+    return { kind: border === words.length - 1 ? "commands" : "files" };
+  }
+  const asking = flagAsking(words, flags);
+  if (asking !== null) return valuesOf(asking, typed);
+  const [, form = "", value = ""] = /^(--[^=]+=)(.*)$/.exec(typed) ?? [];
+  if (form !== "") {
+    const flag = flags.find(({ forms }) => forms.includes(form.slice(0, -1)));
+    return flag === undefined ? nothing : valuesOf(flag, value, form);
+  }
+  if (typed.startsWith("-")) {
+    return matching([...flags.flatMap(({ forms }) => forms), ...(command.runsNothing ? [] : ["--"])], typed);
+  }
+  const { completes = [] } = command;
+  return typeof completes === "string" ? { kind: "served", of: completes } : matching(completes, typed);
+}
+
+/** Those of `words` that begin as it was typed. */
+export function matching(words: readonly string[], typed: string): Candidates {
+  return { kind: "words", words: words.filter((word) => word.startsWith(typed)) };
+}
+
+function flagsOf(command: Command): Flag[] {
+  return Object.values({ ...command.settings, ...commonSettings }).flatMap(({ flag, type }) =>
+    flag === undefined ? [] : [{ forms: flag.split(", ").reverse(), placeholder: type.placeholder }]
+  );
+}
+
+/** Where `--` stands that begins the child's command; -1 where it does not. */
+function borderOf(words: readonly string[], flags: readonly Flag[]): number {
+  return words.findIndex((word, index) => word === "--" && flagAsking(words.slice(0, index), flags) === null);
+}
+
+/** The flag that the next word is the value of. */
+function flagAsking(words: readonly string[], flags: readonly Flag[]): Flag | null {
+  let asking: Flag | null = null;
+  for (const word of words) {
+    asking = asking === null
+      ? flags.find(({ forms, placeholder }) => placeholder !== "" && forms.includes(word)) ?? null
+      : null;
+  }
+  return asking;
+}
+
+/** Words can be told where the placeholder lists them: `fail|adopt|set`. */
+function valuesOf({ placeholder }: Flag, typed: string, prefix = ""): Candidates {
+  if (placeholder === "file" || placeholder === "folder") return { kind: "files" };
+  const words = placeholder.includes("|") ? placeholder.split("|").filter((word) => /^[a-z]+$/.test(word)) : [];
+  return { kind: "words", words: words.filter((word) => word.startsWith(typed)).map((word) => prefix + word) };
+}

@@ -1,0 +1,53 @@
+/** `baton __complete WORD…`: what the shells ask while somebody types. Says nothing on failure, and starts nothing. */
+import { parseArgs } from "../../src/cli/parse_args.ts";
+import type { Io } from "../../src/cli/io.ts";
+import { connect } from "../../src/clients/zookeeper/client.ts";
+import { readConfigFiles } from "../../src/config/config_file.ts";
+import { resolveSettings } from "../../src/config/resolve.ts";
+import type { SettingValues } from "../../src/config/setting.ts";
+import { allSettings, connectionSettings } from "../../src/config/settings.ts";
+import { decodeLockName } from "../../src/recipes/lock_name.ts";
+import { type Command, commonSettings, flagsOf, type ServedNames } from "../command.ts";
+import { coordinationOf } from "../coordination.ts";
+import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { candidates, matching } from "./candidates.ts";
+
+/** Somebody waits with a finger on the key. */
+const connectTimeoutMs = 1000;
+/** No terminal shows more. */
+const namesMax = 1000;
+
+export async function complete(
+  commands: ReadonlyMap<string, Command>,
+  words: readonly string[],
+  io: Io,
+): Promise<ExitCode> {
+  const before = words.slice(0, -1);
+  const typed = words.at(-1) ?? "";
+  let found = candidates(commands, { before, typed });
+  if (found.kind === "served") {
+    const command = commands.get(before[0] ?? "");
+    const names = await servedNames(found.of, { command, words: before.slice(1), io }).catch(() => []);
+    found = matching(names.filter((one) => one.startsWith(typed)).sort().slice(0, namesMax), typed);
+  }
+  io.out([found.kind, ...("words" in found ? found.words : [])].map((line) => `${line}\n`).join(""));
+  return exitCodes.SUCCESS;
+}
+
+/** Goes by the options that were typed so far, as far as they make sense. */
+async function servedNames(folder: ServedNames, { command, words, io }: {
+  readonly command: Command | undefined;
+  readonly words: readonly string[];
+  readonly io: Io;
+}): Promise<string[]> {
+  if (command === undefined) return [];
+  const settings = { ...commonSettings, ...connectionSettings };
+  const { flags } = parseArgs(flagsOf({ ...command.settings, ...settings }), words);
+  const files = await readConfigFiles(allSettings, { named: flags.get("config"), env: io.env });
+  const sources = { flags, env: io.env, files };
+  const values = resolveSettings(settings, sources) as SettingValues<typeof settings>;
+  const { startServer: _starts, ...options } = coordinationOf(values, sources).connect;
+  await using zk = await connect({ ...options, connectTimeoutMs, retries: 0 });
+  const { children } = await zk.getChildren(`${values.root === "/" ? "" : values.root}/${folder}`);
+  return children.map(decodeLockName);
+}

@@ -1,0 +1,70 @@
+/**
+ * What each shell needs to complete baton's command lines. The shells only ask: `baton __complete WORD…` answers with a
+ * line that says of what kind the candidates are, and the candidates, one to a line.
+ */
+
+export const shells = ["bash", "zsh", "fish"] as const;
+export type Shell = (typeof shells)[number];
+
+export const completionScripts: Readonly<Record<Shell, string>> = {
+  bash: `# baton completion bash: source it, or put it into /usr/share/bash-completion/completions/baton
+_baton() {
+  local cur=\${COMP_WORDS[COMP_CWORD]} kind line glued= skip word i
+  local -a words=()
+  # bash cuts words at : and =, which belong to baton's words.
+  for ((i = 1; i <= COMP_CWORD; i++)); do
+    word=\${COMP_WORDS[i]}
+    if [[ ( $word == [:=]* || -n $glued ) && \${#words[@]} -gt 0 ]]; then
+      words[\${#words[@]} - 1]+=$word
+    else
+      words+=("$word")
+    fi
+    glued=
+    [[ $word == *[:=] ]] && glued=yes
+  done
+  skip=\${words[\${#words[@]} - 1]}
+  [[ $cur == [:=]* ]] && cur=\${cur##*[:=]}
+  skip=\${skip%"$cur"}
+  COMPREPLY=()
+  {
+    IFS= read -r kind
+    while IFS= read -r line; do
+      COMPREPLY+=("$(printf %q "\${line#"$skip"}")")
+    done
+  } < <("\${COMP_WORDS[0]}" __complete "\${words[@]}" 2>/dev/null)
+  case $kind in
+    files) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
+    commands) mapfile -t COMPREPLY < <(compgen -c -- "$cur") ;;
+  esac
+}
+complete -F _baton baton
+`,
+  zsh: `#compdef baton
+# baton completion zsh: put it as _baton into a folder of $fpath, or source it after compinit
+_baton() {
+  local -a lines
+  lines=("\${(@f)$("\${words[1]}" __complete "\${(@)words[2,CURRENT]}" 2>/dev/null)}")
+  case $lines[1] in
+    files) _files ;;
+    commands) _command_names -e ;;
+    *) (( $#lines > 1 )) && compadd -- "\${(@)lines[2,-1]}" ;;
+  esac
+}
+if [ "$funcstack[1]" = "_baton" ]; then _baton "$@"; else compdef _baton baton; fi
+`,
+  fish: `# baton completion fish: put it into ~/.config/fish/completions/baton.fish
+function __baton_complete
+    set -l words (commandline -opc) (commandline -ct)
+    set -l lines ($words[1] __complete $words[2..-1] 2>/dev/null)
+    switch "$lines[1]"
+        case files
+            __fish_complete_path (commandline -ct)
+        case commands
+            __fish_complete_command
+        case '*'
+            test (count $lines) -gt 1; and printf '%s\\n' $lines[2..-1]
+    end
+end
+complete -c baton -f -a '(__baton_complete)'
+`,
+};

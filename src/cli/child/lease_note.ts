@@ -1,0 +1,83 @@
+/**
+ * Says to the job up to when its lock is held: a file without a name, in memory, that belongs to baton's process and is
+ * gone with it. `baton check` reads it through /proc. Linux only.
+ */
+import { closeSync, constants, openSync, readFileSync, writeSync } from "node:fs";
+import process from "node:process";
+import type { Lease } from "../../recipes/lease.ts";
+import type { Clock } from "../../support/clock.ts";
+import type { Libc } from "./libc.ts";
+
+/** Where files are memory; else any folder will do. */
+const folders = ["/dev/shm", "/tmp"];
+/** open(2) of a folder with this makes a file in it that has no name. The flag on top of O_DIRECTORY, the same for x64 and arm64. */
+const unnamed = 0o20000000;
+
+export class LeaseNote implements Disposable {
+  readonly #fd: number;
+  readonly #lease: Lease;
+  readonly #clock: Clock;
+  readonly #libc: Libc;
+  readonly #unsubscribe: () => void;
+
+  private constructor(fd: number, { lease, clock, libc }: { lease: Lease; clock: Clock; libc: Libc }) {
+    this.#fd = fd;
+    this.#lease = lease;
+    this.#clock = clock;
+    this.#libc = libc;
+    this.#write();
+    this.#unsubscribe = lease.subscribe(() => this.#write());
+  }
+
+  /** Null where there is no such file, or no clock to share: the job then has to ask the server. */
+  static open(lease: Lease, { clock, libc }: { readonly clock: Clock; readonly libc: Libc | null }): LeaseNote | null {
+    if (libc === null || process.platform !== "linux") return null;
+    for (const folder of folders) {
+      try {
+        const fd = openSync(folder, constants.O_RDWR | constants.O_DIRECTORY | unnamed, 0o600);
+        return new LeaseNote(fd, { lease, clock, libc });
+      } catch {
+        continue; // not there, not writable, or a file system without such files
+      }
+    }
+    return null;
+  }
+
+  /** As long as this process lives. */
+  get path(): string {
+    return `/proc/${process.pid}/fd/${this.#fd}`;
+  }
+
+  [Symbol.dispose](): void {
+    this.#unsubscribe();
+    closeSync(this.#fd);
+  }
+
+  #write(): void {
+    this.#clock.noticeSuspend();
+    // The boot clock first: a pause between the two makes the end early.
+    const endMs = this.#libc.bootTimeMs() + this.#lease.endMs() - this.#clock.now();
+    writeSync(this.#fd, formatNote(this.#lease.holderId, endMs), 0);
+  }
+}
+
+/** One length, so that each is written over the one before; one write. */
+function formatNote(holderId: string, endMs: number): string {
+  return `baton-lease ${holderId} ${String(Math.floor(endMs)).padStart(20)}\n`;
+}
+
+/**
+ * On the boot clock, in milliseconds: up to when `holderId` holds. Null when the file is gone, or is another's: then so is
+ * the lock. Throws what else the system says, such as EACCES.
+ */
+export function readLeaseNote(path: string, holderId: string): number | null {
+  let text: string;
+  try {
+    text = readFileSync(path, "latin1");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
+    throw error;
+  }
+  const [, id, end] = /^baton-lease (\S+) +(-?\d+)\n$/.exec(text) ?? [];
+  return id === holderId && end !== undefined ? Number(end) : null;
+}

@@ -1,0 +1,380 @@
+/**
+ * A pool of workers over a list of items: lock the component, read the items, lock up to N that are free, unlock the
+ * component, run the N, each under its own lock. Owns the order of things; what comes next is pool_book.ts, what running an
+ * item means the caller's. The procedure is that of the newspaper's components; see docs/protocol/pool.md.
+ */
+import type { Acl, ZooKeeper } from "../clients/zookeeper/zookeeper.ts";
+import { BatonError } from "../errors.ts";
+import { onAbort, throwIfAborted } from "../support/abort.ts";
+import type { Clock } from "../support/clock.ts";
+import { permission } from "../wire/jute/operations.ts";
+import { Alarm } from "./alarm.ts";
+import type { HolderInfo } from "./holder_info.ts";
+import type { Lease } from "./lease.ts";
+import { LeaseSet } from "./lease_set.ts";
+import { acquireLock, type AcquireOptions } from "./lock.ts";
+import { PoolBook, type PoolCounts } from "./pool_book.ts";
+import { PoolMemory } from "./pool_memory.ts";
+import { itemLockName, type PoolPath } from "./pool_path.ts";
+import { PoolTaker, type TakenItem } from "./pool_taker.ts";
+
+export interface PoolOptions {
+  readonly path: PoolPath;
+  /** How many run at once here. */
+  readonly jobs: number;
+  /** How many of the pool run at once wherever they are; null for as many as there are. */
+  readonly total: number | null;
+  /** Take another item whenever there is room, and list again when there is none. */
+  readonly loop: boolean;
+  /** How often a failed item is run again, at once and under the same lock. */
+  readonly retries: number;
+  /** How long an item that has ended is remembered, and not run again if it ended well; null for not at all. Milliseconds. */
+  readonly rememberMs: number | null;
+  /** For the component's lock. */
+  readonly wait: NonNullable<AcquireOptions["wait"]>;
+  /** The items, in their order. Called under the component's lock. */
+  list(component: Lease): Promise<readonly string[]>;
+  /** `list` may name others later. */
+  readonly listsAgain: boolean;
+  run(job: PoolJob): Promise<PoolJobEnd>;
+  /** Aborted: nothing is taken any more. What runs goes on, up to its own end. */
+  readonly stop: AbortSignal;
+  /** Something went wrong that stops nothing. */
+  readonly onProblem: (thrown: unknown) => void;
+  readonly info: HolderInfo;
+  readonly clock: Clock;
+  readonly acl?: Acl[] | undefined;
+}
+
+export interface PoolJob {
+  readonly item: string;
+  /** The item's own lock: its id and token are the job's. */
+  readonly itemLease: Lease;
+  /** What the job runs under: the item's lock, and with `total` a permit. */
+  readonly lease: Lease;
+  /** 1 for the first time. */
+  readonly attempt: number;
+}
+
+export interface PoolJobEnd {
+  /** unbegun: the stop came before it was started. */
+  readonly result: "done" | "failed" | "unbegun";
+  /** `exited with 3` */
+  readonly what: string;
+  /** It may go better the next time. */
+  readonly mayRetry: boolean;
+  /** Nothing can be run any more. */
+  readonly stopsPool: boolean;
+  /** Not all of it is known to be dead: its lock must not be given back. */
+  readonly keepsLock: boolean;
+}
+
+/** A lock that is taken ahead pays for short jobs only, and is not to keep an item from others for longer. Milliseconds. */
+const aheadMsMax = 1000;
+/** After so many ends, or so long, another shard of the memory is cleared. */
+const clearEvery = { ends: 500, ms: 60_000 };
+/** A list that named nothing new is not asked for again before this, as long as something runs. Milliseconds. */
+const listAgainMs = 1000;
+
+const openAcl: Acl[] = [{ perms: permission.all, id: { scheme: "world", id: "anyone" } }];
+
+interface Held {
+  readonly taken: TakenItem;
+  readonly sinceMs: number;
+}
+
+/**
+ * Runs the pool once. Rejects LOCK_BUSY or LOCK_TIMEOUT when the component is locked, the stop's reason when it came
+ * before anything was run, and what listing and taking reject with, after what runs has ended.
+ */
+export async function runPool(zk: ZooKeeper, component: string, options: PoolOptions): Promise<PoolCounts> {
+  const run = new PoolRun(zk, component, options);
+  return await run.run();
+}
+
+class PoolRun {
+  readonly #zk: ZooKeeper;
+  readonly #component: string;
+  readonly #options: PoolOptions;
+  readonly #book = new PoolBook();
+  readonly #memory: PoolMemory;
+  readonly #taker: PoolTaker;
+  readonly #running = new Set<string>();
+  /** Taken, and not begun. */
+  readonly #held: Held[] = [];
+  /** Of `total`, in nobody's use. */
+  readonly #permits: Lease[] = [];
+  /** What is being given back and written down. */
+  readonly #closing = new Set<Promise<void>>();
+  #isShort = false;
+  #ends = 0;
+  #clearedAt = { ends: 0, ms: 0 };
+  #listed = { ends: -1, ms: 0 };
+  #isStopping = false;
+  #isFull = false;
+  #failure: { readonly thrown: unknown } | null = null;
+  #alarm = new Alarm();
+
+  constructor(zk: ZooKeeper, component: string, options: PoolOptions) {
+    const { path, rememberMs, clock, info, acl } = options;
+    this.#zk = zk;
+    this.#component = component;
+    this.#options = options;
+    this.#memory = new PoolMemory(zk, path.ended, acl ?? openAcl);
+    this.#taker = new PoolTaker(zk, {
+      component,
+      path,
+      book: this.#book,
+      memory: rememberMs === null ? null : this.#memory,
+      acquire: { clock, info, ...(acl === undefined ? {} : { acl }) },
+    });
+    this.#clearedAt.ms = clock.now();
+  }
+
+  async run(): Promise<PoolCounts> {
+    const off = onAbort(this.#options.stop, () => this.#stopTaking());
+    try {
+      await this.#list();
+      throwIfAborted(this.#options.stop);
+      this.#startHeld();
+      this.#clear();
+      while (await this.#goOn()) { /* step by step */ }
+    } finally {
+      off();
+      this.#isStopping = true;
+      while (this.#running.size > 0) await this.#event(null);
+      this.#giveBackHeld(0);
+      for (const permit of this.#permits) this.#close(() => permit.release());
+      while (this.#closing.size > 0) await Promise.all(this.#closing);
+    }
+    if (this.#failure !== null) throw this.#failure.thrown;
+    return this.#book.counts();
+  }
+
+  /** One step; false when there is nothing left to do. */
+  async #goOn(): Promise<boolean> {
+    const ends = this.#ends;
+    if (this.#options.loop) await this.#refill();
+    this.#startHeld();
+    for (const permit of this.#permits.splice(this.#held.length)) this.#close(() => permit.release());
+    // What has ended meanwhile may have made room.
+    if (this.#running.size === 0) return this.#options.loop && !this.#isStopping && this.#ends !== ends;
+    const oldest = this.#held[0];
+    await this.#event(oldest === undefined ? null : oldest.sinceMs + aheadMsMax);
+    this.#giveBackHeld(aheadMsMax);
+    return true;
+  }
+
+  /** Locks the component, lists, and takes what there is room for. */
+  async #list(): Promise<void> {
+    const { path, wait, clock, stop, info, acl } = this.#options;
+    const component = await acquireLock(this.#zk, this.#component, {
+      path: path.component,
+      wait,
+      clock,
+      info,
+      signal: stop,
+      thing: "component",
+      ...(acl === undefined ? {} : { acl }),
+    });
+    try {
+      this.#listed = { ends: this.#ends, ms: clock.now() };
+      const items = await this.#options.list(component);
+      throwIfAborted(component.lost);
+      this.#book.read(items);
+      this.#isFull = false;
+      await this.#take(() => this.#room() > 0);
+    } finally {
+      await component.release();
+    }
+  }
+
+  #room(): number {
+    return this.#options.jobs - this.#running.size - this.#held.length;
+  }
+
+  /** Takes what there is room for, and one ahead when jobs are short; lists again when there is nothing left to take. */
+  async #refill(): Promise<void> {
+    const { listsAgain, clock, stop } = this.#options;
+    const isWanted = () => this.#room() > 0 || (this.#isShort && this.#room() === 0);
+    try {
+      await this.#take(isWanted);
+      const isHungry = !this.#isStopping && !this.#isFull && this.#room() > 0;
+      if (!isHungry || this.#listed.ends === this.#ends) return; // nothing has happened here since the last list
+      if (listsAgain && this.#running.size > 0 && clock.now() < this.#listed.ms + listAgainMs) return;
+      if (listsAgain) return await this.#list().catch((thrown: unknown) => this.#nothingNew(thrown));
+      this.#listed = { ends: this.#ends, ms: clock.now() };
+      this.#book.again();
+      await this.#take(isWanted);
+    } catch (thrown) {
+      if (!stop.aborted) this.#fail(thrown);
+    }
+  }
+
+  /** Others list at this moment, or hold what is left. */
+  #nothingNew(thrown: unknown): void {
+    if (!(thrown instanceof BatonError && ["LOCK_BUSY", "LOCK_TIMEOUT"].includes(thrown.code))) throw thrown;
+  }
+
+  async #take(isWanted: () => boolean): Promise<void> {
+    while (!this.#isStopping && !this.#isFull && isWanted()) {
+      if (this.#room() > 0 && !await this.#hasPermit()) return;
+      const taken = await this.#taker.take(() => this.#isStopping);
+      if (taken === null) return;
+      this.#held.push({ taken, sinceMs: this.#options.clock.now() });
+      if (this.#ends + this.#running.size > 0) this.#startHeld(); // the first ones wait for each other
+    }
+  }
+
+  /** Of `total`, for one more than run and are held: false when all are in use. */
+  async #hasPermit(): Promise<boolean> {
+    const { total, path, clock, info, acl, stop } = this.#options;
+    if (total === null || this.#permits.length > this.#held.length) return true;
+    try {
+      this.#permits.push(
+        await acquireLock(this.#zk, `${this.#component} --total`, {
+          path: path.total,
+          mode: "permit",
+          limit: total,
+          wait: "none",
+          clock,
+          info,
+          signal: stop,
+          thing: "permit",
+          ...(acl === undefined ? {} : { acl }),
+        }),
+      );
+      return true;
+    } catch (thrown) {
+      if (thrown instanceof BatonError && thrown.code === "LIMIT_MISMATCH") {
+        throw otherTotal(this.#component, total, thrown);
+      }
+      if (!(thrown instanceof BatonError && thrown.code === "LOCK_BUSY")) throw thrown;
+      this.#isFull = true;
+      return false;
+    }
+  }
+
+  #startHeld(): void {
+    const { jobs, total } = this.#options;
+    while (this.#running.size < jobs && !this.#isStopping) {
+      const permit = total === null ? null : this.#permits.find((one) => one.isHeld());
+      const { taken } = permit === undefined ? {} : this.#held.shift() ?? {};
+      if (permit === undefined || taken === undefined) return;
+      if (!taken.lease.isHeld()) {
+        this.#book.giveBack(taken.item);
+        continue;
+      }
+      if (permit !== null) this.#permits.splice(this.#permits.indexOf(permit), 1);
+      this.#running.add(taken.item);
+      this.#book.begun();
+      void this.#work(taken, permit);
+    }
+  }
+
+  async #work(taken: TakenItem, permit: Lease | null): Promise<void> {
+    const { item } = taken;
+    const lease = permit === null ? taken.lease : new LeaseSet([taken.lease, permit]);
+    const startMs = this.#options.clock.now();
+    let end: PoolJobEnd | null = null;
+    try {
+      end = await this.#runOften(item, taken.lease, lease);
+    } catch (thrown) {
+      this.#fail(thrown);
+    }
+    this.#isShort = this.#options.clock.now() - startMs < aheadMsMax;
+    this.#ends++;
+    this.#running.delete(item);
+    if (end?.result === "unbegun") this.#book.unbegun(item);
+    else this.#book.ended(item, end?.result ?? "failed");
+    if (end === null || end.stopsPool || !this.#isSessionHeld()) this.#stopTaking();
+    if (permit !== null && permit.isHeld()) this.#permits.push(permit);
+    this.#startHeld(); // first: what follows here can be done beside it
+    if (end !== null && !end.keepsLock) this.#finish(taken, end);
+    this.#isFull = false;
+    this.#clear();
+    this.#alarm.ring();
+  }
+
+  #isSessionHeld(): boolean {
+    const { session } = this.#zk;
+    return !session.ended.aborted && this.#options.clock.now() < session.leaseEndMs();
+  }
+
+  async #runOften(item: string, itemLease: Lease, lease: Lease): Promise<PoolJobEnd> {
+    for (let attempt = 1;; attempt++) {
+      const end = await this.#options.run({ item, itemLease, lease, attempt });
+      const isLast = end.result === "done" || !end.mayRetry || attempt > this.#options.retries;
+      if (isLast || this.#isStopping || !lease.isHeld()) return end;
+    }
+  }
+
+  /** Writes down how it ended, and gives its lock back: in this order, so that whoever has the lock next knows. */
+  #finish({ item, lease }: TakenItem, { result, what }: PoolJobEnd): void {
+    const { rememberMs, info } = this.#options;
+    this.#close(async () => {
+      if (rememberMs !== null && result !== "unbegun" && lease.isHeld()) {
+        const atMs = Date.now();
+        const by = `${info.user}@${info.host}:${info.pid}`;
+        await this.#memory.remember(item, { result, what, by, atMs, untilMs: atMs + rememberMs })
+          .catch((thrown: unknown) => this.#options.onProblem(thrown));
+      }
+      await lease.release();
+    });
+  }
+
+  /** Clears a part of the memory, beside everything else, now and then. */
+  #clear(): void {
+    const { rememberMs, clock } = this.#options;
+    if (rememberMs === null || this.#isStopping) return;
+    const isFirst = this.#ends === 0;
+    const isDue = this.#ends - this.#clearedAt.ends >= clearEvery.ends ||
+      clock.now() - this.#clearedAt.ms >= clearEvery.ms;
+    if (!isFirst && !isDue) return;
+    this.#clearedAt = { ends: this.#ends, ms: clock.now() };
+    this.#close(() => this.#memory.clear(Math.floor(Math.random() * 16), Date.now()));
+  }
+
+  /** What was taken ahead and has waited for `ageMs` goes back: others may run it. */
+  #giveBackHeld(ageMs: number): void {
+    const { clock } = this.#options;
+    for (const held of this.#held.filter(({ sinceMs }) => clock.now() - sinceMs >= ageMs)) {
+      this.#held.splice(this.#held.indexOf(held), 1);
+      this.#book.giveBack(held.taken.item);
+      this.#isShort = false;
+      this.#close(() => held.taken.lease.release());
+    }
+  }
+
+  #close(work: () => Promise<void>): void {
+    const closing = work().catch((thrown: unknown) => {
+      if (!this.#zk.session.ended.aborted) this.#options.onProblem(thrown);
+    }).finally(() => this.#closing.delete(closing));
+    this.#closing.add(closing);
+  }
+
+  /** The next end of a job, the stop, or the moment on the clock; at once when there was one since the last. */
+  async #event(atMs: number | null): Promise<void> {
+    const { clock } = this.#options;
+    const cancel = atMs === null ? () => {} : clock.after(atMs - clock.now(), this.#alarm.ring);
+    await this.#alarm.rung;
+    cancel();
+    this.#alarm = new Alarm();
+  }
+
+  #stopTaking(): void {
+    this.#isStopping = true;
+    this.#alarm.ring();
+  }
+
+  /** What runs goes on; the first failure is told in the end. */
+  #fail(thrown: unknown): void {
+    this.#failure ??= { thrown };
+    this.#stopTaking();
+  }
+}
+
+function otherTotal(component: string, total: number, cause: BatonError): BatonError {
+  const message = `Cannot run ${total} of the pool "${itemLockName(component, "*")}" at once: ${cause.message}`;
+  return new BatonError("LIMIT_MISMATCH", message, { cause });
+}

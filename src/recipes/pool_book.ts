@@ -1,0 +1,96 @@
+/** Which items of a pool one run has before it, and what became of the others. Pure: it decides what is tried next. */
+
+export interface PoolCounts {
+  /** Locks of items that this run was granted and used. */
+  readonly taken: number;
+  readonly done: number;
+  readonly failed: number;
+  /** Held by others when they were last tried. */
+  readonly busy: number;
+  /** Ended well before, within the time that is remembered. */
+  readonly known: number;
+}
+
+export class PoolBook {
+  /** In the order in which they are tried. */
+  readonly #waiting = new Set<string>();
+  readonly #busy = new Set<string>();
+  readonly #known = new Set<string>();
+  readonly #running = new Set<string>();
+  /** They have had their turn in this run. */
+  readonly #over = new Set<string>();
+  #counts = { taken: 0, done: 0, failed: 0 };
+
+  /** What a list names now. What it names no more is forgotten, so that a run of many days needs no more than a list. */
+  read(items: readonly string[]): void {
+    const named = new Set(items);
+    for (const set of [this.#waiting, this.#busy, this.#known, this.#over]) {
+      for (const item of set) if (!named.has(item)) set.delete(item);
+    }
+    this.#busy.clear();
+    this.#known.clear();
+    for (const item of items) if (!this.#running.has(item) && !this.#over.has(item)) this.#waiting.add(item);
+  }
+
+  /** The next `count` to try. */
+  next(count: number): string[] {
+    const items: string[] = [];
+    for (const item of this.#waiting) {
+      if (items.length >= count) break;
+      items.push(item);
+    }
+    return items;
+  }
+
+  isDry(): boolean {
+    return this.#waiting.size === 0;
+  }
+
+  /** Somebody else has it. */
+  busy(item: string): void {
+    if (this.#waiting.delete(item)) this.#busy.add(item);
+  }
+
+  /** It has ended well not long ago. */
+  known(item: string): void {
+    if (this.#waiting.delete(item)) this.#known.add(item);
+  }
+
+  take(item: string): void {
+    this.#waiting.delete(item);
+    this.#running.add(item);
+  }
+
+  /** It was taken and not begun: it is the next again. */
+  giveBack(item: string): void {
+    this.#running.delete(item);
+    const waiting = [...this.#waiting];
+    this.#waiting.clear();
+    for (const one of [item, ...waiting]) this.#waiting.add(one);
+  }
+
+  begun(): void {
+    this.#counts.taken++;
+  }
+
+  unbegun(item: string): void {
+    this.#counts.taken--;
+    this.giveBack(item);
+  }
+
+  ended(item: string, result: "done" | "failed"): void {
+    this.#running.delete(item);
+    this.#over.add(item);
+    this.#counts[result]++;
+  }
+
+  /** Those that were busy are tried once more, after the others. */
+  again(): void {
+    for (const item of this.#busy) this.#waiting.add(item);
+    this.#busy.clear();
+  }
+
+  counts(): PoolCounts {
+    return { ...this.#counts, busy: this.#busy.size, known: this.#known.size };
+  }
+}
