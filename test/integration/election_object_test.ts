@@ -1,0 +1,96 @@
+/** The library's election as an object. */
+import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
+import { connect, Election, parseServers, type ZooKeeper } from "../../src/baton.ts";
+import { newGuid } from "../../src/support/guid.ts";
+import { backends, describeBackend, type RunningBackend } from "../support/backends.ts";
+import { ChaosProxy } from "../support/chaos_proxy.ts";
+import { eventually } from "../support/eventually.ts";
+
+setDefaultTimeout(20_000);
+
+const codeOf = (promise: Promise<unknown>) =>
+  promise.then(
+    () => "none",
+    (reason: { code?: unknown; name: string }) => reason.name === "AbortError" ? reason.name : reason.code,
+  );
+
+for (const kind of backends) {
+  describeBackend(kind, () => {
+    let backend: RunningBackend;
+    let observer: ZooKeeper;
+    let root: string;
+    beforeAll(async () => {
+      backend = await kind.start();
+      observer = await connect({ servers: parseServers(backend.servers) });
+    }, 40_000);
+    afterAll(async () => {
+      await observer.close();
+      await backend.close();
+    });
+    beforeEach(() => void (root = `/elections-${newGuid().slice(0, 12)}`));
+    const place = () => ({ servers: parseServers(backend.servers) });
+
+    test("one leads, its value is known, and when it is asked to resign the other leads", async () => {
+      await using one = new Election(place(), "echo", { root });
+      await using other = new Election(place(), "echo", { root });
+      expect((await one.leader()).leader).toBeNull();
+      expect(await codeOf(one.resign())).toBe("NEGATIVE");
+      const first = await one.campaign("a:1");
+      const next = other.campaign("b:2");
+      expect((await other.leader()).leader?.value).toBe("a:1");
+      first.lost.addEventListener("abort", () => void first.release());
+      expect(await other.resign({ waitMs: 10_000 })).toMatchObject({ outcome: "released" });
+      const second = await next;
+      expect(second.fencingToken).toBeGreaterThan(first.fencingToken);
+      expect((await one.leader()).leader?.value).toBe("b:2");
+    });
+
+    test("closed, it gives leadership up and ends every wait", async () => {
+      await using one = new Election(place(), "closed", { root });
+      const other = new Election(observer, "closed", { root });
+      const leadership = await one.campaign("a:1");
+      const waiting = codeOf(other.campaign("b:2"));
+      const watching = (async () => {
+        for await (const change of other.changes()) if (change.kind === "elected") continue;
+      })();
+      await other.close();
+      expect(await waiting).toBe("AbortError");
+      await watching;
+      expect(await codeOf(other.campaign("b:2"))).toBe("AbortError");
+      await one.close();
+      expect([leadership.isHeld(), observer.session.ended.aborted]).toEqual([false, false]);
+      expect((await new Election(observer, "closed", { root }).leader()).leader).toBeNull();
+    });
+
+    test("whoever follows misses no leader while its session expires", async () => {
+      const [node] = backend.nodes;
+      if (node === undefined) throw new Error("no server");
+      const proxy = await ChaosProxy.start(node.address);
+      await using follower = new Election(
+        { servers: parseServers(proxy.servers), sessionTimeoutMs: 1500 },
+        "followed",
+        { root },
+      );
+      await using leading = new Election(place(), "followed", { root });
+      const seen: string[] = [];
+      const stop = new AbortController();
+      const watching = (async () => {
+        for await (const change of follower.changes({ signal: stop.signal })) {
+          if (change.kind !== "vacant") seen.push(change.kind === "elected" ? change.grant.value : "missed");
+        }
+      })();
+      await (await leading.campaign("1")).release();
+      await eventually(() => seen.length === 1);
+      proxy.blackHole();
+      for (const value of ["2", "3", "4"]) await (await leading.campaign(value)).release();
+      await eventually(() => proxy.counts.connections > 2, { withinMs: 10_000 });
+      proxy.heal();
+      await eventually(() => seen.length === 4, { withinMs: 10_000 });
+      expect(seen).toEqual(["1", "2", "3", "4"]);
+      stop.abort();
+      await watching;
+      await follower.close();
+      await proxy.close();
+    });
+  });
+}
