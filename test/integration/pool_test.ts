@@ -1,0 +1,372 @@
+/** The pool on real servers, with jobs that end when the test says so. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { hostname } from "node:os";
+import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
+import { breakLock } from "../../src/recipes/break_lock.ts";
+import { acquireLock } from "../../src/recipes/lock.ts";
+import { type PoolJob, type PoolJobEnd, type PoolOptions, runPool } from "../../src/recipes/pool.ts";
+import { PoolMemory } from "../../src/recipes/pool_memory.ts";
+import { poolPath } from "../../src/recipes/pool_path.ts";
+import { poolStatus } from "../../src/recipes/pool_status.ts";
+import { systemClock } from "../../src/support/clock.ts";
+import { backends, describeBackend, type RunningBackend } from "../support/backends.ts";
+import { eventually } from "../support/eventually.ts";
+import { LockCrew } from "../support/lock_crew.ts";
+
+setDefaultTimeout(30_000);
+
+const done: PoolJobEnd = { result: "done", what: "exited with 0", mayRetry: false, stopsPool: false, keepsLock: false };
+const failed: PoolJobEnd = { ...done, result: "failed", what: "exited with 3", mayRetry: true };
+
+/** Jobs that run until the test ends them; an overlap of the same item is a failure. */
+class Work {
+  readonly running = new Map<string, (end: PoolJobEnd) => void>();
+  readonly began: string[] = [];
+  readonly tokens: bigint[] = [];
+  most = 0;
+
+  readonly run = async ({ item, itemLease, lease }: PoolJob): Promise<PoolJobEnd> => {
+    expect(this.running.has(item)).toBe(false);
+    expect([itemLease.isHeld(), lease.isHeld()]).toEqual([true, true]);
+    this.began.push(item);
+    this.tokens.push(itemLease.fencingToken);
+    const { promise, resolve } = Promise.withResolvers<PoolJobEnd>();
+    this.running.set(item, resolve);
+    this.most = Math.max(this.most, this.running.size);
+    try {
+      return await promise;
+    } finally {
+      this.running.delete(item);
+    }
+  };
+
+  async end(item: string, end = done): Promise<void> {
+    (await eventually(() => this.running.get(item), { what: `${item} to run` }))(end);
+  }
+
+  async endAll(end = done): Promise<void> {
+    for (const item of [...this.running.keys()]) await this.end(item, end);
+  }
+}
+
+for (const kind of backends) {
+  describeBackend(kind, () => {
+    let backend: RunningBackend;
+    beforeAll(async () => void (backend = await kind.start()), 60_000);
+    afterAll(() => backend.close());
+
+    const pathIn = (crew: LockCrew) => poolPath("c", { root: crew.root });
+    const pool = (crew: LockCrew, zk: ZooKeeper, work: Work, options: Partial<PoolOptions> & { items: string[] }) => {
+      const stop = new AbortController().signal;
+      return runPool(zk, "c", {
+        path: pathIn(crew),
+        jobs: 1,
+        total: null,
+        loop: false,
+        retries: 0,
+        rememberMs: null,
+        wait: "none",
+        list: () => Promise.resolve(options.items),
+        listsAgain: false,
+        run: work.run,
+        stop,
+        onProblem: (thrown) => {
+          throw thrown;
+        },
+        info: { host: hostname(), pid: 1, user: "test", argv0: "work", reason: "" },
+        clock: systemClock(),
+        ...options,
+      });
+    };
+    const codeOf = (promise: Promise<unknown>) => promise.then(() => "none", (thrown) => thrown.code as string);
+
+    test("a run takes as many as it may, skips what others have, and starts with the component free again", async () => {
+      await using crew = new LockCrew(backend.servers);
+      const [a, b, other] = await crew.clients(3);
+      if (!a || !b || !other) throw new Error("no clients");
+      const held = await acquireLock(other, "c/2", { root: crew.root });
+      const work = new Work();
+      const first = pool(crew, a, work, { items: ["1", "2", "3", "4"], jobs: 2 });
+      await eventually(() => work.running.size === 2);
+      expect(work.began).toEqual(["1", "3"]);
+      const second = pool(crew, b, work, { items: ["1", "2", "3", "4"], jobs: 9 });
+      await eventually(() => work.running.size === 3);
+      expect(work.began).toEqual(["1", "3", "4"]);
+      expect(new Set(work.tokens).size).toBe(3);
+      await work.end("4");
+      expect(await second).toEqual({ taken: 1, done: 1, failed: 0, busy: 3, known: 0 });
+      await work.end("1");
+      await work.end("3", failed);
+      expect(await first).toEqual({ taken: 2, done: 1, failed: 1, busy: 1, known: 0 });
+      await held.release();
+    });
+
+    test("while one lists, another is told that the component is busy, or waits for it", async () => {
+      await using crew = new LockCrew(backend.servers);
+      const [a, b] = await crew.clients(2);
+      if (!a || !b) throw new Error("no clients");
+      const listing = Promise.withResolvers<string[]>();
+      const work = new Work();
+      let isListing = false;
+      const first = pool(crew, a, work, { items: [], list: () => (isListing = true, listing.promise) });
+      await eventually(() => isListing);
+      expect(await codeOf(pool(crew, b, work, { items: ["x"] }))).toBe("LOCK_BUSY");
+      expect(await codeOf(pool(crew, b, work, { items: ["x"], wait: 50 }))).toBe("LOCK_TIMEOUT");
+      const second = pool(crew, b, work, { items: ["x"], wait: 10_000 });
+      listing.resolve(["y"]);
+      await eventually(() => work.running.size === 2);
+      await work.endAll();
+      expect([(await first).done, (await second).done]).toEqual([1, 1]);
+    });
+
+    test("--loop goes on while there are items, and lists again when there are none", async () => {
+      await using crew = new LockCrew(backend.servers);
+      const zk = await crew.client();
+      const work = new Work();
+      const lists = [["1", "2", "3"], ["3", "4"], ["4"]];
+      const list = () => Promise.resolve(lists.shift() ?? []);
+      const running = pool(crew, zk, work, { items: [], list, listsAgain: true, loop: true, jobs: 2 });
+      for (const item of ["1", "2", "3", "4"]) await work.end(item);
+      expect(await running).toMatchObject({ taken: 4, done: 4 });
+      expect(work.began).toEqual(["1", "2", "3", "4"]);
+      expect(work.most).toBe(2);
+      expect(lists).toEqual([]);
+    });
+
+    test("an item that ended well is remembered for its time and run again after it; one that failed is run again", async () => {
+      await using crew = new LockCrew(backend.servers);
+      const zk = await crew.client();
+      const work = new Work();
+      const options = { items: ["good", "bad"], jobs: 2, rememberMs: 60_000 };
+      const first = pool(crew, zk, work, options);
+      await work.end("good");
+      await work.end("bad", failed);
+      expect(await first).toMatchObject({ done: 1, failed: 1 });
+      const second = pool(crew, zk, work, options);
+      await work.end("bad");
+      expect(await second).toEqual({ taken: 1, done: 1, failed: 0, busy: 0, known: 1 });
+      const memory = new PoolMemory(zk, pathIn(crew).ended, []);
+      const until = (await memory.look("good", 0))?.untilMs ?? 0;
+      expect(until - Date.now()).toBeGreaterThan(50_000);
+      expect(await memory.look("good", until)).toBeNull();
+    });
+
+    test("what is remembered past its time is deleted, and nothing else", async () => {
+      await using crew = new LockCrew(backend.servers);
+      const zk = await crew.client();
+      const memory = new PoolMemory(zk, pathIn(crew).ended, [{ perms: 31, id: { scheme: "world", id: "anyone" } }]);
+      const end = { result: "done", what: "", by: "", atMs: 1 } as const;
+      for (let index = 0; index < 50; index++) {
+        await memory.remember(`${index}`, { ...end, untilMs: index < 25 ? 1000 : 2000 });
+      }
+      await memory.remember("3", { ...end, untilMs: 2000 }); // its next end is written over the one before
+      expect((await memory.all(0)).size).toBe(50);
+      for (let turn = 0; turn < 16; turn++) await memory.clear(turn, 1000);
+      expect([...(await memory.all(0)).keys()].map(Number).sort((a, b) => a - b)).toEqual([
+        3,
+        ...Array.from({ length: 25 }, (_, index) => index + 25),
+      ]);
+    });
+
+    test("what others end meanwhile is not run again, though it is still on the list", async () => {
+      await using crew = new LockCrew(backend.servers);
+      const [a, b] = await crew.clients(2);
+      if (!a || !b) throw new Error("no clients");
+      const items = Array.from({ length: 40 }, (_, index) => `${index}`);
+      const ran: string[] = [];
+      const run = ({ item }: PoolJob) => {
+        ran.push(item);
+        return Promise.resolve(done);
+      };
+      const options = { items, run, loop: true, rememberMs: 60_000, wait: 10_000 };
+      const ends = await Promise.all([pool(crew, a, new Work(), options), pool(crew, b, new Work(), options)]);
+      expect(ends.map(({ taken }) => taken).reduce((sum, taken) => sum + taken)).toBe(40);
+      expect(ran.map(Number).sort((one, other) => one - other)).toEqual(items.map(Number));
+    });
+
+    test("an end between the look at an item and the grant of its lock is seen under the lock", async () => {
+      await using crew = new LockCrew(backend.servers);
+      const [zk, other] = await crew.clients(2);
+      if (!zk || !other) throw new Error("no clients");
+      const memory = new PoolMemory(other, pathIn(crew).ended, [{ perms: 31, id: { scheme: "world", id: "anyone" } }]);
+      const end = { result: "done", what: "", by: "", atMs: Date.now(), untilMs: Date.now() + 60_000 } as const;
+      const late = new Proxy(zk, {
+        get(client, key) {
+          const value: unknown = Reflect.get(client, key, client);
+          if (typeof value !== "function") return value;
+          if (key !== "exists") return value.bind(client);
+          return async (...words: Parameters<ZooKeeper["exists"]>) => {
+            const seen = await client.exists(...words);
+            await memory.remember("1", end);
+            return seen;
+          };
+        },
+      });
+      const counts = await pool(crew, late, new Work(), { items: ["1"], rememberMs: 60_000 });
+      expect(counts).toMatchObject({ taken: 0, known: 1 });
+      await (await acquireLock(other, "c/1", { root: crew.root, wait: "none" })).release();
+    });
+
+    test("--loop goes through a fixed list once more for what was busy", async () => {
+      await using crew = new LockCrew(backend.servers);
+      const [zk, other] = await crew.clients(2);
+      if (!zk || !other) throw new Error("no clients");
+      const held = await acquireLock(other, "c/1", { root: crew.root });
+      const work = new Work();
+      const running = pool(crew, zk, work, { items: ["1", "2"], loop: true });
+      await eventually(() => work.running.has("2"));
+      await held.release();
+      await work.end("2");
+      await work.end("1");
+      expect(await running).toMatchObject({ taken: 2, done: 2, busy: 0 });
+    });
+
+    test("an item that was locked ahead of a job that turns out long is given back for others", async () => {
+      await using crew = new LockCrew(backend.servers);
+      const [zk, other] = await crew.clients(2);
+      if (!zk || !other) throw new Error("no clients");
+      const work = new Work();
+      const running = pool(crew, zk, work, { items: ["1", "2", "3"], loop: true });
+      await work.end("1");
+      const isHeld = async () => {
+        const { items } = await poolStatus(other, "c", { path: pathIn(crew), named: ["3"] });
+        return items[0]?.state === "running";
+      };
+      await eventually(async () => work.running.has("2") && await isHeld());
+      await eventually(async () => !await isHeld());
+      expect([...work.running.keys()]).toEqual(["2"]);
+      await work.end("2");
+      await work.end("3");
+      expect(await running).toMatchObject({ taken: 3, done: 3 });
+    });
+
+    test("--total bounds what runs in all runs together, and another number is refused", async () => {
+      await using crew = new LockCrew(backend.servers);
+      const [a, b, c] = await crew.clients(3);
+      if (!a || !b || !c) throw new Error("no clients");
+      const work = new Work();
+      const items = ["1", "2", "3", "4", "5"];
+      const first = pool(crew, a, work, { items, jobs: 2, total: 3 });
+      await eventually(() => work.running.size === 2);
+      const second = pool(crew, b, work, { items, jobs: 2, total: 3 });
+      await eventually(() => work.running.size === 3);
+      expect((await pool(crew, c, work, { items, jobs: 2, total: 3 })).taken).toBe(0);
+      expect(await codeOf(pool(crew, c, work, { items, total: 4 }))).toBe("LIMIT_MISMATCH");
+      await work.endAll();
+      expect([(await first).done, (await second).done]).toEqual([2, 1]);
+      const third = pool(crew, c, work, { items, jobs: 9, total: 3, loop: true });
+      for (let rounds = 0; rounds < 5; rounds++) {
+        await eventually(() => work.running.size > 0);
+        expect(work.running.size).toBeLessThanOrEqual(3);
+        await work.end([...work.running.keys()][0] ?? "");
+      }
+      expect((await third).done).toBe(5);
+    });
+
+    test("a failed item is run again up to --retries times, under the same lock", async () => {
+      await using crew = new LockCrew(backend.servers);
+      const zk = await crew.client();
+      const attempts: [string, number, bigint][] = [];
+      const run = ({ item, attempt, itemLease }: PoolJob) => {
+        attempts.push([item, attempt, itemLease.fencingToken]);
+        return Promise.resolve(item === "a" && attempt === 3 ? done : failed);
+      };
+      const counts = await pool(crew, zk, new Work(), { items: ["a", "b"], jobs: 2, retries: 2, run });
+      expect(counts).toMatchObject({ taken: 2, done: 1, failed: 1 });
+      expect(attempts.map(([item, attempt]) => `${item}${attempt}`).sort()).toEqual([
+        "a1",
+        "a2",
+        "a3",
+        "b1",
+        "b2",
+        "b3",
+      ]);
+      expect(new Set(attempts.map(([, , token]) => token)).size).toBe(2);
+    });
+
+    test("a stop takes nothing new and lets what runs end", async () => {
+      await using crew = new LockCrew(backend.servers);
+      const zk = await crew.client();
+      const work = new Work();
+      const stop = new AbortController();
+      const running = pool(crew, zk, work, { items: ["1", "2", "3"], loop: true, stop: stop.signal });
+      await work.end("1");
+      await eventually(() => work.running.has("2"));
+      stop.abort(new Error("stop"));
+      await work.end("2");
+      expect(await running).toMatchObject({ taken: 2, done: 2 });
+      const status = await poolStatus(zk, "c", { path: pathIn(crew), named: ["1", "2", "3"] });
+      expect(status.items.map(({ state }) => state)).toEqual(["free", "free", "free"]);
+    });
+
+    test("a stop while the items are listed runs nothing and gives everything back", async () => {
+      await using crew = new LockCrew(backend.servers);
+      const zk = await crew.client();
+      const work = new Work();
+      const stop = new AbortController();
+      const list = () => {
+        stop.abort(Object.assign(new Error("stop"), { code: "stopped" }));
+        return Promise.resolve(["1"]);
+      };
+      expect(await codeOf(pool(crew, zk, work, { items: [], list, stop: stop.signal }))).toBe("stopped");
+      expect(work.began).toEqual([]);
+      await (await acquireLock(zk, "c", { root: crew.root, wait: "none" })).release();
+      await (await acquireLock(zk, "c/1", { root: crew.root, wait: "none" })).release();
+    });
+
+    test("a list that cannot be had fails the run, after what runs has ended", async () => {
+      await using crew = new LockCrew(backend.servers);
+      const zk = await crew.client();
+      const work = new Work();
+      const refused = Object.assign(new Error("no list"), { code: "no list" });
+      let lists = 0;
+      const list = () => lists++ === 0 ? Promise.resolve(["1", "2"]) : Promise.reject(refused);
+      const running = codeOf(pool(crew, zk, work, { items: [], list, listsAgain: true, loop: true, jobs: 2 }));
+      await work.end("1");
+      await work.end("2");
+      expect(await running).toBe("no list");
+    });
+
+    test("an item whose lock is asked back loses that lock, and the others go on", async () => {
+      await using crew = new LockCrew(backend.servers);
+      const [zk, operator] = await crew.clients(2);
+      if (!zk || !operator) throw new Error("no clients");
+      const work = new Work();
+      let isLost = false;
+      const run = async (job: PoolJob) => {
+        job.lease.lost.addEventListener("abort", () => {
+          isLost = true;
+          void work.end(job.item, failed);
+        });
+        return await work.run(job);
+      };
+      const running = pool(crew, zk, work, { items: ["1", "2"], jobs: 2, run });
+      await eventually(() => work.running.size === 2);
+      const status = await poolStatus(operator, "c", { path: pathIn(crew), named: null });
+      expect(status.items.map(({ item, state }) => `${item} ${state}`)).toEqual(["1 running", "2 running"]);
+      const holder = status.items[0]?.holder?.holderId ?? "";
+      await breakLock(operator, "c/1", holder, { root: crew.root });
+      await eventually(() => isLost && work.running.size === 1);
+      await work.end("2");
+      expect(await running).toMatchObject({ taken: 2, done: 1, failed: 1 });
+    });
+
+    test("status says what is free, running, done and failed", async () => {
+      await using crew = new LockCrew(backend.servers);
+      const zk = await crew.client();
+      const work = new Work();
+      const named = ["good", "bad", "on", "free"];
+      const running = pool(crew, zk, work, { items: named.slice(0, 3), jobs: 3, rememberMs: 60_000 });
+      await work.end("good");
+      await work.end("bad", failed);
+      const states = async (of: string[] | null) => {
+        const { items } = await poolStatus(zk, "c", { path: pathIn(crew), named: of });
+        return items.map(({ item, state }) => `${item} ${state}`);
+      };
+      await eventually(async () => (await states(named)).join() === "good done,bad failed,on running,free free");
+      expect(await states(null)).toEqual(["bad failed", "good done", "on running"]);
+      await work.end("on");
+      await running;
+    });
+  });
+}
