@@ -10,7 +10,14 @@ if (words[0] === "__guard") {
   await runGuard();
 } else if (words[0] === "--version" || words[0] === "-V") {
   const { default: description } = await import("../package.json", { with: { type: "json" } });
-  console.log(`baton ${description.version}`);
+  const { writeSync } = await import("node:fs");
+  try {
+    writeSync(1, `baton ${description.version}\n`);
+  } catch (error) {
+    const { exitCodes } = await import("./exit_codes.ts");
+    console.error(`baton: Cannot write to standard output: ${(error as Error).message}`);
+    process.exitCode = exitCodes.IO;
+  }
 } else {
   const { internalError, runCommandLine, systemIo } = await import("./command_line.ts");
   const io = systemIo();

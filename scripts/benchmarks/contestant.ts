@@ -9,6 +9,14 @@ export interface Contestant {
   readonly environment: Readonly<Record<string, string>>;
   /** How many processes are queued on the lock, its holder included. */
   queued(lock: string): Promise<number>;
+  /** Where leaders are elected: a candidate that prints a line when it leads, and gives up at `resignSignal`. */
+  readonly election?: {
+    readonly name: string;
+    command(election: string): string[];
+    readonly resignSignal: NodeJS.Signals;
+    /** How many candidates there are, the leader included. */
+    candidates(election: string): Promise<number>;
+  };
   /** Where there is a library: a program that runs cycles with many sessions of its own, see baton_cycles.ts. */
   readonly cycles?: {
     readonly sessionsMax: number;

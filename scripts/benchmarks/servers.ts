@@ -6,6 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect } from "../../src/clients/zookeeper/client.ts";
 import { parseServers } from "../../src/clients/zookeeper/hosts.ts";
+import { electionPath } from "../../src/recipes/election_path.ts";
 import { eventually } from "../../test/support/eventually.ts";
 import { startZooKeeper } from "../../test/support/zookeeper_server.ts";
 import type { Contestant, Running } from "./contestant.ts";
@@ -53,6 +54,13 @@ async function batonQueued(environment: Record<string, string>, lock: string): P
   return status.holders.length + status.waiters.length;
 }
 
+async function candidatesOf(servers: string, election: string): Promise<number> {
+  await using zk = await connect({ servers: parseServers(servers) });
+  const path = electionPath(election);
+  const nodes = await Promise.all([zk.exists(path.queue), zk.exists(path.holders)]);
+  return nodes.reduce((sum, node) => sum + (node?.numChildren ?? 0), 0);
+}
+
 function batonContestant(name: string, environment: Record<string, string>, servers: string): Contestant {
   const program = join(import.meta.dirname, "baton_cycles.ts");
   return {
@@ -60,6 +68,15 @@ function batonContestant(name: string, environment: Record<string, string>, serv
     command: (lock, child) => [baton, "lock", "-q", lock, "--", ...child],
     environment,
     queued: (lock) => batonQueued(environment, lock),
+    election: {
+      name: `baton elect ${batonVersion()} on ${name}`,
+      command: (election) => [
+        ...[baton, "elect", "-q", election, "--value", "127.0.0.1:1", "--"],
+        ...["sh", "-c", "echo leads; exec sleep 600"],
+      ],
+      resignSignal: "SIGTERM",
+      candidates: (election) => candidatesOf(servers, election),
+    },
     cycles: {
       sessionsMax: 1000,
       command: (lock, sessions, cycles) => ["bun", program, servers, lock, String(sessions), String(cycles)],
@@ -129,14 +146,19 @@ async function etcdContestant(folder: string, stack: AsyncDisposableStack): Prom
   const etcdctl = (...words: string[]) =>
     spawnSync("etcdctl", words, { env: { ...process.env, ...environment }, encoding: "utf8" });
   await eventually(() => etcdctl("endpoint", "health").status === 0, { withinMs: 20_000, what: "etcd to answer" });
+  const keysBelow = (prefix: string) =>
+    etcdctl("get", `${prefix}/`, "--prefix", "--keys-only").stdout.split("\n").filter((line) => line !== "").length;
   return {
     name: `etcdctl lock ${version(["etcdctl", "version"])}`,
     command: (lock, child) => ["etcdctl", "lock", lock, "--", ...child],
     environment,
-    queued: (lock) =>
-      Promise.resolve(
-        etcdctl("get", `${lock}/`, "--prefix", "--keys-only").stdout.split("\n").filter((line) => line !== "").length,
-      ),
+    queued: (lock) => Promise.resolve(keysBelow(lock)),
+    election: {
+      name: `etcdctl elect ${version(["etcdctl", "version"])}`,
+      command: (election) => ["etcdctl", "elect", election, "127.0.0.1:1"],
+      resignSignal: "SIGINT",
+      candidates: (election) => Promise.resolve(keysBelow(election)),
+    },
   };
 }
 

@@ -15,7 +15,8 @@ const mayImport: Record<string, readonly string[]> = {
   recipes: ["clients", "wire", ...ground],
   config: ground,
   cli: ["recipes", "config", "keeper", "sockets", ...ground],
-  baton: ["recipes", "clients", "keeper", "sockets", ...ground],
+  library: ["recipes", "clients", "sockets", ...ground],
+  baton: ["library", "recipes", "clients", "keeper", "sockets", ...ground],
   commands: ["recipes", "cli", "config", "clients", "keeper", "sockets", ...ground],
 };
 

@@ -117,6 +117,16 @@ describe("help", () => {
     expect(ended.stderr).toStartWith('baton: There is no help on "exitcodes", did you mean "exit-codes"?\n');
   });
 
+  test("where no command is run, -- ends the options and what follows it is not lost", async () => {
+    const [plain, behind] = await Promise.all(
+      ['"$baton" help lock', '"$baton" help -- lock'].map((line) => session.run(line)),
+    );
+    expect(behind).toMatchObject({ code: 0, stdout: plain?.stdout ?? "" });
+    for (const line of ["ls -- x", "config -- chek", "who a -- b", "keeper -- verifi", "help lock who"]) {
+      expect(await session.run(`"$baton" ${line}`)).toMatchObject({ code: 64, stdout: "" });
+    }
+  });
+
   test("no word at all is a mistake, and the list of commands", async () => {
     expect((await session.run('"$baton"')).code).toBe(64);
     expect((await session.run('"$baton"')).stderr).toContain("baton COMMAND --help says more");

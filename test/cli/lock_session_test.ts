@@ -63,6 +63,14 @@ describe("streams", () => {
     expect(ended).toMatchObject({ code: 0, stdout: "in\nnine\n", stderr: "err\n" });
   });
 
+  test("arguments and variables that are not UTF-8 are the command's as they are", async () => {
+    const ended = await session.run(
+      `v=$(printf 'caf\\351') "$baton" lock -q s -- sh -c 'printf "%s|" "$v" "$@" | od -An -c' sh "$(printf '\\374 x')" plain`,
+    );
+    expect(ended).toMatchObject({ code: 0, stderr: "" });
+    expect(ended.stdout.replaceAll(/\s+/g, " ").trim()).toBe("c a f 351 | 374 x | p l a i n |");
+  });
+
   test("-v says what happens, on stderr", async () => {
     const ended = await session.run('"$baton" lock -v -z embedded s -- echo out');
     expect(ended.stdout).toBe("out\n");
@@ -94,7 +102,7 @@ test("servers whose shortest session is longer than the one asked for are told o
 
 describe("what the command learns", () => {
   test("every variable of the table is set, and the token grows from grant to grant", async () => {
-    const names = Object.keys(childVariables).filter((name) => name !== "BATON_LOCK_SLOT");
+    const names = Object.entries(childVariables).flatMap(([name, is]) => is.startsWith("only ") ? [] : [name]);
     const ended = await session.run('"$baton" lock -q learns -- env');
     const lines = ended.stdout.trim().split("\n").map((line) => line.split("=") as [string, string]);
     const values = new Map(lines.filter(([name]) => names.includes(name)));
@@ -105,6 +113,8 @@ describe("what the command learns", () => {
       BATON_LOCK_PATH: "/baton/locks/learns",
       BATON_LOCK_MODE: "exclusive",
       BATON_LOCK_LIMIT: "1",
+      BATON_ROOT: "/baton",
+      BATON_LEASE: expect.stringMatching(/^\/proc\/\d+\/fd\/\d+$/),
       BATON_LOCK_SCOPE: "user",
       BATON_SESSION_TIMEOUT_MS: "10000",
       BATON_SERVERS: `unix:${session.keeperFolder}/keeper.sock`,
@@ -127,6 +137,14 @@ describe("what the command learns", () => {
     expect((await holders.ended).stdout.split("\n").sort()).toEqual(["", "0", "1", "2"]);
     const nested = `"$baton" lock -q -N 3 gpu -- "$baton" lock -q in -- sh -c 'echo "\${BATON_LOCK_SLOT-none}"'`;
     expect((await session.run(nested)).stdout).toBe("none\n");
+  });
+
+  test("a permit that goes by the stored limit learns that one, for each of its locks", async () => {
+    await session.run('"$baton" lock -q -N 2 stored -- true');
+    const adopting = await session.run(
+      `"$baton" lock -q -N 9 --limit-policy adopt stored fresh -- sh -c 'echo "$BATON_LOCK_NAME" "$BATON_LOCK_LIMIT"'`,
+    );
+    expect(adopting).toMatchObject({ code: 0, stdout: "fresh\nstored 9\n2\n" });
   });
 
   test("several names: taken in sorted order, told in that order", async () => {

@@ -35,6 +35,17 @@ test("where nobody said where to look, stderr says where it was", async () => {
   expect(ended.stderr).toStartWith("baton: this is about this user's processes on this machine only; ");
 });
 
+test("a published command is cut short: what is there for people must not keep a job from its lock", async () => {
+  const ended = await session.run(
+    `"$baton" lock --publish-command long -- sh -c '"$baton" who long --json' sh $(seq 1 2000)`,
+  );
+  expect(ended.code).toBe(0);
+  const [{ command }] = JSON.parse(ended.stdout).holders;
+  expect(command).toStartWith('sh -c "$baton" who long --json sh 1 2 3 ');
+  expect(command).toHaveLength(1001);
+  expect(command).toEndWith("…");
+});
+
 describe("holders and waiters", () => {
   test("come in their order, with what they say of themselves and no more", async () => {
     const holder = session.start(

@@ -1,0 +1,18 @@
+/**
+ * Three parties meet twice; none begins the second round before all are through the first:
+ *
+ *     bun docs/examples/library/barrier.ts SERVERS        deno run -A docs/examples/library/barrier.ts SERVERS
+ */
+import process from "node:process";
+import { Barrier, parseServers } from "../../../src/baton.ts";
+
+const servers = parseServers(process.argv[2] ?? "127.0.0.1:2181");
+await using barrier = new Barrier({ servers }, "meeting", 3);
+
+async function party(): Promise<void> {
+  for (const round of [1, 2]) {
+    await barrier.pass(({ rank, size }) => console.log(`round ${round}: ${rank + 1} of ${size}`));
+  }
+}
+
+await Promise.all([party(), party(), party()]);

@@ -1,0 +1,24 @@
+/**
+ * Four tasks of one process share one lock object and hold it one after the other:
+ *
+ *     bun docs/examples/library/shared_lock.ts SERVERS        deno run -A docs/examples/library/shared_lock.ts SERVERS
+ */
+import process from "node:process";
+import { Lock, parseServers } from "../../../src/baton.ts";
+
+const servers = parseServers(process.argv[2] ?? "127.0.0.1:2181");
+const lock = new Lock({ servers }, "resource", { reason: "the example", wait: 10_000 });
+
+async function task(id: number): Promise<void> {
+  await lock.acquire();
+  try {
+    console.log(`${id} has the lock`);
+    await Promise.resolve(); // here it would work
+    console.log(`${id} gives it back`);
+  } finally {
+    await lock.release();
+  }
+}
+
+await Promise.all([1, 2, 3, 4].map(task));
+await lock.destroy();

@@ -1,0 +1,99 @@
+/** From a leader's being told to give up to the next one's first line, with some candidates waiting. */
+import { eventually } from "../../test/support/eventually.ts";
+import type { Contestant } from "./contestant.ts";
+import { short, summarize, table } from "./statistics.ts";
+
+type Elector = NonNullable<Contestant["election"]> & Pick<Contestant, "environment">;
+
+/** `rounds` times `waiting` hand-overs for each contestant that elects leaders. Milliseconds. */
+export async function electHandOver(
+  contestants: readonly Contestant[],
+  waiting: number,
+  rounds: number,
+): Promise<string> {
+  const electors = contestants.flatMap(({ election, environment }) =>
+    election === undefined ? [] : [{ ...election, environment }]
+  );
+  const gaps = new Map<Elector, number[]>(electors.map((elector) => [elector, []]));
+  for (let round = 0; round < rounds; round++) {
+    for (const elector of electors) gaps.get(elector)?.push(...await oneRound(elector, waiting, `elect-${round}`));
+  }
+  const baseline = electors.find(({ name }) => name.startsWith("etcdctl"));
+  const reference = baseline === undefined ? null : summarize(gaps.get(baseline) ?? []);
+  return table([
+    [`resign, ${waiting} waiting`, "ms min", "p50", "p90", "max", "p50 ÷ etcdctl"],
+    ...electors.map((elector) => {
+      const { min, p50, p90, max } = summarize(gaps.get(elector) ?? []);
+      return [elector.name, ...[min, p50, p90, max].map(short), reference === null ? "–" : short(p50 / reference.p50)];
+    }),
+  ]);
+}
+
+/** One leader after the other gives up; each process is there before the first does. */
+async function oneRound(elector: Elector, waiting: number, name: string): Promise<number[]> {
+  const elected: { candidate: Candidate; atMs: number }[] = [];
+  const candidates: Candidate[] = [];
+  try {
+    for (let number = 0; number <= waiting; number++) {
+      const candidate = new Candidate(elector, name, (atMs) => elected.push({ candidate, atMs }));
+      candidates.push(candidate);
+      const count = number + 1;
+      await eventually(async () => await elector.candidates(name) >= count, {
+        withinMs: 30_000,
+        what: `${count} candidates of ${elector.name}`,
+      });
+    }
+    const gaps: number[] = [];
+    for (let turn = 0; turn < waiting; turn++) {
+      const leader = await eventually(() => elected[turn], { withinMs: 30_000, what: `${elector.name} to elect` });
+      const toldMs = performance.now();
+      leader.candidate.resign();
+      const next = await eventually(() => elected[turn + 1], {
+        withinMs: 30_000,
+        what: `${elector.name} to hand over`,
+      });
+      gaps.push(next.atMs - toldMs);
+      await leader.candidate.exited;
+    }
+    return gaps;
+  } finally {
+    await Promise.all(candidates.map((candidate) => candidate.end()));
+  }
+}
+
+class Candidate {
+  readonly #elector: Elector;
+  readonly #process: Bun.Subprocess<"ignore", "pipe", "ignore">;
+
+  constructor(elector: Elector, name: string, onElected: (atMs: number) => void) {
+    this.#elector = elector;
+    this.#process = Bun.spawn(elector.command(name), {
+      env: { ...process.env, ...elector.environment },
+      stdio: ["ignore", "pipe", "ignore"],
+    });
+    void this.#read(onElected);
+  }
+
+  get exited(): Promise<number> {
+    return this.#process.exited;
+  }
+
+  resign(): void {
+    this.#process.kill(this.#elector.resignSignal);
+  }
+
+  /** In an orderly way, so that nothing of it is left for the next round. */
+  async end(): Promise<void> {
+    if (this.#process.exitCode === null) this.resign();
+    await this.exited;
+  }
+
+  /** All of it: a closed pipe would end a candidate that has more to say. */
+  async #read(onElected: (atMs: number) => void): Promise<void> {
+    let isElected = false;
+    for await (const _chunk of this.#process.stdout) {
+      if (!isElected) onElected(performance.now());
+      isElected = true;
+    }
+  }
+}

@@ -1,0 +1,121 @@
+/** Completion in the shells themselves: bash, zsh and fish complete a line as if somebody had pressed the tabulator key. */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
+import { BatonSession, type Running } from "../support/baton_session.ts";
+import { eventually } from "../support/eventually.ts";
+
+setDefaultTimeout(60_000);
+
+let session: BatonSession;
+let holder: Running;
+beforeAll(async () => {
+  session = new BatonSession();
+  mkdirSync(session.path("bin"));
+  writeFileSync(session.path("bin/baton"), '#!/bin/sh\nexec "$baton" "$@"\n');
+  chmodSync(session.path("bin/baton"), 0o755);
+  writeFileSync(session.path("backup.toml"), "");
+  holder = session.start('exec "$baton" lock -q app:nightly "two words" -- sh -c "touch held; exec sleep 600"');
+  await session.made("held");
+});
+afterAll(async () => {
+  holder.child.kill("SIGTERM");
+  await session[Symbol.asyncDispose]();
+});
+
+const path = () => ({ PATH: `${session.path("bin")}:${session.env["PATH"]}` });
+
+/** What the shell offers for a line, the cursor at its end; sorted. */
+type Offer = (line: string) => Promise<string[]>;
+
+const inBash: Offer = async (line) => {
+  // As readline does: words cut at blanks, : and =, each of the latter a word of its own.
+  const words = line.match(/[:=]|[^\s:=]+|(?<=\s)$/g) ?? [];
+  const script = `source <(baton completion bash)
+COMP_WORDS=(${words.map((word) => `'${word}'`).join(" ")}); COMP_CWORD=${words.length - 1}
+_baton; printf '%s\\n' "\${COMPREPLY[@]}"`;
+  writeFileSync(session.path("complete.bash"), script);
+  const { stdout, stderr } = await session.run("bash --norc complete.bash", path());
+  expect(stderr).toBe("");
+  return [...new Set(stdout.split("\n").filter(Boolean))].sort();
+};
+
+const inFish: Offer = async (line) => {
+  const script = `baton completion fish | source\ncomplete -C '${line}'`;
+  writeFileSync(session.path("complete.fish"), script);
+  const { stdout } = await session.run("fish --no-config complete.fish", path());
+  return stdout.split("\n").map((row) => row.split("\t")[0] ?? "").filter(Boolean).sort();
+};
+
+/** zsh completes on a terminal only: what its function adds to the list is printed instead. */
+const inZsh: Offer = async (line) => {
+  const words = line.split(" ");
+  const script = `compdef() { : }
+source <(baton completion zsh)
+compadd() { shift; print -rl -- "$@" }
+words=(${words.map((word) => `'${word}'`).join(" ")}); CURRENT=${words.length}
+_baton`;
+  writeFileSync(session.path("complete.zsh"), script);
+  const { stdout, stderr } = await session.run("zsh -f complete.zsh", path());
+  expect(stderr).toBe("");
+  return stdout.split("\n").filter(Boolean).sort();
+};
+
+const shells: [name: string, offer: Offer][] = [["bash", inBash], ["fish", inFish], ["zsh", inZsh]];
+for (const [name, offer] of shells) {
+  const there = Bun.which(name) !== null;
+  if (!there) console.error(`MISSING PEER: ${name}: its completion is not tried`);
+  describe.if(there)(name, () => {
+    test("offers commands by their beginning", async () => {
+      expect(await offer("baton com")).toEqual(["completion"]);
+      expect(await offer("baton w")).toEqual(["who"]);
+    });
+
+    test("offers options, and the values of those that have a list", async () => {
+      expect(await offer("baton lock --limit")).toEqual(["--limit", "--limit-policy"]);
+      expect(await offer("baton lock --limit-policy ")).toEqual(["adopt", "fail", "set"]);
+    });
+
+    test("offers the locks that exist, each as one word", async () => {
+      const names = await offer("baton who ");
+      expect(names.map((one) => one.replaceAll("\\", ""))).toEqual(["app:nightly", "two words"]);
+    });
+  });
+}
+
+describe.if(Bun.which("bash") !== null)("bash", () => {
+  test("offers what follows the colon that it has cut the word at", async () => {
+    expect(await inBash("baton who app:")).toEqual(["nightly"]);
+    expect(await inBash("baton who app:ni")).toEqual(["nightly"]);
+    expect(await inBash("baton lock --limit-policy=a")).toEqual(["adopt"]);
+  });
+
+  test("leaves files and commands to the shell", async () => {
+    expect(await inBash("baton lock --config back")).toEqual(["backup.toml"]);
+    expect(await inBash("baton lock x -- printen")).toEqual(["printenv"]);
+    expect(await inBash("baton lock x -- cat back")).toEqual(["backup.toml"]);
+  });
+});
+
+test("each kind of name is offered where it belongs", async () => {
+  await session.run('"$baton" elect -q --value v echo -- true');
+  const words = async (line: string) => (await session.run(`"$baton" __complete ${line}`)).stdout;
+  expect(await words("leader ''")).toBe("words\necho\n");
+  expect(await words("who t")).toBe("words\ntwo words\n");
+});
+
+test("what cannot be asked is answered with nothing, soon, and starts no keeper", async () => {
+  const nobody = { BATON_KEEPER_DIR: session.path("nobody") };
+  expect(await session.run('"$baton" __complete who ""', nobody)).toMatchObject({
+    code: 0,
+    stdout: "words\n",
+    stderr: "",
+  });
+  await eventually(async () => (await session.run("test ! -e nobody || ls nobody")).stdout === "");
+  expect(await session.run('"$baton" __complete no-such-command ""')).toMatchObject({ code: 0, stdout: "words\n" });
+});
+
+test("another word than a shell's name is a matter of usage", async () => {
+  const ended = await session.run('"$baton" completion bsh');
+  expect(ended).toMatchObject({ code: 64, stdout: "" });
+  expect(ended.stderr).toContain('takes bash, zsh or fish, not "bsh", did you mean "bash"?');
+});

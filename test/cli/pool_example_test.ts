@@ -1,0 +1,55 @@
+/** docs/examples/pool, as its README says. */
+import { expect, setDefaultTimeout, test } from "bun:test";
+import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import process from "node:process";
+import { BatonSession } from "../support/baton_session.ts";
+import { eventually } from "../support/eventually.ts";
+
+setDefaultTimeout(60_000);
+
+const folder = join(import.meta.dir, "../../docs/examples/pool");
+
+function example(): { session: BatonSession; env: Record<string, string> } {
+  const session = new BatonSession({ BATON_SERVERS: "embedded", BATON_SESSION_TIMEOUT: "2s" });
+  return { session, env: { example: folder, BATON: session.env["baton"] ?? "" } };
+}
+
+const processed = (text: string) =>
+  [...text.matchAll(/^(\S+) is processed under token \d+$/gm)].map(([, item]) => item);
+
+test("calls of cron that overlap process every batch, each once, and none complains", async () => {
+  const { session, env } = example();
+  await using _session = session;
+  mkdirSync(session.path("inbox"));
+  const batches = Array.from({ length: 12 }, (_, index) => `B4000220282${index + 10}-RT1`);
+  for (const batch of batches) writeFileSync(session.path(`inbox/${batch}`), "");
+  const call = () => session.run('sh "$example/component.sh" SampleComponent inbox 4', env);
+  const ended = [];
+  while (readdirSync(session.path("inbox")).length > 0) ended.push(...await Promise.all([call(), call()]));
+  expect(ended.map(({ code, stderr }) => [code, stderr])).toEqual(ended.map(() => [0, ""]));
+  expect(ended.flatMap(({ stdout }) => processed(stdout)).sort()).toEqual(batches);
+});
+
+test("what the leader hands out is done by whoever has room, though leader and worker die", async () => {
+  const { session, env } = example();
+  await using _session = session;
+  const lead = () => session.start('exec sh "$example/leader.sh" plan orders work', env);
+  const work = () => session.start('exec sh "$example/worker.sh" plan work', env);
+  const order = (name: string, items: readonly string[]) => {
+    writeFileSync(session.path(`${name}.new`), items.map((item) => `${item}\n`).join(""));
+    return session.run(`mkdir -p orders && mv ${name}.new orders/${name}`);
+  };
+  const done = () => readdirSync(session.path("work.done"));
+  const [first, second] = [lead(), lead()];
+  const [one, other] = [work(), work()];
+  await order("a", ["a1", "a2", "a3"]);
+  await eventually(() => done().length === 3, { withinMs: 20_000 });
+  const leader = await eventually(async () => Number((await session.run('"$baton" leader plan')).stdout.split(":")[1]));
+  for (const dying of [first, second]) if (dying.child.pid === leader) process.kill(leader, "SIGKILL");
+  process.kill(one.child.pid ?? 0, "SIGKILL");
+  await order("b", ["b1", "b2", "b3"]);
+  await eventually(() => done().length === 6, { withinMs: 30_000 });
+  expect(done().sort()).toEqual(["a1", "a2", "a3", "b1", "b2", "b3"]);
+  expect(one.stdout() + other.stdout()).toContain("b3 is processed");
+});

@@ -1,0 +1,336 @@
+/** `baton pool` as cron and people use it: what it runs, what the jobs learn, signals, and each exit code. */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { appendFileSync } from "node:fs";
+import process from "node:process";
+import { readProcess } from "../../src/cli/child/process_table.ts";
+import { BatonSession, type Ended } from "../support/baton_session.ts";
+import { eventually } from "../support/eventually.ts";
+
+setDefaultTimeout(60_000);
+
+let session: BatonSession;
+beforeAll(() => session = new BatonSession({ BATON_SERVERS: "embedded" }));
+afterAll(() => session[Symbol.asyncDispose]());
+
+const lines = (text: string) => text.split("\n").filter((line) => line !== "");
+/** Runs until the test makes the file. */
+const until = (file: string) => `while ! [ -e ${file} ]; do sleep 0.01; done`;
+
+describe("what is run", () => {
+  test("a job for each item, with the item in its words and its environment, under a lock of its own", async () => {
+    const ended = await session.run(
+      `"$baton" pool words --items 'a,b c' -j 2 -- sh -c 'echo "$1 $BATON_ITEM $BATON_POOL_NAME $BATON_LOCK_NAME $BATON_FENCING_TOKEN"' sh {}/{item}`,
+    );
+    expect(ended).toMatchObject({ code: 0, stderr: "" });
+    const found = lines(ended.stdout).sort();
+    expect(found[0]).toMatch(/^a\/a a words words\/a \d+$/);
+    expect(found[1]).toMatch(/^b c\/b c b c words words\/b c \d+$/);
+    expect(new Set(found.map((line) => line.split(" ").at(-1))).size).toBe(2);
+  });
+
+  test("items from standard input, a file, and a query that runs under the component's lock", async () => {
+    const each = "--loop -- echo";
+    expect((await session.run(`printf 'x\\n\\ny\\nx\\n' | "$baton" pool in --items - ${each} {}`)).stdout).toBe(
+      "x\ny\n",
+    );
+    expect((await session.run(`printf 'x\\r\\ny' > list; "$baton" pool in --items @list ${each} {}`)).stdout).toBe(
+      "x\ny\n",
+    );
+    const query = `--query '"$baton" who in >/dev/null && echo held'`;
+    expect((await session.run(`"$baton" pool in ${query} ${each} {}`)).stdout).toBe("held\n");
+  });
+
+  test("without --loop as many as -j says; what is left is the next call's", async () => {
+    expect((await session.run('"$baton" pool some --items 1,2,3 -j 2 -- echo {}')).stdout.length).toBe(4);
+  });
+
+  test("the jobs read nothing: what is on standard input is not theirs", async () => {
+    expect((await session.run('seq 3 | "$baton" pool stdin --items - --loop -- cat')).stdout).toBe("");
+  });
+
+  test("the paths of the newspaper's components come from templates in the configuration", async () => {
+    await session.run(
+      `printf '[pool]\\ncomponent_path = "/SBOI/{component}"\\nitem_path = "/{component}/B{1}-RT{2}"\\n' > baton.toml`,
+    );
+    const ended = await session.run(
+      `"$baton" pool SampleComponent --config baton.toml --items '400022028241 1' -- sh -c 'echo $BATON_LOCK_PATH'`,
+    );
+    expect(ended).toMatchObject({ code: 0, stdout: "/SampleComponent/B400022028241-RT1\n" });
+  });
+
+  test("what a job leaves behind is dead when its lock is free, while another job runs on", async () => {
+    const script = `if [ $BATON_ITEM = a ]; then setsid sleep 1000 & echo $! > left; touch a; ${until("end-a")}; else ${
+      until("end-b")
+    }; fi`;
+    const running = session.start(`"$baton" pool behind --items a,b -j 2 -- sh -c '${script}'`);
+    await session.made("a");
+    const left = Number(session.read("left"));
+    expect((await session.run('"$baton" lock -n behind/a -- true')).code).toBe(75);
+    await session.run("touch end-a");
+    expect((await session.run('"$baton" lock -w 10s behind/a -- true')).code).toBe(0);
+    expect(readProcess(left)?.dead ?? true).toBe(true);
+    expect((await session.run('"$baton" who -q behind/b')).code).toBe(0);
+    await session.run("touch end-b");
+    expect((await running.ended).code).toBe(0);
+  });
+});
+
+describe("exit codes", () => {
+  test("0: all good, nothing to do, all done before", async () => {
+    expect((await session.run('"$baton" pool zero --items a,b -j 2 --done-ttl 1h -- true')).code).toBe(0);
+    expect(await session.run('"$baton" pool zero --items a,b -j 2 --done-ttl 1h -- echo again')).toMatchObject({
+      code: 0,
+      stdout: "",
+    });
+    expect((await session.run('"$baton" pool zero --query : -- false')).code).toBe(0);
+  });
+
+  test("1: some have failed, and which is said", async () => {
+    const ended = await session.run(`"$baton" pool one --items a,b,c -j 3 -- sh -c '[ {} = b ] || exit 3; kill -9 $$'`);
+    expect(ended.code).toBe(1);
+    expect(lines(ended.stderr).sort()).toEqual([
+      'baton: "a" exited with 3',
+      'baton: "b" was ended by SIGKILL',
+      'baton: "c" exited with 3',
+    ]);
+  });
+
+  test("64, 65, 74, 78: a wrong command line, a bad item, a query that fails, a template that cannot be", async () => {
+    expect((await session.run('"$baton" pool bad -- true')).code).toBe(64);
+    const long = await session.run('"$baton" pool bad --items "$(head -c 300 /dev/zero | tr "\\0" x)" -- true');
+    expect(long.code).toBe(65);
+    expect(long.stderr).toMatch(/^baton: --items, line 1: .* it has 304 bytes, and 255 is the most\n$/);
+    expect(await session.run("\"$baton\" pool bad --query 'echo a; exit 3' -- touch never")).toMatchObject({
+      code: 74,
+      stderr: "baton: --query named no items: it ended with 3\n",
+    });
+    expect(await session.run('"$baton" pool bad --query "sleep 1000" --query-timeout 50ms -- touch never'))
+      .toMatchObject({
+        code: 74,
+        stderr: "baton: --query named no items: it ran longer than 50 ms (--query-timeout) and was stopped\n",
+      });
+    expect((await session.run("\"$baton\" pool bad --query 'yes | tr -d \\\\n' -- touch never")).code).toBe(65);
+    expect((await session.run('"$baton" pool bad --items a -- true', { BATON_POOL_ITEM_PATH: "/x" })).code).toBe(78);
+    const total = session.start(`"$baton" pool bad --items a --total 2 -- sh -c 'touch total; ${until("end-total")}'`);
+    await session.made("total");
+    expect((await session.run('"$baton" pool bad --items b --total 3 -- true')).code).toBe(78);
+    await session.run("touch end-total");
+    expect((await total.ended).code).toBe(0);
+  });
+
+  test("75: others work on all there is; 81, or what -E says: the component is locked", async () => {
+    const working = session.start(`"$baton" pool busy --items a -- sh -c 'touch working; ${until("end-working")}'`);
+    await session.made("working");
+    expect(await session.run('"$baton" pool busy --items a -- true')).toMatchObject({
+      code: 75,
+      stderr: 'baton: No item of "busy" is free: one is being worked on\n',
+    });
+    const listing = session.start(`"$baton" pool busy --query 'touch listing; ${until("end-listing")}' -- true`);
+    await session.made("listing");
+    const skipped = await session.run('"$baton" pool busy --items b -- true');
+    expect(skipped.code).toBe(81);
+    expect(skipped.stderr).toMatch(/^baton: Cannot acquire component "busy": held by /);
+    expect((await session.run('"$baton" pool busy -E 0 -w 10ms --items b -- true')).code).toBe(0);
+    const waiting = session.start('"$baton" pool busy -w 30s --items b -- echo b');
+    await session.run("touch end-listing end-working");
+    expect(await waiting.ended).toMatchObject({ code: 0, stdout: "b\n" });
+    expect([(await listing.ended).code, (await working.ended).code]).toEqual([0, 0]);
+  });
+
+  test("79: the keeper is gone, and all jobs are stopped in time", async () => {
+    await using own = new BatonSession({ BATON_SERVERS: "embedded", BATON_SESSION_TIMEOUT: "2s" });
+    const running = own.start(
+      `"$baton" pool lost --items a,b,c -j 2 --loop -- sh -c 'echo $$ >> pids; exec sleep 1000' 2>&1`,
+    );
+    await eventually(() => lines(own.read("pids")).length === 2, { withinMs: 15_000 });
+    const keeper = own.keeperPid() ?? NaN;
+    process.kill(keeper, "SIGSTOP");
+    const { code, stdout } = await running.ended;
+    process.kill(keeper, "SIGKILL");
+    expect(code).toBe(79);
+    expect(lines(stdout).filter((line) => /^baton: "[ab]": .* is lost: /.test(line)).length).toBe(2);
+    expect(lines(own.read("pids")).length).toBe(2);
+    for (const pid of lines(own.read("pids"))) expect(() => process.kill(Number(pid), 0)).toThrow();
+  });
+
+  test("80: a job's lock was asked back, and the others went on", async () => {
+    const running = session.start(
+      `"$baton" pool back --items a,b -j 2 -- sh -c 'touch back-{}; if [ {} = a ]; then exec sleep 1000; else ${
+        until("end-back")
+      }; fi'`,
+    );
+    await session.made("back-a");
+    await session.made("back-b");
+    const id = (JSON.parse((await session.run('"$baton" who back/a --json')).stdout) as { holders: { id: string }[] })
+      .holders[0]?.id;
+    expect((await session.run(`"$baton" break back/a --holder ${id}`)).code).toBe(0);
+    await session.run("touch end-back");
+    expect((await running.ended).code).toBe(80);
+  });
+
+  test("126, 127: the command cannot be run, and no other item is tried", async () => {
+    const missing = await session.run('"$baton" pool cannot --items a,b,c --loop -- ./missing {}');
+    expect(missing.code).toBe(127);
+    expect(lines(missing.stderr).length).toBe(1);
+    expect((await session.run('touch plain; "$baton" pool cannot --items a,b --loop -- ./plain {}')).code).toBe(126);
+    expect((await session.run('"$baton" pool cannot --items ./no,true --loop -- {}')).code).toBe(127);
+  });
+
+  test("an item that runs longer than --max-hold is stopped and has failed", async () => {
+    const ended = await session.run('"$baton" pool limit --items a --max-hold 50ms --retries 1 -- sleep 1000');
+    expect(ended.code).toBe(1);
+    expect(lines(ended.stderr).length).toBe(2);
+  });
+});
+
+describe("signals", () => {
+  const job = (file: string) =>
+    `sh -c 'trap "echo {} stopped; exit 9" TERM; touch ${file}-{}; ${until(`end-${file}`)}; echo {} ended'`;
+
+  test("TERM goes to the jobs, nothing new is taken, and baton dies of it when they are gone", async () => {
+    const running = session.start(`exec "$baton" pool term --items a,b,c -j 2 --loop -- ${job("term")}`);
+    await session.made("term-a");
+    await session.made("term-b");
+    running.child.kill("SIGTERM");
+    const ended = await running.ended;
+    expect(ended.signal).toBe("SIGTERM");
+    expect(lines(ended.stdout).sort()).toEqual(["a stopped", "b stopped"]);
+    expect((await session.run('"$baton" pool status term --items a,b,c --json')).stdout).toContain('"free":3');
+  });
+
+  test("with --drain what runs ends as it will, nothing new is taken, and the exit code is the items'", async () => {
+    const running = session.start(`exec "$baton" pool drain --items a,b,c -j 2 --loop --drain -- ${job("drain")}`);
+    await session.made("drain-a");
+    await session.made("drain-b");
+    running.child.kill("SIGTERM");
+    await eventually(async () => (await session.run('"$baton" lock -n drain/a -- true')).code === 75);
+    await session.run("touch end-drain");
+    const ended = await running.ended;
+    expect(ended).toMatchObject({ code: 0, signal: null });
+    expect(lines(ended.stdout).sort()).toEqual(["a ended", "b ended"]);
+  });
+
+  test("with --drain the second signal is passed on", async () => {
+    const running = session.start(`exec "$baton" pool twice --items a,b --loop --drain -- ${job("twice")}`);
+    await session.made("twice-a");
+    running.child.kill("SIGTERM");
+    await eventually(() => running.stderr().includes("no more items are taken"));
+    running.child.kill("SIGTERM");
+    expect((await running.ended).stdout).toBe("a stopped\n");
+  });
+
+  test("TERM while the items are listed ends the query, runs nothing, and leaves nothing locked", async () => {
+    for (const flag of ["", "--drain"]) {
+      const running = session.start(
+        `exec "$baton" pool query ${flag} --query 'touch query; exec sleep 1000' -- touch never`,
+      );
+      await session.made("query");
+      running.child.kill("SIGTERM");
+      expect((await running.ended).signal).toBe("SIGTERM");
+      expect((await session.run('rm query; "$baton" lock -n query -- true')).code).toBe(0);
+    }
+  });
+
+  test("when baton is killed the guard ends the jobs", async () => {
+    const running = session.start(
+      `exec "$baton" pool kill --items a,b -j 2 -- sh -c 'echo $$ >> killed; exec sleep 1000'`,
+    );
+    const pids = await eventually(() => {
+      const found = lines(session.read("killed"));
+      return found.length === 2 && found.map(Number);
+    }, { withinMs: 15_000 });
+    running.child.kill("SIGKILL");
+    await running.ended;
+    await eventually(() => pids.every((pid) => !isAlive(pid)));
+  });
+});
+
+describe("reports", () => {
+  test("--status-file says what became of the items", async () => {
+    await session.run(`"$baton" pool report --items a,b,c --loop -q --status-file report -- sh -c '[ {} != b ]'`);
+    expect(JSON.parse(session.read("report"))).toMatchObject({
+      version: 1,
+      command: "pool",
+      names: ["report"],
+      reason: "failed",
+      exit_code: 1,
+      items: { taken: 3, done: 2, failed: 1, busy: 0, known: 0 },
+    });
+  });
+
+  test("status lists what is free, running, done and failed, as a table and for programs", async () => {
+    await session.run(`"$baton" pool look --items good,bad --loop -q --done-ttl 1h -- sh -c '[ {} = good ]'`);
+    const running = session.start(`"$baton" pool look --items on -- sh -c 'touch look; ${until("end-look")}'`);
+    await session.made("look");
+    const table = await session.run('"$baton" pool status look --items good,bad,on,new');
+    expect(lines(table.stdout).map((line) => line.split(/ +/).slice(0, 2).join(" "))).toEqual([
+      "ITEM STATE",
+      "good done",
+      "bad failed",
+      "on running",
+      "new free",
+    ]);
+    const { stdout } = await session.run("\"$baton\" pool status look --query 'echo good; echo on' --json");
+    expect(JSON.parse(stdout)).toMatchObject({
+      version: 1,
+      component: "look",
+      chooser: null,
+      counts: { free: 0, running: 1, done: 1, failed: 0 },
+      items: [{ item: "good", state: "done", holder: null, ended: { result: "done", what: "exited with 0" } }, {
+        item: "on",
+        state: "running",
+        holder: { command: "sh" },
+      }],
+    });
+    await session.run("touch end-look");
+    await running.ended;
+  });
+});
+
+test("300 items over six processes: none runs twice at once, and with --done-ttl each once", async () => {
+  await session.run("seq 300 > many");
+  // What a job writes in one go no other can come between.
+  const script = 'echo "$1 start" >> log; echo "$1 end" >> log';
+  const pool = `"$baton" pool many -w 60s --items @many --loop -j 2 --done-ttl 1h -- sh -c '${script}' sh {}`;
+  appendFileSync(session.path("log"), "");
+  const ended = await Promise.all(Array.from({ length: 6 }, () => session.run(pool)));
+  expectEnds(ended);
+  const running = new Set<string>();
+  const ran: number[] = [];
+  for (const line of lines(session.read("log"))) {
+    const [item = "", event] = line.split(" ");
+    if (event === "start") {
+      expect(running.has(item)).toBe(false);
+      running.add(item);
+      ran.push(Number(item));
+    } else expect(running.delete(item)).toBe(true);
+  }
+  expect(running.size).toBe(0);
+  expect(ran.sort((one, other) => one - other)).toEqual(Array.from({ length: 300 }, (_, index) => index + 1));
+});
+
+test("the same items again and again in six processes, without a memory: still none twice at once", async () => {
+  const script = 'mkdir "busy-$1" || exit 3; echo "$1" >> again; rmdir "busy-$1"';
+  const pool = `"$baton" pool again -w 60s --query 'seq 10' --loop -j 2 -- sh -c '${script}' sh {}`;
+  const ended = await Promise.all(Array.from({ length: 6 }, () => session.run(pool)));
+  expectEnds(ended);
+  expect(lines(session.read("again")).length).toBeGreaterThanOrEqual(10);
+});
+
+/** Who comes when others work on all that is left has nothing to do. */
+function expectEnds(ended: readonly Ended[]): void {
+  expect(ended.map(({ code }) => code)).toContain(0);
+  for (const { code, stderr } of ended) {
+    if (code === 75) expect(stderr).toMatch(/^baton: No item of ".*" is free: .* being worked on\n$/);
+    else expect([code, stderr]).toEqual([0, ""]);
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
