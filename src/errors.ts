@@ -11,6 +11,12 @@ export const errorCodes = [
   "INTERNAL",
   /** A peer broke the protocol. */
   "PROTOCOL",
+  /** A peer broke ZeroMQ's protocol, or went over a limit of this side. */
+  "ZMTP_PROTOCOL",
+  /** A ZeroMQ socket was used out of turn, or after its end: a bug of whoever uses it. */
+  "ZMTP_STATE",
+  /** A message is for a ZeroMQ peer that is not connected. */
+  "ZMTP_UNROUTABLE",
   /** A file or socket could not be created. */
   "CANNOT_CREATE",
   /** Local input or output failed. */

@@ -1,0 +1,50 @@
+/** The properties that two peers tell each other at the end of a handshake. RFC 37, "Connection Metadata". */
+import { ByteReader, ByteWriter } from "../bytes.ts";
+import { ZmtpError } from "./zmtp_error.ts";
+
+/** Names of properties, in the writing of the specification; they are compared without regard to case. */
+export const propertyNames = { socketType: "Socket-Type", identity: "Identity", resource: "Resource" } as const;
+
+/** What a peer has told of itself. Keys are in lower case: use `property` to look one up. */
+export type Metadata = ReadonlyMap<string, Uint8Array>;
+
+const namePattern = /^[A-Za-z0-9\-_.+]{1,255}$/;
+
+/** The value of a property; undefined when the peer has not told it. */
+export function property(metadata: Metadata, name: string): Uint8Array | undefined {
+  return metadata.get(name.toLowerCase());
+}
+
+/** The value of a property as text, one character a byte; empty when the peer has not told it. */
+export function propertyText(metadata: Metadata, name: string): string {
+  return String.fromCharCode(...(property(metadata, name) ?? []).slice(0, 255));
+}
+
+/** Name, length and value of each property, in this order. A text is written as ASCII. */
+export function encodeMetadata(properties: readonly (readonly [string, Uint8Array | string])[]): Uint8Array {
+  const writer = new ByteWriter();
+  for (const [name, value] of properties) {
+    if (!namePattern.test(name)) throw new RangeError(`"${name}" cannot be the name of a property`);
+    writer.u8(name.length);
+    writer.raw(new TextEncoder().encode(name));
+    const bytes = typeof value === "string" ? new TextEncoder().encode(value) : value;
+    writer.i32(bytes.byteLength);
+    writer.raw(bytes);
+  }
+  return writer.finish();
+}
+
+/** Reads all of `bytes`; the values are copies. Throws ZmtpError PROPERTIES, or PROTOCOL where the bytes end too early. */
+export function decodeMetadata(bytes: Uint8Array): Metadata {
+  const properties = new Map<string, Uint8Array>();
+  const reader = new ByteReader(bytes);
+  while (reader.remaining > 0) {
+    const name = String.fromCharCode(...reader.view(reader.u8()));
+    if (!namePattern.test(name)) throw new ZmtpError("PROPERTIES", `A property has the name ${JSON.stringify(name)}`);
+    const value = reader.view(reader.i32()).slice();
+    const key = name.toLowerCase();
+    if (properties.has(key)) throw new ZmtpError("PROPERTIES", `The property ${name} is there twice`);
+    properties.set(key, value);
+  }
+  return properties;
+}
