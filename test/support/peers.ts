@@ -7,6 +7,7 @@ import { existsSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import process from "node:process";
 
+const project = join(import.meta.dirname, "../..");
 export const zooKeeperJar = "/usr/share/java/zookeeper.jar";
 
 /** What has to be there, and the Debian packages that bring it. */
@@ -30,6 +31,16 @@ const peers = {
     title: "kazoo",
     packages: "python3-kazoo",
     installed: () => inPath("python3") && existsSync("/usr/lib/python3/dist-packages/kazoo"),
+  },
+  zeromq: {
+    title: "libzmq in Node.js",
+    packages: "nodejs; the addon comes with npm's zeromq, for the platforms it was built for",
+    installed: () => inPath("node") && existsSync(join(project, "node_modules/zeromq/build/manifest.json")),
+  },
+  pyzmq: {
+    title: "libzmq in Python",
+    packages: "python3-zmq",
+    installed: () => inPath("python3") && existsSync("/usr/lib/python3/dist-packages/zmq"),
   },
   flock: { title: "flock", packages: "util-linux", installed: () => inPath("flock") },
 } as const;
