@@ -6,12 +6,12 @@ import { setting, type SettingTable } from "../src/config/setting.ts";
 import { connectionSettings } from "../src/config/settings.ts";
 import { duration, toggle } from "../src/config/value_types.ts";
 import { BatonError } from "../src/errors.ts";
-import { parseHolder } from "../src/recipes/lock_nodes.ts";
-import { orNull } from "../src/recipes/lock_view.ts";
+import { ownHolder } from "../src/recipes/own_holder.ts";
 import { formatDuration } from "../src/support/duration.ts";
 import { type Call, defineCommand } from "./command.ts";
 import { coordinationOf } from "./coordination.ts";
 import { type ExitCode, exitCodes } from "./exit_codes.ts";
+import { demandHeldJob, type HeldJob } from "./held_job.ts";
 
 const settings = {
   atLeast: setting(duration(), {
@@ -48,29 +48,24 @@ async function check(call: Call<typeof settings>): Promise<ExitCode> {
   if (names.length > 0) {
     throw new BatonError("USAGE", `baton check takes no names, but "${names.join(" ")}" is given`);
   }
-  const name = io.env["BATON_LOCK_NAME"];
-  const cookies = (io.env["BATON_LOCK_COOKIE"] ?? "").split(":").filter(Boolean);
-  const holderId = cookies.at(-1);
-  if (name === undefined || holderId === undefined) {
-    throw new BatonError(
-      "USAGE",
-      "There is no lock to check: baton check is for commands under baton lock or baton elect",
-    );
-  }
-  const remainingMs = await remaining(io.env["BATON_LEASE"], holderId);
+  const job = demandHeldJob(io.env, "baton check", "check");
+  const remainingMs = await remaining(io.env["BATON_LEASE"], job.ids.at(-1) ?? "");
   const isHeld = remainingMs === "unknown"
-    ? values.atLeast === 0 && await isOnServer(call, cookies)
+    ? values.atLeast === 0 && await isOnServer(call, job)
     : remainingMs > values.atLeast;
   const known = remainingMs === "unknown" ? null : Math.max(0, Math.floor(remainingMs));
   if (values.json) {
-    io.out(JSON.stringify({ version: 1, names: name.split("\n"), held: isHeld, remaining_ms: known }) + "\n");
+    io.out(
+      JSON.stringify({ version: 1, names: job.locks.map(({ name }) => name), held: isHeld, remaining_ms: known }) +
+        "\n",
+    );
   } else if (isHeld && known !== null && !values.quiet) io.out(`${known}\n`);
   if (isHeld) return exitCodes.SUCCESS;
   if (!values.quiet && !values.json) {
     const left = known === null || known === 0
       ? "is not held any more, as far as can be told"
       : `is held for ${formatDuration(known)} for certain, and ${formatDuration(values.atLeast)} is wanted`;
-    io.err(`baton: "${name.replaceAll("\n", '", "')}" ${left}\n`);
+    io.err(`baton: "${job.locks.map(({ name }) => name).join('", "')}" ${left}\n`);
   }
   return exitCodes.LOST;
 }
@@ -88,16 +83,9 @@ async function remaining(note: string | undefined, holderId: string): Promise<nu
 }
 
 /** Whether every lock of the job has a holder's node of the job's. */
-async function isOnServer(
-  { values, sources, io }: Call<typeof settings>,
-  cookies: readonly string[],
-): Promise<boolean> {
+async function isOnServer({ values, sources }: Call<typeof settings>, { locks, ids }: HeldJob): Promise<boolean> {
   const { startServer: _starts, ...options } = coordinationOf(values, sources).connect;
   await using zk = await connect(options);
-  const paths = (io.env["BATON_LOCK_PATH"] ?? "").split("\n").filter(Boolean);
-  const held = await Promise.all(paths.map(async (path) => {
-    const [, list] = await Promise.all([zk.sync(path), orNull(zk.getChildren(`${path}/h`))]);
-    return list?.children.some((child) => cookies.includes(parseHolder(child)?.guid ?? "")) ?? false;
-  }));
-  return held.length > 0 && held.every(Boolean);
+  const held = await Promise.all(locks.map(({ path }) => ownHolder(zk, path, ids)));
+  return held.length > 0 && held.every((holder) => holder !== null);
 }

@@ -129,8 +129,9 @@ test("what is no store, and what cannot be one, is refused", async () => {
 
 test("what does not fit together is a matter of usage", async () => {
   const wrong: [words: string, says: string][] = [
-    ["fence", "takes one word, run"],
+    ["fence", "takes run or zk, nothing is given"],
     ["fence walk --store s -- true", 'not "walk"'],
+    ["fence run x --store s -- true", '"x" has to stand behind --'],
     ["fence run -- true", "needs --store"],
     ["fence run --store s", "needs a command"],
     ["fence run --store s -- true", "There is no token"],
