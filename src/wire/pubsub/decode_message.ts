@@ -1,0 +1,204 @@
+/**
+ * Frames into messages. Never throws: what makes no sense gives a Refusal that names the field and quotes its value, so
+ * that every peer gets an answer, whatever it has sent.
+ */
+import { camelCase } from "./encode_message.ts";
+import type { FieldType } from "./field_types.ts";
+import { batchMessagesMax, bodyBytesMax, headerBytesMax, quotedLengthMax } from "./limits.ts";
+import { bodies, lineFields, type Lines, type Message, messageFields, optionalFields } from "./messages.ts";
+import { decodeToken } from "./token.ts";
+
+/** Why bytes are no message: BAD_REQUEST, in a sentence for the body of the answer. */
+export interface Refusal {
+  readonly name: null;
+  readonly field: string;
+  readonly value: string;
+  readonly reason: string;
+  /** Who sent it, where that much could be read. */
+  readonly sender: string | null;
+  /** It has lines: its sender knows them. */
+  readonly hasLines: boolean;
+}
+
+type Readable = FieldType<unknown>;
+interface Field {
+  readonly name: string;
+  readonly type: Readable;
+}
+interface Shape {
+  readonly fields: readonly Field[];
+  readonly fieldsMin: number;
+  readonly body: "none" | "one" | "batch";
+}
+
+const shapes = new Map<string, Shape>(
+  Object.entries(messageFields).map(([name, fields]) => {
+    const needed = Object.entries(fields);
+    const optional = Object.entries(optionalFields[name as keyof typeof optionalFields] ?? {});
+    return [name, {
+      fields: [...needed, ...optional].map(([field, type]) => ({ name: field, type: type as Readable })),
+      fieldsMin: needed.length,
+      body: bodies[name as keyof typeof bodies] ?? "none",
+    }];
+  }),
+);
+const lineShapes = new Map<string, { key: string; type: Readable }>(
+  Object.entries(lineFields).map(([name, type]) => [name, { key: camelCase(name), type: type as Readable }]),
+);
+
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+const cr = 13;
+const lf = 10;
+
+/** The message that the frames of one ZeroMQ message say, without the envelope. Bodies are views onto the frames. */
+export function decodeMessage(frames: readonly Uint8Array[]): Message | Refusal {
+  const [frame] = frames;
+  if (frame === undefined) return refusal("frames", "0", "a message has at least one frame");
+  const end = headerEnd(frame);
+  if (end < 0) return headerRefusal(frame, end);
+  const header = headerText(frame, end);
+  if (header === null) return refusal("header", printed(frame), "it is not UTF-8");
+  const lineEnd = header.indexOf("\r\n");
+  const first = lineEnd < 0 ? header : header.slice(0, lineEnd);
+  const words = first.split(" ");
+  const shape = shapes.get(words[0] ?? "");
+  if (shape === undefined) return refusal("name", words[0] ?? "", `it is not one of ${[...shapes.keys()].join(", ")}`);
+  const message: Record<string, unknown> = { name: words[0] };
+  const lines: Record<string, unknown> | null = lineEnd < 0 ? null : {};
+  const wrong = readFields(words, shape, message) ?? (lines === null ? null : readLines(header, lineEnd + 2, lines)) ??
+    readBodies(frames, end + 4, shape, lines, message);
+  if (wrong !== null) {
+    return { ...wrong, sender: decodeToken(words[1] ?? "") ?? null, hasLines: lines !== null };
+  }
+  if (lines !== null) message["lines"] = lines as Lines;
+  return message as unknown as Message;
+}
+
+/** Where CR LF CR LF begins; otherwise -1 - the place of a control character that is in the way, or -1 - the length. */
+function headerEnd(frame: Uint8Array): number {
+  const length = Math.min(frame.byteLength, headerBytesMax);
+  for (let at = 0; at < length; at++) {
+    const byte = frame[at] as number;
+    if (byte > 0x1f && byte !== 0x7f) continue;
+    if (byte !== cr || frame[at + 1] !== lf) return -1 - at;
+    if (frame[at + 2] === cr && frame[at + 3] === lf) return at + 4 <= length ? at : -1 - length;
+    at++;
+  }
+  return -1 - length;
+}
+
+function headerRefusal(frame: Uint8Array, end: number): Refusal {
+  const at = -1 - end;
+  if (at >= Math.min(frame.byteLength, headerBytesMax)) {
+    return refusal(
+      "header",
+      printed(frame),
+      `there is no CR LF CR LF in its first ${at} bytes; ${headerBytesMax} are the limit`,
+    );
+  }
+  return refusal("header", printed(frame.subarray(0, at + 1)), `byte ${at} is a stray control character`);
+}
+
+/** ASCII, or UTF-8 as a plain client may send it; null when it is neither. */
+function headerText(frame: Uint8Array, end: number): string | null {
+  try {
+    return utf8.decode(frame.subarray(0, end));
+  } catch {
+    return null;
+  }
+}
+
+function readFields(words: readonly string[], shape: Shape, message: Record<string, unknown>): Refusal | null {
+  const given = words.length - 1;
+  const { fields, fieldsMin } = shape;
+  if (given < fieldsMin || given > fields.length) {
+    const wanted = fields.map(({ name }, index) => index < fieldsMin ? name : `[${name}]`).join(" ");
+    return refusal("fields", words.join(" "), `${words[0]} has ${given} fields; wanted are: ${wanted}`);
+  }
+  for (let index = 0; index < given; index++) {
+    const { name, type } = fields[index] as Field;
+    const text = words[index + 1] as string;
+    const value = type.read(text);
+    if (value === undefined) return refusal(name, text, `it is not ${type.wanted}`);
+    message[name] = value;
+  }
+  return null;
+}
+
+/** Names that are not known are passed over: a later version may say more. */
+function readLines(header: string, start: number, lines: Record<string, unknown>): Refusal | null {
+  for (let at = start; at <= header.length;) {
+    const lineEnd = header.indexOf("\r\n", at);
+    const end = lineEnd < 0 ? header.length : lineEnd;
+    const colon = header.indexOf(": ", at);
+    if (colon <= at || colon > end) return refusal("line", header.slice(at, end), 'it is not "name: value"');
+    const name = header.slice(at, colon);
+    const line = lineShapes.get(name);
+    if (line !== undefined) {
+      const text = header.slice(colon + 2, end);
+      const value = line.type.read(text);
+      if (value === undefined) return refusal(name, text, `it is not ${line.type.wanted}`);
+      if (lines[line.key] !== undefined) return refusal(name, text, "the line stands twice");
+      lines[line.key] = value;
+    }
+    at = end + 2;
+  }
+  return null;
+}
+
+function readBodies(
+  frames: readonly Uint8Array[],
+  bodyStart: number,
+  shape: Shape,
+  lines: Record<string, unknown> | null,
+  message: Record<string, unknown>,
+): Refusal | null {
+  const frame = frames[0] as Uint8Array;
+  const bytes = frame.byteLength - bodyStart;
+  const count = lines?.["count"] as number | undefined;
+  const behind = frames.length - 1;
+  if (count !== undefined && lines !== null) delete lines["count"];
+  if (behind !== (count ?? 0)) {
+    return refusal(
+      "count",
+      String(count ?? "none"),
+      `${behind} frames are behind the header's; ${batchMessagesMax} may be`,
+    );
+  }
+  if (count === undefined) {
+    if (bytes === 0) return null;
+    if (shape.body === "none") return refusal("body", `${bytes} bytes`, `${String(message["name"])} has no body`);
+    if (bytes > bodyBytesMax) return refusal("body", `${bytes} bytes`, `${bodyBytesMax} are the limit`);
+    message["body"] = frame.subarray(bodyStart);
+    return null;
+  }
+  if (shape.body !== "batch") return refusal("count", String(count), `${String(message["name"])} has no batches`);
+  if (bytes !== 0) return refusal("body", `${bytes} bytes`, "the bodies of a batch are in frames of their own");
+  const batch = frames.slice(1);
+  let sum = 0;
+  for (const body of batch) sum += body.byteLength;
+  if (sum > bodyBytesMax) return refusal("body", `${sum} bytes in a batch`, `${bodyBytesMax} are the limit`);
+  message["batch"] = batch;
+  return null;
+}
+
+function refusal(field: string, value: string, why: string): Refusal {
+  const quoted = value.length > quotedLengthMax ? `${value.slice(0, quotedLengthMax)}…` : value;
+  return {
+    name: null,
+    field,
+    value: quoted,
+    reason: `Cannot read the ${field} ${JSON.stringify(quoted)}: ${why}`,
+    sender: null,
+    hasLines: false,
+  };
+}
+
+/** Bytes that may be no text, for a sentence. */
+function printed(bytes: Uint8Array): string {
+  let text = "";
+  for (const byte of bytes.subarray(0, quotedLengthMax)) {
+    text += byte > 0x1f && byte < 0x7f ? String.fromCharCode(byte) : `%${byte.toString(16).padStart(2, "0")}`;
+  }
+  return text;
+}

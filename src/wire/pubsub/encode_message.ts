@@ -1,0 +1,84 @@
+/** Messages into frames. What cannot be said (a token too long, a number that is none) is a bug of the caller and throws RangeError. */
+import type { FieldType } from "./field_types.ts";
+import { batchMessagesMax, bodyBytesMax, headerBytesMax } from "./limits.ts";
+import { lineFields, type Lines, type Message, messageFields, type MessageName, optionalFields } from "./messages.ts";
+
+type Writable = FieldType<unknown>;
+
+const encoder = new TextEncoder();
+
+const lineOf = new Map(
+  Object.entries(lineFields).map(([name, type]) => [camelCase(name), { name, type: type as Writable }]),
+);
+const fieldsOf = Object.fromEntries(
+  Object.entries(messageFields).map(([name, fields]) => [
+    name,
+    [
+      ...Object.entries(fields),
+      ...Object.entries(optionalFields[name as keyof typeof optionalFields] ?? {}),
+    ] as [string, Writable][],
+  ]),
+) as Record<MessageName, [string, Writable][]>;
+
+/** `max-bytes` as code calls it. */
+export function camelCase(name: string): string {
+  return name.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}
+
+/** The message's frames: one, or for a batch the header's and one for each body. Bodies of a batch are not copied. */
+export function encodeMessage(message: Message): Uint8Array[] {
+  const { batch } = message;
+  const header = headerOf(message);
+  if (header.length > headerBytesMax) {
+    throw new RangeError(`A header of ${header.length} bytes is over the limit of ${headerBytesMax}`);
+  }
+  if (batch !== undefined) {
+    checkBatch(batch);
+    return [encoder.encode(header), ...batch];
+  }
+  const { body } = message;
+  if (body === undefined || body.byteLength === 0) return [encoder.encode(header)];
+  checkBody(body.byteLength);
+  // Every character of a header is one byte: tokens are escaped, and all else is ASCII.
+  const frame = new Uint8Array(header.length + body.byteLength);
+  encoder.encodeInto(header, frame);
+  frame.set(body, header.length);
+  return [frame];
+}
+
+function headerOf(message: Message): string {
+  let text: string = message.name;
+  for (const [name, type] of fieldsOf[message.name]) {
+    const value = (message as unknown as Record<string, unknown>)[name];
+    if (value !== undefined) text += ` ${type.write(value)}`;
+  }
+  text += "\r\n";
+  if (message.lines !== undefined) text += linesOf(message.lines);
+  if (message.batch !== undefined) text += `count: ${message.batch.length}\r\n`;
+  return `${text}\r\n`;
+}
+
+function linesOf(lines: Lines): string {
+  let text = "";
+  for (const key in lines) {
+    const value = lines[key as keyof Lines];
+    if (value === undefined) continue;
+    const line = lineOf.get(key);
+    if (line === undefined || key === "count") throw new RangeError(`There is no line called "${key}"`);
+    text += `${line.name}: ${line.type.write(value)}\r\n`;
+  }
+  return text;
+}
+
+function checkBatch(batch: readonly Uint8Array[]): void {
+  if (batch.length < 1 || batch.length > batchMessagesMax) {
+    throw new RangeError(`A batch of ${batch.length} messages: 1 to ${batchMessagesMax} are possible`);
+  }
+  let bytes = 0;
+  for (const body of batch) bytes += body.byteLength;
+  checkBody(bytes);
+}
+
+function checkBody(bytes: number): void {
+  if (bytes > bodyBytesMax) throw new RangeError(`A body of ${bytes} bytes is over the limit of ${bodyBytesMax}`);
+}

@@ -1,0 +1,131 @@
+/** How one field of a header is read and written. Text in, value out; what makes no sense gives undefined, nothing throws. */
+import { batchMessagesMax, numberMax, sessionKeyLengthMax } from "./limits.ts";
+import { type StatusCode, statusCodes } from "./status_codes.ts";
+import { decodeToken, encodeToken } from "./token.ts";
+
+export interface FieldType<T> {
+  /** What is wanted, to stand behind "not": "a number from 0 to 9". */
+  readonly wanted: string;
+  read(text: string): T | undefined;
+  write(value: T): string;
+}
+
+/** A client's process: `number` grows with each, `key` is random, so that two copies of one state differ. */
+export interface SessionToken {
+  readonly number: number;
+  readonly key: string;
+}
+
+/** Message ids from `first` to `last`. */
+export interface IdRange {
+  readonly first: number;
+  readonly last: number;
+}
+
+/** A client that has had no message says this for the last one's id. */
+export const noMessageId = -1;
+
+export const token: FieldType<string> = {
+  wanted: "a percent-encoded UTF-8 text of 1 to 1024 bytes",
+  read: decodeToken,
+  write: encodeToken,
+};
+
+/** Decimal, without sign and leading zeros: a number has one spelling. */
+export const number: FieldType<number> = {
+  wanted: `a decimal number from 0 to ${numberMax}`,
+  read: readNumber,
+  write: writeNumber,
+};
+
+export const messageIdOrNone: FieldType<number> = {
+  wanted: `a message id, or ${noMessageId} for none`,
+  read: (text) => text === "-1" ? noMessageId : readNumber(text),
+  write: (value) => value === noMessageId ? "-1" : writeNumber(value),
+};
+
+export const batchCount: FieldType<number> = {
+  wanted: `a decimal number from 1 to ${batchMessagesMax}`,
+  read(text) {
+    const count = readNumber(text);
+    return count === undefined || count < 1 || count > batchMessagesMax ? undefined : count;
+  },
+  write: writeNumber,
+};
+
+export const flag: FieldType<true> = {
+  wanted: '"yes"',
+  read: (text) => text === "yes" ? true : undefined,
+  write: () => "yes",
+};
+
+/** The last that was read and written: a connection says the same one again and again. */
+let readLast: { readonly text: string; readonly value: SessionToken } | null = null;
+let wroteLast: { readonly text: string; readonly value: SessionToken } | null = null;
+
+export const session: FieldType<SessionToken> = {
+  wanted: 'a number from 1 on, "/", and a key of 1 to 64 characters',
+  read(text) {
+    if (readLast?.text === text) return readLast.value;
+    const slash = text.indexOf("/");
+    const sessionNumber = readNumber(text.slice(0, slash));
+    const key = decodeToken(text.slice(slash + 1));
+    if (slash < 1 || !sessionNumber || key === undefined || key.length > sessionKeyLengthMax) return undefined;
+    readLast = { text, value: Object.freeze({ number: sessionNumber, key }) };
+    return readLast.value;
+  },
+  write(value) {
+    if (wroteLast?.value === value) return wroteLast.text;
+    wroteLast = { text: `${writeNumber(value.number)}/${encodeToken(value.key)}`, value: Object.freeze(value) };
+    return wroteLast.text;
+  },
+};
+
+export const statusCode: FieldType<StatusCode> = {
+  wanted: `one of ${statusCodes.join(", ")}`,
+  read: (text) => statusCodes.find((code) => code === text),
+  write: (code) => code,
+};
+
+/** Where a subscriber is put: before the oldest message that is there, behind the newest, or behind the one with this id. */
+export const position: FieldType<number | "start" | "end"> = {
+  wanted: '"start", "end", or a message id',
+  read: (text) => text === "start" || text === "end" ? text : readNumber(text),
+  write: (value) => typeof value === "string" ? value : writeNumber(value),
+};
+
+/** "17-20,25": ids in the order of the batch's messages, which ascend. */
+export const idRanges: FieldType<readonly IdRange[]> = {
+  wanted: 'message ids as "17-20,25"',
+  read(text) {
+    const ranges: IdRange[] = [];
+    for (const part of text.split(",", batchMessagesMax + 1)) {
+      const dash = part.indexOf("-");
+      const first = readNumber(dash < 0 ? part : part.slice(0, dash));
+      const last = dash < 0 ? first : readNumber(part.slice(dash + 1));
+      if (first === undefined || last === undefined || last < first) return undefined;
+      if (last - first >= batchMessagesMax || ranges.length === batchMessagesMax) return undefined;
+      ranges.push({ first, last });
+    }
+    return ranges;
+  },
+  write: (ranges) => ranges.map(({ first, last }) => first === last ? `${first}` : `${first}-${last}`).join(","),
+};
+
+function readNumber(text: string): number | undefined {
+  const length = text.length;
+  if (length === 0 || length > 16) return undefined;
+  if (length > 1 && text.charCodeAt(0) === 48) return undefined;
+  let value = 0;
+  for (let at = 0; at < length; at++) {
+    const digit = text.charCodeAt(at) - 48;
+    if (digit < 0 || digit > 9) return undefined;
+    value = value * 10 + digit;
+  }
+  return value > numberMax ? undefined : value;
+}
+
+function writeNumber(value: number): string {
+  if (!Number.isSafeInteger(value) || value < 0) throw new RangeError(`${value} is not ${number.wanted}`);
+  return String(value);
+}

@@ -1,0 +1,30 @@
+/** How a request can end. Exit codes are chosen from these in commands/exit_codes.ts alone. */
+
+export const statusCodes = [
+  /** Done, durably. */
+  "OK",
+  /** There is no message that the subscriber has not had. */
+  "NO_MESSAGE",
+  /** The client is not subscribed to the topic. */
+  "NOT_SUBSCRIBED",
+  /** The server does not serve the topic, or not in this epoch; `owner` says who does, if it knows. */
+  "NOT_OWNER",
+  /** The publisher has used the counter, or the msg-id, for another body. */
+  "COUNTER_REUSE",
+  /** A newer operation was done before, or the counter is below what the server remembers. */
+  "STALE_OP",
+  /** A newer session of this client id took over. */
+  "FENCED",
+  /** The topic or the disk has reached its limit. */
+  "FULL",
+  /** Not now: too much is under way, or the topic is on its way to another server. Definitely not done. */
+  "OVERLOADED",
+  /** The request makes no sense; the body says what. */
+  "BAD_REQUEST",
+  /** The ACL does not allow it. */
+  "DENIED",
+  /** The server failed. With `unknown` nobody can say whether it was done. */
+  "ERROR",
+] as const;
+
+export type StatusCode = (typeof statusCodes)[number];

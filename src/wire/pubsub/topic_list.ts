@@ -1,0 +1,28 @@
+/** The body of PERIODIC, and of the answer to TOPICS: names separated by blanks, as the paper has it, each percent-encoded. */
+import { bodyBytesMax } from "./limits.ts";
+import { decodeToken, encodeToken } from "./token.ts";
+
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/** Throws RangeError for a name that no header can carry, and for a list that no body can. */
+export function encodeTopicList(topics: Iterable<string>): Uint8Array {
+  const bytes = new TextEncoder().encode(Array.from(topics, encodeToken).join(" "));
+  if (bytes.byteLength > bodyBytesMax) throw new RangeError(`A list of topics has ${bytes.byteLength} bytes`);
+  return bytes;
+}
+
+/** undefined when it is no such list. */
+export function decodeTopicList(body: Uint8Array | undefined): string[] | undefined {
+  if (body === undefined || body.byteLength === 0) return [];
+  const topics: string[] = [];
+  try {
+    for (const word of decoder.decode(body).split(" ")) {
+      const topic = decodeToken(word);
+      if (topic === undefined) return undefined;
+      topics.push(topic);
+    }
+  } catch {
+    return undefined;
+  }
+  return topics;
+}

@@ -1,0 +1,75 @@
+/** Any message of the publish/subscribe protocol, by the tables that declare them. */
+import * as fc from "fast-check";
+import * as types from "../../src/wire/pubsub/field_types.ts";
+import { camelCase } from "../../src/wire/pubsub/encode_message.ts";
+import {
+  bodies,
+  lineFields,
+  type Message,
+  messageFields,
+  type MessageName,
+  optionalFields,
+} from "../../src/wire/pubsub/messages.ts";
+import { statusCodes } from "../../src/wire/pubsub/status_codes.ts";
+
+const tokenValue = fc.string({ unit: "binary", minLength: 1, maxLength: 40 });
+const numberValue = fc.oneof(fc.nat(), fc.constantFrom(0, 1, Number.MAX_SAFE_INTEGER));
+const rangeValue = fc.record({ first: fc.nat(), more: fc.nat(1000) }).map(({ first, more }) => ({
+  first,
+  last: first + more,
+}));
+const keyValue = fc.string({ unit: "binary", minLength: 1, maxLength: 30 });
+
+const values = new Map<unknown, fc.Arbitrary<unknown>>([
+  [types.token, tokenValue],
+  [types.number, numberValue],
+  [types.messageIdOrNone, fc.oneof(numberValue, fc.constant(types.noMessageId))],
+  [types.flag, fc.constant(true)],
+  [types.session, fc.record({ number: fc.integer({ min: 1 }), key: keyValue })],
+  [types.statusCode, fc.constantFrom(...statusCodes)],
+  [types.position, fc.oneof(numberValue, fc.constantFrom("start", "end"))],
+  [types.idRanges, fc.array(rangeValue, { minLength: 1, maxLength: 5 })],
+]);
+const body = fc.uint8Array({ maxLength: 60 });
+
+function valueOf(type: unknown): fc.Arbitrary<unknown> {
+  const value = values.get(type);
+  if (value === undefined) throw new Error("A field has a type that no test knows: give it values here");
+  return value;
+}
+
+const recordOf = (fields: Record<string, unknown>, requiredKeys?: []) =>
+  fc.record(
+    Object.fromEntries(Object.entries(fields).map(([name, type]) => [camelCase(name), valueOf(type)])),
+    requiredKeys === undefined ? {} : { requiredKeys },
+  );
+
+const { count: _, ...linesWithoutCount } = lineFields;
+const lines = fc.option(recordOf(linesWithoutCount, []).filter((some) => Object.keys(some).length > 0), {
+  nil: undefined,
+});
+
+function messageNamed(name: MessageName): fc.Arbitrary<Message> {
+  const kind: "none" | "one" | "batch" = (bodies as Partial<Record<MessageName, "one" | "batch">>)[name] ?? "none";
+  const content = fc.oneof(
+    fc.constant({}),
+    ...(kind === "none" ? [] : [body.filter(({ length }) => length > 0).map((body) => ({ body }))]),
+    ...(kind === "batch" ? [fc.array(body, { minLength: 1, maxLength: 8 }).map((batch) => ({ batch }))] : []),
+  );
+  const optional = recordOf(optionalFields[name as keyof typeof optionalFields] ?? {}, []);
+  return fc.tuple(recordOf(messageFields[name]), optional, lines, content).map(([fields, more, said, rest]) => {
+    // A batch says its count in a line, so whoever sends one knows lines.
+    const known = said === undefined && "batch" in rest ? {} : said;
+    return {
+      name,
+      ...fields,
+      ...more,
+      ...rest,
+      ...(known === undefined ? {} : { lines: known }),
+    } as unknown as Message;
+  });
+}
+
+export const anyMessage: fc.Arbitrary<Message> = fc.oneof(
+  ...(Object.keys(messageFields) as MessageName[]).map(messageNamed),
+);
