@@ -4,7 +4,6 @@
  * process group and the cookie in the environment; without /proc (macOS) the process group alone.
  */
 import process from "node:process";
-import { isKeeperProcess } from "../../keeper/keeper_process.ts";
 import { isOwnChild } from "../../support/own_children.ts";
 import type { Libc } from "./libc.ts";
 import { livingOf } from "./living_processes.ts";
@@ -17,6 +16,7 @@ import {
   readProcess,
 } from "./process_table.ts";
 import { sendSignal } from "./send_signal.ts";
+import { isServiceProcess } from "./service_process.ts";
 
 export interface JobProcessesOptions {
   readonly pid: number;
@@ -99,7 +99,7 @@ export function sendToJob(
 }
 
 function isNotOfTheJob(pid: number): boolean {
-  return isOwnChild(pid) || isKeeperProcess(pid);
+  return isOwnChild(pid) || isServiceProcess(pid);
 }
 
 function isAlive(pid: number): boolean {

@@ -3,11 +3,11 @@
  * it saw; what follows from it is attribute_processes.ts, who is signalled shared_job_processes.ts.
  */
 import process from "node:process";
-import { isKeeperProcess } from "../../keeper/keeper_process.ts";
 import { isOwnChild } from "../../support/own_children.ts";
 import { attributeProcesses, type Owners, type SeenProcess } from "./attribute_processes.ts";
 import type { Libc } from "./libc.ts";
 import { childrenOf, cookiesOf, descendantsOf, readProcess } from "./process_table.ts";
+import { isServiceProcess } from "./service_process.ts";
 import { SharedJobProcesses } from "./shared_job_processes.ts";
 
 export interface TableJob {
@@ -73,7 +73,7 @@ export class JobTable {
   look(): Look {
     const seen: SeenProcess[] = [];
     const gone: number[] = [];
-    for (const pid of descendantsOf(process.pid, (child) => isOwnChild(child) || isKeeperProcess(child))) {
+    for (const pid of descendantsOf(process.pid, (child) => isOwnChild(child) || isServiceProcess(child))) {
       const row = readProcess(pid);
       if (row === null || row.dead) gone.push(pid);
       else seen.push({ ...row, cookies: cookiesOf(pid) });

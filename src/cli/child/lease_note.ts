@@ -2,16 +2,12 @@
  * Says to the job up to when its lock is held: a file without a name, in memory, that belongs to baton's process and is
  * gone with it. `baton check` reads it through /proc. Linux only.
  */
-import { closeSync, constants, openSync, readFileSync, writeSync } from "node:fs";
+import { closeSync, readFileSync, writeSync } from "node:fs";
 import process from "node:process";
 import type { Lease } from "../../recipes/lease.ts";
 import type { Clock } from "../../support/clock.ts";
 import type { Libc } from "./libc.ts";
-
-/** Where files are memory; else any folder will do. */
-const folders = ["/dev/shm", "/tmp"];
-/** open(2) of a folder with this makes a file in it that has no name. The flag on top of O_DIRECTORY, the same for x64 and arm64. */
-const unnamed = 0o20000000;
+import { openUnnamedFile } from "./unnamed_file.ts";
 
 export class LeaseNote implements Disposable {
   readonly #fd: number;
@@ -32,15 +28,8 @@ export class LeaseNote implements Disposable {
   /** Null where there is no such file, or no clock to share: the job then has to ask the server. */
   static open(lease: Lease, { clock, libc }: { readonly clock: Clock; readonly libc: Libc | null }): LeaseNote | null {
     if (libc === null || process.platform !== "linux") return null;
-    for (const folder of folders) {
-      try {
-        const fd = openSync(folder, constants.O_RDWR | constants.O_DIRECTORY | unnamed, 0o600);
-        return new LeaseNote(fd, { lease, clock, libc });
-      } catch {
-        continue; // not there, not writable, or a file system without such files
-      }
-    }
-    return null;
+    const fd = openUnnamedFile();
+    return fd === null ? null : new LeaseNote(fd, { lease, clock, libc });
   }
 
   /** As long as this process lives. */

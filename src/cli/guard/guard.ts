@@ -39,6 +39,8 @@ export interface WatchOptions {
   /** The guard was gone and another one watches, or, after too many, none does. */
   readonly onReplaced: (replaced: boolean) => void;
   readonly signal?: AbortSignal;
+  /** A command that runs already: told together with the order to watch. */
+  readonly child?: GuardedChild;
 }
 
 /** Somebody who kills guard after guard wants none; baton itself still keeps every deadline. */
@@ -86,7 +88,7 @@ class GuardKeeper implements Guard {
       options,
       libc: await loadLibc(),
       cleared: Promise.withResolvers(),
-      child: null,
+      child: options.child ?? null,
       told: undefined,
       isWatched: false,
       isStruck: false,
@@ -146,8 +148,8 @@ class GuardKeeper implements Guard {
   }
 
   #send(cookie: string, job: Watched): void {
-    job.told = this.#process?.send(watchLine(cookie, deadlineOf(job)));
-    if (job.child !== null) this.#process?.send(childLine(cookie, job.child));
+    const child = job.child === null ? "" : childLine(cookie, job.child);
+    job.told = this.#process?.send(watchLine(cookie, deadlineOf(job)) + child);
   }
 
   #renew(cookie: string, job: Watched): void {

@@ -1,19 +1,11 @@
 /**
  * The guard's blow: kills everything of a job until two looks in a row find nothing alive. The guard is no parent of
- * the job: it goes by the process group, by the cookie in the environment, and by descent from the command while the
- * command lives. What has left all three (a daemon with a cleared environment whose parents are gone) escapes it; a keeper
- * that a baton inside the job started is let live, since it serves others too.
+ * the job: what belongs to it is for known_processes.ts to say.
  */
 import process from "node:process";
-import { isKeeperProcess } from "../../keeper/keeper_process.ts";
+import { KnownProcesses } from "../child/known_processes.ts";
 import type { Libc } from "../child/libc.ts";
-import {
-  descendantsOf,
-  groupMembers,
-  hasProcessTable,
-  processesWithCookie,
-  readProcess,
-} from "../child/process_table.ts";
+import { groupMembers, hasProcessTable } from "../child/process_table.ts";
 import type { GuardedJob } from "./guard_state.ts";
 
 /** baton may have been killed between starting the command and saying so: the command shows its cookie only once it runs. */
@@ -24,22 +16,19 @@ const strikeMsMax = 10_000;
 
 /** The blow at one job, look by look. */
 export class Strike {
-  readonly #cookie: string;
   readonly #job: GuardedJob;
   readonly #libc: Libc;
   readonly #startMs: number;
-  /** Once found below the command, a process stays one of them, whoever is its parent later; the ticks tell it from a namesake. */
-  readonly #known = new Map<number, number>();
+  readonly #known: KnownProcesses;
   #emptyLooks = 0;
   #clearedAtMs: number;
 
   constructor(cookie: string, job: GuardedJob, libc: Libc) {
-    this.#cookie = cookie;
     this.#job = job;
     this.#libc = libc;
     this.#startMs = libc.bootTimeMs();
     this.#clearedAtMs = this.#startMs;
-    if (job.child !== null) this.#known.set(job.child.pid, job.child.startTicks);
+    this.#known = new KnownProcesses(cookie, job.child);
   }
 
   /**
@@ -60,30 +49,10 @@ export class Strike {
   #killAll(): boolean {
     const { child } = this.#job;
     if (!hasProcessTable()) return child !== null && kill(child.ownGroup ? -child.pid : child.pid);
-    const found = this.#find(child, this.#cookie);
+    const found = this.#known.find();
     if (child?.ownGroup && groupMembers(child.pid).length > 0) kill(-child.pid);
     for (const pid of found) kill(pid);
     return found.length > 0;
-  }
-
-  #find(child: GuardedJob["child"], cookie: string): number[] {
-    const pids = new Set(processesWithCookie(cookie));
-    if (child?.ownGroup) { for (const pid of groupMembers(child.pid)) pids.add(pid); }
-    for (const root of [...pids, ...this.#known.keys()]) {
-      if (!pids.has(root) && !this.#isKnown(root)) continue;
-      for (const pid of [root, ...descendantsOf(root, isKeeperProcess)]) this.#remember(pid);
-    }
-    for (const pid of this.#known.keys()) if (this.#isKnown(pid)) pids.add(pid);
-    return [...pids].filter((pid) => readProcess(pid)?.dead === false);
-  }
-
-  #isKnown(pid: number): boolean {
-    return readProcess(pid)?.startTicks === this.#known.get(pid);
-  }
-
-  #remember(pid: number): void {
-    const row = readProcess(pid);
-    if (row !== null) this.#known.set(pid, row.startTicks);
   }
 }
 

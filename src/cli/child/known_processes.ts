@@ -1,0 +1,53 @@
+/**
+ * The processes of a job as somebody sees them who is no parent of it: by the cookie in the environment, by the process
+ * group, and by descent from the command while the command lives. What was found once stays one of them, whoever is its
+ * parent later. What has left all three (a daemon with a cleared environment whose parents are gone) is not found; a
+ * keeper or a holder that was started inside the job is none of it.
+ */
+import type { GuardedChild } from "../guard/guard_state.ts";
+import { descendantsOf, groupMembers, processesWithCookie, readProcess } from "./process_table.ts";
+import { isServiceProcess } from "./service_process.ts";
+
+export class KnownProcesses {
+  readonly #cookie: string;
+  readonly #child: GuardedChild | null;
+  /** Pid and start in clock ticks, which tell it from a namesake. */
+  readonly #known = new Map<number, number>();
+
+  constructor(cookie: string, child: GuardedChild | null) {
+    this.#cookie = cookie;
+    this.#child = child;
+    if (child !== null) this.#known.set(child.pid, child.startTicks);
+  }
+
+  /** Those that live, the command first if it does. */
+  find(): number[] {
+    const marked = processesWithCookie(this.#cookie);
+    if (this.#child?.ownGroup) marked.push(...groupMembers(this.#child.pid));
+    for (const pid of marked) this.#remember(pid);
+    this.rememberDescendants();
+    const pids = new Set([...[...this.#known.keys()].filter((pid) => this.#isKnown(pid)), ...marked]);
+    return [...pids].filter((pid) => readProcess(pid)?.dead === false);
+  }
+
+  /** Looks only below what is known: cheap enough to be done now and then. Forgets who is gone. */
+  rememberDescendants(): void {
+    for (const root of [...this.#known.keys()]) {
+      if (!this.#isKnown(root)) this.#known.delete(root);
+      else for (const pid of descendantsOf(root, isServiceProcess)) this.#remember(pid);
+    }
+  }
+
+  add(pid: number): void {
+    this.#remember(pid);
+  }
+
+  #isKnown(pid: number): boolean {
+    return readProcess(pid)?.startTicks === this.#known.get(pid);
+  }
+
+  #remember(pid: number): void {
+    const row = readProcess(pid);
+    if (row !== null) this.#known.set(pid, row.startTicks);
+  }
+}
