@@ -1,4 +1,7 @@
-/** The signals of a pool: the first that asks for the end also stops the taking of items; with --drain it goes no further. */
+/**
+ * The signals of a pool: the first that asks for the end also stops the taking of items; with --drain it goes no further.
+ * What a job has wanted to hear is heard up to the end of the pool: from one job to the next nothing is taken off and put on.
+ */
 import type { SignalSource } from "../src/cli/child/signal_source.ts";
 import { StoppedBySignal } from "../src/cli/stopped_by_signal.ts";
 
@@ -18,13 +21,14 @@ export class PoolSignals implements SignalSource, Disposable {
   readonly #drains: boolean;
   readonly #controller = new AbortController();
   readonly #listeners = new Set<Listener>();
-  readonly #offs: (() => void)[];
+  readonly #heard = new Set<NodeJS.Signals>();
+  readonly #offs: (() => void)[] = [];
 
   constructor(source: SignalSource, { drains }: { readonly drains: boolean }) {
     this.#source = source;
     this.#drains = drains;
     this.hangUpIgnored = source.hangUpIgnored;
-    this.#offs = [source.listen(askForEnd, (signal) => this.#heard(signal))];
+    this.#hear(askForEnd);
   }
 
   get stop(): AbortSignal {
@@ -46,16 +50,21 @@ export class PoolSignals implements SignalSource, Disposable {
   }
 
   #listen(listener: Listener): () => void {
-    const off = this.#source.listen(listener.signals.filter((signal) => !askForEnd.includes(signal)), listener.call);
+    this.#hear(listener.signals);
     this.#listeners.add(listener);
-    return () => {
-      off();
-      this.#listeners.delete(listener);
-    };
+    return () => void this.#listeners.delete(listener);
   }
 
-  #heard(signal: NodeJS.Signals): void {
-    const isFirst = !this.#controller.signal.aborted;
+  #hear(signals: readonly NodeJS.Signals[]): void {
+    const unheard = signals.filter((signal) => !this.#heard.has(signal));
+    if (unheard.length === 0) return;
+    for (const signal of unheard) this.#heard.add(signal);
+    this.#offs.push(this.#source.listen(unheard, (signal) => this.#came(signal)));
+  }
+
+  #came(signal: NodeJS.Signals): void {
+    const isAskedToEnd = askForEnd.includes(signal);
+    const isFirst = isAskedToEnd && !this.#controller.signal.aborted;
     const listeners = [...this.#listeners].filter(({ signals }) => signals.includes(signal));
     if (isFirst) this.#controller.abort(new StoppedBySignal(signal));
     for (const { call, isDrained } of listeners) {

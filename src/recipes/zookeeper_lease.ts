@@ -35,6 +35,8 @@ export interface ZooKeeperLeaseOptions {
 
 /** A job that ends sooner does not pay for a watch on its own node, nor the server for telling of its deletion. */
 const watchDelayMs = 50;
+/** The lease end moves with every answer; by less than this part of T it is not worth a word, and what was told is early. */
+const toldPart = 50;
 const retryWait = { firstMs: 50, maxMs: 1000 };
 
 export class ZooKeeperLease implements Lease {
@@ -61,6 +63,7 @@ export class ZooKeeperLease implements Lease {
   #watchedConnections = -1;
   #released: Promise<void> | null = null;
   #endedAtMs = Number.POSITIVE_INFINITY;
+  #toldEndMs: number;
 
   constructor(zk: ZooKeeper, options: ZooKeeperLeaseOptions) {
     this.#zk = zk;
@@ -77,6 +80,7 @@ export class ZooKeeperLease implements Lease {
     this.waitedMs = options.waitedMs;
     this.sessionId = zk.session.id;
     this.sessionTimeoutMs = zk.session.timeoutMs;
+    this.#toldEndMs = zk.session.leaseEndMs();
     this.#offs.add(zk.session.guard());
     this.#offs.add(zk.session.subscribe((change) => this.#onSession(change)));
     this.#offs.add(onAbort(zk.session.ended, (reason) => {
@@ -175,7 +179,8 @@ export class ZooKeeperLease implements Lease {
       // Do not rely on a watch that the client has armed again: look.
       if (this.#zk.session.connections !== this.#watchedConnections) this.#watchNodeIn(0);
     }
-    this.#tell();
+    const movedMs = this.#zk.session.leaseEndMs() - this.#toldEndMs;
+    if (change === "state" || movedMs >= this.sessionTimeoutMs / toldPart) this.#tell();
   }
 
   #watchEnd(): void {
@@ -236,6 +241,7 @@ export class ZooKeeperLease implements Lease {
   }
 
   #tell(): void {
+    this.#toldEndMs = this.#zk.session.leaseEndMs();
     for (const listener of [...this.#listeners]) listener();
   }
 }

@@ -2,7 +2,7 @@
  * Time for decisions: monotonic milliseconds, never the wall clock. Takes the place of a timer and of `performance.now`
  * everywhere, so that a test can turn the hands itself.
  */
-import { readFileSync } from "node:fs";
+import { openSync, readSync } from "node:fs";
 
 export interface Clock {
   /** Monotonic milliseconds since some fixed moment, suspended time included as far as it was noticed. */
@@ -32,6 +32,7 @@ export function systemClock(): Clock {
  * where /proc/uptime exists (it goes on) the difference is added.
  */
 function startClock(): Clock {
+  const readBootTimeMs = openBootTime();
   const bootTimeMs = readBootTimeMs();
   const gapAtStartMs = bootTimeMs === null ? null : bootTimeMs - performance.now();
   let suspendedMs = 0;
@@ -62,10 +63,19 @@ function startClock(): Clock {
   return clock;
 }
 
-function readBootTimeMs(): number | null {
+/** Asked many times for each job: the file is opened once, for as long as the process lives, and read from its beginning. */
+function openBootTime(): () => number | null {
   try {
-    return Number.parseFloat(readFileSync("/proc/uptime", "latin1")) * 1000;
+    const fd = openSync("/proc/uptime", "r");
+    const text = Buffer.alloc(64);
+    return () => {
+      try {
+        return Number.parseFloat(text.toString("latin1", 0, readSync(fd, text, 0, text.length, 0))) * 1000;
+      } catch {
+        return null;
+      }
+    };
   } catch {
-    return null; // not Linux: a suspend goes unseen, which docs/limits.md says
+    return () => null; // not Linux: a suspend goes unseen, which docs/limits.md says
   }
 }

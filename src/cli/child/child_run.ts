@@ -133,7 +133,8 @@ export class ChildRun {
     if (this.#over) return;
     const lossMs = lossAtMs(this.#situation(nowMs));
     this.#endedByItself = this.#stop === null && this.#killedAtMs === null && nowMs < lossMs;
-    if (nowMs < lossMs && processes.alive().length > 0) this.#sendStop(this.#stop?.reason ?? "leftovers", nowMs);
+    // What was told to stop before may have left others behind, who hear of it now; else it is the plan's to look.
+    if (this.#stop !== null && nowMs < lossMs && processes.alive().length > 0) this.#sendStop(this.#stop.reason, nowMs);
     this.#act();
   }
 

@@ -6,7 +6,7 @@ import process from "node:process";
 import { isOwnChild } from "../../support/own_children.ts";
 import { attributeProcesses, type Owners, type SeenProcess } from "./attribute_processes.ts";
 import type { Libc } from "./libc.ts";
-import { childrenOf, cookiesOf, descendantsOf, readProcess } from "./process_table.ts";
+import { childrenOf, cookiesOf, descendantsOf, type ProcessRow, readProcess } from "./process_table.ts";
 import { isServiceProcess } from "./service_process.ts";
 import { SharedJobProcesses } from "./shared_job_processes.ts";
 
@@ -26,12 +26,16 @@ export interface Look {
   readonly gone: readonly number[];
 }
 
+/** Between two looks for orphans whose status nobody has taken, however many jobs ask for one. Milliseconds. */
+const reapEveryMs = 1000;
+
 export class JobTable {
   readonly #jobs = new Map<string, TableJob>();
   readonly #listeners = new Set<() => void>();
   #known: ReadonlyMap<number, Owners> = new Map();
   #ends = 0;
   #deadBefore: ReadonlySet<number> = new Set();
+  #reapedAtMs = -Infinity;
 
   /** Before its command is started: what is started carries the cookie from its first moment. */
   open(cookie: string): TableJob {
@@ -76,7 +80,7 @@ export class JobTable {
     for (const pid of descendantsOf(process.pid, (child) => isOwnChild(child) || isServiceProcess(child))) {
       const row = readProcess(pid);
       if (row === null || row.dead) gone.push(pid);
-      else seen.push({ ...row, cookies: cookiesOf(pid) });
+      else seen.push({ ...row, cookies: this.#isCertain(row) ? [] : cookiesOf(pid) });
     }
     const owners = attributeProcesses(seen, [...this.#jobs.values()], this.#known);
     this.#known = owners;
@@ -96,10 +100,18 @@ export class JobTable {
    * taken by the runtime itself before the next call.
    */
   reapOrphans(libc: Libc): void {
+    if (performance.now() < this.#reapedAtMs + reapEveryMs) return;
+    this.#reapedAtMs = performance.now();
     const started = new Set([...this.#jobs.values()].map((job) => job.pid));
     const dead = childrenOf(process.pid).filter((pid) => !isOwnChild(pid) && readProcess(pid)?.dead);
     for (const pid of dead) if (!started.has(pid) && this.#deadBefore.has(pid)) libc.reap(pid);
     this.#deadBefore = new Set(dead);
+  }
+
+  /** What is known to be a job's stays so: its environment need not be read again. */
+  #isCertain({ pid, startTicks }: ProcessRow): boolean {
+    const known = this.#known.get(pid);
+    return known !== undefined && known.startTicks === startTicks && known.certain.size > 0;
   }
 
   /** Not in the turn of the end: whoever ended is still at it. */

@@ -8,6 +8,7 @@ import { BatonError } from "../../errors.ts";
 import type { Lease } from "../../recipes/lease.ts";
 import type { Clock } from "../../support/clock.ts";
 import type { Guard } from "../guard/guard.ts";
+import type { GuardedChild } from "../guard/guard_state.ts";
 import type { ChildEnd, ChildEnding, ChildOutcome } from "./child_outcome.ts";
 import { type ChildEvent, ChildRun } from "./child_run.ts";
 import { StoppedBySignal } from "../stopped_by_signal.ts";
@@ -86,7 +87,7 @@ export async function superviseChild(options: SuperviseOptions): Promise<ChildOu
 
   const libc = await loadLibc();
   const struck = new AbortController();
-  const obstacle = await watch(options, cookie, struck);
+  const obstacle = await watchJob(options, cookie, struck);
   if (obstacle !== null) return finish(obstacle, null);
 
   const ownGroup = beside !== undefined || !isForeground(options.foreground, libc);
@@ -100,7 +101,7 @@ export async function superviseChild(options: SuperviseOptions): Promise<ChildOu
   if (spawned.kind !== "started") return finish(spawned, null);
 
   const { pid, ended } = spawned;
-  guard.child(cookie, { pid, ownGroup, startTicks: readProcess(pid)?.startTicks ?? 0 });
+  guard.child(cookie, { pid, ownGroup, startTicks: job?.startTicks ?? readProcess(pid)?.startTicks ?? 0 });
   const processes = job !== undefined && beside !== undefined && libc !== null && adopts
     ? beside.processesOf(job, libc)
     : new JobProcesses({ pid, ownGroup, cookie, libc, adopts: adopts && beside === undefined });
@@ -134,8 +135,16 @@ function spawnOptions(options: SuperviseOptions, cookie: string) {
   };
 }
 
-/** Sets the guard to watch. Null when the command may be started, else why it was not. */
-async function watch(options: SuperviseOptions, cookie: string, struck: AbortController): Promise<ChildEnding | null> {
+/**
+ * Sets the guard to watch, the `child` too where it runs already. Null when the command may be started, or go on, else why
+ * not. `struck` aborts when the guard strikes.
+ */
+export async function watchJob(
+  options: Pick<SuperviseOptions, "lease" | "clock" | "guard" | "signal" | "onEvent">,
+  cookie: string,
+  struck: AbortController,
+  child?: GuardedChild,
+): Promise<ChildEnding | null> {
   const { lease, clock, guard, signal } = options;
   const late = new AbortController();
   const message = `Cannot start the guard process: it has not answered for ${guardStartMsMax} ms`;
@@ -151,6 +160,7 @@ async function watch(options: SuperviseOptions, cookie: string, struck: AbortCon
       onStrike: () => struck.abort(),
       onReplaced: (another) => options.onEvent?.({ kind: another ? "guard_replaced" : "guard_missing" }),
       signal: AbortSignal.any(ends),
+      ...(child === undefined ? {} : { child }),
     });
   } catch (error) {
     if (!ends.some((end) => end.aborted) || late.signal.aborted) return startFailed(error);

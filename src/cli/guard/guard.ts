@@ -46,6 +46,9 @@ export interface WatchOptions {
 /** Somebody who kills guard after guard wants none; baton itself still keeps every deadline. */
 const replacementsMax = 5;
 
+/** That a job is over is said with what is said next, and after this at the latest: it is not worth waking the guard. Milliseconds. */
+const forgetMsMax = 100;
+
 /** Starts the guard and returns at once: its start runs beside the wait for the lock. */
 export function startGuard(start: StartGuardProcess = startGuardProcess): Guard {
   return new GuardKeeper(start);
@@ -73,6 +76,8 @@ class GuardKeeper implements Guard {
   #process: GuardProcess | null = null;
   #done = false;
   #replacements = 0;
+  /** Lines that wait for the next one. */
+  #unsaid = "";
 
   constructor(start: StartGuardProcess) {
     this.#start = start;
@@ -106,7 +111,7 @@ class GuardKeeper implements Guard {
   child(cookie: string, child: GuardedChild): void {
     const job = this.#jobs.get(cookie);
     if (job !== undefined) job.child = child;
-    this.#process?.send(childLine(cookie, child));
+    void this.#say(childLine(cookie, child));
   }
 
   async clearedAfterMs(cookie: string, signal: AbortSignal): Promise<number | null> {
@@ -117,11 +122,13 @@ class GuardKeeper implements Guard {
   forget(cookie: string): void {
     this.#jobs.get(cookie)?.unsubscribe();
     this.#jobs.delete(cookie);
-    this.#process?.send(forgetLine(cookie));
+    if (this.#unsaid === "") setTimeout(() => void this.#say(""), forgetMsMax).unref();
+    this.#unsaid += forgetLine(cookie);
   }
 
   done(): void {
     this.#done = true;
+    this.#unsaid = "";
     for (const job of this.#jobs.values()) job.unsubscribe();
     this.#process?.send("done\n"); // it ends by that: ending the pipe as well costs Bun two threads
   }
@@ -142,6 +149,7 @@ class GuardKeeper implements Guard {
 
   #launched(guard: GuardProcess): void {
     this.#process = guard;
+    this.#unsaid = ""; // of those that are over it was never told
     guard.ended.then(() => this.#ended());
     if (this.#done) return this.done();
     for (const [cookie, job] of this.#jobs) if (!job.isStruck) this.#send(cookie, job);
@@ -149,11 +157,18 @@ class GuardKeeper implements Guard {
 
   #send(cookie: string, job: Watched): void {
     const child = job.child === null ? "" : childLine(cookie, job.child);
-    job.told = this.#process?.send(watchLine(cookie, deadlineOf(job)) + child);
+    job.told = this.#say(watchLine(cookie, deadlineOf(job)) + child);
   }
 
   #renew(cookie: string, job: Watched): void {
-    this.#process?.send(renewLine(cookie, deadlineOf(job)));
+    void this.#say(renewLine(cookie, deadlineOf(job)));
+  }
+
+  /** Behind what waits to be said. */
+  #say(line: string): Promise<void> | undefined {
+    const lines = this.#unsaid + line;
+    this.#unsaid = "";
+    return lines === "" ? undefined : this.#process?.send(lines);
   }
 
   #heard(line: string): void {

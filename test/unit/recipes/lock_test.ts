@@ -228,6 +228,18 @@ describe("a lease", () => {
     expect([told, lease.inDoubt()]).toEqual([2, true]);
   });
 
+  test("does not tell each small move, and what it told last is never behind by more than a fiftieth of T", async () => {
+    const { zk, lease } = await bench.take();
+    let toldMs = lease.endMs();
+    let told = 0;
+    lease.subscribe(() => [told, toldMs] = [told + 1, lease.endMs()]);
+    for (let move = 0; move < 1000; move++) {
+      zk.session.renew(lease.endMs() + 5);
+      expect(lease.endMs() - toldMs).toBeLessThan(lease.sessionTimeoutMs / 50);
+    }
+    expect(told).toBeLessThanOrEqual(5000 / (lease.sessionTimeoutMs / 50));
+  });
+
   test("is lost with the session, and with its node", async () => {
     const first = await bench.take();
     first.zk.expire();
