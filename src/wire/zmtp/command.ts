@@ -21,7 +21,7 @@ export function encodeCommand(name: string, data: Uint8Array): Uint8Array {
 /** Reads the body of a command frame. Throws ZmtpError COMMAND. */
 export function decodeCommand(body: Uint8Array): ZmtpCommand {
   const end = 1 + (body[0] ?? 0);
-  if (end > body.byteLength) {
+  if (body.byteLength > 0 && end > body.byteLength) {
     throw new ZmtpError("COMMAND", `A command of ${body.byteLength} bytes claims a name of ${end - 1}`);
   }
   const name = String.fromCharCode(...body.subarray(1, end));

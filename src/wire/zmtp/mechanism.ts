@@ -94,8 +94,8 @@ export interface TrafficCipher {
   /** The body that travels, in a frame without flags, in place of `body`. `flags` are of `frameFlags`. */
   seal(flags: number, body: Uint8Array): Uint8Array;
   /**
-   * What a frame's body holds; the body of the result is the receiver's own or a view onto the argument. Throws ZmtpError
-   * when it was not sealed by the peer, was seen before, or is out of order.
+   * What a frame's body holds. The argument is valid for the call only; the body of the result is the receiver's own. Throws
+   * ZmtpError when it was not sealed by the peer, was seen before, or is out of order.
    */
   open(body: Uint8Array): { readonly flags: number; readonly body: Uint8Array };
 }

@@ -1,0 +1,240 @@
+/** ZMTP framing, inwards: bytes to commands and whole messages. Never touches a socket or a clock. RFC 37, "Formal Grammar". */
+import type { ZmtpLimits } from "./limits.ts";
+import { frameFlags, type TrafficCipher } from "./mechanism.ts";
+import { ZmtpError } from "./zmtp_error.ts";
+
+/** Bits of the flags octet on the wire. */
+export const wireFlags = { more: 1, long: 2, command: 4 } as const;
+
+/** Who hears of what has come. Each method's false stops the decoder behind what it was told of. */
+export interface FrameSink {
+  /** The body is a view that is valid for the call. */
+  command(body: Uint8Array): boolean;
+  /** The frames are the receiver's. Small ones may share memory with up to 16 KiB of their neighbours: see `slabBytes`. */
+  message(frames: Uint8Array[]): boolean;
+}
+
+/**
+ * Bodies are copied once, out of a chunk that is somebody else's. Copying each by itself costs ten times as much for bodies
+ * from 1 KiB under Bun, and for all of them under Deno; copying whole chunks would let one small frame hold on to 64 KiB or
+ * more for as long as somebody keeps it. So stretches of this length are copied, and bodies are views onto them: what keeps a
+ * frame for long and wants no more than that copies it.
+ */
+const slabBytes = 16 << 10;
+
+/** A body that spans chunks gets room for what has arrived and as much again, but at once for so much. */
+const firstRoomBytes = 64 << 10;
+
+const headerBytesMax = 9;
+const noBytes = new Uint8Array(0);
+
+export class FrameDecoder {
+  readonly #limits: ZmtpLimits;
+  readonly #sink: FrameSink;
+  /** Before the end of the handshake there are commands only. */
+  #isTraffic = false;
+  #cipher: TrafficCipher | null = null;
+  /** What every message begins with. */
+  #prefix: Uint8Array | null = null;
+
+  readonly #header = new Uint8Array(headerBytesMax);
+  #headerLength = 0;
+  /** The frame whose body spans chunks; null between frames. Its room grows. */
+  #body: Uint8Array | null = null;
+  #bodyFlags = 0;
+  #bodyBytes = 0;
+  #bodyFilled = 0;
+  /** The frames so far of a message that is not complete. */
+  #frames: Uint8Array[] | null = null;
+  #messageFrames = 0;
+  #messageBytes = 0;
+  /** The copied stretch of the chunk that `push` was given. */
+  #slab: Uint8Array = noBytes;
+  #slabStart = 0;
+
+  constructor(limits: ZmtpLimits, sink: FrameSink) {
+    this.#limits = limits;
+    this.#sink = sink;
+  }
+
+  /** From here on messages come: sealed ones when there is a cipher; each gets `prefix` as its first frame when there is one. */
+  beginTraffic(cipher: TrafficCipher | null, prefix: Uint8Array | null): void {
+    this.#isTraffic = true;
+    this.#cipher = cipher;
+    this.#prefix = prefix;
+  }
+
+  /** Bytes held for what is not complete yet. */
+  get heldBytes(): number {
+    return this.#messageBytes + (this.#body?.byteLength ?? 0);
+  }
+
+  /**
+   * Reads `chunk` from `start` on, to its end or until the sink stops it. Returns how far it came; the rest is the caller's
+   * to give again. Throws ZmtpError FRAME or LIMIT, or what the sink throws; nothing can be pushed afterwards.
+   */
+  push(chunk: Uint8Array, start = 0): number {
+    const end = chunk.byteLength;
+    let at = start;
+    this.#slab = noBytes;
+    while (at < end) {
+      if (this.#body !== null) {
+        at = this.#fill(this.#body, chunk, at);
+        if (this.#bodyFilled === this.#bodyBytes && !this.#endBody()) break;
+        continue;
+      }
+      let flags = chunk[at] as number;
+      const headerEnd = at + ((flags & wireFlags.long) === 0 ? 2 : headerBytesMax);
+      if (this.#headerLength > 0 || headerEnd > end) {
+        at = this.#gatherHeader(chunk, at);
+        if (this.#headerLength > 0) continue;
+        if (this.#bodyBytes === 0 && !this.#endBody()) break;
+        continue;
+      }
+      const length = (flags & wireFlags.long) === 0 ? chunk[at + 1] as number : longLength(chunk, at + 1);
+      this.#check(flags, length);
+      flags &= ~wireFlags.long;
+      const bodyEnd = headerEnd + length;
+      if (bodyEnd <= end) {
+        at = bodyEnd;
+        const isTransient = (flags & wireFlags.command) !== 0 || this.#cipher !== null;
+        const body = isTransient ? chunk.subarray(headerEnd, bodyEnd) : this.#copy(chunk, headerEnd, bodyEnd);
+        if (!this.#frame(flags, body)) break;
+      } else {
+        at = headerEnd;
+        this.#beginBody(flags, length);
+      }
+    }
+    this.#slab = noBytes;
+    return at;
+  }
+
+  /** A view onto a copy of this part of the chunk. */
+  #copy(chunk: Uint8Array, from: number, to: number): Uint8Array {
+    const offset = from - this.#slabStart;
+    if (offset >= 0 && to - this.#slabStart <= this.#slab.byteLength) {
+      return this.#slab.subarray(offset, to - this.#slabStart);
+    }
+    if (to === from) return noBytes;
+    const end = Math.min(chunk.byteLength, from + slabBytes);
+    // Alone, or nearly: a copy of its own.
+    if (to - from > slabBytes / 2 || end - to < 64) return chunk.slice(from, to);
+    this.#slab = chunk.slice(from, end);
+    this.#slabStart = from;
+    return this.#slab.subarray(0, to - from);
+  }
+
+  /** Takes bytes of a header that spans chunks; when it is complete, `#headerLength` is 0 and its body has begun. */
+  #gatherHeader(chunk: Uint8Array, start: number): number {
+    let at = start;
+    while (at < chunk.byteLength) {
+      this.#header[this.#headerLength++] = chunk[at++] as number;
+      const flags = this.#header[0] as number;
+      const isLong = (flags & wireFlags.long) !== 0;
+      if (this.#headerLength < (isLong ? headerBytesMax : 2)) continue;
+      this.#headerLength = 0;
+      const length = isLong ? longLength(this.#header, 1) : this.#header[1] as number;
+      this.#check(flags, length);
+      this.#beginBody(flags & ~wireFlags.long, length);
+      break;
+    }
+    return at;
+  }
+
+  #beginBody(flags: number, length: number): void {
+    this.#body = length === 0 ? noBytes : new Uint8Array(Math.min(length, firstRoomBytes));
+    this.#bodyFlags = flags;
+    this.#bodyBytes = length;
+    this.#bodyFilled = 0;
+  }
+
+  /** Doubling costs one more copy of the whole, however small the chunks are. */
+  #fill(body: Uint8Array, chunk: Uint8Array, at: number): number {
+    const taken = Math.min(this.#bodyBytes - this.#bodyFilled, chunk.byteLength - at);
+    const filled = this.#bodyFilled + taken;
+    let room = body;
+    if (filled > room.byteLength) {
+      room = new Uint8Array(Math.min(this.#bodyBytes, Math.max(filled, room.byteLength * 2)));
+      room.set(body.subarray(0, this.#bodyFilled));
+      this.#body = room;
+    }
+    room.set(taken === chunk.byteLength ? chunk : chunk.subarray(at, at + taken), this.#bodyFilled);
+    this.#bodyFilled = filled;
+    return at + taken;
+  }
+
+  #endBody(): boolean {
+    const body = this.#body ?? noBytes;
+    this.#body = null;
+    return this.#frame(this.#bodyFlags, body);
+  }
+
+  /** A whole frame; a message's body is this side's own, any other may be a view onto the chunk. */
+  #frame(flags: number, body: Uint8Array): boolean {
+    if (!this.#isTraffic) return this.#sink.command(body);
+    if (this.#cipher !== null) return this.#sealedFrame(this.#cipher, body);
+    // RFC 37 has commands between messages. libzmq sends a PING between the frames of one as well.
+    if ((flags & wireFlags.command) !== 0) return this.#sink.command(body);
+    return this.#messageFrame((flags & wireFlags.more) !== 0, body);
+  }
+
+  /** RFC 26 says commands, libzmq sends messages without MORE: what a sealed frame is, its inside says. */
+  #sealedFrame(cipher: TrafficCipher, sealed: Uint8Array): boolean {
+    const { flags, body } = cipher.open(sealed);
+    if ((flags & frameFlags.command) === 0) return this.#messageFrame((flags & frameFlags.more) !== 0, body);
+    this.#checkCommand(body.byteLength);
+    return this.#sink.command(body);
+  }
+
+  #messageFrame(more: boolean, body: Uint8Array): boolean {
+    let frames = this.#frames;
+    if (frames === null) {
+      frames = this.#prefix === null ? [body] : [this.#prefix, body];
+      if (!more) return this.#sink.message(frames);
+      this.#frames = frames;
+    } else frames.push(body);
+    this.#messageFrames++;
+    this.#messageBytes += body.byteLength;
+    if (more) return true;
+    this.#frames = null;
+    this.#messageFrames = 0;
+    this.#messageBytes = 0;
+    return this.#sink.message(frames);
+  }
+
+  /** Before anything is set aside for a frame. */
+  #check(flags: number, length: number): void {
+    const isCommand = (flags & wireFlags.command) !== 0;
+    if (flags > 7 || (isCommand && (flags & wireFlags.more) !== 0)) {
+      throw new ZmtpError("FRAME", `A frame has the flags 0x${flags.toString(16).padStart(2, "0")}`);
+    }
+    if (!this.#isTraffic && !isCommand) {
+      throw new ZmtpError("FRAME", "The peer sent a message before the end of the handshake");
+    }
+    if (isCommand && this.#cipher === null) return this.#checkCommand(length);
+    const { messageBytesMax, framesMax } = this.#limits;
+    const bytes = this.#messageBytes + length - (this.#cipher?.overheadBytes ?? 0);
+    if (bytes > messageBytesMax) {
+      throw new ZmtpError("LIMIT", `A message has ${bytes} bytes or more; ${messageBytesMax} are allowed`);
+    }
+    if (this.#messageFrames >= framesMax) {
+      throw new ZmtpError("LIMIT", `A message has more than ${framesMax} frames`);
+    }
+  }
+
+  #checkCommand(length: number): void {
+    const { commandBytesMax } = this.#limits;
+    if (length <= commandBytesMax) return;
+    throw new ZmtpError("LIMIT", `A command has ${length} bytes; ${commandBytesMax} are allowed`);
+  }
+}
+
+/** Eight bytes, most significant first. Beyond 2^53 the number is no longer exact, and over every limit. */
+function longLength(bytes: Uint8Array, at: number): number {
+  const word = (offset: number) =>
+    ((bytes[offset] as number) * 0x1000000) +
+    (((bytes[offset + 1] as number) << 16) | ((bytes[offset + 2] as number) << 8) | (bytes[offset + 3] as number));
+  const high = word(at);
+  if (high > 0x7fffffff) throw new ZmtpError("FRAME", "A frame claims 2^63 bytes or more");
+  return high * 0x100000000 + word(at + 4);
+}

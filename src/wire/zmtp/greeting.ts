@@ -1,0 +1,83 @@
+/** The first 64 bytes of each side of a connection: signature, version, security mechanism. RFC 37, "Formal Grammar". */
+import { ZmtpError } from "./zmtp_error.ts";
+
+export const greetingBytes = 64;
+
+/** Offsets into the greeting. */
+const at = { signatureEnd: 9, major: 10, minor: 11, mechanism: 12, asServer: 32 } as const;
+const mechanismBytes = 20;
+
+export interface Greeting {
+  readonly major: number;
+  readonly minor: number;
+  readonly mechanism: string;
+  readonly asServer: boolean;
+}
+
+/** What this side says; the version is 3.1, the padding is zeros. */
+export function encodeGreeting(mechanism: { readonly name: string; readonly asServer: boolean }): Uint8Array {
+  const { name, asServer } = mechanism;
+  if (!/^[A-Z0-9\-_.+]{1,20}$/.test(name)) throw new RangeError(`"${name}" is no name of a mechanism`);
+  const bytes = new Uint8Array(greetingBytes);
+  bytes[0] = 0xff;
+  bytes[at.signatureEnd] = 0x7f;
+  bytes[at.major] = 3;
+  bytes[at.minor] = 1;
+  bytes.set(new TextEncoder().encode(name), at.mechanism);
+  bytes[at.asServer] = asServer ? 1 : 0;
+  return bytes;
+}
+
+/** Collects a peer's greeting. */
+export class GreetingReader {
+  readonly #bytes = new Uint8Array(greetingBytes);
+  #length = 0;
+
+  /** Bytes of the greeting that have not come yet. */
+  get missing(): number {
+    return greetingBytes - this.#length;
+  }
+
+  /**
+   * Takes what belongs to the greeting; the greeting when it is complete, or else null. Throws ZmtpError GREETING as soon as a
+   * byte says that no greeting of ZMTP 3 will come: a peer of an older version waits for ours, and would wait for ever.
+   */
+  push(chunk: Uint8Array): Greeting | null {
+    const before = this.#length;
+    const taken = chunk.subarray(0, this.missing);
+    this.#bytes.set(taken, before);
+    this.#length += taken.byteLength;
+    const passed = (offset: number) => before <= offset && this.#length > offset;
+    // The padding between the two bytes of the signature means nothing and is not looked at.
+    if (passed(0) && this.#bytes[0] !== 0xff) throw this.#foreign();
+    if (passed(at.signatureEnd) && (this.#byte(at.signatureEnd) & 1) === 0) {
+      throw new ZmtpError("GREETING", "The peer speaks ZMTP 1.0; 3.0 or later is needed");
+    }
+    if (passed(at.major) && this.#byte(at.major) < 3) {
+      throw new ZmtpError("GREETING", "The peer speaks ZMTP 2.0 or older; 3.0 or later is needed");
+    }
+    return this.missing > 0 ? null : this.#read();
+  }
+
+  #read(): Greeting {
+    const field = this.#bytes.subarray(at.mechanism, at.mechanism + mechanismBytes);
+    const end = field.indexOf(0);
+    const mechanism = String.fromCharCode(...field.subarray(0, end < 0 ? mechanismBytes : end));
+    return {
+      major: this.#byte(at.major),
+      minor: this.#byte(at.minor),
+      mechanism: mechanism.replace(/[^\x21-\x7e]/g, "?"),
+      asServer: this.#byte(at.asServer) !== 0,
+    };
+  }
+
+  #foreign(): ZmtpError {
+    const text = String.fromCharCode(...this.#bytes.subarray(0, Math.min(this.#length, 16)));
+    const what = JSON.stringify(text.replace(/[^\x20-\x7e]/g, "?"));
+    return new ZmtpError("GREETING", `The peer does not speak ZMTP 3: its first bytes are ${what}`);
+  }
+
+  #byte(offset: number): number {
+    return this.#bytes[offset] ?? 0;
+  }
+}

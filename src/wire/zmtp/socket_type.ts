@@ -1,0 +1,30 @@
+/** Which sockets may talk to which, and what a peer's properties must be for that. RFC 37, "The Socket-Type Property". */
+import { type Metadata, property, propertyNames, propertyText } from "./metadata.ts";
+import { ZmtpError } from "./zmtp_error.ts";
+
+/** Socket types of this side. The others of the specification can be added here; nothing else in `wire` depends on them. */
+export const peerTypes = {
+  REQ: ["REP", "ROUTER"],
+  REP: ["REQ", "DEALER"],
+  DEALER: ["REP", "DEALER", "ROUTER"],
+  ROUTER: ["REQ", "DEALER", "ROUTER"],
+} as const satisfies Record<string, readonly string[]>;
+
+export type SocketType = keyof typeof peerTypes;
+
+export const identityBytesMax = 255;
+
+/** Null when a peer with these properties may talk to `own`; a peer that does not tell its type may (RFC 37: it SHOULD). */
+export function checkPeer(own: SocketType, properties: Metadata): ZmtpError | null {
+  const identity = property(properties, propertyNames.identity);
+  if (identity !== undefined && identity.byteLength > identityBytesMax) {
+    const message = `The peer's identity has ${identity.byteLength} bytes; ${identityBytesMax} are allowed`;
+    return new ZmtpError("PROPERTIES", message);
+  }
+  if (property(properties, propertyNames.socketType) === undefined) return null;
+  const type = propertyText(properties, propertyNames.socketType);
+  const allowed: readonly string[] = peerTypes[own];
+  if (allowed.includes(type)) return null;
+  const what = type.replace(/[^\x21-\x7e]/g, "?").slice(0, 32);
+  return new ZmtpError("PROPERTIES", `A ${own} socket talks to ${allowed.join(", ")}; the peer is "${what}"`);
+}

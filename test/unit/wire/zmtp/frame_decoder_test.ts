@@ -1,0 +1,79 @@
+import { describe, expect, test } from "bun:test";
+import { FrameDecoder } from "../../../../src/wire/zmtp/frame_decoder.ts";
+import { FrameWriter } from "../../../../src/wire/zmtp/frame_writer.ts";
+import { zmtpLimitsDefault } from "../../../../src/wire/zmtp/limits.ts";
+import { frame, join, text } from "../../../support/zmtp_bytes.ts";
+
+function opened(): { decoder: FrameDecoder; messages: Uint8Array[][] } {
+  const messages: Uint8Array[][] = [];
+  const decoder = new FrameDecoder(zmtpLimitsDefault, {
+    command: () => true,
+    message: (frames) => messages.push(frames) > 0,
+  });
+  decoder.beginTraffic(null, null);
+  return { decoder, messages };
+}
+
+describe("what the decoder holds", () => {
+  test("a frame does not change with the chunk it came in", () => {
+    const { decoder, messages } = opened();
+    const chunk = join([frame(0, text("ab")), frame(0, new Uint8Array(30_000).fill(1)), frame(0, text("cd"))]);
+    decoder.push(chunk);
+    chunk.fill(9);
+    expect(messages.map(([body]) => body?.[0])).toEqual([97, 1, 99]);
+  });
+
+  test("a small frame keeps no more than 16 KiB of its neighbours", () => {
+    const { decoder, messages } = opened();
+    decoder.push(join(Array.from({ length: 5000 }, () => frame(0, text("0123456789")))));
+    decoder.push(join([frame(0, text("alone"))]));
+    expect(messages.length).toBe(5001);
+    for (const [body] of messages) expect(body?.buffer.byteLength).toBeLessThanOrEqual(16 << 10);
+    expect(messages.at(-1)?.[0]?.buffer.byteLength).toBe(5);
+  });
+
+  test("a frame that is only announced takes 64 KiB, and grows with what comes", () => {
+    const { decoder } = opened();
+    decoder.push(frame(0, new Uint8Array(64 << 20)).subarray(0, 9));
+    expect(decoder.heldBytes).toBe(64 << 10);
+    for (let sent = 0; sent < 10; sent++) decoder.push(new Uint8Array(64 << 10));
+    expect(decoder.heldBytes).toBeLessThanOrEqual(1 << 20);
+  });
+});
+
+describe("what the writer hands out", () => {
+  const pieces = (write: (writer: FrameWriter) => void, isNeeded = false) => {
+    const writer = new FrameWriter();
+    write(writer);
+    const out: Uint8Array[] = [];
+    writer.flush((bytes) => {
+      out.push(bytes);
+      return isNeeded;
+    });
+    return { out, writer };
+  };
+
+  test("is one piece for many small messages, whatever the buffer had to grow", () => {
+    const messages = Array.from({ length: 500 }, (_, index) => [text(`message ${index}`), new Uint8Array(index)]);
+    const { out } = pieces((writer) => messages.forEach((message) => writer.message(message)));
+    expect(out.length).toBe(1);
+    const { decoder, messages: got } = opened();
+    decoder.push(join(out));
+    expect(got).toEqual(messages);
+  });
+
+  test("has a large body as a piece of its own, not copied, in its place", () => {
+    const large = new Uint8Array(100_000).fill(7);
+    const { out } = pieces((writer) => writer.message([text("before"), large, text("after")]));
+    expect(out.map((piece) => piece.byteLength)).toEqual([8 + 9, 100_000, 7]);
+    expect(out[1]).toBe(large);
+    expect(join(out)).toEqual(join([frame(1, text("before")), frame(1, large), frame(0, text("after"))]));
+  });
+
+  test("is not written over as long as somebody needs it", () => {
+    const { out, writer } = pieces((one) => one.message([text("first")]), true);
+    writer.message([text("again")]);
+    expect(out).toEqual([frame(0, text("first"))]);
+    expect(writer.bytes).toBe(7);
+  });
+});

@@ -1,0 +1,84 @@
+/** A ZmtpPeer whose events are kept as plain values, to be compared. */
+import type { AuthenticationVerdict } from "../../../../src/wire/zmtp/mechanism.ts";
+import { zmtpLimitsDefault } from "../../../../src/wire/zmtp/limits.ts";
+import { nullMechanism } from "../../../../src/wire/zmtp/null_mechanism.ts";
+import { ZmtpError } from "../../../../src/wire/zmtp/zmtp_error.ts";
+import { ZmtpPeer, type ZmtpPeerOptions } from "../../../../src/wire/zmtp/zmtp_peer.ts";
+import { join } from "../../../support/zmtp_bytes.ts";
+
+export interface RecordedOptions extends Partial<ZmtpPeerOptions> {
+  /** Stops behind each message. */
+  readonly stops?: boolean;
+  readonly prefix?: Uint8Array;
+  /** Answers at once. */
+  readonly verdict?: AuthenticationVerdict;
+}
+
+export class RecordedPeer {
+  readonly peer: ZmtpPeer;
+  readonly events: unknown[] = [];
+  error: ZmtpError | null = null;
+
+  constructor({ stops = false, prefix, verdict, ...options }: RecordedOptions = {}) {
+    this.peer = new ZmtpPeer({
+      socketType: "DEALER",
+      identity: new Uint8Array(0),
+      mechanism: nullMechanism,
+      limits: zmtpLimitsDefault,
+      peerAddress: "192.0.2.7",
+      isAuthenticated: verdict !== undefined,
+      ...options,
+    }, {
+      ready: ({ socketType, identity, userId, knowsHeartbeats }) => {
+        this.events.push({ ready: socketType, identity: [...identity], userId, knowsHeartbeats });
+        return prefix ?? null;
+      },
+      message: (frames) => {
+        this.events.push(frames.map((body) => [...body]));
+        return !stops;
+      },
+      authenticate: (request) => {
+        this.events.push({ authenticate: request });
+        if (verdict !== undefined) queueMicrotask(() => this.#try(() => this.peer.authenticated(verdict)));
+      },
+      pinged: (ttlMs) => this.events.push({ pinged: ttlMs }),
+      command: ({ name, data }) => this.events.push({ command: name, data: [...data] }),
+    });
+  }
+
+  /** Pushes all of it, however often it stops; the chunk is overwritten afterwards, as its owner may do. */
+  push(...chunks: readonly Uint8Array[]): this {
+    for (const original of chunks) {
+      const chunk = original.slice();
+      this.#try(() => {
+        for (let at = 0; at < chunk.byteLength && this.error === null;) {
+          const next = this.peer.push(chunk, at);
+          if (next === at) break;
+          at = next;
+        }
+      });
+      chunk.fill(0xee);
+      if (this.error !== null) break;
+    }
+    return this;
+  }
+
+  /** Everything that is to be written, once. */
+  sent(): Uint8Array {
+    const pieces: Uint8Array[] = [];
+    this.peer.output.flush((bytes) => {
+      pieces.push(bytes.slice());
+      return false;
+    });
+    return join(pieces);
+  }
+
+  #try(action: () => void): void {
+    try {
+      action();
+    } catch (error) {
+      if (!(error instanceof ZmtpError)) throw error;
+      this.error = error;
+    }
+  }
+}
