@@ -50,7 +50,7 @@ export const forwardCommand = defineCommand({
   completes: "elections",
   runsNothing: true,
   async run(call): Promise<ExitCode> {
-    const name = onlyName("forward", call.names);
+    const name = onlyName("forward", call.names, "election");
     const { values, io } = call;
     const say = (sentence: string) => {
       if (!values.quiet) io.err(`baton: ${sentence}\n`);

@@ -50,7 +50,7 @@ export const leaderCommand = defineCommand({
   completes: "elections",
   runsNothing: true,
   async run(call) {
-    const name = onlyName("leader", call.names);
+    const name = onlyName("leader", call.names, "election");
     const { values } = call;
     if (values.watch) {
       if (values.wait || values.waitLimit !== undefined) {

@@ -1,10 +1,13 @@
-/** The one lock a command is about. */
+/** The one name a command is about. */
 import { BatonError } from "../src/errors.ts";
 
-/** Throws USAGE for none and for several. */
-export function onlyName(command: string, names: readonly string[]): string {
+/** Throws USAGE for none and for several. `thing` is what it is the name of. */
+export function onlyName(command: string, names: readonly string[], thing = "lock"): string {
   const [name, ...more] = names;
   if (name !== undefined && more.length === 0) return name;
   const given = name === undefined ? "none is given" : `"${names.join('", "')}" are given`;
-  throw new BatonError("USAGE", `baton ${command} needs the name of one lock, and ${given}`);
+  throw new BatonError(
+    "USAGE",
+    `baton ${command} needs the name of one ${thing}, and ${given}, as in: baton ${command} NAME`,
+  );
 }

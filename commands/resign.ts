@@ -41,7 +41,7 @@ export const resignCommand = defineCommand({
   runsNothing: true,
   async run(call) {
     const { values, io } = call;
-    const name = onlyName("resign", call.names);
+    const name = onlyName("resign", call.names, "election");
     const revocation = { by: userName(), reason: values.reason ?? "" };
     const options = { root: values.root, waitMs: values.wait, revocation };
     const { holder, outcome } = await connected(call, (zk) => resign(zk, name, options));

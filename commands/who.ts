@@ -1,32 +1,50 @@
-/** `baton who`: who holds a lock and who waits for it. */
+/** `baton who`: who has a lock, an election, a barrier or a gate, and who waits. */
 import { printTable } from "../src/cli/table.ts";
 import { setting, type SettingTable } from "../src/config/setting.ts";
 import { connectionSettings } from "../src/config/settings.ts";
-import { toggle } from "../src/config/value_types.ts";
+import { choice, toggle } from "../src/config/value_types.ts";
 import { nameOfHolder } from "../src/recipes/holder_info.ts";
-import { type HolderStatus, type LockStatus, lockStatus, type WaiterStatus } from "../src/recipes/lock_status.ts";
+import {
+  otherUses,
+  type SomebodyInside,
+  type SomebodyWaiting,
+  type StatusKind,
+  statusKinds,
+  type UseStatus,
+  useStatus,
+} from "../src/recipes/use_status.ts";
 import { formatDuration } from "../src/support/duration.ts";
 import { defineCommand } from "./command.ts";
 import { connected } from "./connected.ts";
 import { exitCodes } from "./exit_codes.ts";
+import type { WhoJson } from "./json_shapes/lock_shapes.ts";
 import { onlyName } from "./only_name.ts";
 
 const settings = {
+  kind: setting(choice(statusKinds), {
+    flag: "--kind",
+    help: "what the name is the name of: the same name may be a lock's and an election's",
+    default: "lock",
+  }),
   json: setting(toggle(), { flag: "--json", help: "print one JSON object", default: false }),
   ...connectionSettings,
 } satisfies SettingTable;
 
 export const whoCommand = defineCommand({
   name: "who",
-  summary: "say who holds a lock and who waits for it",
+  summary: "say who holds a lock and who waits for it; with --kind, an election, a barrier, a gate",
   usage: "NAME [options]",
   details: [
     "One line for each holder and each waiter, in their order: since when, how, the holder's id as baton break takes it, " +
     "and the reason it gave. Exits with 1 when nobody holds it.",
+    "A name is a lock's unless --kind says otherwise: of an election it shows the leader and the candidates, of a barrier " +
+    "the members that run and those that wait for the start, of a gate who closed it. Items of a pool are locks, named " +
+    "COMPONENT/ITEM, and baton pool status COMPONENT shows them together.",
   ],
   examples: [
     ["baton who nightly", "holders and waiters as a table"],
     ["baton who nightly --json", "the same for programs"],
+    ["baton who --kind election echo", "the leader and all who would be"],
     ["baton who -q nightly >/dev/null; [ $? -eq 1 ] && echo free", "is it free? 69, say, would mean that nobody knows"],
   ],
   settings,
@@ -34,61 +52,101 @@ export const whoCommand = defineCommand({
   runsNothing: true,
   async run(call) {
     const { values, io } = call;
-    const name = onlyName("who", call.names);
-    const status = await connected(call, (zk) => lockStatus(zk, name, { root: values.root }));
+    const { kind, root } = values;
+    const name = onlyName("who", call.names, kind);
+    const isTold = !values.quiet && !values.json;
+    const { status, others } = await connected(call, async (zk) => {
+      const status = await useStatus(zk, { kind, name, root });
+      const isUnused = status.holders.length + status.waiters.length === 0;
+      return { status, others: isUnused && isTold ? await otherUses(zk, { kind, name, root }) : [] };
+    });
     if (values.json) io.out(JSON.stringify(toJson(status)) + "\n");
     else printTable(io, rowsOf(status, Date.now()));
     if (status.holders.length > 0) return exitCodes.SUCCESS;
-    if (!values.quiet && !values.json) io.err(`baton: nobody holds "${name}"\n`);
+    if (isTold) io.err(`baton: ${nobody[kind](name)}${alsoUsed(name, others)}\n`);
     return exitCodes.NEGATIVE;
   },
 });
 
+const nobody: Readonly<Record<StatusKind, (name: string) => string>> = {
+  lock: (name) => `nobody holds "${name}"`,
+  election: (name) => `nobody leads "${name}"`,
+  barrier: (name) => `nobody runs at barrier "${name}"`,
+  gate: (name) => `gate "${name}" is open`,
+};
+
+function alsoUsed(name: string, [other]: readonly StatusKind[]): string {
+  if (other === undefined) return "";
+  const article = other === "election" ? "an" : "a";
+  return `; there is ${article} ${other} of this name: baton who --kind ${other} ${name}`;
+}
+
 /** For people. `nowMs` is the wall clock. */
-function rowsOf({ holders, waiters }: LockStatus, nowMs: number): string[][] {
+function rowsOf({ kind, holders, waiters }: UseStatus, nowMs: number): string[][] {
   if (holders.length + waiters.length === 0) return [];
-  const row = (state: string, how: string, one: HolderStatus | WaiterStatus) => [
+  const row = (state: string, how: string[], one: SomebodyInside | SomebodyWaiting) => [
     state,
     nameOfHolder(one),
     one.sinceMs === 0 ? "-" : formatDuration(Math.max(0, nowMs - one.sinceMs)),
-    how,
-    one.holderId,
+    how.join(", ") || "-",
+    one.id ?? "-",
     one.revoke === null ? one.reason : `${one.reason} (asked to give it back)`.trim(),
   ];
   return [
     ["STATE", "WHO", "FOR", "HOW", "ID", "REASON"],
-    ...holders.map((holder) =>
-      row("holds", holder.slot === null ? holder.mode : `${holder.mode}, slot ${holder.slot}`, holder)
-    ),
-    ...waiters.map((waiter) => row("waits", `${waiter.mode}, priority ${waiter.priority}`, waiter)),
+    ...holders.map((holder) => row(holds[kind], howHeld(kind, holder), holder)),
+    ...waiters.map((waiter) => row("waits", howWaited(kind, waiter), waiter)),
   ];
 }
 
-/** Version 1: fields may be added. 64-bit numbers are decimal texts. */
-function toJson({ name, path, limit, holders, waiters }: LockStatus) {
-  const common = (one: HolderStatus | WaiterStatus) => ({
-    id: one.holderId,
+const holds: Readonly<Record<StatusKind, string>> = {
+  lock: "holds",
+  election: "leads",
+  barrier: "runs",
+  gate: "closed",
+};
+
+function howHeld(kind: StatusKind, { mode, slot, rank, value }: SomebodyInside): string[] {
+  if (kind === "election") return value === undefined ? [] : [value];
+  return [
+    ...(mode === null ? [] : [mode]),
+    ...(slot === null ? [] : [`slot ${slot}`]),
+    ...(rank === null ? [] : [`rank ${rank}`]),
+  ];
+}
+
+function howWaited(kind: StatusKind, { mode, priority, value }: SomebodyWaiting): string[] {
+  const first = kind === "election" ? value : mode;
+  return [...(first ? [first] : []), ...(priority === undefined ? [] : [`priority ${priority}`])];
+}
+
+function toJson({ kind, name, path, limit, holders, waiters }: UseStatus): WhoJson {
+  const common = (one: SomebodyInside | SomebodyWaiting) => ({
+    id: one.id,
     mode: one.mode,
     host: one.host,
     pid: one.pid,
     user: one.user,
     command: one.argv0,
     reason: one.reason,
+    value: one.value ?? null,
     since: one.sinceMs === 0 ? null : new Date(one.sinceMs).toISOString(),
-    session_id: one.sessionId.toString(),
+    session_id: one.sessionId?.toString() ?? null,
     session_timeout_ms: one.sessionTimeoutMs,
     revoke: one.revoke,
   });
   return {
     version: 1,
+    kind,
     name,
     path,
     limit,
     holders: holders.map((holder) => ({
       ...common(holder),
       slot: holder.slot,
-      fencing_token: holder.fencingToken.toString(),
+      rank: holder.rank,
+      fencing_token: holder.fencingToken?.toString() ?? null,
     })),
-    waiters: waiters.map((waiter) => ({ ...common(waiter), place: waiter.place, priority: waiter.priority })),
+    waiters: waiters.map((waiter) => ({ ...common(waiter), place: waiter.place, priority: waiter.priority ?? null })),
   };
 }

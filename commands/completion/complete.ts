@@ -48,6 +48,9 @@ async function servedNames(folder: ServedNames, { command, words, io }: {
   const values = resolveSettings(settings, sources) as SettingValues<typeof settings>;
   const { startServer: _starts, ...options } = coordinationOf(values, sources).connect;
   await using zk = await connect({ ...options, connectTimeoutMs, retries: 0 });
-  const { children } = await zk.getChildren(`${values.root === "/" ? "" : values.root}/${folder}`);
+  // Every kind that a flag can name has a folder of its own, named so.
+  const kind = flags.get("kind");
+  const at = kind === undefined ? folder : `${kind}s`;
+  const { children } = await zk.getChildren(`${values.root === "/" ? "" : values.root}/${at}`);
   return children.map(decodeLockName);
 }

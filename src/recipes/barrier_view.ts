@@ -42,6 +42,7 @@ export async function readBarrier(
 
 export interface PartyStatus extends NodeInfo {
   readonly node: PartyNode;
+  readonly sessionId: bigint;
 }
 
 /** Who `nodes` are, as far as they are still there. */
@@ -51,8 +52,8 @@ export async function partiesOf(
   nodes: readonly PartyNode[],
 ): Promise<PartyStatus[]> {
   const found = await Promise.all(nodes.map(async (node) => {
-    const data = await orNull(zk.getData(`${barrier}/${node.name}`));
-    return data === null ? null : { ...parseNodeInfo(data.data), node };
+    const found = await orNull(zk.getData(`${barrier}/${node.name}`));
+    return found === null ? null : { ...parseNodeInfo(found.data), node, sessionId: found.stat.ephemeralOwner };
   }));
   return found.filter((party) => party !== null);
 }

@@ -21,6 +21,7 @@ test("a lock that nobody holds is free: exit 1, nothing on stdout", async () => 
   });
   expect(await whoOf("free")).toEqual({
     version: 1,
+    kind: "lock",
     name: "free",
     path: "/baton/locks/free",
     limit: null,
@@ -75,10 +76,14 @@ describe("holders and waiters", () => {
       "",
     ]);
     expect(table.stdout).not.toContain("secret-word");
-    expect((await session.run('"$baton" ls')).stdout).toMatch(/^NAME +HOLD +WAIT\ncrowd +1 +2\n$/);
+    expect((await session.run('"$baton" ls')).stdout).toMatch(/^KIND +NAME +HOLD +WAIT\nlock +crowd +1 +2\n$/);
     expect(JSON.parse((await session.run('"$baton" ls --json')).stdout)).toEqual({
       version: 1,
       locks: [{ name: "crowd", holders: 1, waiters: 2 }],
+      elections: [],
+      barriers: [],
+      gates: [],
+      pools: [],
     });
 
     await session.run("touch go");
@@ -90,6 +95,80 @@ describe("holders and waiters", () => {
     const ended = await session.run(script);
     expect(ended.stdout).toContain("a\ufffd[2Jb");
     expect(ended.stdout).not.toContain("\x1b");
+  });
+});
+
+describe("other kinds", () => {
+  const look = async (words: string) => (await session.run(`"$baton" ${words}`)).stdout;
+
+  test("a name is a lock's unless --kind says otherwise, and what it is besides is told", async () => {
+    const script =
+      `"$baton" elect -q twice --value a:1 -- sh -c '"$baton" who twice; echo $?; "$baton" lock twice -- "$baton" who twice'`;
+    const ended = await session.run(script);
+    expect(ended.stderr).toBe(
+      'baton: nobody holds "twice"; there is an election of this name: baton who --kind election twice\n',
+    );
+    expect(ended.stdout).toMatch(/^1\nSTATE .*\nholds +\S+@\S+ .*exclusive .*\n$/);
+    expect(await session.run('"$baton" who twice')).toMatchObject({ code: 1, stderr: 'baton: nobody holds "twice"\n' });
+  });
+
+  test("an election: its leader with what it offers, and its candidates", async () => {
+    const leader = session.start(
+      'exec "$baton" elect -q echo --value a:1 -- sh -c "touch leads; while [ ! -e end ]; do sleep 0.05; done"',
+    );
+    await session.made("leads");
+    const other = session.start('exec "$baton" elect -q echo --value b:2 --priority 7 -- true');
+    await eventually(async () => (await look("who --kind election echo")).split("\n").length === 4);
+    const [, leads = "", waits = ""] = (await look("who --kind election echo")).split("\n");
+    expect(leads).toMatch(/^leads +\S+ \(sh\) +.* a:1 +[0-9a-z]+$/);
+    expect(waits).toMatch(/^waits +\S+ \(true\) +.* b:2, priority 7 +[0-9a-z]+$/);
+    expect(await look("ls")).toMatch(/^KIND +NAME +HOLD +WAIT\nelection +echo +1 +1\n$/);
+    await session.run("touch end");
+    for (const running of [leader, other]) expect((await running.ended).code).toBe(0);
+    expect(await session.run('"$baton" who --kind election echo')).toMatchObject({
+      code: 1,
+      stdout: "",
+      stderr: 'baton: nobody leads "echo"\n',
+    });
+    expect(await look("ls")).toBe("");
+    expect(await look("ls --all --kind election")).toMatch(/\nelection +echo +0 +0\n/);
+  });
+
+  test("a barrier: who waits for the start, then who runs, with ranks", async () => {
+    const first = session.start(
+      'exec "$baton" barrier -q meet -N 2 -- sh -c "while [ ! -e part ]; do sleep 0.05; done"',
+    );
+    await eventually(async () => (await look("ls")).includes("meet"));
+    const waiting = await session.run('"$baton" who --kind barrier meet');
+    expect(waiting).toMatchObject({ code: 1, stderr: 'baton: nobody runs at barrier "meet"\n' });
+    expect(waiting.stdout).toMatch(/\nwaits +\S+ \(sh\) /);
+    expect(JSON.parse(await look("who --kind barrier meet --json"))).toMatchObject({
+      limit: 2,
+      waiters: [{ place: 1 }],
+    });
+    const second = session.start(
+      'exec "$baton" barrier -q meet -N 2 -- sh -c "while [ ! -e part ]; do sleep 0.05; done"',
+    );
+    await eventually(async () => (await look("ls")).match(/barrier +meet +2 +0/));
+    const { holders } = JSON.parse(await look("who --kind barrier meet --json"));
+    expect(holders.map((one: { rank: number }) => one.rank)).toEqual([0, 1]);
+    expect(holders[0].fencing_token).toBe(holders[1].fencing_token);
+    expect(await look("who --kind barrier meet")).toMatch(/\nruns .* rank 0 .*\nruns .* rank 1 /);
+    await session.run("touch part");
+    for (const running of [first, second]) expect((await running.ended).code).toBe(0);
+  });
+
+  test("a gate: who closed it and why; a pool: how many jobs run", async () => {
+    await session.run('"$baton" barrier maint --set --reason "disk swap"');
+    expect(await look("who --kind gate maint")).toMatch(/\nclosed +\S+ .* disk swap\n$/);
+    expect(await look("ls")).toMatch(/\ngate +maint +1 +0\n/);
+    await session.run('"$baton" barrier maint --lift');
+    expect(await session.run('"$baton" who --kind gate maint')).toMatchObject({
+      code: 1,
+      stderr: 'baton: gate "maint" is open\n',
+    });
+    const pool = `printf 'a\\n' | "$baton" pool -q comp --items - --total 2 -- "$baton" ls`;
+    expect((await session.run(pool)).stdout).toMatch(/\nlock +comp\/a +1 +0\n(.*\n)*pool +comp +1 +0\n/);
   });
 });
 
