@@ -62,11 +62,13 @@ describe("layers", () => {
 });
 
 test("a dependency that nothing imports any more", () => {
-  const files = [{ path: "src/config/a.ts", text: `import * as z from "zod/mini";` }, {
-    path: "test/a.ts",
-    text: `import "left";`,
-  }];
-  const findings = checkDependencies(`{"dependencies":{"zod":"4.0.0","left":"1.0.0"}}`, files);
+  const files = [
+    { path: "src/config/a.ts", text: `import * as z from "zod/mini";` },
+    { path: "src/wire/a.ts", text: `import { salsa20 } from "@noble/ciphers/salsa.js";` },
+    { path: "test/a.ts", text: `import "left";` },
+  ];
+  const dependencies = `{"dependencies":{"zod":"4.0.0","left":"1.0.0","@noble/ciphers":"2.0.0"}}`;
+  const findings = checkDependencies(dependencies, files);
   expect(findings.map(({ message }) => message)).toEqual([`nothing imports "left"`]);
 });
 

@@ -1,0 +1,156 @@
+/** CURVE's handshake as its client: HELLO, INITIATE. It knows the server's key beforehand, and proves its own. RFC 26. */
+import type { X25519Secret } from "../../support/x25519.ts";
+import { encodeZ85 } from "../z85.ts";
+import { encodeCommand, errorReason, type ZmtpCommand } from "./command.ts";
+import { agreedKey, type RandomBytes, transientSecret } from "./curve_agreement.ts";
+import { openBox, sealBox } from "./curve_box.ts";
+import { outOfPlace, unopened } from "./curve_errors.ts";
+import {
+  boxLayouts,
+  commandLayouts,
+  curveVersion,
+  helloPadding,
+  helloSignature,
+  longNonceBox,
+} from "./curve_layout.ts";
+import { NonceCounter, NonceOrder } from "./curve_nonce.ts";
+import { CurveTraffic } from "./curve_traffic.ts";
+import {
+  handshakeFailed,
+  handshakeGoesOn,
+  type HandshakeStep,
+  type Mechanism,
+  type MechanismContext,
+  type MechanismFactory,
+} from "./mechanism.ts";
+import { decodeMetadata } from "./metadata.ts";
+import { ZmtpError } from "./zmtp_error.ts";
+
+export interface CurveClientOptions {
+  /** The client's own long-term key. */
+  readonly key: X25519Secret;
+  /** The server's long-term public key. 32 bytes. */
+  readonly serverKey: Uint8Array;
+  readonly randomBytes: RandomBytes;
+}
+
+/** What each server may answer with, and means by it. RFC 27, "Message Format". */
+const refusals: Readonly<Record<string, string>> = {
+  300: "the server does not let it in for now (300)",
+  400: "the server does not know this key, or does not let it in (400)",
+  500: "the server could not check it (500)",
+};
+
+/** Throws ZmtpError for a server key that cannot be one. */
+export function curveClient(options: CurveClientOptions): MechanismFactory {
+  agreedKey(options.key, options.serverKey).fill(0);
+  return { name: "CURVE", asServer: false, create: (context) => new CurveClient(options, context) };
+}
+
+class CurveClient implements Mechanism {
+  readonly #options: CurveClientOptions;
+  readonly #context: MechanismContext;
+  readonly #transient: X25519Secret;
+  readonly #sent = new NonceCounter();
+  readonly #received = new NonceOrder();
+  #awaits: "WELCOME" | "READY" | null = null;
+  /** Between the client's transient key and: the server's own key, then the server's transient key. */
+  #key: Uint8Array | null = null;
+  #traffic: CurveTraffic | null = null;
+
+  constructor(options: CurveClientOptions, context: MechanismContext) {
+    this.#options = options;
+    this.#context = context;
+    this.#transient = transientSecret(options.randomBytes);
+  }
+
+  get traffic(): CurveTraffic | null {
+    return this.#traffic;
+  }
+
+  start(): readonly Uint8Array[] {
+    this.#key = agreedKey(this.#transient, this.#options.serverKey);
+    this.#awaits = "WELCOME";
+    const nonce = this.#sent.take();
+    const hello = commandLayouts.HELLO.write({
+      version: curveVersion,
+      padding: helloPadding,
+      clientTransientKey: this.#transient.publicKey,
+      nonce,
+      box: sealBox(this.#key, { prefix: "CurveZMQHELLO---", rest: nonce }, helloSignature),
+    });
+    return [encodeCommand("HELLO", hello)];
+  }
+
+  receive({ name, data }: ZmtpCommand): HandshakeStep {
+    const key = this.#key;
+    const awaits = this.#awaits;
+    this.#awaits = null;
+    if (key === null || awaits === null) throw outOfPlace(name, "the handshake is over");
+    if (name === "ERROR") return handshakeFailed(this.#refused(data));
+    if (name !== awaits) throw outOfPlace(name, `${awaits} is to come`);
+    return name === "WELCOME" ? this.#welcome(data, key) : this.#ready(data, key);
+  }
+
+  authenticated(): HandshakeStep {
+    throw new ZmtpError("AUTHENTICATION", "A client of CURVE asks nobody about its server: it knows the server's key");
+  }
+
+  destroy(): void {
+    this.#awaits = null;
+    this.#key?.fill(0);
+    this.#key = null;
+    this.#traffic?.destroy();
+  }
+
+  #welcome(data: Uint8Array, key: Uint8Array): HandshakeStep {
+    const { nonce, box } = commandLayouts.WELCOME.read(data);
+    const plain = openBox(key, { prefix: "WELCOME-", rest: nonce }, box);
+    key.fill(0);
+    if (plain === null) throw unopened("WELCOME", "the server has another key than the one expected");
+    const { serverTransientKey, cookie } = boxLayouts.WELCOME.read(plain);
+    const vouchKey = agreedKey(this.#options.key, serverTransientKey);
+    const transientKey = agreedKey(this.#transient, serverTransientKey);
+    this.#key = transientKey;
+    this.#awaits = "READY";
+    const vouchNonce = this.#options.randomBytes(16);
+    const vouch = longNonceBox.write({
+      nonce: vouchNonce,
+      box: sealBox(
+        vouchKey,
+        { prefix: "VOUCH---", rest: vouchNonce },
+        boxLayouts.vouch.write({ clientTransientKey: this.#transient.publicKey, serverKey: this.#options.serverKey }),
+      ),
+    });
+    vouchKey.fill(0);
+    const clientKey = this.#options.key.publicKey;
+    const inside = boxLayouts.INITIATE.write({ clientKey, vouch, metadata: this.#context.ownMetadata });
+    const initiateNonce = this.#sent.take();
+    const initiate = commandLayouts.INITIATE.write({
+      cookie,
+      nonce: initiateNonce,
+      box: sealBox(transientKey, { prefix: "CurveZMQINITIATE", rest: initiateNonce }, inside),
+    });
+    return handshakeGoesOn(encodeCommand("INITIATE", initiate));
+  }
+
+  #ready(data: Uint8Array, key: Uint8Array): HandshakeStep {
+    const { nonce, box } = commandLayouts.READY.read(data);
+    const plain = openBox(key, { prefix: "CurveZMQREADY---", rest: nonce }, box);
+    if (plain === null) throw unopened("READY", "it was changed on the way, or is of another connection");
+    this.#received.accept(nonce);
+    const properties = decodeMetadata(plain);
+    const error = this.#context.acceptProperties(properties);
+    if (error !== null) return handshakeFailed(error); // RFC 26: a client never sends an ERROR
+    this.#traffic = new CurveTraffic({ side: "client", key, sent: this.#sent, received: this.#received });
+    key.fill(0);
+    return { send: [], outcome: { kind: "done", properties, userId: "" } };
+  }
+
+  #refused(data: Uint8Array): ZmtpError {
+    const reason = errorReason(data);
+    const own = encodeZ85(this.#options.key.publicKey);
+    const why = refusals[reason] ?? `the server says "${reason}"`;
+    return new ZmtpError("REFUSED_BY_PEER", `The client with the public key ${own} was refused: ${why}`);
+  }
+}

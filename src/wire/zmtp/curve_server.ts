@@ -1,0 +1,224 @@
+/**
+ * CURVE's handshake as its server: WELCOME, READY. RFC 26; who is let in is decided elsewhere (RFC 27).
+ *
+ * Between WELCOME and INITIATE it keeps 32 bytes and a counter of a client that it knows nothing about. Its transient key waits
+ * at the client, in the cookie. The key of the cookie is made for the one connection and forgotten with the first INITIATE,
+ * so that no cookie opens twice, and none that was recorded opens on another connection.
+ */
+import { timingSafeEqual } from "node:crypto";
+import { type X25519Secret, x25519Secret } from "../../support/x25519.ts";
+import { encodeZ85 } from "../z85.ts";
+import { encodeCommand, encodeErrorCommand, type ZmtpCommand } from "./command.ts";
+import { agreedKey, type RandomBytes } from "./curve_agreement.ts";
+import { openBox, sealBox } from "./curve_box.ts";
+import { outOfPlace, unopened } from "./curve_errors.ts";
+import {
+  boxLayouts,
+  commandLayouts,
+  curveVersion,
+  helloPadding,
+  helloSignature,
+  longNonceBox,
+} from "./curve_layout.ts";
+import { NonceCounter, NonceOrder } from "./curve_nonce.ts";
+import { CurveTraffic } from "./curve_traffic.ts";
+import {
+  type AuthenticationVerdict,
+  handshakeFailed,
+  handshakeGoesOn,
+  type HandshakeStep,
+  type Mechanism,
+  type MechanismContext,
+  type MechanismFactory,
+} from "./mechanism.ts";
+import { decodeMetadata, type Metadata, property, propertyNames } from "./metadata.ts";
+import { ZmtpError } from "./zmtp_error.ts";
+
+export interface CurveServerOptions {
+  /** The server's own long-term key. */
+  readonly key: X25519Secret;
+  readonly randomBytes: RandomBytes;
+}
+
+/** The `userId` of a peer that is let in without one is its public key in Z85. */
+export function curveServer(options: CurveServerOptions): MechanismFactory {
+  return { name: "CURVE", asServer: true, create: (context) => new CurveServer(options, context) };
+}
+
+type State =
+  | { readonly awaits: "HELLO" }
+  | { readonly awaits: "INITIATE"; readonly cookieKey: Uint8Array }
+  | {
+    readonly awaits: "a verdict";
+    readonly key: Uint8Array;
+    readonly clientKey: string;
+    readonly properties: Metadata;
+  }
+  | { readonly awaits: "nothing" };
+
+class CurveServer implements Mechanism {
+  readonly #options: CurveServerOptions;
+  readonly #context: MechanismContext;
+  readonly #sent = new NonceCounter();
+  readonly #received = new NonceOrder();
+  #state: State = { awaits: "HELLO" };
+  #traffic: CurveTraffic | null = null;
+
+  constructor(options: CurveServerOptions, context: MechanismContext) {
+    this.#options = options;
+    this.#context = context;
+  }
+
+  get traffic(): CurveTraffic | null {
+    return this.#traffic;
+  }
+
+  start(): readonly Uint8Array[] {
+    return [];
+  }
+
+  receive({ name, data }: ZmtpCommand): HandshakeStep {
+    const state = this.#state;
+    this.#state = { awaits: "nothing" };
+    if (state.awaits === "HELLO" && name === "HELLO") return this.#hello(data);
+    if (state.awaits === "INITIATE" && name === "INITIATE") return this.#initiate(data, state.cookieKey);
+    throw outOfPlace(name, state.awaits === "nothing" ? "the handshake is over" : `${state.awaits} is to come`);
+  }
+
+  authenticated(verdict: AuthenticationVerdict): HandshakeStep {
+    const state = this.#state;
+    this.#state = { awaits: "nothing" };
+    if (state.awaits !== "a verdict") {
+      return handshakeFailed(
+        new ZmtpError("AUTHENTICATION", "The connection ended before it was decided about the peer"),
+      );
+    }
+    const { key, clientKey, properties } = state;
+    if (verdict.status === 200) return this.#finish({ key, properties, userId: verdict.userId ?? clientKey });
+    key.fill(0);
+    const { status, text = "" } = verdict;
+    const why = text === "" ? "" : `: ${text}`;
+    const message = `The client with the public key ${clientKey} is not let in (${status})${why}`;
+    const error = new ZmtpError("AUTHENTICATION", message);
+    // RFC 37, "Error Handling": an ERROR is final for these credentials, and a client that is refused for now only is to
+    // come again, as it does after a connection that was closed without a word. libzmq does the same.
+    return status === 300 ? handshakeFailed(error) : handshakeFailed(error, encodeErrorCommand(String(status)));
+  }
+
+  destroy(): void {
+    if (this.#state.awaits === "INITIATE") this.#state.cookieKey.fill(0);
+    if (this.#state.awaits === "a verdict") this.#state.key.fill(0);
+    this.#state = { awaits: "nothing" };
+    this.#traffic?.destroy();
+  }
+
+  #hello(data: Uint8Array): HandshakeStep {
+    const { version, padding, clientTransientKey, nonce, box } = commandLayouts.HELLO.read(data);
+    if (!equal(version, curveVersion)) {
+      throw new ZmtpError("COMMAND", `The peer speaks CurveZMQ ${version.join(".")}, and 1.0 is wanted`);
+    }
+    if (!equal(padding, helloPadding)) throw new ZmtpError("COMMAND", "The padding of a HELLO is not all zeros");
+    const key = agreedKey(this.#options.key, clientTransientKey);
+    const signature = openBox(key, { prefix: "CurveZMQHELLO---", rest: nonce }, box);
+    if (signature === null) throw unopened("HELLO", "it expects another server key than this one");
+    if (!equal(signature, helloSignature)) throw new ZmtpError("COMMAND", "The signature of a HELLO is not all zeros");
+    this.#received.accept(nonce);
+    return handshakeGoesOn(encodeCommand("WELCOME", this.#welcome(key, clientTransientKey)));
+  }
+
+  #welcome(key: Uint8Array, clientTransientKey: Uint8Array): Uint8Array {
+    const { randomBytes } = this.#options;
+    const serverTransientSecret = randomBytes(32);
+    const serverTransientKey = x25519Secret(serverTransientSecret).publicKey;
+    const cookieKey = randomBytes(32);
+    const cookieNonce = randomBytes(16);
+    const secrets = boxLayouts.cookie.write({ clientTransientKey, serverTransientSecret });
+    const cookie = longNonceBox.write({
+      nonce: cookieNonce,
+      box: sealBox(cookieKey, { prefix: "COOKIE--", rest: cookieNonce }, secrets),
+    });
+    secrets.fill(0);
+    serverTransientSecret.fill(0);
+    this.#state = { awaits: "INITIATE", cookieKey };
+    const nonce = randomBytes(16);
+    const inside = boxLayouts.WELCOME.write({ serverTransientKey, cookie });
+    const welcome = { nonce, box: sealBox(key, { prefix: "WELCOME-", rest: nonce }, inside) };
+    key.fill(0);
+    return commandLayouts.WELCOME.write(welcome);
+  }
+
+  #initiate(data: Uint8Array, cookieKey: Uint8Array): HandshakeStep {
+    const { cookie, nonce, box } = commandLayouts.INITIATE.read(data);
+    if (!this.#received.isNext(nonce)) {
+      throw new ZmtpError("AUTHENTICATION", "The nonce of an INITIATE is not above that of the HELLO: it was replayed");
+    }
+    const { nonce: cookieNonce, box: cookieBox } = longNonceBox.read(cookie);
+    const secrets = openBox(cookieKey, { prefix: "COOKIE--", rest: cookieNonce }, cookieBox);
+    cookieKey.fill(0);
+    if (secrets === null) throw unopened("cookie", "it was made for another connection, or changed on the way");
+    const { clientTransientKey, serverTransientSecret } = boxLayouts.cookie.read(secrets);
+    const transient = x25519Secret(serverTransientSecret);
+    const key = agreedKey(transient, clientTransientKey);
+    const plain = openBox(key, { prefix: "CurveZMQINITIATE", rest: nonce }, box);
+    if (plain === null) throw unopened("INITIATE", "it was changed on the way, or is of another connection");
+    this.#received.accept(nonce);
+    const { clientKey, vouch, metadata } = boxLayouts.INITIATE.read(plain);
+    this.#checkVouch({ vouch, clientTransientKey, vouchKey: agreedKey(transient, clientKey) });
+    secrets.fill(0);
+    return this.#ask({ key, clientKey: new Uint8Array(clientKey), properties: decodeMetadata(metadata) });
+  }
+
+  /** The long-term key vouches for the transient one, to this server alone. */
+  #checkVouch({ vouch, clientTransientKey, vouchKey }: {
+    readonly vouch: Uint8Array;
+    readonly clientTransientKey: Uint8Array;
+    readonly vouchKey: Uint8Array;
+  }): void {
+    const { nonce, box } = longNonceBox.read(vouch);
+    const plain = openBox(vouchKey, { prefix: "VOUCH---", rest: nonce }, box);
+    vouchKey.fill(0);
+    if (plain === null) throw unopened("vouch", "the peer does not have the secret key of the public key it claims");
+    const told = boxLayouts.vouch.read(plain);
+    if (!equal(told.clientTransientKey, clientTransientKey) || !equal(told.serverKey, this.#options.key.publicKey)) {
+      throw new ZmtpError("AUTHENTICATION", "The peer's vouch is for another connection or another server");
+    }
+  }
+
+  #ask({ key, clientKey, properties }: {
+    readonly key: Uint8Array;
+    readonly clientKey: Uint8Array;
+    readonly properties: Metadata;
+  }): HandshakeStep {
+    const printed = encodeZ85(clientKey);
+    if (!this.#context.isAuthenticated) return this.#finish({ key, properties, userId: printed });
+    this.#state = { awaits: "a verdict", key, clientKey: printed, properties };
+    const identity = property(properties, propertyNames.identity) ?? new Uint8Array(0);
+    const { peerAddress } = this.#context;
+    const request = { mechanism: "CURVE", address: peerAddress, identity, credentials: [clientKey] };
+    return { send: [], outcome: { kind: "authenticate", request } };
+  }
+
+  #finish({ key, properties, userId }: {
+    readonly key: Uint8Array;
+    readonly properties: Metadata;
+    readonly userId: string;
+  }): HandshakeStep {
+    const error = this.#context.acceptProperties(properties);
+    if (error !== null) {
+      key.fill(0);
+      return handshakeFailed(error, encodeErrorCommand(error.message));
+    }
+    const nonce = this.#sent.take();
+    const ready = commandLayouts.READY.write({
+      nonce,
+      box: sealBox(key, { prefix: "CurveZMQREADY---", rest: nonce }, this.#context.ownMetadata),
+    });
+    this.#traffic = new CurveTraffic({ side: "server", key, sent: this.#sent, received: this.#received });
+    key.fill(0);
+    return { send: [encodeCommand("READY", ready)], outcome: { kind: "done", properties, userId } };
+  }
+}
+
+function equal(one: Uint8Array, other: Uint8Array): boolean {
+  return one.byteLength === other.byteLength && timingSafeEqual(one, other);
+}

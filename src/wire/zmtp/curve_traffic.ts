@@ -1,0 +1,110 @@
+/**
+ * CURVE's MESSAGE command: what frames become once the handshake is done. RFC 26, "The MESSAGE Command".
+ *
+ *     message = %d7 "MESSAGE" nonce box        ; 8 and 16 + 1 + n bytes
+ *     box     = tag [flags body]               ; XSalsa20-Poly1305
+ *
+ * XSalsa20 takes the first 32 bytes of its stream as the key of Poly1305, and the message begins behind them. What stands
+ * before the encrypted bytes here (name, nonce and tag) has just these 32 bytes: one pass over one buffer does both.
+ */
+import { timingSafeEqual } from "node:crypto";
+import { poly1305 } from "@noble/ciphers/_poly1305.js";
+import { salsa20 } from "@noble/ciphers/salsa.js";
+import { messageKey } from "./curve_box.ts";
+import type { NonceCounter, NonceOrder } from "./curve_nonce.ts";
+import { frameFlags, type TrafficCipher } from "./mechanism.ts";
+import { ZmtpError } from "./zmtp_error.ts";
+
+const name = new Uint8Array([7, ...new TextEncoder().encode("MESSAGE")]);
+const nonceAt = name.byteLength;
+const tagAt = nonceAt + 8;
+/** Bytes before what is encrypted, of which the first is the flags. */
+const headBytes = tagAt + 16;
+
+export interface CurveTrafficKeys {
+  readonly side: "client" | "server";
+  /** Between the two transient keys. */
+  readonly key: Uint8Array;
+  /** As the handshake has left them. */
+  readonly sent: NonceCounter;
+  readonly received: NonceOrder;
+}
+
+export class CurveTraffic implements TrafficCipher {
+  readonly overheadBytes = headBytes + 1;
+  readonly #sealKey: Uint8Array;
+  readonly #openKey: Uint8Array;
+  readonly #sent: NonceCounter;
+  readonly #received: NonceOrder;
+  /** The nonce of the call under way: the cipher wants it in a buffer of its own. */
+  readonly #nonce = new Uint8Array(8);
+  #isOver = false;
+
+  constructor({ side, key, sent, received }: CurveTrafficKeys) {
+    const [own, theirs] = side === "client"
+      ? (["CurveZMQMESSAGEC", "CurveZMQMESSAGES"] as const)
+      : (["CurveZMQMESSAGES", "CurveZMQMESSAGEC"] as const);
+    this.#sealKey = messageKey(key, own);
+    this.#openKey = messageKey(key, theirs);
+    this.#sent = sent;
+    this.#received = received;
+  }
+
+  seal(flags: number, body: Uint8Array): Uint8Array {
+    this.#checkAlive();
+    this.#sent.next(this.#nonce);
+    const message = new Uint8Array(headBytes + 1 + body.byteLength);
+    message[headBytes] = flags;
+    message.set(body, headBytes + 1);
+    salsa20(this.#sealKey, this.#nonce, message, message);
+    const tag = poly1305(message.subarray(headBytes), message.subarray(0, 32));
+    message.set(name);
+    message.set(this.#nonce, nonceAt);
+    message.set(tag, tagAt);
+    return message;
+  }
+
+  open(message: Uint8Array): { readonly flags: number; readonly body: Uint8Array } {
+    this.#checkAlive();
+    checkHead(message);
+    this.#nonce.set(message.subarray(nonceAt, tagAt));
+    if (!this.#received.isNext(this.#nonce)) {
+      throw new ZmtpError("AUTHENTICATION", "The nonce of a MESSAGE is not above the one before: it was replayed");
+    }
+    const plain = new Uint8Array(message); // slice() of a Buffer would be a view, and of any alignment
+    plain.fill(0, 0, 32);
+    salsa20(this.#openKey, this.#nonce, plain, plain);
+    const tag = poly1305(message.subarray(headBytes), plain.subarray(0, 32));
+    const isGenuine = timingSafeEqual(tag, message.subarray(tagAt, headBytes));
+    plain.fill(0, 0, isGenuine ? 32 : undefined);
+    if (!isGenuine) {
+      throw new ZmtpError("AUTHENTICATION", "A MESSAGE was not sealed by the peer, or was changed on the way");
+    }
+    this.#received.accept(this.#nonce);
+    const flags = plain[headBytes] ?? 0;
+    if (flags > frameFlags.command) {
+      throw new ZmtpError("FRAME", `The flags inside a MESSAGE are ${flags}, which has no meaning`);
+    }
+    return { flags, body: plain.subarray(headBytes + 1) };
+  }
+
+  /** Forgets the keys. Whoever seals after that would seal with a key that everybody knows, so nobody can. */
+  destroy(): void {
+    this.#isOver = true;
+    this.#sealKey.fill(0);
+    this.#openKey.fill(0);
+  }
+
+  #checkAlive(): void {
+    if (this.#isOver) throw new ZmtpError("FRAME", "The connection is over, and its keys are gone");
+  }
+}
+
+function checkHead(message: Uint8Array): void {
+  if (message.byteLength <= headBytes) {
+    throw new ZmtpError("FRAME", `A MESSAGE has ${message.byteLength} bytes, and at least ${headBytes + 1} are wanted`);
+  }
+  for (let at = 0; at < nonceAt; at++) {
+    if (message[at] !== name[at]) throw new ZmtpError("FRAME", "What came in place of a MESSAGE was not sealed");
+  }
+}

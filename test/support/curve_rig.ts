@@ -1,0 +1,102 @@
+/** Two ends of a CURVE handshake without a wire between them. Chance comes from a seed. */
+import { type X25519Secret, x25519Secret } from "../../src/support/x25519.ts";
+import { decodeCommand, type ZmtpCommand } from "../../src/wire/zmtp/command.ts";
+import type { RandomBytes } from "../../src/wire/zmtp/curve_agreement.ts";
+import { curveClient } from "../../src/wire/zmtp/curve_client.ts";
+import { curveServer } from "../../src/wire/zmtp/curve_server.ts";
+import type {
+  HandshakeOutcome,
+  HandshakeStep,
+  Mechanism,
+  MechanismContext,
+  TrafficCipher,
+} from "../../src/wire/zmtp/mechanism.ts";
+import { encodeMetadata } from "../../src/wire/zmtp/metadata.ts";
+import { seededRandom } from "./random.ts";
+
+/** For tests alone: whoever knows the seed knows the keys. */
+export function seededBytes(seed: number): RandomBytes {
+  const random = seededRandom(seed);
+  return (count) => Uint8Array.from({ length: count }, () => Math.floor(random() * 256));
+}
+
+export function seededKey(seed: number): X25519Secret {
+  return x25519Secret(seededBytes(seed)(32));
+}
+
+export const serverKey = seededKey(1);
+export const clientKey = seededKey(2);
+
+export function contextOf(socketType: string, changes: Partial<MechanismContext> = {}): MechanismContext {
+  return {
+    ownMetadata: encodeMetadata([["Socket-Type", socketType], ["Identity", `${socketType.toLowerCase()} 1`]]),
+    acceptProperties: () => null,
+    peerAddress: "192.0.2.7",
+    isAuthenticated: false,
+    ...changes,
+  };
+}
+
+export interface CurveEnds {
+  readonly client?: { key?: X25519Secret; serverKey?: Uint8Array; context?: Partial<MechanismContext>; seed?: number };
+  readonly server?: { key?: X25519Secret; context?: Partial<MechanismContext>; seed?: number };
+}
+
+export class CurveRig {
+  readonly client: Mechanism;
+  readonly server: Mechanism;
+
+  constructor({ client = {}, server = {} }: CurveEnds = {}) {
+    this.client = curveClient({
+      key: client.key ?? clientKey,
+      serverKey: client.serverKey ?? serverKey.publicKey,
+      randomBytes: seededBytes(client.seed ?? 3),
+    }).create(contextOf("DEALER", client.context));
+    this.server = curveServer({ key: server.key ?? serverKey, randomBytes: seededBytes(server.seed ?? 4) })
+      .create(contextOf("ROUTER", server.context));
+  }
+
+  /** The four commands, each made by its sender of what came before. `change` may put another in the place of one. */
+  run(change: (command: Uint8Array, name: string) => Uint8Array = (command) => command): {
+    readonly client: HandshakeOutcome | null;
+    readonly server: HandshakeOutcome | null;
+  } {
+    let toServer = this.client.start();
+    for (;;) {
+      const server = give(this.server, toServer, change);
+      const client = give(this.client, server.send, change);
+      if (client.outcome !== null || server.outcome !== null) {
+        return { client: client.outcome, server: server.outcome };
+      }
+      toServer = client.send;
+    }
+  }
+
+  /** Past the handshake. */
+  established(): { readonly client: TrafficCipher; readonly server: TrafficCipher } {
+    this.run();
+    if (this.client.traffic === null || this.server.traffic === null) throw new Error("The handshake has failed");
+    return { client: this.client.traffic, server: this.server.traffic };
+  }
+}
+
+function give(
+  to: Mechanism,
+  commands: readonly Uint8Array[],
+  change: (command: Uint8Array, name: string) => Uint8Array,
+): HandshakeStep {
+  let step: HandshakeStep = { send: [], outcome: null };
+  for (const command of commands) step = to.receive(read(change(command, decodeCommand(command).name)));
+  return step;
+}
+
+export function read(command: Uint8Array): ZmtpCommand {
+  return decodeCommand(command);
+}
+
+/** The only command of a step. */
+export function only({ send }: Pick<HandshakeStep, "send">): ZmtpCommand {
+  const [first, ...more] = send;
+  if (first === undefined || more.length > 0) throw new Error(`${send.length} commands where one was expected`);
+  return decodeCommand(first);
+}
