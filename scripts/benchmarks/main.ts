@@ -8,6 +8,7 @@ import { holderMemory } from "./memory.ts";
 import { machineLine, probeLine } from "./machine.ts";
 import { startContestants } from "./servers.ts";
 import type { Contestant } from "./contestant.ts";
+import { zmtpSpeed } from "./zmtp_speed.ts";
 
 const benchmarks: Record<string, (contestants: readonly Contestant[], rounds: number) => Promise<string>> = {
   uncontended: (contestants, rounds) => lockUncontended(contestants, rounds * 5),
@@ -20,22 +21,32 @@ const benchmarks: Record<string, (contestants: readonly Contestant[], rounds: nu
   waiting: (contestants) => lockCycles(contestants, { sessions: 1000, rounds: 1 }),
 };
 
+/** Those that start their own peers. They take minutes, and run only when they are named. */
+const standalone: Record<string, (rounds: number) => Promise<string>> = {
+  zmtp: (rounds) => zmtpSpeed({ rounds, mechanism: "NULL" }),
+  "zmtp-curve": (rounds) => zmtpSpeed({ rounds, mechanism: "CURVE" }),
+};
+
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: { rounds: { type: "string", default: "9" }, help: { type: "boolean", short: "h" } },
 });
 const rounds = Number(values.rounds);
 const names = positionals.length > 0 ? positionals : Object.keys(benchmarks);
-const unknown = names.filter((name) => benchmarks[name] === undefined);
+const unknown = names.filter((name) => benchmarks[name] === undefined && standalone[name] === undefined);
 if (values.help || unknown.length > 0 || !Number.isInteger(rounds) || rounds < 1) {
-  console.error(`Usage: sh scripts/bench [--rounds N] [NAME…]\nNames: ${Object.keys(benchmarks).join(", ")}`);
+  console.error(
+    `Usage: sh scripts/bench [--rounds N] [NAME…]\nNames: ${
+      Object.keys(benchmarks).join(", ")
+    }; and, only when named: ${Object.keys(standalone).join(", ")}`,
+  );
   process.exit(values.help ? 0 : 64);
 }
 
 console.log(machineLine());
-await using running = await startContestants();
+await using running = await startContestants(names.some((name) => benchmarks[name] !== undefined));
 for (const name of names) {
   console.log(`\n${await probeLine()}`);
-  console.log(await benchmarks[name]?.(running.contestants, rounds));
+  console.log(await (benchmarks[name]?.(running.contestants, rounds) ?? standalone[name]?.(rounds)));
 }
 console.log("\nNot measured: several machines, disks slower than this one, TLS.");

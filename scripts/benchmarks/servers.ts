@@ -16,9 +16,10 @@ const baton = join(root, "dist/baton");
 /** Debian's, where its packages are: another one may stand before it in PATH. */
 const python = existsSync("/usr/bin/python3") ? "/usr/bin/python3" : "python3";
 
-/** Everything that can be measured here; what is missing is named on stderr. */
-export async function startContestants(): Promise<Running> {
+/** Everything that can be measured here, or nothing where nothing is wanted; what is missing is named on stderr. */
+export async function startContestants(wanted: boolean): Promise<Running> {
   await using stack = new AsyncDisposableStack();
+  if (!wanted) return { contestants: [], [Symbol.asyncDispose]: async () => {} };
   const folder = mkdtempSync(join(tmpdir(), "baton-bench-"));
   stack.defer(() => rmSync(folder, { recursive: true, force: true }));
   const contestants: Contestant[] = [];

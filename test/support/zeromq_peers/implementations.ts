@@ -1,12 +1,12 @@
 /** Every implementation of the sockets that the conformance tests know, and how its driver is started. */
-import { existsSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, realpathSync } from "node:fs";
 import { join } from "node:path";
-import process from "node:process";
 import type { PeerName } from "../peers.ts";
+import { bundleForNode } from "./bundle_for_node.ts";
 import { PeerProcess } from "./peer_process.ts";
 
 const project = join(import.meta.dirname, "../../..");
+const driver = join(import.meta.dirname, "libzmq_driver.ts");
 
 /** Debian's, where its packages are: another one may stand before it in PATH. */
 const python = existsSync("/usr/bin/python3") ? "/usr/bin/python3" : "python3";
@@ -32,7 +32,7 @@ export const libzmqInNode: Implementation = {
   name: "libzmq in Node",
   peer: "zeromq",
   zmtp: "3.1",
-  start: async () => started(["node", await bundle(), project, "zeromq"]),
+  start: async () => started(["node", await bundleForNode(driver), project, "zeromq"]),
 };
 
 /** libzmq before 4.3.3 greets with 3.0. */
@@ -40,7 +40,7 @@ export const oldLibzmqInNode: Implementation = {
   name: "libzmq 4.3.2 in Node",
   peer: "zeromq",
   zmtp: "3.0",
-  start: async () => started(["node", await bundle(), project, "zeromq-zmtp30"]),
+  start: async () => started(["node", await bundleForNode(driver), project, "zeromq-zmtp30"]),
 };
 
 export const libzmqInPython: Implementation = {
@@ -55,17 +55,4 @@ async function started(command: readonly string[]): Promise<PeerProcess> {
   const peer = new PeerProcess(command);
   await peer.version();
   return peer;
-}
-
-let bundled: Promise<string> | undefined;
-
-/** The driver for Node in one file of JavaScript, made once. */
-function bundle(): Promise<string> {
-  return bundled ??= (async () => {
-    const folder = mkdtempSync(join(tmpdir(), "baton-zeromq-driver-"));
-    process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
-    const entrypoints = [join(import.meta.dirname, "libzmq_driver.ts")];
-    await Bun.build({ entrypoints, outdir: folder, target: "node", format: "cjs", naming: "driver.cjs" });
-    return join(folder, "driver.cjs");
-  })();
 }

@@ -1,0 +1,63 @@
+/** What takes part in the ZMTP benchmark, each as a program with the roles of zmtp_roles.ts. */
+import { spawnSync } from "node:child_process";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { bundleForNode } from "../../test/support/zeromq_peers/bundle_for_node.ts";
+
+const root = join(import.meta.dirname, "../..");
+const here = (name: string) => join(import.meta.dirname, name);
+
+export interface ZmtpContestant {
+  /** Name and version, as the tables show it. */
+  readonly name: string;
+  readonly kind: "own" | "c" | "node";
+  /** The command line; the words of a role follow. */
+  readonly command: readonly string[];
+}
+
+/** Those that can be built or are installed here; what is missing is named on stderr. Programs are made in the folder. */
+export async function zmtpContestants(folder: string): Promise<ZmtpContestant[]> {
+  const all = [
+    existsSync(here("zmtp_peer_own.ts")) ? ownContestant(folder) : null,
+    cContestant(folder),
+    await nodeContestant(),
+  ];
+  return all.filter((contestant) => contestant !== null);
+}
+
+/** Compiled as dist/baton is. */
+function ownContestant(folder: string): ZmtpContestant {
+  const program = join(folder, "own");
+  const bun = join(root, "node_modules/.bin/bun");
+  const options = ["--compile", "--minify", "--bytecode", "--format=esm"];
+  mustRun([bun, "build", ...options, here("zmtp_peer_own.ts"), "--outfile", program]);
+  return { name: `baton under Bun ${process.versions["bun"]}`, kind: "own", command: [program] };
+}
+
+function cContestant(folder: string): ZmtpContestant | null {
+  const program = join(folder, "c");
+  const built = spawnSync("cc", ["-O2", "-o", program, here("zmtp_peer.c"), "-lzmq"], { encoding: "utf8" });
+  if (built.status !== 0) {
+    console.error("MISSING PEER: libzmq in C (Debian: gcc libc6-dev libzmq3-dev)");
+    return null;
+  }
+  return { name: `libzmq ${mustRun([program, "version"])} in C`, kind: "c", command: [program] };
+}
+
+async function nodeContestant(): Promise<ZmtpContestant | null> {
+  const hasNode = spawnSync("node", ["--version"]).status === 0;
+  if (!hasNode || !existsSync(join(root, "node_modules/zeromq"))) {
+    console.error("MISSING PEER: npm's zeromq (it comes with scripts/build, where Node is)");
+    return null;
+  }
+  const command = ["node", await bundleForNode(here("zmtp_peer_node.ts")), root];
+  const [libzmq, node] = mustRun([...command, "version"]).split(" ");
+  return { name: `zeromq (libzmq ${libzmq}) under Node ${node}`, kind: "node", command };
+}
+
+/** What it says on stdout. */
+function mustRun([program = "", ...args]: readonly string[]): string {
+  const run = spawnSync(program, args, { encoding: "utf8" });
+  if (run.status !== 0) throw new Error(`${program} ${args.join(" ")} failed: ${run.error ?? run.stderr}`);
+  return run.stdout.trim();
+}
