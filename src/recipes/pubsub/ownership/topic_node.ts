@@ -1,0 +1,74 @@
+/**
+ * What a topic's node says, and the only ways in which it may change. Every change but the first is a compare-and-set on
+ * the version that was read; each is checked in test/model. Pure: names no path and asks no server.
+ */
+
+/** Whose sealed copy holds a topic's content, at which epoch. */
+export interface Source {
+  readonly owner: string;
+  readonly epoch: number;
+}
+
+/**
+ * - new: assigned, and no OK was ever answered for this content: the owner begins with nothing
+ * - moving: the content is the sealed copy of `source`, which the owner has as well; nobody answers OK yet
+ * - stored: the owner has it, at this epoch, and may answer
+ * - sealed: as found by its owner when the node itself had been lost: somebody else may have gone on already
+ */
+export type TopicState = "new" | "moving" | "stored" | "sealed";
+
+export interface TopicNode {
+  /** The server's id; "" as long as nobody has it. */
+  readonly owner: string;
+  /** Grows with every change of owner, from 1. */
+  readonly epoch: number;
+  readonly state: TopicState;
+  /** Names the content: random, and another one when a topic begins again. */
+  readonly birth: string;
+  /** Every sequence number of this content is greater: none is used again after its predecessor was given up. */
+  readonly floor: number;
+  /** Of a topic that is moving; null otherwise. */
+  readonly source: Source | null;
+}
+
+/** More messages than one content will ever have; 511 contents of one topic fit into the exact integers. */
+export const seqsPerBirth = 2 ** 44;
+
+/** A topic that nobody had. */
+export function assigned(owner: string, birth: string): TopicNode {
+  return { owner, epoch: 1, state: "new", birth, floor: 0, source: null };
+}
+
+/** To another server, as long as it is new. */
+export function reassigned(node: TopicNode, owner: string): TopicNode {
+  return { ...node, owner, epoch: node.epoch + 1 };
+}
+
+/** What the owner writes before its first OK in an epoch. */
+export function confirmed(node: TopicNode): TopicNode {
+  return { ...node, state: "stored", source: null };
+}
+
+/** What a receiver writes once it has durably staged the sealed content. */
+export function taken(node: TopicNode, owner: string): TopicNode {
+  const source = { owner: node.owner, epoch: node.epoch };
+  return { ...node, owner, epoch: node.epoch + 1, state: "moving", source };
+}
+
+/** What the old owner writes instead, to have it back: then no receiver can take it any more. */
+export function takenBack(node: TopicNode): TopicNode {
+  return taken(node, node.owner);
+}
+
+/** By an operator who accepts that the owner's content is lost. Null when no sequence numbers are left. */
+export function forgotten(node: TopicNode, birth: string): TopicNode | null {
+  const floor = node.floor + seqsPerBirth;
+  if (!Number.isSafeInteger(floor + seqsPerBirth)) return null;
+  return { owner: "", epoch: node.epoch + 1, state: "new", birth, floor, source: null };
+}
+
+/** Of a topic that was moving to a server that is lost, by an operator: its source still has everything. */
+export function returned(node: TopicNode): TopicNode | null {
+  if (node.state !== "moving" || node.source === null || node.source.owner === node.owner) return null;
+  return { ...node, owner: node.source.owner, epoch: node.epoch + 1 };
+}

@@ -1,0 +1,37 @@
+/** Whether a server stages what another one sends it. Pure; the model in test/model asks this very function. */
+import type { StagedCopy, TopicCopy } from "./topic_decision.ts";
+import type { TopicNode } from "./topic_node.ts";
+
+/** What is offered: the sealed content of `owner` at `epoch`. */
+export type Offer = StagedCopy;
+
+/** Up to which epoch this server knows that the content has gone on elsewhere. */
+export interface DroppedTopic {
+  readonly birth: string;
+  readonly epoch: number;
+}
+
+/**
+ * - stage: take it in, durably
+ * - staged: it is here already
+ * - passed: the topic is past that, whatever this old message says
+ * - unknown: the node does not say so, or not yet: read it and look again
+ */
+export type TransferDecision = "stage" | "staged" | "passed" | "unknown";
+
+export function decideTransfer({ birth, owner, epoch }: Offer, { node, copy, staged, dropped }: {
+  /** As read in this session. */
+  readonly node: TopicNode | null;
+  readonly copy: TopicCopy | null;
+  readonly staged: StagedCopy | null;
+  readonly dropped: DroppedTopic | null;
+}): TransferDecision {
+  if (copy?.birth === birth && copy.epoch >= epoch) return "passed";
+  if (dropped?.birth === birth && dropped.epoch > epoch) return "passed";
+  if (staged?.birth === birth && staged.epoch > epoch) return "passed";
+  if (staged?.birth === birth && staged.epoch === epoch && staged.owner === owner) return "staged";
+  if (node === null || node.birth !== birth || node.epoch < epoch) return "unknown";
+  // An owner seals only what it has confirmed, so that a node of this epoch in another state is an old one.
+  if (node.epoch > epoch || node.owner !== owner) return "passed";
+  return node.state === "stored" || node.state === "sealed" ? "stage" : "unknown";
+}
