@@ -22,6 +22,8 @@ export interface Contestant {
     readonly sessionsMax: number;
     command(lock: string, sessions: number, cycles: number): string[];
   };
+  /** Where there is a barrier: a program whose sessions meet again and again, see baton_meetings.ts. */
+  readonly meetings?: (barrier: string, parties: number, meetings: number) => string[];
 }
 
 /** A contestant's running server. */

@@ -1,5 +1,6 @@
 /** Many sessions in a few processes that all want one lock: acquire–release cycles per second over all of them. */
 import type { Contestant } from "./contestant.ts";
+import { timedRun } from "./timed_run.ts";
 import { short, summarize, table } from "./statistics.ts";
 
 /** More sessions than this share several processes. */
@@ -34,40 +35,7 @@ async function cyclesPerSecond(contestant: Contestant, sessions: number, lock: s
   const processes = Math.ceil(sessions / sessionsPerProcess);
   const perProcess = Math.ceil(sessions / processes);
   const cycles = Math.max(1, Math.ceil(1000 / sessions));
-  const children = Array.from(
-    { length: processes },
-    () =>
-      Bun.spawn(contestant.cycles?.command(lock, perProcess, cycles) ?? [], {
-        env: { ...process.env, ...contestant.environment },
-        stdio: ["pipe", "pipe", "inherit"],
-      }),
-  );
-  const outputs = children.map((child) => lines(child.stdout));
-  const all = async (wanted: string) => {
-    for (const output of outputs) {
-      const { value } = await output.next();
-      if (value !== wanted) throw new Error(`${contestant.name} said "${value}" instead of "${wanted}"`);
-    }
-  };
-  await all("ready");
-  const start = performance.now();
-  for (const child of children) {
-    child.stdin.write("go\n");
-    child.stdin.flush();
-  }
-  await all("done");
-  const seconds = (performance.now() - start) / 1000;
-  await Promise.all(children.map((child) => child.exited));
+  const command = contestant.cycles?.command(lock, perProcess, cycles) ?? [];
+  const seconds = await timedRun(contestant, Array.from({ length: processes }, () => command));
   return processes * perProcess * cycles / seconds;
-}
-
-async function* lines(stream: ReadableStream<Uint8Array>): AsyncGenerator<string> {
-  let rest = "";
-  const decoder = new TextDecoder();
-  for await (const chunk of stream) {
-    rest += decoder.decode(chunk, { stream: true });
-    const parts = rest.split("\n");
-    rest = parts.pop() ?? "";
-    yield* parts;
-  }
 }

@@ -1,5 +1,6 @@
 /** Runs the benchmarks by name and prints tables. Every figure of a run belongs to that run: compare ratios. */
 import { parseArgs } from "node:util";
+import { barrierMeetings } from "./barrier_meetings.ts";
 import { electHandOver } from "./elect_hand_over.ts";
 import { lockCycles } from "./lock_cycles.ts";
 import { lockHandOver } from "./lock_hand_over.ts";
@@ -17,6 +18,7 @@ const benchmarks: Record<string, (contestants: readonly Contestant[], rounds: nu
   "hand-over-50": (contestants, rounds) => lockHandOver(contestants, 50, rounds),
   "hand-over-200": (contestants, rounds) => lockHandOver(contestants, 200, Math.min(rounds, 3)),
   elect: (contestants, rounds) => electHandOver(contestants, 10, rounds),
+  barrier: (contestants, rounds) => barrierMeetings(contestants, { parties: 20, rounds }),
   cycles: (contestants, rounds) => lockCycles(contestants, { sessions: 50, rounds }),
   waiting: (contestants) => lockCycles(contestants, { sessions: 1000, rounds: 1 }),
 };

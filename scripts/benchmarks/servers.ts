@@ -64,6 +64,7 @@ async function candidatesOf(servers: string, election: string): Promise<number> 
 
 function batonContestant(name: string, environment: Record<string, string>, servers: string): Contestant {
   const program = join(import.meta.dirname, "baton_cycles.ts");
+  const meetingProgram = join(import.meta.dirname, "baton_meetings.ts");
   return {
     name: `baton ${batonVersion()} on ${name}`,
     command: (lock, child) => [baton, "lock", "-q", lock, "--", ...child],
@@ -82,6 +83,7 @@ function batonContestant(name: string, environment: Record<string, string>, serv
       sessionsMax: 1000,
       command: (lock, sessions, cycles) => ["bun", program, servers, lock, String(sessions), String(cycles)],
     },
+    meetings: (barrier, parties, count) => ["bun", meetingProgram, servers, barrier, String(parties), String(count)],
   };
 }
 
@@ -90,6 +92,8 @@ function keeperContestant(folder: string, stack: AsyncDisposableStack): Contesta
   stack.defer(() => {
     spawnSync("pkill", ["-f", environment.BATON_KEEPER_DIR]);
   });
+  // The first command starts it; the programs that use the library expect it to be there.
+  spawnSync(baton, ["lock", "-q", "first", "--", "true"], { env: { ...process.env, ...environment } });
   return batonContestant("its keeper", environment, `unix:${join(environment.BATON_KEEPER_DIR, "keeper.sock")}`);
 }
 
@@ -119,6 +123,10 @@ async function zooKeeperContestants(stack: AsyncDisposableStack): Promise<Contes
         const words = [server.servers, `/kazoo-${lock}`, String(sessions), String(cycles)];
         return [python, join(import.meta.dirname, "kazoo_cycles.py"), ...words];
       },
+    },
+    meetings: (barrier, parties, count) => {
+      const words = [server.servers, `/kazoo-${barrier}`, String(parties), String(count)];
+      return [python, join(import.meta.dirname, "kazoo_meetings.py"), ...words];
     },
   }];
 }

@@ -1,0 +1,27 @@
+/** Sessions of one process that meet at a barrier, and part, again and again: milliseconds for each meeting. */
+import type { Contestant } from "./contestant.ts";
+import { short, summarize, table } from "./statistics.ts";
+import { timedRun } from "./timed_run.ts";
+
+/** Meetings of one measurement: connecting is not part of it, the first meeting's cold code is. */
+const meetings = 20;
+
+/** Milliseconds from one meeting to the next, `rounds` rounds in turn; contestants without a barrier are left out. */
+export async function barrierMeetings(
+  contestants: readonly Contestant[],
+  { parties, rounds }: { readonly parties: number; readonly rounds: number },
+): Promise<string> {
+  const able = contestants.filter((contestant) => contestant.meetings !== undefined);
+  const times = new Map<Contestant, number[]>(able.map((contestant) => [contestant, []]));
+  for (let round = 0; round < rounds; round++) {
+    for (const contestant of able) {
+      const command = contestant.meetings?.(`meeting-${parties}-${round}`, parties, meetings) ?? [];
+      times.get(contestant)?.push(await timedRun(contestant, [command]) * 1000 / meetings);
+    }
+  }
+  const rows = able.map((contestant) => {
+    const { min, p50, max } = summarize(times.get(contestant) ?? []);
+    return [contestant.name, ...[min, p50, max].map(short)];
+  });
+  return table([[`a barrier of ${parties}, ms a meeting`, "min", "p50", "max"], ...rows]);
+}

@@ -1,0 +1,22 @@
+/**
+ * Meetings at a barrier by many sessions of one process: baton_meetings.ts SERVERS BARRIER PARTIES MEETINGS.
+ * Prints "ready" when all sessions are there, waits for a line on stdin, runs, prints "done".
+ */
+import { connect } from "../../src/clients/zookeeper/client.ts";
+import { parseServers } from "../../src/clients/zookeeper/hosts.ts";
+import { Barrier } from "../../src/library/barrier.ts";
+
+const [servers = "", barrier = "", words = "", meetings = ""] = process.argv.slice(2);
+const parties = Number(words);
+const clients = await Promise.all(
+  Array.from({ length: parties }, () => connect({ servers: parseServers(servers), sessionTimeoutMs: 30_000 })),
+);
+console.log("ready");
+await new Promise((resolve) => process.stdin.once("data", resolve));
+await Promise.all(clients.map(async (client) => {
+  await using member = new Barrier(client, barrier, parties);
+  for (let meeting = 0; meeting < Number(meetings); meeting++) await member.pass(() => {});
+}));
+console.log("done");
+await Promise.all(clients.map((client) => client.close()));
+process.exit(0);
