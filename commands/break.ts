@@ -10,6 +10,7 @@ import { userName } from "../src/support/user_name.ts";
 import { defineCommand } from "./command.ts";
 import { connected } from "./connected.ts";
 import { exitCodes } from "./exit_codes.ts";
+import type { BreakJson } from "./json_shapes/lock_shapes.ts";
 import { onlyName } from "./only_name.ts";
 
 const settings = {
@@ -60,7 +61,8 @@ export const breakCommand = defineCommand({
     const { holder, outcome } = await connected(call, (zk) => breakLock(zk, name, holderId, options));
     if (values.json) {
       const { holderId: id, host, pid, user } = holder;
-      io.out(JSON.stringify({ version: 1, name, outcome, holder: { id, host, pid, user } }) + "\n");
+      const answer: BreakJson = { version: 1, name, outcome, holder: { id, host, pid, user } };
+      io.out(JSON.stringify(answer) + "\n");
     }
     const who = nameOfHolder(holder);
     switch (outcome) {

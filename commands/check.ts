@@ -12,6 +12,7 @@ import { type Call, defineCommand } from "./command.ts";
 import { coordinationOf } from "./coordination.ts";
 import { type ExitCode, exitCodes } from "./exit_codes.ts";
 import { demandHeldJob, type HeldJob } from "./held_job.ts";
+import type { CheckJson } from "./json_shapes/job_shapes.ts";
 
 const settings = {
   atLeast: setting(duration(), {
@@ -44,28 +45,30 @@ export const checkCommand = defineCommand({
 });
 
 async function check(call: Call<typeof settings>): Promise<ExitCode> {
-  const { values, names, io } = call;
-  if (names.length > 0) {
-    throw new BatonError("USAGE", `baton check takes no names, but "${names.join(" ")}" is given`);
+  const { values, io } = call;
+  if (call.names.length > 0) {
+    throw new BatonError(
+      "USAGE",
+      `baton check takes no names, it is about the job it runs in, but "${call.names.join(" ")}" is given`,
+    );
   }
   const job = demandHeldJob(io.env, "baton check", "check");
+  const names = job.locks.map(({ name }) => name);
   const remainingMs = await remaining(io.env["BATON_LEASE"], job.ids.at(-1) ?? "");
   const isHeld = remainingMs === "unknown"
     ? values.atLeast === 0 && await isOnServer(call, job)
     : remainingMs > values.atLeast;
   const known = remainingMs === "unknown" ? null : Math.max(0, Math.floor(remainingMs));
   if (values.json) {
-    io.out(
-      JSON.stringify({ version: 1, names: job.locks.map(({ name }) => name), held: isHeld, remaining_ms: known }) +
-        "\n",
-    );
+    const answer: CheckJson = { version: 1, names, held: isHeld, remaining_ms: known };
+    io.out(JSON.stringify(answer) + "\n");
   } else if (isHeld && known !== null && !values.quiet) io.out(`${known}\n`);
   if (isHeld) return exitCodes.SUCCESS;
   if (!values.quiet && !values.json) {
     const left = known === null || known === 0
       ? "is not held any more, as far as can be told"
       : `is held for ${formatDuration(known)} for certain, and ${formatDuration(values.atLeast)} is wanted`;
-    io.err(`baton: "${job.locks.map(({ name }) => name).join('", "')}" ${left}\n`);
+    io.err(`baton: "${names.join('", "')}" ${left}\n`);
   }
   return exitCodes.LOST;
 }

@@ -8,6 +8,7 @@ import { BatonError } from "../src/errors.ts";
 import { type Call, defineCommand } from "./command.ts";
 import { coordinationOf } from "./coordination.ts";
 import { type ExitCode, exitCodes } from "./exit_codes.ts";
+import type { ConfigJson } from "./json_shapes/machine_shapes.ts";
 
 const settings = {
   origin: setting(toggle(), { flag: "--origin", help: "say where each value came from", default: false }),
@@ -57,7 +58,8 @@ async function runConfig({ names, values, sources, io }: Call<typeof settings>):
   });
   const files = sources.files.map((file) => file.path);
   if (values.json) {
-    io.out(JSON.stringify({ version: 1, files, settings: resolved }) + "\n");
+    const answer: ConfigJson = { version: 1, files, settings: resolved };
+    io.out(JSON.stringify(answer) + "\n");
   } else if (action === "check") {
     const checked = files.length === 0 ? "there is no configuration file" : `checked ${files.join(", ")}`;
     if (!values.quiet) io.err(`baton: the configuration is good; ${checked}\n`);

@@ -12,6 +12,7 @@ import { formatDuration } from "../src/support/duration.ts";
 import { defineCommand } from "./command.ts";
 import { connected } from "./connected.ts";
 import { exitCodes } from "./exit_codes.ts";
+import type { DoctorJson } from "./json_shapes/machine_shapes.ts";
 import { sessionTimeoutWarning } from "./session_timeout_warning.ts";
 
 const settings = {
@@ -52,7 +53,8 @@ export const doctorCommand = defineCommand({
     const findings = [...report.findings, ...report.examination.findings];
     if (values.json) {
       const { servers, timeoutMs: session_timeout_ms } = report;
-      io.out(JSON.stringify({ version: 1, servers, session_timeout_ms, locks, elections, findings }) + "\n");
+      const answer: DoctorJson = { version: 1, servers, session_timeout_ms, locks, elections, findings };
+      io.out(JSON.stringify(answer) + "\n");
     } else {
       if (findings.length > 0) {
         printTable(io, [["KIND", "WHERE", "WHAT"], ...findings.map(({ kind, where, what }) => [kind, where, what])]);

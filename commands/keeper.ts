@@ -14,6 +14,7 @@ import { parseListenAddress } from "../src/sockets/parse_address.ts";
 import { defineCommand } from "./command.ts";
 import { ownKeeperPlace } from "./coordination.ts";
 import { type ExitCode, exitCodes } from "./exit_codes.ts";
+import type { KeeperVerifyJson } from "./json_shapes/machine_shapes.ts";
 import { tlsFilesOf } from "./tls_files.ts";
 
 /** One of the times a keeper goes by. */
@@ -67,6 +68,7 @@ const settings = {
     help: "be the keeper that a command starts when it needs one: say little, leave when another one is there",
     default: false,
   }),
+  json: setting(toggle(), { flag: "--json", help: "verify: print one JSON object", default: false }),
   keeperDir: connectionSettings.keeperDir,
 } satisfies SettingTable;
 
@@ -93,7 +95,8 @@ export const keeperCommand = defineCommand({
   runsNothing: true,
   run: ({ values, names, sources, io }) => {
     const place = values.dataDir === undefined ? ownKeeperPlace(values, sources) : namedPlace(resolve(values.dataDir));
-    if (names.length > 0) return runDataCommand(names, place, io);
+    if (values.json && names[0] !== "verify") throw new BatonError("USAGE", "--json is for baton keeper verify");
+    if (names.length > 0) return runDataCommand(names, place, { io, json: values.json });
     const options = { ...values, listen: values.listen?.map(parseListen), tls: tlsOf(values, sources) };
     return serve(options, place, io);
   },
@@ -140,7 +143,11 @@ async function serve(options: ServeOptions, place: KeeperPlace, io: Io): Promise
   return exitCodes.SUCCESS;
 }
 
-async function runDataCommand(names: readonly string[], place: KeeperPlace, io: Io): Promise<ExitCode> {
+async function runDataCommand(
+  names: readonly string[],
+  place: KeeperPlace,
+  { io, json }: { readonly io: Io; readonly json: boolean },
+): Promise<ExitCode> {
   const [action, file, ...more] = names;
   if (
     !(action === "verify" && file === undefined) && !(action === "backup" && file !== undefined && more.length === 0)
@@ -154,7 +161,10 @@ async function runDataCommand(names: readonly string[], place: KeeperPlace, io: 
     return exitCodes.SUCCESS;
   }
   const { nodes, sessions, zxid, bytes } = verifyData(dataDir);
-  io.out(`${dataDir} is whole: ${nodes} nodes, ${sessions} sessions, ${bytes} bytes, last transaction ${zxid}\n`);
+  const answer: KeeperVerifyJson = { version: 1, folder: dataDir, nodes, sessions, bytes, zxid: zxid.toString() };
+  const sentence =
+    `${dataDir} is whole: ${nodes} nodes, ${sessions} sessions, ${bytes} bytes, last transaction ${zxid}`;
+  io.out(`${json ? JSON.stringify(answer) : sentence}\n`);
   return exitCodes.SUCCESS;
 }
 

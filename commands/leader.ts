@@ -13,6 +13,7 @@ import { type Call, defineCommand } from "./command.ts";
 import { connected } from "./connected.ts";
 import { type ExitCode, exitCodes } from "./exit_codes.ts";
 import { followLeader } from "./follow_leader.ts";
+import type { LeaderJson, LeaderLineJson } from "./json_shapes/election_shapes.ts";
 import { onlyName } from "./only_name.ts";
 
 const settings = {
@@ -98,13 +99,14 @@ async function watch(call: LeaderCall, name: string): Promise<ExitCode> {
 
 function print({ values, io }: LeaderCall, { name, path, leader }: LeaderStatus): void {
   if (values.json) {
-    io.out(JSON.stringify({ version: 1, name, path, leader: leader && fieldsOf(leader) }) + "\n");
+    const answer: LeaderJson = { version: 1, name, path, leader: leader && fieldsOf(leader) };
+    io.out(JSON.stringify(answer) + "\n");
   } else if (leader !== null) {
     io.out(`${leader.value}\n`);
   }
 }
 
-function lineOf(change: LeaderChange) {
+function lineOf(change: LeaderChange): LeaderLineJson {
   switch (change.kind) {
     case "elected":
       return { version: 1, ...fieldsOf(change.grant) };
@@ -115,7 +117,6 @@ function lineOf(change: LeaderChange) {
   }
 }
 
-/** Version 1: fields may be added. 64-bit numbers are decimal texts. */
 function fieldsOf({ index, token, value, sinceMs, id }: Grant) {
   return { index, token: token.toString(), value, since: new Date(sinceMs).toISOString(), id };
 }

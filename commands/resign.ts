@@ -10,6 +10,7 @@ import { userName } from "../src/support/user_name.ts";
 import { defineCommand } from "./command.ts";
 import { connected } from "./connected.ts";
 import { exitCodes } from "./exit_codes.ts";
+import type { ResignJson } from "./json_shapes/election_shapes.ts";
 import { onlyName } from "./only_name.ts";
 
 const settings = {
@@ -48,7 +49,8 @@ export const resignCommand = defineCommand({
     const { holderId: id, value = "", host, pid, user } = holder;
     const resigned = outcome === "released";
     if (values.json) {
-      io.out(JSON.stringify({ version: 1, name, resigned, leader: { id, value, host, pid, user } }) + "\n");
+      const answer: ResignJson = { version: 1, name, resigned, leader: { id, value, host, pid, user } };
+      io.out(JSON.stringify(answer) + "\n");
     }
     if (!resigned && values.wait > 0) {
       throw new BatonError(

@@ -8,6 +8,7 @@ import type { Call } from "./command.ts";
 import { connected } from "./connected.ts";
 import { demandScope } from "./coordination.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "./exit_codes.ts";
+import type { GateJson } from "./json_shapes/election_shapes.ts";
 import { holderInfo } from "./wait_display.ts";
 
 export async function runGate(gate: GateOptions, call: Call<typeof barrierCommandSettings>): Promise<ExitCode> {
@@ -27,13 +28,17 @@ export async function runGate(gate: GateOptions, call: Call<typeof barrierComman
       return false;
     });
     const state = gate.do === "set" ? "closed" : "open";
-    if (values.json) io.out(JSON.stringify({ version: 1, name, gate: state, changed }) + "\n");
+    if (values.json) io.out(lineOf({ version: 1, name, gate: state, changed }));
     if (values.verbose) io.err(`baton: gate "${name}" is ${state}${changed || gate.do === "wait" ? "" : " already"}\n`);
     return exitCodes.SUCCESS;
   } catch (thrown) {
     if (!(thrown instanceof BatonError) || thrown.code !== "BARRIER_TIMEOUT") throw thrown;
-    if (values.json) io.out(JSON.stringify({ version: 1, name, gate: "closed", changed: false }) + "\n");
+    if (values.json) io.out(lineOf({ version: 1, name, gate: "closed", changed: false }));
     if (!values.quiet) io.err(`baton: ${thrown.message}\n`);
     return values.conflictExitCode ?? exitCodeOf(thrown.code);
   }
+}
+
+function lineOf(answer: GateJson): string {
+  return JSON.stringify(answer) + "\n";
 }

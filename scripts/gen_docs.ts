@@ -12,6 +12,7 @@ import { defaultForm, flagForm } from "../commands/help_text.ts";
 import { childVariables } from "../src/config/child_variables.ts";
 import { type SettingTable, variableOf } from "../src/config/setting.ts";
 import { allSettings } from "../src/config/settings.ts";
+import { jsonPage } from "./docs/json_page.ts";
 
 const folder = join(import.meta.dirname ?? ".", "../docs");
 const settings: SettingTable = allSettings;
@@ -120,6 +121,15 @@ const pages: Record<string, string> = {
   "environment.md": environmentPage(),
   "configuration.md": configurationPage(),
   "commands.md": await commandsPage(),
+  "json.md": page(
+    "JSON",
+    "`--json` prints one object, in one line; `leader --watch` one in each line. Every object has a `version`: fields may be " +
+      "added to a version, so ignore those you do not know; nothing is taken away or changes its meaning without another " +
+      "number. Tokens, sessions and transactions have 64 bits and are decimal texts; durations are milliseconds. What is " +
+      "for people (`what`, `message`) may change its words. Exit codes are the same with and without `--json`, and a " +
+      "failure (64 and up) prints a sentence on stderr and mostly no object.",
+    jsonPage(table),
+  ),
 };
 
 const checkOnly = process.argv.includes("--check");

@@ -1,0 +1,47 @@
+/**
+ * Every object that baton prints for programs: its shape, what prints it, and the golden files in test/fixtures/json that
+ * show it. Tests and docs/json.md go by this table. Commands import types only, so that no start pays for a schema.
+ */
+import type * as z from "zod";
+import { gateShape, leaderLineShape, leaderShape, resignShape } from "./election_shapes.ts";
+import { checkShape, fenceShape, statusShape } from "./job_shapes.ts";
+import { breakShape, lsShape, whoShape } from "./lock_shapes.ts";
+import { configShape, doctorShape, keeperVerifyShape } from "./machine_shapes.ts";
+import { poolStatusShape } from "./pool_shapes.ts";
+
+export interface JsonShape {
+  /** The command line. */
+  readonly from: string;
+  readonly shape: z.ZodType;
+  /** Names of golden files without their ending; the first is shown in the documentation. */
+  readonly goldens: readonly [string, ...string[]];
+}
+
+export const allShapes: readonly JsonShape[] = [
+  {
+    from: "baton who NAME --json",
+    shape: whoShape,
+    goldens: ["who", "who_free", "who_election", "who_barrier", "who_gate"],
+  },
+  { from: "baton ls --json", shape: lsShape, goldens: ["ls"] },
+  { from: "baton break NAME --holder ID --json", shape: breakShape, goldens: ["break"] },
+  { from: "baton leader NAME --json", shape: leaderShape, goldens: ["leader", "leader_none"] },
+  {
+    from: "baton leader NAME --watch",
+    shape: leaderLineShape,
+    goldens: ["leader_watch_leads", "leader_watch_vacant"],
+  },
+  { from: "baton resign NAME --json", shape: resignShape, goldens: ["resign"] },
+  { from: "baton barrier NAME --set|--lift|--wait --json", shape: gateShape, goldens: ["gate", "gate_closed"] },
+  { from: "baton pool status COMPONENT --json", shape: poolStatusShape, goldens: ["pool_status"] },
+  { from: "baton check --json", shape: checkShape, goldens: ["check", "check_lost"] },
+  { from: "baton fence zk set|create|delete PATH --json", shape: fenceShape, goldens: ["fence_zk"] },
+  {
+    from: "--status-fd N, --status-file FILE",
+    shape: statusShape,
+    goldens: ["status", "status_busy", "status_pool"],
+  },
+  { from: "baton doctor --json", shape: doctorShape, goldens: ["doctor"] },
+  { from: "baton config show --json", shape: configShape, goldens: ["config_show"] },
+  { from: "baton keeper verify --json", shape: keeperVerifyShape, goldens: ["keeper_verify"] },
+];

@@ -1,0 +1,151 @@
+/** What the binary prints for programs, beside its declared shapes and the golden files. BATON_WRITE_GOLDEN=1 writes them. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { allShapes } from "../../commands/json_shapes/all_shapes.ts";
+import { BatonSession } from "../support/baton_session.ts";
+import { eventually } from "../support/eventually.ts";
+import { expectGolden } from "../support/golden_json.ts";
+
+setDefaultTimeout(60_000);
+
+let session: BatonSession;
+beforeAll(() => session = new BatonSession({ BATON_SERVERS: "embedded" }));
+afterAll(() => session[Symbol.asyncDispose]());
+
+/** Names of golden files that a test has compared. */
+const seen = new Set<string>();
+
+function compare(golden: string, line: string): void {
+  const row = allShapes.find(({ goldens }) => goldens.includes(golden));
+  const value: unknown = JSON.parse(line);
+  expect([golden, row?.shape.safeParse(value).error?.issues ?? []]).toEqual([golden, []]);
+  expectGolden(golden, value, { [session.folder]: "/srv/example" });
+  seen.add(golden);
+}
+
+/** The last line of stdout: what runs in the script may have said something of its own before. */
+async function printed(script: string, golden: string): Promise<void> {
+  const ended = await session.run(script);
+  const line = ended.stdout.trimEnd().split("\n").at(-1) ?? "";
+  if (!line.startsWith("{")) throw new Error(`${script} printed "${ended.stdout}", and said "${ended.stderr}"`);
+  compare(golden, line);
+}
+
+const hold = (name: string) => `sh -c 'touch ${name}; while [ ! -e ${name}.end ]; do sleep 0.05; done'`;
+
+test("who and ls, of every kind", async () => {
+  await printed('"$baton" who nightly --json', "who_free");
+  const running = [
+    session.start(`exec "$baton" lock -N 2 nightly --reason backup -- ${hold("permit")}`),
+    session.start(`exec "$baton" elect echo --value db1:7000 -- ${hold("leads")}`),
+    session.start(`exec "$baton" barrier agents -N 1 -- ${hold("runs")}`),
+    session.start(`printf 'a\\n' | "$baton" pool papers --items - --total 2 -- ${hold("works")}`),
+  ];
+  for (const file of ["permit", "leads", "runs", "works"]) await session.made(file);
+  const waiting = [
+    session.start('exec "$baton" lock nightly -N 2 -- true'),
+    session.start('exec "$baton" lock nightly -N 2 --priority background -- true'),
+    session.start('exec "$baton" elect echo --value db2:7000 -- true'),
+    session.start('exec "$baton" barrier agents -N 2 -w 60s -- true'),
+  ];
+  // The first of the two takes the second permit.
+  const waiters = async (kind: string, name: string) =>
+    JSON.parse((await session.run(`"$baton" who --kind ${kind} ${name} --json`)).stdout).waiters.length;
+  await session.run('"$baton" barrier maintenance --set --reason "disk swap"');
+  await eventually(async () => await waiters("election", "echo") === 1);
+  await eventually(async () => await waiters("barrier", "agents") === 1);
+  await Promise.all(waiting.slice(0, 2).map((one) => one.ended));
+  const third = session.start(`exec "$baton" lock -N 2 nightly -- ${hold("second")}`);
+  await session.made("second");
+  const fourth = session.start('exec "$baton" lock -N 2 nightly --publish-command -- true');
+  await eventually(async () => await waiters("lock", "nightly") === 1);
+
+  await printed('"$baton" who nightly --json', "who");
+  await printed('"$baton" who --kind election echo --json', "who_election");
+  await printed('"$baton" who --kind barrier agents --json', "who_barrier");
+  await printed('"$baton" who --kind gate maintenance --json', "who_gate");
+  await printed('"$baton" ls --json', "ls");
+  await printed('"$baton" doctor --json -q', "doctor");
+  await printed('"$baton" leader echo --json', "leader");
+  await session.run("touch permit.end leads.end runs.end works.end second.end");
+  waiting[3]?.child.kill("SIGTERM");
+  await Promise.all([...running, ...waiting, third, fourth].map((one) => one.ended));
+  await session.run('"$baton" barrier maintenance --lift');
+});
+
+test("break and resign", async () => {
+  const holder = session.start(`exec "$baton" lock -q taken -- ${hold("taken")}`);
+  const leader = session.start(`exec "$baton" elect -q chair --value a:1 --restart never -- ${hold("chair")}`);
+  await session.made("taken");
+  await session.made("chair");
+  const { holders } = JSON.parse((await session.run('"$baton" who taken --json')).stdout);
+  await printed(`"$baton" break taken --holder ${holders[0].id} --json`, "break");
+  await printed('"$baton" resign chair --json', "resign");
+  expect([(await holder.ended).code, (await leader.ended).code]).toEqual([80, 80]);
+});
+
+test("leader, and its lines", async () => {
+  await printed('"$baton" leader nobody --json', "leader_none");
+  const watching = session.start('exec "$baton" leader watched --watch');
+  await eventually(() => watching.stdout().includes("\n"));
+  compare("leader_watch_vacant", watching.stdout());
+  await session.run('"$baton" elect -q watched --value a:1 -- true');
+  await eventually(() => watching.stdout().includes('"a:1"'));
+  compare("leader_watch_leads", watching.stdout().split("\n").find((line) => line.includes('"a:1"')) ?? "");
+  watching.child.kill("SIGTERM");
+  await watching.ended;
+});
+
+test("a gate, a pool", async () => {
+  await printed('"$baton" barrier door --set --json', "gate_closed");
+  await printed('"$baton" barrier door --lift --json', "gate");
+  const script = `"$baton" pool -q batches --items - --done-ttl 1h --total 9 -j 9 --status-fd 3 3>items -- sh -c`;
+  const jobs =
+    `'[ {} != bad ] || exit 3; [ {} != slow ] || { touch slow; while [ ! -e slow.end ]; do sleep 0.05; done; }'`;
+  const pool = session.start(`printf 'bad\\ngood\\nslow\\n' | ${script} ${jobs}`);
+  await session.made("slow");
+  const status = `printf 'bad\\ngood\\nslow\\nnew\\n' | "$baton" pool status batches --items - --json`;
+  await eventually(async () => {
+    const { counts } = JSON.parse((await session.run(status)).stdout);
+    return counts.done === 1 && counts.failed === 1;
+  });
+  await printed(status, "pool_status");
+  await session.run("touch slow.end");
+  await pool.ended;
+  compare("status_pool", session.read("items"));
+});
+
+test("inside a job", async () => {
+  await printed('"$baton" lock -q job -- "$baton" check --json', "check");
+  await printed(`"$baton" lock -q job -- "$baton" check --at-least 1h --json`, "check_lost");
+  const fence = '"$baton" fence zk create -p /app/state running --json';
+  await printed(`"$baton" lock -q job -- ${fence}`, "fence_zk");
+  await session.run('"$baton" lock -q job --status-file status -- sh -c "exit 3"');
+  compare("status", session.read("status"));
+  const other = session.start(`exec "$baton" lock -q job -- ${hold("job")}`);
+  await session.made("job");
+  await session.run('"$baton" lock -qn job --status-file busy -- true');
+  compare("status_busy", session.read("busy"));
+  await session.run("touch job.end");
+  await other.ended;
+});
+
+test("settings, and a keeper's data", async () => {
+  await session.run(`printf '[lock]\\npriority = "7"\\n' >baton.toml`);
+  const env = "env BATON_AUTH_CREDENTIALS=digest:a:b";
+  const shown = await session.run(`${env} "$baton" config show --config baton.toml --root /app --json`);
+  // All settings would make a page that every new one changes.
+  const some = ["root", "session.timeout", "auth.credentials", "auth.file", "lock.priority"];
+  const { settings, ...rest } = JSON.parse(shown.stdout);
+  const kept = settings.filter(({ key }: { key: string }) => some.includes(key));
+  compare("config_show", JSON.stringify({ ...rest, settings: kept }));
+  await session.run('"$baton" keeper --data-dir "$dir/fresh" --idle-exit 10ms -q');
+  await printed('"$baton" keeper verify --data-dir "$dir/fresh" --json', "keeper_verify");
+});
+
+test("every golden file is of a shape, and every one was compared", () => {
+  const files = readdirSync(join(import.meta.dir, "../fixtures/json")).map((name) => name.replace(/\.json$/, ""));
+  expect(files.sort()).toEqual(allShapes.flatMap(({ goldens }) => goldens).sort());
+  expect([...seen].sort()).toEqual(files);
+});
