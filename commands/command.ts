@@ -22,6 +22,8 @@ export interface Command<S extends SettingTable = SettingTable> {
   readonly settings: S;
   /** There is no command to run: what follows `--` are names, which may begin with a dash, as with most programs. */
   readonly runsNothing?: boolean;
+  /** What it prints is for a shell's `eval`: when it fails, so has what is evaluated. */
+  readonly isEvaluated?: boolean;
   /** What a shell offers where a name may stand: words, or what the server has of a kind. */
   readonly completes?: ServedNames | readonly string[];
   run(call: Call<S>): Promise<ExitCode>;

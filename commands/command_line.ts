@@ -15,6 +15,8 @@ export { systemIo };
 /** In the order of the help page. */
 export const commandLoaders: Readonly<Record<string, () => Promise<Command>>> = {
   lock: () => Promise.resolve(lockCommand),
+  hold: async () => (await import("./hold.ts")).holdCommand,
+  release: async () => (await import("./release.ts")).releaseCommand,
   elect: async () => (await import("./elections.ts")).electCommand,
   leader: async () => (await import("./elections.ts")).leaderCommand,
   forward: async () => (await import("./elections.ts")).forwardCommand,
@@ -73,12 +75,19 @@ async function dispatch(words: readonly string[], io: Io): Promise<ExitCode> {
     const loaded = await Promise.all(Object.values(commandLoaders).map((load) => load()));
     return await complete(new Map(loaded.map((command) => [command.name, command])), rest, io);
   }
+  if (first === "__holder") return await (await import("./holder.ts")).runHolder(io);
   const load = Object.hasOwn(commandLoaders, first) ? commandLoaders[first] : undefined;
-  if (load !== undefined) return await runCommand(await load(), rest, io);
+  if (load !== undefined) return await runLoaded(await load(), rest, io);
   const { didYouMean } = await import("../src/support/did_you_mean.ts");
   const known = [...Object.keys(commandLoaders), "--help", "--version"];
   const kind = first.startsWith("-") ? "option" : "command";
   throw new BatonError("USAGE", `There is no ${kind} "${first}"${didYouMean(first, known)}`);
+}
+
+async function runLoaded(command: Command, words: readonly string[], io: Io): Promise<ExitCode> {
+  if (!command.isEvaluated) return await runCommand(command, words, io);
+  const { evaluated } = await import("./evaluated.ts");
+  return await evaluated(() => runCommand(command, words, io), io);
 }
 
 function helpWords([first]: readonly string[]): string {

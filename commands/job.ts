@@ -77,6 +77,7 @@ export function jobEnvironment(io: Io, facts: JobFacts): Record<string, string |
     }),
     ...(barrier === undefined ? outer(io, barrierVariables) : {}),
     ...(pool === undefined ? outer(io, poolVariables) : {}),
+    ...outer(io, ["BATON_HOLD"]),
   };
 }
 
@@ -84,7 +85,10 @@ const barrierVariables = ["BATON_BARRIER_NAME", "BATON_BARRIER_GENERATION", "BAT
 
 const poolVariables = ["BATON_POOL_NAME", "BATON_ITEM"] as const;
 
-/** A lock that a member of a barrier, or a job of a pool, takes for a part of its work leaves the work its rank, its item. */
+/**
+ * A lock that a member of a barrier, or a job of a pool, takes for a part of its work leaves the work its rank, its item;
+ * and what a script holds, its commands may release.
+ */
 function outer(io: Io, names: readonly string[]): Record<string, string | undefined> {
   return Object.fromEntries(names.map((name) => [name, io.env[name]]));
 }

@@ -20,6 +20,8 @@ export interface EndingFacts {
   /** Why the lock was lost, where that is known. */
   readonly lost: AbortSignal;
   readonly maxHoldMs: number | undefined;
+  /** It was no child, and nobody knows how it ended. */
+  readonly isScript?: boolean;
 }
 
 /** Null when no child was started because of a request to stop. */
@@ -35,18 +37,24 @@ export function lockEndingOf(outcome: ChildOutcome, facts: EndingFacts): LockEnd
     case "lost":
       return failure(
         "LOCK_LOST",
-        `${why(facts) ?? `${thing} ${what} is lost: no server has answered in time`}; ${fate(outcome.child)}`,
+        `${why(facts) ?? `${thing} ${what} is lost: no server has answered in time`}; ${fate(outcome.child, facts)}`,
       );
     case "revoked":
-      return failure("REVOKED", `${why(facts) ?? `${thing} ${what} was revoked`}; ${fate(outcome.child)}`);
+      return failure("REVOKED", `${why(facts) ?? `${thing} ${what} was revoked`}; ${fate(outcome.child, facts)}`);
     case "time_limit": {
       const limit = formatDuration(facts.maxHoldMs ?? 0);
-      return failure("TIME_LIMIT", `The command held ${what} for longer than ${limit} (--max-hold) and was stopped`);
+      return failure(
+        "TIME_LIMIT",
+        `The ${jobOf(facts)} held ${what} for longer than ${limit} (--max-hold) and was stopped`,
+      );
     }
     case "breach": {
       const pids = outcome.survivors.length === 0 ? "" : ` (still there: ${outcome.survivors.join(", ")})`;
       const danger = "others may get the lock while it runs";
-      return failure("FENCE_BREACH", `The command under ${what} could not be confirmed dead in time${pids}; ${danger}`);
+      return failure(
+        "FENCE_BREACH",
+        `The ${jobOf(facts)} under ${what} could not be confirmed dead in time${pids}; ${danger}`,
+      );
     }
     case "not_found":
       return failure("NOT_FOUND", outcome.message);
@@ -67,7 +75,12 @@ function why({ lost }: EndingFacts): string | null {
   return lost.aborted ? messageOf(lost.reason) : null;
 }
 
-function fate(child: ChildEnd | null): string {
+function jobOf({ isScript = false }: EndingFacts): string {
+  return isScript ? "script" : "command";
+}
+
+function fate(child: ChildEnd | null, { isScript = false }: EndingFacts): string {
+  if (isScript) return child === null ? "the script was not told that it had it" : "the script was stopped";
   if (child === null) return "the command did not run";
   if (child.kind === "unreadable") return `the command was stopped, and how it ended is not known (${child.why})`;
   const how = child.kind === "exited" ? `and exited with ${child.code}` : `by ${child.signal}`;

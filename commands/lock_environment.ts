@@ -65,6 +65,7 @@ export function lockEnvironment(facts: LockFacts): ChildEnvironment {
     BATON_SIZE: facts.barrier?.size.toString(),
     BATON_POOL_NAME: facts.pool?.name,
     BATON_ITEM: facts.pool?.item,
+    BATON_HOLD: undefined,
     BATON_FENCING_TOKEN: each((lease) => lease.fencingToken.toString()),
     BATON_SESSION_ID: first?.sessionId.toString() ?? "",
     BATON_SESSION_TIMEOUT_MS: String(first?.sessionTimeoutMs ?? ""),

@@ -53,25 +53,35 @@ export interface LockOptions {
   readonly verbose: boolean;
   readonly values: Values;
   readonly sources: ConfigSources;
+  /** The process of a script that holds it, and runs already; this one when left out. */
+  readonly script?: { readonly pid: number };
 }
+
+/** A call of a command that takes locks, with all that `baton lock` may be told. */
+export type LockCall = Pick<Call<typeof lockCommandSettings>, "values" | "names" | "sources">;
 
 /** From here on a call is in the background: passed in the queue, with a wait limit of its own. */
 const backgroundPriority = 200;
 
 /** Throws USAGE for what does not fit together. */
 export function lockOptionsOf(call: Call<typeof lockCommandSettings>): LockOptions {
-  const { values, names, command, sources } = call;
   const example = "as in: baton lock NAME -- COMMAND";
-  if (names.length === 0) throw new BatonError("USAGE", `baton lock needs the name of a lock, ${example}`);
-  const [program, ...args] = command ?? [];
+  const terms = lockTermsOf(call, "lock", example);
+  const [program, ...args] = call.command ?? [];
   if (program === undefined) {
     throw new BatonError("USAGE", `baton lock needs a command behind --, ${example}`);
   }
+  return { ...terms, command: [program, ...args] };
+}
+
+/** Which locks, how and how long to wait. Throws USAGE for what does not fit together. */
+export function lockTermsOf(call: LockCall, command: string, example: string): Omit<LockOptions, "command"> {
+  const { values, names, sources } = call;
+  if (names.length === 0) throw new BatonError("USAGE", `baton ${command} needs the name of a lock, ${example}`);
   names.forEach((name) => encodeLockName(name)); // which refuses what cannot be one
   refusePairs(values);
   return {
     names: [...new Set(names)].sort(),
-    command: [program, ...args],
     mode: values.shared ? "shared" : values.limit === undefined ? "exclusive" : "permit",
     limit: values.limit,
     waitMs: waitMsOf(values),

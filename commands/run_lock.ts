@@ -47,7 +47,7 @@ export function lockDependencies(guard: Guard): LockDependencies {
 }
 
 /** What is known so far, for the report. */
-interface Progress {
+export interface Progress {
   leases: readonly Lease[] | null;
   waitedMs: number | null;
   outcome: ChildOutcome | null;
@@ -64,7 +64,8 @@ export async function runLock(options: LockOptions, io: Io, deps: LockDependenci
   }, () => lockAndRun(options, io, { deps, progress }));
 }
 
-async function lockAndRun(
+/** Without a word about the end. Rejects as `runLock` does. */
+export async function lockAndRun(
   options: LockOptions,
   io: Io,
   { deps, progress }: { deps: LockDependencies; progress: Progress },
@@ -103,6 +104,7 @@ async function lockAndRun(
       what: quoted(options.names),
       lost: lease.lost,
       maxHoldMs: options.values.maxHold,
+      isScript: options.script !== undefined,
     });
     if (ending === null) throw stop.signal.reason;
     // What could not be killed may still be at it: the session is left to end by itself, after its full time.

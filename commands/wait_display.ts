@@ -68,14 +68,16 @@ function describeWait(name: string, { place, waitedMs, status }: WaitingStatus):
   return `waiting for "${name}" for ${formatDuration(waitedMs)}, place ${place} of ${status.waiters.length}: ${lock}`;
 }
 
-/** This process, as others see it. */
-export function holderInfo({ command, values }: {
+/** This process, or the script for which it holds, as others see it. */
+export function holderInfo({ command, values, script }: {
   readonly command: readonly [string, ...string[]];
+  /** Where the job is not this process's child. */
+  readonly script?: { readonly pid: number };
   readonly values: { readonly publishCommand: boolean; readonly reason?: string | undefined };
 }): HolderInfo {
   return {
     host: hostname(),
-    pid: process.pid,
+    pid: script?.pid ?? process.pid,
     user: userName(),
     argv0: shortened(values.publishCommand ? command.join(" ") : command[0]),
     reason: values.reason ?? "",

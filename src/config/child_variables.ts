@@ -22,6 +22,7 @@ export const childVariables = {
   BATON_SIZE: "only under baton barrier: how many have started together",
   BATON_POOL_NAME: "only under baton pool: the component",
   BATON_ITEM: "only under baton pool: the item",
+  BATON_HOLD: "only under baton hold: what is held and by whom, for baton release",
   BATON_FENCING_TOKEN:
     "grows with every grant: a store that remembers the highest can refuse a stale holder; with several, one in each line",
   BATON_SESSION_ID: "the ZooKeeper session, decimal",

@@ -111,7 +111,8 @@ async function startWithNode(
   });
   return {
     pid: child.pid ?? 0,
-    send: (line) => new Promise((resolve) => child.stdin === null ? resolve() : child.stdin.write(line, () => resolve())),
+    send: (line) =>
+      new Promise((resolve) => child.stdin === null ? resolve() : child.stdin.write(line, () => resolve())),
     ended: ended.then(() => void forget()),
   };
 }

@@ -1,6 +1,7 @@
 /** Which file descriptors whoever started baton has left open for the command: `9>file`, a jobserver, LISTEN_FDS. */
 import { fstatSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import process from "node:process";
+import type { Libc } from "./libc.ts";
 
 /**
  * Descriptors from 3 up that were open when this process started. Call it before anything is opened: what the runtime
@@ -15,6 +16,11 @@ export function inheritedDescriptors(): number[] {
     return [];
   }
   return names.map(Number).filter((fd) => fd >= 3 && isInherited(fd)).sort((a, b) => a - b);
+}
+
+/** Deno hands on every descriptor it was given; what a helper keeps open keeps a reader of it waiting. */
+export function closeInherited(libc: Libc, fds: readonly number[] = inheritedDescriptors()): void {
+  for (const fd of fds) libc.close(fd);
 }
 
 function isInherited(fd: number): boolean {

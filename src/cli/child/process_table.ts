@@ -15,7 +15,12 @@ export interface ProcessRow {
   readonly startTicks: number;
   /** It has ended and only its status is left. */
   readonly dead: boolean;
+  /** It has run no other program since it was forked: a copy of its parent, as a subshell is. */
+  readonly isCopy: boolean;
 }
+
+/** PF_FORKNOEXEC of the kernel's sched.h. */
+const forkedWithoutExec = 0x40;
 
 /** One process, or null if there is none (any more). proc(5), /proc/pid/stat. */
 export function readProcess(pid: number): ProcessRow | null {
@@ -37,6 +42,7 @@ export function readProcess(pid: number): ProcessRow | null {
     startTicks: field(22),
     // A main thread that ended shows Z while other threads of its process run on.
     dead: state === "X" || (state === "Z" && field(20) <= 1),
+    isCopy: (field(9) & forkedWithoutExec) !== 0,
   };
 }
 

@@ -30,7 +30,7 @@ export async function runGuard(): Promise<void> {
   if (libc === null) return;
   for (const signal of [1, 2, 3, 15]) libc.ignoreSignal(signal); // HUP INT QUIT TERM
   libc.setProcessName(guardName);
-  if ("Deno" in globalThis) await closeInherited(libc);
+  if ("Deno" in globalThis) (await import("../child/inherited_descriptors.ts")).closeInherited(libc);
   await new Post(libc).keep();
 }
 
@@ -145,10 +145,4 @@ class PipeLines {
 
 function say(libc: Libc, word: string): void {
   libc.write(output, new TextEncoder().encode(`${word}\n`));
-}
-
-/** Deno hands on every descriptor it was given; one that is kept open here would keep a reader of it waiting. */
-async function closeInherited(libc: Libc): Promise<void> {
-  const { inheritedDescriptors } = await import("../child/inherited_descriptors.ts");
-  for (const fd of inheritedDescriptors()) libc.close(fd);
 }

@@ -1,0 +1,120 @@
+/**
+ * The processes of a script that holds a lock: finds them, signals them, tells which are alive. Nobody here is their parent,
+ * and the script's process group is others' too (a terminal's, cron's), so that no group is signalled: it goes by descent
+ * from the script, by the cookie in the environment, and, once the script is gone, by being a copy of it.
+ */
+import process from "node:process";
+import { type JobProcesses, sendToJob } from "../child/job_processes.ts";
+import { KnownProcesses } from "../child/known_processes.ts";
+import { livingOf } from "../child/living_processes.ts";
+import { allProcesses, type ProcessRow, readProcess } from "../child/process_table.ts";
+import { likenessOf, type ScriptProcess } from "./script_process.ts";
+
+export interface ScriptProcessesOptions {
+  readonly script: ScriptProcess;
+  readonly cookie: string;
+  /** Clock ticks from boot to the grant: what was started before is not under the lock, and outlives a script that just ends. */
+  readonly sinceTicks: number;
+}
+
+type RunProcesses = Pick<JobProcesses, "alive" | "signalAll" | "signalCommand" | "leaderEnded" | "reapOrphans">;
+
+export class ScriptProcesses implements RunProcesses {
+  readonly #script: ScriptProcess;
+  readonly #sinceTicks: number;
+  readonly #known: KnownProcesses;
+  readonly #row: ProcessRow | null;
+  readonly #likeness: string | null;
+  #leaderEnded = false;
+  #isStopped = false;
+  #isLetGo = false;
+  #onStop: () => void = () => {};
+
+  constructor({ script, cookie, sinceTicks }: ScriptProcessesOptions) {
+    this.#script = script;
+    this.#sinceTicks = sinceTicks;
+    this.#known = new KnownProcesses(cookie, { ...script, ownGroup: false });
+    this.#row = readProcess(script.pid);
+    this.#likeness = likenessOf(script.pid);
+  }
+
+  /** Calls it when the script is told to end. */
+  set onStop(call: () => void) {
+    this.#onStop = call;
+  }
+
+  /** The lock is given back: nothing is this job's any more. */
+  letGo(): void {
+    this.#isLetGo = true;
+  }
+
+  leaderEnded(): void {
+    this.#leaderEnded = true;
+  }
+
+  /** Nobody's signals are passed on: whoever means the script sends them to the script. */
+  signalCommand(): void {}
+
+  signalAll(signal: NodeJS.Signals): void {
+    const pids = this.alive();
+    if (signal !== "SIGSTOP" && signal !== "SIGCONT" && !this.#isLetGo) {
+      this.#isStopped ||= !this.#leaderEnded;
+      this.#onStop();
+    }
+    sendToJob({ pid: this.#script.pid, ownGroup: false, leaderEnded: this.#leaderEnded, pids }, signal);
+  }
+
+  /** What lives and has to be dead before others can get the lock. Empty once it is let go. */
+  alive(): number[] {
+    return this.#isLetGo ? [] : livingOf(() => this.#find(), isAlive);
+  }
+
+  /** So that what loses its parents later is known by then. There are no children here whose status would have to be taken. */
+  reapOrphans(): void {
+    this.#known.rememberDescendants();
+  }
+
+  /**
+   * What was started under the lock and runs, while the script itself goes on. `asking`, the process that wants to know, is
+   * none of it, nor the subshells it runs in, nor what was started together with it (the other end of its pipe).
+   */
+  startedUnder(asking: ScriptProcess): number[] {
+    const around = new Set<number>([this.#script.pid]);
+    for (let row = readProcess(asking.pid); row !== null && !around.has(row.pid); row = readProcess(row.parent)) {
+      around.add(row.pid);
+    }
+    return this.alive().filter((pid) => {
+      const row = readProcess(pid);
+      return row !== null && row.startTicks >= this.#sinceTicks && row.startTicks < asking.startTicks - togetherTicks &&
+        !around.has(pid);
+    });
+  }
+
+  #find(): number[] {
+    if (this.#leaderEnded) { for (const pid of this.#orphanedCopies()) this.#known.add(pid); }
+    const found = this.#known.find();
+    if (!this.#leaderEnded || this.#isStopped) return found;
+    return found.filter((pid) => (readProcess(pid)?.startTicks ?? 0) >= this.#sinceTicks);
+  }
+
+  /**
+   * Subshells that the script has left behind: they carry no cookie, since the shell's own environment has none; what they
+   * run does. Such a one has run no program since its fork and has the likeness of its parent.
+   */
+  #orphanedCopies(): number[] {
+    const [script, likeness] = [this.#row, this.#likeness];
+    if (script === null || likeness === null) return [];
+    const reapers = new Set([1, readProcess(process.pid)?.parent ?? 1]);
+    return allProcesses().filter((row) =>
+      row.isCopy && !row.dead && row.session === script.session && row.startTicks >= this.#sinceTicks &&
+      reapers.has(row.parent) && likenessOf(row.pid) === likeness
+    ).map((row) => row.pid);
+  }
+}
+
+/** Clock ticks, of 10 ms: what a shell starts in one pipe. */
+const togetherTicks = 3;
+
+function isAlive(pid: number): boolean {
+  return readProcess(pid)?.dead === false;
+}
