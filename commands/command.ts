@@ -25,7 +25,7 @@ export interface Command<S extends SettingTable = SettingTable> {
   /** What it prints is for a shell's `eval`: when it fails, so has what is evaluated. */
   readonly isEvaluated?: boolean;
   /** What a shell offers where a name may stand: words, or what the server has of a kind. */
-  readonly completes?: ServedNames | readonly string[];
+  readonly completes?: ServedNames | "files" | readonly string[];
   run(call: Call<S>): Promise<ExitCode>;
 }
 

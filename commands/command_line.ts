@@ -7,12 +7,13 @@
 import { type Io, systemIo } from "../src/cli/io.ts";
 import { BatonError, messageOf } from "../src/errors.ts";
 import { type Command, runCommand } from "./command.ts";
+import { firstWords, membersOf, nameAt, wordsOf } from "./command_names.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "./exit_codes.ts";
 import { lockCommand } from "./lock.ts";
 
 export { systemIo };
 
-/** In the order of the help page. */
+/** In the order of the help page. A command of two words belongs to a group: the first word alone is none. */
 export const commandLoaders: Readonly<Record<string, () => Promise<Command>>> = {
   lock: () => Promise.resolve(lockCommand),
   hold: async () => (await import("./hold.ts")).holdCommand,
@@ -29,6 +30,7 @@ export const commandLoaders: Readonly<Record<string, () => Promise<Command>>> = 
   check: async () => (await import("./check.ts")).checkCommand,
   doctor: async () => (await import("./doctor.ts")).doctorCommand,
   fence: async () => (await import("./fence.ts")).fenceCommand,
+  "pubsub keygen": async () => (await import("./pubsub/keygen.ts")).keygenCommand,
   keeper: async () => (await import("./keeper.ts")).keeperCommand,
   completion: async () => (await import("./completion.ts")).completionCommand,
   config: async () => (await import("./config.ts")).configCommand,
@@ -76,10 +78,15 @@ async function dispatch(words: readonly string[], io: Io): Promise<ExitCode> {
     return await complete(new Map(loaded.map((command) => [command.name, command])), rest, io);
   }
   if (first === "__holder") return await (await import("./holder.ts")).runHolder(io);
-  const load = Object.hasOwn(commandLoaders, first) ? commandLoaders[first] : undefined;
-  if (load !== undefined) return await runLoaded(await load(), rest, io);
+  const name = nameAt(words, commandLoaders);
+  const load = name === null ? undefined : commandLoaders[name];
+  if (name !== null && load !== undefined) return await runLoaded(await load(), words.slice(wordsOf(name)), io);
+  if (membersOf(first, Object.keys(commandLoaders)).length > 0) {
+    const { groupHelp } = await import("./help.ts");
+    return await groupHelp(words, io);
+  }
   const { didYouMean } = await import("../src/support/did_you_mean.ts");
-  const known = [...Object.keys(commandLoaders), "--help", "--version"];
+  const known = [...firstWords(Object.keys(commandLoaders)), "--help", "--version"];
   const kind = first.startsWith("-") ? "option" : "command";
   throw new BatonError("USAGE", `There is no ${kind} "${first}"${didYouMean(first, known)}`);
 }
@@ -90,6 +97,8 @@ async function runLoaded(command: Command, words: readonly string[], io: Io): Pr
   return await evaluated(() => runCommand(command, words, io), io);
 }
 
-function helpWords([first]: readonly string[]): string {
-  return first !== undefined && Object.hasOwn(commandLoaders, first) ? `${first} --help` : "--help";
+function helpWords(words: readonly string[]): string {
+  const name = nameAt(words, commandLoaders);
+  const isGroup = membersOf(words[0] ?? "", Object.keys(commandLoaders)).length > 0;
+  return name !== null ? `${name} --help` : isGroup ? `${words[0]} --help` : "--help";
 }

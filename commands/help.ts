@@ -1,4 +1,5 @@
 /** `baton help`: the commands, and the tables that the code itself goes by. */
+import type { Io } from "../src/cli/io.ts";
 import { childVariables } from "../src/config/child_variables.ts";
 import { type SettingTable, variableOf } from "../src/config/setting.ts";
 import { allSettings } from "../src/config/settings.ts";
@@ -6,7 +7,8 @@ import { BatonError } from "../src/errors.ts";
 import { didYouMean } from "../src/support/did_you_mean.ts";
 import { defineCommand, runCommand } from "./command.ts";
 import { commandLoaders } from "./command_line.ts";
-import { exitCodeMeanings, type ExitCodeName, exitCodes } from "./exit_codes.ts";
+import { firstWords, membersOf, nameAt, wordsOf } from "./command_names.ts";
+import { type ExitCode, exitCodeMeanings, type ExitCodeName, exitCodes } from "./exit_codes.ts";
 import { defaultForm, flagForm, wrap } from "./help_text.ts";
 
 const topics: Readonly<Record<string, () => string>> = {
@@ -27,33 +29,60 @@ export const helpCommand = defineCommand({
   settings: {},
   runsNothing: true,
   get completes() {
-    return [...new Set([...Object.keys(commandLoaders), ...Object.keys(topics)])];
+    return [...new Set([...firstWords(Object.keys(commandLoaders)), ...Object.keys(topics)])];
   },
-  async run({ names: [word, ...more], io }) {
-    if (more.length > 0) throw new BatonError("USAGE", `baton help takes one word, not "${[word, ...more].join(" ")}"`);
+  async run({ names, io }) {
+    const [word] = names;
+    const name = nameAt(names, commandLoaders);
+    const isGroup = membersOf(word ?? "", Object.keys(commandLoaders)).length > 0;
+    if (names.length > (name === null ? 1 : wordsOf(name)) && !isGroup) {
+      throw new BatonError("USAGE", `baton help takes one word, not "${names.join(" ")}"`);
+    }
     // "config" is a command and a topic: the topic is the larger half, and it mentions the command.
     const topic = word === undefined ? undefined : Object.hasOwn(topics, word) ? topics[word] : undefined;
     if (topic !== undefined) io.out(topic());
     else if (word === undefined) io.out(await overview());
-    else if (Object.hasOwn(commandLoaders, word)) {
-      const command = await commandLoaders[word]?.();
+    else if (name !== null) {
+      const command = await commandLoaders[name]?.();
       if (command !== undefined) return await runCommand(command, ["--help"], io);
-    } else {
-      const known = [...Object.keys(commandLoaders), ...Object.keys(topics)];
+    } else if (isGroup) return await groupHelp([...names, "--help"], io);
+    else {
+      const known = [...firstWords(Object.keys(commandLoaders)), ...Object.keys(topics)];
       throw new BatonError("USAGE", `There is no help on "${word}"${didYouMean(word, known)}`);
     }
     return exitCodes.SUCCESS;
   },
 });
 
+/** What a group has, for its word alone (which is no command: 64) and for `--help`. Throws USAGE for what it does not have. */
+export async function groupHelp([group = "", word, ...more]: readonly string[], io: Io): Promise<ExitCode> {
+  const members = membersOf(group, Object.keys(commandLoaders));
+  const asksForHelp = [word, ...more].some((one) => one === "--help" || one === "-h");
+  if (word !== undefined && !asksForHelp) {
+    throw new BatonError("USAGE", `There is no command "${group} ${word}"${didYouMean(word, members)}`);
+  }
+  const commands = await Promise.all(members.map((member) => commandLoaders[`${group} ${member}`]?.()));
+  const text = [
+    `baton ${group} COMMAND [options]`,
+    "",
+    ...commands.flatMap((command) => command === undefined ? [] : [`  ${command.name.padEnd(18)}${command.summary}`]),
+    "",
+    `baton ${group} COMMAND --help says more.`,
+    "",
+  ].join("\n");
+  (asksForHelp ? io.out : io.err)(text);
+  return asksForHelp ? exitCodes.SUCCESS : exitCodes.USAGE;
+}
+
 async function overview(): Promise<string> {
   const commands = await Promise.all(Object.values(commandLoaders).map((load) => load()));
+  const nameColumns = Math.max(...commands.map(({ name }) => name.length)) + 2;
   return [
     "baton runs commands under locks, as leaders and at barriers, over processes, machines, or a ZooKeeper ensemble.",
     "",
     "Usage: baton COMMAND [options]",
     "",
-    ...commands.map(({ name, summary }) => `  ${name.padEnd(10)}${summary}`),
+    ...commands.map(({ name, summary }) => `  ${name.padEnd(nameColumns)}${summary}`),
     "",
     "Examples:",
     "  baton lock nightly -- ./backup.sh",

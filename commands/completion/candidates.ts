@@ -1,5 +1,6 @@
 /** What may stand at the end of a command line that is being typed: a decision over the tables of the commands. Pure. */
 import { type Command, commonSettings, type ServedNames } from "../command.ts";
+import { firstWords, membersOf, nameAt, wordsOf } from "../command_names.ts";
 
 export type Candidates =
   | { readonly kind: "words"; readonly words: readonly string[] }
@@ -25,10 +26,11 @@ export function candidates(
   commands: ReadonlyMap<string, Command>,
   { before, typed }: { readonly before: readonly string[]; readonly typed: string },
 ): Candidates {
-  const [name, ...words] = before;
-  if (name === undefined) return matching([...commands.keys(), ...ownFlags], typed);
-  const command = commands.get(name);
-  if (command === undefined) return nothing;
+  const [first] = before;
+  if (first === undefined) return matching([...firstWords(commands.keys()), ...ownFlags], typed);
+  const found = commandAt(commands, before);
+  if (found === null) return before.length === 1 ? matching(membersOf(first, commands.keys()), typed) : nothing;
+  const { command, words } = found;
   const flags = flagsOf(command);
   const border = borderOf(words, flags);
   if (border !== -1) {
@@ -46,7 +48,18 @@ export function candidates(
     return matching([...flags.flatMap(({ forms }) => forms), ...(command.runsNothing ? [] : ["--"])], typed);
   }
   const { completes = [] } = command;
+  if (completes === "files") return { kind: "files" };
   return typeof completes === "string" ? { kind: "served", of: completes } : matching(completes, typed);
+}
+
+/** The command that a line names, and what stands behind its name. */
+export function commandAt(
+  commands: ReadonlyMap<string, Command>,
+  before: readonly string[],
+): { readonly command: Command; readonly words: readonly string[] } | null {
+  const name = nameAt(before, Object.fromEntries(commands));
+  const command = commands.get(name ?? "");
+  return name === null || command === undefined ? null : { command, words: before.slice(wordsOf(name)) };
 }
 
 /** Those of `words` that begin as it was typed. */

@@ -10,7 +10,7 @@ import { decodeLockName } from "../../src/recipes/lock_name.ts";
 import { type Command, commonSettings, flagsOf, type ServedNames } from "../command.ts";
 import { coordinationOf } from "../coordination.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
-import { candidates, matching } from "./candidates.ts";
+import { candidates, commandAt, matching } from "./candidates.ts";
 
 /** Somebody waits with a finger on the key. */
 const connectTimeoutMs = 1000;
@@ -26,8 +26,8 @@ export async function complete(
   const typed = words.at(-1) ?? "";
   let found = candidates(commands, { before, typed });
   if (found.kind === "served") {
-    const command = commands.get(before[0] ?? "");
-    const names = await servedNames(found.of, { command, words: before.slice(1), io }).catch(() => []);
+    const { command, words: behind = [] } = commandAt(commands, before) ?? {};
+    const names = await servedNames(found.of, { command, words: behind, io }).catch(() => []);
     found = matching(names.filter((one) => one.startsWith(typed)).sort().slice(0, namesMax), typed);
   }
   io.out([found.kind, ...("words" in found ? found.words : [])].map((line) => `${line}\n`).join(""));

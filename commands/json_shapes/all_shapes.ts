@@ -6,7 +6,7 @@ import type * as z from "zod";
 import { gateShape, leaderLineShape, leaderShape, resignShape } from "./election_shapes.ts";
 import { checkShape, fenceShape, statusShape } from "./job_shapes.ts";
 import { breakShape, lsShape, whoShape } from "./lock_shapes.ts";
-import { configShape, doctorShape, keeperVerifyShape } from "./machine_shapes.ts";
+import { configShape, doctorShape, keeperVerifyShape, keygenShape } from "./machine_shapes.ts";
 import { poolStatusShape } from "./pool_shapes.ts";
 
 export interface JsonShape {
@@ -44,4 +44,5 @@ export const allShapes: readonly JsonShape[] = [
   { from: "baton doctor --json", shape: doctorShape, goldens: ["doctor"] },
   { from: "baton config show --json", shape: configShape, goldens: ["config_show"] },
   { from: "baton keeper verify --json", shape: keeperVerifyShape, goldens: ["keeper_verify"] },
+  { from: "baton pubsub keygen [FILE] --json", shape: keygenShape, goldens: ["keygen", "keygen_printed"] },
 ];

@@ -1,4 +1,4 @@
-/** What is said of servers, files and settings: doctor, config check and show, keeper verify. */
+/** What is said of servers, files and settings: doctor, config check and show, keeper verify, pubsub keygen. */
 import * as z from "zod";
 import { count, token, version } from "./common_shapes.ts";
 
@@ -44,3 +44,12 @@ export const keeperVerifyShape = z.strictObject({
   zxid: token.describe("the last transaction, a decimal text"),
 });
 export type KeeperVerifyJson = z.infer<typeof keeperVerifyShape>;
+
+export const keygenShape = z.strictObject({
+  version,
+  public_key: z.string().length(40).describe("in Z85"),
+  secret_key: z.string().length(40).optional().describe("in Z85; only where there is no FILE"),
+  file: z.string().optional().describe("with the pair, as it was given"),
+  public_file: z.string().optional().describe("with the public key; only where both files were made"),
+});
+export type KeygenJson = z.infer<typeof keygenShape>;

@@ -142,6 +142,8 @@ test("settings, and a keeper's data", async () => {
   compare("config_show", JSON.stringify({ ...rest, settings: kept }));
   await session.run('"$baton" keeper --data-dir "$dir/fresh" --idle-exit 10ms -q');
   await printed('"$baton" keeper verify --data-dir "$dir/fresh" --json', "keeper_verify");
+  await printed('"$baton" pubsub keygen "$dir/server.key" -q --json', "keygen");
+  await printed('"$baton" pubsub keygen --json', "keygen_printed");
 });
 
 test("every golden file is of a shape, and every one was compared", () => {

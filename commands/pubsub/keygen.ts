@@ -1,0 +1,81 @@
+/** `baton pubsub keygen`: a key pair for ZeroMQ's CURVE. */
+import { keyText, secretCertificate } from "../../src/clients/zeromq/curve_certificate.ts";
+import { readSecretKey } from "../../src/clients/zeromq/curve_key_file.ts";
+import { makeKeyFiles, newSecretKey } from "../../src/clients/zeromq/make_key_files.ts";
+import { setting, type SettingTable } from "../../src/config/setting.ts";
+import { toggle } from "../../src/config/value_types.ts";
+import { BatonError } from "../../src/errors.ts";
+import { x25519Secret } from "../../src/support/x25519.ts";
+import { type Call, defineCommand } from "../command.ts";
+import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import type { KeygenJson } from "../json_shapes/machine_shapes.ts";
+
+const settings = {
+  force: setting(toggle(), {
+    flag: "-f, --force",
+    help: "put the new key in the place of one that is there",
+    default: false,
+  }),
+  public: setting(toggle(), {
+    flag: "-p, --public",
+    help: "make no key: check FILE and print its public key",
+    default: false,
+  }),
+  json: setting(toggle(), { flag: "--json", help: "print one JSON object", default: false }),
+} satisfies SettingTable;
+
+export const keygenCommand = defineCommand({
+  name: "pubsub keygen",
+  summary: "make a key pair for encrypted connections (CURVE)",
+  usage: "[FILE] [options]",
+  details: [
+    "Writes the key pair to FILE, which its owner alone may read, and the public key alone to FILE.pub, which is given to the " +
+    "others; prints the public key. Neither is there afterwards unless both are, and neither replaces a file without --force.",
+    "Without FILE the whole pair is printed, secret key and all, for a program that keeps secrets.",
+    "The files are certificates as CZMQ (zcert) and PyZMQ (zmq.auth) write them, so that other ZeroMQ programs can share them. " +
+    "A secret key that others than its owner may read is refused wherever it is to be used (78).",
+  ],
+  examples: [
+    ["baton pubsub keygen /etc/baton/server.key", "makes server.key and server.key.pub"],
+    ["baton pubsub keygen --public /etc/baton/server.key", "is the file in order, and which public key has it?"],
+    ["baton pubsub keygen | systemd-creds encrypt - server.cred", "a pair that never lies on a disk in the clear"],
+  ],
+  settings,
+  completes: "files",
+  runsNothing: true,
+  run: keygen,
+});
+
+// deno-lint-ignore require-await -- a command is asynchronous, this one has nothing to wait for
+async function keygen({ values, names, io }: Call<typeof settings>): Promise<ExitCode> {
+  const [file, ...more] = names;
+  if (more.length > 0) {
+    throw new BatonError("USAGE", `baton pubsub keygen takes one file, not "${names.join('", "')}"`);
+  }
+  if (file === undefined && (values.force || values.public)) {
+    throw new BatonError("USAGE", `baton pubsub keygen ${values.force ? "--force" : "--public"} needs a FILE`);
+  }
+  if (values.force && values.public) throw new BatonError("USAGE", "--force and --public do not go together");
+  const print = (fields: Omit<KeygenJson, "version">, plain: string) => {
+    const shape: KeygenJson = { version: 1, ...fields };
+    io.out(values.json ? `${JSON.stringify(shape)}\n` : plain);
+  };
+  if (file === undefined) {
+    const secret = newSecretKey();
+    const fields = { public_key: keyText(x25519Secret(secret).publicKey), secret_key: keyText(secret) };
+    print(fields, secretCertificate(secret));
+    return exitCodes.SUCCESS;
+  }
+  if (values.public) {
+    const publicKey = keyText(readSecretKey(file).publicKey);
+    print({ public_key: publicKey, file }, `${publicKey}\n`);
+    return exitCodes.SUCCESS;
+  }
+  const made = makeKeyFiles(file, { replaces: values.force });
+  const publicKey = keyText(made.publicKey);
+  if (!values.quiet) {
+    io.err(`baton: ${file} has the secret key and stays with its owner; ${made.publicFile} is for the others\n`);
+  }
+  print({ public_key: publicKey, file, public_file: made.publicFile }, `${publicKey}\n`);
+  return exitCodes.SUCCESS;
+}
