@@ -7,6 +7,7 @@ import { lockHandOver } from "./lock_hand_over.ts";
 import { lockUncontended } from "./lock_uncontended.ts";
 import { holderMemory } from "./memory.ts";
 import { machineLine, probeLine } from "./machine.ts";
+import { operatorCommands } from "./operator_commands.ts";
 import { startContestants } from "./servers.ts";
 import type { Contestant } from "./contestant.ts";
 import { zmtpSpeed } from "./zmtp_speed.ts";
@@ -21,6 +22,7 @@ const benchmarks: Record<string, (contestants: readonly Contestant[], rounds: nu
   barrier: (contestants, rounds) => barrierMeetings(contestants, { parties: 20, rounds }),
   cycles: (contestants, rounds) => lockCycles(contestants, { sessions: 50, rounds }),
   waiting: (contestants) => lockCycles(contestants, { sessions: 1000, rounds: 1 }),
+  operator: (contestants, rounds) => operatorCommands(contestants, rounds * 3),
 };
 
 /** Those that start their own peers. They take minutes, and run only when they are named. */

@@ -59,10 +59,10 @@ export async function examine(
   { root = defaultRoot, nowMs = Date.now() }: { readonly root?: string; readonly nowMs?: number } = {},
 ): Promise<Examination> {
   const below = root === "/" ? "" : root;
-  const [locks, elections] = [
-    await examineFolder(zk, `${below}/locks`, { called: "lock", nowMs }),
-    await examineFolder(zk, `${below}/elections`, { called: "election", nowMs }),
-  ];
+  const [locks, elections] = await Promise.all([
+    examineFolder(zk, `${below}/locks`, { called: "lock", nowMs }),
+    examineFolder(zk, `${below}/elections`, { called: "election", nowMs }),
+  ]);
   return { locks: locks.count, elections: elections.count, findings: [...locks.findings, ...elections.findings] };
 }
 
@@ -102,13 +102,17 @@ async function readFound(zk: ZooKeeper, path: string, where: string): Promise<Lo
     }));
     return found.filter((node) => node !== null);
   };
+  const [held, queued] = await Promise.all([
+    nodes(`${path}/h`, holders?.children ?? []),
+    nodes(`${path}/q`, queue?.children ?? []),
+  ]);
   return {
     where,
     path,
     data: lock.data,
     children: list.children,
-    holders: await nodes(`${path}/h`, holders?.children ?? []),
-    queue: await nodes(`${path}/q`, queue?.children ?? []),
+    holders: held,
+    queue: queued,
     sequence: queue?.stat.cversion ?? 0,
   };
 }

@@ -35,15 +35,17 @@ export async function listInUse(
   const below = root === "/" ? "" : root;
   const list = (kind: UseKind, count: (path: string) => Promise<Counts>) =>
     kinds.includes(kind) ? listFolder(zk, `${below}/${kind}s`, count) : [];
-  const pooled = await list("pool", (path) => countLock(zk, `${path}/total`));
-  const [locks, election, barrier, gate] = await Promise.all([
-    kinds.includes("lock") || pooled.length > 0 ? listFolder(zk, `${below}/locks`, (path) => countLock(zk, path)) : [],
+  const listLocks = () => listFolder(zk, `${below}/locks`, (path) => countLock(zk, path));
+  const [lock, election, barrier, gate, pooled] = await Promise.all([
+    kinds.includes("lock") ? listLocks() : [],
     list("election", (path) => countLock(zk, path)),
     list("barrier", (path) => countBarrier(zk, path)),
     list("gate", () => Promise.resolve({ holders: 1, waiters: 0 })),
+    list("pool", (path) => countLock(zk, `${path}/total`)),
   ]);
+  const locks = pooled.length === 0 || kinds.includes("lock") ? lock : await listLocks();
   const pool = pooled.map((one) => ({ ...one, holders: Math.max(one.holders, jobsOf(one.name, locks)) }));
-  return { lock: kinds.includes("lock") ? locks : [], election, barrier, gate, pool };
+  return { lock, election, barrier, gate, pool };
 }
 
 function jobsOf(component: string, locks: readonly UseSummary[]): number {
