@@ -146,6 +146,13 @@ describe.each(runtimes)("under $name", ({ name, command }) => {
     await eventually(gone, { withinMs: 2000, what: "the child of a killed baton to be gone" });
   });
 
+  test("a key pair for CURVE is made, and read again", async () => {
+    const made = await shell(`${baton} pubsub keygen -q curve.key`);
+    expect([made.code, made.stdout.length]).toEqual([0, 41]);
+    expect(await shell(`${baton} pubsub keygen --public curve.key`)).toEqual({ ...made, stderr: "" });
+    await shell("rm curve.key curve.key.pub");
+  });
+
   test("stdin and open descriptors reach the child, baton's own do not", async () => {
     expect((await shell(`${baton} lock smoke -- cat`, "through")).stdout).toBe("through");
     writeFileSync(join(folder, "nine"), "nine");
