@@ -132,7 +132,10 @@ async function work(
       retries: values.retries,
       rememberMs: values.doneTtl ?? null,
       wait: values.wait === undefined || values.wait === 0 ? "none" : values.wait,
-      list: (lease) => readItems(items, { component, signal: signals.stop, query: (line) => jobs.query(line, lease) }),
+      list: (lease) => {
+        const signal = AbortSignal.any([signals.stop, lease.lost]);
+        return readItems(items, { component, signal, query: (line) => jobs.query(line, lease) });
+      },
       listsAgain: items.kind === "query",
       run: (job) => jobs.run(job),
       stop: signals.stop,

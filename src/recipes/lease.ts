@@ -31,7 +31,7 @@ export interface Lease extends AsyncDisposable {
   endMs(): number;
   /** True while the server has not answered for T/6. */
   inDoubt(): boolean;
-  /** Tells every move of the lease end and every change of doubt. Returns what takes the listener off. */
+  /** Tells moves of the lease end, each fiftieth of T at the latest, and every change of doubt. Returns what takes the listener off. */
   subscribe(listener: () => void): () => void;
   /** Gives it back. Twice is the same as once. Bounded in time; rejects OUTCOME_UNKNOWN if the server never answered. */
   release(): Promise<void>;

@@ -10,7 +10,7 @@ import { permission } from "../wire/jute/operations.ts";
 import { Contender, type Granted, type LimitPolicy } from "./contender.ts";
 import type { GuardedState } from "./guarded_state.ts";
 import { type HolderInfo, unknownHolder } from "./holder_info.ts";
-import type { Lease, LockMode } from "./lease.ts";
+import type { LockMode } from "./lease.ts";
 import { describeLock } from "./lock_messages.ts";
 import { type LockPath, lockPath } from "./lock_path.ts";
 import { isLimit, limitMax } from "./lock_state.ts";
@@ -75,7 +75,11 @@ const openAcl: Acl[] = [{ perms: permission.all, id: { scheme: "world", id: "any
  * below 2 s, or a foreign node), UNREACHABLE (the session ended while waiting), the signal's reason, and what a server
  * refuses. Then nothing of it stays: it has left the queue, or, if no server answers within 1 s, leaves as soon as one does.
  */
-export async function acquireLock(zk: ZooKeeper, name: string, options: AcquireOptions = {}): Promise<Lease> {
+export async function acquireLock(
+  zk: ZooKeeper,
+  name: string,
+  options: AcquireOptions = {},
+): Promise<ZooKeeperLease> {
   const attempt = new Attempt(zk, name, options);
   return await attempt.run();
 }
@@ -120,7 +124,7 @@ class Attempt {
     });
   }
 
-  async run(): Promise<Lease> {
+  async run(): Promise<ZooKeeperLease> {
     throwIfAborted(this.#options.signal);
     const { session } = this.#zk;
     if (session.timeoutMs < sessionTimeoutMsMin) {
@@ -172,7 +176,7 @@ class Attempt {
     return this.#options.wait === "none" || this.#options.wait === 0;
   }
 
-  #lease(granted: Granted): Lease {
+  #lease(granted: Granted): ZooKeeperLease {
     return new ZooKeeperLease(this.#zk, {
       name: this.#name,
       thing: this.#thing,

@@ -4,7 +4,7 @@
  * item means the caller's. The procedure is that of the newspaper's components; see docs/protocol/pool.md.
  */
 import type { Acl, ZooKeeper } from "../clients/zookeeper/zookeeper.ts";
-import { BatonError } from "../errors.ts";
+import { BatonError, messageOf } from "../errors.ts";
 import { onAbort, throwIfAborted } from "../support/abort.ts";
 import type { Clock } from "../support/clock.ts";
 import { permission } from "../wire/jute/operations.ts";
@@ -14,9 +14,12 @@ import type { Lease } from "./lease.ts";
 import { LeaseSet } from "./lease_set.ts";
 import { acquireLock, type AcquireOptions } from "./lock.ts";
 import { PoolBook, type PoolCounts } from "./pool_book.ts";
-import { PoolMemory } from "./pool_memory.ts";
+import { type EndedItem, PoolMemory } from "./pool_memory.ts";
 import { itemLockName, type PoolPath } from "./pool_path.ts";
 import { PoolTaker, type TakenItem } from "./pool_taker.ts";
+import { isTransient } from "./transient_error.ts";
+import { untilAnswered } from "./until_answered.ts";
+import type { ZooKeeperLease } from "./zookeeper_lease.ts";
 
 export interface PoolOptions {
   readonly path: PoolPath;
@@ -120,13 +123,16 @@ class PoolRun {
     this.#zk = zk;
     this.#component = component;
     this.#options = options;
-    this.#memory = new PoolMemory(zk, path.ended, acl ?? openAcl);
+    this.#memory = new PoolMemory(zk, path, acl ?? openAcl);
     this.#taker = new PoolTaker(zk, {
       component,
       path,
       book: this.#book,
       memory: rememberMs === null ? null : this.#memory,
-      acquire: { clock, info, ...(acl === undefined ? {} : { acl }) },
+      rememberMs: rememberMs ?? 0,
+      clock,
+      info,
+      acl: acl ?? openAcl,
     });
     this.#clearedAt.ms = clock.now();
   }
@@ -181,6 +187,7 @@ class PoolRun {
       this.#listed = { ends: this.#ends, ms: clock.now() };
       const items = await this.#options.list(component);
       throwIfAborted(component.lost);
+      for (const item of items) path.item(item); // one that has no path is told before anything is run
       this.#book.read(items);
       this.#isFull = false;
       await this.#take(() => this.#room() > 0);
@@ -229,6 +236,7 @@ class PoolRun {
   /** Of `total`, for one more than run and are held: false when all are in use. */
   async #hasPermit(): Promise<boolean> {
     const { total, path, clock, info, acl, stop } = this.#options;
+    this.#dropLostPermits();
     if (total === null || this.#permits.length > this.#held.length) return true;
     try {
       this.#permits.push(
@@ -257,18 +265,26 @@ class PoolRun {
 
   #startHeld(): void {
     const { jobs, total } = this.#options;
+    this.#dropLostPermits();
     while (this.#running.size < jobs && !this.#isStopping) {
-      const permit = total === null ? null : this.#permits.find((one) => one.isHeld());
+      const permit = total === null ? null : this.#permits[0];
       const { taken } = permit === undefined ? {} : this.#held.shift() ?? {};
       if (permit === undefined || taken === undefined) return;
       if (!taken.lease.isHeld()) {
         this.#book.giveBack(taken.item);
         continue;
       }
-      if (permit !== null) this.#permits.splice(this.#permits.indexOf(permit), 1);
+      if (permit !== null) this.#permits.shift();
       this.#running.add(taken.item);
       this.#book.begun();
       void this.#work(taken, permit);
+    }
+  }
+
+  /** One that somebody took away counts for nothing. */
+  #dropLostPermits(): void {
+    for (const permit of this.#permits.filter((one) => !one.isHeld())) {
+      this.#permits.splice(this.#permits.indexOf(permit), 1);
     }
   }
 
@@ -309,18 +325,30 @@ class PoolRun {
     }
   }
 
-  /** Writes down how it ended, and gives its lock back: in this order, so that whoever has the lock next knows. */
+  /** Writes down how it ended and gives its lock back: at once, or in this order, so that whoever has the lock next knows. */
   #finish({ item, lease }: TakenItem, { result, what }: PoolJobEnd): void {
     const { rememberMs, info } = this.#options;
+    const atMs = Date.now();
+    const by = `${info.user}@${info.host}:${info.pid}`;
+    const isRemembered = rememberMs !== null && result !== "unbegun" && lease.isHeld();
+    const ended = isRemembered ? { result, what, by, atMs, untilMs: atMs + rememberMs } : null;
     this.#close(async () => {
-      if (rememberMs !== null && result !== "unbegun" && lease.isHeld()) {
-        const atMs = Date.now();
-        const by = `${info.user}@${info.host}:${info.pid}`;
-        await this.#memory.remember(item, { result, what, by, atMs, untilMs: atMs + rememberMs })
-          .catch((thrown: unknown) => this.#options.onProblem(thrown));
-      }
-      await lease.release();
+      if (ended === null || !await this.#endTogether(item, lease, ended)) await lease.release();
     });
+  }
+
+  /** False when the lock was not given back with it. */
+  async #endTogether(item: string, lease: ZooKeeperLease, ended: EndedItem): Promise<boolean> {
+    try {
+      await lease.releaseWith([this.#memory.deedOf(item, ended)]);
+      return true;
+    } catch {
+      // Its node, or none above it, is there already, or no answer came: one after the other, and as often as it takes.
+    }
+    const { clock, onProblem } = this.#options;
+    await untilAnswered(this.#zk, () => this.#memory.remember(item, ended), { clock, isWanted: () => lease.isHeld() })
+      .catch((thrown: unknown) => onProblem(notRemembered(item, thrown)));
+    return false;
   }
 
   /** Clears a part of the memory, beside everything else, now and then. */
@@ -332,7 +360,13 @@ class PoolRun {
       clock.now() - this.#clearedAt.ms >= clearEvery.ms;
     if (!isFirst && !isDue) return;
     this.#clearedAt = { ends: this.#ends, ms: clock.now() };
-    this.#close(() => this.#memory.clear(Math.floor(Math.random() * 16), Date.now()));
+    this.#close(async () => {
+      try {
+        await this.#memory.clear(Math.floor(Math.random() * 16), Date.now());
+      } catch (thrown) {
+        if (!isTransient(thrown)) throw thrown; // else another run clears it
+      }
+    });
   }
 
   /** What was taken ahead and has waited for `ageMs` goes back: others may run it. */
@@ -372,6 +406,11 @@ class PoolRun {
     this.#failure ??= { thrown };
     this.#stopTaking();
   }
+}
+
+function notRemembered(item: string, cause: unknown): BatonError {
+  const message = `Cannot write down that "${item}" has ended, and it may run again: ${messageOf(cause)}`;
+  return new BatonError("OUTCOME_UNKNOWN", message, { cause });
 }
 
 function otherTotal(component: string, total: number, cause: BatonError): BatonError {

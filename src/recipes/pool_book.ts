@@ -42,6 +42,10 @@ export class PoolBook {
     return items;
   }
 
+  isWaiting(item: string): boolean {
+    return this.#waiting.has(item);
+  }
+
   isDry(): boolean {
     return this.#waiting.size === 0;
   }

@@ -1,13 +1,15 @@
 /**
  * How items of a pool ended, for as long as that is to be remembered: a node for each item, `<shard>/<item>`, which its
- * next end writes over. What has expired is deleted by the runs that come after, a shard at a time.
+ * next end writes over. Those that ended well have a tree of their own, so that the names in it say enough. What has
+ * expired is deleted by the runs that come after, a shard at a time.
  */
-import type { Acl, ZooKeeper } from "../clients/zookeeper/zookeeper.ts";
+import type { Acl, MultiRequest, ZooKeeper } from "../clients/zookeeper/zookeeper.ts";
 import { createFlag } from "../wire/jute/operations.ts";
 import { createParents } from "./create_contender.ts";
 import { decodeLockName, encodeLockName } from "./lock_name.ts";
 import { lockPathAt } from "./lock_path.ts";
 import { orNull } from "./lock_view.ts";
+import type { PoolPath } from "./pool_path.ts";
 import { isRefusal } from "./transient_error.ts";
 
 export interface EndedItem {
@@ -28,36 +30,56 @@ const batchSize = 100;
 
 const utf8 = new TextEncoder();
 
+interface Row {
+  readonly name: string;
+  readonly version: number;
+  readonly ended: EndedItem | null;
+}
+
 export class PoolMemory {
   readonly #zk: ZooKeeper;
-  readonly #base: string;
+  readonly #trees: Readonly<Record<EndedItem["result"], string>>;
   readonly #acl: Acl[];
 
-  constructor(zk: ZooKeeper, base: string, acl: Acl[]) {
+  constructor(zk: ZooKeeper, path: Pick<PoolPath, "ended" | "failed">, acl: Acl[]) {
     this.#zk = zk;
-    this.#base = base;
+    this.#trees = { done: path.ended, failed: path.failed };
     this.#acl = acl;
   }
 
-  /** Null for what is not remembered, or was up to `nowMs`. */
+  /** How it ended well; null for what did not, is not remembered, or was up to `nowMs`. */
   async look(item: string, nowMs: number): Promise<EndedItem | null> {
-    const found = await orNull(this.#zk.getData(this.#nodeOf(item)));
+    const found = await orNull(this.#zk.getData(this.#nodeOf(item, "done")));
     const ended = found === null ? null : parseEnded(found.data);
     return ended === null || ended.untilMs <= nowMs ? null : ended;
   }
 
+  /** The items that ended well, of which some may have expired. */
+  async doneItems(): Promise<Set<string>> {
+    const lists = await Promise.all(
+      [...shards].map((shard) => orNull(this.#zk.getChildren(`${this.#trees.done}/${shard}`))),
+    );
+    return new Set(lists.flatMap((list) => list?.children ?? []).map(decodeLockName));
+  }
+
+  /** To be done with something else, in one transaction; it is refused where a node is missing, or there already. */
+  deedOf(item: string, ended: EndedItem): MultiRequest {
+    const path = this.#nodeOf(item, ended.result);
+    return { type: "create", path, data: formatEnded(ended), acl: this.#acl, flags: createFlag.persistent };
+  }
+
   async remember(item: string, ended: EndedItem): Promise<void> {
-    const node = this.#nodeOf(item);
-    const data = utf8.encode(JSON.stringify(ended));
+    const deed = this.deedOf(item, ended);
+    const data = formatEnded(ended);
     for (let missing: "nothing" | "shard" | "parents" = "nothing";;) {
       try {
-        if (missing === "parents") await createParents(this.#zk, lockPathAt(`${this.#base}/0`), this.#acl);
-        if (missing === "nothing") await this.#zk.create(node, data, { acl: this.#acl });
-        else await this.#zk.multi(this.#withShard(node, data));
+        const tree = this.#trees[ended.result];
+        if (missing === "parents") await createParents(this.#zk, lockPathAt(`${tree}/0`), this.#acl);
+        await this.#zk.multi(missing === "nothing" ? [deed] : [this.#shardOf(deed.path), deed]);
         return;
       } catch (thrown) {
         if (isRefusal(thrown, "NODEEXISTS")) {
-          if (await orNull(this.#zk.setData(node, data, -1)) !== null) return;
+          if (await orNull(this.#zk.setData(deed.path, data, -1)) !== null) return;
           missing = "nothing"; // the shard was made meanwhile, or the node deleted
         } else if (isRefusal(thrown, "NONODE") && missing !== "parents") {
           missing = missing === "nothing" ? "shard" : "parents";
@@ -66,12 +88,14 @@ export class PoolMemory {
     }
   }
 
-  /** Everything that is remembered, by item. */
+  /** Everything that is remembered, by item: the last end of each. */
   async all(nowMs: number): Promise<Map<string, EndedItem>> {
     const found = new Map<string, EndedItem>();
-    for (const shard of shards) {
-      for (const { name, ended } of await this.#read(shard)) {
-        if (ended !== null && ended.untilMs > nowMs) found.set(decodeLockName(name), ended);
+    for (const at of this.#allShards()) {
+      for (const { name, ended } of await this.#read(at)) {
+        const item = decodeLockName(name);
+        if (ended === null || ended.untilMs <= nowMs || (found.get(item)?.atMs ?? -1) > ended.atMs) continue;
+        found.set(item, ended);
       }
     }
     return found;
@@ -80,25 +104,46 @@ export class PoolMemory {
   /** Deletes what one of the shards keeps past its time. Any number chooses the shard. */
   async clear(turn: number, nowMs: number): Promise<void> {
     const shard = shards[turn % shards.length] ?? "0";
-    const expired = (await this.#read(shard)).filter(({ ended }) => ended === null || ended.untilMs <= nowMs);
-    for (let start = 0; start < expired.length; start += batchSize) {
+    for (const tree of Object.values(this.#trees)) {
+      await this.#delete(`${tree}/${shard}`, ({ ended }) => ended === null || ended.untilMs <= nowMs);
+    }
+  }
+
+  /** Forgets everything. Returns how many ends that were. */
+  async forget(): Promise<number> {
+    let count = 0;
+    for (const at of this.#allShards()) {
+      count += await this.#delete(at, () => true);
+    }
+    return count;
+  }
+
+  #allShards(): string[] {
+    return Object.values(this.#trees).flatMap((tree) => [...shards].map((shard) => `${tree}/${shard}`));
+  }
+
+  async #delete(at: string, isMeant: (row: Row) => boolean): Promise<number> {
+    const rows = (await this.#read(at)).filter(isMeant);
+    let count = 0;
+    for (let start = 0; start < rows.length; start += batchSize) {
       await Promise.all(
-        expired.slice(start, start + batchSize).map(async ({ name, version }) => {
+        rows.slice(start, start + batchSize).map(async ({ name, version }) => {
           try {
             // By version: an end that comes now is remembered.
-            await this.#zk.delete(`${this.#base}/${shard}/${name}`, version);
+            await this.#zk.delete(`${at}/${name}`, version);
+            count++;
           } catch (thrown) {
             if (!isRefusal(thrown, "NONODE", "BADVERSION")) throw thrown;
           }
         }),
       );
     }
+    return count;
   }
 
-  async #read(shard: string): Promise<{ name: string; version: number; ended: EndedItem | null }[]> {
-    const at = `${this.#base}/${shard}`;
+  async #read(at: string): Promise<Row[]> {
     const names = (await orNull(this.#zk.getChildren(at)))?.children ?? [];
-    const rows: { name: string; version: number; ended: EndedItem | null }[] = [];
+    const rows: Row[] = [];
     for (let start = 0; start < names.length; start += batchSize) {
       const batch = names.slice(start, start + batchSize);
       const found = await Promise.all(batch.map((name) => orNull(this.#zk.getData(`${at}/${name}`))));
@@ -112,18 +157,14 @@ export class PoolMemory {
     return rows;
   }
 
-  #withShard(node: string, data: Uint8Array): Parameters<ZooKeeper["multi"]>[0] {
-    const acl = this.#acl;
-    const shard = node.slice(0, node.lastIndexOf("/"));
-    return [
-      { type: "createContainer", path: shard, data: new Uint8Array(), acl, flags: createFlag.container },
-      { type: "create", path: node, data, acl, flags: createFlag.persistent },
-    ];
+  #shardOf(node: string): MultiRequest {
+    const path = node.slice(0, node.lastIndexOf("/"));
+    return { type: "createContainer", path, data: new Uint8Array(), acl: this.#acl, flags: createFlag.container };
   }
 
-  #nodeOf(item: string): string {
+  #nodeOf(item: string, result: EndedItem["result"]): string {
     const name = encodeLockName(item, "an item");
-    return `${this.#base}/${shards[hashOf(name) % shards.length]}/${name}`;
+    return `${this.#trees[result]}/${shards[hashOf(name) % shards.length]}/${name}`;
   }
 }
 
@@ -135,6 +176,8 @@ function hashOf(text: string): number {
   }
   return hash >>> 8;
 }
+
+const formatEnded = (ended: EndedItem): Uint8Array => utf8.encode(JSON.stringify(ended));
 
 /** Null for what no pool has written. */
 function parseEnded(data: Uint8Array): EndedItem | null {

@@ -23,8 +23,10 @@ export interface PoolPath {
   readonly component: LockPath;
   /** How many of the pool run in the whole cluster: a semaphore. */
   readonly total: LockPath;
-  /** Below it is remembered how items ended. */
+  /** Below it is remembered which items ended well, */
   readonly ended: string;
+  /** and which did not. */
+  readonly failed: string;
   /** Throws BAD_DATA for an item that has not the words the template asks for. */
   item(item: string): LockPath;
   /** The node whose children are the items' locks, and the item behind such a child; null where the template leaves no way back. */
@@ -57,6 +59,7 @@ export function poolPath(
     component: lockPathAt(checked(componentPath, templates.component)),
     total: lockPathAt(`${own}/total`),
     ended: `${own}/ended`,
+    failed: `${own}/failed`,
     item: (item) => {
       const path = expand(itemTemplate, (word) => wordOf(item, word, templates.item));
       return lockPathAt(checked(path, templates.item));

@@ -31,7 +31,7 @@ export async function poolStatus(
   component: string,
   { path, named }: { readonly path: PoolPath; readonly named: readonly string[] | null },
 ): Promise<PoolStatus> {
-  const memory = new PoolMemory(zk, path.ended, []);
+  const memory = new PoolMemory(zk, path, []);
   const [ended, locked, own] = await Promise.all([
     memory.all(Date.now()),
     lockedItems(zk, path),

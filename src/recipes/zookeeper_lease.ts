@@ -3,7 +3,7 @@
  * own node is deleted or asked back. What is lost stays lost, even if the session lives on. What is asked back is lost for
 its user, who has to stop, but stays held until the release: the clock, the session and the node are watched on.
  */
-import type { ZooKeeper } from "../clients/zookeeper/zookeeper.ts";
+import type { MultiRequest, ZooKeeper } from "../clients/zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../errors.ts";
 import { onAbort } from "../support/abort.ts";
 import { backoffMs } from "../support/backoff.ts";
@@ -62,6 +62,8 @@ export class ZooKeeperLease implements Lease {
   #cancelWatch: () => void = () => {};
   #watchedConnections = -1;
   #released: Promise<void> | null = null;
+  /** Its node may be gone by its own will: nobody need look at it. */
+  #isReleasing = false;
   #endedAtMs = Number.POSITIVE_INFINITY;
   #toldEndMs: number;
 
@@ -118,6 +120,23 @@ export class ZooKeeperLease implements Lease {
   release(): Promise<void> {
     this.#released ??= this.#release();
     return this.#released;
+  }
+
+  /**
+   * Gives it back in one transaction with `deeds`: all of it is done, or nothing. When it rejects, nothing may have been
+   * done, or, if no answer came, all of it; the lease is as it was.
+   */
+  async releaseWith(deeds: readonly MultiRequest[]): Promise<void> {
+    this.#isReleasing = true;
+    try {
+      await this.#zk.multi([{ type: "delete", path: this.#holderPath, version: -1 }, ...deeds]);
+    } catch (thrown) {
+      this.#isReleasing = false;
+      throw thrown;
+    }
+    this.#released = Promise.resolve();
+    this.#endedAtMs = Math.min(this.#endedAtMs, this.#clock.now());
+    this.#takeOff();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -196,7 +215,7 @@ export class ZooKeeperLease implements Lease {
   }
 
   async #watchNode(): Promise<void> {
-    if (this.#isOver) return;
+    if (this.#isOver || this.#isReleasing) return;
     this.#watchedConnections = this.#zk.session.connections;
     try {
       const found = await orNull(this.#zk.getData(this.#holderPath, { watch: this.#onNodeEvent }));

@@ -145,7 +145,7 @@ for (const kind of backends) {
       const second = pool(crew, zk, work, options);
       await work.end("bad");
       expect(await second).toEqual({ taken: 1, done: 1, failed: 0, busy: 0, known: 1 });
-      const memory = new PoolMemory(zk, pathIn(crew).ended, []);
+      const memory = new PoolMemory(zk, pathIn(crew), []);
       const until = (await memory.look("good", 0))?.untilMs ?? 0;
       expect(until - Date.now()).toBeGreaterThan(50_000);
       expect(await memory.look("good", until)).toBeNull();
@@ -154,7 +154,7 @@ for (const kind of backends) {
     test("what is remembered past its time is deleted, and nothing else", async () => {
       await using crew = new LockCrew(backend.servers);
       const zk = await crew.client();
-      const memory = new PoolMemory(zk, pathIn(crew).ended, [{ perms: 31, id: { scheme: "world", id: "anyone" } }]);
+      const memory = new PoolMemory(zk, pathIn(crew), [{ perms: 31, id: { scheme: "world", id: "anyone" } }]);
       const end = { result: "done", what: "", by: "", atMs: 1 } as const;
       for (let index = 0; index < 50; index++) {
         await memory.remember(`${index}`, { ...end, untilMs: index < 25 ? 1000 : 2000 });
@@ -188,7 +188,7 @@ for (const kind of backends) {
       await using crew = new LockCrew(backend.servers);
       const [zk, other] = await crew.clients(2);
       if (!zk || !other) throw new Error("no clients");
-      const memory = new PoolMemory(other, pathIn(crew).ended, [{ perms: 31, id: { scheme: "world", id: "anyone" } }]);
+      const memory = new PoolMemory(other, pathIn(crew), [{ perms: 31, id: { scheme: "world", id: "anyone" } }]);
       const end = { result: "done", what: "", by: "", atMs: Date.now(), untilMs: Date.now() + 60_000 } as const;
       const late = new Proxy(zk, {
         get(client, key) {

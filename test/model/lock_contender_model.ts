@@ -111,7 +111,11 @@ export class ContenderModel {
   }
 
   #contend(state: LockState, who: number, c: Contender, out: Transition<LockState>[]): void {
-    const { mode, priority = 100 } = this.#world.contender(who);
+    const { mode, priority = 100, takesNew = false } = this.#world.contender(who);
+    const isNew = this.#world.has("takes a new lock without making it")
+      ? state.server.holders === null
+      : state.server.version === null;
+    if (takesNew && isNew) return this.#takeNew(state, who, c, out);
     const prefix = contenderPrefix(priority, mode, this.#world.guid(who, c));
     const made = servers.withContender(
       state.server,
@@ -126,6 +130,26 @@ export class ContenderModel {
       server,
       change: { step: this.#world.firstRead, node: made.name, born, announced: false, watched: "", watching: false },
       lost: this.#world.has("does not look after a lost reply") ? "contend" : "recover",
+    });
+  }
+
+  /** One write makes the lock, held; where there is one already it is refused, and the queue is the way. */
+  #takeNew(state: LockState, who: number, c: Contender, out: Transition<LockState>[]): void {
+    const { server } = state;
+    const asked = this.#world.holderName(who, c, []);
+    const zxid = server.zxid + 1;
+    const made: Server = {
+      ...server,
+      version: server.version ?? 0,
+      holders: [{ name: asked, owner: this.#world.session(who, c) }],
+      ...(this.#counts ? { zxid, token: Math.max(zxid, server.token) } : {}),
+    };
+    this.#world.write(state, who, { ...c, asked }, out, {
+      label: "takes the new lock",
+      server: made,
+      change: { step: "holding" },
+      lost: this.#world.has("does not look after a lost reply") ? "contend" : "recover",
+      wrong: zxid > server.token ? null : `Token ${zxid} after ${server.token}`,
     });
   }
 

@@ -17,6 +17,7 @@ const everyFault: Fault[] = [
   "gives up",
 ];
 const exclusive = { mode: "exclusive" } as const;
+const taker = { mode: "exclusive", takesNew: true } as const;
 const shared = { mode: "shared" } as const;
 const permit = { mode: "permit" } as const;
 const urgent = { mode: "exclusive", priority: 50 } as const;
@@ -37,6 +38,10 @@ describe("the lock protocol holds", () => {
     "two exclusive, two faults": two,
     "two exclusive, stale reads": { ...two, faultsMax: 1, staleReads: true },
     "two of different priority, tokens": { ...two, contenders: [exclusive, urgent], faultsMax: 1, tokens: true },
+    "one that takes a new lock and one that waits": { ...two, contenders: [exclusive, taker] },
+    "two that take a new lock, stale reads": { ...two, contenders: [taker, taker], faultsMax: 1, staleReads: true },
+    "one that takes a new lock, tokens": { ...two, contenders: [taker, urgent], faultsMax: 1, tokens: true },
+    "a new lock and a reader": { ...two, contenders: [taker, shared], faultsMax: 1 },
     "an election of two": { ...two, faultsMax: 1, history: true },
     "an election of two of different priority": {
       ...two,
@@ -127,6 +132,10 @@ describe("the checker finds a protocol that", () => {
       contenders: [exclusive, urgent, patient],
       faultsMax: 0,
       history: true,
+    }],
+    [["takes a new lock without making it"], /Incompatible holders/, { contenders: [exclusive, taker] }],
+    [["does not look after a lost reply"], /orphan|waits for what nobody holds|come to an end/, {
+      contenders: [taker, taker],
     }],
     [["keeps the history that it read first"], /The history says/, { faultsMax: 0, history: true }],
     [["passes others without telling them"], /passed/, { contenders: [exclusive, patient, urgent], faultsMax: 0 }],

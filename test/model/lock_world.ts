@@ -32,13 +32,16 @@ export type Mistake =
   | "passes others without telling them"
   | "guesses which slot has become free"
   | "tells without filling in the token"
-  | "keeps the history that it read first";
+  | "keeps the history that it read first"
+  | "takes a new lock without making it";
 
 export interface ContenderKind {
   readonly mode: LockMode;
   readonly priority?: number;
   /** The limit that it sets; the model's when left out. */
   readonly limit?: number;
+  /** Where there is no lock it makes one that it holds: src/recipes/new_lock.ts. Exclusive. */
+  readonly takesNew?: boolean;
 }
 
 export interface LockModelOptions {

@@ -1,27 +1,11 @@
 /** A reply cut at every request/reply boundary of acquire and release: exactly one holder, no orphan, no deadlock. */
 import { expect, test } from "bun:test";
+import { cutEverywhere as cutSomewhere } from "../../support/cut_everywhere.ts";
 import type { Cut } from "../../support/fake_zookeeper.ts";
 import { LockBench } from "../../support/lock_bench.ts";
 
-/** More than are ever outstanding at once. */
-const pipelineMax = 5;
-
-/** Runs `scenario` uncut to learn how many requests there are, then once for each way to cut. */
-async function cutEverywhere(scenario: (bench: LockBench, cut?: Cut) => Promise<number>): Promise<void> {
-  const requests = await scenario(new LockBench());
-  let runs = 0;
-  for (let answered = 0; answered < requests; answered++) {
-    for (let executed = answered; executed <= answered + pipelineMax; executed++) {
-      try {
-        await scenario(new LockBench(), { answered, executed });
-      } catch (cause) {
-        throw new Error(`Answered up to request ${answered}, executed up to ${executed}: ${cause}`, { cause });
-      }
-      runs++;
-    }
-  }
-  console.log(`${runs} cuts in ${requests} requests`);
-}
+const cutEverywhere = (scenario: (bench: LockBench, cut?: Cut) => Promise<number>) =>
+  cutSomewhere((cut) => scenario(new LockBench(), cut));
 
 /** While `holders` hold, nobody else gets in; afterwards anybody does, and nothing is left. */
 async function expectBusy(bench: LockBench): Promise<void> {
