@@ -1,6 +1,7 @@
 /** Runs the benchmarks by name and prints tables. Every figure of a run belongs to that run: compare ratios. */
 import { parseArgs } from "node:util";
 import { barrierMeetings } from "./barrier_meetings.ts";
+import { curveCipher } from "./curve_cipher.ts";
 import { electHandOver } from "./elect_hand_over.ts";
 import { lockCycles } from "./lock_cycles.ts";
 import { lockHandOver } from "./lock_hand_over.ts";
@@ -28,6 +29,7 @@ const benchmarks: Record<string, (contestants: readonly Contestant[], rounds: nu
 /** Those that start their own peers. They take minutes, and run only when they are named. */
 const standalone: Record<string, (rounds: number) => Promise<string>> = {
   zmtp: (rounds) => zmtpSpeed({ rounds, mechanism: "NULL" }),
+  "curve-cipher": (rounds) => curveCipher(rounds),
   "zmtp-curve": (rounds) => zmtpSpeed({ rounds, mechanism: "CURVE" }),
 };
 
