@@ -75,7 +75,9 @@ export class FrameWriter {
     this.#piecesBytes = 0;
     let isNeeded = false;
     for (const piece of pieces) isNeeded = write(piece) || isNeeded;
-    if (isNeeded || this.#buffer.byteLength > keptCapacity) this.#buffer = new Uint8Array(firstCapacity);
+    if (isNeeded || this.#buffer.byteLength > keptCapacity) {
+      this.#buffer = new Uint8Array(Math.min(keptCapacity, Math.max(firstCapacity, this.#end)));
+    }
     this.#start = 0;
     this.#end = 0;
   }

@@ -14,6 +14,12 @@ const codes = {
   PROPERTIES: "ZMTP_PROTOCOL",
   /** A message, a frame or a command over a limit of this side. */
   LIMIT: "ZMTP_PROTOCOL",
+  /** Nothing was heard of the peer for too long. */
+  SILENT: "CONNECTION_LOST",
+  /** The peer closed the connection where it had to say something. */
+  CLOSED: "CONNECTION_LOST",
+  /** Another connection has taken its identity over. */
+  REPLACED: "CONNECTION_LOST",
   /** Keys or credentials do not fit; refused by this side. */
   AUTHENTICATION: "REFUSED",
   /** The peer has refused this side, by an ERROR command. */

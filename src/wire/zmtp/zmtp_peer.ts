@@ -45,8 +45,11 @@ export interface ZmtpPeerEvents {
   message(frames: Uint8Array[]): boolean;
   /** To be answered by `authenticated`, at once or later. */
   authenticate(request: AuthenticationRequest): void;
-  /** The peer's PING was answered; `ttlMs` is how long it may hear nothing of itself before it is taken for dead, 0 for ever. */
-  pinged(ttlMs: number): void;
+  /**
+   * A PING came; `ttlMs` is how long nothing may be heard of the peer before it is taken for dead, 0 for ever. False: it is
+   * not answered, because the peer does not take what is sent to it.
+   */
+  pinged(ttlMs: number): boolean;
   /** A command without a meaning here, such as SUBSCRIBE: known, and of no use to these sockets. The data is valid for the call. */
   command(command: ZmtpCommand): void;
 }
@@ -60,6 +63,8 @@ export interface ZmtpPeerOptions {
   /** See MechanismContext. */
   readonly peerAddress: string;
   readonly isAuthenticated: boolean;
+  /** Looks at a peer whose type fits; null when it will do. */
+  acceptPeer?(properties: Metadata): ZmtpError | null;
 }
 
 type Stage = "greeting" | "handshake" | "authentication" | "traffic" | "over";
@@ -88,7 +93,7 @@ export class ZmtpPeer {
     if (socketType !== "REP") properties.push([propertyNames.identity, identity]);
     this.#mechanism = mechanism.create({
       ownMetadata: encodeMetadata(properties),
-      acceptProperties: (theirs) => checkPeer(socketType, theirs),
+      acceptProperties: (theirs) => checkPeer(socketType, theirs) ?? options.acceptPeer?.(theirs) ?? null,
       peerAddress: options.peerAddress,
       isAuthenticated: options.isAuthenticated,
     });
@@ -182,8 +187,7 @@ export class ZmtpPeer {
     }
     if (command.name === "PING") {
       const { ttlMs, context } = decodePing(command);
-      this.#sendCommand(encodePong(context));
-      this.#events.pinged(ttlMs);
+      if (this.#events.pinged(ttlMs)) this.#sendCommand(encodePong(context));
     } else if (command.name !== "PONG") this.#events.command(command);
     return true;
   }

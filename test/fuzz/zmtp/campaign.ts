@@ -43,7 +43,7 @@ function runStream({ bytes, messages: expected }: Stream, random: () => number, 
     ready: () => null,
     message: (frames) => messages.push(frames) > 0 && !stops,
     authenticate() {},
-    pinged() {},
+    pinged: () => true,
     command() {},
   });
   const chunkBytesMax = random() < 0.3 ? 8 : random() < 0.5 ? 300 : 65_536;

@@ -41,7 +41,7 @@ export class RecordedPeer {
         this.events.push({ authenticate: request });
         if (verdict !== undefined) queueMicrotask(() => this.#try(() => this.peer.authenticated(verdict)));
       },
-      pinged: (ttlMs) => this.events.push({ pinged: ttlMs }),
+      pinged: (ttlMs) => this.events.push({ pinged: ttlMs }) > 0,
       command: ({ name, data }) => this.events.push({ command: name, data: [...data] }),
     });
   }

@@ -1,0 +1,173 @@
+/**
+ * All connections of one socket: bound endpoints, dialed ones, and the peers behind them. Owns and closes them; what messages
+ * mean, and who gets which, is the socket's business.
+ */
+import { BatonError } from "../../errors.ts";
+import type { Connection, ConnectionHandlers } from "../../sockets/connection.ts";
+import { parseAddress } from "../../sockets/parse_address.ts";
+import { ZmtpError } from "../../wire/zmtp/zmtp_error.ts";
+import { bind, type Binding } from "./binding.ts";
+import { Dialer } from "./dialer.ts";
+import { formatEndpoint, parseBindEndpoint, parseEndpoint } from "./endpoint.ts";
+import { Peer } from "./peer.ts";
+import { type PeersHost, Port, type PortOwner } from "./port.ts";
+
+interface Dialed {
+  readonly peer: Peer;
+  readonly dialer: Dialer;
+}
+
+export class Connections implements PortOwner {
+  readonly host: PeersHost;
+  readonly #bindings = new Map<string, Binding>();
+  readonly #dialed = new Map<string, Dialed>();
+  /** Every connection that is not closed, and every attempt at one. */
+  readonly #ports = new Set<Port>();
+  #accepted = 0;
+  readonly #peers = new Set<Peer>();
+  #isClosing = false;
+  /** Waits for what `settled` and `gone` may have changed. */
+  #whenChanged: (() => void) | null = null;
+
+  constructor(host: PeersHost) {
+    this.host = host;
+  }
+
+  /** Returns the real endpoint. Throws USAGE, CANNOT_CREATE or the signal's reason. */
+  async bind(endpoint: string, signal: AbortSignal | undefined): Promise<string> {
+    const { options } = this.host;
+    const name = { real: endpoint };
+    const accept = (connection: Connection) => this.#accept(connection, name.real);
+    const binding = await bind(parseBindEndpoint(endpoint), accept, { options, signal });
+    name.real = binding.endpoint;
+    if (signal?.aborted || this.#isClosing) {
+      await binding.close();
+      throw signal?.aborted ? signal.reason : new BatonError("ZMTP_STATE", "The socket was closed while it was bound");
+    }
+    this.#bindings.set(binding.endpoint, binding);
+    return binding.endpoint;
+  }
+
+  /** No new connections there; those that were accepted go on. Throws USAGE. */
+  async unbind(endpoint: string): Promise<void> {
+    const name = formatEndpoint(parseBindEndpoint(endpoint));
+    const binding = this.#bindings.get(name);
+    if (binding === undefined) throw new BatonError("USAGE", `Cannot unbind "${endpoint}": it is not bound`);
+    this.#bindings.delete(name);
+    await binding.close();
+  }
+
+  /** Throws USAGE. */
+  connect(endpoint: string): void {
+    const address = parseEndpoint(endpoint);
+    const name = formatEndpoint(address);
+    if (this.#dialed.has(name)) throw new BatonError("USAGE", `Cannot connect to "${endpoint}": it is connected`);
+    const { options } = this.host;
+    const peer = new Peer(name, options);
+    let port: Port | null = null;
+    const dialer = new Dialer(address, {
+      open: () => {
+        const remoteHost = address.kind === "tcp" ? address.host : "";
+        port = new Port(this, { endpoint: name, remoteHost, dialed: { peer, dialer } });
+        this.#ports.add(port);
+        return port.link;
+      },
+      failed: (reason, retryMs) => {
+        port?.leave("destroy");
+        options.onEvent({ kind: "connectFailed", endpoint: name, reason, retryMs });
+      },
+    }, options);
+    this.#dialed.set(name, { peer, dialer });
+    this.add(peer);
+    dialer.start();
+  }
+
+  /** Ends the connection; what waits to be sent to it is dropped and counted. Throws USAGE. */
+  disconnect(endpoint: string): void {
+    const name = formatEndpoint(parseEndpoint(endpoint));
+    const dialed = this.#dialed.get(name);
+    if (dialed === undefined) throw new BatonError("USAGE", `Cannot disconnect "${endpoint}": it is not connected`);
+    this.#dialed.delete(name);
+    dialed.dialer.stop();
+    for (const port of [...this.#ports]) if (port.peer === dialed.peer) port.leave("end");
+    this.remove(dialed.peer);
+  }
+
+  /** Ends one peer's connection: somebody else has its name. */
+  evict(peer: Peer): void {
+    const reason = new ZmtpError("REPLACED", "Another connection has come with the same identity");
+    for (const port of [...this.#ports]) if (port.peer === peer) port.link.end(reason);
+  }
+
+  /**
+   * Gives what waits to be sent up to `lingerMs` to leave, then ends everything. Takes no longer than that and the time of a
+   * goodbye.
+   */
+  async close(lingerMs: number): Promise<void> {
+    this.#isClosing = true;
+    const { clock } = this.host.options;
+    const bindings = [...this.#bindings.values()];
+    this.#bindings.clear();
+    await Promise.all(bindings.map((binding) => binding.close()));
+    let isTimeUp = lingerMs <= 0;
+    const cancel = clock.after(lingerMs, () => {
+      isTimeUp = true;
+      this.#whenChanged?.();
+    });
+    for (const port of this.#ports) port.link.flush();
+    while (!isTimeUp && [...this.#peers].some((peer) => peer.unsent > 0)) await this.#changed();
+    cancel();
+    for (const { dialer } of this.#dialed.values()) dialer.stop();
+    for (const port of [...this.#ports]) port.leave(lingerMs <= 0 ? "destroy" : "end");
+    for (const peer of [...this.#peers]) this.remove(peer);
+    while (this.#ports.size > 0) await this.#changed();
+  }
+
+  /** The rest is called by the ports. */
+  settled(): void {
+    if (this.#isClosing) this.#whenChanged?.();
+  }
+
+  add(peer: Peer): void {
+    this.#peers.add(peer);
+    this.host.added(peer);
+  }
+
+  remove(peer: Peer): void {
+    if (!this.#peers.delete(peer)) return;
+    this.host.counters.dropped += peer.dropOutbox();
+    this.host.removed(peer);
+  }
+
+  gone(port: Port): void {
+    if (!this.#ports.delete(port)) return;
+    if (port.isAccepted) this.#accepted--;
+    this.settled();
+  }
+
+  #accept(connection: Connection, endpoint: string): ConnectionHandlers {
+    const { options, counters } = this.host;
+    if (this.#accepted >= options.connectionsMax || this.#isClosing) {
+      counters.connectionsRefused++;
+      options.onEvent({ kind: "connectionRefused", endpoint, address: connection.peer });
+      connection.destroy();
+      return { data() {}, closed() {} };
+    }
+    const port = new Port(this, { endpoint, remoteHost: hostOf(connection.peer), dialed: null });
+    this.#ports.add(port);
+    this.#accepted++;
+    port.link.attach(connection);
+    return port.link;
+  }
+
+  /** Something has changed since the last look. */
+  #changed(): Promise<void> {
+    return new Promise((resolve) => this.#whenChanged = resolve);
+  }
+}
+
+/** The IP address of an accepted connection; empty over ipc. */
+function hostOf(peer: string): string {
+  const address = parseAddress(peer);
+  return address?.kind === "tcp" ? address.host.replace(/^::ffff:(?=\d+\.)/i, "") : "";
+}

@@ -1,0 +1,329 @@
+/**
+ * One connection that speaks ZMTP: pumps between a byte stream and the state machine, sends the messages of one turn in one
+ * write, watches handshake and heartbeats. Owns the connection; what becomes of the peer when it is lost is the host's business.
+ */
+import { messageOf } from "../../errors.ts";
+import type { Connection, ConnectionHandlers } from "../../sockets/connection.ts";
+import type { AuthenticationRequest, AuthenticationVerdict } from "../../wire/zmtp/mechanism.ts";
+import type { Metadata } from "../../wire/zmtp/metadata.ts";
+import type { SocketType } from "../../wire/zmtp/socket_type.ts";
+import { ZmtpError } from "../../wire/zmtp/zmtp_error.ts";
+import { type PeerDescription, ZmtpPeer, type ZmtpPeerEvents } from "../../wire/zmtp/zmtp_peer.ts";
+import { Heart } from "./heart.ts";
+import type { ResolvedOptions } from "./socket_options.ts";
+
+/** Who a link works for. Nothing is called after `over` but `gone`. */
+export interface LinkHost {
+  /** Whether a peer with these properties may come in; null, or why not. */
+  accept(properties: Metadata): ZmtpError | null;
+  /** Messages can be sent. Returns what each received message begins with, or null. */
+  ready(peer: PeerDescription): Uint8Array | null;
+  /** False: no more until `resume`. */
+  message(frames: Uint8Array[]): boolean;
+  /** All messages that came together have been handed over. */
+  turn(): void;
+  /** There may be room for more to send. */
+  room(): void;
+  /** No more messages, in either direction; null: the peer ended it in order. Called once. */
+  over(reason: Error | null): void;
+  /** The connection is closed. Called once, last. */
+  gone(): void;
+}
+
+export interface LinkOptions {
+  readonly socketType: SocketType;
+  readonly settings: ResolvedOptions;
+  /** The connection came to a bound endpoint. */
+  readonly isAccepted: boolean;
+}
+
+/** What waits to be sent in one turn goes out at once from here on. */
+const corkBytesMax = 64 << 10;
+/** While more than this has not left the process, messages wait as they are, and none is lost with the connection. */
+const congestedBytes = 256 << 10;
+/** Turns of the microtask queue in which nothing was sent before what is corked goes out: an `await` takes up to three. */
+const idleTurns = 6;
+/** What was said last has so long to leave. */
+const goodbyeMsMax = 1000;
+
+export class Link implements ConnectionHandlers, ZmtpPeerEvents {
+  readonly #host: LinkHost;
+  readonly #options: LinkOptions;
+  readonly #zmtp: ZmtpPeer;
+  readonly #heart: Heart;
+  #connection: Connection | null = null;
+  #stopDeadline: (() => void) | null = null;
+  #over = false;
+  #closed = false;
+  /** Received and not read yet: somebody wanted no more, or an authentication is under way. */
+  #unread: Uint8Array | null = null;
+  /** The host wants no more at present. */
+  #isFull = false;
+  #isAuthenticating = false;
+  #isCorked = false;
+  #corkedBytes = 0;
+  #idleTurns = 0;
+  #inFlight = 0;
+  #inFlightBytes = 0;
+
+  constructor(host: LinkHost, options: LinkOptions, peerAddress: string) {
+    this.#host = host;
+    this.#options = options;
+    const { socketType, settings, isAccepted } = options;
+    const { mechanism } = settings;
+    this.#zmtp = new ZmtpPeer({
+      socketType,
+      identity: settings.identity,
+      mechanism,
+      limits: settings.limits,
+      peerAddress,
+      isAuthenticated: settings.authenticate !== null && (isAccepted || mechanism.asServer),
+      acceptPeer: (properties) => host.accept(properties),
+    }, this);
+    this.#heart = new Heart(settings, {
+      ping: (ttlMs) => {
+        this.#zmtp.ping(ttlMs);
+        this.flush();
+      },
+      dead: (why) => this.#fail(new ZmtpError("SILENT", why)),
+    });
+  }
+
+  /** The other end of the connection, for messages. */
+  get address(): string {
+    return this.#connection?.peer ?? "";
+  }
+
+  get isReady(): boolean {
+    return this.#zmtp.isReady && !this.#over;
+  }
+
+  /** Messages can be handed over without piling up in front of a peer that does not read. */
+  get takesMore(): boolean {
+    return this.isReady && this.#unsentBytes < congestedBytes;
+  }
+
+  /** Messages, and their bytes, that may not have left this process. */
+  get inFlight(): number {
+    return this.#inFlight;
+  }
+
+  get inFlightBytes(): number {
+    return this.#inFlightBytes;
+  }
+
+  /** The connection is made: greets, and from now on the handshake has its time. */
+  attach(connection: Connection): void {
+    const { clock, handshakeMsMax } = this.#options.settings;
+    this.#connection = connection;
+    this.#stopDeadline = clock.after(handshakeMsMax, () => {
+      this.#fail(new ZmtpError("SILENT", `The peer has not ended the handshake within ${handshakeMsMax} ms`));
+    });
+    this.flush();
+  }
+
+  /** Only while `isReady`. `bytes` is the length of all frames. They must not be changed any more. */
+  send(frames: readonly Uint8Array[], bytes: number): void {
+    this.#zmtp.send(frames);
+    this.#inFlight++;
+    this.#inFlightBytes += bytes;
+    this.#cork();
+  }
+
+  /** Writes what is corked. */
+  flush(): void {
+    const connection = this.#connection;
+    if (connection === null || this.#closed) return;
+    if (this.#zmtp.output.bytes > 0) {
+      this.#zmtp.output.flush((bytes) => {
+        connection.write(bytes);
+        return connection.bufferedBytes > 0;
+      });
+    }
+    if (connection.bufferedBytes === 0) this.#allSent();
+  }
+
+  /** The host takes messages again. */
+  resume(): void {
+    this.#isFull = false;
+    this.#readOn();
+  }
+
+  /** Says what is left to say, and closes; after a while in any case. */
+  end(reason: Error | null = null): void {
+    const connection = this.#connection;
+    if (connection === null) return this.closed(reason);
+    if (this.#closed) return;
+    this.flush();
+    this.#finish(reason);
+    connection.resume();
+    connection.end();
+    this.#stopDeadline?.();
+    this.#stopDeadline = this.#options.settings.clock.after(goodbyeMsMax, () => connection.destroy());
+  }
+
+  /** Closes at once. */
+  destroy(): void {
+    if (this.#connection === null) return this.closed(null);
+    this.#finish(null);
+    this.#connection.destroy();
+  }
+
+  /** The rest is called by the connection. */
+  data(chunk: Uint8Array): void {
+    if (this.#over) return;
+    this.#heart.heard();
+    if (this.#unread !== null) this.#keep(chunk); // it was on its way when reading was stopped
+    else this.#read(chunk);
+  }
+
+  drained(): void {
+    this.#allSent();
+  }
+
+  closed(error: Error | null): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#finish(error);
+    this.#stopDeadline?.();
+    this.#host.gone();
+  }
+
+  /** … and by the state machine. */
+  ready(peer: PeerDescription): Uint8Array | null {
+    this.#stopDeadline?.();
+    this.#stopDeadline = null;
+    const prefix = this.#host.ready(peer);
+    if (peer.knowsHeartbeats && !this.#over) this.#heart.start();
+    return prefix;
+  }
+
+  message(frames: Uint8Array[]): boolean {
+    if (this.#host.message(frames)) return true;
+    this.#isFull = true;
+    return false;
+  }
+
+  pinged(ttlMs: number): boolean {
+    this.#heart.limit(ttlMs);
+    return this.#unsentBytes < congestedBytes;
+  }
+
+  command(): void {}
+
+  authenticate(request: AuthenticationRequest): void {
+    this.#isAuthenticating = true;
+    void this.#askAbout(request).then((verdict) => {
+      if (this.#over) return;
+      this.#isAuthenticating = false;
+      try {
+        this.#zmtp.authenticated(verdict);
+      } catch (error) {
+        return this.#fail(error as Error);
+      }
+      this.flush();
+      this.#readOn();
+    });
+  }
+
+  get #unsentBytes(): number {
+    return this.#zmtp.output.bytes + (this.#connection?.bufferedBytes ?? 0);
+  }
+
+  async #askAbout(request: AuthenticationRequest): Promise<AuthenticationVerdict> {
+    try {
+      return await this.#options.settings.authenticate?.(request) ?? { status: 500, text: "nobody decides" };
+    } catch (error) {
+      return { status: 500, text: messageOf(error) };
+    }
+  }
+
+  #read(chunk: Uint8Array): void {
+    let at = 0;
+    let failure: Error | null = null;
+    try {
+      at = this.#zmtp.push(chunk);
+    } catch (error) {
+      failure = error as Error;
+    }
+    this.#host.turn();
+    if (this.#over) return;
+    if (failure !== null) return this.#fail(failure);
+    if (this.#zmtp.output.bytes > 0) this.#cork();
+    if (at < chunk.byteLength) this.#keep(chunk.subarray(at));
+    if (this.#isFull || this.#isAuthenticating) this.#pause();
+  }
+
+  #pause(): void {
+    this.#heart.isDeaf = true;
+    this.#connection?.pause();
+  }
+
+  #keep(bytes: Uint8Array): void {
+    const before = this.#unread;
+    if (before === null) {
+      this.#unread = bytes.slice();
+      return;
+    }
+    this.#unread = new Uint8Array(before.byteLength + bytes.byteLength);
+    this.#unread.set(before);
+    this.#unread.set(bytes, before.byteLength);
+  }
+
+  #readOn(): void {
+    if (this.#over || this.#isFull || this.#isAuthenticating) return;
+    const unread = this.#unread;
+    this.#unread = null;
+    if (unread !== null) this.#read(unread);
+    if (this.#over || this.#isFull || this.#isAuthenticating) return;
+    this.#heart.isDeaf = false;
+    this.#connection?.resume();
+  }
+
+  /**
+   * Waits for the end of this turn of the program. One microtask would be too soon: whoever sends, awaits and sends again
+   * would pay for a write each time.
+   */
+  #cork(): void {
+    if (this.#zmtp.output.bytes >= corkBytesMax) return this.flush();
+    if (this.#isCorked) return;
+    this.#isCorked = true;
+    this.#corkedBytes = 0;
+    queueMicrotask(this.#look);
+  }
+
+  readonly #look = (): void => {
+    const { bytes } = this.#zmtp.output;
+    if (bytes === this.#corkedBytes) this.#idleTurns++;
+    else {
+      this.#corkedBytes = bytes;
+      this.#idleTurns = 0;
+    }
+    if (bytes > 0 && this.#idleTurns < idleTurns) return queueMicrotask(this.#look);
+    this.#isCorked = false;
+    this.flush();
+  };
+
+  #allSent(): void {
+    const { bytes } = this.#zmtp.output;
+    if (bytes > 0) return;
+    this.#inFlight = 0;
+    this.#inFlightBytes = 0;
+    if (!this.#over) this.#host.room();
+  }
+
+  #fail(reason: Error): void {
+    if (!this.#over) this.end(reason);
+  }
+
+  #finish(reason: Error | null): void {
+    if (this.#over) return;
+    this.#over = true;
+    this.#stopDeadline?.();
+    this.#stopDeadline = null;
+    this.#heart.stop();
+    this.#zmtp.destroy();
+    this.#unread = null;
+    this.#host.over(reason);
+  }
+}

@@ -1,0 +1,142 @@
+/**
+ * One peer of a socket: the messages that wait to go to it and those that have come from it (RFC 28: "double queue"). The peer of
+ * a `connect` lives from there to `disconnect`, through all its connections; one that came to a bound endpoint as long as
+ * its connection.
+ */
+import { Fifo } from "../../support/fifo.ts";
+import type { PeerDescription } from "../../wire/zmtp/zmtp_peer.ts";
+import type { Inbox } from "./fair_queue.ts";
+import type { Link } from "./link.ts";
+import type { ResolvedOptions } from "./socket_options.ts";
+import { Waiting } from "./waiting.ts";
+
+export class Peer implements Inbox {
+  readonly endpoint: string;
+  /** What a ROUTER knows it by, as bytes and as the key of a map; empty before. */
+  identity: Uint8Array = new Uint8Array(0);
+  key = "";
+  /** How often its handshake has succeeded. */
+  connections = 0;
+  /** As of its last handshake. */
+  description: PeerDescription | null = null;
+  /** Those who wait for room in this queue. */
+  readonly senders = new Waiting();
+  readonly #options: ResolvedOptions;
+  #link: Link | null = null;
+  readonly #outbox = new Fifo<readonly Uint8Array[]>();
+  #outboxBytes = 0;
+  readonly #inbox = new Fifo<Uint8Array[]>();
+  #inboxBytes = 0;
+  #isHeldBack = false;
+
+  constructor(endpoint: string, options: ResolvedOptions) {
+    this.endpoint = endpoint;
+    this.#options = options;
+  }
+
+  /** Its connection, handshake done; null while there is none. */
+  get link(): Link | null {
+    return this.#link;
+  }
+
+  /** Messages, not yet sent as far as is known. */
+  get unsent(): number {
+    return this.#outbox.length + (this.#link?.inFlight ?? 0);
+  }
+
+  /** Messages received and not yet taken. */
+  get length(): number {
+    return this.#inbox.length;
+  }
+
+  attach(link: Link): void {
+    this.#link = link;
+    this.feed();
+  }
+
+  /** The connection is lost. Returns how many messages may be lost with it. */
+  detach(): number {
+    const lost = this.#link?.inFlight ?? 0;
+    this.#link = null;
+    this.#isHeldBack = false;
+    return lost;
+  }
+
+  /** Takes a message, or says that there is no room. */
+  offer(frames: readonly Uint8Array[], bytes: number): boolean {
+    const link = this.#link;
+    if (this.#isFull()) {
+      // What is only waiting for the end of the turn takes room that it does not need.
+      link?.flush();
+      if (this.#isFull()) return false;
+    }
+    if (link !== null && this.#outbox.length === 0 && link.takesMore) link.send(frames, bytes);
+    else {
+      this.#outbox.push(frames);
+      this.#outboxBytes += bytes;
+    }
+    return true;
+  }
+
+  /** Hands over to the connection what it takes. */
+  feed(): void {
+    const link = this.#link;
+    if (link === null) return;
+    while (this.#outbox.length > 0 && link.takesMore) {
+      const frames = this.#outbox.shift() as readonly Uint8Array[];
+      const bytes = bytesOf(frames);
+      this.#outboxBytes -= bytes;
+      link.send(frames, bytes);
+    }
+  }
+
+  /** Throws away what waits to be sent. Returns how many messages that were. */
+  dropOutbox(): number {
+    this.#outboxBytes = 0;
+    return this.#outbox.drain().length;
+  }
+
+  /** A message has come. False when no more are wanted. */
+  receive(frames: Uint8Array[]): boolean {
+    const { receiveHighWater, receiveHighWaterBytes } = this.#options;
+    this.#inbox.push(frames);
+    this.#inboxBytes += bytesOf(frames);
+    if (this.#inbox.length < receiveHighWater && this.#inboxBytes < receiveHighWaterBytes) return true;
+    this.#isHeldBack = true;
+    return false;
+  }
+
+  /** Takes the oldest message; reading goes on when half of the queue is free. */
+  shift(): Uint8Array[] | undefined {
+    const frames = this.#inbox.shift();
+    if (frames === undefined) return undefined;
+    this.#inboxBytes -= bytesOf(frames);
+    if (this.#isHeldBack) {
+      const { receiveHighWater, receiveHighWaterBytes } = this.#options;
+      if (this.#inbox.length <= receiveHighWater / 2 && this.#inboxBytes <= receiveHighWaterBytes / 2) {
+        this.#isHeldBack = false;
+        // Not from within the loop of whoever takes messages: what was held back is read in a turn of its own.
+        queueMicrotask(() => this.#link?.resume());
+      }
+    }
+    return frames;
+  }
+
+  /** Throws away what has come. Returns how many messages that were. */
+  dropInbox(): number {
+    this.#inboxBytes = 0;
+    return this.#inbox.drain().length;
+  }
+
+  #isFull(): boolean {
+    const { sendHighWater, sendHighWaterBytes } = this.#options;
+    return this.unsent >= sendHighWater || this.#outboxBytes + (this.#link?.inFlightBytes ?? 0) >= sendHighWaterBytes;
+  }
+}
+
+/** The length of all frames of a message. */
+export function bytesOf(frames: readonly Uint8Array[]): number {
+  let bytes = 0;
+  for (let index = 0; index < frames.length; index++) bytes += (frames[index] as Uint8Array).byteLength;
+  return bytes;
+}

@@ -1,0 +1,144 @@
+/** ROUTER: the first frame of each message, received or sent, is the identity of the peer. RFC 28. */
+import { BatonError } from "../../errors.ts";
+import { type Metadata, property, propertyNames } from "../../wire/zmtp/metadata.ts";
+import type { SocketType } from "../../wire/zmtp/socket_type.ts";
+import { ZmtpError } from "../../wire/zmtp/zmtp_error.ts";
+import type { PeerDescription } from "../../wire/zmtp/zmtp_peer.ts";
+import type { Peer } from "./peer.ts";
+import type { SocketOptions } from "./socket_options.ts";
+import { ZeroMqSocket } from "./zeromq_socket.ts";
+
+export interface RouterOptions extends SocketOptions {
+  /** A peer that comes with the identity of another takes it over, if the authentication knows both by the same user id; on when left out. */
+  readonly routerHandover?: boolean;
+  /** A message for a peer that is not there is an error, ZMTP_UNROUTABLE; otherwise it is counted and dropped. */
+  readonly mandatory?: boolean;
+}
+
+export class RouterSocket extends ZeroMqSocket {
+  readonly type: SocketType = "ROUTER";
+  readonly #handsOver: boolean;
+  readonly #isMandatory: boolean;
+  readonly #byKey = new Map<string, Peer>();
+  /** The same by the very frame that messages begin with: an answer mostly begins with that of its question. */
+  readonly #byFrame = new Map<Uint8Array, Peer>();
+  #nextNumber = Math.floor(Math.random() * 2 ** 32);
+
+  constructor(options: RouterOptions = {}) {
+    super(options);
+    this.#handsOver = options.routerHandover ?? true;
+    this.#isMandatory = options.mandatory ?? false;
+  }
+
+  /** What is known of the peer with this identity; null when it is not connected. */
+  peer(identity: Uint8Array): PeerDescription | null {
+    return this.#find(identity)?.description ?? null;
+  }
+
+  /** Every identity that can be sent to. */
+  get identities(): Uint8Array[] {
+    return [...this.#byKey.values()].map(({ identity }) => identity);
+  }
+
+  protected override offer(frames: readonly Uint8Array[], bytes: number): boolean {
+    const peer = this.#target(frames);
+    if (peer === null) return true;
+    return peer.senders.length === 0 && peer.offer(frames.slice(1), bytes);
+  }
+
+  protected override async waitToOffer(
+    frames: readonly Uint8Array[],
+    bytes: number,
+    signal?: AbortSignal,
+  ): Promise<void> {
+    const waitedFor = this.#target(frames);
+    if (waitedFor === null) return;
+    await waitedFor.senders.wait(() => {
+      const peer = this.#target(frames);
+      return peer === null || peer.offer(frames.slice(1), bytes) ? true : undefined;
+    }, signal);
+  }
+
+  protected override failSenders(reason: unknown): void {
+    for (const peer of this.#byKey.values()) peer.senders.fail(reason);
+  }
+
+  protected override accept(properties: Metadata): ZmtpError | null {
+    const identity = property(properties, propertyNames.identity);
+    if (identity === undefined || identity.byteLength === 0) return null;
+    if (identity[0] === 0) {
+      return new ZmtpError("PROPERTIES", "The peer's identity begins with a zero byte, which RFC 37 keeps for others");
+    }
+    if (this.#handsOver || !this.#byKey.has(keyOf(identity))) return null;
+    return new ZmtpError("PROPERTIES", "A peer with the same identity is connected");
+  }
+
+  protected override joined(peer: Peer): Uint8Array {
+    this.#forget(peer);
+    const told = peer.description?.identity ?? new Uint8Array(0);
+    peer.identity = told.byteLength > 0 ? told : this.#newIdentity();
+    peer.key = keyOf(peer.identity);
+    const before = this.#byKey.get(peer.key);
+    if (before !== undefined && before !== peer) this.#replace(before, peer);
+    this.#byKey.set(peer.key, peer);
+    this.#byFrame.set(peer.identity, peer);
+    return peer.identity;
+  }
+
+  protected override left(peer: Peer): void {
+    this.#forget(peer);
+    // Whoever waits for room finds another with this identity, or that there is none.
+    peer.senders.pump();
+  }
+
+  protected override room(peer: Peer): void {
+    if (peer.senders.length > 0) peer.senders.pump();
+  }
+
+  /** Null: there is none, and that is counted. Throws ZMTP_UNROUTABLE where that is an error. */
+  #target(frames: readonly Uint8Array[]): Peer | null {
+    const identity = frames[0] as Uint8Array;
+    if (frames.length < 2) {
+      const message = "Cannot send a message of 1 frame by a ROUTER: the first frame is the peer's identity";
+      throw new BatonError("BAD_DATA", message);
+    }
+    const peer = this.#find(identity);
+    if (peer !== undefined) return peer;
+    this.counters.unroutable++;
+    if (!this.#isMandatory) return null;
+    const name = identity.toHex();
+    throw new BatonError("ZMTP_UNROUTABLE", `Cannot send to the peer with identity 0x${name}: it is not connected`);
+  }
+
+  #find(identity: Uint8Array): Peer | undefined {
+    return this.#byFrame.get(identity) ?? this.#byKey.get(keyOf(identity));
+  }
+
+  /** The name passes to the newcomer; what waits for the old connection is dropped with it, as libzmq does. */
+  #replace(before: Peer, next: Peer): void {
+    if (before.description?.userId !== next.description?.userId) {
+      throw new ZmtpError("AUTHENTICATION", "A peer of another user is connected with the same identity");
+    }
+    this.#forget(before);
+    this.connections.evict(before);
+  }
+
+  #forget(peer: Peer): void {
+    if (this.#byKey.get(peer.key) === peer) this.#byKey.delete(peer.key);
+    this.#byFrame.delete(peer.identity);
+  }
+
+  /** Five bytes, the first zero, as libzmq gives them; the number goes on from a random one and is not given twice. */
+  #newIdentity(): Uint8Array {
+    const number = this.#nextNumber;
+    this.#nextNumber = (number + 1) >>> 0;
+    return new Uint8Array([0, number >>> 24, (number >>> 16) & 0xff, (number >>> 8) & 0xff, number & 0xff]);
+  }
+}
+
+/** The identity as the key of a map: a character a byte. */
+function keyOf(identity: Uint8Array): string {
+  let key = "";
+  for (let at = 0; at < identity.byteLength; at++) key += String.fromCharCode(identity[at] as number);
+  return key;
+}
