@@ -40,6 +40,14 @@ export class ByteReader {
     return this.#view.getBigInt64(this.#advance(8));
   }
 
+  /** A whole number below 2^53 in eight bytes, where a bigint for each would cost too much. */
+  u53(): number {
+    const at = this.#advance(8);
+    const value = this.#view.getUint32(at) * 2 ** 32 + this.#view.getUint32(at + 4);
+    if (value > Number.MAX_SAFE_INTEGER) throw protocolError("A number is beyond 2^53 - 1");
+    return value;
+  }
+
   /** The next `length` bytes, as a view onto the input: copy it if it must outlive the input. */
   view(length: number): Uint8Array {
     const start = this.#advance(length);
@@ -103,6 +111,13 @@ export class ByteWriter {
     if (value !== BigInt.asIntN(64, value)) throw new RangeError(`${value} is not a 64-bit number`);
     const at = this.#grow(8);
     this.#view.setBigInt64(at, value);
+  }
+
+  u53(value: number): void {
+    if (!Number.isSafeInteger(value) || value < 0) throw new RangeError(`${value} is not a number from 0 to 2^53 - 1`);
+    const at = this.#grow(8);
+    this.#view.setUint32(at, Math.floor(value / 2 ** 32));
+    this.#view.setUint32(at + 4, value % 2 ** 32);
   }
 
   raw(bytes: Uint8Array): void {

@@ -67,7 +67,9 @@ export const lineFields = {
   op: number,
   session,
   /** PUT: the session in which the counter was first used, where that was an earlier one. */
-  "from-session": number,
+  "from-session": session,
+  /** FENCED: the number of the client's session that the server knows. */
+  "current-session": number,
   /** PUT: the smallest counter whose outcome the publisher does not know. */
   low: number,
   /** PUT: only if this counter was stored, or is below `low`. */

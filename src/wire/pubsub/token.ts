@@ -8,7 +8,6 @@ const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** What must not stand in a header as it is: blanks, control characters, "%", and everything beyond ASCII. */
-// deno-lint-ignore no-control-regex
 const unsafe = /[^\x21-\x24\x26-\x7e]/;
 const loneSurrogate = /\p{Surrogate}/u;
 

@@ -1,0 +1,344 @@
+/**
+ * What is stored of clients: sessions, places, windows of counters, msg-ids. Subscribers are in memory; of others those
+ * that were busy last. Changes are collected and written by `flush`, into the transaction that is open then.
+ */
+import {
+  type ClientRecord,
+  decodeResolved,
+  encodeResolved,
+  type KeyEntry,
+  type Resolved,
+  type WindowRecord,
+} from "../../../wire/pubsub/topic_data.ts";
+import { PublisherWindow } from "./publisher_window.ts";
+import { deletedRowsPerCommitMax, idleClientsInMemoryMax, keysMax, sessionWindowsMax } from "./store_limits.ts";
+import type { SqlRow, TopicDatabase } from "./topic_database.ts";
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+export const nameBytes = (name: string): Uint8Array => encoder.encode(name);
+export const nameOf = (bytes: unknown): string => {
+  if (bytes instanceof Uint8Array) return decoder.decode(bytes);
+  throw new Error("a name is damaged");
+};
+
+/** A client at one topic. Fields are changed by the engine alone, which then calls `changed`. */
+export interface Client {
+  readonly id: number;
+  readonly topicId: number;
+  readonly name: string;
+  session: number;
+  key: string;
+  op: number;
+  opSession: number;
+  /** Of sessions up to this one nothing is remembered. */
+  forgottenSession: number;
+  position: number | null;
+  /** Messages up to this id were handed out since the store was opened. */
+  handedOut: number;
+  /** By session; null: not read yet. */
+  windows: Map<number, PublisherWindow> | null;
+  msgIds: Map<string, StoredKey> | null;
+}
+
+export interface StoredKey extends KeyEntry {
+  readonly rowId: number;
+}
+
+export class ClientTable {
+  readonly #database: TopicDatabase;
+  /** Known clients without a subscription, the busiest last. */
+  readonly #idle = new Map<string, Client>();
+  readonly #changed = new Set<Client>();
+  readonly #resolved = new Map<PublisherWindow, { client: Client; entries: Resolved[] }>();
+  readonly #bounds = new Map<PublisherWindow, Client>();
+  #nextClientId: number;
+  #nextResolvedId: number;
+  #nextKeyId: number;
+
+  constructor(database: TopicDatabase) {
+    this.#database = database;
+    const next = (table: string) => Number(database.get(`SELECT max(id) AS id FROM ${table}`)?.["id"] ?? 0) + 1;
+    this.#nextClientId = next("clients");
+    this.#nextResolvedId = next("resolved");
+    this.#nextKeyId = next("msg_ids");
+  }
+
+  /** The subscribers of a topic, by name. */
+  subscribers(topicId: number): Map<string, Client> {
+    const rows = this.#database.all("SELECT * FROM clients WHERE topic = ? AND position IS NOT NULL", topicId);
+    return new Map(rows.map((row) => clientOf(row)).map((client) => [client.name, client]));
+  }
+
+  count(topicId: number): number {
+    return Number(this.#database.get("SELECT count(*) AS count FROM clients WHERE topic = ?", topicId)?.["count"] ?? 0);
+  }
+
+  /** A client that is not subscribed; null when it is not known. */
+  idle(topicId: number, name: string): Client | null {
+    const slot = `${topicId} ${name}`;
+    let client = this.#idle.get(slot);
+    if (client === undefined) {
+      const row = this.#database.get("SELECT * FROM clients WHERE topic = ? AND name = ?", topicId, nameBytes(name));
+      if (row === undefined) return null;
+      client = clientOf(row);
+    } else this.#idle.delete(slot);
+    this.#idle.set(slot, client);
+    return client;
+  }
+
+  /** A client that was never seen at the topic. */
+  create(topicId: number, name: string): Client {
+    const client: Client = {
+      id: this.#nextClientId++,
+      topicId,
+      name,
+      session: 0,
+      key: "",
+      op: 0,
+      opSession: 0,
+      forgottenSession: 0,
+      position: null,
+      handedOut: 0,
+      windows: new Map(),
+      msgIds: new Map(),
+    };
+    this.changed(client);
+    this.keepIdle(client);
+    return client;
+  }
+
+  /** It has subscribed, and is kept with its topic. */
+  takeIdle(client: Client): void {
+    this.#idle.delete(`${client.topicId} ${client.name}`);
+  }
+
+  keepIdle(client: Client): void {
+    this.#idle.set(`${client.topicId} ${client.name}`, client);
+  }
+
+  /** Forgets what is in memory of a topic's clients: it was dropped or replaced. */
+  forgetTopic(topicId: number): void {
+    for (const [slot, client] of this.#idle) if (client.topicId === topicId) this.#idle.delete(slot);
+  }
+
+  changed(client: Client): void {
+    this.#changed.add(client);
+  }
+
+  windows(client: Client): Map<number, PublisherWindow> {
+    client.windows ??= this.#loadWindows(client);
+    return client.windows;
+  }
+
+  msgIds(client: Client): Map<string, StoredKey> {
+    client.msgIds ??= new Map(
+      this.#database.all("SELECT id, key, message, fingerprint FROM msg_ids WHERE client = ? ORDER BY id", client.id)
+        .map(
+          (row) => {
+            const key = nameOf(row["key"]);
+            const entry = { rowId: Number(row["id"]), key, id: Number(row["message"]) };
+            return [key, { ...entry, fingerprint: Number(row["fingerprint"]) }];
+          },
+        ),
+    );
+    return client.msgIds;
+  }
+
+  /** A new window, stored with the next flush; the oldest session's beyond the limit is forgotten. */
+  createWindow(client: Client, session: number, key: string): PublisherWindow {
+    const windows = this.windows(client);
+    const window = new PublisherWindow(session, key, 0);
+    windows.set(session, window);
+    this.#bounds.set(window, client);
+    const numbered = [...windows.keys()].filter((number) => number !== 0).sort((a, b) => a - b);
+    for (const number of numbered.slice(0, Math.max(0, numbered.length - sessionWindowsMax))) {
+      windows.delete(number);
+      client.forgottenSession = Math.max(client.forgottenSession, number);
+      this.changed(client);
+      this.#database.run("DELETE FROM windows WHERE client = ? AND session = ?", client.id, number);
+      this.#database.run("DELETE FROM resolved WHERE client = ? AND session = ?", client.id, number);
+    }
+    return window;
+  }
+
+  /** The window's bound was raised and nothing was added to it. */
+  boundRaised(client: Client, window: PublisherWindow): void {
+    this.#bounds.set(window, client);
+  }
+
+  resolve(client: Client, window: PublisherWindow, entry: Resolved): void {
+    window.add(entry);
+    const pending = this.#resolved.get(window);
+    if (pending === undefined) this.#resolved.set(window, { client, entries: [entry] });
+    else pending.entries.push(entry);
+  }
+
+  /** In the open transaction; the oldest beyond the limit is forgotten. */
+  addKey(client: Client, key: KeyEntry): void {
+    const known = this.msgIds(client);
+    known.set(key.key, { ...key, rowId: this.insertKey(client.id, key) });
+    if (known.size <= keysMax) return;
+    for (const oldest of known.values()) {
+      known.delete(oldest.key);
+      this.#database.run("DELETE FROM msg_ids WHERE id = ?", oldest.rowId);
+      return;
+    }
+  }
+
+  /** All clients of a topic in the order of their names' bytes, without what is in memory: everything has to be written. */
+  *stored(topicId: number): Generator<Client, void, void> {
+    let after: SqlRow | undefined;
+    do {
+      const rows = this.#database.all(
+        "SELECT * FROM clients WHERE topic = ? AND name > ? ORDER BY name LIMIT 256",
+        topicId,
+        after?.["name"] ?? new Uint8Array(0),
+      );
+      for (const row of rows) yield clientOf(row);
+      after = rows.at(-1);
+    } while (after !== undefined);
+  }
+
+  /** A client as another server sent it, in the open transaction; gives its number. */
+  insert(topicId: number, record: ClientRecord): number {
+    const client: Client = { ...record, id: this.#nextClientId++, topicId, handedOut: 0, windows: null, msgIds: null };
+    this.#writeClient(client);
+    return client.id;
+  }
+
+  insertWindow(clientId: number, { session, key, low, entries }: WindowRecord): void {
+    this.#database.run(
+      "INSERT OR REPLACE INTO windows (client, session, key, low) VALUES (?, ?, ?, ?)",
+      clientId,
+      session,
+      nameBytes(key),
+      low,
+    );
+    if (entries.length > 0) this.#insertEntries(clientId, session, low, entries);
+  }
+
+  insertKey(clientId: number, key: KeyEntry): number {
+    const rowId = this.#nextKeyId++;
+    this.#database.run(
+      "INSERT INTO msg_ids (id, client, key, message, fingerprint) VALUES (?, ?, ?, ?, ?)",
+      rowId,
+      clientId,
+      nameBytes(key.key),
+      key.id,
+      key.fingerprint,
+    );
+    return rowId;
+  }
+
+  get hasChanges(): boolean {
+    return this.#changed.size + this.#resolved.size + this.#bounds.size > 0;
+  }
+
+  /** Writes what has changed. */
+  flush(): void {
+    for (const client of this.#changed) this.#writeClient(client);
+    this.#changed.clear();
+    for (const [window, { client, entries }] of this.#resolved) this.#writeEntries(client, window, entries);
+    this.#resolved.clear();
+    for (const [window, client] of this.#bounds) this.#writeBound(client, window);
+    this.#bounds.clear();
+    if (this.#idle.size > idleClientsInMemoryMax) this.#trimIdle();
+  }
+
+  #writeClient(client: Client): void {
+    this.#database.run(
+      `INSERT INTO clients (id, topic, name, session, key, op, op_session, forgotten_session, position)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET session = excluded.session, key = excluded.key,
+       op = excluded.op, op_session = excluded.op_session, forgotten_session = excluded.forgotten_session,
+       position = excluded.position`,
+      client.id,
+      client.topicId,
+      nameBytes(client.name),
+      client.session,
+      nameBytes(client.key),
+      client.op,
+      client.opSession,
+      client.forgottenSession,
+      client.position,
+    );
+  }
+
+  /** The bound goes with the entries: after a crash a counter below it is no new one, even if it was never stored. */
+  #writeEntries(client: Client, window: PublisherWindow, entries: readonly Resolved[]): void {
+    window.addRow(this.#insertEntries(client.id, window.session, window.low, entries), entries);
+    for (const row of window.forgetRows(deletedRowsPerCommitMax)) {
+      this.#database.run("DELETE FROM resolved WHERE id = ?", row);
+    }
+  }
+
+  #insertEntries(clientId: number, session: number, low: number, entries: readonly Resolved[]): number {
+    const id = this.#nextResolvedId++;
+    this.#database.run(
+      "INSERT INTO resolved (id, client, session, low, entries) VALUES (?, ?, ?, ?, ?)",
+      id,
+      clientId,
+      session,
+      low,
+      encodeResolved(entries),
+    );
+    return id;
+  }
+
+  #writeBound(client: Client, window: PublisherWindow): void {
+    this.#database.run(
+      "INSERT OR REPLACE INTO windows (client, session, key, low) VALUES (?, ?, ?, ?)",
+      client.id,
+      window.session,
+      nameBytes(window.key),
+      window.low,
+    );
+  }
+
+  #loadWindows(client: Client): Map<number, PublisherWindow> {
+    const windows = new Map<number, PublisherWindow>();
+    for (const row of this.#database.all("SELECT session, key, low FROM windows WHERE client = ?", client.id)) {
+      const session = Number(row["session"]);
+      windows.set(session, new PublisherWindow(session, nameOf(row["key"]), Number(row["low"])));
+    }
+    const rows = this.#database.all(
+      "SELECT id, session, low, entries FROM resolved WHERE client = ? ORDER BY id",
+      client.id,
+    );
+    for (const row of rows) {
+      const window = windows.get(Number(row["session"]));
+      if (window === undefined || !(row["entries"] instanceof Uint8Array)) throw new Error("a window is damaged");
+      const entries = decodeResolved(row["entries"]);
+      for (const entry of entries) window.add(entry);
+      window.addRow(Number(row["id"]), entries);
+      window.raise(Number(row["low"]));
+    }
+    return windows;
+  }
+
+  #trimIdle(): void {
+    for (const slot of this.#idle.keys()) {
+      if (this.#idle.size <= idleClientsInMemoryMax) return;
+      this.#idle.delete(slot);
+    }
+  }
+}
+
+function clientOf(row: SqlRow): Client {
+  const position = row["position"];
+  return {
+    id: Number(row["id"]),
+    topicId: Number(row["topic"]),
+    name: nameOf(row["name"]),
+    session: Number(row["session"]),
+    key: nameOf(row["key"]),
+    op: Number(row["op"]),
+    opSession: Number(row["op_session"]),
+    forgottenSession: Number(row["forgotten_session"]),
+    position: position === null ? null : Number(position),
+    handedOut: 0,
+    windows: null,
+    msgIds: null,
+  };
+}

@@ -1,0 +1,134 @@
+/** A topic that another server sends: into rows of its own, which nobody serves before the hash was compared and it is taken over. */
+import { createHash } from "node:crypto";
+import { BatonError } from "../../../errors.ts";
+import { type MessageRecord, TopicDataReader, type TopicDataRecord } from "../../../wire/pubsub/topic_data.ts";
+import { rowBytesMax, rowMessagesMax } from "./store_limits.ts";
+import type { TopicTable } from "./topic_table.ts";
+import { places, type TopicDatabase } from "./topic_database.ts";
+
+export class TopicImport {
+  readonly name: string;
+  readonly #database: TopicDatabase;
+  readonly #topics: TopicTable;
+  readonly #reader = new TopicDataReader();
+  readonly #hash = createHash("sha256");
+  #topicId: number | null = null;
+  #clientId: number | null = null;
+  #records = 0;
+  #ended = false;
+  #last = 0;
+  #bytes = 0;
+  #row: Uint8Array[] = [];
+  #rowBytes = 0;
+  #rowFirst = 0;
+  #rowLast = 0;
+
+  constructor(database: TopicDatabase, topics: TopicTable, name: string) {
+    this.#database = database;
+    this.#topics = topics;
+    this.name = name;
+  }
+
+  /** One piece, in the open transaction. Throws BAD_DATA or PROTOCOL for what is no topic's data. */
+  push(piece: Uint8Array): void {
+    this.#hash.update(piece);
+    for (const record of this.#reader.push(piece)) this.#receive(record);
+  }
+
+  /** Everything was sent. In the open transaction; when that is durable the topic can be taken over. */
+  finish(hash: string): void {
+    const found = this.#hash.digest("hex");
+    if (found !== hash) throw this.#wrong(`its hash is ${found}, and ${hash} was sent`);
+    if (!this.#ended || this.#reader.pendingBytes > 0 || this.#topicId === null) {
+      throw this.#wrong("its end is missing");
+    }
+    this.#database.run(
+      "UPDATE topics SET last = ?, bytes = ?, hash = ? WHERE id = ?",
+      this.#last,
+      this.#bytes,
+      hash,
+      this.#topicId,
+    );
+  }
+
+  /** In the open transaction. */
+  abandon(): void {
+    if (this.#topicId !== null) this.#topics.drop(this.#topicId);
+  }
+
+  #receive(record: TopicDataRecord): void {
+    if (this.#ended) throw this.#wrong("something comes behind its end");
+    if ((record.kind === "topic") !== (this.#topicId === null)) {
+      throw this.#wrong("its first record is no topic, or another is");
+    }
+    switch (record.kind) {
+      case "topic": {
+        const { name, epoch, last } = record.topic;
+        if (name !== this.name) throw this.#wrong(`it is that of ${JSON.stringify(name)}`);
+        this.#last = last;
+        this.#topicId = this.#topics.insert(name, places.staged, { epoch, last, bytes: 0 });
+        break;
+      }
+      case "client":
+        this.#clientId = this.#topics.clients.insert(this.#topicId ?? 0, record.client);
+        break;
+      case "window":
+        this.#topics.clients.insertWindow(this.#client(), record.window);
+        break;
+      case "keys":
+        for (const key of record.keys) this.#topics.clients.insertKey(this.#client(), key);
+        break;
+      case "message":
+        this.#message(record.message, record.bytes);
+        break;
+      case "end":
+        this.#writeRow();
+        if (record.records !== this.#records) {
+          throw this.#wrong(`it has ${this.#records} records, and ${record.records} were sent`);
+        }
+        this.#ended = true;
+        break;
+    }
+    this.#records++;
+  }
+
+  #client(): number {
+    if (this.#clientId === null) throw this.#wrong("a window comes before its client");
+    return this.#clientId;
+  }
+
+  #message({ id }: MessageRecord, bytes: Uint8Array): void {
+    if (id > this.#last || id <= this.#rowLast) throw this.#wrong(`message ${id} is out of order`);
+    const isFull = this.#row.length === rowMessagesMax || this.#rowBytes + bytes.byteLength > rowBytesMax;
+    if (this.#row.length > 0 && (isFull || id !== this.#rowLast + 1)) this.#writeRow();
+    if (this.#row.length === 0) this.#rowFirst = id;
+    this.#row.push(bytes);
+    this.#rowBytes += bytes.byteLength;
+    this.#rowLast = id;
+  }
+
+  #writeRow(): void {
+    if (this.#row.length === 0) return;
+    const records = new Uint8Array(this.#rowBytes);
+    let at = 0;
+    for (const record of this.#row) {
+      records.set(record, at);
+      at += record.byteLength;
+    }
+    this.#database.run(
+      "INSERT INTO messages (id, topic, first, last, records) VALUES (?, ?, ?, ?, ?)",
+      this.#topics.nextRowId(),
+      this.#topicId,
+      this.#rowFirst,
+      this.#rowLast,
+      records,
+    );
+    this.#bytes += this.#rowBytes;
+    this.#row = [];
+    this.#rowBytes = 0;
+  }
+
+  #wrong(why: string): BatonError {
+    return new BatonError("BAD_DATA", `Cannot take the data of topic ${JSON.stringify(this.name)}: ${why}`);
+  }
+}

@@ -1,0 +1,87 @@
+/** The counters of one publisher's session that are resolved, and the bound below which they are forgotten. No storage, no clock. */
+import type { Resolved } from "../../../wire/pubsub/topic_data.ts";
+import { plainWindowCounters } from "./store_limits.ts";
+
+/** A stored row of resolved counters. */
+interface Row {
+  readonly id: number;
+  readonly counters: readonly number[];
+  readonly highest: number;
+}
+
+export class PublisherWindow {
+  /** 0: a plain client's, whose bound follows its newest counter. */
+  readonly session: number;
+  readonly key: string;
+  readonly #resolved = new Map<number, Resolved>();
+  readonly #rows: Row[] = [];
+  #low: number;
+  #highest = -1;
+
+  constructor(session: number, key: string, low: number) {
+    this.session = session;
+    this.key = key;
+    this.#low = low;
+  }
+
+  /** Counters below it are not known any more. */
+  get low(): number {
+    return this.#low;
+  }
+
+  get size(): number {
+    return this.#resolved.size;
+  }
+
+  get(counter: number): Resolved | undefined {
+    return this.#resolved.get(counter);
+  }
+
+  /** All that are at or above the bound, ascending. */
+  entries(): Resolved[] {
+    return [...this.#resolved.values()].filter(({ counter }) => counter >= this.#low).sort((a, b) =>
+      a.counter - b.counter
+    );
+  }
+
+  /** The bound that a request with this `low` and highest counter brings with it; it never sinks. */
+  boundFor(low: number, highest: number): number {
+    const asked = this.session === 0 ? Math.max(highest, this.#highest) - plainWindowCounters + 1 : low;
+    return Math.max(this.#low, asked);
+  }
+
+  raise(bound: number): void {
+    this.#low = Math.max(this.#low, bound);
+  }
+
+  add(entry: Resolved): void {
+    this.#resolved.set(entry.counter, entry);
+    if (entry.counter > this.#highest) this.#highest = entry.counter;
+  }
+
+  /** The entries are in the stored row `id`. */
+  addRow(id: number, entries: readonly Resolved[]): void {
+    let highest = -1;
+    for (const { counter } of entries) highest = Math.max(highest, counter);
+    this.#rows.push({ id, counters: entries.map(({ counter }) => counter), highest });
+  }
+
+  /** Stored rows in which everything is below the bound, up to `most`: they are forgotten here, and to be deleted. */
+  forgetRows(most: number): number[] {
+    const gone: number[] = [];
+    // Rows follow each other nearly by counter: one that is out of order waits for those before it.
+    while (gone.length < most) {
+      const row = this.#rows[gone.length];
+      if (row === undefined || row.highest >= this.#low) break;
+      for (const counter of row.counters) this.#resolved.delete(counter);
+      gone.push(row.id);
+    }
+    this.#rows.splice(0, gone.length);
+    return gone;
+  }
+
+  /** All stored rows. */
+  rowIds(): number[] {
+    return this.#rows.map(({ id }) => id);
+  }
+}

@@ -1,0 +1,421 @@
+/**
+ * The topic store without its thread: operations in, answers out, one transaction for each batch. What an operation does is
+ * decided in decide_put.ts and decide_read.ts; here it is looked up, applied and written. After an exception the store is
+ * broken: what is in memory may be ahead of the disk, and nothing of the batch may be answered.
+ */
+import type { Resolved } from "../../../wire/pubsub/topic_data.ts";
+import { messageAt } from "../../../wire/pubsub/topic_data.ts";
+import type { StatusCode } from "../../../wire/pubsub/status_codes.ts";
+import type {
+  ClientOperation,
+  GetOperation,
+  InfoOperation,
+  PutOperation,
+  SeekOperation,
+  StoreAnswer,
+  StoredMessage,
+  StoreOperation,
+  SubscribeOperation,
+} from "../../../wire/pubsub/store_operations.ts";
+import type { Client } from "./client_table.ts";
+import { decidePut, type PutView, rangesOf } from "./decide_put.ts";
+import { decideGet, decideSeek, decideSubscription, type PlaceDecision } from "./decide_read.ts";
+import { DiskWatch } from "./disk_watch.ts";
+import { fence } from "./fence.ts";
+import { fingerprintOf } from "./fingerprint.ts";
+import { PublisherWindow } from "./publisher_window.ts";
+import { clientsPerTopicMax, getBytesDefault } from "./store_limits.ts";
+import type { StoreOptions } from "./store_options.ts";
+import type { Topic } from "./topic.ts";
+import type { TopicDatabase } from "./topic_database.ts";
+import { TopicTable } from "./topic_table.ts";
+import { trimTopic } from "./trim_topic.ts";
+
+interface Reading {
+  readonly get: GetOperation;
+  readonly topic: Topic;
+  readonly client: Client;
+  readonly next: number;
+  readonly missed: number;
+  /** The newest message when it was decided: a later unsubscribe of the same batch cuts nothing off, and adds nothing. */
+  readonly last: number;
+}
+
+export interface EngineHooks {
+  /** Called when what it says is durable. */
+  readonly answer: (answer: StoreAnswer) => void;
+  /** Milliseconds of the wall clock, to be stored with messages. */
+  readonly wallClockMs: () => number;
+}
+
+export class StoreEngine {
+  readonly topics: TopicTable;
+  readonly disk: DiskWatch;
+  readonly #database: TopicDatabase;
+  readonly #options: StoreOptions;
+  readonly #hooks: EngineHooks;
+  readonly #waitingTopics = new Map<number, Topic>();
+  /** Of the batch that is under way: */
+  #answers: StoreAnswer[] = [];
+  #readings: Reading[] = [];
+  readonly #appended = new Set<Topic>();
+  readonly #moved = new Set<Topic>();
+  /** Something is promised that is not on the disk. */
+  #mustCommit = false;
+
+  constructor(database: TopicDatabase, options: StoreOptions, hooks: EngineHooks) {
+    this.#database = database;
+    this.#options = options;
+    this.#hooks = hooks;
+    this.topics = new TopicTable(database);
+    this.disk = new DiskWatch(database, options.maxDiskBytes);
+  }
+
+  /** One batch: one transaction, or none where nothing has to be durable. Answers come when it is. */
+  execute(operations: Iterable<StoreOperation>): void {
+    this.#answers = [];
+    this.#readings = [];
+    const nowMs = this.#hooks.wallClockMs();
+    for (const operation of operations) this.#apply(operation, nowMs);
+    if (this.#mustCommit) this.#commit(nowMs);
+    else this.#read();
+    const appended = [...this.#appended];
+    this.#appended.clear();
+    for (const topic of appended) this.#wake(topic);
+    this.#release();
+  }
+
+  /** Moves of cursors that nobody waits for are written with the next commit, or here. Whether there was anything to do. */
+  settle(): boolean {
+    const idle = !this.topics.clients.hasChanges && this.#moved.size === 0 && !this.topics.hasGarbage;
+    if (idle || this.#database.inTransaction) return false;
+    this.#commit(this.#hooks.wallClockMs());
+    return true;
+  }
+
+  /** Gets that wait at a topic are answered by what it has become: sealed, moved, dropped. */
+  wakeAll(topic: Topic): void {
+    this.#wake(topic);
+    this.#release();
+  }
+
+  /** Gets that wait. */
+  get waitingCount(): number {
+    let count = 0;
+    for (const topic of this.#waitingTopics.values()) count += topic.waiting.size;
+    return count;
+  }
+
+  #release(): void {
+    for (const answer of this.#answers) this.#hooks.answer(answer);
+    this.#answers = [];
+  }
+
+  #apply(operation: StoreOperation, nowMs: number): void {
+    if (operation.kind === "cancel") return this.#cancel(operation.of);
+    const topic = this.#topicFor(operation);
+    if (topic === null) return;
+    switch (operation.kind) {
+      case "put":
+        return this.#put(operation, topic, nowMs);
+      case "get":
+        return this.#get(operation, topic);
+      case "subscribe":
+      case "unsubscribe":
+      case "seek":
+        return this.#place(operation, topic);
+      case "info":
+        return this.#info(operation, topic);
+    }
+  }
+
+  #topicFor(operation: ClientOperation): Topic | null {
+    const topic = this.topics.here(operation.topic);
+    const name = JSON.stringify(operation.topic);
+    if (topic === null) this.#refuse(operation, "NOT_OWNER", `topic ${name} is not on this server`);
+    else if (topic.epoch !== operation.epoch) {
+      const reason = `topic ${name} is stored in epoch ${topic.epoch}, and was asked for in ${operation.epoch}`;
+      this.#refuse(operation, "NOT_OWNER", reason);
+    } else if (topic.sealed) this.#refuse(operation, "OVERLOADED", `topic ${name} is on its way to another server`);
+    else return topic;
+    return null;
+  }
+
+  /** The client, its session raised; null when it was refused. Whoever only asks leaves no trace. */
+  #clientFor(operation: ClientOperation, topic: Topic): Client | null {
+    const known = topic.subscribers.get(operation.client) ?? this.topics.clients.idle(topic.id, operation.client);
+    if (known === null && (operation.kind === "get" || operation.kind === "seek")) {
+      this.#refuse(operation, "NOT_SUBSCRIBED", "this client is not subscribed to the topic");
+      return null;
+    }
+    if (known === null && topic.clientCount >= clientsPerTopicMax) {
+      this.#refuse(operation, "FULL", `the topic knows ${topic.clientCount} clients, which is its limit`);
+      return null;
+    }
+    const checked = fence(known ?? { session: 0, key: "" }, operation.session);
+    if (checked.kind === "fenced") {
+      this.#refuse(operation, "FENCED", checked.reason, { currentSession: known?.session ?? 0 });
+      return null;
+    }
+    const client = known ?? this.topics.clients.create(topic.id, operation.client);
+    if (known === null) topic.clientCount++;
+    if (checked.raised && operation.session !== null) {
+      client.session = operation.session.number;
+      client.key = operation.session.key;
+      this.topics.clients.changed(client);
+      this.#mustCommit = true;
+      this.#fenceWaiting(topic, client);
+    }
+    return client;
+  }
+
+  #put(put: PutOperation, topic: Topic, nowMs: number): void {
+    const client = this.#clientFor(put, topic);
+    if (client === null) return;
+    const { clients } = this.topics;
+    const identity = put.fromSession ?? put.session;
+    const number = identity?.number ?? 0;
+    const windows = clients.windows(client);
+    const stored = windows.get(number) ?? null;
+    const isForeign = stored !== null && identity !== null && stored.key !== identity.key;
+    const isFuture = put.fromSession !== null && number > client.session;
+    const view: PutView = {
+      window: stored ?? new PublisherWindow(number, identity?.key ?? "", 0),
+      windowGone: isForeign || isFuture || (number !== 0 && stored === null && number <= client.forgottenSession),
+      sameKey: put.msgId === null ? null : clients.msgIds(client).get(put.msgId) ?? null,
+      fingerprints: put.bodies.map(fingerprintOf),
+      last: topic.log.last,
+      full: (messages) => this.#full(topic, messages, put.bodies),
+    };
+    const decision = decidePut(put, view);
+    if (decision.kind === "refused") {
+      return this.#refuse(put, decision.code, decision.reason, decision.at === undefined ? {} : { at: decision.at });
+    }
+    this.#database.begin();
+    const window = stored ?? clients.createWindow(client, number, identity?.key ?? "");
+    if (decision.bound > window.low) {
+      window.raise(decision.bound);
+      if (decision.fresh.length === 0) clients.boundRaised(client, window);
+    }
+    // What is there may have been put by this very batch, and not be on the disk yet; so a repetition waits as well.
+    this.#mustCommit = true;
+    this.#store(put, { topic, client, window, ...decision, fingerprints: view.fingerprints }, nowMs);
+    this.#answers.push({ ticket: put.ticket, code: "OK", reason: "", ids: rangesOf(decision.ids) });
+  }
+
+  #store(put: PutOperation, what: {
+    readonly topic: Topic;
+    readonly client: Client;
+    readonly window: PublisherWindow;
+    readonly fresh: readonly number[];
+    readonly ids: readonly number[];
+    readonly fingerprints: readonly number[];
+  }, nowMs: number): void {
+    const { topic, client, window, ids, fingerprints } = what;
+    const { clients } = this.topics;
+    for (let place = 0; place < ids.length; place++) {
+      const entry = { counter: put.counter + place, id: ids[place], fingerprint: fingerprints[place] } as Resolved;
+      // A msg-id that is known under another counter: that counter is resolved as well.
+      if (window.get(entry.counter) === undefined) clients.resolve(client, window, entry);
+    }
+    if (what.fresh.length === 0) return;
+    this.#appended.add(topic);
+    if (topic.subscribers.size === 0) topic.log.skip(what.fresh.length);
+    else {
+      for (const place of what.fresh) {
+        topic.log.append({
+          timeMs: nowMs,
+          session: window.session,
+          counter: put.counter + place,
+          publisher: put.client,
+          msgId: put.msgId,
+          body: put.bodies[place] as Uint8Array,
+        });
+      }
+    }
+    const [id] = ids;
+    const [fingerprint] = fingerprints;
+    if (put.msgId !== null && id !== undefined && fingerprint !== undefined) {
+      clients.addKey(client, { key: put.msgId, id, fingerprint });
+    }
+  }
+
+  #full(topic: Topic, messages: number, bodies: readonly Uint8Array[]): string | null {
+    const { maxPending, maxTopicBytes } = this.#options;
+    const disk = this.disk.full();
+    if (disk !== null) return disk;
+    if (topic.subscribers.size === 0) return null;
+    if (maxTopicBytes !== null) {
+      let bytes = topic.log.bytes;
+      for (const body of bodies) bytes += body.byteLength;
+      if (bytes > maxTopicBytes) return `the topic would hold ${bytes} bytes; ${maxTopicBytes} are its limit`;
+    }
+    if (maxPending === null || topic.log.last - topic.log.first + 1 + messages <= maxPending) return null;
+    const pending = topic.pendingOfSlowest();
+    if (pending + messages <= maxPending) return null;
+    return `${pending} messages wait for the slowest subscriber; ${maxPending} are the limit`;
+  }
+
+  #get(get: GetOperation, topic: Topic): void {
+    const client = this.#clientFor(get, topic);
+    if (client === null) return;
+    if (get.last >= (topic.log.pendingFirst ?? Infinity)) this.#flush(topic);
+    const decision = decideGet(get, client, topic.log);
+    if (decision.kind === "refused") return this.#refuse(get, decision.code, decision.reason);
+    const { next, missed } = decision;
+    const { last } = topic.log;
+    if (!get.peek && decision.position !== client.position) {
+      topic.place(client, decision.position);
+      this.topics.clients.changed(client);
+      this.#moved.add(topic);
+      // The next message may be answered as new only when it is durable that this one was had.
+      if (next <= last) this.#mustCommit = true;
+    }
+    if (next <= last) this.#readings.push({ get, topic, client, next, missed, last });
+    else if (get.wait) this.#wait(topic, get);
+    else this.#refuse(get, "NO_MESSAGE", "there is no message that this subscriber has not had", { missed });
+  }
+
+  #place(operation: SubscribeOperation | SeekOperation, topic: Topic): void {
+    const client = this.#clientFor(operation, topic);
+    if (client === null) return;
+    this.#flush(topic);
+    const decision: PlaceDecision = operation.kind === "seek"
+      ? decideSeek(operation, client, topic.log)
+      : decideSubscription(operation, client, topic.log);
+    if (decision.kind === "refused") return this.#refuse(operation, decision.code, decision.reason);
+    this.#mustCommit = true;
+    if (decision.numbered) {
+      client.op = operation.op ?? 0;
+      client.opSession = operation.session?.number ?? 0;
+    }
+    if (decision.position !== client.position) {
+      const { clients } = this.topics;
+      if (decision.position === null) clients.keepIdle(client);
+      else clients.takeIdle(client);
+      client.handedOut = 0;
+      topic.place(client, decision.position);
+      this.#moved.add(topic);
+    }
+    this.topics.clients.changed(client);
+    this.#answers.push({ ticket: operation.ticket, code: "OK", reason: "" });
+    for (const get of [...topic.waiting.values()]) if (get.client === client.name) this.#decideAgain(topic, get);
+  }
+
+  #info(info: InfoOperation, topic: Topic): void {
+    const { first, last, bytes } = topic.log;
+    const client = topic.subscribers.get(info.client);
+    const position = client?.position ?? null;
+    const pending = position === null ? 0 : last - Math.max(position, first - 1);
+    const state = { first, end: last, position, pending, subscribers: topic.subscribers.size, bytes };
+    this.#answers.push({ ticket: info.ticket, code: "OK", reason: "", info: state });
+  }
+
+  #wait(topic: Topic, get: GetOperation): void {
+    topic.waiting.set(get.ticket, get);
+    this.#waitingTopics.set(topic.id, topic);
+  }
+
+  #unwait(topic: Topic, ticket: number): void {
+    topic.waiting.delete(ticket);
+    if (topic.waiting.size === 0) this.#waitingTopics.delete(topic.id);
+  }
+
+  #cancel(ticket: number): void {
+    for (const topic of this.#waitingTopics.values()) {
+      const get = topic.waiting.get(ticket);
+      if (get === undefined) continue;
+      this.#unwait(topic, ticket);
+      return this.#refuse(get, "NO_MESSAGE", "there is no message that this subscriber has not had");
+    }
+  }
+
+  #fenceWaiting(topic: Topic, client: Client): void {
+    for (const get of [...topic.waiting.values()]) {
+      if (get.client === client.name && get.session !== null) this.#decideAgain(topic, get);
+    }
+  }
+
+  /** Everybody who waits for messages of this topic. */
+  #wake(topic: Topic): void {
+    for (const get of [...topic.waiting.values()]) this.#decideAgain(topic, get);
+    if (this.#mustCommit) this.#commit(this.#hooks.wallClockMs());
+    else this.#read();
+  }
+
+  #decideAgain(topic: Topic, get: GetOperation): void {
+    this.#unwait(topic, get.ticket);
+    if (this.#topicFor(get) !== null) this.#get(get, topic);
+  }
+
+  /** Reads what the gets of the batch are to bring. */
+  #read(): void {
+    for (const reading of this.#readings) {
+      const { get, client, topic } = reading;
+      if (reading.last >= (topic.log.pendingFirst ?? Infinity)) this.#flush(topic);
+      const { messages, missed } = readMessages(reading);
+      if (messages.length === 0) {
+        // Nothing is there but a gap: messages that were put while nobody was subscribed.
+        this.#refuse(get, "NO_MESSAGE", "there is no message that this subscriber has not had", { missed });
+        continue;
+      }
+      let redelivered = 0;
+      for (const { id } of messages) if (id <= client.handedOut) redelivered++;
+      if (!get.peek) client.handedOut = Math.max(client.handedOut, messages.at(-1)?.id ?? 0);
+      this.#answers.push({ ticket: get.ticket, code: "OK", reason: "", messages, missed, redelivered });
+    }
+    this.#readings = [];
+  }
+
+  #flush(topic: Topic): void {
+    if (topic.log.pendingFirst === null) return;
+    this.#database.begin();
+    topic.log.flush();
+  }
+
+  #commit(nowMs: number): void {
+    this.#database.begin();
+    for (const topic of this.#appended) topic.log.flush();
+    // Before rows are deleted: an answer may have messages that are not needed after it.
+    this.#read();
+    const touched = new Set([...this.#appended, ...this.#moved]);
+    this.#moved.clear();
+    for (const topic of touched) {
+      const { bytes } = topic.log;
+      if (trimTopic(topic, this.#options, nowMs)) this.#moved.add(topic);
+      if (this.#appended.has(topic) || topic.log.bytes !== bytes) this.topics.write(topic);
+    }
+    this.topics.clients.flush();
+    this.topics.collectGarbage();
+    this.#database.commit();
+    this.#mustCommit = false;
+    this.disk.committed();
+  }
+
+  #refuse(operation: ClientOperation, code: StatusCode, reason: string, more: Partial<StoreAnswer> = {}): void {
+    this.#answers.push({ ticket: operation.ticket, code, reason, ...more });
+  }
+}
+
+/** As many as the get asks for, in their order; bodies are views onto rows of the store. */
+function readMessages({ get, topic, next, last, missed }: Reading): { messages: StoredMessage[]; missed: number } {
+  const messages: StoredMessage[] = [];
+  const countMax = Math.max(1, get.max);
+  const bytesMax = get.maxBytes === 0 ? getBytesDefault : get.maxBytes;
+  let bytes = 0;
+  let gone = missed;
+  for (let id = next; id <= last && messages.length < countMax;) {
+    const row = topic.log.rowAt(id);
+    if (row === null || row.first > last) break;
+    if (row.first > id && messages.length > 0) break; // ids of one answer follow each other
+    if (row.first > id) gone += row.first - id;
+    id = Math.max(id, row.first);
+    for (; id <= row.last && id <= last && messages.length < countMax; id++) {
+      const { timeMs, publisher, msgId, body } = messageAt(row.records, row.offsets[id - row.first] as number);
+      bytes += body.byteLength;
+      if (messages.length > 0 && bytes > bytesMax) return { messages, missed: gone };
+      messages.push({ id, timeMs, publisher, msgId, body });
+    }
+  }
+  return { messages, missed: gone };
+}

@@ -1,0 +1,44 @@
+/** How much a topic store holds and has under way. Everything here grows with what clients do. */
+
+/** Counters that are remembered of a publisher without a session. Below the newest by more than this: STALE_OP. */
+export const plainWindowCounters = 10_000;
+/** Counters at and above `low` that are remembered of a session. A publisher with more under way never raises its `low`. */
+export const sessionWindowCountersMax = 65_536;
+/** Earlier sessions of a client whose counters are remembered, for puts that are resumed. */
+export const sessionWindowsMax = 8;
+/** msg-ids that are remembered of a publisher at a topic, the newest. */
+export const keysMax = 10_000;
+/** Clients that a topic knows, subscribed or not. */
+export const clientsPerTopicMax = 100_000;
+/** Clients that are kept in memory although they are not subscribed. */
+export const idleClientsInMemoryMax = 10_000;
+/** Topics of one server. */
+export const topicsMax = 100_000;
+
+/** Operations that are handed to the store and not answered, those that wait for messages excepted. */
+export const operationsMax = 16_384;
+/** What the bodies of those may take, and what gets may bring. */
+export const operationBytesMax = 256 << 20;
+/** One batch on its way to the thread; what comes beyond it is a batch of its own. */
+export const batchBytesMax = 16 << 20;
+/** Answers go back in pieces of about this size. */
+export const answerPieceBytes = 4 << 20;
+/** Gets that wait for messages. */
+export const waitingGetsMax = 65_536;
+/** What a get brings when it does not say how much. */
+export const getBytesDefault = 1 << 20;
+
+/** Messages that lie in one row, and their bytes; a longer one lies in a row alone. */
+export const rowMessagesMax = 1024;
+export const rowBytesMax = 256 << 10;
+/** Rows kept in memory, because those who read are mostly those who have read everything before. */
+export const rowCacheBytesMax = 32 << 20;
+/** Rows that one commit deletes at most of what nobody needs any more. */
+export const deletedRowsPerCommitMax = 64;
+
+/** Parts of the disk limit. */
+export const diskAlarmShare = 0.8;
+export const diskFullShare = 0.95;
+
+/** One piece of a topic on its way to another server. */
+export const pieceBytes = 1 << 20;

@@ -1,0 +1,48 @@
+/** What is said between a topic store and its threads. */
+import type { ErrorCode } from "../../../errors.ts";
+import type { StoreOptions } from "./store_options.ts";
+import type { TopicSummary } from "./topic_table.ts";
+
+/** Things that are asked for one at a time, and awaited: their arguments and what they give. */
+export interface StoreCalls {
+  serve: (name: string, epoch: number) => void;
+  seal: (name: string, epoch: number) => void;
+  drop: (name: string, epoch: number) => void;
+  exportNext: (name: string, epoch: number, restart: boolean) => { piece: Uint8Array | null; hash: string | null };
+  importPiece: (name: string, part: number, piece: Uint8Array) => void;
+  importDone: (name: string, hash: string) => void;
+  stagedHash: (name: string) => string | null;
+  takeOver: (name: string, epoch: number, hash: string) => void;
+  topics: () => TopicSummary[];
+  statistics: () => StoreStatistics;
+}
+
+export interface StoreStatistics {
+  readonly topics: number;
+  readonly waitingGets: number;
+  /** What is taken of the database, in bytes, and of the nearer disk limit, from 0 to 1. */
+  readonly usedBytes: number;
+  readonly diskShare: number;
+  /** Transactions since the store was opened. */
+  readonly commits: number;
+}
+
+export type StoreRequest =
+  | { readonly kind: "open"; readonly dataDir: string; readonly options: StoreOptions }
+  /** Operations, packed. */
+  | { readonly kind: "batch"; readonly bytes: Uint8Array }
+  | { readonly kind: "call"; readonly id: number; readonly method: keyof StoreCalls; readonly values: unknown[] }
+  /** The log was copied by the other thread. */
+  | { readonly kind: "checkpointed" }
+  | { readonly kind: "close" };
+
+export type StoreReply =
+  | { readonly kind: "opened" | "closed" }
+  /** Answers, packed; with `last` the batch is done. */
+  | { readonly kind: "answers"; readonly bytes: Uint8Array; readonly last: boolean }
+  | { readonly kind: "returned"; readonly id: number; readonly value: unknown }
+  | { readonly kind: "refused"; readonly id: number; readonly code: ErrorCode; readonly message: string }
+  /** Nothing is done any more; of what was not answered nobody knows what became. */
+  | { readonly kind: "broken"; readonly code: ErrorCode; readonly message: string }
+  | { readonly kind: "alarm"; readonly sentence: string | null }
+  | { readonly kind: "checkpoint" };

@@ -1,0 +1,62 @@
+/** One topic that a store serves or keeps sealed: its log, its subscribers, and the gets that wait for messages. */
+import type { GetOperation } from "../../../wire/pubsub/store_operations.ts";
+import type { Client, ClientTable } from "./client_table.ts";
+import { RowCache, TopicLog } from "./topic_log.ts";
+import type { SqlRow, TopicDatabase } from "./topic_database.ts";
+import { nameOf } from "./client_table.ts";
+
+export class Topic {
+  readonly id: number;
+  readonly name: string;
+  readonly log: TopicLog;
+  /** By name. */
+  readonly subscribers: Map<string, Client>;
+  /** Gets that wait, by ticket. */
+  readonly waiting = new Map<number, GetOperation>();
+  epoch: number;
+  /** On its way to another server: nothing is done until it is served in a higher epoch. */
+  sealed: boolean;
+  clientCount: number;
+  /** What the slowest subscriber has had; null: not known just now. */
+  #slowest: number | null = null;
+
+  constructor(row: SqlRow, database: TopicDatabase, clients: ClientTable, cache: RowCache, nextRowId: () => number) {
+    this.id = Number(row["id"]);
+    this.name = nameOf(row["name"]);
+    this.epoch = Number(row["epoch"]);
+    this.sealed = Number(row["sealed"]) !== 0;
+    this.subscribers = clients.subscribers(this.id);
+    this.clientCount = clients.count(this.id);
+    const log = { id: this.id, last: Number(row["last"]), bytes: Number(row["bytes"]) };
+    this.log = new TopicLog(database, cache, log, { nextRowId, subscribers: () => this.subscribers.size });
+    this.log.count(this.positions());
+  }
+
+  *positions(): Generator<number, void, void> {
+    for (const { position } of this.subscribers.values()) if (position !== null) yield position;
+  }
+
+  /** Puts a subscriber elsewhere; null: it is not, or no longer, one. */
+  place(client: Client, position: number | null): void {
+    const from = client.position;
+    if (from === position) return;
+    client.position = position;
+    if (position === null) this.subscribers.delete(client.name);
+    else this.subscribers.set(client.name, client);
+    this.log.moved(from, position);
+    if (from === null || position === null || from === this.#slowest || position < (this.#slowest ?? 0)) {
+      this.#slowest = null;
+    }
+  }
+
+  /** Messages that the slowest subscriber has not had. Asks every subscriber, but only after the slowest one has moved. */
+  pendingOfSlowest(): number {
+    if (this.subscribers.size === 0) return 0;
+    if (this.#slowest === null) {
+      let slowest = Infinity;
+      for (const position of this.positions()) slowest = Math.min(slowest, position);
+      this.#slowest = slowest;
+    }
+    return this.log.last - Math.max(this.#slowest, this.log.first - 1);
+  }
+}

@@ -1,0 +1,263 @@
+/**
+ * The topic store's files: one SQLite database with the rows, and a second one that is only ever locked, so that a data
+ * directory has one owner while others may read it (backup, verify). Whoever removes the second one lets another owner
+ * in: the rows name the last to open them, and nobody else changes them. Synchronous: it lives in the store's thread.
+ */
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, statfsSync, statSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { BatonError } from "../../../errors.ts";
+
+/** PRAGMA user_version: the form of the tables and of what lies in them. */
+export const storedFormat = 1;
+/** PRAGMA application_id: "btTS", so that no other program's database is taken for one. */
+const applicationId = 0x62745453;
+
+export const databaseName = "topics.sqlite";
+export const ownerName = "owner.sqlite";
+
+/** The write-ahead log keeps this much of the disk, because a flush that makes a file longer takes twice as long. */
+const logBytes = 8 << 20;
+/** From so much on it is copied into the database beside the commits (`topic_store_checkpoint_worker.ts`) … */
+export const checkpointBytes = 4 << 20;
+/** … and from so much on by the thread that commits, which then waits for it. */
+export const checkpointAtOnceBytes = 32 << 20;
+const pageBytes = 4096;
+
+/** Places of a topic. What is dropped goes little by little. */
+export const places = { here: 0, staged: 1, dropped: 2 } as const;
+
+const schema = `
+  CREATE TABLE IF NOT EXISTS topics (id INTEGER PRIMARY KEY AUTOINCREMENT, name BLOB NOT NULL, place INTEGER NOT NULL,
+    epoch INTEGER NOT NULL, sealed INTEGER NOT NULL, last INTEGER NOT NULL, bytes INTEGER NOT NULL, hash TEXT);
+  CREATE UNIQUE INDEX IF NOT EXISTS topics_name ON topics (name, place) WHERE place < ${places.dropped};
+  CREATE TABLE IF NOT EXISTS messages (id INTEGER PRIMARY KEY, topic INTEGER NOT NULL, first INTEGER NOT NULL,
+    last INTEGER NOT NULL, records BLOB NOT NULL);
+  CREATE UNIQUE INDEX IF NOT EXISTS messages_first ON messages (topic, first);
+  CREATE TABLE IF NOT EXISTS clients (id INTEGER PRIMARY KEY, topic INTEGER NOT NULL, name BLOB NOT NULL,
+    session INTEGER NOT NULL, key BLOB NOT NULL, op INTEGER NOT NULL, op_session INTEGER NOT NULL,
+    forgotten_session INTEGER NOT NULL, position INTEGER);
+  CREATE UNIQUE INDEX IF NOT EXISTS clients_name ON clients (topic, name);
+  CREATE TABLE IF NOT EXISTS windows (client INTEGER NOT NULL, session INTEGER NOT NULL, key BLOB NOT NULL,
+    low INTEGER NOT NULL, PRIMARY KEY (client, session)) WITHOUT ROWID;
+  CREATE TABLE IF NOT EXISTS resolved (id INTEGER PRIMARY KEY, client INTEGER NOT NULL, session INTEGER NOT NULL,
+    low INTEGER NOT NULL, entries BLOB NOT NULL);
+  CREATE INDEX IF NOT EXISTS resolved_window ON resolved (client, session);
+  CREATE TABLE IF NOT EXISTS msg_ids (id INTEGER PRIMARY KEY, client INTEGER NOT NULL, key BLOB NOT NULL,
+    message INTEGER NOT NULL, fingerprint INTEGER NOT NULL);
+  CREATE INDEX IF NOT EXISTS msg_ids_client ON msg_ids (client);
+  CREATE TABLE IF NOT EXISTS owner (id INTEGER PRIMARY KEY, name TEXT NOT NULL);`;
+
+/** The rows are another process's now. */
+export class StoreLost extends Error {}
+
+export type SqlValue = number | string | Uint8Array | null;
+export type SqlRow = Record<string, SqlValue>;
+
+export class TopicDatabase {
+  readonly dataDir: string;
+  readonly #owner: DatabaseSync;
+  readonly #database: DatabaseSync;
+  readonly #name = crypto.randomUUID();
+  readonly #statements = new Map<string, StatementSync>();
+  #loggedBytes = 0;
+  #isOpen = false;
+  /** Statements that were run: what work costs, in tests. */
+  statements = 0;
+  commits = 0;
+
+  /** Throws LOCK_BUSY when another process owns the directory, CONFIG when its format is a newer one, IO otherwise. */
+  constructor(dataDir: string) {
+    this.dataDir = dataDir;
+    try {
+      mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+      this.#owner = own(dataDir);
+    } catch (error) {
+      throw storeError(error, dataDir);
+    }
+    try {
+      this.#database = openRows(dataDir, this.#name);
+    } catch (error) {
+      this.#owner.close();
+      throw storeError(error, dataDir);
+    }
+  }
+
+  /** Runs a statement that gives no rows. */
+  run(sql: string, ...values: SqlValue[]): void {
+    this.statements++;
+    this.#prepared(sql).run(...values);
+    for (const value of values) if (value instanceof Uint8Array) this.#loggedBytes += value.byteLength;
+    this.#loggedBytes += pageBytes;
+  }
+
+  get(sql: string, ...values: SqlValue[]): SqlRow | undefined {
+    this.statements++;
+    return this.#prepared(sql).get(...values) as SqlRow | undefined;
+  }
+
+  all(sql: string, ...values: SqlValue[]): SqlRow[] {
+    this.statements++;
+    return this.#prepared(sql).all(...values) as SqlRow[];
+  }
+
+  get inTransaction(): boolean {
+    return this.#isOpen;
+  }
+
+  /** Begins a transaction unless one is open. Throws when another process has opened the rows since. */
+  begin(): void {
+    if (this.#isOpen) return;
+    this.#prepared("BEGIN IMMEDIATE").run();
+    this.#isOpen = true;
+    this.confirm(); // in the transaction: whoever opens the rows after it finds what it stored
+  }
+
+  /** When it returns, everything since `begin` is on the disk. When it throws, nobody can say whether it is. */
+  commit(): void {
+    if (!this.#isOpen) return;
+    this.#prepared("COMMIT").run();
+    this.#isOpen = false;
+    this.commits++;
+  }
+
+  confirm(): void {
+    if (this.#prepared("SELECT name FROM owner").get()?.["name"] !== this.#name) {
+      throw new StoreLost(`Another server has opened the topic store in ${this.dataDir} since`);
+    }
+  }
+
+  /** What was written since the last checkpoint, at most: neighbours share a page. */
+  get loggedBytes(): number {
+    return this.#loggedBytes;
+  }
+
+  /** Copies the log into the database. */
+  checkpoint(): void {
+    this.#database.exec("PRAGMA wal_checkpoint(PASSIVE)");
+    this.#loggedBytes = 0;
+  }
+
+  /** Gives up to `pages` unused pages back to the file system; whether there may be more. */
+  shrink(pages: number): boolean {
+    const free = Number(this.get("PRAGMA freelist_count")?.["freelist_count"] ?? 0);
+    if (free === 0) return false;
+    this.#database.exec(`PRAGMA incremental_vacuum(${pages})`);
+    this.#loggedBytes += pages * pageBytes;
+    return free > pages;
+  }
+
+  /** Makes the log's file as long as it will be. SQLite believes only what carries the salt of its header and a checksum. */
+  reserveLog(): void {
+    const path = join(this.dataDir, `${databaseName}-wal`);
+    const length = statSync(path, { throwIfNoEntry: false })?.size;
+    if (length === undefined || length >= logBytes) return;
+    const file = openSync(path, "r+");
+    try {
+      const zeros = new Uint8Array(1 << 20);
+      for (let at = length; at < logBytes;) {
+        at += writeSync(file, zeros, 0, Math.min(zeros.byteLength, logBytes - at), at);
+      }
+      fsyncSync(file);
+    } finally {
+      closeSync(file);
+    }
+  }
+
+  /** Bytes of the database that hold something. */
+  usedBytes(): number {
+    const pages = Number(this.get("PRAGMA page_count")?.["page_count"] ?? 0);
+    return (pages - Number(this.get("PRAGMA freelist_count")?.["freelist_count"] ?? 0)) * pageBytes;
+  }
+
+  /** The part of the file system that is taken, from 0 to 1. */
+  fileSystemShare(): number {
+    const { blocks, bavail } = statfsSync(this.dataDir);
+    return blocks === 0 ? 0 : 1 - bavail / blocks;
+  }
+
+  close(): void {
+    try {
+      this.#database.close();
+    } finally {
+      this.#owner.close();
+    }
+  }
+
+  #prepared(sql: string): StatementSync {
+    let statement = this.#statements.get(sql);
+    if (statement === undefined) this.#statements.set(sql, statement = this.#database.prepare(sql));
+    return statement;
+  }
+}
+
+/** Opens the rows to read them, beside an owner or without one. Throws CONFIG where there is no store of a known format. */
+export function openToRead(dataDir: string): DatabaseSync {
+  const path = join(dataDir, databaseName);
+  if (!existsSync(path)) {
+    throw new BatonError("CONFIG", `There is no topic store in ${dataDir}: ${databaseName} is missing`);
+  }
+  try {
+    const database = new DatabaseSync(path);
+    database.exec("PRAGMA busy_timeout = 5000; PRAGMA query_only = ON");
+    checkFormat(database, dataDir);
+    return database;
+  } catch (error) {
+    throw storeError(error, dataDir);
+  }
+}
+
+/** What went wrong with the store in `dataDir`, as a failure with a sentence. */
+export function storeError(error: unknown, dataDir: string): BatonError {
+  if (error instanceof BatonError) return error;
+  if (error instanceof StoreLost) return new BatonError("LOCK_BUSY", error.message);
+  const message = error instanceof Error ? error.message : String(error);
+  return new BatonError("IO", `The topic store in ${dataDir} cannot be read or written: ${message}`, { cause: error });
+}
+
+function openRows(dataDir: string, owner: string): DatabaseSync {
+  const database = new DatabaseSync(join(dataDir, databaseName));
+  try {
+    // Before the first table: so that a file can become shorter again.
+    database.exec("PRAGMA busy_timeout = 5000; PRAGMA auto_vacuum = INCREMENTAL");
+    database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0");
+    database.exec(`PRAGMA journal_size_limit = ${2 * checkpointAtOnceBytes}; PRAGMA cache_size = -16384`);
+    checkFormat(database, dataDir);
+    database.exec(`BEGIN IMMEDIATE; ${schema}
+      INSERT OR REPLACE INTO owner (id, name) VALUES (0, '${owner}');
+      PRAGMA user_version = ${storedFormat}; PRAGMA application_id = ${applicationId};
+      COMMIT`);
+    return database;
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
+function checkFormat(database: DatabaseSync, dataDir: string): void {
+  const pragma = (name: string) => Number(database.prepare(`PRAGMA ${name}`).get()?.[name] ?? 0);
+  const format = pragma("user_version");
+  const application = pragma("application_id");
+  if (format === 0 && application === 0) return;
+  if (application !== applicationId) {
+    throw new BatonError("CONFIG", `${join(dataDir, databaseName)} is another program's database, not a topic store`);
+  }
+  if (format === storedFormat) return;
+  throw new BatonError(
+    "CONFIG",
+    `The topic store in ${dataDir} has format ${format}; this version of baton knows ${storedFormat}: a newer one wrote it`,
+  );
+}
+
+/** Locked until it is closed or the process is gone, however that happens. */
+function own(dataDir: string): DatabaseSync {
+  const database = new DatabaseSync(join(dataDir, ownerName));
+  try {
+    database.exec("BEGIN EXCLUSIVE");
+    return database;
+  } catch (error) {
+    database.close();
+    if (!/locked|busy/i.test(String(error))) throw error;
+    throw new BatonError("LOCK_BUSY", `Another server uses the topic store in ${dataDir}`);
+  }
+}

@@ -1,0 +1,240 @@
+/**
+ * A topic's messages, in rows of many: appended at one end, deleted at the other when every subscriber has passed them.
+ * Knows where the oldest row is and how many subscribers still need it, so that neither a put nor a get asks all of them.
+ */
+import { messageAt, messageOffsets, type MessageRecord, TopicDataWriter } from "../../../wire/pubsub/topic_data.ts";
+import { rowBytesMax, rowMessagesMax } from "./store_limits.ts";
+import type { TopicDatabase } from "./topic_database.ts";
+
+/** A row as it is read. */
+export interface LogRow {
+  readonly id: number;
+  readonly first: number;
+  readonly last: number;
+  readonly records: Uint8Array;
+  readonly offsets: readonly number[];
+}
+
+interface OldestRow {
+  readonly id: number;
+  readonly first: number;
+  readonly last: number;
+  readonly bytes: number;
+}
+
+/** Where subscribers are: their last messages' ids. */
+export type Positions = Iterable<number>;
+
+/** Rows that were read or written last, for all topics of a store. */
+export class RowCache {
+  readonly #bytesMax: number;
+  readonly #rows = new Map<number, LogRow>();
+  #bytes = 0;
+
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax;
+  }
+
+  get(id: number): LogRow | undefined {
+    const row = this.#rows.get(id);
+    if (row === undefined) return undefined;
+    this.#rows.delete(id);
+    this.#rows.set(id, row);
+    return row;
+  }
+
+  set(row: LogRow): void {
+    this.delete(row.id);
+    this.#rows.set(row.id, row);
+    this.#bytes += row.records.byteLength;
+    for (const old of this.#rows.values()) {
+      if (this.#bytes <= this.#bytesMax || old === row) return;
+      this.delete(old.id);
+    }
+  }
+
+  delete(id: number): void {
+    const row = this.#rows.get(id);
+    if (row === undefined) return;
+    this.#rows.delete(id);
+    this.#bytes -= row.records.byteLength;
+  }
+}
+
+export class TopicLog {
+  readonly #database: TopicDatabase;
+  readonly #cache: RowCache;
+  readonly #topicId: number;
+  readonly #nextRowId: () => number;
+  readonly #subscribers: () => number;
+  /** The row that was written last: most readers are there. */
+  #newest: LogRow | null = null;
+  #oldest: OldestRow | null;
+  /** Subscribers that have not had all of the oldest row. */
+  #behind = 0;
+  #pending: TopicDataWriter | null = null;
+  #pendingOffsets: number[] = [];
+  #pendingFirst = 0;
+  /** The newest id that was given, and what the records take. */
+  last: number;
+  bytes: number;
+
+  constructor(
+    database: TopicDatabase,
+    cache: RowCache,
+    topic: { readonly id: number; readonly last: number; readonly bytes: number },
+    { nextRowId, subscribers }: { readonly nextRowId: () => number; readonly subscribers: () => number },
+  ) {
+    this.#database = database;
+    this.#cache = cache;
+    this.#topicId = topic.id;
+    this.#nextRowId = nextRowId;
+    this.#subscribers = subscribers;
+    this.last = topic.last;
+    this.bytes = topic.bytes;
+    this.#oldest = this.#rowFrom(0);
+  }
+
+  /** The oldest message that is there; one behind `last` when there is none. */
+  get first(): number {
+    return this.#oldest?.first ?? (this.#pending === null ? this.last + 1 : this.#pendingFirst);
+  }
+
+  /** Takes the next id. */
+  append(message: Omit<MessageRecord, "id">): void {
+    const id = ++this.last;
+    if (this.#pending !== null && this.#pending.byteLength + message.body.byteLength > rowBytesMax) this.flush();
+    if (this.#pending === null) {
+      this.#pending = new TopicDataWriter(Math.min(rowBytesMax, 4096) + message.body.byteLength);
+      this.#pendingFirst = id;
+      this.#pendingOffsets = [];
+    }
+    this.#pendingOffsets.push(this.#pending.byteLength);
+    this.#pending.message({ id, ...message });
+    if (this.#pendingOffsets.length === rowMessagesMax) this.flush();
+  }
+
+  /** Takes ids for messages that nobody is there to get. */
+  skip(count: number): void {
+    this.flush();
+    this.last += count;
+  }
+
+  /** The first id that is not in a row yet; null when all are. */
+  get pendingFirst(): number | null {
+    return this.#pending === null ? null : this.#pendingFirst;
+  }
+
+  /** Writes what was appended into a row of the open transaction. No subscriber's place may be behind what was appended. */
+  flush(): void {
+    if (this.#pending === null) return;
+    const first = this.#pendingFirst;
+    const last = first + this.#pendingOffsets.length - 1;
+    const row = { id: this.#nextRowId(), first, last, records: this.#pending.finish(), offsets: this.#pendingOffsets };
+    this.#pending = null;
+    this.#database.run(
+      "INSERT INTO messages (id, topic, first, last, records) VALUES (?, ?, ?, ?, ?)",
+      row.id,
+      this.#topicId,
+      first,
+      last,
+      row.records,
+    );
+    this.bytes += row.records.byteLength;
+    this.#newest = row;
+    this.#cache.set(row);
+    if (this.#oldest !== null) return;
+    this.#oldest = { id: row.id, first, last, bytes: row.records.byteLength };
+    this.#behind = this.#subscribers();
+  }
+
+  /** The row that has message `id`, or else the first one behind it; null when there is none. */
+  rowAt(id: number): LogRow | null {
+    const newest = this.#newest;
+    if (newest !== null && newest.first <= id) return newest.last >= id ? newest : null;
+    const at = this.#database.get(
+      "SELECT id, last FROM messages WHERE topic = ? AND first <= ? ORDER BY first DESC LIMIT 1",
+      this.#topicId,
+      id,
+    );
+    if (at !== undefined && Number(at["last"]) >= id) return this.#load(Number(at["id"]));
+    const next = this.#rowFrom(id);
+    return next === null ? null : this.#load(next.id);
+  }
+
+  /** How many subscribers need the oldest row, from the beginning: after loading, and when one is added or moved back. */
+  count(positions: Positions): void {
+    this.#behind = 0;
+    if (this.#oldest === null) return;
+    for (const position of positions) if (position < this.#oldest.last) this.#behind++;
+  }
+
+  /** A subscriber has moved; null: it was not, or is no longer, one. */
+  moved(from: number | null, to: number | null): void {
+    const last = this.#oldest?.last ?? -1;
+    const was = from !== null && from < last;
+    const is = to !== null && to < last;
+    this.#behind += (is ? 1 : 0) - (was ? 1 : 0);
+  }
+
+  /** Whether the oldest row can go: everybody has had it. */
+  get hasPassed(): boolean {
+    return this.#oldest !== null && this.#behind === 0;
+  }
+
+  get oldest(): OldestRow | null {
+    return this.#oldest;
+  }
+
+  /** When the oldest row's newest message was stored; null when there is none. */
+  oldestTimeMs(): number | null {
+    if (this.#oldest === null) return null;
+    const row = this.#load(this.#oldest.id);
+    return messageAt(row.records, row.offsets.at(-1) ?? 0).timeMs;
+  }
+
+  /** Deletes the oldest row, and finds the next. */
+  dropOldest(positions: Positions): void {
+    const oldest = this.#oldest;
+    if (oldest === null) return;
+    this.#database.run("DELETE FROM messages WHERE id = ?", oldest.id);
+    this.#cache.delete(oldest.id);
+    this.bytes -= oldest.bytes;
+    if (this.#newest?.id === oldest.id) this.#newest = null;
+    this.#oldest = this.#rowFrom(oldest.last);
+    this.count(positions);
+  }
+
+  /** The first row whose messages are all behind `id`. */
+  #rowFrom(id: number): OldestRow | null {
+    const row = this.#database.get(
+      "SELECT id, first, last, length(records) AS bytes FROM messages WHERE topic = ? AND first > ? ORDER BY first LIMIT 1",
+      this.#topicId,
+      id,
+    );
+    if (row === undefined) return null;
+    return {
+      id: Number(row["id"]),
+      first: Number(row["first"]),
+      last: Number(row["last"]),
+      bytes: Number(row["bytes"]),
+    };
+  }
+
+  #load(id: number): LogRow {
+    const known = this.#cache.get(id);
+    if (known !== undefined) return known;
+    const row = this.#database.get("SELECT first, last, records FROM messages WHERE id = ?", id);
+    const records = row?.["records"];
+    if (!(records instanceof Uint8Array)) throw new Error(`row ${id} of the messages is damaged`);
+    const loaded = {
+      id,
+      first: Number(row?.["first"]),
+      last: Number(row?.["last"]),
+      records,
+      offsets: messageOffsets(records),
+    };
+    this.#cache.set(loaded);
+    return loaded;
+  }
+}

@@ -1,0 +1,290 @@
+/**
+ * A server's topic store as the server sees it: operations in, answers out, the disk in threads of its own. What is
+ * submitted while a commit runs is the next transaction; no answer comes before its transaction is durable.
+ * Owns its threads; `close` ends them.
+ */
+import { Worker } from "node:worker_threads";
+import { BatonError } from "../../../errors.ts";
+import { OperationPacker, unpackAnswers } from "../../../wire/pubsub/store_batch.ts";
+import type { ClientOperation, StoreAnswer } from "../../../wire/pubsub/store_operations.ts";
+import { batchBytesMax, getBytesDefault, operationBytesMax, operationsMax, waitingGetsMax } from "./store_limits.ts";
+import type { StoreCalls, StoreReply, StoreRequest } from "./store_messages.ts";
+import { defaultStoreOptions, type StoreOptions } from "./store_options.ts";
+
+export interface StoreHooks {
+  /** Answers to operations, durable. Bodies are views onto one piece of memory. Not in the order of submission. */
+  readonly answered: (answers: readonly StoreAnswer[]) => void;
+  /**
+   * The disk failed, or somebody else opened the data. Called once; nothing more is answered. What became of the operations
+   * with these tickets nobody knows: whoever asked for them must not be told that they failed.
+   */
+  readonly broken: (error: BatonError, tickets: readonly number[]) => void;
+  /** The disk is fuller than the alarm allows: a sentence; null: it is not any more. */
+  readonly alarm?: (sentence: string | null) => void;
+}
+
+interface Waiting {
+  readonly done: (value: unknown) => void;
+  readonly failed: (error: BatonError) => void;
+}
+
+type Values<Name extends keyof StoreCalls> = Parameters<StoreCalls[Name]>;
+
+export class TopicStore {
+  readonly #dataDir: string;
+  readonly #hooks: StoreHooks;
+  readonly #worker: Worker;
+  readonly #checkpointer: Worker;
+  readonly #packer = new OperationPacker();
+  /** What is under way: by ticket, its bytes; -1 for a get that waits. */
+  readonly #tickets = new Map<number, number>();
+  readonly #calls = new Map<number, Waiting>();
+  #nextCall = 0;
+  #waiting = 0;
+  #bytes = 0;
+  /** Batches that the thread has not finished. */
+  #batches = 0;
+  #isScheduled = false;
+  #broken: BatonError | null = null;
+  #opening: Waiting | null = null;
+  #closing: Waiting | null = null;
+
+  private constructor(dataDir: string, hooks: StoreHooks) {
+    this.#dataDir = dataDir;
+    this.#hooks = hooks;
+    this.#worker = new Worker(new URL("./topic_store_worker.ts", import.meta.url));
+    this.#checkpointer = new Worker(new URL("./topic_store_checkpoint_worker.ts", import.meta.url));
+    this.#worker.on("message", (reply: StoreReply) => this.#received(reply));
+    this.#worker.on("error", (error) => this.#break(this.#ioError(error.message)));
+    this.#worker.on("exit", () => this.#break(this.#ioError("its thread ended")));
+    this.#checkpointer.on("message", () => this.#post({ kind: "checkpointed" }));
+    // Without it the committing thread copies the log itself, later.
+    this.#checkpointer.on("error", () => {});
+  }
+
+  /**
+   * Takes a data directory into possession; makes it when it is not there. Rejects with LOCK_BUSY when another server uses
+   * it, with CONFIG when a newer version wrote it, with IO when it cannot be read or written.
+   */
+  static async open(dataDir: string, hooks: StoreHooks, options: Partial<StoreOptions> = {}): Promise<TopicStore> {
+    const store = new TopicStore(dataDir, hooks);
+    try {
+      await new Promise((done, failed) => {
+        store.#opening = { done, failed };
+        store.#post({ kind: "open", dataDir, options: { ...defaultStoreOptions, ...options } });
+      });
+      return store;
+    } catch (error) {
+      await store.#end();
+      throw error;
+    }
+  }
+
+  /**
+   * Takes an operation; its answer comes by the hook. false: too much is under way, nothing was taken, and the client is to
+   * be told OVERLOADED. Throws when the store is broken. A ticket must not be in use.
+   */
+  submit(operation: ClientOperation): boolean {
+    if (this.#broken !== null) throw this.#broken;
+    const waits = operation.kind === "get" && operation.wait;
+    const bytes = waits ? 0 : bytesOf(operation);
+    if (waits ? this.#waiting >= waitingGetsMax : this.#tickets.size - this.#waiting >= operationsMax) return false;
+    if (this.#bytes > 0 && this.#bytes + bytes > operationBytesMax) return false;
+    this.#tickets.set(operation.ticket, waits ? -1 : bytes);
+    if (waits) this.#waiting++;
+    this.#bytes += bytes;
+    this.#packer.add(operation);
+    if (this.#packer.byteLength >= batchBytesMax) this.#postBatch();
+    else this.#schedule();
+    return true;
+  }
+
+  /** Nobody waits for this get any more: it is answered at once, unless it was before. */
+  cancel(ticket: number): void {
+    if (this.#broken !== null || !this.#tickets.has(ticket)) return;
+    this.#packer.add({ kind: "cancel", of: ticket });
+    this.#schedule();
+  }
+
+  /** Operations under way, waiting gets included. */
+  get outstanding(): number {
+    return this.#tickets.size;
+  }
+
+  /** Serves a topic, a new one or one that is here in a lower epoch. Rejects with STALE_TOKEN for a lower epoch, and for a sealed one. */
+  serve(name: string, epoch: number): Promise<void> {
+    return this.#call("serve", name, epoch);
+  }
+
+  /** Nothing more is done at the topic in this epoch, durably. What was submitted before is done. */
+  seal(name: string, epoch: number): Promise<void> {
+    return this.#call("seal", name, epoch);
+  }
+
+  /** Gives up what is here of a topic that is another server's in `epoch`. */
+  drop(name: string, epoch: number): Promise<void> {
+    return this.#call("drop", name, epoch);
+  }
+
+  /** A sealed topic, in pieces of about 1 MiB; gives the hash of all of them, in hexadecimal. */
+  async *exportTopic(name: string, epoch: number): AsyncGenerator<Uint8Array, string, void> {
+    for (let restart = true;; restart = false) {
+      const { piece, hash } = await this.#call("exportNext", name, epoch, restart);
+      if (hash !== null) return hash;
+      if (piece !== null) yield piece;
+    }
+  }
+
+  /** A piece of a topic that another server sends, in order; part 0 begins anew. Rejects with BAD_DATA or PROTOCOL. */
+  importPiece(name: string, part: number, piece: Uint8Array): Promise<void> {
+    return this.#call("importPiece", name, part, piece);
+  }
+
+  /** The last piece was sent. When it resolves the topic is durable and can be taken over. Rejects with BAD_DATA when the hash differs. */
+  importDone(name: string, hash: string): Promise<void> {
+    return this.#call("importDone", name, hash);
+  }
+
+  /** The hash of what was received of a topic and waits to be taken over; null when there is none. */
+  stagedHash(name: string): Promise<string | null> {
+    return this.#call("stagedHash", name);
+  }
+
+  /** This server owns the topic in `epoch`: serves what was received with this hash, instead of what was here. */
+  takeOver(name: string, epoch: number, hash: string): Promise<void> {
+    return this.#call("takeOver", name, epoch, hash);
+  }
+
+  topics(): Promise<ReturnType<StoreCalls["topics"]>> {
+    return this.#call("topics");
+  }
+
+  statistics(): Promise<ReturnType<StoreCalls["statistics"]>> {
+    return this.#call("statistics");
+  }
+
+  /** Gives the data directory up, after everything that was submitted is done. Gets that wait are not answered. */
+  async close(): Promise<void> {
+    if (this.#broken === null) {
+      await new Promise((done) => {
+        this.#closing = { done, failed: done };
+        if (this.#packer.count > 0) this.#postBatch();
+        this.#post({ kind: "close" });
+      });
+    }
+    await this.#end();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled || this.#batches > 0) return;
+    this.#isScheduled = true;
+    // After what is in this turn of the loop: a read from a socket brings many requests.
+    queueMicrotask(() => {
+      this.#isScheduled = false;
+      if (this.#packer.count > 0 && this.#broken === null) this.#postBatch();
+    });
+  }
+
+  #postBatch(): void {
+    const bytes = this.#packer.take();
+    this.#batches++;
+    this.#post({ kind: "batch", bytes }, [bytes.buffer as ArrayBuffer]);
+  }
+
+  #post(request: StoreRequest, transfer: ArrayBuffer[] = []): void {
+    if (this.#broken === null) this.#worker.postMessage(request, transfer);
+  }
+
+  #call<Name extends keyof StoreCalls>(method: Name, ...values: Values<Name>): Promise<ReturnType<StoreCalls[Name]>> {
+    if (this.#broken !== null) return Promise.reject(this.#broken);
+    // What was submitted before comes before.
+    if (this.#packer.count > 0) this.#postBatch();
+    return new Promise((resolve, failed) => {
+      const id = this.#nextCall++;
+      this.#calls.set(id, { done: (value) => resolve(value as ReturnType<StoreCalls[Name]>), failed });
+      this.#post({ kind: "call", id, method, values });
+    });
+  }
+
+  #received(reply: StoreReply): void {
+    switch (reply.kind) {
+      case "answers":
+        if (reply.last) this.#batches--;
+        this.#answered(unpackAnswers(reply.bytes));
+        // What the answers have led to goes along.
+        if (this.#packer.count > 0) this.#schedule();
+        break;
+      case "returned":
+      case "refused":
+        this.#returned(reply);
+        break;
+      case "broken":
+        this.#break(new BatonError(reply.code, reply.message));
+        break;
+      case "alarm":
+        this.#hooks.alarm?.(reply.sentence);
+        break;
+      case "checkpoint":
+        this.#checkpointer.postMessage({ dataDir: this.#dataDir });
+        break;
+      case "opened":
+        this.#opening?.done(undefined);
+        this.#opening = null;
+        break;
+      case "closed":
+        this.#closing?.done(undefined);
+        break;
+    }
+  }
+
+  #answered(answers: readonly StoreAnswer[]): void {
+    if (answers.length === 0) return;
+    for (const { ticket } of answers) {
+      const bytes = this.#tickets.get(ticket) ?? 0;
+      this.#tickets.delete(ticket);
+      if (bytes < 0) this.#waiting--;
+      else this.#bytes -= bytes;
+    }
+    this.#hooks.answered(answers);
+  }
+
+  #returned(reply: Extract<StoreReply, { kind: "returned" | "refused" }>): void {
+    const waiting = this.#calls.get(reply.id);
+    this.#calls.delete(reply.id);
+    if (reply.kind === "returned") waiting?.done(reply.value);
+    else waiting?.failed(new BatonError(reply.code, reply.message));
+  }
+
+  #break(error: BatonError): void {
+    if (this.#broken !== null) return;
+    this.#broken = error;
+    for (const { failed } of this.#calls.values()) failed(error);
+    this.#calls.clear();
+    const opening = this.#opening;
+    this.#closing?.failed(error);
+    if (opening !== null) opening.failed(error);
+    else if (this.#closing === null) this.#hooks.broken(error, [...this.#tickets.keys()]);
+    this.#tickets.clear();
+  }
+
+  async #end(): Promise<void> {
+    this.#broken ??= this.#ioError("it was closed");
+    await Promise.all([this.#worker.terminate(), this.#checkpointer.terminate()]);
+  }
+
+  #ioError(message: string): BatonError {
+    return new BatonError("IO", `The topic store in ${this.#dataDir} cannot be read or written: ${message}`);
+  }
+}
+
+function bytesOf(operation: ClientOperation): number {
+  if (operation.kind === "get") return operation.maxBytes === 0 ? getBytesDefault : operation.maxBytes;
+  if (operation.kind !== "put") return 0;
+  let bytes = 0;
+  for (const body of operation.bodies) bytes += body.byteLength;
+  return bytes;
+}

@@ -1,0 +1,171 @@
+/** The thread that waits for the disk, so that the server never does. Batches in order, each one transaction. */
+import { parentPort } from "node:worker_threads";
+import { BatonError } from "../../../errors.ts";
+import { AnswerPacker, unpackOperations } from "../../../wire/pubsub/store_batch.ts";
+import { StoreEngine } from "./store_engine.ts";
+import { answerPieceBytes } from "./store_limits.ts";
+import type { StoreCalls, StoreReply, StoreRequest } from "./store_messages.ts";
+import type { StoreOptions } from "./store_options.ts";
+import { TopicCustody } from "./topic_custody.ts";
+import { checkpointAtOnceBytes, checkpointBytes, storeError, TopicDatabase } from "./topic_database.ts";
+
+/** Moves of cursors that nobody waits for are on the disk after so long without a commit. */
+const settleMs = 20;
+/** The disk is tidied after so long without work, in steps of so many pages, so that work that comes need not wait. */
+const idleMs = 200;
+const shrinkPages = 256;
+const idleCheckpointBytes = 1 << 20;
+
+const port = parentPort;
+if (port === null) throw new Error("The store's thread was started as a program of its own");
+
+class OpenStore {
+  readonly #database: TopicDatabase;
+  readonly #engine: StoreEngine;
+  readonly #custody: TopicCustody;
+  readonly #answers = new AnswerPacker();
+  #timer: ReturnType<typeof setTimeout> | undefined;
+  #isCheckpointing = false;
+  #alarm: string | null = null;
+
+  constructor(dataDir: string, options: StoreOptions) {
+    this.#database = new TopicDatabase(dataDir);
+    try {
+      this.#engine = new StoreEngine(this.#database, options, {
+        wallClockMs: () => Date.now(),
+        answer: (answer) => {
+          this.#answers.add(answer);
+          if (this.#answers.byteLength >= answerPieceBytes) this.#sendAnswers(false);
+        },
+      });
+      this.#custody = new TopicCustody(this.#database, this.#engine);
+    } catch (error) {
+      this.#database.close();
+      throw storeError(error, dataDir);
+    }
+    this.#afterWork();
+  }
+
+  batch(bytes: Uint8Array): void {
+    this.#engine.execute(unpackOperations(bytes));
+    this.#sendAnswers(true);
+    this.#afterWork();
+  }
+
+  call(id: number, method: keyof StoreCalls, values: readonly unknown[]): void {
+    const calls: { [Name in keyof StoreCalls]: (...values: never[]) => unknown } = {
+      serve: this.#custody.serve.bind(this.#custody),
+      seal: this.#custody.seal.bind(this.#custody),
+      drop: this.#custody.drop.bind(this.#custody),
+      exportNext: this.#custody.exportNext.bind(this.#custody),
+      importPiece: this.#custody.importPiece.bind(this.#custody),
+      importDone: this.#custody.importDone.bind(this.#custody),
+      stagedHash: this.#custody.stagedHash.bind(this.#custody),
+      takeOver: this.#custody.takeOver.bind(this.#custody),
+      topics: () => this.#engine.topics.summaries(),
+      statistics: () => ({
+        topics: this.#engine.topics.count,
+        waitingGets: this.#engine.waitingCount,
+        usedBytes: this.#database.usedBytes(),
+        diskShare: this.#engine.disk.share,
+        commits: this.#database.commits,
+      }),
+    };
+    try {
+      reply({ kind: "returned", id, value: calls[method](...values as never[]) });
+    } catch (error) {
+      // A refusal changes nothing; anything else may have left memory and disk apart.
+      if (!(error instanceof BatonError) || error.code === "IO") throw error;
+      reply({ kind: "refused", id, code: error.code, message: error.message });
+    }
+    if (this.#answers.count > 0) this.#sendAnswers(false);
+    this.#afterWork();
+  }
+
+  /** The other thread has copied most of the log; the rest is little, and then it is written from its beginning again. */
+  checkpointed(): void {
+    this.#isCheckpointing = false;
+    this.#database.checkpoint();
+  }
+
+  close(): void {
+    clearTimeout(this.#timer);
+    this.#engine.settle();
+    this.#database.close();
+  }
+
+  #sendAnswers(last: boolean): void {
+    const bytes = this.#answers.take();
+    reply({ kind: "answers", bytes, last }, [bytes.buffer as ArrayBuffer]);
+  }
+
+  #afterWork(): void {
+    this.#checkpoint(checkpointBytes);
+    const alarm = this.#engine.disk.alarm();
+    if ((alarm === null) !== (this.#alarm === null)) reply({ kind: "alarm", sentence: alarm });
+    this.#alarm = alarm;
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(guarded(() => this.#settle()), settleMs);
+  }
+
+  #settle(): void {
+    const again = this.#engine.settle();
+    this.#timer = setTimeout(guarded(() => again ? this.#settle() : this.#idle()), again ? 0 : idleMs);
+  }
+
+  #idle(): void {
+    this.#checkpoint(idleCheckpointBytes);
+    this.#engine.disk.look();
+    if (this.#database.shrink(shrinkPages)) this.#timer = setTimeout(guarded(() => this.#idle()), 0);
+    else this.#database.reserveLog();
+  }
+
+  #checkpoint(bytesMin: number): void {
+    const { loggedBytes } = this.#database;
+    if (loggedBytes >= checkpointAtOnceBytes) this.#database.checkpoint();
+    if (loggedBytes < bytesMin || this.#isCheckpointing) return;
+    this.#isCheckpointing = true;
+    reply({ kind: "checkpoint" });
+  }
+}
+
+let store: OpenStore | null = null;
+let dataDir = "";
+let isBroken = false;
+
+function reply(message: StoreReply, transfer: ArrayBuffer[] = []): void {
+  port?.postMessage(message, transfer);
+}
+
+/** After a failure nothing is done any more, until another thread opens the store again and reads what is on the disk. */
+function guarded(work: () => void): () => void {
+  return () => {
+    if (isBroken) return;
+    try {
+      work();
+    } catch (error) {
+      isBroken = true;
+      const { code, message } = storeError(error, dataDir);
+      reply({ kind: "broken", code, message });
+    }
+  };
+}
+
+function answer(request: StoreRequest): void {
+  if (request.kind === "open") {
+    dataDir = request.dataDir;
+    store = new OpenStore(request.dataDir, request.options);
+    return reply({ kind: "opened" });
+  }
+  if (store === null) throw new Error("the store is not open");
+  if (request.kind === "batch") store.batch(request.bytes);
+  else if (request.kind === "call") store.call(request.id, request.method, request.values);
+  else if (request.kind === "checkpointed") store.checkpointed();
+  else {
+    store.close();
+    store = null;
+    reply({ kind: "closed" });
+  }
+}
+
+port.on("message", (request: StoreRequest) => guarded(() => answer(request))());

@@ -1,0 +1,274 @@
+/**
+ * A topic's content as bytes: how messages lie in the store, and the stream that a hand-over sends and hashes. The same
+ * content gives the same bytes, however it was cut into rows: clients by name, their windows by session, their counters
+ * ascending, messages by id.
+ *
+ * A record is a 32-bit length, one byte for its kind, and its fields, big-endian:
+ *   topic    name, epoch, the newest id that was given, the oldest message that is there
+ *   client   name, session and its key, op and the session it was done in, the forgotten session, position or none
+ *   window   of the client before it: session, its key, low, and up to 4,096 of (counter, id, fingerprint)
+ *   keys     of the client before it: up to 4,096 of (msg-id, id, fingerprint), oldest first
+ *   message  id, time, publisher's session and counter, publisher, msg-id or none, body
+ *   end      number of records before it
+ */
+import { ByteReader, ByteWriter, protocolError } from "../bytes.ts";
+import { bodyBytesMax } from "./limits.ts";
+
+export const recordKinds = { topic: 1, client: 2, window: 3, keys: 4, message: 5, end: 6 } as const;
+
+/** Entries in one record of a window. */
+export const windowEntriesMax = 4096;
+const recordBytesMax = bodyBytesMax + (1 << 20);
+const none = -1;
+
+export interface TopicRecord {
+  readonly name: string;
+  readonly epoch: number;
+  readonly last: number;
+  readonly first: number;
+}
+
+export interface ClientRecord {
+  readonly name: string;
+  readonly session: number;
+  readonly key: string;
+  readonly op: number;
+  readonly opSession: number;
+  readonly forgottenSession: number;
+  readonly position: number | null;
+}
+
+/** A counter that is resolved: the message's id, and 53 bits that tell its body from another one. */
+export interface Resolved {
+  readonly counter: number;
+  readonly id: number;
+  readonly fingerprint: number;
+}
+
+export interface WindowRecord {
+  readonly session: number;
+  readonly key: string;
+  readonly low: number;
+  readonly entries: readonly Resolved[];
+}
+
+export interface KeyEntry {
+  readonly key: string;
+  readonly id: number;
+  readonly fingerprint: number;
+}
+
+export interface MessageRecord {
+  readonly id: number;
+  readonly timeMs: number;
+  readonly session: number;
+  readonly counter: number;
+  readonly publisher: string;
+  readonly msgId: string | null;
+  readonly body: Uint8Array;
+}
+
+export type TopicDataRecord =
+  | { readonly kind: "topic"; readonly topic: TopicRecord }
+  | { readonly kind: "client"; readonly client: ClientRecord }
+  | { readonly kind: "window"; readonly window: WindowRecord }
+  | { readonly kind: "keys"; readonly keys: readonly KeyEntry[] }
+  | { readonly kind: "message"; readonly message: MessageRecord; readonly bytes: Uint8Array }
+  | { readonly kind: "end"; readonly records: number };
+
+/** Writes records one behind the other. */
+export class TopicDataWriter {
+  readonly #writer: ByteWriter;
+
+  constructor(capacity = 1024) {
+    this.#writer = new ByteWriter(capacity);
+  }
+
+  get byteLength(): number {
+    return this.#writer.length;
+  }
+
+  topic(topic: TopicRecord): void {
+    this.#record(recordKinds.topic, (writer) => {
+      writer.utf8WithI32Length(topic.name);
+      writer.u53(topic.epoch);
+      writer.u53(topic.last);
+      writer.u53(topic.first);
+    });
+  }
+
+  client(client: ClientRecord): void {
+    this.#record(recordKinds.client, (writer) => {
+      writer.utf8WithI32Length(client.name);
+      writer.u53(client.session);
+      writer.utf8WithI32Length(client.key);
+      writer.u53(client.op);
+      writer.u53(client.opSession);
+      writer.u53(client.forgottenSession);
+      writer.u8(client.position === null ? 0 : 1);
+      if (client.position !== null) writer.u53(client.position);
+    });
+  }
+
+  window(window: WindowRecord): void {
+    this.#record(recordKinds.window, (writer) => {
+      writer.u53(window.session);
+      writer.utf8WithI32Length(window.key);
+      writer.u53(window.low);
+      writer.raw(encodeResolved(window.entries));
+    });
+  }
+
+  keys(keys: readonly KeyEntry[]): void {
+    this.#record(recordKinds.keys, (writer) => {
+      for (const { key, id, fingerprint } of keys) {
+        writer.utf8WithI32Length(key);
+        writer.u53(id);
+        writer.u53(fingerprint);
+      }
+    });
+  }
+
+  message(message: MessageRecord): void {
+    this.#record(recordKinds.message, (writer) => {
+      writer.u53(message.id);
+      writer.u53(message.timeMs);
+      writer.u53(message.session);
+      writer.u53(message.counter);
+      writer.utf8WithI32Length(message.publisher);
+      if (message.msgId === null) writer.i32(none);
+      else writer.utf8WithI32Length(message.msgId);
+      writer.raw(message.body);
+    });
+  }
+
+  end(records: number): void {
+    this.#record(recordKinds.end, (writer) => writer.u53(records));
+  }
+
+  /** Records as they were written before. */
+  raw(records: Uint8Array): void {
+    this.#writer.raw(records);
+  }
+
+  finish(): Uint8Array {
+    return this.#writer.finish();
+  }
+
+  #record(kind: number, write: (writer: ByteWriter) => void): void {
+    const start = this.#writer.length;
+    this.#writer.i32(0);
+    this.#writer.u8(kind);
+    write(this.#writer);
+    this.#writer.setI32(start, this.#writer.length - start - 4);
+  }
+}
+
+/** Entries of a window, 24 bytes each. */
+export function encodeResolved(entries: readonly Resolved[]): Uint8Array {
+  const writer = new ByteWriter(entries.length * 24 + 8);
+  for (const { counter, id, fingerprint } of entries) {
+    writer.u53(counter);
+    writer.u53(id);
+    writer.u53(fingerprint);
+  }
+  return writer.finish();
+}
+
+/** Throws PROTOCOL for bytes that are no entries. */
+export function decodeResolved(bytes: Uint8Array): Resolved[] {
+  return entriesOf(new ByteReader(bytes));
+}
+
+/** Where each message of a row of records begins. Throws PROTOCOL when they are no messages. */
+export function messageOffsets(records: Uint8Array): number[] {
+  const reader = new ByteReader(records);
+  const offsets: number[] = [];
+  while (reader.remaining > 0) {
+    offsets.push(records.byteLength - reader.remaining);
+    const length = reader.i32();
+    if (reader.u8() !== recordKinds.message) throw protocolError("A row of messages has a record of another kind");
+    reader.view(length - 1);
+  }
+  return offsets;
+}
+
+/** The message whose record begins at `offset`; its body is a view. */
+export function messageAt(records: Uint8Array, offset: number): MessageRecord {
+  const head = new ByteReader(records.subarray(offset));
+  const record = recordOf(head.view(head.i32()), records);
+  if (record.kind !== "message") throw protocolError("A row of messages has a record of another kind");
+  return record.message;
+}
+
+/** Reads a stream of records, in whatever pieces it comes. */
+export class TopicDataReader {
+  #pending: Uint8Array = new Uint8Array(0);
+
+  /** Bytes of a record that is not complete yet. */
+  get pendingBytes(): number {
+    return this.#pending.byteLength;
+  }
+
+  /** The records that are complete now. Throws PROTOCOL for what is no record. */
+  *push(piece: Uint8Array): Generator<TopicDataRecord, void, void> {
+    let bytes = piece;
+    if (this.#pending.byteLength > 0) {
+      bytes = new Uint8Array(this.#pending.byteLength + piece.byteLength);
+      bytes.set(this.#pending);
+      bytes.set(piece, this.#pending.byteLength);
+    }
+    let at = 0;
+    while (bytes.byteLength - at >= 4) {
+      const length = new ByteReader(bytes.subarray(at, at + 4)).i32();
+      if (length < 1 || length > recordBytesMax) throw protocolError(`A topic's record has ${length} bytes`);
+      if (bytes.byteLength - at - 4 < length) break;
+      const whole = bytes.subarray(at, at + 4 + length);
+      at += 4 + length;
+      yield recordOf(whole.subarray(4), whole);
+    }
+    this.#pending = bytes.slice(at);
+  }
+}
+
+function recordOf(bytes: Uint8Array, whole: Uint8Array): TopicDataRecord {
+  const reader = new ByteReader(bytes);
+  const text = () => reader.utf8(reader.i32());
+  const number = () => reader.u53();
+  const kind = reader.u8();
+  switch (kind) {
+    case recordKinds.topic:
+      return { kind: "topic", topic: { name: text(), epoch: number(), last: number(), first: number() } };
+    case recordKinds.client: {
+      const client = { name: text(), session: number(), key: text(), op: number(), opSession: number() };
+      const forgottenSession = number();
+      return {
+        kind: "client",
+        client: { ...client, forgottenSession, position: reader.u8() === 0 ? null : number() },
+      };
+    }
+    case recordKinds.window:
+      return { kind: "window", window: { session: number(), key: text(), low: number(), entries: entriesOf(reader) } };
+    case recordKinds.keys: {
+      const keys: KeyEntry[] = [];
+      while (reader.remaining > 0) keys.push({ key: text(), id: number(), fingerprint: reader.u53() });
+      return { kind: "keys", keys };
+    }
+    case recordKinds.message: {
+      const fields = { id: number(), timeMs: number(), session: number(), counter: number(), publisher: text() };
+      const keyBytes = reader.i32();
+      const msgId = keyBytes === none ? null : reader.utf8(keyBytes);
+      return { kind: "message", message: { ...fields, msgId, body: reader.view(reader.remaining) }, bytes: whole };
+    }
+    case recordKinds.end:
+      return { kind: "end", records: number() };
+    default:
+      throw protocolError(`A topic's data has a record of the unknown kind ${kind}`);
+  }
+}
+
+function entriesOf(reader: ByteReader): Resolved[] {
+  const entries: Resolved[] = [];
+  while (reader.remaining > 0) entries.push({ counter: reader.u53(), id: reader.u53(), fingerprint: reader.u53() });
+  return entries;
+}
