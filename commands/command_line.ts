@@ -85,10 +85,8 @@ async function dispatch(words: readonly string[], io: Io): Promise<ExitCode> {
     const { groupHelp } = await import("./help.ts");
     return await groupHelp(words, io);
   }
-  const { didYouMean } = await import("../src/support/did_you_mean.ts");
-  const known = [...firstWords(Object.keys(commandLoaders)), "--help", "--version"];
-  const kind = first.startsWith("-") ? "option" : "command";
-  throw new BatonError("USAGE", `There is no ${kind} "${first}"${didYouMean(first, known)}`);
+  const { complaintAboutFirst } = await import("./unknown_word.ts");
+  throw new BatonError("USAGE", complaintAboutFirst(words, firstWords(Object.keys(commandLoaders))));
 }
 
 async function runLoaded(command: Command, words: readonly string[], io: Io): Promise<ExitCode> {

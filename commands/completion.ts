@@ -23,12 +23,18 @@ export const completionCommand = defineCommand({
   runsNothing: true,
   completes: shells,
   // deno-lint-ignore require-await -- a command is asynchronous, this one has nothing to wait for
-  async run({ names: [name = "", ...more], io }) {
+  async run({ names: [name, ...more], io }) {
+    if (name === undefined) {
+      throw new BatonError(
+        "USAGE",
+        "baton completion needs the shell: bash, zsh or fish, as in: baton completion bash",
+      );
+    }
     if (more.length > 0 || !isShell(name)) {
       const given = [name, ...more].join(" ");
       throw new BatonError(
         "USAGE",
-        `baton completion takes bash, zsh or fish, not "${given}"${didYouMean(given, shells)}`,
+        `baton completion takes bash, zsh or fish, not "${given}"${didYouMean(given.toLowerCase(), shells)}`,
       );
     }
     io.out(completionScripts[name]);

@@ -5,6 +5,7 @@ import { setting, type SettingTable } from "../src/config/setting.ts";
 import { allSettings } from "../src/config/settings.ts";
 import { toggle } from "../src/config/value_types.ts";
 import { BatonError } from "../src/errors.ts";
+import { didYouMean } from "../src/support/did_you_mean.ts";
 import { type Call, defineCommand } from "./command.ts";
 import { coordinationOf } from "./coordination.ts";
 import { type ExitCode, exitCodes } from "./exit_codes.ts";
@@ -42,7 +43,10 @@ export const configCommand = defineCommand({
 async function runConfig({ names, values, sources, io }: Call<typeof settings>): Promise<ExitCode> {
   const [action, ...more] = names;
   if (more.length > 0 || (action !== "check" && action !== "show")) {
-    throw new BatonError("USAGE", `baton config takes one word, check or show, not "${names.join(" ")}"`);
+    const given = action === undefined
+      ? "and none is given"
+      : `not "${names.join(" ")}"${didYouMean(action, ["check", "show"])}`;
+    throw new BatonError("USAGE", `baton config takes one word, check or show, ${given}`);
   }
   if (action === "check") coordinationOf(values, sources); // which reads certificates, credentials, lists of servers
   const resolved = Object.entries<SettingTable[string]>(allSettings).flatMap(([name, one]) => {

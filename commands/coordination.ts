@@ -5,7 +5,7 @@ import { parseServers } from "../src/clients/zookeeper/hosts.ts";
 import { validatePath } from "../src/clients/zookeeper/path.ts";
 import type { ConfigSources } from "../src/config/resolve.ts";
 import { atOrigin as atOriginOf } from "../src/config/resolve.ts";
-import type { SettingValues } from "../src/config/setting.ts";
+import { type SettingValues, variableOf } from "../src/config/setting.ts";
 import { connectionSettings, type Scope, scopes } from "../src/config/settings.ts";
 import { BatonError } from "../src/errors.ts";
 import { keeperLogName, type KeeperPlace, keeperPlace } from "../src/keeper/place.ts";
@@ -35,12 +35,13 @@ export function coordinationOf(values: Values, sources: ConfigSources, signal?: 
   const named = values.servers;
   if (named !== undefined && named !== "embedded" && !named.startsWith("unix:")) {
     const servers = atOrigin("servers", sources, () => parseServers(named));
+    const unreachableHint = whoNamedThem(sources);
     return {
       servers: named,
       root: values.root,
       scope: "cluster",
       assumed: false,
-      connect: { servers, ...connection, ...optional({ signal, tls: tlsOf(values, sources) }) },
+      connect: { servers, ...connection, ...optional({ signal, unreachableHint, tls: tlsOf(values, sources) }) },
     };
   }
   const place = ownKeeperPlace(values, sources);
@@ -65,6 +66,15 @@ export function coordinationOf(values: Values, sources: ConfigSources, signal?: 
 export function ownKeeperPlace({ keeperDir }: Pick<Values, "keeperDir">, sources: ConfigSources): KeeperPlace {
   const env = keeperDir === undefined ? sources.env : { ...sources.env, BATON_KEEPER_DIR: keeperDir };
   return atOrigin("keeperDir", sources, () => keeperPlace(env));
+}
+
+/** Undefined where the caller has just typed it. */
+function whoNamedThem(sources: ConfigSources): string | undefined {
+  if (sources.flags.has("servers")) return undefined;
+  const variable = variableOf("servers");
+  if (sources.env[variable]) return `${variable} names these servers`;
+  const file = sources.files.find(({ values }) => values.has("servers"));
+  return file === undefined ? undefined : `${file.path} names these servers`;
 }
 
 /** Throws SCOPE_MISMATCH when the lock would reach less far than demanded. */

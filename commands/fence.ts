@@ -106,7 +106,10 @@ async function fence(call: Call<typeof fenceSettings>): Promise<ExitCode> {
   const given = action === ""
     ? "nothing is given"
     : `not "${[action, ...more].join(" ")}"${didYouMean(action, ["run", "zk"])}`;
-  throw new BatonError("USAGE", `baton fence takes run or zk, ${given}, as in: baton fence ${usage}`);
+  throw new BatonError(
+    "USAGE",
+    `baton fence takes run or zk, ${given}, as in: baton fence run --store FILE -- COMMAND, or baton fence zk set /app/state running`,
+  );
 }
 
 function refuseFlags({ sources, names }: Call<typeof fenceSettings>, settings: SettingTable, of: string): void {

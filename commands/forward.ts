@@ -6,12 +6,13 @@ import { StopRequest } from "../src/cli/stopped_by_signal.ts";
 import { setting, type SettingTable } from "../src/config/setting.ts";
 import { connectionSettings } from "../src/config/settings.ts";
 import { integer, text } from "../src/config/value_types.ts";
-import { BatonError, messageOf } from "../src/errors.ts";
+import { BatonError } from "../src/errors.ts";
 import type { LeaderChange } from "../src/recipes/leader_changes.ts";
 import { type Address, formatAddress } from "../src/sockets/connection.ts";
 import { dial } from "../src/sockets/dial.ts";
 import { listen, type Listener } from "../src/sockets/listen.ts";
 import { parseAddress, parseListenAddress } from "../src/sockets/parse_address.ts";
+import { whyNotListening } from "../src/sockets/why_not_listening.ts";
 import { systemClock } from "../src/support/clock.ts";
 import { defineCommand } from "./command.ts";
 import type { ExitCode } from "./exit_codes.ts";
@@ -98,7 +99,7 @@ async function listenAt(address: Address, forwarder: Forwarder): Promise<Listene
     if (address.kind === "unix") await removeLeftOver(address);
     return await listen(address, forwarder.accept, { halfOpen: true });
   } catch (cause) {
-    const why = `Cannot listen on ${formatAddress(address)}: ${messageOf(cause)}`;
+    const why = `Cannot listen on ${formatAddress(address)}: ${whyNotListening(cause)}`;
     throw new BatonError("CANNOT_CREATE", why, { cause });
   }
 }

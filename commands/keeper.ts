@@ -11,6 +11,7 @@ import { keeperTimes, startKeeper } from "../src/keeper/keeper.ts";
 import { type KeeperPlace, machineSocketPath, makePlace } from "../src/keeper/place.ts";
 import { type Address, formatAddress, type TlsOptions } from "../src/sockets/connection.ts";
 import { parseListenAddress } from "../src/sockets/parse_address.ts";
+import { didYouMean } from "../src/support/did_you_mean.ts";
 import { defineCommand } from "./command.ts";
 import { ownKeeperPlace } from "./coordination.ts";
 import { type ExitCode, exitCodes } from "./exit_codes.ts";
@@ -89,6 +90,8 @@ export const keeperCommand = defineCommand({
       "as root, for all users of the machine",
     ],
     ["baton keeper --data-dir ./data --listen 127.0.0.1:2181", "for ZooKeeper clients on this machine"],
+    ["baton keeper verify --data-dir ./data", "is the data whole? 74 when it is not"],
+    ["baton keeper backup ./keeper.sqlite.copy", "this user's keeper, also while it runs"],
   ],
   settings,
   completes: ["verify", "backup"],
@@ -152,7 +155,12 @@ async function runDataCommand(
   if (
     !(action === "verify" && file === undefined) && !(action === "backup" && file !== undefined && more.length === 0)
   ) {
-    throw new BatonError("USAGE", `baton keeper takes nothing, verify, or backup and a file, not "${names.join(" ")}"`);
+    throw new BatonError(
+      "USAGE",
+      `baton keeper takes nothing, verify, or backup and a file, not "${names.join(" ")}"${
+        didYouMean(action ?? "", ["verify", "backup"])
+      }`,
+    );
   }
   const dataDir = dataDirOf(place);
   const { backUpData, verifyData } = await import("../src/keeper/data_check.ts");

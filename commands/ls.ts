@@ -54,6 +54,13 @@ export const lsCommand = defineCommand({
       shown(of).map((one) => [of, one.name, String(one.holders), String(one.waiters)])
     );
     if (rows.length > 0) printTable(io, [["KIND", "NAME", "HOLD", "WAIT"], ...rows]);
+    else if (!values.quiet) {
+      const unused = kinds.flatMap((of) => found[of]).length;
+      const what = kind === undefined ? "nothing" : `no ${kind}`;
+      io.err(
+        `baton: ${what} is in use below ${root}${unused === 0 ? "" : `; --all shows ${unused} that nobody uses`}\n`,
+      );
+    }
     return exitCodes.SUCCESS;
   },
 });

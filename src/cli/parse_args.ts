@@ -46,7 +46,10 @@ export function parseArgs(specs: Readonly<Record<string, FlagSpec>>, words: read
     const flag = token.rawName;
     const spec = byFlag.get(flag);
     if (spec === undefined) {
-      throw new BatonError("USAGE", `There is no option ${flag}${didYouMean(flag, [...byFlag.keys()])}`);
+      throw new BatonError(
+        "USAGE",
+        `There is no option ${flag}${didYouMean(flag, likelyMeant(flag, [...byFlag.keys()]))}`,
+      );
     }
     if (!spec.takesValue && token.value !== undefined) {
       throw new BatonError("USAGE", `The option ${flag} takes no value, but "${token.value}" is given`);
@@ -58,4 +61,10 @@ export function parseArgs(specs: Readonly<Record<string, FlagSpec>>, words: read
     flags.set(spec.name, token.value ?? "true");
   }
   return { flags, names, command: null };
+}
+
+/** Any other letter is as near to a letter as the next: only its other case is likely. */
+function likelyMeant(flag: string, known: readonly string[]): string[] {
+  if (flag.startsWith("--")) return [...known];
+  return known.filter((one) => one.toLowerCase() === flag.toLowerCase());
 }

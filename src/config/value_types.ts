@@ -19,7 +19,10 @@ export function text(placeholder: string): ValueType<string> {
   return {
     placeholder,
     fileType: "string",
-    parse: (written) => written === "" ? refuse(written, `${placeholder} with at least one character`) : written,
+    parse(written) {
+      if (written !== "") return written;
+      throw new BatonError("USAGE", `the value is empty, and ${placeholder} is wanted`);
+    },
     format: (value) => value,
   };
 }

@@ -7,6 +7,7 @@ import { dirname } from "node:path";
 import { BatonError, messageOf } from "../errors.ts";
 import { type Address, formatAddress, type TlsOptions } from "../sockets/connection.ts";
 import { type Accept, listen, type Listener } from "../sockets/listen.ts";
+import { whyNotListening } from "../sockets/why_not_listening.ts";
 
 export type AcceptAt = (address: Address) => Accept;
 
@@ -101,22 +102,10 @@ export class Listeners {
       if (forAll) chmodSync(address.path, 0o666);
       return listener;
     } catch (error) {
-      const message = `The keeper cannot listen on ${formatAddress(address)}: ${reasonOf(error, address)}`;
+      const message = `The keeper cannot listen on ${formatAddress(address)}: ${whyNotListening(error)}`;
       throw new BatonError("CANNOT_CREATE", message, { cause: error });
     }
   }
-}
-
-/** What Bun leaves out of its message. */
-const reasons: Readonly<Record<string, string>> = {
-  EADDRINUSE: "somebody else listens there already",
-  EADDRNOTAVAIL: "this machine has no such address",
-  EACCES: "this user may not listen there",
-};
-
-function reasonOf(error: unknown, { kind }: Address): string {
-  const code = error instanceof Error && "code" in error ? String(error.code) : "";
-  return (kind === "tcp" ? reasons[code] : undefined) ?? messageOf(error);
 }
 
 /** A folder that is there is left as it is. The umask, which keeps others out of the data, must not keep them out of this. */

@@ -6,14 +6,8 @@ import type { Clock } from "../../support/clock.ts";
 import { deadlineAfter, sleep } from "../../support/deadline.ts";
 import { formatDuration } from "../../support/duration.ts";
 import { ConnectReport } from "./connect_report.ts";
-import {
-  describeFailure,
-  establish,
-  type Established,
-  type EstablishOptions,
-  expired,
-  type SessionWish,
-} from "./establish.ts";
+import { describeFailure } from "./describe_failure.ts";
+import { establish, type Established, type EstablishOptions, expired, type SessionWish } from "./establish.ts";
 import type { Endpoint, Hosts } from "./hosts.ts";
 import { race } from "./race.ts";
 

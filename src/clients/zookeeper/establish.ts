@@ -1,11 +1,12 @@
 /** One attempt at one server: look, dial, say the handshake, all before one signal ends it. */
-import { BatonError, messageOf } from "../../errors.ts";
+import { BatonError } from "../../errors.ts";
 import type { TlsOptions } from "../../sockets/connection.ts";
 import type { Dial } from "../../sockets/dial.ts";
 import { isIpLiteral } from "../../sockets/resolve.ts";
 import { abortable, onAbort, throwIfAborted } from "../../support/abort.ts";
 import type { Clock } from "../../support/clock.ts";
 import { newGuid } from "../../support/guid.ts";
+import { systemCode } from "./describe_failure.ts";
 import { FrameStream } from "./frame_stream.ts";
 import { type Accepted, type Credentials, Handshake, type SessionIdentity } from "./handshake.ts";
 import type { Endpoint } from "./hosts.ts";
@@ -127,27 +128,4 @@ function isAbsent(error: unknown): boolean {
 function tlsFor(tls: TlsOptions, { host }: Endpoint): TlsOptions {
   // The endpoint's address is an IP literal by now, but the certificate has the name that the user wrote.
   return tls.serverName !== undefined || isIpLiteral(host) ? tls : { ...tls, serverName: host };
-}
-
-function systemCode(error: unknown): unknown {
-  return error instanceof Error && "code" in error ? error.code : undefined;
-}
-
-const systemTexts: Record<string, string> = {
-  ECONNREFUSED: "connection refused",
-  ECONNRESET: "connection reset",
-  ENOENT: "no such socket",
-  EACCES: "permission denied",
-  ENOTFOUND: "no such host name",
-  EAI_AGAIN: "the name server does not answer",
-  EHOSTUNREACH: "no route to the host",
-  ENETUNREACH: "no route to the network",
-  ETIMEDOUT: "no connection",
-};
-
-/** One server's failure in a few words. */
-export function describeFailure(error: unknown): string {
-  if (error instanceof BatonError) return messageOf(error);
-  const code = systemCode(error);
-  return (typeof code === "string" ? systemTexts[code] : undefined) ?? messageOf(error);
 }

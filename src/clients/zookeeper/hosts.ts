@@ -6,6 +6,7 @@ import { abortable } from "../../support/abort.ts";
 import type { Clock } from "../../support/clock.ts";
 import { deadlineAfter } from "../../support/deadline.ts";
 import { formatDuration } from "../../support/duration.ts";
+import { describeFailure } from "./describe_failure.ts";
 import { validatePath } from "./path.ts";
 
 export interface ServerList {
@@ -113,7 +114,7 @@ export class Hosts {
         }
       } catch (error) {
         if (signal.aborted) throw signal.reason;
-        failures.push({ name, why: messageOf(error) });
+        failures.push({ name, why: describeFailure(error) });
       }
       return undefined;
     }));

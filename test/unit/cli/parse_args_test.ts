@@ -43,6 +43,7 @@ describe("the shapes of a flag", () => {
   const mistakes: [words: string[], message: string][] = [
     [["--wiat", "1s"], 'There is no option --wiat, did you mean "--wait"?'],
     [["-x"], "There is no option -x"],
+    [["-N"], 'There is no option -N, did you mean "-n"?'],
     [["-nx"], "There is no option -x"],
     [["--try=1"], 'The option --try takes no value, but "1" is given'],
     [["-w"], "The option -w needs a value"],

@@ -1,0 +1,25 @@
+/** What a system error is about, for the sentence that says why no server could be reached. */
+import { BatonError, messageOf } from "../../errors.ts";
+
+const systemTexts: Record<string, string> = {
+  ECONNREFUSED: "connection refused",
+  ECONNRESET: "connection reset",
+  ENOENT: "no such socket",
+  EACCES: "permission denied",
+  ENOTFOUND: "no such host name",
+  EAI_AGAIN: "the name server does not answer",
+  EHOSTUNREACH: "no route to the host",
+  ENETUNREACH: "no route to the network",
+  ETIMEDOUT: "no connection",
+};
+
+/** One server's failure in a few words. */
+export function describeFailure(error: unknown): string {
+  if (error instanceof BatonError) return messageOf(error);
+  const code = systemCode(error);
+  return (typeof code === "string" ? systemTexts[code] : undefined) ?? messageOf(error);
+}
+
+export function systemCode(error: unknown): unknown {
+  return error instanceof Error && "code" in error ? error.code : undefined;
+}

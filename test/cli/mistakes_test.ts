@@ -1,0 +1,136 @@
+/** What people get wrong: each mistake has its code, a sentence that says what to do, and nothing on stdout. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { existsSync } from "node:fs";
+import { BatonSession } from "../support/baton_session.ts";
+
+setDefaultTimeout(60_000);
+
+let session: BatonSession;
+beforeAll(() => session = new BatonSession({ BATON_SERVERS: "embedded" }));
+afterAll(() => session[Symbol.asyncDispose]());
+
+async function expectRefused(words: string, code: number, says: string): Promise<void> {
+  const ended = await session.run(`"$baton" ${words}`);
+  expect([words, ended.code, ended.stdout]).toEqual([words, code, ""]);
+  expect(ended.stderr).toContain(says);
+  expect(ended.stderr).not.toContain("internal error");
+}
+
+test("words in the wrong place, unknown or missing", async () => {
+  const wrong: [words: string, says: string][] = [
+    ["", "Usage: baton COMMAND"],
+    ["whoo x", 'There is no command "whoo", did you mean "who"?'],
+    ["--json who x", "The command comes first and its options behind it, as in: baton who --json"],
+    ["nightly who", 'There is no command "nightly"; the command comes first, as in: baton who nightly'],
+    ["who", "baton who needs the name of one lock, and none is given, as in: baton who NAME"],
+    ["who a b", 'baton who needs the name of one lock, and "a", "b" are given'],
+    ["who --jsn a", 'There is no option --jsn, did you mean "--json"?'],
+    ["who --kind lokc a", '--kind: "lokc" is not one of lock, election, barrier, gate'],
+    ["who --kind election", "needs the name of one election"],
+    ["who a --servers foo:bar", '--servers: Cannot use "foo:bar" as the list of servers'],
+    ["who a --root x", '--root: "x" is not a ZooKeeper path: it does not start with a slash'],
+    ["ls x", "baton ls takes no names"],
+    ["ls --all=yes", "The option --all takes no value"],
+    ["break x", "baton break needs --holder ID; baton who x shows the ids"],
+    ['break x --holder ""', "--holder: the value is empty, and id is wanted"],
+    ["break x --holder a --wait 5", '--wait: "5" is not a duration: write a number with a unit'],
+    ["leader", "needs the name of one election"],
+    ["leader x --wait --watch", "--watch and --wait do not go together"],
+    ["forward x", "baton forward needs --listen, as in: baton forward NAME --listen :9000"],
+    ["forward x --listen foo", 'Cannot listen on "foo"'],
+    ["check x", "it is about the job it runs in"],
+    ["check", "There is no lock to check"],
+    ["doctor x", "baton doctor takes no names"],
+    ["config", "baton config takes one word, check or show, and none is given"],
+    ["config chek", 'not "chek", did you mean "check"?'],
+    ["completion", "baton completion needs the shell: bash, zsh or fish"],
+    ["completion sh", "takes bash, zsh or fish"],
+    ["help whoo", 'There is no help on "whoo", did you mean "who"?'],
+    ["keeper verfy", 'not "verfy", did you mean "verify"?'],
+    ["keeper --json", "--json is for baton keeper verify"],
+    ["fence", "baton fence takes run or zk, nothing is given"],
+  ];
+  for (const [words, says] of wrong) await expectRefused(words, 64, says);
+});
+
+test("a name that cannot be one is refused before anything is asked or started", async () => {
+  await using fresh = new BatonSession();
+  for (const command of ["who", "break --holder x", "leader", "resign", "forward --listen 127.0.0.1:0"]) {
+    const ended = await fresh.run(`"$baton" ${command} "$(printf 'a\\nb')"`);
+    expect([command, ended.code, ended.stdout]).toEqual([command, 64, ""]);
+    expect(ended.stderr).toMatch(/^baton: "a\\nb" cannot be the name of an? \w+: it contains a control character\n/);
+  }
+  expect(existsSync(fresh.keeperFolder)).toBe(false);
+});
+
+test("names with blanks, slashes and dashes are names", async () => {
+  for (const name of ["a b", "a/b", "-n", ".", "ü"]) {
+    expect(await session.run(`"$baton" who --json -- '${name}'`)).toMatchObject({ code: 1, stderr: "" });
+    const ended = await session.run(`"$baton" lock -q -- true; "$baton" who -- '${name}'`);
+    expect(ended).toMatchObject({ code: 1, stdout: "", stderr: expect.stringContaining(`nobody holds "${name}"`) });
+  }
+});
+
+test("servers that are not there: what was tried, what happened, and who named them", async () => {
+  await expectRefused("who a -z 127.0.0.1:1 --connect-timeout 200ms", 69, "127.0.0.1:1: connection refused\n");
+  await expectRefused("who a -z nohost.invalid --connect-timeout 2s", 69, "nohost.invalid:2181: ");
+  await expectRefused("who a -z unix:/none.sock --connect-timeout 200ms", 69, "unix:/none.sock: no such socket\n");
+  const named = await session.run('"$baton" ls --connect-timeout 200ms', { BATON_SERVERS: "127.0.0.1:1" });
+  expect(named).toMatchObject({ code: 69, stdout: "" });
+  expect(named.stderr).toEndWith("127.0.0.1:1: connection refused; BATON_SERVERS names these servers\n");
+  await session.run(`echo 'servers = "127.0.0.1:1"' >far.toml`);
+  const filed = await session.run('env -u BATON_SERVERS "$baton" ls --config far.toml --connect-timeout 200ms');
+  expect(filed.stderr).toEndWith("connection refused; far.toml names these servers\n");
+});
+
+test("what cannot be listened at says why", async () => {
+  await expectRefused("forward x --listen unix:/none/x.sock", 73, "unix:/none/x.sock: there is no such folder");
+  await expectRefused("forward x --listen 192.0.2.1:0", 73, "this machine has no such address");
+});
+
+test("nothing to see is said on stderr, and not with -q", async () => {
+  await using fresh = new BatonSession({ BATON_SERVERS: "embedded" });
+  expect(await fresh.run('"$baton" ls')).toMatchObject({
+    code: 0,
+    stdout: "",
+    stderr: "baton: nothing is in use below /baton\n",
+  });
+  expect(await fresh.run('"$baton" ls -q')).toMatchObject({ code: 0, stdout: "", stderr: "" });
+  await fresh.run('"$baton" lock -q used -- true');
+  expect((await fresh.run('"$baton" ls --kind lock')).stderr).toBe(
+    "baton: no lock is in use below /baton; --all shows 1 that nobody uses\n",
+  );
+});
+
+test("a stdout that is full is 74, one that nobody reads ends by SIGPIPE, as with other programs", async () => {
+  const printing = ["help", "who --help", "completion bash", "config show --json", "doctor --json", "who x --json"];
+  for (const words of printing) {
+    const full = await session.run(`"$baton" ${words} >/dev/full`);
+    expect([words, full.code]).toEqual([words, 74]);
+    expect(full.stderr).toContain("baton: Cannot write to stdout: ENOSPC");
+    // Whoever reads has closed its end before there is anything to read.
+    const closed = await session.run(
+      `rm -f gate; mkfifo gate; { read -r _ <gate; "$baton" ${words}; echo $? >code; } | { exec <&-; echo go >gate; }`,
+    );
+    expect([words, closed.stderr, session.read("code").trim()]).toEqual([words, "", "141"]);
+  }
+});
+
+test("without HOME, with one that cannot be written, without any environment", async () => {
+  expect(await session.run('env -u HOME "$baton" config check')).toMatchObject({ code: 0, stdout: "" });
+  expect(await session.run('HOME=/nonexistent "$baton" who -q x')).toMatchObject({ code: 1, stdout: "", stderr: "" });
+  await expectRefused("keeper --data-dir /proc/none -q", 73, "Cannot make the data directory /proc/none");
+});
+
+test("every command has a help with examples", async () => {
+  const commands = (await session.run('"$baton" help')).stdout.split("\n").flatMap((line) =>
+    /^ {2}([a-z][a-z -]*?) {2,}\S/.exec(line)?.slice(1) ?? []
+  );
+  expect(commands.length).toBeGreaterThan(15);
+  for (const command of commands) {
+    const help = await session.run(`"$baton" ${command} --help`);
+    expect([command, help.code, help.stderr]).toEqual([command, 0, ""]);
+    expect(help.stdout).toMatch(/\nExamples:\n {2}\S/);
+    expect(help.stdout.split("\n").filter((line) => line.length > 110 && !line.startsWith("  "))).toEqual([]);
+  }
+});
