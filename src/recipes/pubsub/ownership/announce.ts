@@ -1,0 +1,86 @@
+/** Servers and proxies that are there: an ephemeral node each, with where it listens. */
+import type { ZooKeeper } from "../../../clients/zookeeper/zookeeper.ts";
+import { BatonError } from "../../../errors.ts";
+import { sleep } from "../../../support/deadline.ts";
+import type { Clock } from "../../../support/clock.ts";
+import { orNull } from "../../lock_view.ts";
+import { isRefusal, isTransient } from "../../transient_error.ts";
+import { makeParents } from "./topic_nodes.ts";
+
+export interface Announcement {
+  readonly id: string;
+  /** As others dial it. */
+  readonly endpoint: string;
+  /** Of a server: its store's; of a proxy: the process's. */
+  readonly storeId: string;
+}
+
+/** How long a node of the same id may stand in the way: its session is given its time and a little more. */
+const patience = 1.5;
+
+/**
+ * Makes the node, waits while one of the same id is in the way, and resolves with its path when it belongs to this session.
+ * What an earlier life of the same store has left is taken away: a store has one owner, which is this process. Rejects
+ * with CONFIG when another store goes on using the id, and with the signal's reason.
+ */
+export async function announce(
+  zk: ZooKeeper,
+  path: string,
+  announcement: Announcement,
+  { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
+): Promise<void> {
+  const data = new TextEncoder().encode(JSON.stringify({ layout: 1, ...announcement }));
+  const waitMs = zk.session.timeoutMs / 20;
+  for (let waitedMs = 0;; waitedMs += waitMs) {
+    if (await isMade(zk, path, data)) return;
+    const other = await orNull(zk.getData(path));
+    if (other?.stat.ephemeralOwner === zk.session.id) return;
+    if (other !== null && parseAnnouncement(other.data)?.storeId === announcement.storeId) {
+      await removed(zk, path, other.stat.version);
+      continue;
+    }
+    if (waitedMs > zk.session.timeoutMs * patience) {
+      const who = parseAnnouncement(other?.data ?? new Uint8Array());
+      throw new BatonError(
+        "CONFIG",
+        `Cannot announce "${announcement.id}" as "${path}": ` +
+          (who === null ? "an operator has taken the name" : `another one of this id is there, at ${who.endpoint}`) +
+          ", and has not gone for as long as a session lives",
+      );
+    }
+    await sleep(clock, waitMs, signal);
+  }
+}
+
+/** Null for what nobody of this layout has written: an operator's, while a server is being forgotten. */
+export function parseAnnouncement(data: Uint8Array): Announcement | null {
+  try {
+    const { layout, id, endpoint, storeId } = JSON.parse(new TextDecoder().decode(data)) as Record<string, unknown>;
+    if (layout !== 1 || typeof id !== "string" || typeof endpoint !== "string" || typeof storeId !== "string") {
+      return null;
+    }
+    return { id, endpoint, storeId };
+  } catch {
+    return null;
+  }
+}
+
+async function isMade(zk: ZooKeeper, path: string, data: Uint8Array): Promise<boolean> {
+  try {
+    await zk.create(path, data, { mode: "ephemeral" });
+    return true;
+  } catch (thrown) {
+    if (isRefusal(thrown, "NONODE")) await makeParents(zk, path);
+    else if (isTransient(thrown)) await zk.sync(path).catch(() => {});
+    else if (!isRefusal(thrown, "NODEEXISTS")) throw thrown;
+    return false;
+  }
+}
+
+async function removed(zk: ZooKeeper, path: string, version: number): Promise<void> {
+  try {
+    await zk.delete(path, version);
+  } catch (thrown) {
+    if (!isRefusal(thrown, "NONODE", "BADVERSION") && !isTransient(thrown)) throw thrown;
+  }
+}

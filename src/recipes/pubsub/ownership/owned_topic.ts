@@ -1,0 +1,351 @@
+/**
+ * One topic at one server, for one session: reads its node, does what `decideTopic` says, one step after the other, until
+ * there is nothing left to do. Whatever is known of the node was read after the server had announced itself.
+ */
+import type { Clock } from "../../../support/clock.ts";
+import { throwIfAborted } from "../../../support/abort.ts";
+import { backoffMs } from "../../../support/backoff.ts";
+import { deadlineAfter, sleep } from "../../../support/deadline.ts";
+import { BatonError, messageOf } from "../../../errors.ts";
+import { isTransient } from "../../transient_error.ts";
+import type { ContentName, OwnedStore, StoredTopic } from "./owned_store.ts";
+import type { TenureLease } from "./tenure_lease.ts";
+import { decideTopic, type TopicAction } from "./topic_decision.ts";
+import { takenBack, type TopicNode } from "./topic_node.ts";
+import type { ReadTopic, TopicNodes, WriteOutcome } from "./topic_nodes.ts";
+import type { Peer, TransferChannel, TransferReply } from "./transfer_channel.ts";
+import { decideTransfer } from "./transfer_decision.ts";
+
+/** What all topics of a session share. */
+export interface Tenure {
+  /** The server's own id. */
+  readonly id: string;
+  readonly nodes: TopicNodes;
+  readonly store: OwnedStore;
+  readonly channel: TransferChannel;
+  readonly lease: TenureLease;
+  readonly clock: Clock;
+  /** Aborts with the session. */
+  readonly signal: AbortSignal;
+  /** How long a hand-over is tried before its owner takes the topic back, in milliseconds. */
+  readonly handOverMs: number;
+  /** Null when the server is not there. */
+  peer(id: string): Promise<Peer | null>;
+  /** Of what an operator should know. */
+  onProblem(problem: unknown): void;
+}
+
+/** What requests are let in by. */
+export interface Permit {
+  readonly epoch: number;
+  readonly birth: string;
+}
+
+export type HandOverResult =
+  | { readonly kind: "moved"; readonly epoch: number }
+  /** It is still here, and served. */
+  | { readonly kind: "kept"; readonly why: string };
+
+const retryWait = { firstMs: 50, maxMs: 2000 };
+const recheckWait = { firstMs: 500, maxMs: 30_000 };
+
+export class OwnedTopic {
+  /** While requests may be let in. */
+  permit: Permit | null = null;
+  /** As read or written last. */
+  known: ReadTopic | null | undefined = undefined;
+  /** What was done last: why it is not served. */
+  last: TopicAction["do"] | null = null;
+  /** Its content is on its way, from here or to here, which may take long. */
+  isInTransfer = false;
+  readonly topic: string;
+  readonly #tenure: Tenure;
+  #tail: Promise<unknown> = Promise.resolve();
+  #queued: Promise<void> | null = null;
+  #rechecks = 0;
+  #cancelRecheck: () => void = () => {};
+  #giveUpAtMs = 0;
+  #whyKept = "";
+  #isCounted = false;
+  #waiting = 0;
+  #isOld = false;
+
+  constructor(topic: string, tenure: Tenure) {
+    this.topic = topic;
+    this.#tenure = tenure;
+  }
+
+  /** Does what there is to do. Calls that wait for their turn are one. */
+  settle(): Promise<void> {
+    if (this.#queued !== null) return this.#queued;
+    const queued = this.#next(() => {
+      this.#queued = null;
+      if (this.#isOld && this.permit === null) this.known = undefined;
+      this.#isOld = false;
+      return this.#settle();
+    });
+    this.#queued = queued;
+    return queued;
+  }
+
+  /** Reads the node again first, unless it is served: then nobody else can have changed it. */
+  refresh(): Promise<void> {
+    this.#isOld = true;
+    return this.settle();
+  }
+
+  /** Seals the topic and gives it to `to`. `epoch` names what is to be moved: an old request moves nothing. */
+  handOver(to: string, epoch: number | null): Promise<HandOverResult> {
+    return this.#next(async () => {
+      await this.#settle();
+      const { permit } = this;
+      if (permit === null) return { kind: "kept", why: `this server does not serve it (${this.last})` };
+      if (epoch !== null && epoch !== permit.epoch) {
+        return { kind: "kept", why: `epoch ${epoch} was to be moved, and this is ${permit.epoch}` };
+      }
+      if (to === this.#tenure.id) return { kind: "kept", why: "it is there already" };
+      if (await this.#tenure.peer(to) === null) return { kind: "kept", why: `the server "${to}" is not there` };
+      this.permit = null;
+      this.#whyKept = "";
+      await this.#tenure.store.seal(this.topic, permit.epoch, to);
+      await this.#settle();
+      const node = this.known?.node;
+      if (node?.owner === to) return { kind: "moved", epoch: node.epoch };
+      return { kind: "kept", why: this.#whyKept === "" ? `its node names "${node?.owner}"` : this.#whyKept };
+    });
+  }
+
+  /** What another server sends. */
+  receive(content: ContentName, pieces: AsyncIterable<Uint8Array>): Promise<TransferReply> {
+    return this.#next(async () => {
+      for (let tries = 0;; tries++) {
+        const stored = await this.#tenure.store.look(this.topic);
+        this.known = await this.#tenure.nodes.read(this.topic);
+        const decision = decideTransfer(content, { ...stored, node: this.known?.node ?? null });
+        if (decision === "passed") return { kind: "passed" };
+        if (decision === "stage") {
+          const refused = await this.#stage(content, pieces);
+          if (refused !== null) return refused;
+        }
+        if (decision !== "unknown") break;
+        if (tries > 0) return { kind: "refused", why: `"${this.topic}" is not ${content.owner}'s at ${content.epoch}` };
+        await this.#tenure.nodes.catchUp(this.topic);
+      }
+      await this.#settle();
+      return { kind: this.permit === null ? "passed" : "taken" };
+    });
+  }
+
+  /** Somebody's call has not come to its end. */
+  get isBusy(): boolean {
+    return this.#waiting > 0;
+  }
+
+  close(): void {
+    this.permit = null;
+    this.#cancelRecheck();
+  }
+
+  async #stage(content: ContentName, pieces: AsyncIterable<Uint8Array>): Promise<TransferReply | null> {
+    this.isInTransfer = true;
+    try {
+      await this.#tenure.store.importStaged(this.topic, content, pieces);
+      return null;
+    } catch (thrown) {
+      if (!(thrown instanceof BatonError)) throw thrown;
+      return { kind: "refused", why: thrown.message };
+    } finally {
+      this.isInTransfer = false;
+    }
+  }
+
+  #next<T>(work: () => Promise<T>): Promise<T> {
+    this.#waiting++;
+    const turn = this.#tail.then(() => {
+      throwIfAborted(this.#tenure.signal);
+      return work();
+    }).finally(() => this.#waiting--);
+    this.#tail = turn.catch(() => {});
+    return turn;
+  }
+
+  async #settle(): Promise<void> {
+    for (let failures = 0;;) {
+      throwIfAborted(this.#tenure.signal);
+      try {
+        if (await this.#step() === "settled") return;
+        failures = 0;
+      } catch (thrown) {
+        if (!isTransient(thrown)) throw thrown;
+        this.known = undefined;
+        await this.#pause(failures++);
+      }
+    }
+  }
+
+  async #step(): Promise<"settled" | "goes on"> {
+    const { nodes, store, id } = this.#tenure;
+    if (this.known === undefined) this.known = await nodes.read(this.topic);
+    const { known } = this;
+    const stored = await store.look(this.topic);
+    const action = decideTopic({ me: id, node: known?.node ?? null, ...stored });
+    this.last = action.do;
+    if (action.do !== "serve") this.permit = null;
+    switch (action.do) {
+      case "serve":
+        this.#open(stored);
+        return "settled";
+      case "register":
+        return this.#wrote(await nodes.create(this.topic, action.next), action.next, 0);
+      case "write":
+        return this.#wrote(await this.#write(action.next), action.next, (known?.version ?? 0) + 1);
+      case "hand over":
+        return await this.#send(action, stored);
+      case "read again":
+        await this.#readAgain();
+        return "goes on";
+      case "miss":
+        this.#tenure.onProblem(missing(this.topic, known?.node, id));
+        return "settled";
+      case "rest":
+        if (stored.copy !== null || stored.staged !== null) this.#recheck();
+        return "settled";
+      default:
+        await this.#change(action, known?.node, stored);
+        return "goes on";
+    }
+  }
+
+  /** What only the store has to do. */
+  async #change(action: TopicAction, node: TopicNode | undefined, stored: StoredTopic): Promise<void> {
+    const { store, nodes, id } = this.#tenure;
+    if (action.do === "create" && node !== undefined) {
+      await store.create(this.topic, { birth: node.birth, floor: node.floor, epoch: node.epoch });
+    } else if (action.do === "activate" && node !== undefined) {
+      await store.activate(this.topic, node.epoch, action.what);
+    } else if (action.do === "drop") {
+      await store.drop(this.topic, action.epoch);
+      await nodes.uncount(this.topic, id);
+    } else if (action.do === "discard") {
+      await store.discard(this.topic);
+    } else if (action.do === "set aside") {
+      await store.setAside(this.topic);
+      this.#tenure.onProblem(
+        new BatonError(
+          "CONFIG",
+          `What this server has stored of "${this.topic}" (epoch ${stored.copy?.epoch}) is not what its node names: it ` +
+            "was given up while the server was away, and is kept aside",
+        ),
+      );
+    }
+  }
+
+  #open({ copy }: StoredTopic): void {
+    const { nodes, id } = this.#tenure;
+    this.#giveUpAtMs = 0;
+    this.#rechecks = 0;
+    if (copy === null || (this.permit?.epoch === copy.epoch && this.permit.birth === copy.birth)) return;
+    this.permit = { epoch: copy.epoch, birth: copy.birth };
+    if (this.#isCounted) return;
+    this.#isCounted = true;
+    void nodes.count(this.topic, id).catch(() => {}); // only assignments go by it
+  }
+
+  async #write(next: TopicNode): Promise<WriteOutcome> {
+    const version = this.known?.version;
+    return version === undefined ? "refused" : await this.#tenure.nodes.write(this.topic, next, version);
+  }
+
+  #wrote(outcome: WriteOutcome, node: TopicNode, version: number): "goes on" {
+    // Unknown, or others were faster: what the node says decides.
+    this.known = outcome === "written" ? { node, version } : undefined;
+    return "goes on";
+  }
+
+  async #readAgain(): Promise<void> {
+    await this.#tenure.nodes.catchUp(this.topic);
+    this.known = undefined;
+  }
+
+  /** One attempt to have the receiver take it; or the topic taken back. */
+  async #send(action: TopicAction & { do: "hand over" }, { copy }: StoredTopic): Promise<"settled" | "goes on"> {
+    const { clock, handOverMs } = this.#tenure;
+    if (copy === null) throw new BatonError("INTERNAL", `"${this.topic}" is to be handed over and is not there`);
+    if (this.#giveUpAtMs === 0) this.#giveUpAtMs = clock.now() + handOverMs;
+    const leftMs = this.#giveUpAtMs - clock.now();
+    const reply = leftMs > 0 ? await this.#transfer(action.to, copy, leftMs) : null;
+    if (reply?.kind === "taken" || reply?.kind === "passed") {
+      this.#rechecks = 0;
+      await this.#readAgain();
+      // Passed it, and the node still says the same: then its answer was an old one.
+      if (reply.kind === "passed") await this.#pause(0);
+      return "goes on";
+    }
+    if (reply?.kind === "refused") this.#whyKept = reply.why;
+    const isHopeless = reply?.kind === "refused" || clock.now() >= this.#giveUpAtMs;
+    if (!isHopeless) await this.#pause(this.#rechecks++);
+    else if (action.mayTakeBack) return await this.#takeBack();
+    else {
+      this.#giveUpAtMs = 0;
+      this.#recheck();
+      return "settled";
+    }
+    return "goes on";
+  }
+
+  async #takeBack(): Promise<"goes on"> {
+    const { known } = this;
+    if (known === null || known === undefined) return "goes on";
+    const next = takenBack(known.node);
+    return this.#wrote(await this.#write(next), next, known.version + 1);
+  }
+
+  /** Null when no answer came. */
+  async #transfer(
+    to: string,
+    copy: NonNullable<StoredTopic["copy"]>,
+    leftMs: number,
+  ): Promise<TransferReply | null> {
+    const { id, store, channel, clock, signal } = this.#tenure;
+    const peer = await this.#tenure.peer(to);
+    if (peer === null) return { kind: "refused", why: `the server "${to}" is not there` };
+    const reason = () => new BatonError("UNREACHABLE", `The server "${to}" has not taken "${this.topic}" in time`);
+    const deadline = deadlineAfter(clock, leftMs, { signal, reason });
+    this.isInTransfer = true;
+    try {
+      const { hash, pieces } = await store.export(this.topic, copy.epoch);
+      const content = { birth: copy.birth, floor: copy.floor, owner: id, epoch: copy.epoch, hash };
+      return await channel.transfer(peer, this.topic, content, { pieces, signal: deadline.signal });
+    } catch (thrown) {
+      throwIfAborted(signal);
+      this.#whyKept = messageOf(thrown);
+      return null;
+    } finally {
+      this.isInTransfer = false;
+      deadline.cancel();
+    }
+  }
+
+  async #pause(failures: number): Promise<void> {
+    const { clock, signal } = this.#tenure;
+    await sleep(clock, backoffMs(failures, retryWait), signal);
+  }
+
+  /** Something is left here that others have to move on first. */
+  #recheck(): void {
+    const { clock, signal } = this.#tenure;
+    this.#cancelRecheck();
+    this.#cancelRecheck = clock.after(recheckWait.firstMs + backoffMs(this.#rechecks++, recheckWait), () => {
+      if (signal.aborted) return;
+      this.refresh().catch((thrown) => signal.aborted || this.#tenure.onProblem(thrown));
+    });
+  }
+}
+
+function missing(topic: string, node: TopicNode | undefined, id: string): BatonError {
+  return new BatonError(
+    "CONFIG",
+    `"${topic}" belongs to this server, "${id}", at epoch ${node?.epoch}, and is not in its store: it stays unavailable ` +
+      "until the store is back, or until it is given up",
+  );
+}

@@ -1,0 +1,101 @@
+/**
+ * The servers, or the proxies, that are there: one watch on the list of their nodes, and a read of each at every change.
+ * They come and go rarely, and are few.
+ */
+import type { ZooKeeper } from "../../../clients/zookeeper/zookeeper.ts";
+import { backoffMs } from "../../../support/backoff.ts";
+import type { Clock } from "../../../support/clock.ts";
+import { orNull } from "../../lock_view.ts";
+import { isRefusal } from "../../transient_error.ts";
+import { type Announcement, parseAnnouncement } from "./announce.ts";
+import { makeParents } from "./topic_nodes.ts";
+
+const retryWait = { firstMs: 50, maxMs: 2000 };
+
+export class ServerList implements Disposable {
+  readonly #zk: ZooKeeper;
+  readonly #path: string;
+  readonly #clock: Clock;
+  readonly #listeners = new Set<() => void>();
+  #servers: ReadonlyMap<string, Announcement> = new Map();
+  #reading: Promise<void> | null = null;
+  #isOld = false;
+  #isClosed = false;
+
+  /** Resolves when the list was read once. `path` is the node whose children they are. It ends with the session. */
+  static async read(zk: ZooKeeper, path: string, clock: Clock): Promise<ServerList> {
+    const list = new ServerList(zk, path, clock);
+    await list.#read();
+    return list;
+  }
+
+  private constructor(zk: ZooKeeper, path: string, clock: Clock) {
+    this.#zk = zk;
+    this.#path = path;
+    this.#clock = clock;
+  }
+
+  /** By id. As it was a moment ago. */
+  get servers(): ReadonlyMap<string, Announcement> {
+    return this.#servers;
+  }
+
+  /** Told after every change. Returns what takes the listener off. */
+  subscribe(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  [Symbol.dispose](): void {
+    this.#isClosed = true;
+    this.#listeners.clear();
+  }
+
+  readonly #onChange = (): void => void this.#refresh(0);
+
+  async #refresh(failures: number): Promise<void> {
+    if (this.#isClosed || this.#zk.session.ended.aborted) return;
+    if (this.#reading !== null) {
+      this.#isOld = true;
+      return;
+    }
+    this.#reading = this.#read();
+    try {
+      await this.#reading;
+    } catch {
+      // A lost answer, or the session's end: then there is nothing to wait for.
+      this.#clock.after(backoffMs(failures, retryWait), () => void this.#refresh(failures + 1));
+      return;
+    } finally {
+      this.#reading = null;
+    }
+    if (this.#isOld) {
+      this.#isOld = false;
+      await this.#refresh(0);
+    }
+  }
+
+  async #read(): Promise<void> {
+    const names = await this.#names();
+    const found = await Promise.all(names.map((name) => orNull(this.#zk.getData(`${this.#path}/${name}`))));
+    const servers = new Map<string, Announcement>();
+    for (const one of found) {
+      const announcement = one === null ? null : parseAnnouncement(one.data);
+      if (announcement !== null) servers.set(announcement.id, announcement);
+    }
+    this.#servers = servers;
+    for (const listener of [...this.#listeners]) listener();
+  }
+
+  /** The node is made when it is missing: else there would be nothing to watch. */
+  async #names(): Promise<string[]> {
+    for (;;) {
+      try {
+        return (await this.#zk.getChildren(this.#path, { watch: this.#onChange })).children;
+      } catch (thrown) {
+        if (!isRefusal(thrown, "NONODE")) throw thrown;
+        await makeParents(this.#zk, `${this.#path}/-`);
+      }
+    }
+  }
+}
