@@ -8,6 +8,7 @@ import { eventually } from "../../support/eventually.ts";
 import { seededRandom } from "../../support/random.ts";
 import { Contender, type Exit } from "../lock/contender.ts";
 import type { ObserverProcess } from "../lock/observer_process.ts";
+import { againUnlessServed, type Attempt, commits } from "../lock/served.ts";
 import { sessionTimeoutMs } from "../lock/wrappers.ts";
 import { type BarrierResult, judgeBarrier, type MemberEvidence, parties } from "./judge.ts";
 import type { BarrierPlan } from "./plan.ts";
@@ -19,13 +20,20 @@ const patienceMs = waitMs + 30_000;
 
 let rounds = 0;
 
-export async function runBarrierRound(plan: BarrierPlan, observer: ObserverProcess): Promise<BarrierResult> {
+export function runBarrierRound(plan: BarrierPlan, observer: ObserverProcess): Promise<BarrierResult> {
+  return againUnlessServed(plan.number, () => tryRound(plan, observer));
+}
+
+async function tryRound(plan: BarrierPlan, observer: ObserverProcess): Promise<Attempt<BarrierResult>> {
   const folder = mkdtempSync(join(tmpdir(), "baton-fault-"));
   const group = `barrier-${rounds++}`;
   const backend = await plan.backend.start();
   const round = new Round(plan, { folder, group, backend, observer });
   try {
-    return await round.run();
+    const result = await round.run();
+    // An early release is a failure whatever the servers do.
+    const isClear = result.failures.length === 0 || result.failures.some((failure) => failure.startsWith("early"));
+    return { result, isServed: isClear || await commits(backend) };
   } finally {
     observer.forget(group);
     await round.close();

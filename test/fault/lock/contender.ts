@@ -1,11 +1,12 @@
 /** One wrapper process that wants the lock, behind a network of its own that can be broken, with a critical section that is observed. */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { closeSync, constants, mkdirSync, openSync, readdirSync, readlinkSync, writeSync } from "node:fs";
+import { closeSync, constants, mkdirSync, openSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { ChaosProxy } from "../../support/chaos_proxy.ts";
 import type { RunningBackend } from "../../support/backends.ts";
 import type { Section } from "./observer.ts";
+import { killHolders } from "./kill_holders.ts";
 import type { ObserverProcess } from "./observer_process.ts";
 
 /** What children there are: see test/fixtures/critical_section.sh. */
@@ -134,26 +135,7 @@ export class Contender {
   async close(): Promise<void> {
     this.signal("SIGKILL");
     closeSync(this.#leave);
-    for (const pid of processesHolding(this.#life)) {
-      if (pid === this.#options.observer.pid) continue;
-      try {
-        process.kill(pid, "SIGKILL");
-      } catch {
-        // Gone in between.
-      }
-    }
+    killHolders(this.#life, this.#options.observer.pid);
     await Promise.all(this.proxies.map((proxy) => proxy.close()));
   }
-}
-
-/** Every process that has the file open. */
-function processesHolding(path: string): number[] {
-  return readdirSync("/proc").filter((name) => /^\d+$/.test(name)).map(Number).filter((pid) => {
-    try {
-      const folder = `/proc/${pid}/fd`;
-      return readdirSync(folder).some((fd) => readlinkSync(join(folder, fd)) === path);
-    } catch {
-      return false; // ended while it was looked at
-    }
-  });
 }

@@ -2,8 +2,6 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { connect } from "../../../src/clients/zookeeper/client.ts";
-import { parseServers } from "../../../src/clients/zookeeper/hosts.ts";
 import type { RunningBackend } from "../../support/backends.ts";
 import { fourLetterWord } from "../../support/four_letter_word.ts";
 import { eventually } from "../../support/eventually.ts";
@@ -12,6 +10,7 @@ import { type ChildKind, Contender, type Wrapper } from "./contender.ts";
 import { judge, type RoundResult } from "./judge.ts";
 import type { ObserverProcess } from "./observer_process.ts";
 import type { RoundPlan } from "./plan.ts";
+import { againUnlessServed, type Attempt, commits } from "./served.ts";
 
 export interface RoundOptions {
   readonly wrapper: Wrapper;
@@ -26,21 +25,11 @@ const patienceMs = 30_000;
 
 let rounds = 0;
 
-/**
- * Of seventy ensembles of ZooKeeper 3.8.0 that were stopped as a whole and woken, one has a leader and followers afterwards
- * and commits nothing any more, for minutes. Such a round shows nothing, and is done again.
- */
-export async function runRound(plan: RoundPlan, options: RoundOptions): Promise<RoundResult> {
-  const { result, isServed } = await tryRound(plan, options);
-  if (isServed) return result;
-  console.log(`again: round ${plan.number}: its servers elected a leader and commit nothing`);
-  return (await tryRound(plan, options)).result;
+export function runRound(plan: RoundPlan, options: RoundOptions): Promise<RoundResult> {
+  return againUnlessServed(plan.number, () => tryRound(plan, options));
 }
 
-async function tryRound(
-  plan: RoundPlan,
-  options: RoundOptions,
-): Promise<{ readonly result: RoundResult; readonly isServed: boolean }> {
+async function tryRound(plan: RoundPlan, options: RoundOptions): Promise<Attempt<RoundResult>> {
   const group = `round-${rounds++}`;
   const folder = mkdtempSync(join(tmpdir(), "baton-fault-"));
   const backend = await plan.backend.start();
@@ -170,12 +159,6 @@ class Round {
       throw new Error(`${error instanceof Error ? error.message : error}\n${said.join("\n")}\n${servers.join("\n")}`);
     }
   }
-}
-
-/** Whether a session can be opened, past every proxy. */
-async function commits({ servers }: RunningBackend): Promise<boolean> {
-  const options = { servers: parseServers(servers), connectTimeoutMs: 10_000 };
-  return await connect(options).then((zk) => zk.close().then(() => true), () => false);
 }
 
 /** Whether a wait was in vain because nobody served. */

@@ -1,0 +1,23 @@
+/** Which rounds a seed means: the faults, servers and children of the lock's rounds, each with pools of some width. Pure. */
+import type { Backend } from "../../support/backends.ts";
+import { seededRandom } from "../../support/random.ts";
+import { planRounds, type RoundPlan } from "../lock/plan.ts";
+
+export interface PoolPlan extends RoundPlan {
+  readonly items: number;
+  /** `-j` of each. */
+  readonly jobs: number;
+  /** Whether `--total` bounds them, by one less than there is room for. */
+  readonly isBounded: boolean;
+}
+
+/** Pools that share the items. */
+export const pools = 3;
+
+export function planPoolRounds(seed: number, rounds: number, backends: readonly Backend[]): PoolPlan[] {
+  return planRounds(seed, rounds, backends).map((plan) => {
+    const random = seededRandom(plan.seed ^ 0x9001);
+    const jobs = 1 + Math.floor(random() * 3);
+    return { ...plan, jobs, items: pools * jobs + 3 + Math.floor(random() * 4), isBounded: random() < 0.25 };
+  });
+}

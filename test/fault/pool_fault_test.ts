@@ -1,0 +1,56 @@
+/** The gate's dose of faults around pools, on the binary under test; `scripts/fault pool` runs the full one. */
+import { beforeAll, describe, expect, test } from "bun:test";
+import { describeBackend, keeper } from "../support/backends.ts";
+import { hasPeer } from "../support/peers.ts";
+import { faults } from "./lock/faults.ts";
+import { faultBackends } from "./lock/plan.ts";
+import { seed } from "./lock/short_dose.ts";
+import { poolLine, runPoolCampaign } from "./pool/campaign.ts";
+import type { PoolResult } from "./pool/judge.ts";
+import { planPoolRounds, type PoolPlan } from "./pool/plan.ts";
+import { unwatchedPool } from "./pool/wrappers.ts";
+
+const rounds = 9;
+/** Most of a round is waiting for T to pass; three pools with their guards are work. */
+const parallel = 4;
+const campaignMsMax = 5 * 60_000;
+
+const plans = planPoolRounds(seed, rounds, faultBackends);
+describe(`pools under faults [BATON_SEED=${seed}]`, () => {
+  const results = new Map<PoolPlan, PoolResult>();
+  beforeAll(async () => {
+    const possible = plans.filter(({ backend }) => backend.peer === null || hasPeer(backend.peer));
+    await runPoolCampaign(possible, { parallel, finished: (result) => results.set(result.plan, result) });
+  }, campaignMsMax);
+
+  for (const backend of faultBackends) {
+    describeBackend(backend, () => {
+      for (const plan of plans.filter((each) => each.backend === backend)) {
+        test(`round ${plan.number}: ${plan.fault.name}, ${plan.childKind} child, -j ${plan.jobs}`, () => {
+          const result = results.get(plan);
+          if (result === undefined) throw new Error("The round was not run");
+          if (result.failures.length > 0) throw new Error(poolLine(result));
+        });
+      }
+    });
+  }
+});
+
+test("a pool that never watches its session is caught with an item that runs twice at once", async () => {
+  const fault = faults.find(({ name }) => name === "black hole");
+  if (fault === undefined) throw new Error("There is no black hole any more");
+  const plan: PoolPlan = {
+    number: 0,
+    backend: keeper,
+    fault,
+    childKind: "plain",
+    seed,
+    items: 1,
+    jobs: 1,
+    isBounded: false,
+  };
+  // Longer than T: the lock is given away while the run goes on.
+  const [result] = await runPoolCampaign([plan], { wrapper: unwatchedPool, runSeconds: () => 8, parallel: 1 });
+  expect(result?.overlapMs).toBeGreaterThan(500);
+  expect(result?.failures.join("\n")).toContain("item1 ran twice at once");
+}, 120_000);
