@@ -149,7 +149,7 @@ describe("what the command learns", () => {
 
   test("several names: taken in sorted order, told in that order", async () => {
     const ended = await session.run(`"$baton" lock -q b a b -- sh -c 'echo "$BATON_LOCK_NAME"; "$baton" ls -q'`);
-    expect(ended.stdout).toMatch(/^a\nb\nNAME +HOLD +WAIT\na +1 +0\nb +1 +0\n$/);
+    expect(ended.stdout).toMatch(/^a\nb\nKIND +NAME +HOLD +WAIT\nlock +a +1 +0\nlock +b +1 +0\n$/);
   });
 
   test("credentials are not among it, unless --pass-auth is given", async () => {
@@ -294,7 +294,7 @@ test("a waiter that lost its session, because it was stopped for longer than T, 
   const holder = session.start('"$baton" lock -q slept -- sh -c "touch held; cat fifo"');
   await session.made("held");
   const waiter = session.start('exec "$baton" lock --session-timeout 2s -z embedded slept -- echo mine');
-  const waiting = async () => (await session.run('"$baton" ls -q')).stdout.match(/^slept +1 +(\d+)$/m)?.[1];
+  const waiting = async () => (await session.run('"$baton" ls -q')).stdout.match(/^lock +slept +1 +(\d+)$/m)?.[1];
   await eventually(async () => await waiting() === "1", { what: "the waiter to queue" });
   waiter.child.kill("SIGSTOP");
   await eventually(async () => await waiting() === "0", { withinMs: 20_000, what: "its session to expire" });
