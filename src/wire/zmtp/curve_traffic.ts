@@ -8,7 +8,7 @@
  * before the encrypted bytes here (name, nonce and tag) has just these 32 bytes: one pass over one buffer does both.
  */
 import { timingSafeEqual } from "node:crypto";
-import { poly1305 } from "@noble/ciphers/_poly1305.js";
+import { Poly1305 } from "@noble/ciphers/_poly1305.js";
 import { salsa20 } from "@noble/ciphers/salsa.js";
 import { messageKey } from "./curve_box.ts";
 import type { NonceCounter, NonceOrder } from "./curve_nonce.ts";
@@ -20,6 +20,8 @@ const nonceAt = name.byteLength;
 const tagAt = nonceAt + 8;
 /** Bytes before what is encrypted, of which the first is the flags. */
 const headBytes = tagAt + 16;
+/** Whole blocks of Poly1305. */
+const tagPieceBytes = 64 << 10;
 
 export interface CurveTrafficKeys {
   readonly side: "client" | "server";
@@ -57,7 +59,7 @@ export class CurveTraffic implements TrafficCipher {
     message[headBytes] = flags;
     message.set(body, headBytes + 1);
     salsa20(this.#sealKey, this.#nonce, message, message);
-    const tag = poly1305(message.subarray(headBytes), message.subarray(0, 32));
+    const tag = tagOf(message, message.subarray(0, 32));
     message.set(name);
     message.set(this.#nonce, nonceAt);
     message.set(tag, tagAt);
@@ -74,7 +76,7 @@ export class CurveTraffic implements TrafficCipher {
     const plain = new Uint8Array(message); // slice() of a Buffer would be a view, and of any alignment
     plain.fill(0, 0, 32);
     salsa20(this.#openKey, this.#nonce, plain, plain);
-    const tag = poly1305(message.subarray(headBytes), plain.subarray(0, 32));
+    const tag = tagOf(message, plain.subarray(0, 32));
     const isGenuine = timingSafeEqual(tag, message.subarray(tagAt, headBytes));
     plain.fill(0, 0, isGenuine ? 32 : undefined);
     if (!isGenuine) {
@@ -98,6 +100,15 @@ export class CurveTraffic implements TrafficCipher {
   #checkAlive(): void {
     if (this.#isOver) throw new ZmtpError("FRAME", "The connection is over, and its keys are gone");
   }
+}
+
+/** Piece by piece: Poly1305 copies what it is given, which may be 64 MiB. */
+function tagOf(message: Uint8Array, key: Uint8Array): Uint8Array {
+  const mac = new Poly1305(key);
+  for (let at = headBytes; at < message.byteLength; at += tagPieceBytes) {
+    mac.update(message.subarray(at, at + tagPieceBytes));
+  }
+  return mac.digest();
 }
 
 function checkHead(message: Uint8Array): void {

@@ -31,7 +31,9 @@ function counted(value: bigint): Uint8Array {
 
 const bodies = fc.oneof(
   fc.uint8Array({ maxLength: 300 }),
-  fc.constantFrom(0, 30, 31, 32, 33, 63, 64, 65, 65_536).map((length) => new Uint8Array(length).fill(length)),
+  fc.constantFrom(0, 30, 31, 32, 33, 63, 64, 65, 65_534, 65_535, 65_536, 200_000).map((length) =>
+    new Uint8Array(length).fill(length)
+  ),
 );
 const flags = fc.constantFrom(0, frameFlags.more, frameFlags.command);
 
