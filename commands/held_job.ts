@@ -1,4 +1,4 @@
-/** What a command under `baton lock` learns of its locks from its environment, when it is baton itself. Pure. */
+/** What a command under `baton lock`, or a script with `baton hold`, learns of its locks from its environment, when it is baton itself. Pure. */
 import { BatonError } from "../src/errors.ts";
 
 export interface HeldJob {
@@ -29,6 +29,6 @@ export function demandHeldJob(
   if (job !== null) return job;
   throw new BatonError(
     "USAGE",
-    `There is no lock to ${what}: ${command} is for commands under baton lock or baton elect`,
+    `There is no lock to ${what}: ${command} is for what runs under baton lock, hold, elect, barrier or pool`,
   );
 }

@@ -101,6 +101,7 @@ test("each kind of name is offered where it belongs", async () => {
   const words = async (line: string) => (await session.run(`"$baton" __complete ${line}`)).stdout;
   expect(await words("leader ''")).toBe("words\necho\n");
   expect(await words("who t")).toBe("words\ntwo words\n");
+  expect(await words("who --kind election ''")).toBe("words\necho\n");
 });
 
 test("what cannot be asked is answered with nothing, soon, and starts no keeper", async () => {
