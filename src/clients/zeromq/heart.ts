@@ -24,6 +24,8 @@ export class Heart {
   #pingedMs = 0;
   #dueMs = 0;
   #isBeating = false;
+  /** The peer knows PING. */
+  #isUnderstood = false;
   #cancel: (() => void) | null = null;
 
   constructor(
@@ -39,9 +41,13 @@ export class Heart {
     this.#timeoutMs = heartbeat.timeoutMs;
   }
 
-  /** The peer can be pinged from now on. */
-  start(): void {
+  /**
+   * The handshake is over. A peer with ZMTP 3.0, which has no PING, gets none until it has sent one itself, as older versions of
+   * libzmq do.
+   */
+  start(isUnderstood: boolean): void {
     this.#isBeating = true;
+    this.#isUnderstood ||= isUnderstood;
     this.#heardMs = this.#pingedMs = this.#clock.now();
     this.#beat();
   }
@@ -52,7 +58,8 @@ export class Heart {
 
   /** The peer wants to be taken for dead after so long; 0 takes that back. */
   limit(ttlMs: number): void {
-    if (ttlMs === this.#ttlMs) return;
+    if (ttlMs === this.#ttlMs && this.#isUnderstood) return;
+    this.#isUnderstood = true;
     this.#ttlMs = ttlMs;
     if (this.#isBeating) this.#beat();
   }
@@ -72,7 +79,7 @@ export class Heart {
       nowMs,
       heardMs: this.#heardMs,
       pingedMs: this.#pingedMs,
-      everyMs: this.#everyMs,
+      everyMs: this.#isUnderstood ? this.#everyMs : 0,
       timeoutMs: this.#timeoutMs,
       ttlMs: this.#ttlMs,
     });

@@ -194,7 +194,7 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
     this.#stopDeadline?.();
     this.#stopDeadline = null;
     const prefix = this.#host.ready(peer);
-    if (peer.knowsHeartbeats && !this.#over) this.#heart.start();
+    if (!this.#over) this.#heart.start(peer.knowsHeartbeats);
     return prefix;
   }
 

@@ -30,7 +30,7 @@ export interface PeerDescription {
   readonly properties: Metadata;
   /** Who it is, by the authentication; empty without one. */
   readonly userId: string;
-  /** False for ZMTP 3.0: it may not know PING. */
+  /** False for ZMTP 3.0, which has no PING; some that speak it send and answer it all the same. */
   readonly knowsHeartbeats: boolean;
 }
 
@@ -50,7 +50,7 @@ export interface ZmtpPeerEvents {
    * not answered, because the peer does not take what is sent to it.
    */
   pinged(ttlMs: number): boolean;
-  /** A command without a meaning here, such as SUBSCRIBE: known, and of no use to these sockets. The data is valid for the call. */
+  /** Any other command: PONG, or one of no use to these sockets, such as SUBSCRIBE. The data is valid for the call. */
   command(command: ZmtpCommand): void;
 }
 
@@ -188,7 +188,7 @@ export class ZmtpPeer {
     if (command.name === "PING") {
       const { ttlMs, context } = decodePing(command);
       if (this.#events.pinged(ttlMs)) this.#sendCommand(encodePong(context));
-    } else if (command.name !== "PONG") this.#events.command(command);
+    } else this.#events.command(command);
     return true;
   }
 

@@ -221,9 +221,10 @@ describe("traffic", () => {
     expect(peer().push(bytes).events.slice(1)).toEqual([{ pinged: 0 }, [[...text("a")], [...text("b")]]]);
   });
 
-  test("tells of commands that it has no use for", () => {
+  test("tells of other commands", () => {
     expect(peer().push(command("SUBSCRIBE", text("t")), command("PONG")).events.slice(1)).toEqual([
       { command: "SUBSCRIBE", data: [...text("t")] },
+      { command: "PONG", data: [] },
     ]);
   });
 
