@@ -18,7 +18,7 @@ export interface ZmtpContestant {
 /** Those that can be built or are installed here; what is missing is named on stderr. Programs are made in the folder. */
 export async function zmtpContestants(folder: string): Promise<ZmtpContestant[]> {
   const all = [
-    existsSync(here("zmtp_peer_own.ts")) ? ownContestant(folder) : null,
+    ownContestant(folder),
     cContestant(folder),
     await nodeContestant(),
   ];

@@ -1,6 +1,7 @@
 /** Large messages, many messages, several peers, and a peer that does not read. */
 import { describe, expect, test } from "bun:test";
 import { labels } from "../support/zeromq_peers/frames.ts";
+import { libzmqInNode, own } from "../support/zeromq_peers/implementations.ts";
 import type { PeerSocket } from "../support/zeromq_peers/peer_process.ts";
 import type { Frame } from "../support/zeromq_peers/peer_protocol.ts";
 import { mechanisms, securityOf, transports, type ZmtpFixture } from "./zmtp_fixture.ts";
@@ -12,11 +13,12 @@ const moreThanFits = { times: 6000, bytes: 16 * 1024 };
 
 export function flowSuite(fixture: ZmtpFixture): void {
   for (const mechanism of mechanisms) {
-    test(`a frame of 64 MiB passes unchanged there and back with ${mechanism}`, async () => {
+    const size = mechanism === "NULL" || isForLargeSecrets(fixture) ? 64 : 4;
+    test(`a frame of ${size} MiB passes unchanged there and back with ${mechanism}`, async () => {
       const router = await fixture.open("b", "ROUTER", securityOf(mechanism, true));
       const dealer = await fixture.open("a", "DEALER", securityOf(mechanism, false));
       await fixture.link(router, dealer);
-      const message: Frame[] = ["before", { size: 64 * mebibyte, seed: 5 }, "behind"];
+      const message: Frame[] = ["before", { size: size * mebibyte, seed: 5 }, "behind"];
       await dealer.send(message, { withinMs: 30_000 });
       const [identity = "", ...received] = await router.receive(30_000);
       expect(received).toEqual(labels(message));
@@ -125,6 +127,11 @@ export function flowSuite(fixture: ZmtpFixture): void {
     await sender.close(10_000);
     expect(await receiver.receiveMany(50)).toHaveLength(50);
   });
+}
+
+/** Encrypting 64 MiB takes seconds where it is not compiled, so one pairing does it. */
+function isForLargeSecrets({ implementations: { a, b } }: ZmtpFixture): boolean {
+  return a === own && b === libzmqInNode;
 }
 
 function numberOf(message: readonly string[]): number {

@@ -167,6 +167,25 @@ export function octetsSuite(implementation: Implementation): void {
       expect(raw.commands.slice(1)).toEqual(["\x04PONG", "\x04PONGcontext of 16 by"]);
     });
 
+    test("who sends a PING with a time to live and then nothing is given up", async () => {
+      const { socket, raw } = await bound();
+      await raw.shakeHands();
+      raw.write(command("PING", "\0\x02")); // tenths of a second
+      await raw.isDropped();
+      await socket.happened("lost");
+    });
+
+    test("a PING tells the time to live in tenths of a second", async () => {
+      const { raw } = await bound("DEALER", {
+        heartbeatIntervalMs: 50,
+        heartbeatTimeoutMs: 30_000,
+        heartbeatTtlMs: 30_000,
+      });
+      await raw.shakeHands();
+      await raw.hears(() => raw.commands.length > 1, "PING");
+      expect(raw.commands[1]?.slice(0, 7)).toBe("\x04PING\x01\x2c");
+    });
+
     test("a message of which the peer never sends the end is not received, and nothing of it stays", async () => {
       const { socket, endpoint, raw } = await bound();
       await raw.shakeHands();

@@ -7,8 +7,17 @@ import { describeWithPeer } from "../support/peers.ts";
 import * as peers from "../support/zeromq_peers/implementations.ts";
 import { zmtpSuite } from "./zmtp_suite.ts";
 
+const { libzmqInNode, libzmqInPython, oldLibzmqInNode, own } = peers;
+
 const pairings: readonly (readonly [peers.Implementation, peers.Implementation])[] = [
-  [peers.libzmqInNode, peers.libzmqInPython],
+  [libzmqInNode, libzmqInPython],
+  [own, own],
+  [own, libzmqInNode],
+  [libzmqInNode, own],
+  [own, libzmqInPython],
+  [libzmqInPython, own],
+  [own, oldLibzmqInNode],
+  [oldLibzmqInNode, own],
 ];
 
 for (const [a, b] of pairings) {

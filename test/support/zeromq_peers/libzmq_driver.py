@@ -95,10 +95,14 @@ class DriverSocket:
                 await asyncio.sleep(0.002)
 
     async def receive(self, deadline):
-        remaining_ms = max(0, int((deadline - time.monotonic()) * 1000))
-        if not await self.socket.poll(remaining_ms, zmq.POLLIN):
-            return None
-        return await self.socket.recv_multipart(zmq.NOBLOCK)
+        while True:
+            remaining_ms = max(0, int((deadline - time.monotonic()) * 1000))
+            if not await self.socket.poll(remaining_ms, zmq.POLLIN):
+                return None
+            try:
+                return await self.socket.recv_multipart(zmq.NOBLOCK)
+            except zmq.Again:
+                pass  # what came was dropped: a late answer, a request without an envelope
 
 
 def start(coroutine):

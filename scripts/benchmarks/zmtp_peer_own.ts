@@ -1,0 +1,131 @@
+/** baton's sockets as a peer of the ZMTP benchmark, see zmtp_roles.ts. Compiled before it runs, as baton is. */
+import { randomBytes } from "node:crypto";
+import process from "node:process";
+import { DealerSocket } from "../../src/clients/zeromq/dealer_socket.ts";
+import { ReplySocket } from "../../src/clients/zeromq/reply_socket.ts";
+import { RequestSocket } from "../../src/clients/zeromq/request_socket.ts";
+import { RouterSocket } from "../../src/clients/zeromq/router_socket.ts";
+import type { SocketOptions } from "../../src/clients/zeromq/socket_options.ts";
+import { x25519Secret } from "../../src/support/x25519.ts";
+import { decodeZ85 } from "../../src/wire/z85.ts";
+import { curveClient } from "../../src/wire/zmtp/curve_client.ts";
+import { curveServer } from "../../src/wire/zmtp/curve_server.ts";
+import { ackBytes, keyNames, type Measure, measureWarm, medianTripUs, outstandingMax } from "./zmtp_roles.ts";
+
+const [role = "", endpoint = "", ...rest] = process.argv.slice(2);
+
+type Duplex = RouterSocket | DealerSocket;
+
+function options(isServer: boolean): SocketOptions {
+  const heartbeat = { everyMs: 0, timeoutMs: 0 }; // libzmq has none unless told to
+  const server = process.env[keyNames.server];
+  if (server === undefined) return { heartbeat };
+  const own = { key: x25519Secret(keyOf(process.env[keyNames.secretKey] ?? "")), randomBytes: random };
+  return { heartbeat, security: isServer ? curveServer(own) : curveClient({ ...own, serverKey: keyOf(server) }) };
+}
+
+const random = (count: number) => new Uint8Array(randomBytes(count));
+
+function keyOf(text: string): Uint8Array {
+  const key = decodeZ85(text);
+  if (!(key instanceof Uint8Array)) throw new Error(`${text} is no key`);
+  return key;
+}
+
+async function bound<S extends Duplex | ReplySocket>(socket: S, at: string): Promise<S> {
+  console.log(await socket.bind(at));
+  return socket;
+}
+
+function connected<S extends Duplex | RequestSocket>(socket: S): S {
+  socket.connect(endpoint);
+  return socket;
+}
+
+/** Everything goes back, but of the last frame no more than so many octets. */
+async function answer(socket: Duplex, bytesMax: number): Promise<void> {
+  for await (const batch of socket.batches()) {
+    for (const frames of batch) {
+      const last = frames.length - 1;
+      const body = frames[last];
+      if (body !== undefined && body.byteLength > bytesMax) frames[last] = body.subarray(0, bytesMax);
+      if (!socket.trySend(frames)) await socket.send(frames);
+    }
+  }
+}
+
+async function forward(from: Duplex, to: Duplex): Promise<void> {
+  for await (const batch of from.batches()) {
+    for (const frames of batch) if (!to.trySend(frames)) await to.send(frames);
+  }
+}
+
+async function reply(socket: ReplySocket): Promise<void> {
+  for await (const frames of socket) await socket.send(frames);
+}
+
+async function swallow(socket: DealerSocket): Promise<void> {
+  for await (const batch of socket.batches()) {
+    for (const [body] of batch) if (body?.byteLength === 0) await socket.send([body]);
+  }
+}
+
+const roundTrips = (socket: DealerSocket | RequestSocket): Measure => (body, forMs) =>
+  medianTripUs(async () => {
+    await socket.send([body]);
+    await socket.receive();
+  }, forMs);
+
+const window = (socket: DealerSocket): Measure => async (body, forMs) => {
+  const message = [body];
+  const startMs = performance.now();
+  let outstanding = 0;
+  let acked = 0;
+  let nowMs = startMs;
+  await socket.send(message); // the first one waits for the connection
+  outstanding++;
+  for await (const batch of socket.batches()) {
+    outstanding -= batch.length;
+    acked += batch.length;
+    nowMs = performance.now();
+    const isOver = nowMs >= startMs + forMs;
+    if (isOver && outstanding === 0) break;
+    while (!isOver && outstanding < outstandingMax) {
+      if (!socket.trySend(message)) await socket.send(message);
+      outstanding++;
+    }
+  }
+  return acked * 1000 / (nowMs - startMs);
+};
+
+const oneWay = (socket: DealerSocket): Measure => async (body, forMs) => {
+  const message = [body];
+  const startMs = performance.now();
+  let sent = 0;
+  for (; sent % 64 !== 0 || performance.now() < startMs + forMs; sent++) {
+    if (!socket.trySend(message)) await socket.send(message);
+  }
+  await socket.send([new Uint8Array(0)]);
+  await socket.receive();
+  return sent * 1000 / (performance.now() - startMs);
+};
+
+const roles: Record<string, () => Promise<void>> = {
+  rep: async () => reply(await bound(new ReplySocket(options(true)), endpoint)),
+  echo: async () => answer(await bound(new RouterSocket(options(true)), endpoint), Infinity),
+  ack: async () => answer(await bound(new RouterSocket(options(true)), endpoint), ackBytes),
+  worker: () => answer(connected(new DealerSocket(options(false))), ackBytes),
+  sink: async () => swallow(await bound(new DealerSocket(options(true)), endpoint)),
+  proxy: async () => {
+    const front = await bound(new RouterSocket(options(true)), endpoint);
+    const back = await bound(new DealerSocket(options(true)), rest[0] ?? "");
+    await Promise.all([forward(front, back), forward(back, front)]);
+  },
+  req: () => measureWarm(roundTrips(connected(new RequestSocket(options(false)))), rest),
+  ask: () => measureWarm(roundTrips(connected(new DealerSocket(options(false)))), rest),
+  window: () => measureWarm(window(connected(new DealerSocket(options(false)))), rest),
+  source: () => measureWarm(oneWay(connected(new DealerSocket(options(false)))), rest),
+};
+
+await roles[role]?.();
+process.exit(0);
