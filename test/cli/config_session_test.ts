@@ -101,7 +101,7 @@ describe("help", () => {
       const ended = await session.run(`"$baton" ${name} --help`);
       expect(ended).toMatchObject({ code: 0, stderr: "" });
       expect(ended.stdout).toStartWith(`baton ${name} `);
-      expect(ended.stdout).toMatch(/\nOptions:\n[^]*--help[^]*\nExamples:\n {2}baton /);
+      expect(ended.stdout).toMatch(/\nOptions:\n[^]*--help[^]*\nExamples:\n {2}\S*baton /);
       for (const line of ended.stdout.split("\n")) expect(line.length).toBeLessThanOrEqual(110);
     }
   });
