@@ -30,7 +30,7 @@ export interface Command<S extends SettingTable = SettingTable> {
 }
 
 /** Each kind is a folder below the root. */
-export type ServedNames = "locks" | "elections" | "barriers";
+export type ServedNames = "locks" | "elections" | "barriers" | "pools";
 
 /** A command as it was called. */
 export interface Call<S extends SettingTable = SettingTable> {

@@ -2,14 +2,15 @@
 import { startGuard } from "../src/cli/guard/guard.ts";
 import { type Call, defineCommand } from "./command.ts";
 import type { ExitCode } from "./exit_codes.ts";
-import { poolCommandSettings, poolOptionsOf, poolStatusOptionsOf } from "./pool_options.ts";
+import { poolCommandSettings, poolDeedOf, poolOptionsOf } from "./pool_options.ts";
+import { forgetPoolItems } from "./pool_forget.ts";
 import { showPoolStatus } from "./pool_status.ts";
 import { poolDependencies, runPoolCommand } from "./run_pool.ts";
 
 export const poolCommand = defineCommand({
   name: "pool",
   summary: "run a command for each free item of a list, some at a time",
-  usage: "COMPONENT [options] -- COMMAND [ARGUMENT…] | status COMPONENT [options]",
+  usage: "COMPONENT [options] -- COMMAND [ARGUMENT…] | status COMPONENT [options] | forget COMPONENT [options]",
   details: [
     "Locks the component, reads the items, locks up to -j of those that nobody works on, unlocks the component, and runs " +
     "the command for each of them; {item} and {} in its words, and BATON_ITEM, are the item. Each runs under a lock of " +
@@ -20,6 +21,8 @@ export const poolCommand = defineCommand({
     "know them. pool.component_path and pool.item_path say otherwise.",
     "baton pool status COMPONENT lists who works on what, and with --done-ttl how items have ended; with --items or " +
     "--query also what is free.",
+    "baton pool forget COMPONENT forgets how items have ended, so that they run again; with --items or --query only " +
+    "those. A component that is given up leaves nothing behind then.",
   ],
   examples: [
     ["baton pool import --query ./new_batches.sh -j 4 -- ./import.sh {item}", "four at a time, from cron"],
@@ -36,15 +39,16 @@ export const poolCommand = defineCommand({
       "ten at once in the whole cluster",
     ],
     ["baton pool status import --query ./new_batches.sh", "what is free, running, done and failed"],
+    ["baton pool forget inbox --items a.xml,b.xml", "have these two run again within the day"],
   ],
   settings: poolCommandSettings,
-  completes: "locks",
+  completes: "pools",
   run: pool,
 });
 
 async function pool(call: Call<typeof poolCommandSettings>): Promise<ExitCode> {
-  const status = poolStatusOptionsOf(call);
-  if (status !== null) return await showPoolStatus(status, call);
+  const asked = poolDeedOf(call);
+  if (asked !== null) return await (asked.deed === "status" ? showPoolStatus : forgetPoolItems)(asked, call);
   const options = poolOptionsOf(call);
   const guard = startGuard(); // its start, of some milliseconds, runs beside everything that comes now
   return await runPoolCommand(options, call.io, poolDependencies(guard));

@@ -103,6 +103,7 @@ export interface PoolCommandOptions {
   readonly sources: ConfigSources;
 }
 
+/** Of what is there to look at. */
 export interface PoolStatusOptions {
   readonly component: string;
   readonly path: PoolPath;
@@ -112,18 +113,25 @@ export interface PoolStatusOptions {
 
 const example = "as in: baton pool COMPONENT --query ./list.sh -j 4 -- ./work.sh {item}";
 
-/** The words of `baton pool status COMPONENT`; null for a pool that is to run. */
-export function poolStatusOptionsOf(call: Call<typeof poolCommandSettings>): PoolStatusOptions | null {
+/** What can be done with a pool besides running it. */
+const deeds = ["status", "forget"] as const;
+
+/** The words of `baton pool status COMPONENT` and `baton pool forget COMPONENT`; null for a pool that is to run. */
+export function poolDeedOf(
+  call: Call<typeof poolCommandSettings>,
+): PoolStatusOptions & { readonly deed: typeof deeds[number] } | null {
   const { names: [first, component, ...more], command, values, sources } = call;
-  if (first !== "status" || command !== null) return null;
+  const deed = deeds.find((one) => one === first);
+  if (deed === undefined || command !== null) return null;
   if (component === undefined || more.length > 0) {
-    throw new BatonError("USAGE", "baton pool status needs one component, as in: baton pool status COMPONENT");
+    throw new BatonError("USAGE", `baton pool ${deed} needs one component, as in: baton pool ${deed} COMPONENT`);
   }
-  if (values.items === undefined && values.query === undefined) {
-    return { component, path: pathOf(component, values, sources), items: null };
-  }
-  return { component, path: pathOf(component, values, sources), items: itemSourceOf(values) };
+  if (deed !== "status" && values.json) throw new BatonError("USAGE", jsonIsForStatus);
+  const isNamed = values.items !== undefined || values.query !== undefined;
+  return { deed, component, path: pathOf(component, values, sources), items: isNamed ? itemSourceOf(values) : null };
 }
+
+const jsonIsForStatus = "--json is for baton pool status; --status-file tells about a run";
 
 /** Throws USAGE for what does not fit together, CONFIG for templates that cannot be. */
 export function poolOptionsOf(call: Call<typeof poolCommandSettings>): PoolCommandOptions {
@@ -135,7 +143,7 @@ export function poolOptionsOf(call: Call<typeof poolCommandSettings>): PoolComma
   }
   const [program, ...args] = command ?? [];
   if (program === undefined) throw new BatonError("USAGE", `baton pool needs a command behind --, ${example}`);
-  if (values.json) throw new BatonError("USAGE", "--json is for baton pool status; --status-file tells about a run");
+  if (values.json) throw new BatonError("USAGE", jsonIsForStatus);
   const { quiet, verbose } = values;
   return {
     component,

@@ -1,17 +1,14 @@
 /** `baton pool status`: what is free, who works on what, and how items have ended. */
-import { execFile } from "node:child_process";
-import { promisify } from "node:util";
 import { printTable } from "../src/cli/table.ts";
-import { BatonError, messageOf } from "../src/errors.ts";
 import { nameOfHolder } from "../src/recipes/holder_info.ts";
 import type { HolderStatus } from "../src/recipes/lock_status.ts";
-import { itemsBytesMax } from "../src/recipes/pool_items.ts";
 import { type PoolItemStatus, type PoolStatus, poolStatus } from "../src/recipes/pool_status.ts";
 import { formatDuration } from "../src/support/duration.ts";
 import type { Call } from "./command.ts";
 import { connected } from "./connected.ts";
 import { type ExitCode, exitCodes } from "./exit_codes.ts";
 import type { poolCommandSettings, PoolStatusOptions } from "./pool_options.ts";
+import { outputOf } from "./pool_query.ts";
 import { readItems } from "./pool_source.ts";
 
 export async function showPoolStatus(
@@ -22,7 +19,7 @@ export async function showPoolStatus(
   const named = items === null ? null : await readItems(items, {
     component,
     signal: new AbortController().signal, // a look: whoever has enough of it ends it by its default action
-    query: (line) => output(line, values.queryTimeout),
+    query: (line) => outputOf(line, values.queryTimeout),
   });
   const status = await connected(call, (zk) => poolStatus(zk, component, { path, named }));
   if (values.json) io.out(JSON.stringify(toJson(status)) + "\n");
@@ -33,16 +30,6 @@ export async function showPoolStatus(
     io.err(`baton: nothing of "${component}" runs, and no end of an item is remembered\n`);
   }
   return exitCodes.SUCCESS;
-}
-
-/** Under no lock: it is only looked at. */
-async function output(line: string, timeoutMs: number): Promise<string> {
-  try {
-    const options = { timeout: timeoutMs, maxBuffer: itemsBytesMax };
-    return (await promisify(execFile)("/bin/sh", ["-c", line], options)).stdout;
-  } catch (thrown) {
-    throw new BatonError("IO", `--query named no items: ${messageOf(thrown)}`, { cause: thrown });
-  }
 }
 
 /** For people. `nowMs` is the wall clock. */

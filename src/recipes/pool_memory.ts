@@ -91,7 +91,7 @@ export class PoolMemory {
   /** Everything that is remembered, by item: the last end of each. */
   async all(nowMs: number): Promise<Map<string, EndedItem>> {
     const found = new Map<string, EndedItem>();
-    for (const at of this.#allShards()) {
+    for (const at of this.shards()) {
       for (const { name, ended } of await this.#read(at)) {
         const item = decodeLockName(name);
         if (ended === null || ended.untilMs <= nowMs || (found.get(item)?.atMs ?? -1) > ended.atMs) continue;
@@ -112,13 +112,25 @@ export class PoolMemory {
   /** Forgets everything. Returns how many ends that were. */
   async forget(): Promise<number> {
     let count = 0;
-    for (const at of this.#allShards()) {
-      count += await this.#delete(at, () => true);
+    for (const at of this.shards()) count += await this.#delete(at, () => true);
+    return count;
+  }
+
+  /** Forgets how these have ended. Returns how many ends that were. */
+  async forgetItems(items: readonly string[]): Promise<number> {
+    const nodes = items.flatMap((item) => [this.#nodeOf(item, "done"), this.#nodeOf(item, "failed")]);
+    let count = 0;
+    for (let start = 0; start < nodes.length; start += batchSize) {
+      const deleted = await Promise.all(
+        nodes.slice(start, start + batchSize).map((node) => orNull(this.#zk.delete(node, -1).then(() => 1))),
+      );
+      count += deleted.filter((one) => one !== null).length;
     }
     return count;
   }
 
-  #allShards(): string[] {
+  /** The nodes that hold the ends. */
+  shards(): string[] {
     return Object.values(this.#trees).flatMap((tree) => [...shards].map((shard) => `${tree}/${shard}`));
   }
 

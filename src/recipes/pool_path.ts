@@ -23,6 +23,8 @@ export interface PoolPath {
   readonly component: LockPath;
   /** How many of the pool run in the whole cluster: a semaphore. */
   readonly total: LockPath;
+  /** What only this pool uses, besides locks: everything below. */
+  readonly own: string;
   /** Below it is remembered which items ended well, */
   readonly ended: string;
   /** and which did not. */
@@ -58,6 +60,7 @@ export function poolPath(
   return {
     component: lockPathAt(checked(componentPath, templates.component)),
     total: lockPathAt(`${own}/total`),
+    own,
     ended: `${own}/ended`,
     failed: `${own}/failed`,
     item: (item) => {

@@ -100,6 +100,9 @@ test("each kind of name is offered where it belongs", async () => {
   await session.run('"$baton" elect -q --value v echo -- true');
   const words = async (line: string) => (await session.run(`"$baton" __complete ${line}`)).stdout;
   expect(await words("leader ''")).toBe("words\necho\n");
+  await session.run('"$baton" pool -q inbox --items a,b --done-ttl 1h -- true');
+  expect(await words("pool ''")).toBe("words\ninbox\n");
+  expect(await words("pool forget i")).toBe("words\ninbox\n");
   expect(await words("who t")).toBe("words\ntwo words\n");
   expect(await words("who --kind election ''")).toBe("words\necho\n");
 });

@@ -287,6 +287,23 @@ describe("reports", () => {
   });
 });
 
+test("forget has items run again, all or those that are named, and leaves nothing of a component that is given up", async () => {
+  const run = '"$baton" pool past --items a,b,c -j 3 --done-ttl 1h -- sh -c \'echo "$1" >> past\' sh {}';
+  await session.run(`${run}; "$baton" pool forget past --items b; ${run}`);
+  expect(lines(session.read("past")).sort()).toEqual(["a", "b", "b", "c"]);
+  const all = await session.run(
+    '"$baton" pool forget past && "$baton" pool forget -q past && "$baton" pool forget past',
+  );
+  expect([all.code, all.stdout]).toEqual([0, ""]);
+  expect(all.stderr).toBe(
+    'baton: 3 ends of items of "past" are forgotten\nbaton: no end of items of "past" is forgotten\n',
+  );
+  expect(lines((await session.run(`"$baton" ls --json`)).stdout).join()).not.toContain('"past"');
+  const wrong = await session.run('"$baton" pool forget; "$baton" pool forget past --json');
+  expect(wrong.stderr).toContain("as in: baton pool forget COMPONENT");
+  expect(wrong.stderr).toContain("--json is for baton pool status");
+});
+
 test("300 items over six processes: none runs twice at once, and with --done-ttl each once", async () => {
   await session.run("seq 300 > many");
   // What a job writes in one go no other can come between.

@@ -5,6 +5,7 @@ import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
 import { breakLock } from "../../src/recipes/break_lock.ts";
 import { acquireLock } from "../../src/recipes/lock.ts";
 import { type PoolJob, type PoolJobEnd, type PoolOptions, runPool } from "../../src/recipes/pool.ts";
+import { forgetPool } from "../../src/recipes/pool_forget.ts";
 import { PoolMemory } from "../../src/recipes/pool_memory.ts";
 import { poolPath } from "../../src/recipes/pool_path.ts";
 import { poolStatus } from "../../src/recipes/pool_status.ts";
@@ -166,6 +167,33 @@ for (const kind of backends) {
         3,
         ...Array.from({ length: 25 }, (_, index) => index + 25),
       ]);
+    });
+
+    test("what is forgotten may run again; nothing is left of a component that nobody uses", async () => {
+      await using crew = new LockCrew(backend.servers);
+      const zk = await crew.client();
+      const path = pathIn(crew);
+      const clock = systemClock();
+      const states = async (named: string[]) =>
+        (await poolStatus(zk, "c", { path, named })).items.map(({ state }) => state).join(" ");
+      const work = new Work();
+      const options = { items: ["good", "bad", "other"], jobs: 3, rememberMs: 60_000 };
+      const running = pool(crew, zk, work, options);
+      await work.end("good");
+      await work.end("bad", failed);
+      await work.end("other");
+      await running;
+      expect(await states(options.items)).toBe("done failed done");
+      expect(await forgetPool(zk, { path, named: ["good", "never"], clock })).toBe(1);
+      expect(await states(options.items)).toBe("free failed done");
+      expect(await forgetPool(zk, { path, named: null, clock })).toBe(2);
+      expect(await states(options.items)).toBe("free free free");
+      expect(await zk.exists(path.own)).toBeNull();
+      expect(await forgetPool(zk, { path, named: null, clock })).toBe(0);
+      const again = pool(crew, zk, work, options);
+      await eventually(() => work.running.size === 3);
+      await work.endAll();
+      expect(await again).toMatchObject({ taken: 3, done: 3 });
     });
 
     test("what others end meanwhile is not run again, though it is still on the list", async () => {

@@ -46,7 +46,9 @@ export function judgePool(plan: PoolPlan, evidence: PoolEvidence): PoolResult {
     const ended = runs.filter(({ text }) => text.endsWith("ok\n")).length;
     if (ended === 0) failures.push(`item ${item} never came to its end`);
     // Nothing was lost: then each end was written down, and read by all.
-    if (plan.fault.expect === "survives" && runs.length > 1) failures.push(`item ${item} ran ${runs.length} times`);
+    if (plan.fault.expect === "survives" && runs.length > 1) {
+      failures.push(`item ${item} ran ${runs.length} times: ${told(runs)}`);
+    }
   }
   for (const [index, { name, exit, stderr }] of ends.entries()) {
     const isKilled = index === 0 && plan.fault.expect === "killed";
@@ -62,6 +64,12 @@ export function judgePool(plan: PoolPlan, evidence: PoolEvidence): PoolResult {
   const runs = [...sections.values()].reduce((sum, each) => sum + each.length, 0);
   return { plan, runs, overlapMs: overlap, goneMs, failures };
 }
+
+/** Each run, for people: when, whose, how far it came. */
+const told = (runs: readonly Section[]): string =>
+  runs.map(({ openedMs, closedMs, text }) =>
+    `${Math.round(openedMs ?? 0)} to ${Math.round(closedMs ?? 0)} ${text.trim().replaceAll("\n", ", ")}`
+  ).join("; ");
 
 /** Of what the pool of this name had started before the fault. */
 function goneAfterMs(

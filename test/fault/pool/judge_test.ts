@@ -49,7 +49,9 @@ test("an item that is not done, never came to its end, or runs on is found", () 
 
 test("where nothing was lost each item runs once", () => {
   expect(judged("survives", [again])).toEqual([]);
-  expect(judged("survives", [{ ...lost, text: "7 victim\nok\n" }, again])).toEqual(["item a ran 2 times"]);
+  expect(judged("survives", [{ ...lost, text: "7 victim\nok\n" }, again])).toEqual([
+    "item a ran 2 times: 0 to 4000 7 victim, ok; 4100 to 5000 9 pool 2, ok",
+  ]);
 });
 
 test("what a killed pool has started may live for a second, and nobody else may end like it", () => {

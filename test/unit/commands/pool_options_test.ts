@@ -5,7 +5,7 @@ import {
   namesProgramByItem,
   poolCommandSettings,
   poolOptionsOf,
-  poolStatusOptionsOf,
+  poolDeedOf,
   wordsFor,
 } from "../../../commands/pool_options.ts";
 import { endingOf } from "../../../commands/run_pool.ts";
@@ -67,9 +67,10 @@ test("the item stands for {} and {item} wherever they are in the command's words
 });
 
 test("status is a word of its own only where there is no command", () => {
-  expect(poolStatusOptionsOf(callOf(["status", "c"]))?.component).toBe("c");
-  expect(poolStatusOptionsOf(callOf(["status", "--items", "a", "--", "true"]))).toBeNull();
-  expect(poolStatusOptionsOf(callOf(["c"]))).toBeNull();
+  expect(poolDeedOf(callOf(["status", "c"]))?.component).toBe("c");
+  expect(poolDeedOf(callOf(["status", "--items", "a", "--", "true"]))).toBeNull();
+  expect(poolDeedOf(callOf(["c"]))).toBeNull();
+  expect(poolDeedOf(callOf(["forget", "c", "--items", "a"]))).toMatchObject({ deed: "forget", component: "c" });
 });
 
 test("the exit code follows from what became of the items", () => {

@@ -1,0 +1,25 @@
+/** `baton pool forget`: how items have ended is remembered no longer; all of a component, or those that are named. */
+import { systemClock } from "../src/support/clock.ts";
+import { forgetPool } from "../src/recipes/pool_forget.ts";
+import type { Call } from "./command.ts";
+import { connected } from "./connected.ts";
+import { type ExitCode, exitCodes } from "./exit_codes.ts";
+import type { poolCommandSettings, PoolStatusOptions } from "./pool_options.ts";
+import { outputOf } from "./pool_query.ts";
+import { readItems } from "./pool_source.ts";
+
+export async function forgetPoolItems(
+  { component, path, items }: PoolStatusOptions,
+  call: Call<typeof poolCommandSettings>,
+): Promise<ExitCode> {
+  const { values, io } = call;
+  const named = items === null ? null : await readItems(items, {
+    component,
+    signal: new AbortController().signal, // whoever has enough of it ends it by its default action
+    query: (line) => outputOf(line, values.queryTimeout),
+  });
+  const count = await connected(call, (zk) => forgetPool(zk, { path, named, clock: systemClock() }));
+  const ends = count === 0 ? "no end" : count === 1 ? "one end" : `${count} ends`;
+  if (!values.quiet) io.err(`baton: ${ends} of items of "${component}" ${count > 1 ? "are" : "is"} forgotten\n`);
+  return exitCodes.SUCCESS;
+}
