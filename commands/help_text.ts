@@ -6,11 +6,17 @@ import { type Command, commonSettings } from "./command.ts";
 const columns = 100;
 
 export function commandHelp(command: Command): string {
-  const lines = [`baton ${command.name} ${command.usage}`.trimEnd(), ""];
+  const lines = [...usageLines(command), ""];
   for (const paragraph of command.details) lines.push(...wrap(paragraph, columns), "");
   lines.push("Options:", ...optionLines({ ...command.settings, ...commonSettings }), "", "Examples:");
   for (const [line, does] of command.examples) lines.push(`  ${line}`, `      ${does}`);
   return lines.join("\n") + "\n";
+}
+
+/** One line, or, where that would be too long, one for each form. */
+function usageLines({ name, usage }: Pick<Command, "name" | "usage">): string[] {
+  const line = `baton ${name} ${usage}`.trimEnd();
+  return line.length <= columns ? [line] : usage.split(" | ").map((form) => `baton ${name} ${form}`);
 }
 
 /** `-w, --wait <duration>`; null for a setting without a flag. */
