@@ -4,7 +4,7 @@
  * ascending, messages by id.
  *
  * A record is a 32-bit length, one byte for its kind, and its fields, big-endian:
- *   topic    name, epoch, the newest id that was given, the oldest message that is there
+ *   topic    name, birth, floor, epoch, the newest id that was given, the oldest message that is there
  *   client   name, session and its key, op and the session it was done in, the forgotten session, position or none
  *   window   of the client before it: session, its key, low, and up to 4,096 of (counter, id, fingerprint)
  *   keys     of the client before it: up to 4,096 of (msg-id, id, fingerprint), oldest first
@@ -23,6 +23,9 @@ const none = -1;
 
 export interface TopicRecord {
   readonly name: string;
+  /** Which of the topics that had this name it is, and the id below its first. */
+  readonly birth: string;
+  readonly floor: number;
   readonly epoch: number;
   readonly last: number;
   readonly first: number;
@@ -91,6 +94,8 @@ export class TopicDataWriter {
   topic(topic: TopicRecord): void {
     this.#record(recordKinds.topic, (writer) => {
       writer.utf8WithI32Length(topic.name);
+      writer.utf8WithI32Length(topic.birth);
+      writer.u53(topic.floor);
       writer.u53(topic.epoch);
       writer.u53(topic.last);
       writer.u53(topic.first);
@@ -237,8 +242,10 @@ function recordOf(bytes: Uint8Array, whole: Uint8Array): TopicDataRecord {
   const number = () => reader.u53();
   const kind = reader.u8();
   switch (kind) {
-    case recordKinds.topic:
-      return { kind: "topic", topic: { name: text(), epoch: number(), last: number(), first: number() } };
+    case recordKinds.topic: {
+      const topic = { name: text(), birth: text(), floor: number(), epoch: number(), last: number(), first: number() };
+      return { kind: "topic", topic };
+    }
     case recordKinds.client: {
       const client = { name: text(), session: number(), key: text(), op: number(), opSession: number() };
       const forgottenSession = number();

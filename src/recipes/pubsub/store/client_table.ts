@@ -11,7 +11,7 @@ import {
   type WindowRecord,
 } from "../../../wire/pubsub/topic_data.ts";
 import { PublisherWindow } from "./publisher_window.ts";
-import { deletedRowsPerCommitMax, idleClientsInMemoryMax, keysMax, sessionWindowsMax } from "./store_limits.ts";
+import { forgottenRowsPerDelete, idleClientsInMemoryMax, keysMax, sessionWindowsMax } from "./store_limits.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
 
 const encoder = new TextEncoder();
@@ -268,9 +268,14 @@ export class ClientTable {
   /** The bound goes with the entries: after a crash a counter below it is no new one, even if it was never stored. */
   #writeEntries(client: Client, window: PublisherWindow, entries: readonly Resolved[]): void {
     window.addRow(this.#insertEntries(client.id, window.session, window.low, entries), entries);
-    for (const row of window.forgetRows(deletedRowsPerCommitMax)) {
-      this.#database.run("DELETE FROM resolved WHERE id = ?", row);
-    }
+    const upTo = window.forgetRows(forgottenRowsPerDelete);
+    if (upTo === null) return;
+    this.#database.run(
+      "DELETE FROM resolved WHERE client = ? AND session = ? AND id <= ?",
+      client.id,
+      window.session,
+      upTo,
+    );
   }
 
   #insertEntries(clientId: number, session: number, low: number, entries: readonly Resolved[]): number {

@@ -1,23 +1,15 @@
 /** A sealed topic as the stream that a hand-over sends: bounded pieces, and the SHA-256 of all of them. */
 import { createHash } from "node:crypto";
-import { TopicDataWriter, windowEntriesMax } from "../../../wire/pubsub/topic_data.ts";
+import { TopicDataWriter, type TopicRecord, windowEntriesMax } from "../../../wire/pubsub/topic_data.ts";
 import type { ClientTable } from "./client_table.ts";
 import { pieceBytes } from "./store_limits.ts";
 import type { TopicDatabase } from "./topic_database.ts";
-
-/** What is exported: a topic in its place, or one that was received and not taken over yet. */
-export interface ExportedTopic {
-  readonly id: number;
-  readonly name: string;
-  readonly epoch: number;
-  readonly last: number;
-}
 
 /** Pieces of about `pieceBytes`, or of one message where that is longer; gives the hash when all were taken. */
 export function* exportTopic(
   database: TopicDatabase,
   clients: ClientTable,
-  topic: ExportedTopic,
+  topic: { readonly id: number } & Omit<TopicRecord, "first">,
 ): Generator<Uint8Array, string, void> {
   const hash = createHash("sha256");
   let writer = new TopicDataWriter(pieceBytes);

@@ -6,8 +6,20 @@ import { rowBytesMax, rowMessagesMax } from "./store_limits.ts";
 import type { TopicTable } from "./topic_table.ts";
 import { places, type TopicDatabase } from "./topic_database.ts";
 
+/** What tells one content from another, wherever it is. */
+export interface ContentName {
+  readonly birth: string;
+  readonly floor: number;
+  /** The server that sends it, which has sealed it at this epoch. */
+  readonly owner: string;
+  readonly epoch: number;
+  /** SHA-256 of the whole stream, in hexadecimal. */
+  readonly hash: string;
+}
+
 export class TopicImport {
   readonly name: string;
+  readonly #content: ContentName;
   readonly #database: TopicDatabase;
   readonly #topics: TopicTable;
   readonly #reader = new TopicDataReader();
@@ -23,10 +35,11 @@ export class TopicImport {
   #rowFirst = 0;
   #rowLast = 0;
 
-  constructor(database: TopicDatabase, topics: TopicTable, name: string) {
+  constructor(database: TopicDatabase, topics: TopicTable, name: string, content: ContentName) {
     this.#database = database;
     this.#topics = topics;
     this.name = name;
+    this.#content = content;
   }
 
   /** One piece, in the open transaction. Throws BAD_DATA or PROTOCOL for what is no topic's data. */
@@ -35,18 +48,20 @@ export class TopicImport {
     for (const record of this.#reader.push(piece)) this.#receive(record);
   }
 
-  /** Everything was sent. In the open transaction; when that is durable the topic can be taken over. */
-  finish(hash: string): void {
+  /** Everything was sent: throws BAD_DATA when it is not all, or not what its hash says. */
+  check(): void {
+    const { hash } = this.#content;
     const found = this.#hash.digest("hex");
     if (found !== hash) throw this.#wrong(`its hash is ${found}, and ${hash} was sent`);
-    if (!this.#ended || this.#reader.pendingBytes > 0 || this.#topicId === null) {
-      throw this.#wrong("its end is missing");
-    }
+    if (!this.#ended || this.#reader.pendingBytes > 0) throw this.#wrong("its end is missing");
+  }
+
+  /** In the open transaction; when that is durable the topic can be opened. */
+  finish(): void {
     this.#database.run(
-      "UPDATE topics SET last = ?, bytes = ?, hash = ? WHERE id = ?",
-      this.#last,
+      "UPDATE topics SET bytes = ?, place = ? WHERE id = ?",
       this.#bytes,
-      hash,
+      places.staged,
       this.#topicId,
     );
   }
@@ -63,10 +78,13 @@ export class TopicImport {
     }
     switch (record.kind) {
       case "topic": {
-        const { name, epoch, last } = record.topic;
-        if (name !== this.name) throw this.#wrong(`it is that of ${JSON.stringify(name)}`);
-        this.#last = last;
-        this.#topicId = this.#topics.insert(name, places.staged, { epoch, last, bytes: 0 });
+        const { birth, floor, epoch, owner } = this.#content;
+        const sent = record.topic;
+        if (sent.name !== this.name || sent.birth !== birth || sent.floor !== floor || sent.epoch !== epoch) {
+          throw this.#wrong(`it is that of ${JSON.stringify(sent.name)}, ${sent.birth}, in epoch ${sent.epoch}`);
+        }
+        this.#last = sent.last;
+        this.#topicId = this.#topics.insert(sent, places.arriving, owner);
         break;
       }
       case "client":

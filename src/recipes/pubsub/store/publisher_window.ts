@@ -66,22 +66,18 @@ export class PublisherWindow {
     this.#rows.push({ id, counters: entries.map(({ counter }) => counter), highest });
   }
 
-  /** Stored rows in which everything is below the bound, up to `most`: they are forgotten here, and to be deleted. */
-  forgetRows(most: number): number[] {
-    const gone: number[] = [];
-    // Rows follow each other nearly by counter: one that is out of order waits for those before it.
-    while (gone.length < most) {
-      const row = this.#rows[gone.length];
-      if (row === undefined || row.highest >= this.#low) break;
-      for (const counter of row.counters) this.#resolved.delete(counter);
-      gone.push(row.id);
+  /**
+   * When `rows` stored rows in a row, from the oldest on, have nothing at or above the bound: forgets them here, and gives
+   * the number of the last, up to which they are to be deleted; null before that.
+   */
+  forgetRows(rows: number): number | null {
+    for (let place = 0; place < rows; place++) {
+      const row = this.#rows[place];
+      // Rows follow each other nearly by counter: one that is out of order waits for those before it.
+      if (row === undefined || row.highest >= this.#low) return null;
     }
-    this.#rows.splice(0, gone.length);
-    return gone;
-  }
-
-  /** All stored rows. */
-  rowIds(): number[] {
-    return this.#rows.map(({ id }) => id);
+    const gone = this.#rows.splice(0, rows);
+    for (const { counters } of gone) for (const counter of counters) this.#resolved.delete(counter);
+    return gone.at(-1)?.id ?? null;
   }
 }

@@ -4,7 +4,6 @@
  * broken: what is in memory may be ahead of the disk, and nothing of the batch may be answered.
  */
 import type { Resolved } from "../../../wire/pubsub/topic_data.ts";
-import { messageAt } from "../../../wire/pubsub/topic_data.ts";
 import type { StatusCode } from "../../../wire/pubsub/status_codes.ts";
 import type {
   ClientOperation,
@@ -13,7 +12,6 @@ import type {
   PutOperation,
   SeekOperation,
   StoreAnswer,
-  StoredMessage,
   StoreOperation,
   SubscribeOperation,
 } from "../../../wire/pubsub/store_operations.ts";
@@ -24,22 +22,13 @@ import { DiskWatch } from "./disk_watch.ts";
 import { fence } from "./fence.ts";
 import { fingerprintOf } from "./fingerprint.ts";
 import { PublisherWindow } from "./publisher_window.ts";
-import { clientsPerTopicMax, getBytesDefault } from "./store_limits.ts";
+import { type Reading, readMessages } from "./read_messages.ts";
+import { clientsPerTopicMax } from "./store_limits.ts";
 import type { StoreOptions } from "./store_options.ts";
 import type { Topic } from "./topic.ts";
 import type { TopicDatabase } from "./topic_database.ts";
 import { TopicTable } from "./topic_table.ts";
 import { trimTopic } from "./trim_topic.ts";
-
-interface Reading {
-  readonly get: GetOperation;
-  readonly topic: Topic;
-  readonly client: Client;
-  readonly next: number;
-  readonly missed: number;
-  /** The newest message when it was decided: a later unsubscribe of the same batch cuts nothing off, and adds nothing. */
-  readonly last: number;
-}
 
 export interface EngineHooks {
   /** Called when what it says is durable. */
@@ -136,8 +125,9 @@ export class StoreEngine {
     else if (topic.epoch !== operation.epoch) {
       const reason = `topic ${name} is stored in epoch ${topic.epoch}, and was asked for in ${operation.epoch}`;
       this.#refuse(operation, "NOT_OWNER", reason);
-    } else if (topic.sealed) this.#refuse(operation, "OVERLOADED", `topic ${name} is on its way to another server`);
-    else return topic;
+    } else if (topic.sealedFor !== null) {
+      this.#refuse(operation, "OVERLOADED", `topic ${name} is on its way to another server`);
+    } else return topic;
     return null;
   }
 
@@ -395,27 +385,4 @@ export class StoreEngine {
   #refuse(operation: ClientOperation, code: StatusCode, reason: string, more: Partial<StoreAnswer> = {}): void {
     this.#answers.push({ ticket: operation.ticket, code, reason, ...more });
   }
-}
-
-/** As many as the get asks for, in their order; bodies are views onto rows of the store. */
-function readMessages({ get, topic, next, last, missed }: Reading): { messages: StoredMessage[]; missed: number } {
-  const messages: StoredMessage[] = [];
-  const countMax = Math.max(1, get.max);
-  const bytesMax = get.maxBytes === 0 ? getBytesDefault : get.maxBytes;
-  let bytes = 0;
-  let gone = missed;
-  for (let id = next; id <= last && messages.length < countMax;) {
-    const row = topic.log.rowAt(id);
-    if (row === null || row.first > last) break;
-    if (row.first > id && messages.length > 0) break; // ids of one answer follow each other
-    if (row.first > id) gone += row.first - id;
-    id = Math.max(id, row.first);
-    for (; id <= row.last && id <= last && messages.length < countMax; id++) {
-      const { timeMs, publisher, msgId, body } = messageAt(row.records, row.offsets[id - row.first] as number);
-      bytes += body.byteLength;
-      if (messages.length > 0 && bytes > bytesMax) return { messages, missed: gone };
-      messages.push({ id, timeMs, publisher, msgId, body });
-    }
-  }
-  return { messages, missed: gone };
 }

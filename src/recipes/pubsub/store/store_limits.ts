@@ -36,9 +36,17 @@ export const rowCacheBytesMax = 32 << 20;
 /** Rows that one commit deletes at most of what nobody needs any more. */
 export const deletedRowsPerCommitMax = 64;
 
+/** Rows of a window that are deleted together, when nobody asks for their counters any more. */
+export const forgottenRowsPerDelete = 32;
+
 /** Parts of the disk limit. */
 export const diskAlarmShare = 0.8;
 export const diskFullShare = 0.95;
 
 /** One piece of a topic on its way to another server. */
 export const pieceBytes = 1 << 20;
+/** Topics that are sent, and that are received, at once. */
+export const exportsMax = 64;
+export const importsMax = 64;
+/** Topics that were dropped and are remembered. */
+export const droppedTopicsMax = 100_000;

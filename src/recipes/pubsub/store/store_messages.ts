@@ -1,21 +1,30 @@
 /** What is said between a topic store and its threads. */
 import type { ErrorCode } from "../../../errors.ts";
 import type { StoreOptions } from "./store_options.ts";
+import type { TopicCustody } from "./topic_custody.ts";
 import type { TopicSummary } from "./topic_table.ts";
 
 /** Things that are asked for one at a time, and awaited: their arguments and what they give. */
-export interface StoreCalls {
-  serve: (name: string, epoch: number) => void;
-  seal: (name: string, epoch: number) => void;
-  drop: (name: string, epoch: number) => void;
-  exportNext: (name: string, epoch: number, restart: boolean) => { piece: Uint8Array | null; hash: string | null };
-  importPiece: (name: string, part: number, piece: Uint8Array) => void;
-  importDone: (name: string, hash: string) => void;
-  stagedHash: (name: string) => string | null;
-  takeOver: (name: string, epoch: number, hash: string) => void;
-  topics: () => TopicSummary[];
-  statistics: () => StoreStatistics;
-}
+export type StoreCalls =
+  & Pick<
+    TopicCustody,
+    | "names"
+    | "look"
+    | "create"
+    | "seal"
+    | "activate"
+    | "drop"
+    | "discard"
+    | "setAside"
+    | "exportBegin"
+    | "exportNext"
+    | "exportEnd"
+    | "importBegin"
+    | "importPiece"
+    | "importDone"
+    | "importEnd"
+  >
+  & { summaries: () => TopicSummary[]; statistics: () => StoreStatistics };
 
 export interface StoreStatistics {
   readonly topics: number;
@@ -37,7 +46,8 @@ export type StoreRequest =
   | { readonly kind: "close" };
 
 export type StoreReply =
-  | { readonly kind: "opened" | "closed" }
+  | { readonly kind: "opened"; readonly storeId: string }
+  | { readonly kind: "closed" }
   /** Answers, packed; with `last` the batch is done. */
   | { readonly kind: "answers"; readonly bytes: Uint8Array; readonly last: boolean }
   | { readonly kind: "returned"; readonly id: number; readonly value: unknown }

@@ -13,9 +13,12 @@ export class Topic {
   readonly subscribers: Map<string, Client>;
   /** Gets that wait, by ticket. */
   readonly waiting = new Map<number, GetOperation>();
+  /** Which of the topics that had this name it is; its ids begin behind `floor`. */
+  readonly birth: string;
+  readonly floor: number;
   epoch: number;
-  /** On its way to another server: nothing is done until it is served in a higher epoch. */
-  sealed: boolean;
+  /** The server it is on its way to: nothing is done until it is served in a higher epoch. */
+  sealedFor: string | null;
   clientCount: number;
   /** What the slowest subscriber has had; null: not known just now. */
   #slowest: number | null = null;
@@ -24,7 +27,10 @@ export class Topic {
     this.id = Number(row["id"]);
     this.name = nameOf(row["name"]);
     this.epoch = Number(row["epoch"]);
-    this.sealed = Number(row["sealed"]) !== 0;
+    this.birth = String(row["birth"]);
+    this.floor = Number(row["floor"]);
+    const sealedFor = row["sealed_for"];
+    this.sealedFor = typeof sealedFor === "string" ? sealedFor : null;
     this.subscribers = clients.subscribers(this.id);
     this.clientCount = clients.count(this.id);
     const log = { id: this.id, last: Number(row["last"]), bytes: Number(row["bytes"]) };

@@ -1,184 +1,244 @@
 /**
  * Which topics this store keeps, in which epoch, and their way to and from other servers. Who owns a topic is decided by
- * the coordination service; the store only never goes back: not to a lower epoch, and not behind a seal.
- * Every change is one transaction, durable when the call returns.
+ * the coordination service (../ownership); the store only never goes back: not to a lower epoch, and not behind a seal.
+ * Every change is one transaction, durable when the call returns; done twice it is the same as done once.
  */
 import { BatonError } from "../../../errors.ts";
-import { nameBytes } from "./client_table.ts";
+import { nameBytes, nameOf } from "./client_table.ts";
 import { exportTopic } from "./export_topic.ts";
-import { TopicImport } from "./import_topic.ts";
+import { type ContentName, TopicImport } from "./import_topic.ts";
 import type { StoreEngine } from "./store_engine.ts";
+import { droppedTopicsMax, exportsMax, importsMax } from "./store_limits.ts";
 import type { Topic } from "./topic.ts";
 import type { TopicTable } from "./topic_table.ts";
 import { places, type SqlRow, type TopicDatabase } from "./topic_database.ts";
 
-/** Imports that are under way at once. */
-const importsMax = 16;
-const exportsMax = 16;
+/** A topic's content that is here. */
+export interface TopicCopy {
+  readonly birth: string;
+  readonly floor: number;
+  readonly epoch: number;
+  /** The server it is to go to: closed for good at this epoch. null: open. */
+  readonly sealedFor: string | null;
+}
+
+export interface StoredTopic {
+  readonly copy: TopicCopy | null;
+  /** What was received whole and not opened yet. */
+  readonly staged: { readonly birth: string; readonly owner: string; readonly epoch: number } | null;
+  /** What is remembered of the last copy that was dropped. */
+  readonly dropped: { readonly birth: string; readonly epoch: number } | null;
+}
 
 export class TopicCustody {
   readonly #database: TopicDatabase;
   readonly #engine: StoreEngine;
   readonly #topics: TopicTable;
-  readonly #imports = new Map<string, TopicImport>();
-  readonly #exports = new Map<string, Generator<Uint8Array, string, void>>();
+  readonly #imports = new Map<number, TopicImport>();
+  readonly #exports = new Map<number, Generator<Uint8Array, string, void>>();
+  #nextTransfer = 1;
 
   constructor(database: TopicDatabase, engine: StoreEngine) {
     this.#database = database;
     this.#engine = engine;
     this.#topics = engine.topics;
-    // What a server was receiving when it ended is sent again from the beginning.
+    // What was being received when the store was closed is sent again from the beginning.
     this.#transaction(() => {
-      for (
-        const { id } of this.#database.all("SELECT id FROM topics WHERE place = ? AND hash IS NULL", places.staged)
-      ) {
+      for (const { id } of database.all("SELECT id FROM topics WHERE place = ?", places.arriving)) {
         this.#topics.drop(Number(id));
       }
     });
   }
 
-  /** Serves a topic in `epoch`: a new one, or one that is there in a lower epoch, sealed or not. The same epoch again changes nothing. */
-  serve(name: string, epoch: number): void {
-    const topic = this.#topics.here(name);
-    if (topic === null) {
-      this.#transaction(() => {
-        this.#topics.load(this.#topics.insert(name, places.here, { epoch, last: 0, bytes: 0 }));
-      });
-      return;
-    }
-    if (topic.epoch === epoch && !topic.sealed) return;
-    if (epoch <= topic.epoch) {
-      const state = topic.sealed ? "is sealed" : "is stored";
-      throw stale(`Cannot serve topic ${quoted(name)} in epoch ${epoch}: it ${state} in epoch ${topic.epoch}`);
-    }
-    this.#transaction(() => {
-      topic.epoch = epoch;
-      topic.sealed = false;
-      this.#topics.write(topic);
-    });
-    this.#engine.wakeAll(topic);
+  /** Topics with a copy, or with something staged. */
+  names(): string[] {
+    const rows = this.#database.all(
+      "SELECT DISTINCT name FROM topics WHERE place IN (?, ?) ORDER BY name",
+      places.here,
+      places.staged,
+    );
+    return rows.map(({ name }) => nameOf(name));
   }
 
-  /** Nothing more is done at the topic in this epoch. */
-  seal(name: string, epoch: number): void {
-    const topic = this.#mustHave(name, epoch);
-    if (topic.sealed) return;
-    this.#engine.settle();
-    this.#transaction(() => {
-      topic.sealed = true;
-      this.#topics.write(topic);
-    });
-    this.#engine.wakeAll(topic);
-  }
-
-  /** The topic is another server's in `epoch`: what is here in a lower one goes. */
-  drop(name: string, epoch: number): void {
-    const topic = this.#topics.here(name);
-    if (topic === null) return;
-    if (topic.epoch >= epoch) {
-      throw stale(`Cannot drop topic ${quoted(name)} for epoch ${epoch}: it is stored in epoch ${topic.epoch}`);
-    }
-    this.#engine.settle();
-    this.#transaction(() => this.#topics.drop(topic.id));
-    this.#exports.delete(name);
-    this.#engine.wakeAll(topic);
-  }
-
-  /** The next piece of a sealed topic, from the first one on where `restart` says so; the last comes with the hash. */
-  exportNext(name: string, epoch: number, restart: boolean): { piece: Uint8Array | null; hash: string | null } {
-    const topic = this.#mustHave(name, epoch);
-    if (!topic.sealed) throw stale(`Cannot export topic ${quoted(name)}: it is not sealed in epoch ${epoch}`);
-    let pieces = restart ? undefined : this.#exports.get(name);
-    if (pieces === undefined) {
-      if (this.#exports.size >= exportsMax) throw busy("export", name, exportsMax);
-      const { id, log } = topic;
-      pieces = exportTopic(this.#database, this.#topics.clients, { id, name, epoch, last: log.last });
-      this.#exports.set(name, pieces);
-    }
-    const next = pieces.next();
-    if (next.done !== true) return { piece: next.value, hash: null };
-    this.#exports.delete(name);
-    return { piece: null, hash: next.value };
-  }
-
-  /** One piece of a topic that is received; `part` 0 begins anew. */
-  importPiece(name: string, part: number, piece: Uint8Array): void {
-    let received = this.#imports.get(name);
-    if (part === 0) {
-      if (received === undefined && this.#imports.size >= importsMax) throw busy("import", name, importsMax);
-      this.#transaction(() => {
-        received?.abandon();
-        const old = this.#staged(name);
-        if (old !== undefined) this.#topics.drop(Number(old["id"]));
-      });
-      received = new TopicImport(this.#database, this.#topics, name);
-      this.#imports.set(name, received);
-    }
-    if (received === undefined) {
-      throw new BatonError("BAD_DATA", `Cannot take part ${part} of topic ${quoted(name)}: its first part never came`);
-    }
-    this.#receive(received, () => received.push(piece));
-  }
-
-  /** All pieces were sent. When it returns the topic is durable, and can be taken over. */
-  importDone(name: string, hash: string): void {
-    if (this.stagedHash(name) === hash) return;
-    const received = this.#imports.get(name);
-    if (received === undefined) {
-      throw new BatonError("BAD_DATA", `Cannot end the import of topic ${quoted(name)}: it has none`);
-    }
-    this.#receive(received, () => received.finish(hash));
-    this.#imports.delete(name);
-  }
-
-  /** The hash of what was received of a topic and waits to be taken over. */
-  stagedHash(name: string): string | null {
-    const hash = this.#staged(name)?.["hash"];
-    return typeof hash === "string" ? hash : null;
-  }
-
-  /** This server owns the topic in `epoch` now: what was received with this hash takes the place of what is here. */
-  takeOver(name: string, epoch: number, hash: string): void {
+  look(name: string): StoredTopic {
     const here = this.#topics.here(name);
+    const staged = this.#staged(name);
+    const dropped = this.#database.get("SELECT birth, epoch FROM dropped WHERE name = ?", nameBytes(name));
+    return {
+      copy: here && { birth: here.birth, floor: here.floor, epoch: here.epoch, sealedFor: here.sealedFor },
+      staged: staged === undefined
+        ? null
+        : { birth: String(staged["birth"]), owner: String(staged["sender"]), epoch: Number(staged["epoch"]) },
+      dropped: dropped === undefined ? null : { birth: String(dropped["birth"]), epoch: Number(dropped["epoch"]) },
+    };
+  }
+
+  /** An open topic without messages, whose first id is floor + 1. Takes the place of an empty one of the same birth. */
+  create(name: string, { birth, floor, epoch }: Omit<TopicCopy, "sealedFor">): void {
+    const here = this.#topics.here(name);
+    if (here?.birth === birth && here.epoch === epoch && here.sealedFor === null) return;
+    if (here !== null && (here.birth !== birth || here.log.last !== here.floor || here.epoch >= epoch)) {
+      throw stale(`Cannot create topic ${quoted(name)} (${birth}) in epoch ${epoch}: ${stateOf(here)} is here`);
+    }
+    if (here !== null) return this.#reopen(here, epoch);
+    this.#transaction(() => {
+      this.#topics.load(this.#topics.insert({ name, birth, floor, epoch, last: floor }, places.here, null));
+    });
+  }
+
+  /** Nothing more is done at the topic in this epoch, what was let in before included. */
+  seal(name: string, epoch: number, to: string): void {
+    const topic = this.#mustHave(name, epoch);
+    if (topic.sealedFor === to) return;
+    if (topic.sealedFor !== null) throw stale(`Cannot seal topic ${quoted(name)} for ${quoted(to)}: ${stateOf(topic)}`);
+    this.#engine.settle();
+    this.#transaction(() => {
+      topic.sealedFor = to;
+      this.#topics.write(topic);
+    });
+    this.#engine.wakeAll(topic);
+  }
+
+  /** Opens the own sealed copy, or what was staged in the place of any copy, at this epoch. */
+  activate(name: string, epoch: number, what: "copy" | "staged"): void {
+    const here = this.#topics.here(name);
+    if (here?.epoch === epoch && here.sealedFor === null) return;
     if (here !== null && here.epoch >= epoch) {
-      if (here.epoch === epoch && !here.sealed) return;
-      throw stale(`Cannot take over topic ${quoted(name)} in epoch ${epoch}: it is stored in epoch ${here.epoch}`);
+      throw stale(`Cannot open topic ${quoted(name)} at epoch ${epoch}: ${stateOf(here)}`);
+    }
+    if (what === "copy") {
+      if (here === null) throw missing(name, "");
+      return this.#reopen(here, epoch);
     }
     const staged = this.#staged(name);
-    if (staged?.["hash"] !== hash) {
-      const what = staged === undefined ? "nothing" : `data with the hash ${staged["hash"]}`;
-      throw new BatonError(
-        "BAD_DATA",
-        `Cannot take over topic ${quoted(name)} with the hash ${hash}: ${what} was received`,
-      );
-    }
+    if (staged === undefined) throw missing(name, " in the data that was received");
     if (Number(staged["epoch"]) >= epoch) {
-      throw stale(`Cannot take over topic ${quoted(name)} in epoch ${epoch}: it was sent in epoch ${staged["epoch"]}`);
+      throw stale(`Cannot open topic ${quoted(name)} at epoch ${epoch}: it was sent at epoch ${staged["epoch"]}`);
     }
     this.#engine.settle();
     const id = Number(staged["id"]);
     this.#transaction(() => {
       if (here !== null) this.#topics.drop(here.id);
-      this.#database.run("UPDATE topics SET place = ?, epoch = ?, sealed = 0 WHERE id = ?", places.here, epoch, id);
+      this.#database.run("UPDATE topics SET place = ?, epoch = ?, sender = NULL WHERE id = ?", places.here, epoch, id);
     });
     this.#topics.load(id);
     if (here !== null) this.#engine.wakeAll(here);
   }
 
-  #receive(received: TopicImport, work: () => void): void {
+  /** Removes the copy if it is of an epoch before this one, and remembers its birth with this epoch. */
+  drop(name: string, epoch: number): void {
+    const here = this.#topics.here(name);
+    if (here === null || here.epoch >= epoch) return;
+    this.#engine.settle();
+    this.#transaction(() => {
+      this.#topics.drop(here.id);
+      this.#database.run("INSERT OR REPLACE INTO dropped VALUES (?, ?, ?)", nameBytes(name), here.birth, epoch);
+      this.#database.run(
+        "DELETE FROM dropped WHERE rowid <= (SELECT max(rowid) FROM dropped) - ?",
+        droppedTopicsMax,
+      );
+    });
+    this.#engine.wakeAll(here);
+  }
+
+  /** Removes what is staged. */
+  discard(name: string): void {
+    const staged = this.#staged(name);
+    if (staged !== undefined) this.#transaction(() => this.#topics.drop(Number(staged["id"])));
+  }
+
+  /** Puts the copy where nothing answers from it and an operator finds it. */
+  setAside(name: string): void {
+    const here = this.#topics.here(name);
+    if (here === null) return;
+    this.#engine.settle();
+    this.#transaction(() => this.#topics.setAside(here.id));
+    this.#engine.wakeAll(here);
+  }
+
+  /** Begins to read a sealed topic, gives a number for it. */
+  exportBegin(name: string, epoch: number): number {
+    const topic = this.#mustHave(name, epoch);
+    if (topic.sealedFor === null) {
+      throw stale(`Cannot export topic ${quoted(name)}: it is not sealed in epoch ${epoch}`);
+    }
+    if (this.#exports.size >= exportsMax) throw busy("export", name, exportsMax);
+    const { id, birth, floor, log } = topic;
+    const content = { id, name, birth, floor, epoch, last: log.last };
+    this.#exports.set(this.#nextTransfer, exportTopic(this.#database, this.#topics.clients, content));
+    return this.#nextTransfer++;
+  }
+
+  /** The next piece, or the hash of all. With `hashOnly` the piece itself is not wanted. */
+  exportNext(transfer: number, hashOnly: boolean): { piece: Uint8Array | null; hash: string | null } {
+    const next = this.#exports.get(transfer)?.next();
+    if (next === undefined) throw new BatonError("NOT_HELD", `Export ${transfer} has ended`);
+    if (next.done !== true) return { piece: hashOnly ? null : next.value, hash: null };
+    this.#exports.delete(transfer);
+    return { piece: null, hash: next.value };
+  }
+
+  exportEnd(transfer: number): void {
+    this.#exports.delete(transfer);
+  }
+
+  /** Begins to receive what another server has sealed, gives a number for it. */
+  importBegin(name: string, content: ContentName): number {
+    const staged = this.#staged(name);
+    if (staged?.["birth"] === content.birth && Number(staged["epoch"]) > content.epoch) {
+      throw stale(`Cannot receive topic ${quoted(name)} of epoch ${content.epoch}: ${staged["epoch"]} is here`);
+    }
+    if (this.#imports.size >= importsMax) throw busy("import", name, importsMax);
+    this.#imports.set(this.#nextTransfer, new TopicImport(this.#database, this.#topics, name, content));
+    return this.#nextTransfer++;
+  }
+
+  /** Throws BAD_DATA or PROTOCOL for what is no topic's data; then it has ended. */
+  importPiece(transfer: number, piece: Uint8Array): void {
+    this.#receive(transfer, (received) => received.push(piece));
+  }
+
+  /** All pieces were sent: compares the hash, and stages the topic in the place of anything staged. */
+  importDone(transfer: number): void {
+    this.#receive(transfer, (received) => {
+      const old = this.#staged(received.name);
+      received.check();
+      if (old !== undefined) this.#topics.drop(Number(old["id"]));
+      received.finish();
+    });
+    this.#imports.delete(transfer);
+  }
+
+  importEnd(transfer: number): void {
+    const received = this.#imports.get(transfer);
+    this.#imports.delete(transfer);
+    if (received !== undefined) this.#transaction(() => received.abandon());
+  }
+
+  #reopen(topic: Topic, epoch: number): void {
+    this.#transaction(() => {
+      topic.epoch = epoch;
+      topic.sealedFor = null;
+      this.#topics.write(topic);
+    });
+    this.#engine.wakeAll(topic);
+  }
+
+  #receive(transfer: number, work: (received: TopicImport) => void): void {
+    const received = this.#imports.get(transfer);
+    if (received === undefined) throw new BatonError("NOT_HELD", `Import ${transfer} has ended`);
     try {
-      this.#transaction(work);
+      this.#transaction(() => work(received));
     } catch (error) {
-      this.#imports.delete(received.name);
-      // Wrong data is the sender's fault; the store is as it was, but for what was received before.
-      if (error instanceof BatonError) this.#transaction(() => received.abandon());
+      // Wrong data is the sender's fault: what was received of it goes, and all else is as it was.
+      if (error instanceof BatonError) this.importEnd(transfer);
       throw error;
     }
   }
 
   #staged(name: string): SqlRow | undefined {
     return this.#database.get(
-      "SELECT id, epoch, hash FROM topics WHERE name = ? AND place = ?",
+      "SELECT id, birth, sender, epoch FROM topics WHERE name = ? AND place = ?",
       nameBytes(name),
       places.staged,
     );
@@ -186,12 +246,12 @@ export class TopicCustody {
 
   #mustHave(name: string, epoch: number): Topic {
     const topic = this.#topics.here(name);
-    if (topic === null) throw new BatonError("NOT_HELD", `Topic ${quoted(name)} is not on this server`);
+    if (topic === null) throw missing(name, "");
     if (topic.epoch === epoch) return topic;
-    throw stale(`Topic ${quoted(name)} is stored in epoch ${topic.epoch}, not in ${epoch}`);
+    throw stale(`Topic ${quoted(name)} is wanted in epoch ${epoch}: ${stateOf(topic)}`);
   }
 
-  /** A refusal inside leaves what was done in it, so that rows and memory agree: whoever refuses then undoes it. */
+  /** A refusal inside comes before anything was changed, or is undone by whoever catches it: so what was done is kept. */
   #transaction(work: () => void): void {
     this.#database.begin();
     try {
@@ -205,6 +265,10 @@ export class TopicCustody {
 }
 
 const quoted = (name: string) => JSON.stringify(name);
+const stateOf = ({ birth, epoch, sealedFor }: Topic) =>
+  `${birth} in epoch ${epoch}${sealedFor === null ? "" : `, sealed for ${quoted(sealedFor)},`}`;
 const stale = (message: string) => new BatonError("STALE_TOKEN", message);
+const missing = (name: string, where: string) =>
+  new BatonError("NOT_HELD", `Topic ${quoted(name)} is not on this server${where}`);
 const busy = (what: string, name: string, most: number) =>
   new BatonError("LOCK_BUSY", `Cannot ${what} topic ${quoted(name)}: ${most} others are under way, which is the limit`);

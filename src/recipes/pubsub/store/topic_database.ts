@@ -24,12 +24,16 @@ export const checkpointBytes = 4 << 20;
 export const checkpointAtOnceBytes = 32 << 20;
 const pageBytes = 4096;
 
-/** Places of a topic. What is dropped goes little by little. */
-export const places = { here: 0, staged: 1, dropped: 2 } as const;
+/**
+ * Places of a topic: served or sealed; received whole; dropped, to go little by little; being received; put aside for an
+ * operator to look at.
+ */
+export const places = { here: 0, staged: 1, dropped: 2, arriving: 3, aside: 4 } as const;
 
 const schema = `
   CREATE TABLE IF NOT EXISTS topics (id INTEGER PRIMARY KEY AUTOINCREMENT, name BLOB NOT NULL, place INTEGER NOT NULL,
-    epoch INTEGER NOT NULL, sealed INTEGER NOT NULL, last INTEGER NOT NULL, bytes INTEGER NOT NULL, hash TEXT);
+    birth TEXT NOT NULL, floor INTEGER NOT NULL, epoch INTEGER NOT NULL, sealed_for TEXT, sender TEXT,
+    last INTEGER NOT NULL, bytes INTEGER NOT NULL);
   CREATE UNIQUE INDEX IF NOT EXISTS topics_name ON topics (name, place) WHERE place < ${places.dropped};
   CREATE TABLE IF NOT EXISTS messages (id INTEGER PRIMARY KEY, topic INTEGER NOT NULL, first INTEGER NOT NULL,
     last INTEGER NOT NULL, records BLOB NOT NULL);
@@ -46,7 +50,9 @@ const schema = `
   CREATE TABLE IF NOT EXISTS msg_ids (id INTEGER PRIMARY KEY, client INTEGER NOT NULL, key BLOB NOT NULL,
     message INTEGER NOT NULL, fingerprint INTEGER NOT NULL);
   CREATE INDEX IF NOT EXISTS msg_ids_client ON msg_ids (client);
-  CREATE TABLE IF NOT EXISTS owner (id INTEGER PRIMARY KEY, name TEXT NOT NULL);`;
+  CREATE TABLE IF NOT EXISTS dropped (name BLOB PRIMARY KEY, birth TEXT NOT NULL, epoch INTEGER NOT NULL);
+  CREATE TABLE IF NOT EXISTS owner (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
+  CREATE TABLE IF NOT EXISTS store (id INTEGER PRIMARY KEY, name TEXT NOT NULL);`;
 
 /** The rows are another process's now. */
 export class StoreLost extends Error {}
@@ -99,6 +105,11 @@ export class TopicDatabase {
   all(sql: string, ...values: SqlValue[]): SqlRow[] {
     this.statements++;
     return this.#prepared(sql).all(...values) as SqlRow[];
+  }
+
+  /** Random, made with the store: names it for as long as it lives. */
+  get storeId(): string {
+    return String(this.get("SELECT name FROM store")?.["name"]);
   }
 
   get inTransaction(): boolean {
@@ -225,6 +236,7 @@ function openRows(dataDir: string, owner: string): DatabaseSync {
     checkFormat(database, dataDir);
     database.exec(`BEGIN IMMEDIATE; ${schema}
       INSERT OR REPLACE INTO owner (id, name) VALUES (0, '${owner}');
+      INSERT OR IGNORE INTO store (id, name) VALUES (0, '${crypto.randomUUID()}');
       PRAGMA user_version = ${storedFormat}; PRAGMA application_id = ${applicationId};
       COMMIT`);
     return database;

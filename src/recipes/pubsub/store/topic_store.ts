@@ -7,8 +7,10 @@ import { Worker } from "node:worker_threads";
 import { BatonError } from "../../../errors.ts";
 import { OperationPacker, unpackAnswers } from "../../../wire/pubsub/store_batch.ts";
 import type { ClientOperation, StoreAnswer } from "../../../wire/pubsub/store_operations.ts";
+import type { ContentName } from "./import_topic.ts";
 import { batchBytesMax, getBytesDefault, operationBytesMax, operationsMax, waitingGetsMax } from "./store_limits.ts";
 import type { StoreCalls, StoreReply, StoreRequest } from "./store_messages.ts";
+import type { StoredTopic, TopicCopy } from "./topic_custody.ts";
 import { defaultStoreOptions, type StoreOptions } from "./store_options.ts";
 
 export interface StoreHooks {
@@ -40,6 +42,7 @@ export class TopicStore {
   readonly #tickets = new Map<number, number>();
   readonly #calls = new Map<number, Waiting>();
   #nextCall = 0;
+  #storeId = "";
   #waiting = 0;
   #bytes = 0;
   /** Batches that the thread has not finished. */
@@ -106,57 +109,93 @@ export class TopicStore {
     this.#schedule();
   }
 
+  /** Names the store for as long as it lives: random, made with it. */
+  get storeId(): string {
+    return this.#storeId;
+  }
+
   /** Operations under way, waiting gets included. */
   get outstanding(): number {
     return this.#tickets.size;
   }
 
-  /** Serves a topic, a new one or one that is here in a lower epoch. Rejects with STALE_TOKEN for a lower epoch, and for a sealed one. */
-  serve(name: string, epoch: number): Promise<void> {
-    return this.#call("serve", name, epoch);
+  /** Topics with a copy, or with something staged. */
+  topics(): Promise<string[]> {
+    return this.#call("names");
+  }
+
+  look(topic: string): Promise<StoredTopic> {
+    return this.#call("look", topic);
+  }
+
+  /** An open topic without messages, whose first id is floor + 1. Rejects with STALE_TOKEN when another one is here. */
+  create(topic: string, copy: Omit<TopicCopy, "sealedFor">): Promise<void> {
+    return this.#call("create", topic, copy);
   }
 
   /** Nothing more is done at the topic in this epoch, durably. What was submitted before is done. */
-  seal(name: string, epoch: number): Promise<void> {
-    return this.#call("seal", name, epoch);
+  seal(topic: string, epoch: number, to: string): Promise<void> {
+    return this.#call("seal", topic, epoch, to);
   }
 
-  /** Gives up what is here of a topic that is another server's in `epoch`. */
-  drop(name: string, epoch: number): Promise<void> {
-    return this.#call("drop", name, epoch);
+  /** Opens the own sealed copy, or what was staged in the place of any copy, at this epoch. Rejects with STALE_TOKEN, NOT_HELD. */
+  activate(topic: string, epoch: number, what: "copy" | "staged"): Promise<void> {
+    return this.#call("activate", topic, epoch, what);
   }
 
-  /** A sealed topic, in pieces of about 1 MiB; gives the hash of all of them, in hexadecimal. */
-  async *exportTopic(name: string, epoch: number): AsyncGenerator<Uint8Array, string, void> {
-    for (let restart = true;; restart = false) {
-      const { piece, hash } = await this.#call("exportNext", name, epoch, restart);
-      if (hash !== null) return hash;
-      if (piece !== null) yield piece;
+  /** Removes the copy if it is of an epoch before this one, and remembers its birth with this epoch. */
+  drop(topic: string, epoch: number): Promise<void> {
+    return this.#call("drop", topic, epoch);
+  }
+
+  /** Removes what is staged. */
+  discard(topic: string): Promise<void> {
+    return this.#call("discard", topic);
+  }
+
+  /** Puts the copy where nothing answers from it and an operator finds it. */
+  setAside(topic: string): Promise<void> {
+    return this.#call("setAside", topic);
+  }
+
+  /** A sealed topic: SHA-256 of its content, in hexadecimal, and the content in pieces of about 1 MiB, to be read once. */
+  async export(topic: string, epoch: number): Promise<{ hash: string; pieces: AsyncIterable<Uint8Array> }> {
+    const transfer = await this.#call("exportBegin", topic, epoch);
+    let hash: string | null = null;
+    // Step by step, so that other topics' requests come in between.
+    while (hash === null) ({ hash } = await this.#call("exportNext", transfer, true));
+    return { hash, pieces: this.#pieces(topic, epoch) };
+  }
+
+  /** Stages what another server has sealed. Rejects with BAD_DATA or PROTOCOL, and stages nothing, when it is not whole. */
+  async importStaged(topic: string, content: ContentName, pieces: AsyncIterable<Uint8Array>): Promise<void> {
+    const transfer = await this.#call("importBegin", topic, content);
+    let isDone = false;
+    try {
+      for await (const piece of pieces) await this.#call("importPiece", transfer, piece);
+      await this.#call("importDone", transfer);
+      isDone = true;
+    } finally {
+      if (!isDone && this.#broken === null) await this.#call("importEnd", transfer);
     }
   }
 
-  /** A piece of a topic that another server sends, in order; part 0 begins anew. Rejects with BAD_DATA or PROTOCOL. */
-  importPiece(name: string, part: number, piece: Uint8Array): Promise<void> {
-    return this.#call("importPiece", name, part, piece);
+  async *#pieces(topic: string, epoch: number): AsyncGenerator<Uint8Array, void, void> {
+    const transfer = await this.#call("exportBegin", topic, epoch);
+    try {
+      for (;;) {
+        const { piece, hash } = await this.#call("exportNext", transfer, false);
+        if (hash !== null) return;
+        if (piece !== null) yield piece;
+      }
+    } finally {
+      if (this.#broken === null) await this.#call("exportEnd", transfer);
+    }
   }
 
-  /** The last piece was sent. When it resolves the topic is durable and can be taken over. Rejects with BAD_DATA when the hash differs. */
-  importDone(name: string, hash: string): Promise<void> {
-    return this.#call("importDone", name, hash);
-  }
-
-  /** The hash of what was received of a topic and waits to be taken over; null when there is none. */
-  stagedHash(name: string): Promise<string | null> {
-    return this.#call("stagedHash", name);
-  }
-
-  /** This server owns the topic in `epoch`: serves what was received with this hash, instead of what was here. */
-  takeOver(name: string, epoch: number, hash: string): Promise<void> {
-    return this.#call("takeOver", name, epoch, hash);
-  }
-
-  topics(): Promise<ReturnType<StoreCalls["topics"]>> {
-    return this.#call("topics");
+  /** What is here of each topic that has a copy. */
+  summaries(): Promise<ReturnType<StoreCalls["summaries"]>> {
+    return this.#call("summaries");
   }
 
   statistics(): Promise<ReturnType<StoreCalls["statistics"]>> {
@@ -232,6 +271,7 @@ export class TopicStore {
         this.#checkpointer.postMessage({ dataDir: this.#dataDir });
         break;
       case "opened":
+        this.#storeId = reply.storeId;
         this.#opening?.done(undefined);
         this.#opening = null;
         break;

@@ -53,26 +53,8 @@ class OpenStore {
   }
 
   call(id: number, method: keyof StoreCalls, values: readonly unknown[]): void {
-    const calls: { [Name in keyof StoreCalls]: (...values: never[]) => unknown } = {
-      serve: this.#custody.serve.bind(this.#custody),
-      seal: this.#custody.seal.bind(this.#custody),
-      drop: this.#custody.drop.bind(this.#custody),
-      exportNext: this.#custody.exportNext.bind(this.#custody),
-      importPiece: this.#custody.importPiece.bind(this.#custody),
-      importDone: this.#custody.importDone.bind(this.#custody),
-      stagedHash: this.#custody.stagedHash.bind(this.#custody),
-      takeOver: this.#custody.takeOver.bind(this.#custody),
-      topics: () => this.#engine.topics.summaries(),
-      statistics: () => ({
-        topics: this.#engine.topics.count,
-        waitingGets: this.#engine.waitingCount,
-        usedBytes: this.#database.usedBytes(),
-        diskShare: this.#engine.disk.share,
-        commits: this.#database.commits,
-      }),
-    };
     try {
-      reply({ kind: "returned", id, value: calls[method](...values as never[]) });
+      reply({ kind: "returned", id, value: this.#called(method, values) });
     } catch (error) {
       // A refusal changes nothing; anything else may have left memory and disk apart.
       if (!(error instanceof BatonError) || error.code === "IO") throw error;
@@ -80,6 +62,24 @@ class OpenStore {
     }
     if (this.#answers.count > 0) this.#sendAnswers(false);
     this.#afterWork();
+  }
+
+  #called(method: keyof StoreCalls, values: readonly unknown[]): unknown {
+    if (method === "summaries") return this.#engine.topics.summaries();
+    if (method === "statistics") {
+      return {
+        topics: this.#engine.topics.count,
+        waitingGets: this.#engine.waitingCount,
+        usedBytes: this.#database.usedBytes(),
+        diskShare: this.#engine.disk.share,
+        commits: this.#database.commits,
+      };
+    }
+    return (this.#custody[method] as (...values: never[]) => unknown).apply(this.#custody, values as never[]);
+  }
+
+  get storeId(): string {
+    return this.#database.storeId;
   }
 
   /** The other thread has copied most of the log; the rest is little, and then it is written from its beginning again. */
@@ -155,7 +155,7 @@ function answer(request: StoreRequest): void {
   if (request.kind === "open") {
     dataDir = request.dataDir;
     store = new OpenStore(request.dataDir, request.options);
-    return reply({ kind: "opened" });
+    return reply({ kind: "opened", storeId: store.storeId });
   }
   if (store === null) throw new Error("the store is not open");
   if (request.kind === "batch") store.batch(request.bytes);

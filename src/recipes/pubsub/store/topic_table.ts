@@ -1,5 +1,6 @@
 /** The topics of a store: those it serves or keeps sealed, those that were received and not taken over yet, and what is left of dropped ones. */
 import { BatonError } from "../../../errors.ts";
+import type { TopicRecord } from "../../../wire/pubsub/topic_data.ts";
 import { ClientTable, nameBytes, nameOf } from "./client_table.ts";
 import { deletedRowsPerCommitMax, rowCacheBytesMax, topicsMax } from "./store_limits.ts";
 import { Topic } from "./topic.ts";
@@ -9,7 +10,7 @@ import { RowCache } from "./topic_log.ts";
 export interface TopicSummary {
   readonly name: string;
   readonly epoch: number;
-  readonly sealed: boolean;
+  readonly sealedFor: string | null;
   readonly first: number;
   readonly last: number;
   readonly bytes: number;
@@ -48,10 +49,10 @@ export class TopicTable {
   readonly nextRowId = (): number => this.#nextRowId++;
 
   summaries(): TopicSummary[] {
-    return [...this.#here.values()].map(({ name, epoch, sealed, log, subscribers }) => ({
+    return [...this.#here.values()].map(({ name, epoch, sealedFor, log, subscribers }) => ({
       name,
       epoch,
-      sealed,
+      sealedFor,
       first: log.first,
       last: log.last,
       bytes: log.bytes,
@@ -59,20 +60,30 @@ export class TopicTable {
     }));
   }
 
-  /** A row for a topic, in the open transaction. */
-  insert(name: string, place: number, content: { epoch: number; last: number; bytes: number }): number {
+  /** A row for a topic, in the open transaction; gives its number. */
+  insert(
+    topic: Pick<TopicRecord, "name" | "birth" | "floor" | "epoch" | "last">,
+    place: number,
+    sender: string | null,
+  ): number {
     if (this.#here.size >= topicsMax) {
-      throw new BatonError("BAD_DATA", `Cannot add topic ${JSON.stringify(name)}: ${topicsMax} are a server's limit`);
+      throw new BatonError(
+        "BAD_DATA",
+        `Cannot add topic ${JSON.stringify(topic.name)}: ${topicsMax} are a server's limit`,
+      );
     }
     const id = this.#nextTopicId++;
     this.#database.run(
-      "INSERT INTO topics (id, name, place, epoch, sealed, last, bytes, hash) VALUES (?, ?, ?, ?, 0, ?, ?, NULL)",
+      `INSERT INTO topics (id, name, place, birth, floor, epoch, sealed_for, sender, last, bytes)
+       VALUES (?, ?, ?, ?, ?, ?, NULL, ?, ?, 0)`,
       id,
-      nameBytes(name),
+      nameBytes(topic.name),
       place,
-      content.epoch,
-      content.last,
-      content.bytes,
+      topic.birth,
+      topic.floor,
+      topic.epoch,
+      sender,
+      topic.last,
     );
     return id;
   }
@@ -89,9 +100,9 @@ export class TopicTable {
   /** Its numbers, in the open transaction. */
   write(topic: Topic): void {
     this.#database.run(
-      "UPDATE topics SET epoch = ?, sealed = ?, last = ?, bytes = ? WHERE id = ?",
+      "UPDATE topics SET epoch = ?, sealed_for = ?, last = ?, bytes = ? WHERE id = ?",
       topic.epoch,
-      topic.sealed ? 1 : 0,
+      topic.sealedFor,
       topic.log.last,
       topic.log.bytes,
       topic.id,
@@ -100,11 +111,19 @@ export class TopicTable {
 
   /** In the open transaction. Its rows go little by little. */
   drop(id: number): void {
-    const row = this.#database.get("SELECT name, place FROM topics WHERE id = ?", id);
-    if (row === undefined) return;
-    this.#database.run("UPDATE topics SET place = ? WHERE id = ?", places.dropped, id);
+    this.#move(id, places.dropped);
     this.#garbage.push(id);
-    if (Number(row["place"]) !== places.here) return;
+  }
+
+  /** In the open transaction. Nobody answers from it any more, and nothing is deleted. */
+  setAside(id: number): void {
+    this.#move(id, places.aside);
+  }
+
+  #move(id: number, place: number): void {
+    const row = this.#database.get("SELECT name, place FROM topics WHERE id = ?", id);
+    this.#database.run("UPDATE topics SET place = ? WHERE id = ?", place, id);
+    if (row === undefined || Number(row["place"]) !== places.here) return;
     this.#here.delete(nameOf(row["name"]));
     this.clients.forgetTopic(id);
   }

@@ -1,0 +1,71 @@
+/** A store without its thread, for tests: operations with defaults in, answers in the order of the operations out. */
+import type { StoreAnswer, StoreOperation } from "../../../../../src/wire/pubsub/store_operations.ts";
+import { OperationPacker, unpackOperations } from "../../../../../src/wire/pubsub/store_batch.ts";
+import { StoreEngine } from "../../../../../src/recipes/pubsub/store/store_engine.ts";
+import { defaultStoreOptions, type StoreOptions } from "../../../../../src/recipes/pubsub/store/store_options.ts";
+import { TopicCustody } from "../../../../../src/recipes/pubsub/store/topic_custody.ts";
+import { TopicDatabase } from "../../../../../src/recipes/pubsub/store/topic_database.ts";
+
+/** An operation of one kind, as much of it as the test wants to say. */
+export type Some<Kind extends StoreOperation["kind"]> =
+  & { readonly kind?: Kind }
+  & Partial<Omit<Extract<StoreOperation, { kind: Kind }>, "kind">>;
+export type SomeOperation = { readonly kind: StoreOperation["kind"] } & Partial<Record<string, unknown>> | Some<"put">;
+
+export class EngineDriver {
+  readonly #dir: string;
+  readonly #options: StoreOptions;
+  database!: TopicDatabase;
+  engine!: StoreEngine;
+  custody!: TopicCustody;
+  #answers: StoreAnswer[] = [];
+  #ticket = 1000;
+
+  constructor(dir: string, options: Partial<StoreOptions> = {}) {
+    this.#dir = dir;
+    this.#options = { ...defaultStoreOptions, ...options };
+    this.#open();
+    this.custody.create("news", { birth: "b", floor: 0, epoch: 1 });
+  }
+
+  /** Ends the store without writing what is not durable, and opens it again. */
+  reopen(): void {
+    this.close();
+    this.#open();
+  }
+
+  close(): void {
+    this.database.close();
+  }
+
+  complete(operation: SomeOperation): StoreOperation {
+    const given = Object.fromEntries(Object.entries(operation).filter(([, value]) => value !== undefined));
+    const common = { ticket: this.#ticket++, topic: "news", epoch: 1, client: "bob", session: null, op: null };
+    const puts = { low: 0, after: null, msgId: null, fromSession: null };
+    const gets = { max: 1, maxBytes: 0, wait: false, peek: false, last: -1 };
+    return { ...common, ...puts, ...gets, ...given } as unknown as StoreOperation;
+  }
+
+  /** One batch, through the packing that the thread gets it by. */
+  execute(...operations: SomeOperation[]): StoreAnswer[] {
+    const packer = new OperationPacker();
+    const tickets = operations.map((operation) => {
+      const whole = this.complete(operation);
+      packer.add(whole);
+      return whole.kind === "cancel" ? -1 : whole.ticket;
+    });
+    this.#answers = [];
+    this.engine.execute(unpackOperations(packer.take()));
+    const place = (ticket: number) => tickets.includes(ticket) ? tickets.indexOf(ticket) : tickets.length;
+    return this.#answers.sort((a, b) => place(a.ticket) - place(b.ticket));
+  }
+
+  #open(): void {
+    this.database = new TopicDatabase(this.#dir);
+    this.engine = new StoreEngine(this.database, this.#options, {
+      answer: (answer) => this.#answers.push(answer),
+      wallClockMs: () => 1_000_000,
+    });
+    this.custody = new TopicCustody(this.database, this.engine);
+  }
+}
