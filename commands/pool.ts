@@ -15,6 +15,8 @@ export const poolCommand = defineCommand({
     "Locks the component, reads the items, locks up to -j of those that nobody works on, unlocks the component, and runs " +
     "the command for each of them; {item} and {} in its words, and BATON_ITEM, are the item. Each runs under a lock of " +
     "its own, which is given back when everything it has started is dead. So a job of cron can run everywhere at once.",
+    "One call runs -j items; with --loop it goes on until none is left. It runs each item of its list once: where several " +
+    "calls go through the same list, --done-ttl has them skip what another has done, or the query names it no more.",
     "Exits with 0 when all items that were taken have ended with 0, or there was nothing to do; with 1 when some have " +
     "failed, 75 when others work on all there is, 81 when the component is locked.",
     "By default the component is the lock COMPONENT and an item the lock COMPONENT/ITEM: baton who, ls, break and lock " +

@@ -5,6 +5,7 @@ import { connectionSettings, poolSettings } from "../src/config/settings.ts";
 import { duration, integer, text, toggle } from "../src/config/value_types.ts";
 import { BatonError } from "../src/errors.ts";
 import { type PoolPath, poolPath } from "../src/recipes/pool_path.ts";
+import { nearestWord } from "../src/support/did_you_mean.ts";
 import type { Call } from "./command.ts";
 import { exitCodes } from "./exit_codes.ts";
 import { jobSettings, statusFlags } from "./job_flags.ts";
@@ -138,9 +139,7 @@ export function poolOptionsOf(call: Call<typeof poolCommandSettings>): PoolComma
   const { values, names, command, sources } = call;
   const [component, ...more] = names;
   if (component === undefined) throw new BatonError("USAGE", `baton pool needs the name of a component, ${example}`);
-  if (more.length > 0) {
-    throw new BatonError("USAGE", `baton pool takes one component, and "${names.join('", "')}" are given`);
-  }
+  if (more.length > 0) throw new BatonError("USAGE", complaintAboutMore(names, command === null));
   const [program, ...args] = command ?? [];
   if (program === undefined) throw new BatonError("USAGE", `baton pool needs a command behind --, ${example}`);
   if (values.json) throw new BatonError("USAGE", jsonIsForStatus);
@@ -156,6 +155,18 @@ export function poolOptionsOf(call: Call<typeof poolCommandSettings>): PoolComma
     values,
     sources,
   };
+}
+
+/** What somebody meant who names more than a component. */
+function complaintAboutMore(names: readonly string[], isWithoutCommand: boolean): string {
+  const [first = "", ...more] = names;
+  const all = `baton pool takes one component, and "${names.join('", "')}" are given`;
+  if (!isWithoutCommand) return all;
+  const deed = nearestWord(first, deeds);
+  if (more.length === 1 && deed !== null) return `There is no "baton pool ${first}", did you mean "${deed}"?`;
+  return `${all}; what is to be run stands behind --, as in: baton pool ${first} --items a,b -- ${
+    more.join(" ")
+  } {item}`;
 }
 
 function itemSourceOf({ items, query }: PoolValues): ItemSource {

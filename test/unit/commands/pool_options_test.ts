@@ -4,8 +4,8 @@ import { PoolSignals } from "../../../commands/pool_signals.ts";
 import {
   namesProgramByItem,
   poolCommandSettings,
-  poolOptionsOf,
   poolDeedOf,
+  poolOptionsOf,
   wordsFor,
 } from "../../../commands/pool_options.ts";
 import { endingOf } from "../../../commands/run_pool.ts";
@@ -126,4 +126,19 @@ test("with --drain the first goes no further, the second does, and QUIT always",
   quit.listen(["SIGQUIT"], (signal) => heard.push(signal));
   other.send("SIGQUIT");
   expect(heard).toEqual(["SIGTERM", "SIGQUIT"]);
+});
+
+test("a forgotten -- and a mistyped word are understood", () => {
+  const said = (words: string[]) => {
+    try {
+      return String(poolOptionsOf(callOf(words)));
+    } catch (thrown) {
+      return thrown instanceof Error ? thrown.message : "";
+    }
+  };
+  expect(said(["x", "--items", "a", "./work.sh"])).toContain(
+    "stands behind --, as in: baton pool x --items a,b -- ./work.sh {item}",
+  );
+  expect(said(["staus", "x"])).toBe('There is no "baton pool staus", did you mean "status"?');
+  expect(said(["x", "y", "--items", "a", "--", "true"])).toBe('baton pool takes one component, and "x", "y" are given');
 });
