@@ -218,12 +218,12 @@ class FencedWrite {
 
   #unknown(cause: unknown): BatonError {
     const { ended, timeoutMs } = this.#zk.session;
-    const why = ended.aborted
-      ? `the session ended (${messageOf(ended.reason)})`
-      : `no server has said within ${formatDuration(timeoutMs)}`;
+    const why = ended.aborted || isSessionEnd(cause)
+      ? "the session ended before that was known, and the mark of it is gone with it"
+      : `${messageOf(cause)}, and no server has said within ${formatDuration(timeoutMs)}`;
     const message =
-      `Cannot tell whether "${this.#deed.path}" was ${past[this.#deed.do]}: ${messageOf(cause)}, and then ` +
-      `${why}; look at the node before you try again`;
+      `Cannot tell whether "${this.#deed.path}" was ${past[this.#deed.do]}: ${why}; look at the node before ` +
+      "you try again";
     return new BatonError("OUTCOME_UNKNOWN", message, { cause });
   }
 }

@@ -67,6 +67,38 @@ for (const kind of backends) {
       }, 30_000);
     }
 
+    test(
+      "no server to ask what became of it: the outcome is unknown, and said so within the session timeout",
+      async () => {
+        await using crew = new LockCrew(backend.servers);
+        const lease = await crew.acquire(await crew.client(), "unknown");
+        const proxy = await ChaosProxy.start((backend.nodes[0] as ServerNode).address);
+        try {
+          const zk = await crew.client({ servers: proxy.servers, sessionTimeoutMs: 2000 });
+          const holder = await ownHolder(zk, lease.path, [lease.holderId]);
+          const held = [{ name: lease.name, node: holder?.node ?? "" }];
+          const make: FencedDeed = {
+            do: "create",
+            path: "/unknown",
+            data: text(""),
+            parents: false,
+            sequential: false,
+          };
+          await fencedWrite(zk, make, { held, root: crew.root });
+          void proxy.onFrame({ direction: "replies", nth: 0, action: "drop" }).then(() => proxy.refuse());
+          const set: FencedDeed = { do: "set", path: "/unknown", data: text("x"), version: -1 };
+          const startMs = performance.now();
+          const failure = await fencedWrite(zk, set, { held, root: crew.root }).catch((error) => error);
+          expect([failure.code, performance.now() - startMs < 6000]).toEqual(["OUTCOME_UNKNOWN", true]);
+          expect(failure.message).toStartWith('Cannot tell whether "/unknown" was set: ');
+          expect((await observer.exists("/unknown"))?.version).toBe(1);
+        } finally {
+          await proxy.close();
+        }
+      },
+      20_000,
+    );
+
     test("given up by a lock's holder while the write is on its way: nothing is written", async () => {
       await using crew = new LockCrew(backend.servers);
       const lease = await crew.acquire(await crew.client(), "late");
