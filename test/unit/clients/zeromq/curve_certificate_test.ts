@@ -47,6 +47,11 @@ curve
   expect([own, secret]).toEqual([publicKey, secretKey]);
 });
 
+test("names of other sections mean nothing, whatever they are and wherever they stand", () => {
+  const text = `${publicCertificate(publicKey)}notes\n    public-key = "an old one"\n    secret-key = "gone"\n`;
+  expect(parseCertificate(text, "a.key")).toEqual({ publicKey, secretKey: null });
+});
+
 test("Windows' line ends and tabs", () => {
   const text = publicCertificate(publicKey).replaceAll("    ", "\t").replaceAll("\n", "\r\n");
   expect(parseCertificate(text, "a.key").publicKey).toEqual(publicKey);
