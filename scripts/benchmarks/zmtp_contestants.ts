@@ -3,6 +3,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { bundleForNode } from "../../test/support/zeromq_peers/bundle_for_node.ts";
+import { compiled } from "../../test/support/zeromq_peers/compiled.ts";
 
 const root = join(import.meta.dirname, "../..");
 const here = (name: string) => join(import.meta.dirname, name);
@@ -18,20 +19,19 @@ export interface ZmtpContestant {
 /** Those that can be built or are installed here; what is missing is named on stderr. Programs are made in the folder. */
 export async function zmtpContestants(folder: string): Promise<ZmtpContestant[]> {
   const all = [
-    ownContestant(folder),
+    ownContestant(),
     cContestant(folder),
     await nodeContestant(),
   ];
   return all.filter((contestant) => contestant !== null);
 }
 
-/** Compiled as dist/baton is. */
-function ownContestant(folder: string): ZmtpContestant {
-  const program = join(folder, "own");
-  const bun = join(root, "node_modules/.bin/bun");
-  const options = ["--compile", "--minify", "--bytecode", "--format=esm"];
-  mustRun([bun, "build", ...options, here("zmtp_peer_own.ts"), "--outfile", program]);
-  return { name: `baton under Bun ${process.versions["bun"]}`, kind: "own", command: [program] };
+function ownContestant(): ZmtpContestant {
+  return {
+    name: `baton under Bun ${process.versions["bun"]}`,
+    kind: "own",
+    command: [compiled(here("zmtp_peer_own.ts"))],
+  };
 }
 
 function cContestant(folder: string): ZmtpContestant | null {

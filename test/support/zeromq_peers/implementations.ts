@@ -3,10 +3,12 @@ import { existsSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import type { PeerName } from "../peers.ts";
 import { bundleForNode } from "./bundle_for_node.ts";
+import { compiled } from "./compiled.ts";
 import { PeerProcess } from "./peer_process.ts";
 
 const project = join(import.meta.dirname, "../../..");
-const driver = join(import.meta.dirname, "libzmq_driver.ts");
+const ownDriver = join(import.meta.dirname, "own_driver.ts");
+const libzmqDriver = join(import.meta.dirname, "libzmq_driver.ts");
 
 /** Debian's, where its packages are: another one may stand before it in PATH. */
 const python = existsSync("/usr/bin/python3") ? "/usr/bin/python3" : "python3";
@@ -24,15 +26,29 @@ export const own: Implementation = {
   name: "baton",
   peer: null,
   zmtp: "3.1",
-  start: () =>
-    started([realpathSync(join(project, "node_modules/.bin/bun")), join(import.meta.dirname, "own_driver.ts")]),
+  start: () => started([realpathSync(join(project, "node_modules/.bin/bun")), ownDriver]),
+};
+
+export const ownUnderDeno: Implementation = {
+  name: "baton under Deno",
+  peer: null,
+  zmtp: "3.1",
+  start: () => started([join(project, "node_modules/.bin/deno"), "run", "-A", "--quiet", ownDriver]),
+};
+
+/** As dist/baton is compiled. */
+export const ownCompiled: Implementation = {
+  name: "baton, compiled",
+  peer: null,
+  zmtp: "3.1",
+  start: () => started([compiled(ownDriver)]),
 };
 
 export const libzmqInNode: Implementation = {
   name: "libzmq in Node",
   peer: "zeromq",
   zmtp: "3.1",
-  start: async () => started(["node", await bundleForNode(driver), project, "zeromq"]),
+  start: async () => started(["node", await bundleForNode(libzmqDriver), project, "zeromq"]),
 };
 
 /** libzmq before 4.3.3 greets with 3.0. */
@@ -40,7 +56,7 @@ export const oldLibzmqInNode: Implementation = {
   name: "libzmq 4.3.2 in Node",
   peer: "zeromq",
   zmtp: "3.0",
-  start: async () => started(["node", await bundleForNode(driver), project, "zeromq-zmtp30"]),
+  start: async () => started(["node", await bundleForNode(libzmqDriver), project, "zeromq-zmtp30"]),
 };
 
 export const libzmqInPython: Implementation = {
