@@ -23,7 +23,11 @@ const mayImport: Record<string, readonly string[]> = {
 /** Packages and built-ins that only some files may import, and why. */
 const keptIn: readonly { specifier: RegExp; where: RegExp; why: string }[] = [
   { specifier: /^node:(net|tls)$/, where: /^src\/sockets\//, why: "bytes move in src/sockets alone" },
-  { specifier: /^zod(\/|$)/, where: /^(src\/config|commands)\//, why: "values from outside are checked in src/config" },
+  {
+    specifier: /^zod(\/|$)/,
+    where: /^(src\/config|commands\/json_shapes)\//,
+    why: "values from outside are checked in src/config, and what is printed is declared in commands/json_shapes",
+  },
   {
     specifier: /^@noble\/ciphers\//,
     where: /^src\/wire\/zmtp\/curve_(box|traffic)\.ts$/,
@@ -103,6 +107,14 @@ export function checkPlaces(file: SourceFile): Finding[] {
   if (file.path.startsWith("commands/") && file.path !== "commands/exit_codes.ts") {
     const message = "exit numbers are chosen in commands/exit_codes.ts alone: use the name";
     findings.push(...findInCode(file, /\breturn (6[4-9]|7\d|8[0-6]|12[4-7])\b|[eE]xitCode\w* [=:]+ \d/, message));
+  }
+  if (!file.path.startsWith("commands/json_shapes/")) {
+    const message = "only types are imported of commands/json_shapes: a schema costs every start";
+    file.text.split("\n").forEach((text, index) => {
+      if (/^import (?!type\b).*\/json_shapes\//.test(text)) {
+        findings.push({ path: file.path, line: index + 1, message });
+      }
+    });
   }
   return findings;
 }

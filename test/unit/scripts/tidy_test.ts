@@ -88,6 +88,10 @@ describe("places", () => {
     bad: `return 75;`,
     good: `return exitCodes.busy;`,
   });
+  catches(checkPlaces, "a schema at every start", "commands/who.ts", {
+    bad: `import { whoShape } from "./json_shapes/lock_shapes.ts";`,
+    good: `import type { WhoJson } from "./json_shapes/lock_shapes.ts";`,
+  });
   test("are free in the folders made for them", () => {
     expect(found(checkPlaces, "src/sockets/bun_dial.ts", `Bun.connect({});`)).toEqual([]);
     expect(found(checkPlaces, "commands/main.ts", `process.exitCode = code;`)).toEqual([]);
