@@ -57,7 +57,7 @@ const usage = "run --store FILE [options] -- COMMAND [ARGUMENT…] | zk set|crea
 
 export const fenceCommand = defineCommand({
   name: "fence",
-  summary: "run a command, or write to ZooKeeper, unless the lock was granted anew since",
+  summary: "run a command, or write to ZooKeeper, unless the lock went to another since",
   usage,
   details: [
     "Every grant of a lock has a higher token than the one before. The store remembers the highest it has seen: a command " +

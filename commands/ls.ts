@@ -19,7 +19,7 @@ const settings = {
 
 export const lsCommand = defineCommand({
   name: "ls",
-  summary: "list what is in use: locks, elections, barriers, gates, pools, with how many hold and wait",
+  summary: "list what is in use, with how many hold and wait",
   usage: "[options]",
   details: [
     "Sorted by kind and name. HOLD counts a lock's holders, the leader of an election, the members of a barrier that run, " +

@@ -32,7 +32,7 @@ const settings = {
 
 export const whoCommand = defineCommand({
   name: "who",
-  summary: "say who holds a lock and who waits for it; with --kind, an election, a barrier, a gate",
+  summary: "say who holds a lock, or leads an election, and who waits",
   usage: "NAME [options]",
   details: [
     "One line for each holder and each waiter, in their order: since when, how, the holder's id as baton break takes it, " +
