@@ -90,14 +90,23 @@ async function outcomeOf(write: () => Promise<unknown>): Promise<WriteOutcome> {
   }
 }
 
-/** Makes the ordinary nodes above `path`, those that are missing. */
+/** Makes the ordinary nodes above `path`, those that are missing: from the lowest up to the first that is there. */
 export async function makeParents(zk: ZooKeeper, path: string): Promise<void> {
-  const names = path.split("/").slice(1, -1);
-  for (const index of names.keys()) {
-    try {
-      await zk.create(`/${names.slice(0, index + 1).join("/")}`, nothing);
-    } catch (thrown) {
-      if (!isRefusal(thrown, "NODEEXISTS")) throw thrown;
-    }
+  const parent = path.slice(0, path.lastIndexOf("/"));
+  if (parent === "") return;
+  try {
+    await orExists(zk.create(parent, nothing));
+  } catch (thrown) {
+    if (!isRefusal(thrown, "NONODE")) throw thrown;
+    await makeParents(zk, parent);
+    await orExists(zk.create(parent, nothing));
+  }
+}
+
+async function orExists(creating: Promise<unknown>): Promise<void> {
+  try {
+    await creating;
+  } catch (thrown) {
+    if (!isRefusal(thrown, "NODEEXISTS")) throw thrown;
   }
 }

@@ -1,0 +1,221 @@
+/** Who owns a topic, on real servers: assignment, hand-over, loss of sessions, disks and servers. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { connect } from "../../src/clients/zookeeper/client.ts";
+import { parseServers } from "../../src/clients/zookeeper/hosts.ts";
+import { forgetServer } from "../../src/recipes/pubsub/ownership/forget_server.ts";
+import { listTopics } from "../../src/recipes/pubsub/ownership/list_topics.ts";
+import { newGuid } from "../../src/support/guid.ts";
+import { backends, describeBackend, type RunningBackend } from "../support/backends.ts";
+import { CrashPoint } from "../support/crash_point.ts";
+import { eventually } from "../support/eventually.ts";
+import { type CrewServer, OwnershipCrew } from "../support/ownership_crew.ts";
+
+setDefaultTimeout(60_000);
+
+for (const kind of backends) {
+  describeBackend(kind, () => {
+    let backend: RunningBackend;
+    beforeAll(async () => void (backend = await kind.start()), 60_000);
+    afterAll(() => backend.close());
+
+    const newCrew = (sessionTimeoutMs = 10_000) =>
+      new OwnershipCrew(
+        `/crew-${newGuid().slice(0, 12)}`,
+        () => connect({ servers: parseServers(backend.servers), sessionTimeoutMs }),
+      );
+    const owners = async (crew: OwnershipCrew) => {
+      const found = new Map<string, string>();
+      for await (const { topic, node } of listTopics(await crew.client(), crew.path)) found.set(topic, node.owner);
+      return found;
+    };
+
+    test("new topics go to the server with the fewest, of two to the smaller id, whichever proxy assigns them", async () => {
+      await using crew = newCrew();
+      await Promise.all(["s1", "s2", "s3"].map((id) => crew.start(id)));
+      const [one, two] = [await crew.router(), await crew.router()];
+      const by: string[] = [];
+      for (let topic = 0; topic < 7; topic++) {
+        by.push((await crew.put(topic % 2 === 0 ? one : two, `t${topic}`, "a")).by);
+      }
+      expect(by).toEqual(["s1", "s2", "s3", "s1", "s2", "s3", "s1"]);
+    });
+
+    test("a topic may have any name", async () => {
+      await using crew = newCrew();
+      await crew.start("server 1/α");
+      const router = await crew.router();
+      const names = [
+        "a b",
+        "a/b",
+        "a%2Fb",
+        "..",
+        ".",
+        "~x",
+        "täglich 😀",
+        "\r\n\0",
+        "x".repeat(1024),
+        `${"x".repeat(1023)}y`,
+      ];
+      for (const name of names) expect(await crew.put(router, name, "m")).toEqual({ seq: 1, by: "server 1/α" });
+      expect([...(await owners(crew)).keys()].sort()).toEqual([...names].sort());
+    });
+
+    test("two proxies that assign a new topic at once agree on its owner", async () => {
+      await using crew = newCrew();
+      await Promise.all(["s1", "s2"].map((id) => crew.start(id)));
+      const routers = await Promise.all([crew.router(), crew.router(), crew.router()]);
+      for (let topic = 0; topic < 20; topic++) {
+        const routes = await Promise.all(routers.map((router) => router.route(`t${topic}`)));
+        expect(new Set(routes.map((route) => JSON.stringify(route))).size).toBe(1);
+      }
+    });
+
+    test("a hand-over moves everything, an old request moves nothing, and proxies find the new owner", async () => {
+      await using crew = newCrew();
+      const [one, two] = await Promise.all(["s1", "s2"].map((id) => crew.start(id))) as [CrewServer, CrewServer];
+      const router = await crew.router();
+      for (const id of ["a", "b", "c"]) await crew.put(router, "t", id);
+      one.store.move("t", 1, 2);
+      expect(await one.ownership.handOver("t", "s2", 1)).toEqual({ kind: "moved", epoch: 2 });
+      expect(await two.ownership.handOver("t", "s1", 1)).toMatchObject({ kind: "kept" });
+      expect(two.store.content("t")).toEqual({ log: ["a", "b", "c"], cursor: 2 });
+      expect(one.store.content("t")).toBeNull();
+      expect(await crew.put(router, "t", "b")).toEqual({ seq: 2, by: "s2" });
+      expect(await crew.put(router, "t", "d")).toEqual({ seq: 4, by: "s2" });
+      expect(await two.ownership.handOver("t", "s1")).toEqual({ kind: "moved", epoch: 3 });
+      expect(await crew.put(router, "t", "e")).toEqual({ seq: 5, by: "s1" });
+      expect(crew.problems).toEqual([]);
+    });
+
+    test("what cannot be handed over stays, at the next epoch, and is served", async () => {
+      await using crew = newCrew();
+      crew.handOverMs = 300;
+      const [one, two] = await Promise.all(["s1", "s2"].map((id) => crew.start(id))) as [CrewServer, CrewServer];
+      const router = await crew.router();
+      await crew.put(router, "t", "a");
+      expect(await one.ownership.handOver("t", "s9")).toMatchObject({
+        kind: "kept",
+        why: 'the server "s9" is not there',
+      });
+      two.store.isFull = true;
+      expect(await one.ownership.handOver("t", "s2")).toEqual({ kind: "kept", why: "FULL" });
+      crew.cutOff.add("s2");
+      expect(await one.ownership.handOver("t", "s2")).toEqual({ kind: "kept", why: "s2 does not answer" });
+      expect(one.store.row("t").copy?.epoch).toBe(3);
+      expect(await crew.put(router, "t", "b")).toEqual({ seq: 2, by: "s1" });
+    });
+
+    test("hand-overs to two servers at once: one has it, and nothing is left at the others", async () => {
+      await using crew = newCrew();
+      const servers = await Promise.all(["s1", "s2", "s3"].map((id) => crew.start(id)));
+      const router = await crew.router();
+      await crew.put(router, "t", "a");
+      for (let turn = 0; turn < 10; turn++) {
+        await Promise.all(servers.flatMap((from) => ["s1", "s2", "s3"].map((to) => from.ownership.handOver("t", to))));
+        await crew.put(router, "t", `m${turn}`);
+        await eventually(() => servers.filter(({ store }) => store.content("t") !== null).length === 1);
+      }
+      const owner = servers.find(({ store }) => store.content("t") !== null);
+      expect(owner?.store.content("t")?.log.length).toBe(11);
+    });
+
+    test("a server whose session has ended answers nothing until it has read again what it owns", async () => {
+      await using crew = newCrew(2000);
+      const one = await crew.start("s1");
+      const router = await crew.router();
+      await crew.put(router, "t", "a");
+      const permit = one.ownership.permitNow("t");
+      expect(permit?.isConfirmed()).toBe(true);
+      await one.zk.close();
+      expect(permit?.isConfirmed()).toBe(false);
+      await eventually(() => one.ownership.isThere);
+      expect(permit?.isConfirmed()).toBe(false);
+      expect(await crew.put(router, "t", "b")).toEqual({ seq: 2, by: "s1" });
+    });
+
+    test("a server that is gone keeps its topics, and only new ones go to others", async () => {
+      await using crew = newCrew();
+      const one = await crew.start("s1");
+      await crew.start("s2");
+      const router = await crew.router();
+      expect((await crew.put(router, "t", "a")).by).toBe("s1");
+      await one.stop();
+      const route = await eventually(async () => {
+        const found = await router.route("t");
+        return found.kind === "unavailable" && found;
+      });
+      expect(route.owner).toBe("s1");
+      await eventually(async () =>
+        (await router.route("u")).kind === "server" && (await router.route("v")).kind === "server"
+      );
+      expect([...(await owners(crew))].sort()).toEqual([["t", "s1"], ["u", "s2"], ["v", "s2"]]);
+      await crew.start("s1");
+      expect(await crew.put(router, "t", "b")).toEqual({ seq: 2, by: "s1" });
+    });
+
+    test("a lost disk makes its topics unavailable, never empty; forgetting begins them again with higher numbers", async () => {
+      await using crew = newCrew();
+      const one = await crew.start("s1");
+      const router = await crew.router();
+      await crew.put(router, "t", "a");
+      await one.stop();
+      const old = crew.store("s1");
+      crew.loseDisk("s1");
+      const again = await crew.start("s1");
+      expect(await again.ownership.standing("t")).toEqual({ kind: "missing" });
+      const operator = await crew.client();
+      const refusal = await forgetServer(operator, crew.path, "s1").catch((thrown) => thrown.code);
+      expect(refusal).toBe("LOCK_BUSY");
+      await again.stop();
+      expect(await forgetServer(operator, crew.path, "s1")).toEqual({ lost: ["t"], returned: [] });
+      await crew.start("s2");
+      expect(await crew.put(router, "t", "b")).toEqual({ seq: 2 ** 44 + 1, by: "s2" });
+      // The old disk turns up after all: nothing of it is served, and nothing of it is deleted.
+      for (const [topic, row] of old.rows) crew.store("s1").rows.set(topic, row);
+      await crew.start("s1");
+      await eventually(() => old.row("t").aside.length === 1);
+      expect(old.row("t").aside[0]?.log).toEqual(["a"]);
+      expect(await crew.put(router, "t", "c")).toEqual({ seq: 2 ** 44 + 2, by: "s2" });
+    });
+
+    test("a topic on its way to a server that is lost goes back to where it came from, with everything", async () => {
+      await using crew = newCrew(2000);
+      crew.handOverMs = 60_000;
+      const one = await crew.start("s1");
+      const router = await crew.router();
+      await crew.put(router, "t", "a");
+      const crash = new CrashPoint("setData", "after");
+      const two = await crew.start("s2", crash);
+      const moving = one.ownership.handOver("t", "s2").catch(() => {});
+      await crash.crashed;
+      expect((await anyTopic(crew)).node).toMatchObject({ owner: "s2", state: "moving" });
+      await two.zk.close();
+      const operator = await crew.client();
+      expect(await forgetServer(operator, crew.path, "s2")).toEqual({ lost: [], returned: ["t"] });
+      await one.stop();
+      await moving;
+      await crew.start("s1");
+      expect(await crew.put(router, "t", "b")).toEqual({ seq: 2, by: "s1" });
+    });
+
+    const anyTopic = async (crew: OwnershipCrew) => {
+      for await (const listed of listTopics(await crew.client(), crew.path)) return listed;
+      throw new Error("there is no topic");
+    };
+
+    test("servers that lost the tree stand in it again with what they have", async () => {
+      await using crew = newCrew();
+      const [one, two] = await Promise.all(["s1", "s2"].map((id) => crew.start(id))) as [CrewServer, CrewServer];
+      const router = await crew.router();
+      await crew.put(router, "t", "a");
+      await crew.put(router, "u", "x");
+      expect(await one.ownership.handOver("t", "s2")).toMatchObject({ kind: "moved" });
+      await Promise.all([one.stop(), two.stop()]);
+      const operator = await crew.client();
+      for await (const { topic } of listTopics(operator, crew.path)) await operator.delete(crew.path.topic(topic), -1);
+      await Promise.all(["s1", "s2"].map((id) => crew.start(id)));
+      expect(await owners(crew)).toEqual(new Map([["t", "s2"], ["u", "s2"]]));
+      expect(await crew.put(await crew.router(), "t", "b")).toEqual({ seq: 2, by: "s2" });
+    });
+  });
+}

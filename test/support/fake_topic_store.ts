@@ -1,0 +1,146 @@
+/** A server's topic store in memory that survives its process: what a disk would. Durable as soon as a call resolves. */
+import { createHash } from "node:crypto";
+import type {
+  ContentName,
+  OwnedStore,
+  SealedContent,
+  StoredTopic,
+} from "../../src/recipes/pubsub/ownership/owned_store.ts";
+import type { TopicCopy } from "../../src/recipes/pubsub/ownership/topic_decision.ts";
+import { BatonError } from "../../src/errors.ts";
+import { newGuid } from "../../src/support/guid.ts";
+
+export interface FakeContent {
+  readonly log: readonly string[];
+  /** Sequence number up to which the subscriber is done. */
+  readonly cursor: number;
+}
+
+interface Row {
+  copy: (TopicCopy & FakeContent) | null;
+  staged: (ContentName & FakeContent) | null;
+  dropped: StoredTopic["dropped"];
+  readonly aside: FakeContent[];
+}
+
+const utf8 = new TextEncoder();
+
+export class FakeTopicStore implements OwnedStore {
+  readonly storeId = newGuid();
+  readonly rows = new Map<string, Row>();
+  /** Says FULL to what is sent to it. */
+  isFull = false;
+
+  /** A publisher's message: the sequence number. Throws when the copy is not open at the epoch it was let in for. */
+  put(topic: string, epoch: number, id: string): number {
+    const { copy } = this.row(topic);
+    if (copy === null || copy.epoch !== epoch || copy.sealedFor !== null) {
+      throw new BatonError("UNREACHABLE", "NOT_OWNER");
+    }
+    const log = copy.log.includes(id) ? copy.log : [...copy.log, id];
+    this.row(topic).copy = { ...copy, log };
+    return copy.floor + log.indexOf(id) + 1;
+  }
+
+  /** A subscriber is done with everything up to `seq`. */
+  move(topic: string, epoch: number, seq: number): void {
+    const { copy } = this.row(topic);
+    if (copy === null || copy.epoch !== epoch || copy.sealedFor !== null) {
+      throw new BatonError("UNREACHABLE", "NOT_OWNER");
+    }
+    this.row(topic).copy = { ...copy, cursor: Math.max(copy.cursor, seq) };
+  }
+
+  content(topic: string): FakeContent | null {
+    const { copy } = this.row(topic);
+    return copy === null ? null : { log: copy.log, cursor: copy.cursor };
+  }
+
+  row(topic: string): Row {
+    let row = this.rows.get(topic);
+    if (row === undefined) this.rows.set(topic, row = { copy: null, staged: null, dropped: null, aside: [] });
+    return row;
+  }
+
+  topics(): Promise<readonly string[]> {
+    const stored = [...this.rows].filter(([, { copy, staged }]) => copy !== null || staged !== null);
+    return Promise.resolve(stored.map(([topic]) => topic));
+  }
+
+  look(topic: string): Promise<StoredTopic> {
+    return Promise.resolve(this.row(topic));
+  }
+
+  async create(topic: string, copy: Omit<TopicCopy, "sealedFor">): Promise<void> {
+    await Promise.resolve();
+    const there = this.row(topic).copy;
+    if (there !== null && there.log.length > 0) throw new Error(`${topic} is there, with messages`);
+    this.row(topic).copy = { ...copy, sealedFor: null, log: [], cursor: copy.floor };
+  }
+
+  async seal(topic: string, epoch: number, to: string): Promise<void> {
+    await Promise.resolve();
+    const { copy } = this.row(topic);
+    if (copy?.epoch !== epoch || copy.sealedFor !== null) throw new Error(`${topic} is not open at ${epoch}`);
+    this.row(topic).copy = { ...copy, sealedFor: to };
+  }
+
+  async export(topic: string, epoch: number): Promise<SealedContent> {
+    await Promise.resolve();
+    const { copy } = this.row(topic);
+    if (copy?.epoch !== epoch || copy.sealedFor === null) throw new Error(`${topic} is not sealed at ${epoch}`);
+    const bytes = utf8.encode(JSON.stringify({ log: copy.log, cursor: copy.cursor }));
+    return { hash: hashOf(bytes), pieces: piecesOf(bytes) };
+  }
+
+  async importStaged(topic: string, content: ContentName, pieces: AsyncIterable<Uint8Array>): Promise<void> {
+    if (this.isFull) throw new BatonError("IO", "FULL");
+    const bytes: number[] = [];
+    for await (const piece of pieces) bytes.push(...piece);
+    if (hashOf(Uint8Array.from(bytes)) !== content.hash) throw new BatonError("BAD_DATA", "The hash differs");
+    const row = this.row(topic);
+    if (row.staged?.birth === content.birth && row.staged.epoch > content.epoch) return;
+    row.staged = { ...content, ...JSON.parse(new TextDecoder().decode(Uint8Array.from(bytes))) as FakeContent };
+  }
+
+  async activate(topic: string, epoch: number, what: "copy" | "staged"): Promise<void> {
+    await Promise.resolve();
+    const row = this.row(topic);
+    const from = row[what];
+    if (from === null) throw new Error(`${topic} has no ${what} to open`);
+    const { birth, floor, log, cursor } = from;
+    row.copy = { birth, floor, log, cursor, epoch, sealedFor: null };
+    if (what === "staged") row.staged = null;
+  }
+
+  async drop(topic: string, epoch: number): Promise<void> {
+    await Promise.resolve();
+    const row = this.row(topic);
+    if (row.copy === null || row.copy.epoch >= epoch) return;
+    row.dropped = { birth: row.copy.birth, epoch };
+    row.copy = null;
+  }
+
+  async discard(topic: string): Promise<void> {
+    await Promise.resolve();
+    this.row(topic).staged = null;
+  }
+
+  async setAside(topic: string): Promise<void> {
+    await Promise.resolve();
+    const row = this.row(topic);
+    if (row.copy !== null) row.aside.push({ log: row.copy.log, cursor: row.copy.cursor });
+    row.copy = null;
+  }
+}
+
+function hashOf(bytes: Uint8Array): string {
+  return createHash("sha256").update(bytes).digest("hex");
+}
+
+/** In two, so that a transfer has a middle. */
+async function* piecesOf(bytes: Uint8Array): AsyncGenerator<Uint8Array, void, void> {
+  yield bytes.subarray(0, bytes.length >> 1);
+  await Promise.resolve();
+  yield bytes.subarray(bytes.length >> 1);
+}
