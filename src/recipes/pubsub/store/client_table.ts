@@ -28,6 +28,8 @@ export interface Client {
   readonly id: number;
   readonly topicId: number;
   readonly name: string;
+  /** Has no row yet. */
+  isNew: boolean;
   session: number;
   key: string;
   op: number;
@@ -94,6 +96,7 @@ export class ClientTable {
       id: this.#nextClientId++,
       topicId,
       name,
+      isNew: true,
       session: 0,
       key: "",
       op: 0,
@@ -107,6 +110,15 @@ export class ClientTable {
     this.changed(client);
     this.keepIdle(client);
     return client;
+  }
+
+  /** A client that was made for a request which was refused leaves no trace, unless it has raised its session. */
+  forgetUnstored(client: Client): boolean {
+    const isNew = client.isNew && client.session === 0 && client.windows?.size === 0 && client.position === null;
+    if (!isNew || client.opSession + client.op > 0) return false;
+    this.#changed.delete(client);
+    this.takeIdle(client);
+    return true;
   }
 
   /** It has subscribed, and is kept with its topic. */
@@ -203,7 +215,15 @@ export class ClientTable {
 
   /** A client as another server sent it, in the open transaction; gives its number. */
   insert(topicId: number, record: ClientRecord): number {
-    const client: Client = { ...record, id: this.#nextClientId++, topicId, handedOut: 0, windows: null, msgIds: null };
+    const client: Client = {
+      ...record,
+      id: this.#nextClientId++,
+      topicId,
+      isNew: false,
+      handedOut: 0,
+      windows: null,
+      msgIds: null,
+    };
     this.#writeClient(client);
     return client.id;
   }
@@ -248,6 +268,7 @@ export class ClientTable {
   }
 
   #writeClient(client: Client): void {
+    client.isNew = false;
     this.#database.run(
       `INSERT INTO clients (id, topic, name, session, key, op, op_session, forgotten_session, position)
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET session = excluded.session, key = excluded.key,
@@ -336,6 +357,7 @@ function clientOf(row: SqlRow): Client {
     id: Number(row["id"]),
     topicId: Number(row["topic"]),
     name: nameOf(row["name"]),
+    isNew: false,
     session: Number(row["session"]),
     key: nameOf(row["key"]),
     op: Number(row["op"]),

@@ -23,7 +23,7 @@ export function fence(client: SessionState, session: SessionToken | null): Fence
   return { kind: "fenced", reason };
 }
 
-/** The number of the last subscribe, unsubscribe or seek that was done, and the session it was done in. */
+/** The number of the last subscribe, unsubscribe or seek that was done, from 1 on, and the session it was done in. 0: none was. */
 export interface OperationState {
   readonly op: number;
   readonly opSession: number;
@@ -38,6 +38,6 @@ export function operationOrder(
   if (op === null) return "any";
   const number = session?.number ?? 0;
   if (number !== done.opSession) return number > done.opSession ? "newer" : "stale";
-  if (op === done.op) return "repeated";
-  return op > done.op ? "newer" : "stale";
+  if (op === done.op && op > 0) return "repeated";
+  return op >= done.op ? "newer" : "stale";
 }

@@ -179,6 +179,7 @@ export class StoreEngine {
     };
     const decision = decidePut(put, view);
     if (decision.kind === "refused") {
+      if (clients.forgetUnstored(client)) topic.clientCount--;
       return this.#refuse(put, decision.code, decision.reason, decision.at === undefined ? {} : { at: decision.at });
     }
     this.#database.begin();
@@ -208,6 +209,12 @@ export class StoreEngine {
       // A msg-id that is known under another counter: that counter is resolved as well.
       if (window.get(entry.counter) === undefined) clients.resolve(client, window, entry);
     }
+    const [id] = ids;
+    const [fingerprint] = fingerprints;
+    const isNewKey = put.msgId !== null && !clients.msgIds(client).has(put.msgId);
+    if (isNewKey && id !== undefined && fingerprint !== undefined) {
+      clients.addKey(client, { key: put.msgId, id, fingerprint });
+    }
     if (what.fresh.length === 0) return;
     this.#appended.add(topic);
     if (topic.subscribers.size === 0) topic.log.skip(what.fresh.length);
@@ -222,11 +229,6 @@ export class StoreEngine {
           body: put.bodies[place] as Uint8Array,
         });
       }
-    }
-    const [id] = ids;
-    const [fingerprint] = fingerprints;
-    if (put.msgId !== null && id !== undefined && fingerprint !== undefined) {
-      clients.addKey(client, { key: put.msgId, id, fingerprint });
     }
   }
 

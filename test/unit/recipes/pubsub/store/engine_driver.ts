@@ -20,6 +20,8 @@ export class EngineDriver {
   custody!: TopicCustody;
   #answers: StoreAnswer[] = [];
   #ticket = 1000;
+  /** Called for answers that no batch waits for. */
+  onAnswer: (answer: StoreAnswer) => void = () => {};
 
   constructor(dir: string, options: Partial<StoreOptions> = {}) {
     this.#dir = dir;
@@ -63,7 +65,10 @@ export class EngineDriver {
   #open(): void {
     this.database = new TopicDatabase(this.#dir);
     this.engine = new StoreEngine(this.database, this.#options, {
-      answer: (answer) => this.#answers.push(answer),
+      answer: (answer) => {
+        this.#answers.push(answer);
+        this.onAnswer(answer);
+      },
       wallClockMs: () => 1_000_000,
     });
     this.custody = new TopicCustody(this.database, this.engine);

@@ -70,7 +70,13 @@ export class ReferenceStore {
       client.session = operation.session.number;
       client.key = operation.session.key;
     }
-    if (operation.kind === "put") return this.#put(operation, client);
+    if (operation.kind === "put") {
+      const answer = this.#put(operation, client);
+      if (answer.code !== "OK" && known === undefined && operation.session === null) {
+        this.#clients.delete(operation.client);
+      }
+      return answer;
+    }
     const order = orderOf(client, operation.session, operation.op);
     if (operation.kind === "get") {
       if (client.position === null) return { code: "NOT_SUBSCRIBED" };
