@@ -9,6 +9,7 @@ import { type LeaderStatus, leaderStatus } from "../src/recipes/leader_status.ts
 import { systemClock } from "../src/support/clock.ts";
 import { deadlineAfter } from "../src/support/deadline.ts";
 import { formatDuration } from "../src/support/duration.ts";
+import { alsoUsed } from "./also_used.ts";
 import { type Call, defineCommand } from "./command.ts";
 import { connected } from "./connected.ts";
 import { type ExitCode, exitCodes } from "./exit_codes.ts";
@@ -67,10 +68,16 @@ type LeaderCall = Call<typeof settings>;
 
 async function look(call: LeaderCall, name: string): Promise<ExitCode> {
   const { values, io } = call;
-  const status = await connected(call, (zk) => leaderStatus(zk, name, { root: values.root }));
+  const { root } = values;
+  const isTold = !values.quiet && !values.json;
+  const { status, also } = await connected(call, async (zk) => {
+    const status = await leaderStatus(zk, name, { root });
+    const isUnused = status.leader === null && isTold;
+    return { status, also: isUnused ? await alsoUsed(zk, { kind: "election", name, root }) : "" };
+  });
   print(call, status);
   if (status.leader !== null) return exitCodes.SUCCESS;
-  if (!values.quiet && !values.json) io.err(`baton: nobody leads "${name}"\n`);
+  if (isTold) io.err(`baton: nobody leads "${name}"${also}\n`);
   return exitCodes.NEGATIVE;
 }
 

@@ -5,7 +5,6 @@ import { connectionSettings } from "../src/config/settings.ts";
 import { choice, toggle } from "../src/config/value_types.ts";
 import { nameOfHolder } from "../src/recipes/holder_info.ts";
 import {
-  otherUses,
   type SomebodyInside,
   type SomebodyWaiting,
   type StatusKind,
@@ -14,6 +13,7 @@ import {
   useStatus,
 } from "../src/recipes/use_status.ts";
 import { formatDuration } from "../src/support/duration.ts";
+import { alsoUsed } from "./also_used.ts";
 import { defineCommand } from "./command.ts";
 import { connected } from "./connected.ts";
 import { exitCodes } from "./exit_codes.ts";
@@ -55,15 +55,15 @@ export const whoCommand = defineCommand({
     const { kind, root } = values;
     const name = onlyName("who", call.names, kind);
     const isTold = !values.quiet && !values.json;
-    const { status, others } = await connected(call, async (zk) => {
+    const { status, also } = await connected(call, async (zk) => {
       const status = await useStatus(zk, { kind, name, root });
       const isUnused = status.holders.length + status.waiters.length === 0;
-      return { status, others: isUnused && isTold ? await otherUses(zk, { kind, name, root }) : [] };
+      return { status, also: isUnused && isTold ? await alsoUsed(zk, { kind, name, root }) : "" };
     });
     if (values.json) io.out(JSON.stringify(toJson(status)) + "\n");
     else printTable(io, rowsOf(status, Date.now()));
     if (status.holders.length > 0) return exitCodes.SUCCESS;
-    if (isTold) io.err(`baton: ${nobody[kind](name)}${alsoUsed(name, others)}\n`);
+    if (isTold) io.err(`baton: ${nobody[kind](name)}${also}\n`);
     return exitCodes.NEGATIVE;
   },
 });
@@ -74,12 +74,6 @@ const nobody: Readonly<Record<StatusKind, (name: string) => string>> = {
   barrier: (name) => `nobody runs at barrier "${name}"`,
   gate: (name) => `gate "${name}" is open`,
 };
-
-function alsoUsed(name: string, [other]: readonly StatusKind[]): string {
-  if (other === undefined) return "";
-  const article = other === "election" ? "an" : "a";
-  return `; there is ${article} ${other} of this name: baton who --kind ${other} ${name}`;
-}
 
 /** For people. `nowMs` is the wall clock. */
 function rowsOf({ kind, holders, waiters }: UseStatus, nowMs: number): string[][] {

@@ -109,6 +109,10 @@ describe("other kinds", () => {
       'baton: nobody holds "twice"; there is an election of this name: baton who --kind election twice\n',
     );
     expect(ended.stdout).toMatch(/^1\nSTATE .*\nholds +\S+@\S+ .*exclusive .*\n$/);
+    expect(await session.run('"$baton" lock -q only -- "$baton" leader only')).toMatchObject({
+      code: 1,
+      stderr: 'baton: nobody leads "only"; there is a lock of this name: baton who only\n',
+    });
     expect(await session.run('"$baton" who twice')).toMatchObject({ code: 1, stderr: 'baton: nobody holds "twice"\n' });
   });
 
