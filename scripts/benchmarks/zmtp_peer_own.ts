@@ -1,6 +1,7 @@
 /** baton's sockets as a peer of the ZMTP benchmark, see zmtp_roles.ts. Compiled before it runs, as baton is. */
 import { randomBytes } from "node:crypto";
 import process from "node:process";
+import { xsalsa20poly1305 } from "@noble/ciphers/salsa.js";
 import { DealerSocket } from "../../src/clients/zeromq/dealer_socket.ts";
 import { ReplySocket } from "../../src/clients/zeromq/reply_socket.ts";
 import { RequestSocket } from "../../src/clients/zeromq/request_socket.ts";
@@ -110,6 +111,21 @@ const oneWay = (socket: DealerSocket): Measure => async (body, forMs) => {
   return sent * 1000 / (performance.now() - startMs);
 };
 
+/** The cipher alone, and nothing of CURVE around it: what the slower one of sealing and opening does in a second. */
+const cipher: Measure = (body, forMs) => {
+  const key = random(32);
+  const nonce = random(24);
+  const box = xsalsa20poly1305(key, nonce).encrypt(body);
+  const perSecond = (act: () => void) => {
+    const startMs = performance.now();
+    let done = 0;
+    for (; done % 64 !== 0 || performance.now() < startMs + forMs / 2; done++) act();
+    return done * 1000 / (performance.now() - startMs);
+  };
+  const sealed = perSecond(() => xsalsa20poly1305(key, nonce).encrypt(body));
+  return Promise.resolve(Math.min(sealed, perSecond(() => xsalsa20poly1305(key, nonce).decrypt(box))));
+};
+
 const roles: Record<string, () => Promise<void>> = {
   rep: async () => reply(await bound(new ReplySocket(options(true)), endpoint)),
   echo: async () => answer(await bound(new RouterSocket(options(true)), endpoint), Infinity),
@@ -124,6 +140,7 @@ const roles: Record<string, () => Promise<void>> = {
   req: () => measureWarm(roundTrips(connected(new RequestSocket(options(false)))), rest),
   ask: () => measureWarm(roundTrips(connected(new DealerSocket(options(false)))), rest),
   window: () => measureWarm(window(connected(new DealerSocket(options(false)))), rest),
+  cipher: () => measureWarm(cipher, rest),
   source: () => measureWarm(oneWay(connected(new DealerSocket(options(false)))), rest),
 };
 

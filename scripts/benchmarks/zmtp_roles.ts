@@ -13,6 +13,7 @@
  *   req, ask   REQ, DEALER: one message at a time; median of the round trips, in microseconds
  *   window     DEALER: 256 messages on their way; acknowledgements a second
  *   source     DEALER: as many as go; messages a second, until the other end has the last one
+ *   cipher     baton only: no socket, the cipher of CURVE alone; messages a second
  */
 
 /** Messages on their way. */

@@ -93,18 +93,22 @@ async function measured(contestants: readonly ZmtpContestant[], figure: Figure, 
   for (const contestant of contestants) {
     const peers = new Peers(contestant, run.mechanism);
     stack.defer(() => peers.stop());
-    lines.push({ contestant, peers, endpoint: await figure.start(peers), results: [] as number[] });
+    const { name, kind } = contestant;
+    const isOwn = kind === "own";
+    lines.push({ name, isOwn, peers, role: figure.role, endpoint: await figure.start(peers), results: [] as number[] });
+    if (!isOwn || run.mechanism === "NULL" || figure.role !== "source") continue;
+    lines.push({ name: "its cipher alone", isOwn: false, peers, role: "cipher", endpoint: "none", results: [] });
   }
   for (let round = 0; round < run.rounds; round++) {
-    for (const { peers, endpoint, results } of lines) {
-      results.push(await peers.measure(figure.role, endpoint, String(run.bytes), String(measureMs)));
+    for (const { peers, role, endpoint, results } of lines) {
+      results.push(await peers.measure(role, endpoint, String(run.bytes), String(measureMs)));
     }
   }
-  const own = lines.find(({ contestant }) => contestant.kind === "own");
-  const rows = lines.map(({ contestant, results }) => {
+  const own = lines.find(({ isOwn }) => isOwn);
+  const rows = lines.map(({ name, results }) => {
     const { min, p50, max } = summarize(results);
     const ratio = own === undefined ? "–" : short(summarize(own.results).p50 / p50);
-    return [contestant.name, ...[min, p50, max].map(short), ratio];
+    return [name, ...[min, p50, max].map(short), ratio];
   });
   return table([[run.title, "min", "median", "max", "baton ÷ it"], ...rows]);
 }
