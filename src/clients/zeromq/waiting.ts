@@ -9,6 +9,8 @@ interface Waiter {
 
 export class Waiting {
   readonly #waiters = new Set<Waiter>();
+  #isPumping = false;
+  #isPumpedAgain = false;
 
   get length(): number {
     return this.#waiters.size;
@@ -46,8 +48,24 @@ export class Waiting {
     });
   }
 
-  /** Lets the first ones try, up to one that does not succeed. */
+  /** Lets the first ones try, up to one that does not succeed. What they do may call for this again: it is done behind them. */
   pump(): void {
+    this.#isPumpedAgain = true;
+    if (this.#isPumping) return;
+    this.#isPumping = true;
+    while (this.#isPumpedAgain) {
+      this.#isPumpedAgain = false;
+      this.#pumpOnce();
+    }
+    this.#isPumping = false;
+  }
+
+  /** Ends every wait. */
+  fail(reason: unknown): void {
+    for (const waiter of [...this.#waiters]) waiter.reject(reason);
+  }
+
+  #pumpOnce(): void {
     for (const waiter of this.#waiters) {
       try {
         if (!waiter.attempt()) return;
@@ -55,10 +73,5 @@ export class Waiting {
         waiter.reject(error);
       }
     }
-  }
-
-  /** Ends every wait. */
-  fail(reason: unknown): void {
-    for (const waiter of [...this.#waiters]) waiter.reject(reason);
   }
 }
