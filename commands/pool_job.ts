@@ -3,12 +3,12 @@ import type { ChildOutcome } from "../src/cli/child/child_outcome.ts";
 import type { JobTable } from "../src/cli/child/job_table.ts";
 import { LeaseNote } from "../src/cli/child/lease_note.ts";
 import { loadLibc } from "../src/cli/child/libc.ts";
-import type { SuperviseOptions } from "../src/cli/child/supervise_child.ts";
+import type { PreparedChild, SuperviseOptions } from "../src/cli/child/supervise_child.ts";
 import type { Guard } from "../src/cli/guard/guard.ts";
 import type { Io } from "../src/cli/io.ts";
 import { BatonError } from "../src/errors.ts";
 import type { Lease } from "../src/recipes/lease.ts";
-import type { PoolJob, PoolJobEnd } from "../src/recipes/pool.ts";
+import type { PoolJob, PoolJobEnd, PreparedPoolJob } from "../src/recipes/pool_options.ts";
 import { abortable } from "../src/support/abort.ts";
 import type { Clock } from "../src/support/clock.ts";
 import { formatDuration } from "../src/support/duration.ts";
@@ -27,7 +27,7 @@ export interface PoolJobContext {
   readonly guard: Guard;
   readonly beside: JobTable;
   readonly place: Coordination;
-  supervise(options: SuperviseOptions): Promise<ChildOutcome>;
+  prepare(options: SuperviseOptions): PreparedChild;
 }
 
 /** The ends that say more than that a job has failed, the worst first. */
@@ -40,6 +40,27 @@ const graveCodes: readonly ExitCode[] = [
   exitCodes.NOT_EXECUTABLE,
   exitCodes.NOT_FOUND,
 ];
+
+/** Something that runs under a lease: an item's command, or the query. */
+interface JobOrder {
+  readonly lease: Lease;
+  readonly itemLease: Lease;
+  readonly command: readonly [string, ...string[]];
+  readonly pool?: { readonly name: string; readonly item: string };
+  readonly maxHoldMs: number | undefined;
+  readonly what: string;
+  readonly more: Partial<Pick<SuperviseOptions, "isRead" | "onStarted" | "signals">>;
+}
+
+interface PreparedOrder {
+  readonly child: PreparedChild;
+  readonly note: LeaseNote | null;
+}
+
+interface SupervisedEnd {
+  readonly outcome: ChildOutcome;
+  readonly ending: LockEnding | null;
+}
 
 export class PoolJobs {
   readonly #options: PoolCommandOptions;
@@ -63,14 +84,16 @@ export class PoolJobs {
     return graveCodes.find((code) => this.#grave.has(code)) ?? exitCodes.NEGATIVE;
   }
 
-  async run({ item, itemLease, lease, attempt }: PoolJob): Promise<PoolJobEnd> {
+  run(job: PoolJob): Promise<PoolJobEnd> {
+    return this.prepare(job).run();
+  }
+
+  /** All that can be done before an item's turn has come. */
+  prepare({ item, itemLease, lease, attempt }: PoolJob): PreparedPoolJob {
     const { component, command, values, verbose } = this.#options;
     const { io } = this.#context;
     const what = JSON.stringify(item);
-    if (verbose) {
-      io.err(`baton: ${what} begins${attempt > 1 ? `, attempt ${attempt}` : ""}, token ${itemLease.fencingToken}\n`);
-    }
-    const { outcome, ending } = await this.#supervise({
+    const { run, drop } = this.#prepare({
       lease,
       itemLease,
       command: wordsFor(command, item),
@@ -79,7 +102,19 @@ export class PoolJobs {
       what,
       more: {},
     });
-    return this.#tell(what, outcome, ending);
+    return {
+      drop,
+      run: async () => {
+        const running = run(); // first: the rest can be done beside it
+        if (verbose) {
+          io.err(
+            `baton: ${what} begins${attempt > 1 ? `, attempt ${attempt}` : ""}, token ${itemLease.fencingToken}\n`,
+          );
+        }
+        const { outcome, ending } = await running;
+        return this.#tell(what, outcome, ending);
+      },
+    };
   }
 
   /** What the line prints. Rejects IO when it fails, BAD_DATA when it prints too much, LOCK_LOST and REVOKED for the component. */
@@ -87,7 +122,7 @@ export class PoolJobs {
     const { values } = this.#options;
     const name = "the output of --query";
     let reading: Promise<string> = Promise.resolve("");
-    const { outcome, ending } = await this.#supervise({
+    const { outcome, ending } = await this.#prepare({
       lease: component,
       itemLease: component,
       command: ["/bin/sh", "-c", line],
@@ -101,7 +136,7 @@ export class PoolJobs {
           reading.catch(() => {}); // looked at below
         },
       },
-    });
+    }).run();
     const { stop } = this.#context.signals;
     const isWell = ending?.exitCode === exitCodes.SUCCESS;
     if (outcome.kind === "breach") throw new BatonError("FENCE_BREACH", ending?.message ?? "");
@@ -116,37 +151,51 @@ export class PoolJobs {
     throw new BatonError("IO", `--query named no items: ${how}`);
   }
 
-  async #supervise({ lease, itemLease, command, pool, maxHoldMs, what, more }: {
-    readonly lease: Lease;
-    readonly itemLease: Lease;
-    readonly command: readonly [string, ...string[]];
-    readonly pool?: { readonly name: string; readonly item: string };
-    readonly maxHoldMs: number | undefined;
-    readonly what: string;
-    readonly more: Partial<Pick<SuperviseOptions, "isRead" | "onStarted" | "signals">>;
-  }): Promise<{ outcome: ChildOutcome; ending: LockEnding | null }> {
-    const { io, clock, signals, guard, beside, place, supervise } = this.#context;
+  #prepare(order: JobOrder): { run(): Promise<SupervisedEnd>; drop(): void } {
+    let ready: PreparedOrder | null = null;
+    const preparing = this.#open(order).then((one) => ready = one);
+    preparing.catch(() => {}); // whoever runs it hears
+    return {
+      run: async () => {
+        const { child, note } = ready ?? await preparing;
+        try {
+          const outcome = await child.run();
+          if (outcome.kind === "breach") this.#hasBreach = true;
+          const { what, lease, maxHoldMs } = order;
+          return { outcome, ending: lockEndingOf(outcome, { what, lost: lease.lost, maxHoldMs }) };
+        } finally {
+          note?.[Symbol.dispose]();
+        }
+      },
+      drop: () =>
+        void preparing.then(({ child, note }) => {
+          child.drop();
+          note?.[Symbol.dispose]();
+        }, () => {}),
+    };
+  }
+
+  async #open({ lease, itemLease, command, pool, maxHoldMs, more }: JobOrder): Promise<PreparedOrder> {
+    const { io, clock, signals, guard, beside, place, prepare } = this.#context;
     const { values } = this.#options;
-    using note = LeaseNote.open(lease, { clock, libc: await loadLibc() });
+    const note = LeaseNote.open(lease, { clock, libc: await loadLibc() });
     const facts = { leases: [itemLease], waitedMs: itemLease.waitedMs, place, note, passAuth: values.passAuth };
     const options = superviseOptions(
       { ...this.#options, command, values: { ...values, foreground: false, maxHold: maxHoldMs } },
       io,
       { clock, signals },
     );
-    const outcome = await supervise({
+    const child = prepare({
       ...options,
       ...more,
       lease,
       guard,
       beside,
       readsNothing: true,
-      grantedAtMs: clock.now(),
       signal: signals.stop,
       env: jobEnvironment(io, { ...facts, ...(pool === undefined ? {} : { pool }) }),
     });
-    if (outcome.kind === "breach") this.#hasBreach = true;
-    return { outcome, ending: lockEndingOf(outcome, { what, lost: lease.lost, maxHoldMs }) };
+    return { child, note };
   }
 
   #tell(what: string, outcome: ChildOutcome, ending: LockEnding | null): PoolJobEnd {

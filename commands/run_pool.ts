@@ -1,8 +1,7 @@
 /** What `baton pool` does, from its options to an exit code: connect, lock, list, take, run, report. */
-import type { ChildOutcome } from "../src/cli/child/child_outcome.ts";
 import { JobTable } from "../src/cli/child/job_table.ts";
 import { processSignals, type SignalSource } from "../src/cli/child/signal_source.ts";
-import { superviseChild, type SuperviseOptions } from "../src/cli/child/supervise_child.ts";
+import { prepareChild, type PreparedChild, type SuperviseOptions } from "../src/cli/child/supervise_child.ts";
 import type { Guard } from "../src/cli/guard/guard.ts";
 import type { Io } from "../src/cli/io.ts";
 import { type StatusReport, StatusWriter } from "../src/cli/status_report.ts";
@@ -30,7 +29,7 @@ export interface PoolDependencies {
   /** Started already; told here when there is nothing to guard. */
   readonly guard: Guard;
   connect(options: ConnectOptions): Promise<ZooKeeper>;
-  supervise(options: SuperviseOptions): Promise<ChildOutcome>;
+  prepare(options: SuperviseOptions): PreparedChild;
 }
 
 export function poolDependencies(guard: Guard): PoolDependencies {
@@ -40,7 +39,7 @@ export function poolDependencies(guard: Guard): PoolDependencies {
     guard,
     signals: processSignals(),
     connect: (options) => connect({ ...options, clock }),
-    supervise: superviseChild,
+    prepare: prepareChild,
   };
 }
 
@@ -98,7 +97,7 @@ async function takeAndRun(options: PoolCommandOptions, io: Io, deps: PoolDepende
       guard,
       place,
       beside: new JobTable(),
-      supervise: deps.supervise,
+      prepare: deps.prepare,
     });
     return await work(zk, jobs, options, { io, clock, signals, place });
   } finally {
@@ -138,6 +137,7 @@ async function work(
       },
       listsAgain: items.kind === "query",
       run: (job) => jobs.run(job),
+      prepare: (job) => jobs.prepare(job),
       stop: signals.stop,
       onProblem: (thrown) => io.err(`baton: ${messageOf(thrown)}\n`),
       info: holderInfo(options),

@@ -6,71 +6,19 @@
 import type { Acl, ZooKeeper } from "../clients/zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../errors.ts";
 import { onAbort, throwIfAborted } from "../support/abort.ts";
-import type { Clock } from "../support/clock.ts";
 import { permission } from "../wire/jute/operations.ts";
 import { Alarm } from "./alarm.ts";
-import type { HolderInfo } from "./holder_info.ts";
 import type { Lease } from "./lease.ts";
 import { LeaseSet } from "./lease_set.ts";
-import { acquireLock, type AcquireOptions } from "./lock.ts";
+import { acquireLock } from "./lock.ts";
 import { PoolBook, type PoolCounts } from "./pool_book.ts";
 import { type EndedItem, PoolMemory } from "./pool_memory.ts";
-import { itemLockName, type PoolPath } from "./pool_path.ts";
+import type { PoolJob, PoolJobEnd, PoolOptions, PreparedPoolJob } from "./pool_options.ts";
+import { PoolPermits } from "./pool_permits.ts";
 import { PoolTaker, type TakenItem } from "./pool_taker.ts";
 import { isTransient } from "./transient_error.ts";
 import { untilAnswered } from "./until_answered.ts";
 import type { ZooKeeperLease } from "./zookeeper_lease.ts";
-
-export interface PoolOptions {
-  readonly path: PoolPath;
-  /** How many run at once here. */
-  readonly jobs: number;
-  /** How many of the pool run at once wherever they are; null for as many as there are. */
-  readonly total: number | null;
-  /** Take another item whenever there is room, and list again when there is none. */
-  readonly loop: boolean;
-  /** How often a failed item is run again, at once and under the same lock. */
-  readonly retries: number;
-  /** How long an item that has ended is remembered, and not run again if it ended well; null for not at all. Milliseconds. */
-  readonly rememberMs: number | null;
-  /** For the component's lock. */
-  readonly wait: NonNullable<AcquireOptions["wait"]>;
-  /** The items, in their order. Called under the component's lock. */
-  list(component: Lease): Promise<readonly string[]>;
-  /** `list` may name others later. */
-  readonly listsAgain: boolean;
-  run(job: PoolJob): Promise<PoolJobEnd>;
-  /** Aborted: nothing is taken any more. What runs goes on, up to its own end. */
-  readonly stop: AbortSignal;
-  /** Something went wrong that stops nothing. */
-  readonly onProblem: (thrown: unknown) => void;
-  readonly info: HolderInfo;
-  readonly clock: Clock;
-  readonly acl?: Acl[] | undefined;
-}
-
-export interface PoolJob {
-  readonly item: string;
-  /** The item's own lock: its id and token are the job's. */
-  readonly itemLease: Lease;
-  /** What the job runs under: the item's lock, and with `total` a permit. */
-  readonly lease: Lease;
-  /** 1 for the first time. */
-  readonly attempt: number;
-}
-
-export interface PoolJobEnd {
-  /** unbegun: the stop came before it was started. */
-  readonly result: "done" | "failed" | "unbegun";
-  /** `exited with 3` */
-  readonly what: string;
-  /** It may go better the next time. */
-  readonly mayRetry: boolean;
-  /** Nothing can be run any more. */
-  readonly stopsPool: boolean;
-  /** Not all of it is known to be dead: its lock must not be given back. */
-  readonly keepsLock: boolean;
-}
 
 /** A lock that is taken ahead pays for short jobs only, and is not to keep an item from others for longer. Milliseconds. */
 const aheadMsMax = 1000;
@@ -84,6 +32,7 @@ const openAcl: Acl[] = [{ perms: permission.all, id: { scheme: "world", id: "any
 interface Held {
   readonly taken: TakenItem;
   readonly sinceMs: number;
+  prepared: PreparedPoolJob | null;
 }
 
 /**
@@ -105,8 +54,7 @@ class PoolRun {
   readonly #running = new Set<string>();
   /** Taken, and not begun. */
   readonly #held: Held[] = [];
-  /** Of `total`, in nobody's use. */
-  readonly #permits: Lease[] = [];
+  readonly #permits: PoolPermits;
   /** What is being given back and written down. */
   readonly #closing = new Set<Promise<void>>();
   #isShort = false;
@@ -123,6 +71,7 @@ class PoolRun {
     this.#zk = zk;
     this.#component = component;
     this.#options = options;
+    this.#permits = new PoolPermits(zk, component, options);
     this.#memory = new PoolMemory(zk, path, acl ?? openAcl);
     this.#taker = new PoolTaker(zk, {
       component,
@@ -150,7 +99,7 @@ class PoolRun {
       this.#isStopping = true;
       while (this.#running.size > 0) await this.#event(null);
       this.#giveBackHeld(0);
-      for (const permit of this.#permits) this.#close(() => permit.release());
+      for (const permit of this.#permits.spare(0)) this.#close(() => permit.release());
       while (this.#closing.size > 0) await Promise.all(this.#closing);
     }
     if (this.#failure !== null) throw this.#failure.thrown;
@@ -162,7 +111,7 @@ class PoolRun {
     const ends = this.#ends;
     if (this.#options.loop) await this.#refill();
     this.#startHeld();
-    for (const permit of this.#permits.splice(this.#held.length)) this.#close(() => permit.release());
+    for (const permit of this.#permits.spare(this.#held.length)) this.#close(() => permit.release());
     // What has ended meanwhile may have made room.
     if (this.#running.size === 0) return this.#options.loop && !this.#isStopping && this.#ends !== ends;
     const oldest = this.#held[0];
@@ -225,76 +174,57 @@ class PoolRun {
 
   async #take(isWanted: () => boolean): Promise<void> {
     while (!this.#isStopping && !this.#isFull && isWanted()) {
-      if (this.#room() > 0 && !await this.#hasPermit()) return;
+      if (this.#room() > 0 && !await this.#permits.hasFor(this.#held.length + 1)) {
+        this.#isFull = true;
+        return;
+      }
       const taken = await this.#taker.take(() => this.#isStopping);
       if (taken === null) return;
-      this.#held.push({ taken, sinceMs: this.#options.clock.now() });
-      if (this.#ends + this.#running.size > 0) this.#startHeld(); // the first ones wait for each other
-    }
-  }
-
-  /** Of `total`, for one more than run and are held: false when all are in use. */
-  async #hasPermit(): Promise<boolean> {
-    const { total, path, clock, info, acl, stop } = this.#options;
-    this.#dropLostPermits();
-    if (total === null || this.#permits.length > this.#held.length) return true;
-    try {
-      this.#permits.push(
-        await acquireLock(this.#zk, `${this.#component} --total`, {
-          path: path.total,
-          mode: "permit",
-          limit: total,
-          wait: "none",
-          clock,
-          info,
-          signal: stop,
-          thing: "permit",
-          ...(acl === undefined ? {} : { acl }),
-        }),
-      );
-      return true;
-    } catch (thrown) {
-      if (thrown instanceof BatonError && thrown.code === "LIMIT_MISMATCH") {
-        throw otherTotal(this.#component, total, thrown);
-      }
-      if (!(thrown instanceof BatonError && thrown.code === "LOCK_BUSY")) throw thrown;
-      this.#isFull = true;
-      return false;
+      this.#held.push({ taken, sinceMs: this.#options.clock.now(), prepared: null });
+      if (this.#ends + this.#running.size === 0) continue; // the first ones wait for each other
+      this.#startHeld();
+      this.#prepareHeld();
     }
   }
 
   #startHeld(): void {
-    const { jobs, total } = this.#options;
-    this.#dropLostPermits();
+    const { jobs } = this.#options;
     while (this.#running.size < jobs && !this.#isStopping) {
-      const permit = total === null ? null : this.#permits[0];
-      const { taken } = permit === undefined ? {} : this.#held.shift() ?? {};
+      const permit = this.#permits.first();
+      const { taken, prepared } = permit === undefined ? {} : this.#held.shift() ?? {};
       if (permit === undefined || taken === undefined) return;
       if (!taken.lease.isHeld()) {
+        prepared?.drop();
         this.#book.giveBack(taken.item);
         continue;
       }
-      if (permit !== null) this.#permits.shift();
+      this.#permits.take(permit);
       this.#running.add(taken.item);
       this.#book.begun();
-      void this.#work(taken, permit);
+      void this.#work(taken, { permit, prepared: prepared ?? null });
     }
   }
 
-  /** One that somebody took away counts for nothing. */
-  #dropLostPermits(): void {
-    for (const permit of this.#permits.filter((one) => !one.isHeld())) {
-      this.#permits.splice(this.#permits.indexOf(permit), 1);
+  /** With a permit an item runs under more than its own lock: under which is known when it begins. */
+  #prepareHeld(): void {
+    const { total, prepare } = this.#options;
+    if (total !== null || prepare === undefined) return;
+    for (const held of this.#held) {
+      const { item, lease } = held.taken;
+      held.prepared ??= prepare({ item, itemLease: lease, lease, attempt: 1 });
     }
   }
 
-  async #work(taken: TakenItem, permit: Lease | null): Promise<void> {
+  async #work(
+    taken: TakenItem,
+    { permit, prepared }: { readonly permit: Lease | null; readonly prepared: PreparedPoolJob | null },
+  ): Promise<void> {
     const { item } = taken;
     const lease = permit === null ? taken.lease : new LeaseSet([taken.lease, permit]);
     const startMs = this.#options.clock.now();
     let end: PoolJobEnd | null = null;
     try {
-      end = await this.#runOften(item, taken.lease, lease);
+      end = await this.#runOften({ item, itemLease: taken.lease, lease }, prepared);
     } catch (thrown) {
       this.#fail(thrown);
     }
@@ -304,7 +234,7 @@ class PoolRun {
     if (end?.result === "unbegun") this.#book.unbegun(item);
     else this.#book.ended(item, end?.result ?? "failed");
     if (end === null || end.stopsPool || !this.#isSessionHeld()) this.#stopTaking();
-    if (permit !== null && permit.isHeld()) this.#permits.push(permit);
+    this.#permits.giveBack(permit);
     this.#startHeld(); // first: what follows here can be done beside it
     if (end !== null && !end.keepsLock) this.#finish(taken, end);
     this.#isFull = false;
@@ -317,9 +247,11 @@ class PoolRun {
     return !session.ended.aborted && this.#options.clock.now() < session.leaseEndMs();
   }
 
-  async #runOften(item: string, itemLease: Lease, lease: Lease): Promise<PoolJobEnd> {
+  async #runOften(job: Omit<PoolJob, "attempt">, prepared: PreparedPoolJob | null): Promise<PoolJobEnd> {
+    const { lease } = job;
     for (let attempt = 1;; attempt++) {
-      const end = await this.#options.run({ item, itemLease, lease, attempt });
+      const isPrepared = attempt === 1 && prepared !== null;
+      const end = await (isPrepared ? prepared.run() : this.#options.run({ ...job, attempt }));
       const isLast = end.result === "done" || !end.mayRetry || attempt > this.#options.retries;
       if (isLast || this.#isStopping || !lease.isHeld()) return end;
     }
@@ -374,6 +306,7 @@ class PoolRun {
     const { clock } = this.#options;
     for (const held of this.#held.filter(({ sinceMs }) => clock.now() - sinceMs >= ageMs)) {
       this.#held.splice(this.#held.indexOf(held), 1);
+      held.prepared?.drop();
       this.#book.giveBack(held.taken.item);
       this.#isShort = false;
       this.#close(() => held.taken.lease.release());
@@ -411,9 +344,4 @@ class PoolRun {
 function notRemembered(item: string, cause: unknown): BatonError {
   const message = `Cannot write down that "${item}" has ended, and it may run again: ${messageOf(cause)}`;
   return new BatonError("OUTCOME_UNKNOWN", message, { cause });
-}
-
-function otherTotal(component: string, total: number, cause: BatonError): BatonError {
-  const message = `Cannot run ${total} of the pool "${itemLockName(component, "*")}" at once: ${cause.message}`;
-  return new BatonError("LIMIT_MISMATCH", message, { cause });
 }

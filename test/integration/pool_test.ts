@@ -4,9 +4,10 @@ import { hostname } from "node:os";
 import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
 import { breakLock } from "../../src/recipes/break_lock.ts";
 import { acquireLock } from "../../src/recipes/lock.ts";
-import { type PoolJob, type PoolJobEnd, type PoolOptions, runPool } from "../../src/recipes/pool.ts";
+import { runPool } from "../../src/recipes/pool.ts";
 import { forgetPool } from "../../src/recipes/pool_forget.ts";
 import { PoolMemory } from "../../src/recipes/pool_memory.ts";
+import type { PoolJob, PoolJobEnd, PoolOptions } from "../../src/recipes/pool_options.ts";
 import { poolPath } from "../../src/recipes/pool_path.ts";
 import { poolStatus } from "../../src/recipes/pool_status.ts";
 import { systemClock } from "../../src/support/clock.ts";
@@ -266,6 +267,36 @@ for (const kind of backends) {
       await work.end("2");
       await work.end("3");
       expect(await running).toMatchObject({ taken: 3, done: 3 });
+    });
+
+    test("what was locked ahead is prepared while another runs, and dropped when it is given back", async () => {
+      await using crew = new LockCrew(backend.servers);
+      const zk = await crew.client();
+      const work = new Work();
+      const told: string[] = [];
+      const prepare = (job: PoolJob) => {
+        told.push(`prepared ${job.item}`);
+        return {
+          run: () => (told.push(`run ${job.item}`), work.run(job)),
+          drop: () => void told.push(`dropped ${job.item}`),
+        };
+      };
+      const running = pool(crew, zk, work, { items: ["1", "2", "3"], loop: true, prepare });
+      await work.end("1");
+      await eventually(() => told.includes("prepared 3"));
+      await work.end("2");
+      await work.end("3");
+      expect(await running).toMatchObject({ taken: 3, done: 3 });
+      expect(told).toEqual(["prepared 3", "run 3"]);
+
+      told.length = 0;
+      const longer = pool(crew, zk, work, { items: ["4", "5", "6"], loop: true, prepare });
+      await work.end("4");
+      await eventually(() => told.includes("dropped 6"));
+      await work.end("5");
+      await work.end("6");
+      expect(await longer).toMatchObject({ taken: 3, done: 3 });
+      expect(told.slice(0, 2)).toEqual(["prepared 6", "dropped 6"]);
     });
 
     test("--total bounds what runs in all runs together, and another number is refused", async () => {

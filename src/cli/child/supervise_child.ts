@@ -16,8 +16,8 @@ import { cookieEnvironment, cookieVariable } from "./cookie.ts";
 import { isForeground } from "./foreground.ts";
 import { isRevoked } from "./lease_loss.ts";
 import { JobProcesses } from "./job_processes.ts";
-import type { JobTable } from "./job_table.ts";
-import { loadLibc } from "./libc.ts";
+import type { JobTable, TableJob } from "./job_table.ts";
+import { type Libc, loadLibc } from "./libc.ts";
 import { waitMinHold } from "./min_hold.ts";
 import { readProcess } from "./process_table.ts";
 import type { SignalSource } from "./signal_source.ts";
@@ -69,57 +69,112 @@ export interface StartedChild {
 /** A guard is there in milliseconds; one that is not there by then never will be. */
 const guardStartMsMax = 10_000;
 
-/** Resolves when the lease may be released, a breach excepted; see `ChildEnding`. Rejects only for a bug. */
-export async function superviseChild(options: SuperviseOptions): Promise<ChildOutcome> {
-  const { clock, guard, beside } = options;
-  const grantedAtMs = options.grantedAtMs ?? clock.now();
-  const cookie = options.lease.holderId; // so that a nested call can tell that this job holds the lock already
-  const job = beside?.open(cookie);
-  const finish = (ending: ChildEnding, pid: number | null): ChildOutcome => {
-    if (job !== undefined) beside?.close(job);
+/** What can be done before the command is to run, so that it then starts at once. */
+export interface PreparedChild {
+  /** Once. Resolves when the lease may be released, a breach excepted; see `ChildEnding`. Rejects only for a bug. */
+  run(): Promise<ChildOutcome>;
+  /** It will not be run. */
+  drop(): void;
+}
+
+/** As `prepareChild` and `run` in one. */
+export function superviseChild(options: SuperviseOptions): Promise<ChildOutcome> {
+  return prepareChild(options).run();
+}
+
+/** Sets the guard to watch what is going to run under the lease. */
+export function prepareChild(options: SuperviseOptions): PreparedChild {
+  const child = new SupervisedChild(options);
+  return { run: () => child.run(), drop: () => child.drop() };
+}
+
+interface Readiness {
+  readonly libc: Libc | null;
+  /** Why it cannot be started. */
+  readonly obstacle: ChildEnding | null;
+}
+
+class SupervisedChild {
+  readonly #options: SuperviseOptions;
+  /** So that a nested call can tell that this job holds the lock already. */
+  readonly #cookie: string;
+  readonly #job: TableJob | undefined;
+  readonly #struck = new AbortController();
+  readonly #preparing: Promise<Readiness>;
+  #ready: Readiness | null = null;
+  #grantedAtMs: number;
+
+  constructor(options: SuperviseOptions) {
+    this.#options = options;
+    this.#cookie = options.lease.holderId;
+    this.#job = options.beside?.open(this.#cookie);
+    this.#grantedAtMs = options.grantedAtMs ?? options.clock.now();
+    this.#preparing = this.#prepare();
+    this.#preparing.catch(() => {}); // whoever runs it hears
+  }
+
+  drop(): void {
+    void this.#preparing.then(() => this.#finish({ kind: "cancelled" }, null), () => {});
+  }
+
+  async run(): Promise<ChildOutcome> {
+    const { clock, guard, beside, signal } = this.#options;
+    this.#grantedAtMs = this.#options.grantedAtMs ?? clock.now();
+    // Where all is ready nothing is waited for up to the start of the command.
+    const { libc, obstacle } = this.#ready ?? await this.#preparing;
+    const hindrance = obstacle ?? hindranceOf(this.#options, this.#struck.signal);
+    if (hindrance !== null) return this.#finish(hindrance, null);
+
+    const ownGroup = beside !== undefined || !isForeground(this.#options.foreground, libc);
+    const adopts = libc?.becomeSubreaper() ?? false;
+    libc?.hearOfChildren();
+    const job = this.#job;
+    const spawned = await spawnChild(this.#options.command, {
+      ...spawnOptions(this.#options, this.#cookie),
+      ownGroup,
+      onStarted: (pid) => job !== undefined && beside?.started(job, pid),
+    });
+    if (spawned.kind !== "started") return this.#finish(spawned, null);
+
+    const { pid, ended } = spawned;
+    guard.child(this.#cookie, { pid, ownGroup, startTicks: job?.startTicks ?? readProcess(pid)?.startTicks ?? 0 });
+    const processes = job !== undefined && beside !== undefined && libc !== null && adopts
+      ? beside.processesOf(job, libc)
+      : new JobProcesses({ pid, ownGroup, cookie: this.#cookie, libc, adopts: adopts && beside === undefined });
+    this.#options.onStarted?.(spawned);
+    const run = new ChildRun({
+      ...this.#options,
+      guard: { clearedAfterMs: (signal) => guard.clearedAfterMs(this.#cookie, signal) },
+      grantedAtMs: this.#grantedAtMs,
+      processes,
+      ended,
+      ownGroup,
+      struck: this.#struck.signal,
+    });
+    // It came when there was a process already, and nobody yet to hear it for the command.
+    if (signal?.aborted) processes.signalCommand(signalOf(signal.reason, this.#options.stopSignal));
+    const ending = await run.finished;
+    if (ending.kind === "exited" || ending.kind === "signaled") {
+      await waitMinHold({ ...this.#options, grantedAtMs: this.#grantedAtMs });
+    }
+    return this.#finish(ending, pid);
+  }
+
+  async #prepare(): Promise<Readiness> {
+    const libc = await loadLibc();
+    return this.#ready = { libc, obstacle: await watchJob(this.#options, this.#cookie, this.#struck) };
+  }
+
+  #finish(ending: ChildEnding, pid: number | null): ChildOutcome {
+    const { clock, guard, beside } = this.#options;
+    if (this.#job !== undefined) beside?.close(this.#job);
     // In a breach the guard is left to itself: the end of its pipe will set it on what is still there.
     // Else later than now, for the next in line waits for the release, which the caller sends in this turn; but a job beside
     // others may be run again under the same lease, and the next order to watch must come behind this one.
     if (ending.kind !== "breach" && beside === undefined) setImmediate(() => guard.done());
-    else if (ending.kind !== "breach") guard.forget(cookie);
-    return { ...ending, pid, heldMs: clock.now() - grantedAtMs };
-  };
-
-  const libc = await loadLibc();
-  const struck = new AbortController();
-  const obstacle = await watchJob(options, cookie, struck);
-  if (obstacle !== null) return finish(obstacle, null);
-
-  const ownGroup = beside !== undefined || !isForeground(options.foreground, libc);
-  const adopts = libc?.becomeSubreaper() ?? false;
-  libc?.hearOfChildren();
-  const spawned = await spawnChild(options.command, {
-    ...spawnOptions(options, cookie),
-    ownGroup,
-    onStarted: (pid) => job !== undefined && beside?.started(job, pid),
-  });
-  if (spawned.kind !== "started") return finish(spawned, null);
-
-  const { pid, ended } = spawned;
-  guard.child(cookie, { pid, ownGroup, startTicks: job?.startTicks ?? readProcess(pid)?.startTicks ?? 0 });
-  const processes = job !== undefined && beside !== undefined && libc !== null && adopts
-    ? beside.processesOf(job, libc)
-    : new JobProcesses({ pid, ownGroup, cookie, libc, adopts: adopts && beside === undefined });
-  options.onStarted?.(spawned);
-  const run = new ChildRun({
-    ...options,
-    guard: { clearedAfterMs: (signal) => guard.clearedAfterMs(cookie, signal) },
-    grantedAtMs,
-    processes,
-    ended,
-    ownGroup,
-    struck: struck.signal,
-  });
-  // It came when there was a process already, and nobody yet to hear it for the command.
-  if (options.signal?.aborted) processes.signalCommand(signalOf(options.signal.reason, options.stopSignal));
-  const ending = await run.finished;
-  if (ending.kind === "exited" || ending.kind === "signaled") await waitMinHold({ ...options, grantedAtMs });
-  return finish(ending, pid);
+    else if (ending.kind !== "breach") guard.forget(this.#cookie);
+    return { ...ending, pid, heldMs: clock.now() - this.#grantedAtMs };
+  }
 }
 
 function spawnOptions(options: SuperviseOptions, cookie: string) {
@@ -167,10 +222,18 @@ export async function watchJob(
   } finally {
     cancel();
   }
+  return hindranceOf(options, struck.signal);
+}
+
+/** Why the command must not be started now; null when it may. Nothing may be waited for between this and the start. */
+function hindranceOf(
+  { lease, clock, signal }: Pick<SuperviseOptions, "lease" | "clock" | "signal">,
+  struck: AbortSignal,
+): ChildEnding | null {
   clock.noticeSuspend();
   if (signal?.aborted) return { kind: "cancelled" };
   if (lease.lost.aborted) return { kind: isRevoked(lease.lost) ? "revoked" : "lost", child: null };
-  return struck.signal.aborted || !lease.isHeld() ? { kind: "lost", child: null } : null;
+  return struck.aborted || !lease.isHeld() ? { kind: "lost", child: null } : null;
 }
 
 function signalOf(reason: unknown, otherwise: NodeJS.Signals): NodeJS.Signals {

@@ -1,8 +1,9 @@
 /** A reply cut at every request/reply boundary of a pool's run: every item runs once, is written down, and given back. */
 import { expect, test } from "bun:test";
 import { takeNewLock } from "../../../src/recipes/new_lock.ts";
-import { type PoolJobEnd, type PoolOptions, runPool } from "../../../src/recipes/pool.ts";
+import { runPool } from "../../../src/recipes/pool.ts";
 import { PoolMemory } from "../../../src/recipes/pool_memory.ts";
+import type { PoolJobEnd, PoolOptions } from "../../../src/recipes/pool_options.ts";
 import { poolPath } from "../../../src/recipes/pool_path.ts";
 import { lockPath } from "../../../src/recipes/lock_path.ts";
 import { cutEverywhere } from "../../support/cut_everywhere.ts";
