@@ -6,7 +6,11 @@
  */
 import type { GuardedChild } from "../guard/guard_state.ts";
 import { descendantsOf, groupMembers, processesWithCookie, readProcess } from "./process_table.ts";
+import { sendSignal } from "./send_signal.ts";
 import { isServiceProcess } from "./service_process.ts";
+
+/** Who starts processes faster than they are stopped is killed as far as it is known. */
+const looksMax = 16;
 
 export class KnownProcesses {
   readonly #cookie: string;
@@ -28,6 +32,23 @@ export class KnownProcesses {
     this.rememberDescendants();
     const pids = new Set([...[...this.#known.keys()].filter((pid) => this.#isKnown(pid)), ...marked]);
     return [...pids].filter((pid) => readProcess(pid)?.dead === false);
+  }
+
+  /**
+   * The same, each of them stopped: nobody of them can start another between being found and being killed. For those in no
+   * group of their own, which could be killed at once.
+   */
+  findStopped(): number[] {
+    const stopped = new Set<number>();
+    for (let looks = 0; looks < looksMax; looks++) {
+      const moving = this.find().filter((pid) => !stopped.has(pid));
+      if (moving.length === 0) break;
+      for (const pid of moving) {
+        sendSignal(pid, "SIGSTOP");
+        stopped.add(pid);
+      }
+    }
+    return this.find();
   }
 
   /** Looks only below what is known: cheap enough to be done now and then. Forgets who is gone. */

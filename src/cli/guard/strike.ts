@@ -49,7 +49,7 @@ export class Strike {
   #killAll(): boolean {
     const { child } = this.#job;
     if (!hasProcessTable()) return child !== null && kill(child.ownGroup ? -child.pid : child.pid);
-    const found = this.#known.find();
+    const found = child === null || child.ownGroup ? this.#known.find() : this.#known.findStopped();
     if (child?.ownGroup && groupMembers(child.pid).length > 0) kill(-child.pid);
     for (const pid of found) kill(pid);
     return found.length > 0;

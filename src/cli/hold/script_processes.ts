@@ -56,6 +56,7 @@ export class ScriptProcesses implements RunProcesses {
   signalCommand(): void {}
 
   signalAll(signal: NodeJS.Signals): void {
+    if (signal === "SIGKILL" && !this.#isLetGo && !this.#leaderEnded) this.#known.findStopped();
     const pids = this.alive();
     if (signal !== "SIGSTOP" && signal !== "SIGCONT" && !this.#isLetGo) {
       this.#isStopped ||= !this.#leaderEnded;
@@ -76,7 +77,7 @@ export class ScriptProcesses implements RunProcesses {
 
   /**
    * What was started under the lock and runs, while the script itself goes on. `asking`, the process that wants to know, is
-   * none of it, nor the subshells it runs in, nor what was started together with it (the other end of its pipe).
+   * none of it, nor the subshells it runs in, nor what was started after it (the other end of its pipe).
    */
   startedUnder(asking: ScriptProcess): number[] {
     const around = new Set<number>([this.#script.pid]);
@@ -85,8 +86,7 @@ export class ScriptProcesses implements RunProcesses {
     }
     return this.alive().filter((pid) => {
       const row = readProcess(pid);
-      return row !== null && row.startTicks >= this.#sinceTicks && row.startTicks < asking.startTicks - togetherTicks &&
-        !around.has(pid);
+      return row !== null && !around.has(pid) && row.startTicks >= this.#sinceTicks && isBefore(row, asking);
     });
   }
 
@@ -112,8 +112,10 @@ export class ScriptProcesses implements RunProcesses {
   }
 }
 
-/** Clock ticks, of 10 ms: what a shell starts in one pipe. */
-const togetherTicks = 3;
+/** Of two in the same tick, of 10 ms, the one with the lower number, as the kernel counts them up. */
+function isBefore(one: ScriptProcess, other: ScriptProcess): boolean {
+  return one.startTicks === other.startTicks ? one.pid < other.pid : one.startTicks < other.startTicks;
+}
 
 function isAlive(pid: number): boolean {
   return readProcess(pid)?.dead === false;

@@ -5,7 +5,7 @@
  */
 import { readFileSync } from "node:fs";
 import { basename } from "node:path";
-import { BatonError, messageOf } from "../../errors.ts";
+import { messageOf } from "../../errors.ts";
 import { onAbort } from "../../support/abort.ts";
 import { printable } from "../../support/printable.ts";
 import type { ChildEnd, ChildEnding, ChildOutcome } from "../child/child_outcome.ts";
@@ -50,10 +50,10 @@ export async function superviseScript(options: SuperviseOptions, hold: ScriptHol
     if (ending.kind !== "breach") guard.done();
     return { ...ending, pid: script.pid, heldMs: clock.now() - grantedAtMs };
   };
+  using box = ReleaseBox.open(cookie); // before the guard watches: what cannot be had is no reason to kill anybody
   const obstacle = await watchJob(options, cookie, struck, { ...script, ownGroup: false });
   if (obstacle !== null) return finish(obstacle);
 
-  using box = ReleaseBox.open(cookie);
   const sinceTicks = Math.floor((libc?.bootTimeMs() ?? 0) / 10);
   const processes = new ScriptProcesses({ script, cookie, sinceTicks });
   const end = Promise.withResolvers<ChildEnd>();
@@ -136,10 +136,8 @@ class ReleaseDesk {
     } else if (ending.kind !== "exited") {
       box.answer({ ...granted, result: endOf(ending) });
     } else {
-      const result = await options.lease.release().then(() => "released" as const, (thrown: unknown) => {
-        if (thrown instanceof BatonError && thrown.code === "OUTCOME_UNKNOWN") return "unknown" as const;
-        throw thrown;
-      });
+      // Whatever kept the server from it: when the session has ended, as it will now, the lock is free.
+      const result = await options.lease.release().then(() => "released" as const, () => "unknown" as const);
       box.answer({ ...granted, result });
     }
   }
