@@ -9,7 +9,7 @@ import type { StoreOptions } from "./store_options.ts";
 import { TopicCustody } from "./topic_custody.ts";
 import { checkpointAtOnceBytes, checkpointBytes, storeError, TopicDatabase } from "./topic_database.ts";
 
-/** Moves of cursors that nobody waits for are on the disk after so long without a commit. */
+/** Moves of cursors that nobody waits for are on the disk after so long, or after `idleMs` where others come all the time. */
 const settleMs = 20;
 /** The disk is tidied after so long without work, in steps of so many pages, so that work that comes need not wait. */
 const idleMs = 200;
@@ -27,6 +27,7 @@ class OpenStore {
   #timer: ReturnType<typeof setTimeout> | undefined;
   #isCheckpointing = false;
   #alarm: string | null = null;
+  #workedMs = 0;
 
   constructor(dataDir: string, options: StoreOptions) {
     this.#database = new TopicDatabase(dataDir);
@@ -104,20 +105,32 @@ class OpenStore {
     const alarm = this.#engine.disk.alarm();
     if ((alarm === null) !== (this.#alarm === null)) reply({ kind: "alarm", sentence: alarm });
     this.#alarm = alarm;
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(guarded(() => this.#settle()), settleMs);
+    this.#workedMs = performance.now();
+    // From the first work on, not from the last: whoever asks all the time must not keep moves from the disk.
+    if (this.#timer === undefined) this.#after(settleMs, () => this.#settle());
   }
 
   #settle(): void {
-    const again = this.#engine.settle();
-    this.#timer = setTimeout(guarded(() => again ? this.#settle() : this.#idle()), again ? 0 : idleMs);
+    if (this.#engine.settle()) this.#after(0, () => this.#settle());
+    else this.#after(idleMs, () => this.#idle());
   }
 
   #idle(): void {
+    if (performance.now() - this.#workedMs < idleMs) return this.#settle();
     this.#checkpoint(idleCheckpointBytes);
     this.#engine.disk.look();
-    if (this.#database.shrink(shrinkPages)) this.#timer = setTimeout(guarded(() => this.#idle()), 0);
+    if (this.#database.shrink(shrinkPages)) this.#after(0, () => this.#idle());
     else this.#database.reserveLog();
+  }
+
+  #after(delayMs: number, work: () => void): void {
+    this.#timer = setTimeout(
+      guarded(() => {
+        this.#timer = undefined;
+        work();
+      }),
+      delayMs,
+    );
   }
 
   #checkpoint(bytesMin: number): void {

@@ -387,3 +387,19 @@ describe("what is stored", () => {
     store.close();
   });
 });
+
+test("where the disk is full nothing of the batch is answered, and what was OK before is there afterwards", () => {
+  const store = driver();
+  store.execute({ kind: "subscribe", client: "alice" });
+  expect(codes(store.execute(put(1, "one")))).toEqual(["OK"]);
+  store.database.run("PRAGMA max_page_count = 40");
+  const answered: StoreAnswer[] = [];
+  store.onAnswer = (answer) => answered.push(answer);
+  const large = "x".repeat(500_000);
+  expect(() => store.execute(put(2, "two"), get(-1, { client: "alice" }), put(3, large))).toThrow("full");
+  expect(answered).toEqual([]);
+  store.reopen();
+  expect(texts(store.execute(get(-1, { client: "alice", max: 9 }))[0] as StoreAnswer)).toEqual(["one"]);
+  expect(codes(store.execute(put(2, "two"), put(3, large)))).toEqual(["OK", "OK"]);
+  store.close();
+});

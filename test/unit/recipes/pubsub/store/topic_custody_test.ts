@@ -215,6 +215,7 @@ describe("a hand-over", () => {
         store.execute({ kind: "get", epoch: 2, client: "late", last: -1, max: 100, peek: true }).map((answer) => ({
           ...answer,
           ticket: 0,
+          redelivered: 0,
         }));
       expect(read(to)).toEqual(read(from));
       from.close();

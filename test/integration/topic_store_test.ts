@@ -1,0 +1,244 @@
+import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { type ChildProcess, spawn } from "node:child_process";
+import { mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import type { BatonError } from "../../src/errors.ts";
+import { backupStore } from "../../src/recipes/pubsub/store/backup_store.ts";
+import { operationsMax } from "../../src/recipes/pubsub/store/store_limits.ts";
+import { TopicStore } from "../../src/recipes/pubsub/store/topic_store.ts";
+import { verifyStore } from "../../src/recipes/pubsub/store/verify_store.ts";
+import type { OwnedStore } from "../../src/recipes/pubsub/ownership/owned_store.ts";
+import type { ClientOperation, StoreAnswer } from "../../src/wire/pubsub/store_operations.ts";
+import { dose } from "../support/dose.ts";
+import { eventually } from "../support/eventually.ts";
+import { seededRandom } from "../support/random.ts";
+
+setDefaultTimeout(120_000);
+
+let root = "";
+beforeEach(() => root = mkdtempSync(join(tmpdir(), "baton-topic-store-")));
+afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+const bun = realpathSync(join(import.meta.dir, "../../node_modules/.bin/bun"));
+const program = join(import.meta.dir, "../support/topic_store_program.ts");
+
+/** A store, and everything it has answered. */
+async function open(dir: string, options = {}) {
+  const answers: StoreAnswer[] = [];
+  const broken: { error: BatonError; tickets: readonly number[] }[] = [];
+  const store = await TopicStore.open(dir, {
+    answered: (some) => answers.push(...some),
+    broken: (error, tickets) => broken.push({ error, tickets }),
+  }, options);
+  const ask = async (operation: ClientOperation) => {
+    expect(store.submit(operation)).toBe(true);
+    return await eventually(() => answers.find(({ ticket }) => ticket === operation.ticket), { everyMs: 1 });
+  };
+  return { store, answers, broken, ask };
+}
+
+const at = { topic: "news", epoch: 1, session: null };
+const put = (ticket: number, counter: number, body: string | Uint8Array = `body ${counter}`): ClientOperation => ({
+  kind: "put",
+  ticket,
+  ...at,
+  client: "writer",
+  counter,
+  fromSession: null,
+  low: 0,
+  after: null,
+  msgId: null,
+  bodies: [typeof body === "string" ? new TextEncoder().encode(body) : body],
+});
+const get = (ticket: number, last: number, more: Partial<ClientOperation & { kind: "get" }> = {}): ClientOperation => ({
+  kind: "get",
+  ticket,
+  ...at,
+  client: "reader",
+  op: null,
+  last,
+  max: 1,
+  maxBytes: 0,
+  wait: false,
+  peek: false,
+  ...more,
+});
+const subscribe: ClientOperation = { kind: "subscribe", ticket: 1, ...at, client: "reader", op: null };
+const birth = { birth: "b", floor: 0, epoch: 1 };
+
+test("what ownership asks of a store is what this one does", async () => {
+  const { store } = await open(join(root, "a"));
+  const owned: OwnedStore = store;
+  await owned.create("news", birth);
+  await owned.seal("news", 1, "s2");
+  const { hash, pieces } = await owned.export("news", 1);
+  const other = await open(join(root, "b"));
+  const content = { birth: "b", floor: 0, owner: "s1", epoch: 1, hash };
+  await (other.store as OwnedStore).importStaged("news", content, pieces);
+  await (other.store as OwnedStore).activate("news", 2, "staged");
+  expect(await other.store.look("news")).toMatchObject({ copy: { epoch: 2, sealedFor: null }, staged: null });
+  expect(await owned.topics()).toEqual(["news"]);
+  expect(owned.storeId).not.toBe(other.store.storeId);
+  await store.close();
+  await other.store.close();
+});
+
+test("everything that arrived while a commit ran is one transaction", async () => {
+  const { store, answers, ask } = await open(join(root, "a"));
+  await store.create("news", birth);
+  await ask(subscribe);
+  const { commits } = await store.statistics();
+  for (let counter = 1; counter <= 1000; counter++) store.submit(put(counter + 1, counter));
+  await eventually(() => answers.length === 1001);
+  expect((await store.statistics()).commits - commits).toBeLessThanOrEqual(3);
+  await store.close();
+});
+
+test("a body of any bytes comes back as it was, a large one too", async () => {
+  const { store, ask } = await open(join(root, "a"));
+  await store.create("news", birth);
+  await ask(subscribe);
+  const bodies = [
+    new Uint8Array(0),
+    Uint8Array.from({ length: 256 }, (_, byte) => byte),
+    new Uint8Array(3 << 20).fill(7),
+  ];
+  for (const [index, body] of bodies.entries()) await ask(put(10 + index, index + 1, body));
+  const { messages } = await ask(get(20, -1, { max: 9, maxBytes: 8 << 20 }));
+  expect(messages?.map(({ body }) => Buffer.compare(body, bodies[0] as Uint8Array) === 0 ? 0 : body.byteLength))
+    .toEqual([0, 256, 3 << 20]);
+  expect(messages?.[1]?.body).toEqual(bodies[1] as Uint8Array);
+  // Without room for more than one, one comes all the same.
+  expect((await ask(get(21, 1, { max: 9, maxBytes: 1 }))).messages).toHaveLength(1);
+  await store.close();
+});
+
+test("too much under way is pushed back, and taken again later", async () => {
+  const { store, answers } = await open(join(root, "a"));
+  await store.create("news", birth);
+  let taken = 0;
+  while (store.submit(put(taken, taken + 1))) taken++;
+  expect(taken).toBe(operationsMax);
+  await eventually(() => answers.length === taken, { withinMs: 30_000 });
+  expect(store.outstanding).toBe(0);
+  expect(store.submit(put(taken, taken + 1))).toBe(true);
+  await store.close();
+});
+
+test("a move of a cursor that nobody waits for is durable soon all the same", async () => {
+  const { store, ask } = await open(join(root, "a"));
+  await store.create("news", birth);
+  await ask(subscribe);
+  await ask(put(2, 1));
+  const { commits } = await store.statistics();
+  expect((await ask(get(3, 1))).code).toBe("NO_MESSAGE");
+  await eventually(async () => (await store.statistics()).commits > commits);
+  await store.close();
+});
+
+describe("a data directory", () => {
+  test("has one owner", async () => {
+    const { store } = await open(join(root, "a"));
+    await expect(open(join(root, "a"))).rejects.toMatchObject({ code: "LOCK_BUSY" });
+    await store.close();
+    await (await open(join(root, "a"))).store.close();
+  });
+
+  test("of a newer format is refused with a sentence, and left as it is", async () => {
+    const { store } = await open(join(root, "a"));
+    await store.close();
+    const database = new DatabaseSync(join(root, "a/topics.sqlite"));
+    database.exec("PRAGMA user_version = 99");
+    database.close();
+    await expect(open(join(root, "a"))).rejects.toMatchObject({
+      code: "CONFIG",
+      message: `The topic store in ${
+        join(root, "a")
+      } has format 99; this version of baton knows 1: a newer one wrote it`,
+    });
+  });
+
+  test("that another one has opened since is not written any more, and nobody is answered", async () => {
+    const { store, broken, answers } = await open(join(root, "a"));
+    await store.create("news", birth);
+    rmSync(join(root, "a/owner.sqlite"));
+    const second = await open(join(root, "a"));
+    store.submit(put(5, 1));
+    await eventually(() => broken.length === 1);
+    expect(broken[0]).toMatchObject({ error: { code: "LOCK_BUSY" }, tickets: [5] });
+    expect(answers).toEqual([]);
+    expect(() => store.submit(put(6, 2))).toThrow("Another server has opened");
+    await store.close();
+    expect((await second.store.summaries())[0]).toMatchObject({ name: "news", last: 0 });
+    await second.store.close();
+  });
+});
+
+test("a backup of a store in use can be opened and is whole; verify finds what is damaged", async () => {
+  const { store, ask } = await open(join(root, "a"));
+  await store.create("news", birth);
+  await ask(subscribe);
+  for (let counter = 1; counter <= 100; counter++) await ask(put(counter + 1, counter));
+  expect(verifyStore(join(root, "a"))).toMatchObject({ problems: [], topics: 1, messages: 100 });
+  backupStore(join(root, "a"), join(root, "b"));
+  expect(() => backupStore(join(root, "a"), join(root, "b"))).toThrow("there already");
+  await store.close();
+  const copy = await open(join(root, "b"));
+  expect((await copy.ask(get(3, -1, { max: 999 }))).messages).toHaveLength(100);
+  await copy.store.close();
+  const database = new DatabaseSync(join(root, "b/topics.sqlite"));
+  database.exec("DELETE FROM messages WHERE id = 50; UPDATE clients SET position = 500 WHERE position IS NOT NULL");
+  database.exec("UPDATE messages SET records = zeroblob(20) WHERE id = 60");
+  database.close();
+  const { problems } = verifyStore(join(root, "b"));
+  expect(problems.join("\n")).toContain('topic "news": message 50 is missing');
+  expect(problems.join("\n")).toContain("row 60");
+  expect(problems.join("\n")).toContain('"reader" has had message 500, and 100 is the newest');
+  expect(() => verifyStore(join(root, "nowhere"))).toThrow("There is no topic store");
+});
+
+describe("kill -9", () => {
+  /** The lines that the child has said by now. */
+  function start(dir: string): { child: ChildProcess; lines: () => string[]; ended: Promise<unknown> } {
+    const child = spawn(bun, [program, dir, "0"], { stdio: ["ignore", "pipe", "inherit"] });
+    let said = "";
+    child.stdout?.setEncoding("utf8").on("data", (chunk: string) => said += chunk);
+    return { child, lines: () => said.split("\n").slice(0, -1), ended: new Promise((done) => child.on("close", done)) };
+  }
+
+  const seed = Number(process.env["BATON_SEED"] ?? (Math.random() * 0x7fffffff) | 0);
+  test(`at any moment loses nothing that was answered OK, and doubles nothing [BATON_SEED=${seed}]`, async () => {
+    const random = seededRandom(seed);
+    for (let round = 0; round < dose({ gate: 6, full: 100 }); round++) {
+      const dir = join(root, `round ${round}`);
+      const { child, lines, ended } = start(dir);
+      const wanted = 2 + Math.floor(random() * 400);
+      await eventually(() => lines().length >= wanted, { withinMs: 30_000, everyMs: 1, what: "the child to put" });
+      child.kill("SIGKILL");
+      await ended;
+      const answered = new Map(
+        lines().filter((line) => line.startsWith("ok ")).map((line) =>
+          line.split(" ").slice(1).map(Number) as [number, number]
+        ),
+      );
+      expect(verifyStore(dir).problems).toEqual([]);
+      const { store, ask } = await open(dir);
+      const { messages = [] } = await ask(get(1, -1, { max: 1_000_000, maxBytes: 64 << 20 }));
+      const stored = messages.map(({ id, body }) => [Number(new TextDecoder().decode(body).slice(5)), id] as const);
+      expect(new Set(stored.map(([counter]) => counter)).size).toBe(stored.length);
+      expect(messages.map(({ id }) => id)).toEqual(messages.map((_, index) => index + 1));
+      const byCounter = new Map(stored);
+      for (const [counter, id] of answered) expect([counter, byCounter.get(counter)]).toEqual([counter, id]);
+      // Its publisher tries everything again: what was stored is the same message, what was not comes now, once.
+      for (let counter = 1; counter <= answered.size + 16; counter++) {
+        const { code, ids } = await ask(put(10 + counter, counter));
+        expect(code).toBe("OK");
+        const known = byCounter.get(counter);
+        if (known !== undefined) expect(ids?.[0]?.first).toBe(known);
+      }
+      await store.close();
+    }
+  });
+});
