@@ -11,6 +11,7 @@ import { machineLine, probeLine } from "./machine.ts";
 import { operatorCommands } from "./operator_commands.ts";
 import { startContestants } from "./servers.ts";
 import type { Contestant } from "./contestant.ts";
+import { topicStore } from "./topic_store.ts";
 import { zmtpSpeed } from "./zmtp_speed.ts";
 
 const benchmarks: Record<string, (contestants: readonly Contestant[], rounds: number) => Promise<string>> = {
@@ -28,6 +29,7 @@ const benchmarks: Record<string, (contestants: readonly Contestant[], rounds: nu
 
 /** Those that start their own peers. They take minutes, and run only when they are named. */
 const standalone: Record<string, (rounds: number) => Promise<string>> = {
+  "pubsub-store": (rounds) => topicStore(rounds),
   zmtp: (rounds) => zmtpSpeed({ rounds, mechanism: "NULL" }),
   "curve-cipher": (rounds) => curveCipher(rounds),
   "zmtp-curve": (rounds) => zmtpSpeed({ rounds, mechanism: "CURVE" }),

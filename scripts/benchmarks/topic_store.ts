@@ -1,0 +1,128 @@
+/** Durable puts into a topic store, without any network: what the storage thread and the disk give. An answer means flushed. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { TopicStore } from "../../src/recipes/pubsub/store/topic_store.ts";
+import type { StoreAnswer } from "../../src/wire/pubsub/store_operations.ts";
+import { short, summarize, table } from "./statistics.ts";
+
+interface Load {
+  readonly bodyBytes: number;
+  readonly outstanding: number;
+  readonly puts: number;
+}
+
+interface Outcome {
+  readonly putsPerSecond: number;
+  readonly commitsPerPut: number;
+  readonly latenciesMs: readonly number[];
+  readonly getsPerSecond: number;
+}
+
+const loads: readonly Load[] = [100, 1024].flatMap((bodyBytes) => [
+  { bodyBytes, outstanding: 1, puts: 2_000 },
+  { bodyBytes, outstanding: 256, puts: 50_000 },
+]);
+
+/** A table: for each load the medians of so many rounds, each in a fresh store. */
+export async function topicStore(rounds: number): Promise<string> {
+  const head = ["topic store", "puts/s", "min", "max", "p50 ms", "p99 ms", "flushes/put", "gets/s by 256"];
+  const rows: string[][] = [];
+  for (const load of loads) {
+    const outcomes: Outcome[] = [];
+    for (let round = 0; round < rounds; round++) outcomes.push(await putAll(load));
+    const rate = summarize(outcomes.map(({ putsPerSecond }) => putsPerSecond));
+    const latency = outcomes.flatMap(({ latenciesMs }) => latenciesMs).toSorted((a, b) => a - b);
+    rows.push([
+      `${load.bodyBytes} B, ${load.outstanding} outstanding`,
+      short(rate.p50),
+      short(rate.min),
+      short(rate.max),
+      short(latency[Math.floor(latency.length / 2)] ?? 0),
+      short(latency[Math.floor(latency.length * 0.99)] ?? 0),
+      short(summarize(outcomes.map(({ commitsPerPut }) => commitsPerPut)).p50),
+      short(summarize(outcomes.map(({ getsPerSecond }) => getsPerSecond)).p50),
+    ]);
+  }
+  return table([head, ...rows]);
+}
+
+async function putAll({ bodyBytes, outstanding, puts }: Load): Promise<Outcome> {
+  const dir = mkdtempSync(join(tmpdir(), "baton-bench-store-"));
+  let receive: (answers: readonly StoreAnswer[]) => void = () => {};
+  const store = await TopicStore.open(dir, {
+    answered: (answers) => receive(answers),
+    broken: (error) => {
+      throw error;
+    },
+  });
+  try {
+    const topic = { topic: "bench", epoch: 1 } as const;
+    await store.create("bench", { birth: "b", floor: 0, epoch: 1 });
+    const reader = { ...topic, client: "reader", session: null, op: null };
+    const ask = (submit: () => void) =>
+      new Promise<StoreAnswer>((resolve) => {
+        receive = ([answer]) => resolve(answer as StoreAnswer);
+        submit();
+      });
+    await ask(() => store.submit({ kind: "subscribe", ticket: 0, ...reader }));
+    const before = (await store.statistics()).commits;
+    const body = new Uint8Array(bodyBytes).fill(66);
+    const publisher = { ...topic, client: "writer", session: { number: 1, key: "k" }, fromSession: null };
+    const startedMs = new Float64Array(puts + 1);
+    const latenciesMs: number[] = [];
+    const start = performance.now();
+    await new Promise<void>((done, failed) => {
+      let next = 1;
+      const put = () => {
+        const counter = next++;
+        startedMs[counter] = performance.now();
+        const low = Math.max(0, counter - outstanding);
+        store.submit({
+          kind: "put",
+          ticket: counter,
+          ...publisher,
+          counter,
+          low,
+          after: null,
+          msgId: null,
+          bodies: [body],
+        });
+      };
+      receive = (answers) => {
+        const nowMs = performance.now();
+        for (const { ticket, code, reason } of answers) {
+          if (code !== "OK") failed(new Error(`${code}: ${reason}`));
+          latenciesMs.push(nowMs - (startedMs[ticket] ?? 0));
+          if (next <= puts) put();
+        }
+        if (latenciesMs.length === puts) done();
+      };
+      for (let started = 0; started < outstanding; started++) put();
+    });
+    const putMs = performance.now() - start;
+    const commits = (await store.statistics()).commits - before;
+    const getsPerSecond = await getAll(
+      puts,
+      (last) =>
+        ask(() =>
+          store.submit({ kind: "get", ticket: 0, ...reader, last, max: 256, maxBytes: 0, wait: false, peek: false })
+        ),
+    );
+    return { putsPerSecond: puts / putMs * 1000, commitsPerPut: commits / puts, latenciesMs, getsPerSecond };
+  } finally {
+    await store.close();
+    rmSync(dir, { recursive: true });
+  }
+}
+
+/** One consumer that acknowledges each batch with the next get. */
+async function getAll(count: number, get: (last: number) => Promise<StoreAnswer>): Promise<number> {
+  const start = performance.now();
+  for (let last = -1; last < count;) {
+    const { code, reason, messages = [] } = await get(last);
+    if (code !== "OK") throw new Error(`${code}: ${reason}`);
+    last = messages.at(-1)?.id ?? last;
+  }
+  return count / (performance.now() - start) * 1000;
+}
