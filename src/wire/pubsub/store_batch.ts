@@ -5,23 +5,20 @@
 import { ByteReader, ByteWriter } from "../bytes.ts";
 import type { IdRange, SessionToken } from "./field_types.ts";
 import { statusCodes } from "./status_codes.ts";
-import type {
-  ClientOperation,
-  GetOperation,
-  PutOperation,
-  StoreAnswer,
-  StoredMessage,
-  StoreOperation,
-  TopicInfo,
-} from "./store_operations.ts";
+import type { ClientOperation, StoreAnswer, StoredMessage, StoreOperation, TopicInfo } from "./store_operations.ts";
 
 const kinds = ["put", "get", "subscribe", "unsubscribe", "seek", "info", "cancel"] as const;
+/** The next batch is likely as large as the last, but a very large one must not keep its room for ever. */
+const capacityMin = 4096;
+const capacityMax = 1 << 20;
+const capacityFor = (bytes: number) => Math.min(capacityMax, Math.max(capacityMin, bytes + (bytes >> 2)));
+
 /** Stands for null and for -1. */
 const none = -1;
 
 /** Collects operations; names that come again are written once. */
 export class OperationPacker {
-  #writer = new ByteWriter(4096);
+  #writer = new ByteWriter(capacityMin);
   #names = new Map<string, number>();
   #count = 0;
 
@@ -55,8 +52,7 @@ export class OperationPacker {
     piece.raw(operations);
     piece.i32(this.#names.size);
     for (const name of this.#names.keys()) piece.utf8WithI32Length(name);
-    // A large batch must not keep its room for ever.
-    this.#writer = new ByteWriter(4096);
+    this.#writer = new ByteWriter(capacityFor(operations.byteLength));
     this.#names = new Map();
     this.#count = 0;
     return piece.finish();
@@ -124,11 +120,6 @@ export function* unpackOperations(piece: Uint8Array): Generator<StoreOperation, 
   const names: string[] = [];
   for (let left = whole.i32(); left > 0; left--) names.push(whole.utf8(whole.i32()));
   const name = (index = reader.i32()) => names[index] as string;
-  const session = (): SessionToken | null => {
-    const number = reader.u53();
-    return number === 0 ? null : { number, key: name() };
-  };
-  const optional = () => reader.u8() === 0 ? null : reader.u53();
   while (reader.remaining > 0) {
     const kind = kinds[reader.u8()];
     if (kind === undefined) throw new RangeError("An operation of an unknown kind");
@@ -137,50 +128,63 @@ export function* unpackOperations(piece: Uint8Array): Generator<StoreOperation, 
       continue;
     }
     const ticket = reader.i32();
-    const client = { ticket, topic: name(), epoch: reader.u53(), client: name(), session: session() };
-    if (kind === "put") yield { kind, ...client, ...unpackPut(reader, session, optional, name) };
-    else if (kind === "get") yield { kind, ...client, ...unpackGet(reader, optional) };
-    else if (kind === "seek") {
-      const op = optional();
+    const topic = name();
+    const epoch = reader.u53();
+    const client = name();
+    const session = sessionOf(reader, name);
+    // Written out: a spread of an object costs more than all the rest of it.
+    if (kind === "put") {
+      const counter = reader.u53();
+      const fromSession = sessionOf(reader, name);
+      const low = reader.u53();
+      const after = optional(reader);
+      const key = reader.i32();
+      const msgId = key === none ? null : name(key);
+      const bodies = unpackBodies(reader);
+      yield { kind, ticket, topic, epoch, client, session, counter, fromSession, low, after, msgId, bodies };
+    } else if (kind === "get") {
+      const op = optional(reader);
+      const last = optional(reader) ?? none;
+      const max = reader.u53();
+      const maxBytes = reader.u53();
+      const flags = reader.u8();
+      const wait = (flags & 1) !== 0;
+      yield { kind, ticket, topic, epoch, client, session, op, last, max, maxBytes, wait, peek: (flags & 2) !== 0 };
+    } else if (kind === "seek") {
+      const op = optional(reader);
       const place = reader.u8();
       const id = reader.u53();
-      yield { kind, ...client, op, to: place === 0 ? "start" : place === 1 ? "end" : id };
-    } else if (kind === "info") yield { kind, ...client };
-    else yield { kind, ...client, op: optional() };
+      const to = place === 0 ? "start" : place === 1 ? "end" : id;
+      yield { kind, ticket, topic, epoch, client, session, op, to };
+    } else if (kind === "info") yield { kind, ticket, topic, epoch, client, session };
+    else yield { kind, ticket, topic, epoch, client, session, op: optional(reader) };
   }
 }
 
-function unpackPut(
-  reader: ByteReader,
-  session: () => SessionToken | null,
-  optional: () => number | null,
-  name: (index: number) => string,
-): Pick<PutOperation, "counter" | "fromSession" | "low" | "after" | "msgId" | "bodies"> {
-  const counter = reader.u53();
-  const fromSession = session();
-  const low = reader.u53();
-  const after = optional();
-  const key = reader.i32();
-  const bodies: Uint8Array[] = [];
-  for (let left = reader.i32(); left > 0; left--) bodies.push(reader.view(reader.i32()));
-  return { counter, fromSession, low, after, msgId: key === none ? null : name(key), bodies };
+/** The last one: a batch says the same one again and again. */
+let knownSession: SessionToken | null = null;
+
+function sessionOf(reader: ByteReader, name: () => string): SessionToken | null {
+  const number = reader.u53();
+  if (number === 0) return null;
+  const key = name();
+  if (knownSession?.number !== number || knownSession.key !== key) knownSession = { number, key };
+  return knownSession;
 }
 
-function unpackGet(
-  reader: ByteReader,
-  optional: () => number | null,
-): Pick<GetOperation, "op" | "last" | "max" | "maxBytes" | "wait" | "peek"> {
-  const op = optional();
-  const last = optional() ?? none;
-  const max = reader.u53();
-  const maxBytes = reader.u53();
-  const flags = reader.u8();
-  return { op, last, max, maxBytes, wait: (flags & 1) !== 0, peek: (flags & 2) !== 0 };
+function optional(reader: ByteReader): number | null {
+  return reader.u8() === 0 ? null : reader.u53();
+}
+
+function unpackBodies(reader: ByteReader): Uint8Array[] {
+  const bodies: Uint8Array[] = [];
+  for (let left = reader.i32(); left > 0; left--) bodies.push(reader.view(reader.i32()));
+  return bodies;
 }
 
 /** Collects answers. */
 export class AnswerPacker {
-  #writer = new ByteWriter(4096);
+  #writer = new ByteWriter(capacityMin);
   #count = 0;
 
   get count(): number {
@@ -222,7 +226,7 @@ export class AnswerPacker {
 
   take(): Uint8Array {
     const piece = this.#writer.finish();
-    this.#writer = new ByteWriter(4096);
+    this.#writer = new ByteWriter(capacityFor(piece.byteLength));
     this.#count = 0;
     return piece;
   }

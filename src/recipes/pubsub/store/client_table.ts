@@ -52,6 +52,8 @@ export class ClientTable {
   readonly #database: TopicDatabase;
   /** Known clients without a subscription, the busiest last. */
   readonly #idle = new Map<string, Client>();
+  /** The last of them. */
+  #newest: Client | null = null;
   readonly #changed = new Set<Client>();
   readonly #resolved = new Map<PublisherWindow, { client: Client; entries: Resolved[] }>();
   readonly #bounds = new Map<PublisherWindow, Client>();
@@ -79,6 +81,8 @@ export class ClientTable {
 
   /** A client that is not subscribed; null when it is not known. */
   idle(topicId: number, name: string): Client | null {
+    // A publisher comes again and again: it is where it belongs already.
+    if (this.#newest?.topicId === topicId && this.#newest.name === name) return this.#newest;
     const slot = `${topicId} ${name}`;
     let client = this.#idle.get(slot);
     if (client === undefined) {
@@ -87,6 +91,7 @@ export class ClientTable {
       client = clientOf(row);
     } else this.#idle.delete(slot);
     this.#idle.set(slot, client);
+    this.#newest = client;
     return client;
   }
 
@@ -123,6 +128,7 @@ export class ClientTable {
 
   /** It has subscribed, and is kept with its topic. */
   takeIdle(client: Client): void {
+    if (this.#newest === client) this.#newest = null;
     this.#idle.delete(`${client.topicId} ${client.name}`);
   }
 
@@ -132,6 +138,7 @@ export class ClientTable {
 
   /** Forgets what is in memory of a topic's clients: it was dropped or replaced. */
   forgetTopic(topicId: number): void {
+    if (this.#newest?.topicId === topicId) this.#newest = null;
     for (const [slot, client] of this.#idle) if (client.topicId === topicId) this.#idle.delete(slot);
   }
 
@@ -344,6 +351,7 @@ export class ClientTable {
   }
 
   #trimIdle(): void {
+    this.#newest = null;
     for (const slot of this.#idle.keys()) {
       if (this.#idle.size <= idleClientsInMemoryMax) return;
       this.#idle.delete(slot);

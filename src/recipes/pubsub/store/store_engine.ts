@@ -16,7 +16,7 @@ import type {
   SubscribeOperation,
 } from "../../../wire/pubsub/store_operations.ts";
 import type { Client } from "./client_table.ts";
-import { decidePut, type PutView, rangesOf } from "./decide_put.ts";
+import { decidePut, type PutDecision, type PutView, rangesOf } from "./decide_put.ts";
 import { decideGet, decideSeek, decideSubscription, type PlaceDecision } from "./decide_read.ts";
 import { DiskWatch } from "./disk_watch.ts";
 import { fence } from "./fence.ts";
@@ -120,14 +120,13 @@ export class StoreEngine {
 
   #topicFor(operation: ClientOperation): Topic | null {
     const topic = this.topics.here(operation.topic);
+    if (topic !== null && topic.epoch === operation.epoch && topic.sealedFor === null) return topic;
     const name = JSON.stringify(operation.topic);
     if (topic === null) this.#refuse(operation, "NOT_OWNER", `topic ${name} is not on this server`);
     else if (topic.epoch !== operation.epoch) {
       const reason = `topic ${name} is stored in epoch ${topic.epoch}, and was asked for in ${operation.epoch}`;
       this.#refuse(operation, "NOT_OWNER", reason);
-    } else if (topic.sealedFor !== null) {
-      this.#refuse(operation, "OVERLOADED", `topic ${name} is on its way to another server`);
-    } else return topic;
+    } else this.#refuse(operation, "OVERLOADED", `topic ${name} is on its way to another server`);
     return null;
   }
 
@@ -190,7 +189,7 @@ export class StoreEngine {
     }
     // What is there may have been put by this very batch, and not be on the disk yet; so a repetition waits as well.
     this.#mustCommit = true;
-    this.#store(put, { topic, client, window, ...decision, fingerprints: view.fingerprints }, nowMs);
+    this.#store(put, { topic, client, window, decision, fingerprints: view.fingerprints }, nowMs);
     this.#answers.push({ ticket: put.ticket, code: "OK", reason: "", ids: rangesOf(decision.ids) });
   }
 
@@ -198,11 +197,10 @@ export class StoreEngine {
     readonly topic: Topic;
     readonly client: Client;
     readonly window: PublisherWindow;
-    readonly fresh: readonly number[];
-    readonly ids: readonly number[];
+    readonly decision: PutDecision & { kind: "done" };
     readonly fingerprints: readonly number[];
   }, nowMs: number): void {
-    const { topic, client, window, ids, fingerprints } = what;
+    const { topic, client, window, decision: { fresh, ids }, fingerprints } = what;
     const { clients } = this.topics;
     for (let place = 0; place < ids.length; place++) {
       const entry = { counter: put.counter + place, id: ids[place], fingerprint: fingerprints[place] } as Resolved;
@@ -215,11 +213,11 @@ export class StoreEngine {
     if (isNewKey && id !== undefined && fingerprint !== undefined) {
       clients.addKey(client, { key: put.msgId, id, fingerprint });
     }
-    if (what.fresh.length === 0) return;
+    if (fresh.length === 0) return;
     this.#appended.add(topic);
-    if (topic.subscribers.size === 0) topic.log.skip(what.fresh.length);
+    if (topic.subscribers.size === 0) topic.log.skip(fresh.length);
     else {
-      for (const place of what.fresh) {
+      for (const place of fresh) {
         topic.log.append({
           timeMs: nowMs,
           session: window.session,

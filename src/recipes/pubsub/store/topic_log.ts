@@ -110,7 +110,8 @@ export class TopicLog {
       this.#pendingOffsets = [];
     }
     this.#pendingOffsets.push(this.#pending.byteLength);
-    this.#pending.message({ id, ...message });
+    const { timeMs, session, counter, publisher, msgId, body } = message;
+    this.#pending.message({ id, timeMs, session, counter, publisher, msgId, body });
     if (this.#pendingOffsets.length === rowMessagesMax) this.flush();
   }
 
