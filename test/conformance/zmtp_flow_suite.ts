@@ -9,7 +9,7 @@ import { mechanisms, securityOf, transports, type ZmtpFixture } from "./zmtp_fix
 const mebibyte = 2 ** 20;
 
 /** In no time to be delivered: the kernel's buffers and both high-water marks hold less than a tenth of them. */
-const moreThanFits = { times: 6000, bytes: 16 * 1024 };
+const moreThanFits = { messages: 6000, bytes: 16 * 1024 };
 
 export function flowSuite(fixture: ZmtpFixture): void {
   for (const mechanism of mechanisms) {
@@ -94,13 +94,17 @@ export function flowSuite(fixture: ZmtpFixture): void {
     const reader = await fixture.open("b", "ROUTER", { receiveHighWaterMark: 5 });
     const writer = await fixture.open("a", "DEALER", { sendHighWaterMark: 5 });
     await fixture.link(reader, writer);
-    const body: Frame = { size: moreThanFits.bytes, seed: 9 };
-    const options = { times: moreThanFits.times, numbered: true, withinMs: 400 };
-    const taken = await writer.offer(["n", body], options);
-    expect(taken).toBeLessThan(moreThanFits.times);
-    const received = await reader.receiveMany(taken, 30_000);
-    expect(received.map((message) => message.length)).toEqual(Array.from({ length: taken }, () => 3));
-    expect(new Set(received.map((message) => message[2])).size).toBe(taken);
+    const message: Frame[] = [{ size: moreThanFits.bytes, seed: 9 }, ""];
+    let taken = 0;
+    // Until none was taken in a time in which one would have been.
+    for (let more = 1; more > 0 && taken < moreThanFits.messages; taken += more) {
+      more = await writer.offer(message, { times: moreThanFits.messages, numbered: true, withinMs: 300 });
+    }
+    expect(taken).toBeLessThan(moreThanFits.messages);
+    const numbers = (await reader.receiveMany(taken, 30_000)).map(numberOf);
+    expect(numbers).toHaveLength(taken);
+    // Each offer numbers from 0.
+    expect(numbers.every((number, at) => number === 0 || number === (numbers[at - 1] ?? -1) + 1)).toBe(true);
     await writer.send(["on it goes"]);
     expect((await reader.receive())[1]).toBe("on it goes");
   }, 60_000);
@@ -114,7 +118,7 @@ export function flowSuite(fixture: ZmtpFixture): void {
     await other.connect(endpoint);
     await router.happened("ready", 2);
     const body: Frame = { size: moreThanFits.bytes, seed: 9 };
-    await router.offer(["deaf", body], { times: moreThanFits.times, withinMs: 300 });
+    await router.offer(["deaf", body], { times: moreThanFits.messages, withinMs: 300 });
     await router.send(["other", "hello"]);
     expect(await other.receive()).toEqual(["hello"]);
   }, 60_000);
