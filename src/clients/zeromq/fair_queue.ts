@@ -26,6 +26,17 @@ export class FairQueue<I extends Inbox> {
     this.#ring.push(inbox);
   }
 
+  /** The first inbox with messages that is meant. */
+  find(isMeant: (inbox: I) => boolean): I | undefined {
+    return this.#ring.find(isMeant);
+  }
+
+  /** Gives the turn of one inbox to another. */
+  replace(before: I, next: I): void {
+    const index = this.#ring.indexOf(before);
+    if (index >= 0) this.#ring[index] = next;
+  }
+
   take(): Uint8Array[] | undefined {
     const inbox = this.#ring[this.#at];
     if (inbox === undefined) return undefined;

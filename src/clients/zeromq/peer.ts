@@ -25,7 +25,7 @@ export class Peer implements Inbox {
   #link: Link | null = null;
   readonly #outbox = new Fifo<readonly Uint8Array[]>();
   #outboxBytes = 0;
-  readonly #inbox = new Fifo<Uint8Array[]>();
+  #inbox = new Fifo<Uint8Array[]>();
   #inboxBytes = 0;
   #isHeldBack = false;
 
@@ -120,6 +120,14 @@ export class Peer implements Inbox {
       }
     }
     return frames;
+  }
+
+  /** Takes over what an earlier connection of the same peer has brought, before anything has come by this one. */
+  inherit(before: Peer): void {
+    this.#inbox = before.#inbox;
+    this.#inboxBytes = before.#inboxBytes;
+    before.#inbox = new Fifo();
+    before.#inboxBytes = 0;
   }
 
   /** Throws away what has come. Returns how many messages that were. */

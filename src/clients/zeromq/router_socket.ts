@@ -79,7 +79,17 @@ export class RouterSocket extends ZeroMqSocket {
     peer.identity = told.byteLength > 0 ? told : this.#newIdentity();
     peer.key = keyOf(peer.identity);
     const before = this.#byKey.get(peer.key);
-    if (before !== undefined && before !== peer) this.#replace(before, peer);
+    const unread = this.inbound.find((other) => other.key === peer.key && other !== peer);
+    for (const other of [before, unread]) if (other !== undefined && other !== peer) requireSameUser(other, peer);
+    if (before !== undefined && before !== peer) {
+      // The name passes to the newcomer; what waits for the old connection is dropped with it, as libzmq does.
+      this.#forget(before);
+      this.connections.evict(before);
+    }
+    if (unread !== undefined) {
+      peer.inherit(unread);
+      this.inbound.replace(unread, peer);
+    }
     this.#byKey.set(peer.key, peer);
     this.#byFrame.set(peer.identity, peer);
     return peer.identity;
@@ -114,15 +124,6 @@ export class RouterSocket extends ZeroMqSocket {
     return this.#byFrame.get(identity) ?? this.#byKey.get(keyOf(identity));
   }
 
-  /** The name passes to the newcomer; what waits for the old connection is dropped with it, as libzmq does. */
-  #replace(before: Peer, next: Peer): void {
-    if (before.description?.userId !== next.description?.userId) {
-      throw new ZmtpError("AUTHENTICATION", "A peer of another user is connected with the same identity");
-    }
-    this.#forget(before);
-    this.connections.evict(before);
-  }
-
   #forget(peer: Peer): void {
     if (this.#byKey.get(peer.key) === peer) this.#byKey.delete(peer.key);
     this.#byFrame.delete(peer.identity);
@@ -134,6 +135,12 @@ export class RouterSocket extends ZeroMqSocket {
     this.#nextNumber = (number + 1) >>> 0;
     return new Uint8Array([0, number >>> 24, (number >>> 16) & 0xff, (number >>> 8) & 0xff, number & 0xff]);
   }
+}
+
+/** Messages of one user must not seem to come from another, nor answers to the one go to the other. Throws ZmtpError. */
+function requireSameUser(before: Peer, next: Peer): void {
+  if (before.description?.userId === next.description?.userId) return;
+  throw new ZmtpError("AUTHENTICATION", "A peer of another user is known by the same identity");
 }
 
 /** The identity as the key of a map: a character a byte. */

@@ -107,6 +107,22 @@ describe("an identity that comes twice", () => {
   });
 });
 
+test("what came by an earlier connection of a peer is taken before what comes by the next", async () => {
+  const rig = new SocketRig();
+  const router = new RouterSocket(rig.options);
+  const dealer = new DealerSocket({ ...rig.options, identity: "d" });
+  await rig.join(router, dealer);
+  for (const text of ["1", "2", "3"]) dealer.trySend([bytes(text)]);
+  await rig.settle();
+  rig.network.last.close(null);
+  await rig.settle();
+  await rig.clock.advance(100);
+  for (const text of ["4", "5", "6"]) dealer.trySend([bytes(text)]);
+  await rig.settle();
+  expect(dealer.counters.reconnects).toBe(1);
+  expect(router.receiveReady().map((frames) => words(frames)[1])).toEqual(["1", "2", "3", "4", "5", "6"]);
+});
+
 test("an identity that begins with a zero byte is refused: it could be another peer's", async () => {
   const rig = new SocketRig();
   const router = new RouterSocket(rig.options);

@@ -1,0 +1,73 @@
+import { afterAll, afterEach, expect, test } from "bun:test";
+import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DealerSocket } from "../../src/clients/zeromq/dealer_socket.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "baton-ipc-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+let paths = 0;
+const newPath = () => join(folder, `${++paths}.sock`);
+const open: DealerSocket[] = [];
+afterEach(async () => {
+  for (const socket of open.splice(0)) await socket.close({ lingerMs: 0 });
+});
+const dealer = () => (open.push(new DealerSocket({ reconnect: { minMs: 5, maxMs: 20 } })), open.at(-1) as DealerSocket);
+
+/** A socket's file as a process that was killed leaves it. */
+function leaveStale(path: string): void {
+  const main = `import { createServer } from "node:net";
+    createServer().listen(process.argv.at(-1), () => process.kill(process.pid, "SIGKILL"));`;
+  spawnSync(process.execPath, ["-e", main, path], { stdio: "ignore" });
+  expect(statSync(path).isSocket()).toBe(true);
+}
+
+test("a socket that nobody answers at is replaced", async () => {
+  const path = newPath();
+  leaveStale(path);
+  const [left, right] = [dealer(), dealer()];
+  expect(await left.bind(`ipc://${path}`)).toBe(`ipc://${path}`);
+  right.connect(`ipc://${path}`);
+  await right.send([new Uint8Array([1])]);
+  expect(await left.receive()).toEqual([new Uint8Array([1])]);
+});
+
+test("a socket that somebody answers at stays his, and a file that is no socket stays as it is", async () => {
+  const path = newPath();
+  const first = dealer();
+  await first.bind(`ipc://${path}`);
+  await expect(dealer().bind(`ipc://${path}`)).rejects.toMatchObject({
+    code: "CANNOT_CREATE",
+    message: `Cannot listen on ipc://${path}: somebody else listens there already`,
+  });
+  const file = newPath();
+  writeFileSync(file, "precious");
+  await expect(dealer().bind(`ipc://${file}`)).rejects.toThrow("a file that is no socket stands there");
+  await expect(dealer().bind(`ipc://${folder}/none/x.sock`)).rejects.toThrow("there is no such folder");
+  expect(existsSync(file)).toBe(true);
+  const third = dealer();
+  third.connect(`ipc://${path}`);
+  await third.send([new Uint8Array(0)]);
+  await first.receive();
+});
+
+test("the file goes with the socket, unless another one stands there by then", async () => {
+  const path = newPath();
+  const first = dealer();
+  await first.bind(`ipc://${path}`);
+  await first.unbind(`ipc://${path}`);
+  expect(existsSync(path)).toBe(false);
+  await first.bind(`ipc://${path}`);
+  rmSync(path);
+  const second = dealer();
+  await second.bind(`ipc://${path}`);
+  await first.close();
+  expect(existsSync(path)).toBe(true);
+  const third = dealer();
+  third.connect(`ipc://${path}`);
+  await third.send([new Uint8Array(0)]);
+  await second.receive();
+  await second.close();
+  expect(existsSync(path)).toBe(false);
+});
