@@ -46,7 +46,9 @@ export class LeaseNote implements Disposable {
     this.#clock.noticeSuspend();
     // The boot clock first: a pause between the two makes the end early.
     const endMs = this.#libc.bootTimeMs() + this.#lease.endMs() - this.#clock.now();
-    writeSync(this.#fd, formatNote(this.#lease.holderId, endMs), 0);
+    // As bytes: Deno writes a text where the file happens to stand.
+    const bytes = new TextEncoder().encode(formatNote(this.#lease.holderId, endMs));
+    writeSync(this.#fd, bytes, 0, bytes.length, 0);
   }
 }
 

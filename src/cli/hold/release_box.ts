@@ -57,7 +57,7 @@ export class ReleaseBox implements Disposable {
         "Neither /dev/shm nor /tmp takes a file without a name, which baton hold needs",
       );
     }
-    writeSync(fd, ownerLine(holderId), 0);
+    writeAt(fd, ownerLine(holderId), 0);
     return new ReleaseBox(fd);
   }
 
@@ -75,7 +75,7 @@ export class ReleaseBox implements Disposable {
   }
 
   answer(answer: ReleaseAnswer): void {
-    writeSync(this.#fd, JSON.stringify(answer) + "\n", answerAt);
+    writeAt(this.#fd, JSON.stringify(answer) + "\n", answerAt);
   }
 
   [Symbol.dispose](): void {
@@ -112,7 +112,7 @@ export class ReleaseDoor implements Disposable {
   }
 
   ask(request: ReleaseRequest): void {
-    writeSync(this.#fd, JSON.stringify(request) + "\n", requestAt);
+    writeAt(this.#fd, JSON.stringify(request) + "\n", requestAt);
   }
 
   /** The last one, to whosever request; null when there is none, or it is just being written. */
@@ -127,6 +127,12 @@ export class ReleaseDoor implements Disposable {
 
 function ownerLine(holderId: string): string {
   return `baton-hold ${holderId}\n`;
+}
+
+/** As bytes: Deno writes a text where the file happens to stand. */
+function writeAt(fd: number, text: string, at: number): void {
+  const bytes = new TextEncoder().encode(text);
+  writeSync(fd, bytes, 0, bytes.length, at);
 }
 
 function readText(fd: number, at: number, bytesMax: number): string {

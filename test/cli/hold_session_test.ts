@@ -1,0 +1,303 @@
+/** `baton hold` and `baton release` in scripts of dash and bash, with the binary. */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { existsSync } from "node:fs";
+import process from "node:process";
+import { readProcess } from "../../src/cli/child/process_table.ts";
+import { keeper } from "../support/backends.ts";
+import { BatonSession, type Running } from "../support/baton_session.ts";
+import { eventually } from "../support/eventually.ts";
+
+setDefaultTimeout(60_000);
+
+let session: BatonSession;
+beforeAll(() => session = new BatonSession());
+afterAll(() => session[Symbol.asyncDispose]());
+
+const shells = ["dash", "bash"].filter((shell) => existsSync(`/bin/${shell}`) || existsSync(`/usr/bin/${shell}`));
+
+/** A line of a script that goes on when it has the lock. */
+const taking = (words: string) => `held=$("$baton" hold -q --pid $$ ${words}) || exit; eval "$held"`;
+const isAlive = (pid: number) => readProcess(pid)?.dead === false;
+const gone = (...pids: number[]) => eventually(() => !pids.some(isAlive), { what: `${pids} to end`, withinMs: 10_000 });
+/** What has no mark and lost its parent is ended by hand: docs/limits.md. */
+const kill = (...pids: number[]) => pids.filter(isAlive).forEach((pid) => process.kill(pid, "SIGKILL"));
+const holderOf = (session: BatonSession, file = "lease") => Number(session.read(file).split("/")[2]);
+const who = async (name: string) => JSON.parse((await session.run(`"$baton" who --json ${name}`)).stdout);
+
+/** One that writes down who it is, has something in the background, and stays. `pids`: all of it. */
+async function holding(
+  session: BatonSession,
+  name: string,
+  options = "",
+): Promise<{ running: Running; pids: number[] }> {
+  const cloaked = "env -i sleep 60"; // below the script, without its cookie
+  const running = session.start(
+    `${taking(`${name} ${options}`)}; sleep 60 & a=$!; setsid sleep 60 & b=$!; ${cloaked} & c=$!
+     (while :; do sleep 0.05; done) & echo $$ $a $b $c $! >pids.${name}; echo $BATON_LEASE >lease; >up.${name}; wait`,
+  );
+  await session.made(`up.${name}`);
+  return { running, pids: session.read(`pids.${name}`).trim().split(" ").map(Number) };
+}
+
+describe("a script", () => {
+  for (const shell of shells) {
+    test(`of ${shell} holds it from hold to release, and knows what a command under baton lock knows`, async () => {
+      const ended = await session.run(`${shell} -c '${taking("steps -w 10s --reason daily")}
+        "$baton" check -q; echo check $?
+        "$baton" who --json steps >who; echo $$ >pid
+        "$baton" lock -q -n steps -- true 2>nested; echo nested $?
+        "$baton" release steps; echo release $?
+        "$baton" check -q; echo check $?
+        "$baton" release steps 2>again; echo again $?
+        echo $BATON_LOCK_NAME $BATON_LOCK_MODE $BATON_LOCK_SCOPE $((BATON_FENCING_TOKEN > 0))'`);
+      expect(ended).toMatchObject({ code: 0, stderr: "" });
+      expect(ended.stdout).toBe(
+        "check 0\nnested 64\nrelease 0\ncheck 79\nagain 1\nsteps exclusive user 1\n",
+      );
+      expect(session.read("nested")).toMatch(/"steps" is already held by this job/);
+      expect(session.read("again")).toMatch(/"steps" is not held by this script: it was released before/);
+      const { holders } = JSON.parse(session.read("who"));
+      expect(holders).toMatchObject([{ pid: Number(session.read("pid")), command: shell, reason: "daily" }]);
+      expect((await who("steps")).holders).toEqual([]);
+    });
+
+    test(`of ${shell} that ends gives it back, and what it has left behind is dead by then, a copy of the shell too`, async () => {
+      const left = `(while :; do :; done) & echo $! >left; sleep 60 & echo $! >>left; exit 0`;
+      const ended = await session.run(`${shell} -c '${taking("ends")}; ${left}'`);
+      expect(ended.code).toBe(0);
+      const after = await session.run(
+        `"$baton" lock -q ends -- sh -c 'for p in $(cat left); do grep -hs "^State:" /proc/$p/status; done; true'`,
+      );
+      expect(after.stdout.split("\n").filter((line) => line !== "" && !line.includes("Z"))).toEqual([]);
+    });
+  }
+
+  test("that is killed frees it within moments, and leaves nothing of its own alive", async () => {
+    const { pids: [script = 0, ...others] } = await holding(session, "killed");
+    process.kill(script, "SIGKILL");
+    const next = await session.run('"$baton" lock -q -w 5s killed -- true');
+    expect(next).toMatchObject({ code: 0 });
+    expect(next.tookMs).toBeLessThan(2000);
+    const [plain = 0, daemon = 0, , copy = 0] = others;
+    expect([plain, daemon, copy].filter(isAlive)).toEqual([]);
+    kill(...others);
+  });
+
+  test("gets nothing when another holds it: the exit code of lock, and nothing that eval would take for success", async () => {
+    const { running, pids } = await holding(session, "busy");
+    expect(await session.run(`${taking("busy -n")}; echo never`)).toMatchObject({ code: 75, stdout: "" });
+    expect(await session.run(`${taking("busy -w 100ms -E 3")}; echo never`)).toMatchObject({ code: 3, stdout: "" });
+    expect(await session.run('eval "$("$baton" hold -q -n busy --pid $$)" || echo failed $?'))
+      .toMatchObject({ stdout: "failed 75\n" });
+    expect(await session.run('eval "$("$baton" hold --bogus)" || echo failed $?')).toMatchObject({
+      stdout: "failed 64\n",
+    });
+    kill(...pids);
+    await running.ended;
+  });
+
+  test("may hold several, and release them in any order", async () => {
+    const ended = await session.run(`${taking("a")}; ${taking("b")}; ${taking("c d")}
+      "$baton" release a; echo $?; "$baton" check -q; echo $?; "$baton" release c; echo $?
+      "$baton" release d c b; echo $?; ${taking("a")}; echo "$BATON_LOCK_COOKIE" | tr : '\\n' | wc -l`);
+    expect(ended.stdout.split(/\s+/).filter(Boolean)).toEqual(["0", "0", "64", "0", "1"]);
+    expect(ended.stderr).toMatch(/"c" was taken together with "d": baton release c d/);
+  });
+
+  test("from cron, with next to no environment, excludes one from a login", async () => {
+    const { running, pids } = await holding(session, "cron");
+    const script = `held=$("$1" hold -q -n cron) || exit; echo never`;
+    const bare = await session.run(
+      `env -i BATON_KEEPER_DIR="$BATON_KEEPER_DIR" setsid -w sh -c '${script}' sh "$baton"`,
+    );
+    expect(bare).toMatchObject({ code: 75, stdout: "" });
+    kill(...pids);
+    await running.ended;
+  });
+
+  test("may read both of its outputs to the end: the holder keeps no pipe open", async () => {
+    const ended = await session.run(
+      `x=$("$baton" hold pipes --pid $$ 2>&1); y=$("$baton" hold pipes2 --pid $$ 2>&1 >f); echo read`,
+    );
+    expect(ended).toMatchObject({ code: 0, stdout: "read\n" });
+    expect(ended.tookMs).toBeLessThan(5000);
+  });
+
+  test("is the one around a subshell, when nobody says which; what is no shell has to say", async () => {
+    const ended = await session.run(
+      `(true; "$baton" hold -q around | cat) >vars; eval "$(cat vars)"; sleep 0.3; "$baton" check -q; echo $?`,
+    );
+    expect(ended).toMatchObject({ code: 0, stdout: "0\n" });
+    const stranger = await session.run('timeout 5 "$baton" hold -q around2');
+    expect(stranger).toMatchObject({ code: 64 });
+    expect(stranger.stderr).toMatch(/started by "timeout" \(pid \d+\), which is no shell: say with --pid/);
+    expect(await session.run('"$baton" hold -q x --pid 1')).toMatchObject({ code: 78 });
+    expect(await session.run('"$baton" hold -q x --pid $$ -- true')).toMatchObject({ code: 64 });
+  });
+});
+
+describe("the wait", () => {
+  test("ends with baton hold, whatever ends that, and with the script; the queue is left", async () => {
+    const { running, pids } = await holding(session, "queue");
+    const waiters = async (count: number) =>
+      await eventually(async () => (await who("queue")).waiters.length === count, { what: `${count} in the queue` });
+    for (const signal of ["TERM", "KILL"] as const) {
+      const waiting = session.start('"$baton" hold -q queue --pid $$ & echo $! >front; wait $!; echo $?');
+      await waiters(1);
+      process.kill(Number(session.read("front")), `SIG${signal}`);
+      expect((await waiting.ended).stdout.trim().split("\n").at(-1)).toBe(signal === "TERM" ? "143" : "137");
+      await waiters(0);
+    }
+    const orphan = session.start('held=$("$baton" hold -q queue --pid $$)');
+    await waiters(1);
+    process.kill(orphan.child.pid ?? 0, "SIGKILL");
+    await waiters(0);
+    kill(...pids);
+    await running.ended;
+  });
+});
+
+describe("the promise", () => {
+  test("holder killed: the script and all below it are dead within a second", async () => {
+    const { running, pids } = await holding(session, "holder-killed");
+    const startMs = performance.now();
+    process.kill(holderOf(session), "SIGKILL");
+    await gone(...pids);
+    expect(performance.now() - startMs).toBeLessThan(1000);
+    expect((await running.ended).signal).toBe("SIGKILL");
+  });
+
+  test("holder stopped: they are dead when the next one has the lock", async () => {
+    const { running, pids } = await holding(session, "holder-stopped", "--session-timeout 2s");
+    const holder = holderOf(session);
+    process.kill(holder, "SIGSTOP");
+    expect(await session.run('"$baton" lock -q -w 20s holder-stopped -- true')).toMatchObject({ code: 0 });
+    expect(pids.filter(isAlive)).toEqual([]);
+    process.kill(holder, "SIGCONT");
+    await gone(holder);
+    expect((await running.ended).stderr).toMatch(/Lock "holder-stopped" is lost: .*; the script was stopped/);
+  });
+
+  test("server gone: the script is told to stop, and dead before the lease ends; it cannot release any more", async () => {
+    const server = await keeper.start();
+    try {
+      await using own = new BatonSession({ BATON_SERVERS: server.servers });
+      const running = own.start(
+        `trap '"$baton" release lost; echo release $? >released; exit 7' TERM
+         ${taking("lost --session-timeout 2s --kill-after 400ms")}; sleep 60 & echo $! >child; >up; wait`,
+      );
+      await own.made("up");
+      const startMs = performance.now();
+      await server.kill();
+      const ended = await running.ended;
+      expect(performance.now() - startMs).toBeLessThan(2000);
+      expect(ended.stderr).toMatch(/Lock "lost" is lost: .*; the script was stopped/);
+      expect(own.read("released")).toBe("release 79\n");
+      expect(isAlive(Number(own.read("child")))).toBe(false);
+    } finally {
+      await server.close();
+    }
+  });
+
+  test("break: the script is stopped, and its release says that it was taken back", async () => {
+    const running = session.start(
+      `trap '"$baton" release -q broken; echo release $? >broken; exit 7' TERM; ${
+        taking("broken")
+      }; >up.broken; sleep 60 & wait`,
+    );
+    await session.made("up.broken");
+    const [{ id }] = (await who("broken")).holders;
+    expect(await session.run(`"$baton" break -q broken --holder ${id}`)).toMatchObject({ code: 0 });
+    const ended = await running.ended;
+    expect(ended.code).toBe(7);
+    expect(session.read("broken")).toBe("release 80\n");
+    expect(ended.stderr).toMatch(/was revoked: it was asked back by .*; the script was stopped/);
+  });
+
+  test("neighbours in the script's process group are nobody's to end, and what was below it before the lock is", async () => {
+    const running = session.start(
+      `sleep 60 & echo $! >neighbour; sh -c 'sleep 60 & echo $! >before; ${
+        taking("group")
+      }; echo $BATON_LEASE >lease; >up.group; sleep 60 & wait' & wait $!; echo $?; kill $(cat neighbour) && echo alive`,
+    );
+    await session.made("up.group");
+    process.kill(holderOf(session), "SIGKILL");
+    const ended = await running.ended;
+    expect(ended.stdout).toBe("137\nalive\n");
+    // The one before was below the script when it had to die.
+    expect(isAlive(Number(session.read("before")))).toBe(false);
+  });
+
+  test("of many scripts at it again and again, some killed on the way, no two are ever inside", async () => {
+    const crew = `for i in 1 2 3 4 5; do sh -c '${taking("crew -w 30s --session-timeout 4s")}
+        mkdir inside || echo OVERLAP; sleep 0.0$1; rmdir inside; [ $2 = kill ] && kill -9 $$; "$baton" release -q crew' sh $i $1
+      done; true`;
+    const crews = await Promise.all(["kill", "", "kill", ""].map((how) => session.run(`set -- "${how}"; ${crew}`)));
+    expect(crews.map(({ stdout }) => stdout).join("")).not.toContain("OVERLAP");
+    expect(crews.every(({ code }) => code === 0)).toBe(true);
+  });
+});
+
+describe("release", () => {
+  const busy = `sleep 60 & a=$!; (while :; do sleep 0.05; done) & b=$!; echo $a $b >left; sleep 0.1`;
+
+  test("names what still runs and lets it be", async () => {
+    const ended = await session.run(`${taking("warns")}; ${busy}; "$baton" release warns; kill $a $b && echo both`);
+    expect(ended).toMatchObject({ code: 0, stdout: "both\n" });
+    const [sleeper] = session.read("left").split(" ");
+    expect(ended.stderr).toContain(`"warns" is released, and what was started under it runs on: `);
+    expect(ended.stderr).toContain(`${sleeper} (sleep 60)`);
+  });
+
+  test("--sweep ends it first, and not the script, nor who asks", async () => {
+    const ended = await session.run(
+      `${
+        taking("sweeps --kill-after 300ms")
+      }; (trap "" TERM; sleep 60; sleep 60) & ${busy}; ("$baton" release --sweep sweeps | cat; echo out); jobs -r | wc -l`,
+    );
+    expect(ended.stdout.replaceAll(/\s+/g, " ")).toBe("out 0 ");
+    expect((await who("sweeps")).holders).toEqual([]);
+  });
+
+  test("wakes a holder that sleeps, and says so when the server does not answer", async () => {
+    expect(
+      await session.run(`${taking("wakes")}; kill -STOP $(echo $BATON_LEASE | cut -d/ -f3); "$baton" release wakes`),
+    )
+      .toMatchObject({ code: 0, stderr: "" });
+    const server = await keeper.start();
+    try {
+      await using own = new BatonSession({ BATON_SERVERS: server.servers });
+      const running = own.start(
+        `${
+          taking("down --session-timeout 3s")
+        }; >up; while [ ! -e go ]; do sleep 0.02; done; "$baton" release down; echo $?`,
+      );
+      await own.made("up");
+      await server.kill();
+      await own.run(">go");
+      const ended = await running.ended;
+      expect(ended.stdout).toBe("76\n");
+      expect(ended.stderr).toMatch(/Cannot tell whether "down" was given back/);
+    } finally {
+      await server.close();
+    }
+  });
+
+  test("outside a hold there is nothing to release", async () => {
+    const ended = await session.run('"$baton" release x');
+    expect(ended).toMatchObject({ code: 1, stdout: "" });
+    expect(ended.stderr).toMatch(/"x" is not held by this script: BATON_HOLD is not set/);
+    expect(await session.run('"$baton" release')).toMatchObject({ code: 64 });
+  });
+});
+
+test("--status-file says what was had, or why not", async () => {
+  await session.run(`${taking("status --status-file had")}; ${taking("status2 --status-fd 3 3>fd")}`);
+  expect(JSON.parse(session.read("had"))).toMatchObject({
+    command: "hold",
+    names: ["status"],
+    reason: "held",
+    exit_code: 0,
+  });
+  expect(JSON.parse(session.read("fd"))).toMatchObject({ names: ["status2"], fencing_tokens: [expect.any(String)] });
+});

@@ -1,0 +1,38 @@
+import { expect, test } from "bun:test";
+import { type ReleaseAnswer, ReleaseBox, ReleaseDoor } from "../../../../src/cli/hold/release_box.ts";
+
+const request = { id: "r1", asking: { pid: 1, startTicks: 2 }, sweeps: false };
+const answer: ReleaseAnswer = { id: "r1", result: "unswept", running: [{ pid: 3, command: "sleep 60" }], more: 0 };
+
+test("a request is heard once, and its answer is read", () => {
+  using box = ReleaseBox.open("abc");
+  using door = ReleaseDoor.open(box.path, "abc");
+  expect(box.next()).toBeNull();
+  expect(door?.answer()).toBeNull();
+  door?.ask({ ...request, id: "a longer one, that is written over" });
+  door?.ask(request);
+  expect(box.next()).toEqual(request);
+  expect(box.next()).toBeNull();
+  box.answer(answer);
+  expect(door?.answer()).toEqual(answer);
+  door?.ask({ ...request, id: "r2" });
+  expect(box.next()?.id).toBe("r2");
+});
+
+test("the answer can be read when the holder is gone", () => {
+  const box = ReleaseBox.open("abc");
+  using door = ReleaseDoor.open(box.path, "abc");
+  box.answer({ ...answer, result: "released" });
+  box[Symbol.dispose]();
+  expect(door?.answer()?.result).toBe("released");
+});
+
+test("there is no door to a holder that is gone, to another one, or to one that has released", () => {
+  const box = ReleaseBox.open("abc");
+  const { path } = box;
+  expect(ReleaseDoor.open(path, "abd")).toBeNull();
+  box.answer({ ...answer, result: "released" });
+  expect(ReleaseDoor.open(path, "abc")).toBeNull();
+  box[Symbol.dispose]();
+  expect(ReleaseDoor.open(path, "abc")).toBeNull();
+});
