@@ -1,0 +1,23 @@
+import { expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { lineFields, messageFields } from "../../../../src/wire/pubsub/messages.ts";
+import { statusCodes } from "../../../../src/wire/pubsub/status_codes.ts";
+
+const page = readFileSync(join(import.meta.dir, "../../../../docs/protocol/pubsub.md"), "utf8");
+/** What stands in the first column of its tables. */
+const rows = new Set([...page.matchAll(/^\| `([^`]+)`/gm)].map(([, name]) => name));
+
+test.each([["messages", Object.keys(messageFields)], ["lines", Object.keys(lineFields)], [
+  "status codes",
+  statusCodes,
+]])(
+  "docs/protocol/pubsub.md has a row for each of the %s",
+  (_, names) => expect(names.filter((name) => !rows.has(name))).toEqual([]),
+);
+
+test("docs/protocol/pubsub.md has no message and no line that does not exist", () => {
+  const known = new Set<string>([...Object.keys(messageFields), ...Object.keys(lineFields), ...statusCodes]);
+  const tables = ["topics", "messages", "clients", "windows", "resolved", "msg_ids"];
+  expect([...rows].filter((name) => name !== undefined && !known.has(name) && !tables.includes(name))).toEqual([]);
+});
