@@ -22,7 +22,10 @@ export class NodeConnection implements Connection {
     socket.on("error", (error) => failure = error);
     socket.on("end", () => this.#handlers.ended?.());
     socket.on("close", () => this.#handlers.closed(failure));
-    socket.on("data", (chunk: Uint8Array) => this.#handlers.data(chunk));
+    // Not as the Buffer that it is: a Buffer's `slice` is no copy, and whoever keeps one would keep what is not his.
+    socket.on("data", ({ buffer, byteOffset, byteLength }: Uint8Array) => {
+      this.#handlers.data(new Uint8Array(buffer, byteOffset, byteLength));
+    });
   }
 
   get bufferedBytes(): number {

@@ -261,13 +261,10 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
 
   #keep(bytes: Uint8Array): void {
     const before = this.#unread;
-    if (before === null) {
-      this.#unread = bytes.slice();
-      return;
-    }
-    this.#unread = new Uint8Array(before.byteLength + bytes.byteLength);
-    this.#unread.set(before);
-    this.#unread.set(bytes, before.byteLength);
+    const keptBytes = before?.byteLength ?? 0;
+    this.#unread = new Uint8Array(keptBytes + bytes.byteLength);
+    if (before !== null) this.#unread.set(before);
+    this.#unread.set(bytes, keptBytes);
   }
 
   #readOn(): void {

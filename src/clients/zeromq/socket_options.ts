@@ -97,7 +97,7 @@ export function resolveOptions(options: SocketOptions): ResolvedOptions {
 }
 
 function identityOf(identity: Uint8Array | string): Uint8Array {
-  const bytes = typeof identity === "string" ? new TextEncoder().encode(identity) : identity.slice();
+  const bytes = typeof identity === "string" ? new TextEncoder().encode(identity) : new Uint8Array(identity);
   if (bytes.byteLength > identityBytesMax) {
     const message = `An identity has at most ${identityBytesMax} bytes; this one has ${bytes.byteLength}`;
     throw new BatonError("USAGE", message);

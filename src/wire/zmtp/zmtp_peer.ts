@@ -121,6 +121,8 @@ export class ZmtpPeer {
    */
   push(chunk: Uint8Array, start = 0): number {
     let at = start;
+    // A Buffer's `slice` is no copy: from here on there are no Buffers.
+    if (chunk.constructor !== Uint8Array) chunk = new Uint8Array(chunk.buffer, chunk.byteOffset, chunk.byteLength);
     try {
       if (this.#stage === "greeting") {
         at += this.#pushGreeting(chunk.subarray(at));

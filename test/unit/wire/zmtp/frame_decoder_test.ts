@@ -2,7 +2,9 @@ import { describe, expect, test } from "bun:test";
 import { FrameDecoder } from "../../../../src/wire/zmtp/frame_decoder.ts";
 import { FrameWriter } from "../../../../src/wire/zmtp/frame_writer.ts";
 import { zmtpLimitsDefault } from "../../../../src/wire/zmtp/limits.ts";
-import { frame, join, text } from "../../../support/zmtp_bytes.ts";
+import { ZmtpPeer } from "../../../../src/wire/zmtp/zmtp_peer.ts";
+import { frame, greeting, join, ready, text } from "../../../support/zmtp_bytes.ts";
+import { RecordedPeer } from "./recorded_peer.ts";
 
 function opened(): { decoder: FrameDecoder; messages: Uint8Array[][] } {
   const messages: Uint8Array[][] = [];
@@ -21,6 +23,23 @@ describe("what the decoder holds", () => {
     decoder.push(chunk);
     chunk.fill(9);
     expect(messages.map(([body]) => body?.[0])).toEqual([97, 1, 99]);
+  });
+
+  test("a Buffer is copied as well, although its slice would be a view", () => {
+    const recorded = new RecordedPeer();
+    const kept: Uint8Array[] = [];
+    const chunk = Buffer.from(
+      join([greeting(), ready("ROUTER", text("id")), frame(0, text("ab")), frame(0, text("cd"))]),
+    );
+    const peer = new ZmtpPeer({ ...recorded.options, socketType: "ROUTER" }, {
+      ...recorded.listener,
+      ready: ({ identity }) => (kept.push(identity), null),
+      message: (frames) => kept.push(...frames) > 0,
+    });
+    peer.push(chunk);
+    chunk.fill(9);
+    expect(kept.map((bytes) => new TextDecoder().decode(bytes))).toEqual(["id", "ab", "cd"]);
+    expect(kept.every((bytes) => bytes.constructor === Uint8Array)).toBe(true);
   });
 
   test("a small frame keeps no more than 16 KiB of its neighbours", () => {

@@ -3,7 +3,7 @@ import type { AuthenticationVerdict } from "../../../../src/wire/zmtp/mechanism.
 import { zmtpLimitsDefault } from "../../../../src/wire/zmtp/limits.ts";
 import { nullMechanism } from "../../../../src/wire/zmtp/null_mechanism.ts";
 import { ZmtpError } from "../../../../src/wire/zmtp/zmtp_error.ts";
-import { ZmtpPeer, type ZmtpPeerOptions } from "../../../../src/wire/zmtp/zmtp_peer.ts";
+import { ZmtpPeer, type ZmtpPeerEvents, type ZmtpPeerOptions } from "../../../../src/wire/zmtp/zmtp_peer.ts";
 import { join } from "../../../support/zmtp_bytes.ts";
 
 export interface RecordedOptions extends Partial<ZmtpPeerOptions> {
@@ -15,12 +15,14 @@ export interface RecordedOptions extends Partial<ZmtpPeerOptions> {
 }
 
 export class RecordedPeer {
+  readonly options: ZmtpPeerOptions;
+  readonly listener: ZmtpPeerEvents;
   readonly peer: ZmtpPeer;
   readonly events: unknown[] = [];
   error: ZmtpError | null = null;
 
   constructor({ stops = false, prefix, verdict, ...options }: RecordedOptions = {}) {
-    this.peer = new ZmtpPeer({
+    this.options = {
       socketType: "DEALER",
       identity: new Uint8Array(0),
       mechanism: nullMechanism,
@@ -28,7 +30,8 @@ export class RecordedPeer {
       peerAddress: "192.0.2.7",
       isAuthenticated: verdict !== undefined,
       ...options,
-    }, {
+    };
+    this.listener = {
       ready: ({ socketType, identity, userId, knowsHeartbeats }) => {
         this.events.push({ ready: socketType, identity: [...identity], userId, knowsHeartbeats });
         return prefix ?? null;
@@ -43,7 +46,8 @@ export class RecordedPeer {
       },
       pinged: (ttlMs) => this.events.push({ pinged: ttlMs }) > 0,
       command: ({ name, data }) => this.events.push({ command: name, data: [...data] }),
-    });
+    };
+    this.peer = new ZmtpPeer(this.options, this.listener);
   }
 
   /** Pushes all of it, however often it stops; the chunk is overwritten afterwards, as its owner may do. */
