@@ -1,5 +1,6 @@
 /** Large messages, many messages, several peers, and a peer that does not read. */
 import { describe, expect, test } from "bun:test";
+import { eventually } from "../support/eventually.ts";
 import { labels } from "../support/zeromq_peers/frames.ts";
 import { libzmqInNode, own } from "../support/zeromq_peers/implementations.ts";
 import type { PeerSocket } from "../support/zeromq_peers/peer_process.ts";
@@ -124,13 +125,37 @@ export function flowSuite(fixture: ZmtpFixture): void {
   }, 60_000);
 
   test("what was accepted is still delivered when the sender closes at once", async () => {
-    const receiver = await fixture.open("b", "DEALER");
+    const receiver = await fixture.open("b", "DEALER", { receiveHighWaterMark: 5 });
     const sender = await fixture.open("a", "DEALER");
     await fixture.link(receiver, sender);
-    await sender.send(["last words", { size: 50_000, seed: 1 }], { times: 50, numbered: true });
-    await sender.close(10_000);
-    expect(await receiver.receiveMany(50)).toHaveLength(50);
+    // More than the kernel holds: some of it is still in the sender's process.
+    const count = 60;
+    await sender.send(["last words", { size: 256 * 1024, seed: 1 }], { times: count, numbered: true });
+    const closing = sender.close(10_000);
+    expect(await receiver.receiveMany(count)).toHaveLength(count);
+    await closing;
   });
+
+  test("what waits behind a peer that does not read goes to the one that comes after its crash", async () => {
+    const crashing = await fixture.start("b");
+    const deaf = await crashing.open("DEALER", { receiveHighWaterMark: 5 });
+    const writer = await fixture.open("a", "DEALER");
+    const endpoint = await fixture.link(deaf, writer);
+    const options = { times: moreThanFits.messages, numbered: true, withinMs: 500 };
+    const taken = await writer.offer([{ size: moreThanFits.bytes, seed: 9 }, ""], options);
+    await crashing.kill();
+    await writer.happened("lost");
+    const reader = await fixture.open("b", "DEALER");
+    await eventually(() => reader.bind(endpoint));
+    await writer.send(["", "the end"]);
+    const numbers: number[] = [];
+    for (let message = await reader.receive(); message[1] !== "the end"; message = await reader.receive()) {
+      numbers.push(numberOf(message));
+    }
+    // What was on its way is lost, at the beginning, and nothing else.
+    expect(numbers).toEqual(Array.from({ length: numbers.length }, (_, at) => taken - numbers.length + at));
+    expect(numbers.length).toBeGreaterThan(100);
+  }, 60_000);
 }
 
 /** They take seconds, encrypted ones above all where nothing is compiled: one pairing is enough. */
