@@ -1,28 +1,33 @@
 /** For commands whose output a shell evaluates: what fails must not look like nothing to do. */
+import { constants } from "node:os";
 import { failingLine } from "../src/cli/hold/shell_lines.ts";
 import type { Io } from "../src/cli/io.ts";
 import { StoppedBySignal } from "../src/cli/stopped_by_signal.ts";
 import { BatonError } from "../src/errors.ts";
-import { constants } from "node:os";
 import { type ExitCode, exitCodeOf, exitCodes } from "./exit_codes.ts";
 
 /** `eval "$(…)"` throws away the exit code of what it evaluates, and runs on, so that the output itself has to fail. */
 export async function evaluated(run: () => Promise<ExitCode>, io: Io): Promise<ExitCode> {
-  let exitCode: ExitCode = exitCodes.INTERNAL;
+  let code: ExitCode;
   try {
-    return exitCode = await run();
+    code = await run();
   } catch (thrown) {
-    if (thrown instanceof BatonError) exitCode = exitCodeOf(thrown.code);
-    if (thrown instanceof StoppedBySignal) exitCode = 128 + constants.signals[thrown.signal];
+    tell(codeOfThrown(thrown), io);
     throw thrown;
-  } finally {
-    if (exitCode !== exitCodes.SUCCESS) tell(exitCode, io);
   }
+  if (code !== exitCodes.SUCCESS) tell(code, io);
+  return code;
 }
 
-function tell(exitCode: ExitCode, io: Io): void {
+/** As a shell sees a process that dies of a signal. */
+function codeOfThrown(thrown: unknown): ExitCode {
+  if (thrown instanceof StoppedBySignal) return 128 + constants.signals[thrown.signal];
+  return thrown instanceof BatonError ? exitCodeOf(thrown.code) : exitCodes.INTERNAL;
+}
+
+function tell(code: ExitCode, io: Io): void {
   try {
-    io.out(failingLine(exitCode));
+    io.out(failingLine(code));
   } catch {
     // nobody reads it
   }

@@ -42,6 +42,14 @@ describe("how a command ended, as an exit code", () => {
     });
   }
 
+  test("of a script that holds the lock nobody knows how it ended, and nothing is said of that", () => {
+    const messageOf = (ending: ChildEnding) =>
+      lockEndingOf({ ...ending, pid: 1, heldMs: 1 }, { ...facts, isScript: true })?.message;
+    expect(messageOf({ kind: "lost", child: { kind: "exited", code: 0 } })).toMatch(/; the script was stopped$/);
+    expect(messageOf({ kind: "revoked", child: null })).toMatch(/; the script was not told that it had it$/);
+    expect(messageOf({ kind: "breach", child: null, survivors: [12] })).toMatch(/^The script under "a" could not/);
+  });
+
   test("a request to stop before the start has no exit code", () => {
     expect(lockEndingOf({ kind: "cancelled", pid: null, heldMs: 0 }, facts)).toBeNull();
   });
