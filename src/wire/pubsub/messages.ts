@@ -101,6 +101,9 @@ export const lineFields = {
   /** NOT_OWNER: the server that serves the topic, and where it is. */
   owner: token,
   endpoint: token,
+  /** TRANSFER: which of the topics that had this name it is, and the id below its first. */
+  birth: token,
+  floor: number,
   /** TRANSFER: the piece's place among the topic's, from 0, and whether it is the last, which has the hash of all. */
   part: number,
   final: flag,

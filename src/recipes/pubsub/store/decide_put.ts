@@ -33,7 +33,7 @@ export type PutDecision =
 /** A batch is done as a whole or refused as a whole. */
 export function decidePut(put: PutOperation, view: PutView): PutDecision {
   const { window, fingerprints } = view;
-  const highest = put.counter + fingerprints.length - 1;
+  const highest = put.counter + (fingerprints.length - 1);
   const wrong = malformed(put, highest) ?? (view.windowGone ? forgotten(put) : null);
   if (wrong !== null) return wrong;
   const bound = window.boundFor(put.low, highest);
