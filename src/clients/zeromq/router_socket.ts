@@ -51,12 +51,16 @@ export class RouterSocket extends ZeroMqSocket {
     bytes: number,
     signal?: AbortSignal,
   ): Promise<void> {
-    const waitedFor = this.#target(frames);
-    if (waitedFor === null) return;
-    await waitedFor.senders.wait(() => {
+    for (;;) {
       const peer = this.#target(frames);
-      return peer === null || peer.offer(frames.slice(1), bytes) ? true : undefined;
-    }, signal);
+      if (peer === null || (peer.senders.length === 0 && peer.offer(frames.slice(1), bytes))) return;
+      const isTaken = await peer.senders.wait(() => {
+        // Its identity is another's by now, or nobody's: that one is asked anew.
+        if (this.#find(frames[0] as Uint8Array) !== peer) return false;
+        return peer.offer(frames.slice(1), bytes) || undefined;
+      }, signal);
+      if (isTaken) return;
+    }
   }
 
   protected override failSenders(reason: unknown): void {
@@ -76,7 +80,8 @@ export class RouterSocket extends ZeroMqSocket {
   protected override joined(peer: Peer): Uint8Array {
     this.#forget(peer);
     const told = peer.description?.identity ?? new Uint8Array(0);
-    peer.identity = told.byteLength > 0 ? told : this.#newIdentity();
+    if (told.byteLength > 0) peer.identity = told;
+    else if (peer.identity[0] !== 0) peer.identity = this.#newIdentity();
     peer.key = keyOf(peer.identity);
     const before = this.#byKey.get(peer.key);
     const unread = this.inbound.find((other) => other.key === peer.key && other !== peer);
@@ -84,6 +89,7 @@ export class RouterSocket extends ZeroMqSocket {
     if (before !== undefined && before !== peer) {
       // The name passes to the newcomer; what waits for the old connection is dropped with it, as libzmq does.
       this.#forget(before);
+      before.senders.pump();
       this.connections.evict(before);
     }
     if (unread !== undefined) {
@@ -95,9 +101,9 @@ export class RouterSocket extends ZeroMqSocket {
     return peer.identity;
   }
 
-  protected override left(peer: Peer): void {
+  /** The peer of a `connect` keeps its identity while it is down, and messages for it wait (RFC 28). */
+  protected override removed(peer: Peer): void {
     this.#forget(peer);
-    // Whoever waits for room finds another with this identity, or that there is none.
     peer.senders.pump();
   }
 

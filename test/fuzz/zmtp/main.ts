@@ -42,11 +42,15 @@ function judgeCost(name: string, small: Cost, large: Cost): void {
   console.log("FAILED: the cost grows faster than the length");
 }
 const MiB = 2 ** 20;
-frameCost(MiB, 1024);
-manyFramesCost(100_000, 10);
-judgeCost("one frame in chunks of 1 byte", frameCost(16 * MiB, 1), frameCost(64 * MiB, 1));
-judgeCost("one frame in chunks of 1 KiB", frameCost(16 * MiB, 1024), frameCost(64 * MiB, 1024));
-judgeCost("one frame in chunks of 64 KiB", frameCost(16 * MiB, 65_536), frameCost(64 * MiB, 65_536));
-judgeCost("empty frames in one chunk", manyFramesCost(500_000, 0), manyFramesCost(2_000_000, 0));
+/** The machine is noisy: the best of three. */
+function best(measure: () => Cost): Cost {
+  return [measure(), measure(), measure()].reduce((least, cost) => cost.ms < least.ms ? cost : least);
+}
+for (const [name, chunkBytes] of [["1 byte", 1], ["1 KiB", 1024], ["64 KiB", 65_536]] as const) {
+  const cost = (bytes: number) => best(() => frameCost(bytes, chunkBytes));
+  judgeCost(`one frame in chunks of ${name}`, cost(16 * MiB), cost(64 * MiB));
+}
+const many = (frames: number) => best(() => manyFramesCost(frames, 0));
+judgeCost("empty frames in one chunk", many(500_000), many(2_000_000));
 console.log(failed ? "failed" : "passed");
 process.exitCode = failed ? 1 : 0;

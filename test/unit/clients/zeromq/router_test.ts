@@ -67,6 +67,36 @@ test("a send that waits for a peer which goes away is counted as unroutable, onc
   expect(router.counters.dropped).toBeGreaterThan(0);
 });
 
+test("a send that waits for a peer goes to the one that takes its identity over", async () => {
+  const rig = new SocketRig();
+  const router = new RouterSocket({ ...rig.options, sendHighWater: 1 });
+  const [old, next] = [1, 2].map(() => new DealerSocket({ ...rig.options, identity: "d" }));
+  await rig.join(router, old as DealerSocket);
+  rig.network.last.pause();
+  while (router.trySend([bytes("d"), new Uint8Array(5000)])) await rig.settle();
+  const sends = ["1", "2"].map((text) => outcome(router.send([bytes("d"), bytes(text)])));
+  await rig.join(router, next as DealerSocket);
+  await rig.settle();
+  expect(sends.map(({ of }) => of)).toEqual(["done", "done"]);
+  expect((next as DealerSocket).receiveReady().map(words)).toEqual([["1"], ["2"]]);
+  expect(router.counters.unroutable).toBe(0);
+});
+
+test("the peer of a connect keeps its identity while it is down, and messages wait for it", async () => {
+  const rig = new SocketRig();
+  const [router, dealer] = [new RouterSocket(rig.options), new DealerSocket(rig.options)];
+  await rig.join(dealer, router);
+  const [identity] = router.identities;
+  rig.network.last.close(null);
+  await rig.settle();
+  expect(router.trySend([identity as Uint8Array, bytes("meanwhile")])).toBe(true);
+  await rig.clock.advance(100);
+  await rig.settle();
+  expect(dealer.receiveReady().map(words)).toEqual([["meanwhile"]]);
+  expect(router.identities).toEqual([identity as Uint8Array]);
+  expect(router.counters.unroutable).toBe(0);
+});
+
 describe("an identity that comes twice", () => {
   const twice = async (options: RouterOptions) => {
     const rig = new SocketRig();
