@@ -59,26 +59,10 @@ export const flag: FieldType<true> = {
   write: () => "yes",
 };
 
-/** The last that was read and written: a connection says the same one again and again. */
-let readLast: { readonly text: string; readonly value: SessionToken } | null = null;
-let wroteLast: { readonly text: string; readonly value: SessionToken } | null = null;
-
 export const session: FieldType<SessionToken> = {
   wanted: 'a number from 1 on, "/", and a key of 1 to 64 characters',
-  read(text) {
-    if (readLast?.text === text) return readLast.value;
-    const slash = text.indexOf("/");
-    const sessionNumber = readNumber(text.slice(0, slash));
-    const key = decodeToken(text.slice(slash + 1));
-    if (slash < 1 || !sessionNumber || key === undefined || key.length > sessionKeyLengthMax) return undefined;
-    readLast = { text, value: Object.freeze({ number: sessionNumber, key }) };
-    return readLast.value;
-  },
-  write(value) {
-    if (wroteLast?.value === value) return wroteLast.text;
-    wroteLast = { text: `${writeNumber(value.number)}/${encodeToken(value.key)}`, value: Object.freeze(value) };
-    return wroteLast.text;
-  },
+  read: readSession,
+  write: writeSession,
 };
 
 export const statusCode: FieldType<StatusCode> = {
@@ -128,4 +112,24 @@ function readNumber(text: string): number | undefined {
 function writeNumber(value: number): string {
   if (!Number.isSafeInteger(value) || value < 0) throw new RangeError(`${value} is not ${number.wanted}`);
   return String(value);
+}
+
+/** The last that was read and written: a connection says the same one again and again. */
+let readLast: { readonly text: string; readonly value: SessionToken } | null = null;
+let wroteLast: { readonly text: string; readonly value: SessionToken } | null = null;
+
+function readSession(text: string): SessionToken | undefined {
+  if (readLast?.text === text) return readLast.value;
+  const slash = text.indexOf("/");
+  const sessionNumber = readNumber(text.slice(0, slash));
+  const key = decodeToken(text.slice(slash + 1));
+  if (slash < 1 || !sessionNumber || key === undefined || key.length > sessionKeyLengthMax) return undefined;
+  readLast = { text, value: Object.freeze({ number: sessionNumber, key }) };
+  return readLast.value;
+}
+
+function writeSession(value: SessionToken): string {
+  if (wroteLast?.value === value) return wroteLast.text;
+  wroteLast = { text: `${writeNumber(value.number)}/${encodeToken(value.key)}`, value: Object.freeze(value) };
+  return wroteLast.text;
 }

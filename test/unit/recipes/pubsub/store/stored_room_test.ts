@@ -1,0 +1,140 @@
+import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { StoreAnswer } from "../../../../../src/wire/pubsub/store_operations.ts";
+import { EngineDriver, type Some } from "./engine_driver.ts";
+
+setDefaultTimeout(60_000);
+
+let root = "";
+// In memory where there is such a place: what is proved here is not that a disk keeps what it was given.
+beforeEach(() => root = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "baton-topics-")));
+afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+let runs = 0;
+const driver = (options = {}) => new EngineDriver(join(root, `store-${runs++}`), options);
+const bodies = (...texts: string[]) => texts.map((body) => new TextEncoder().encode(body));
+const put = (counter: number, body: string, more: Some<"put"> = {}): Some<"put"> => ({
+  kind: "put",
+  counter,
+  bodies: bodies(body),
+  ...more,
+});
+const get = (last: number, more: Some<"get"> = {}): Some<"get"> => ({ kind: "get", last, ...more });
+const codes = (answers: readonly StoreAnswer[]) => answers.map(({ code }) => code);
+const texts = ({ messages = [] }: StoreAnswer) => messages.map(({ body }) => new TextDecoder().decode(body));
+
+describe("what is stored", () => {
+  test("goes when everybody has had it, and its ids never come again", () => {
+    const store = driver();
+    store.execute({ kind: "subscribe", client: "alice" }, { kind: "subscribe", client: "bob" });
+    for (let counter = 1; counter <= 300; counter++) store.execute(put(counter, `message ${counter}`));
+    const rows = () => store.database.get("SELECT count(*) AS n FROM messages")?.["n"];
+    expect(rows()).toBe(300);
+    store.execute(get(300, { client: "alice" }));
+    while (store.engine.settle());
+    expect(rows()).toBe(300);
+    store.execute(get(299, { client: "bob" }));
+    while (store.engine.settle());
+    expect(rows()).toBe(1);
+    store.execute({ kind: "unsubscribe", client: "bob" }, { kind: "unsubscribe", client: "alice" });
+    while (store.engine.settle());
+    expect(rows()).toBe(0);
+    store.reopen();
+    expect(store.execute(put(301, "x"))[0]).toMatchObject({ ids: [{ first: 301, last: 301 }] });
+    expect(rows()).toBe(0);
+    store.close();
+  });
+
+  test("of a publisher is bounded by what it says is resolved", () => {
+    const store = driver();
+    const session = { number: 1, key: "x" };
+    for (let counter = 1; counter <= 500; counter++) {
+      store.execute(put(counter, "x", { session, low: Math.max(0, counter - 3) }));
+    }
+    expect(Number(store.database.get("SELECT count(*) AS n FROM resolved")?.["n"])).toBeLessThan(40);
+    store.close();
+  });
+
+  test("costs as many statements at a backlog of 20,000 as at none, and with 300 subscribers as with one", () => {
+    const cost = (backlog: number, subscribers: number) => {
+      const store = driver();
+      for (let client = 0; client < subscribers; client++) {
+        store.execute({ kind: "subscribe", client: `client ${client}` });
+      }
+      for (let counter = 1; counter <= backlog; counter += 100) {
+        store.execute(put(counter, "x", { bodies: bodies(...Array<string>(100).fill("x")) }));
+      }
+      const before = store.database.statements;
+      store.execute(put(backlog + 1, "x"));
+      store.close();
+      return store.database.statements - before;
+    };
+    const [empty, full, crowded] = [cost(0, 1), cost(20_000, 1), cost(0, 300)];
+    // The first put of a publisher writes a row for it and one for its window, and none of that depends on others.
+    expect(full).toBeLessThanOrEqual(empty);
+    expect(crowded).toBe(empty);
+    expect(empty).toBeLessThan(10);
+  });
+
+  test("has limits that refuse, and say which", () => {
+    const store = driver({ maxPending: 3 });
+    store.execute({ kind: "subscribe", client: "alice" }, { kind: "subscribe", client: "bob" });
+    expect(codes(store.execute(put(1, "a"), put(2, "b"), put(3, "c"), put(4, "d")))).toEqual([
+      "OK",
+      "OK",
+      "OK",
+      "FULL",
+    ]);
+    expect(store.execute(put(4, "d"))[0]?.reason).toContain(
+      "3 messages wait for the slowest subscriber; 3 are the limit",
+    );
+    store.execute(get(3, { client: "alice" }));
+    expect(codes(store.execute(put(4, "d")))).toEqual(["FULL"]);
+    // What was stored is OK again, full or not.
+    expect(codes(store.execute(put(3, "c")))).toEqual(["OK"]);
+    store.execute(get(1, { client: "bob" }));
+    expect(codes(store.execute(put(4, "d"), put(5, "e")))).toEqual(["OK", "FULL"]);
+    store.close();
+    const small = driver({ maxDiskBytes: 200_000 });
+    small.execute({ kind: "subscribe", client: "alice" });
+    let stored = 0;
+    while (stored < 100 && codes(small.execute(put(stored, "x".repeat(10_000))))[0] === "OK") stored++;
+    expect(stored).toBeGreaterThan(5);
+    expect(stored).toBeLessThan(20);
+    expect(small.engine.disk.alarm()).toContain("of 200000 bytes");
+    expect(codes(small.execute(get(3, { client: "alice" }), { kind: "unsubscribe", client: "alice" }))).toEqual([
+      "OK",
+      "OK",
+    ]);
+    small.close();
+  });
+
+  test("is given up by retention, and the reader who was passed over is told how much", () => {
+    const store = driver({ retainMessages: 10 });
+    store.execute({ kind: "subscribe", client: "alice" });
+    for (let counter = 1; counter <= 30; counter++) store.execute(put(counter, `message ${counter}`));
+    const [answer] = store.execute(get(-1, { client: "alice" }));
+    expect(answer).toMatchObject({ code: "OK", missed: 20, messages: [{ id: 21 }] });
+    expect(store.execute(get(-1, { client: "alice" }))[0]).toMatchObject({ missed: 20, messages: [{ id: 21 }] });
+    expect(store.execute(get(21, { client: "alice" }))[0]).toMatchObject({ missed: 0, messages: [{ id: 22 }] });
+    store.close();
+  });
+});
+
+test("where the disk is full nothing of the batch is answered, and what was OK before is there afterwards", () => {
+  const store = driver();
+  store.execute({ kind: "subscribe", client: "alice" });
+  expect(codes(store.execute(put(1, "one")))).toEqual(["OK"]);
+  store.database.run("PRAGMA max_page_count = 40");
+  const answered: StoreAnswer[] = [];
+  store.onAnswer = (answer) => answered.push(answer);
+  const large = "x".repeat(500_000);
+  expect(() => store.execute(put(2, "two"), get(-1, { client: "alice" }), put(3, large))).toThrow("full");
+  expect(answered).toEqual([]);
+  store.reopen();
+  expect(texts(store.execute(get(-1, { client: "alice", max: 9 }))[0] as StoreAnswer)).toEqual(["one"]);
+  expect(codes(store.execute(put(2, "two"), put(3, large)))).toEqual(["OK", "OK"]);
+  store.close();
+});
