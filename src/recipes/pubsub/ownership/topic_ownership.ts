@@ -1,10 +1,10 @@
 /** A server's ownership of topics over all its sessions: begins again when one has ended, and says "away" in between. */
 import type { ZooKeeper } from "../../../clients/zookeeper/zookeeper.ts";
-import { throwIfAborted } from "../../../support/abort.ts";
+import { onAbort, throwIfAborted } from "../../../support/abort.ts";
 import { backoffMs } from "../../../support/backoff.ts";
 import { sleep } from "../../../support/deadline.ts";
 import { BatonError } from "../../../errors.ts";
-import { onAbort } from "../../../support/abort.ts";
+import { isTransient } from "../../transient_error.ts";
 import type { HandOverResult, Permit } from "./owned_topic.ts";
 import type { ContentName } from "./owned_store.ts";
 import { type ServerOptions, ServerTenure, type Standing } from "./server_tenure.ts";
@@ -12,6 +12,8 @@ import type { TransferReply } from "./transfer_channel.ts";
 
 /** Kept from the moment a request is let in to its answer. */
 export interface RequestPermit extends Permit {
+  /** What it hangs on: the same for all requests of one session. */
+  readonly lease: { isConfirmed(): boolean };
   /** Whether OK may be answered: the lease under which the request was let in holds still. Ask once for each batch. */
   isConfirmed(): boolean;
 }
@@ -75,7 +77,7 @@ export class TopicOwnership {
       const standing = await tenure.standing(topic, epoch);
       return standing.kind === "serving" ? { kind: "serving", permit: permitOf(tenure, standing.permit) } : standing;
     } catch (thrown) {
-      if (tenure.over.aborted) return { kind: "away" };
+      if (tenure.over.aborted || isTransient(thrown)) return { kind: "away" };
       throw thrown;
     }
   }
@@ -120,5 +122,5 @@ export class TopicOwnership {
 }
 
 function permitOf({ lease }: ServerTenure, { epoch, birth }: Permit): RequestPermit {
-  return { epoch, birth, isConfirmed: () => lease.isConfirmed() };
+  return { epoch, birth, lease, isConfirmed: () => lease.isConfirmed() };
 }

@@ -1,0 +1,113 @@
+/**
+ * Sends a sealed topic to the server it goes to: piece after piece, a few of them under way, over a connection of its own. A
+ * connection that is lost ends the transfer; ownership tries again, from the start.
+ */
+import { BatonError } from "../../../errors.ts";
+import { DealerSocket } from "../../../clients/zeromq/dealer_socket.ts";
+import type { SocketOptions } from "../../../clients/zeromq/socket_options.ts";
+import type { Clock } from "../../../support/clock.ts";
+import { deadlineAfter } from "../../../support/deadline.ts";
+import { decodeMessage } from "../../../wire/pubsub/decode_message.ts";
+import { encodeMessage } from "../../../wire/pubsub/encode_message.ts";
+import type { MessageOf } from "../../../wire/pubsub/messages.ts";
+import type { ContentName } from "../ownership/owned_store.ts";
+import type { Peer, TransferChannel, TransferReply } from "../ownership/transfer_channel.ts";
+import { splitEnvelope } from "./request.ts";
+import { piecesInFlight, transferIdleMs } from "./server_limits.ts";
+
+const nothing = new Uint8Array(0);
+const decoder = new TextDecoder();
+
+export class TransferSender implements TransferChannel {
+  readonly #server: string;
+  readonly #clock: Clock;
+  readonly #socket: SocketOptions;
+
+  constructor(server: string, clock: Clock, socket: SocketOptions = {}) {
+    this.#server = server;
+    this.#clock = clock;
+    this.#socket = socket;
+  }
+
+  async transfer(to: Peer, topic: string, content: ContentName, { pieces, signal }: {
+    readonly pieces: AsyncIterable<Uint8Array>;
+    readonly signal: AbortSignal;
+  }): Promise<TransferReply> {
+    await using dealer = new DealerSocket(this.#socket);
+    dealer.connect(to.endpoint);
+    const { epoch, hash, birth, floor } = content;
+    let part = 0;
+    let unanswered = 0;
+    const send = async (body: Uint8Array | undefined, isLast: boolean) => {
+      const lines = {
+        version: 1,
+        epoch,
+        hash,
+        birth,
+        floor,
+        part: part++,
+        ...(isLast ? { final: true as const } : {}),
+      };
+      unanswered++;
+      const message = { name: "TRANSFER", sender: this.#server, topic, lines, body } as const;
+      await this.#inTime(
+        to,
+        topic,
+        signal,
+        (idle) => dealer.send([nothing, ...encodeMessage(message)], { signal: idle }),
+      );
+    };
+    const answer = async (): Promise<TransferReply | null> => {
+      const frames = await this.#inTime(to, topic, signal, (idle) => dealer.receive({ signal: idle }));
+      unanswered--;
+      return replyOf(frames, to, topic);
+    };
+    for await (const piece of pieces) {
+      await send(piece, false);
+      const reply = unanswered >= piecesInFlight ? await answer() : null;
+      if (reply !== null) return reply;
+    }
+    await send(undefined, true);
+    for (;;) {
+      const reply = await answer();
+      if (reply !== null) return reply;
+      if (unanswered === 0) {
+        throw new BatonError("PROTOCOL", `${to.id} has taken every piece of "${topic}", and says no more`);
+      }
+    }
+  }
+
+  /** Rejects with UNREACHABLE when nothing happens for too long, and with the signal's reason. */
+  async #inTime<T>(
+    to: Peer,
+    topic: string,
+    signal: AbortSignal,
+    work: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    const reason = () =>
+      new BatonError(
+        "UNREACHABLE",
+        `${to.id} at ${to.endpoint} has said nothing for ${transferIdleMs} ms about "${topic}"`,
+      );
+    const idle = deadlineAfter(this.#clock, transferIdleMs, { signal, reason });
+    try {
+      return await work(idle.signal);
+    } finally {
+      idle.cancel();
+    }
+  }
+}
+
+/** Null: go on. Throws when the receiver cannot say what has become of it. */
+function replyOf(frames: readonly Uint8Array[], to: Peer, topic: string): TransferReply | null {
+  const message = decodeMessage(splitEnvelope([nothing, ...frames]).content);
+  if (message.name !== "STATUS") {
+    throw new BatonError("PROTOCOL", `${to.id} has answered a transfer by ${message.name}`);
+  }
+  const { status, lines } = message as MessageOf<"STATUS">;
+  const why = decoder.decode(message.body ?? nothing);
+  if (status === "OK") return lines?.final === true ? { kind: "taken" } : null;
+  if (status === "STALE_OP") return { kind: "passed" };
+  if (lines?.final === true && lines.unknown !== true) return { kind: "refused", why };
+  throw new BatonError("UNREACHABLE", `${to.id} could not take "${topic}": ${why === "" ? status : why}`);
+}
