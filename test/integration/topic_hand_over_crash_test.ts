@@ -23,7 +23,7 @@ for (const kind of backends) {
     afterAll(() => backend.close());
 
     /** False when the hand-over, and all that came after it, took fewer steps than that. */
-    async function round(side: "s1" | "s2", blow: Blow, step: number): Promise<boolean> {
+    async function round(side: "s1" | "s2", blow: Blow, step: number, isCutOff: boolean): Promise<boolean> {
       await using crew = new OwnershipCrew(
         `/crew-${newGuid().slice(0, 12)}`,
         () => connect({ servers: parseServers(backend.servers), sessionTimeoutMs: 10_000 }),
@@ -40,6 +40,7 @@ for (const kind of backends) {
       await eventually(async () => (await one.zk.exists(crew.path.ownedBy("s1")))?.numChildren === 1);
       const isHit = aim(crash, side === "s1" ? one : two, blow, step);
 
+      if (isCutOff) crew.cutOff.add("s2");
       const moving = one.ownership.handOver("t", "s2").then(() => {}, () => {});
       await Promise.race([moving, crash.crashed]);
       if (crash.isCrashed) await crew.start(side);
@@ -73,22 +74,31 @@ for (const kind of backends) {
       return () => isHit;
     }
 
+    async function everyStep(what: string, side: "s1" | "s2", blow: Blow, isCutOff = false): Promise<void> {
+      for (let first = 1;; first += roundsAtOnce) {
+        const steps = Array.from({ length: roundsAtOnce }, (_, index) => first + index);
+        const hits = await Promise.all(steps.map((step) => round(side, blow, step, isCutOff)));
+        if (!hits.includes(false)) continue;
+        const count = first + hits.indexOf(false) - 1;
+        console.log(`hand-over: ${what}: ${count} steps`);
+        expect(count).toBeGreaterThan(4);
+        return;
+      }
+    }
+
     for (const side of ["s1", "s2"] as const) {
       for (const blow of blows) {
         const who = side === "s1" ? "the owner" : "the receiver";
         const what = blow === "session" ? `${who}'s session ends at` : `${who} is gone ${blow}`;
-        test(`${what} each step of a hand-over`, async () => {
-          for (let first = 1;; first += roundsAtOnce) {
-            const steps = Array.from({ length: roundsAtOnce }, (_, index) => first + index);
-            const hits = await Promise.all(steps.map((step) => round(side, blow, step)));
-            if (hits.includes(false)) {
-              console.log(`hand-over: ${what} each of ${first + hits.indexOf(false) - 1} steps`);
-              expect(first + hits.indexOf(false)).toBeGreaterThan(4);
-              return;
-            }
-          }
-        });
+        test(`${what} each step of a hand-over`, () => everyStep(`${what} each step`, side, blow));
       }
+    }
+
+    for (const blow of blows) {
+      const what = blow === "session" ? "its session ends at" : `it is gone ${blow}`;
+      test(`the receiver is cut off, and the owner takes the topic back: ${what} each step`, async () => {
+        await everyStep(`taking back, ${what} each step`, "s1", blow, true);
+      });
     }
   });
 }

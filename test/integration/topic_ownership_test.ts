@@ -100,9 +100,34 @@ for (const kind of backends) {
       two.store.isFull = true;
       expect(await one.ownership.handOver("t", "s2")).toEqual({ kind: "kept", why: "FULL" });
       crew.cutOff.add("s2");
-      expect(await one.ownership.handOver("t", "s2")).toEqual({ kind: "kept", why: "s2 does not answer" });
+      expect(await one.ownership.handOver("t", "s2")).toEqual({ kind: "kept", why: "s2 is cut off" });
       expect(one.store.row("t").copy?.epoch).toBe(3);
       expect(await crew.put(router, "t", "b")).toEqual({ seq: 2, by: "s1" });
+    });
+
+    test("transfers that arrive late, twice, or after everything else change nothing", async () => {
+      await using crew = newCrew();
+      crew.handOverMs = 300;
+      const [one, two] = await Promise.all(["s1", "s2"].map((id) => crew.start(id))) as [CrewServer, CrewServer];
+      const router = await crew.router();
+      await crew.put(router, "t", "a");
+      crew.isNetworkSlow = true;
+      expect(await one.ownership.handOver("t", "s2")).toMatchObject({ kind: "kept" });
+      crew.isNetworkSlow = false;
+      await crew.put(router, "t", "b");
+      for (const deliver of crew.transfers) expect((await deliver()).kind).toBe("passed");
+      expect(await crew.put(router, "t", "c")).toEqual({ seq: 3, by: "s1" });
+      expect(await one.ownership.handOver("t", "s2")).toMatchObject({ kind: "moved" });
+      expect(await crew.put(router, "t", "d")).toEqual({ seq: 4, by: "s2" });
+      for (const deliver of [...crew.transfers]) expect((await deliver()).kind).toBe("passed");
+      expect(await two.ownership.handOver("t", "s1")).toMatchObject({ kind: "moved" });
+      await Promise.all(crew.transfers.map((deliver) => deliver()));
+      await two.stop();
+      await crew.start("s2");
+      for (const deliver of crew.transfers) expect((await deliver()).kind).toBe("passed");
+      expect(await crew.put(router, "t", "e")).toEqual({ seq: 5, by: "s1" });
+      expect(crew.store("s1").content("t")?.log).toEqual(["a", "b", "c", "d", "e"]);
+      expect(crew.store("s2").row("t")).toMatchObject({ copy: null, staged: null });
     });
 
     test("hand-overs to two servers at once: one has it, and nothing is left at the others", async () => {

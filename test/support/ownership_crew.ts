@@ -5,7 +5,7 @@ import { PubsubPath } from "../../src/recipes/pubsub/ownership/pubsub_path.ts";
 import { ServerList } from "../../src/recipes/pubsub/ownership/server_list.ts";
 import { TopicOwnership } from "../../src/recipes/pubsub/ownership/topic_ownership.ts";
 import { TopicRouter } from "../../src/recipes/pubsub/ownership/topic_router.ts";
-import type { TransferChannel } from "../../src/recipes/pubsub/ownership/transfer_channel.ts";
+import type { TransferChannel, TransferReply } from "../../src/recipes/pubsub/ownership/transfer_channel.ts";
 import { type Clock, systemClock } from "../../src/support/clock.ts";
 import { CrashPoint } from "./crash_point.ts";
 import { eventually } from "./eventually.ts";
@@ -28,6 +28,10 @@ export class OwnershipCrew implements AsyncDisposable {
   readonly servers = new Map<string, CrewServer>();
   /** Receivers that nobody reaches. */
   readonly cutOff = new Set<string>();
+  /** Transfers arrive when the test delivers them. */
+  isNetworkSlow = false;
+  /** Delivers what was ever sent, once more. */
+  readonly transfers: (() => Promise<TransferReply>)[] = [];
   handOverMs = 500;
   readonly #connect: () => Promise<ZooKeeper>;
   readonly #clock: Clock;
@@ -128,15 +132,23 @@ export class OwnershipCrew implements AsyncDisposable {
     transfer: async (to, topic, content, { pieces, signal }) => {
       const { promise, reject } = Promise.withResolvers<never>();
       signal.addEventListener("abort", () => reject(signal.reason as unknown), { once: true });
-      const server = this.servers.get(to.endpoint);
-      if (server === undefined || this.cutOff.has(to.id)) {
-        throw new BatonError("UNREACHABLE", `${to.id} does not answer`);
-      }
-      return await Promise.race([server.ownership.receive(topic, content, pieces), promise]);
+      const bytes: Uint8Array[] = [];
+      for await (const piece of pieces) bytes.push(piece);
+      const deliver = async () => {
+        const server = this.servers.get(to.endpoint);
+        if (server === undefined || this.cutOff.has(to.id)) throw new BatonError("UNREACHABLE", `${to.id} is cut off`);
+        return await server.ownership.receive(topic, content, piecesOf(bytes));
+      };
+      this.transfers.push(deliver);
+      return await Promise.race([this.isNetworkSlow ? promise : deliver(), promise]);
     },
   };
 
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(this.#ends.map((end) => end()));
   }
+}
+
+async function* piecesOf(pieces: readonly Uint8Array[]): AsyncGenerator<Uint8Array, void, void> {
+  for (const piece of pieces) yield await Promise.resolve(piece);
 }

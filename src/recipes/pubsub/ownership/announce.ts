@@ -17,6 +17,7 @@ export interface Announcement {
 
 /** How long a node of the same id may stand in the way: its session is given its time and a little more. */
 const patience = 1.5;
+const lookEveryMs = 500;
 
 /**
  * Makes the node, waits while one of the same id is in the way, and resolves with its path when it belongs to this session.
@@ -30,17 +31,18 @@ export async function announce(
   { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
 ): Promise<void> {
   const data = new TextEncoder().encode(JSON.stringify({ layout: 1, ...announcement }));
-  const waitMs = zk.session.timeoutMs / 20;
+  const waitMs = Math.min(lookEveryMs, zk.session.timeoutMs / 20);
   for (let waitedMs = 0;; waitedMs += waitMs) {
     if (await isMade(zk, path, data)) return;
     const other = await orNull(zk.getData(path));
-    if (other?.stat.ephemeralOwner === zk.session.id) return;
-    if (other !== null && parseAnnouncement(other.data)?.storeId === announcement.storeId) {
+    if (other === null) continue;
+    if (other.stat.ephemeralOwner === zk.session.id) return;
+    if (parseAnnouncement(other.data)?.storeId === announcement.storeId) {
       await removed(zk, path, other.stat.version);
       continue;
     }
     if (waitedMs > zk.session.timeoutMs * patience) {
-      const who = parseAnnouncement(other?.data ?? new Uint8Array());
+      const who = parseAnnouncement(other.data);
       throw new BatonError(
         "CONFIG",
         `Cannot announce "${announcement.id}" as "${path}": ` +
@@ -65,15 +67,18 @@ export function parseAnnouncement(data: Uint8Array): Announcement | null {
   }
 }
 
+/** False when a node is in the way, or may be: the answer was lost. */
 async function isMade(zk: ZooKeeper, path: string, data: Uint8Array): Promise<boolean> {
-  try {
-    await zk.create(path, data, { mode: "ephemeral" });
-    return true;
-  } catch (thrown) {
-    if (isRefusal(thrown, "NONODE")) await makeParents(zk, path);
-    else if (isTransient(thrown)) await zk.sync(path).catch(() => {});
-    else if (!isRefusal(thrown, "NODEEXISTS")) throw thrown;
-    return false;
+  for (;;) {
+    try {
+      await zk.create(path, data, { mode: "ephemeral" });
+      return true;
+    } catch (thrown) {
+      if (isTransient(thrown)) await zk.sync(path);
+      else if (isRefusal(thrown, "NONODE")) await makeParents(zk, path);
+      else if (!isRefusal(thrown, "NODEEXISTS")) throw thrown;
+      if (!isRefusal(thrown, "NONODE")) return false;
+    }
   }
 }
 

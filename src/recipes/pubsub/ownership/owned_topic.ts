@@ -104,7 +104,8 @@ export class OwnedTopic {
         return { kind: "kept", why: `epoch ${epoch} was to be moved, and this is ${permit.epoch}` };
       }
       if (to === this.#tenure.id) return { kind: "kept", why: "it is there already" };
-      if (await this.#tenure.peer(to) === null) return { kind: "kept", why: `the server "${to}" is not there` };
+      const why = await this.#whyNotTo(to);
+      if (why !== null) return { kind: "kept", why };
       this.permit = null;
       this.#whyKept = "";
       await this.#tenure.store.seal(this.topic, permit.epoch, to);
@@ -144,6 +145,16 @@ export class OwnedTopic {
   close(): void {
     this.permit = null;
     this.#cancelRecheck();
+  }
+
+  /** Asked before anything is sealed. */
+  async #whyNotTo(to: string): Promise<string | null> {
+    try {
+      return await this.#tenure.peer(to) === null ? `the server "${to}" is not there` : null;
+    } catch (thrown) {
+      if (!isTransient(thrown)) throw thrown;
+      return messageOf(thrown);
+    }
   }
 
   async #stage(content: ContentName, pieces: AsyncIterable<Uint8Array>): Promise<TransferReply | null> {
@@ -196,9 +207,9 @@ export class OwnedTopic {
         this.#open(stored);
         return "settled";
       case "register":
-        return this.#wrote(await nodes.create(this.topic, action.next), action.next, 0);
+        return await this.#wrote(await nodes.create(this.topic, action.next), action.next, 0);
       case "write":
-        return this.#wrote(await this.#write(action.next), action.next, (known?.version ?? 0) + 1);
+        return await this.#wrote(await this.#write(action.next), action.next, (known?.version ?? 0) + 1);
       case "hand over":
         return await this.#send(action, stored);
       case "read again":
@@ -256,9 +267,10 @@ export class OwnedTopic {
     return version === undefined ? "refused" : await this.#tenure.nodes.write(this.topic, next, version);
   }
 
-  #wrote(outcome: WriteOutcome, node: TopicNode, version: number): "goes on" {
-    // Unknown, or others were faster: what the node says decides.
-    this.known = outcome === "written" ? { node, version } : undefined;
+  async #wrote(outcome: WriteOutcome, node: TopicNode, version: number): Promise<"goes on"> {
+    if (outcome === "written") this.known = { node, version };
+    // Unknown, or others were faster: what the node says decides, once this connection sees it.
+    else await this.#readAgain();
     return "goes on";
   }
 
@@ -297,7 +309,7 @@ export class OwnedTopic {
     const { known } = this;
     if (known === null || known === undefined) return "goes on";
     const next = takenBack(known.node);
-    return this.#wrote(await this.#write(next), next, known.version + 1);
+    return await this.#wrote(await this.#write(next), next, known.version + 1);
   }
 
   /** Null when no answer came. */

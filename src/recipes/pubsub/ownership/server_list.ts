@@ -4,9 +4,10 @@
  */
 import type { ZooKeeper } from "../../../clients/zookeeper/zookeeper.ts";
 import { backoffMs } from "../../../support/backoff.ts";
+import { sleep } from "../../../support/deadline.ts";
 import type { Clock } from "../../../support/clock.ts";
 import { orNull } from "../../lock_view.ts";
-import { isRefusal } from "../../transient_error.ts";
+import { isRefusal, isTransient } from "../../transient_error.ts";
 import { type Announcement, parseAnnouncement } from "./announce.ts";
 import { makeParents } from "./topic_nodes.ts";
 
@@ -25,8 +26,15 @@ export class ServerList implements Disposable {
   /** Resolves when the list was read once. `path` is the node whose children they are. It ends with the session. */
   static async read(zk: ZooKeeper, path: string, clock: Clock): Promise<ServerList> {
     const list = new ServerList(zk, path, clock);
-    await list.#read();
-    return list;
+    for (let failures = 0;; failures++) {
+      try {
+        await list.#read();
+        return list;
+      } catch (thrown) {
+        if (!isTransient(thrown)) throw thrown;
+      }
+      await sleep(clock, backoffMs(failures, retryWait), zk.session.ended);
+    }
   }
 
   private constructor(zk: ZooKeeper, path: string, clock: Clock) {

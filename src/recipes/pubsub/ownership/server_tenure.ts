@@ -129,6 +129,11 @@ export class ServerTenure {
     const owned = this.#topicOf(topic);
     if (owned.isInTransfer) return this.#standingOf(owned);
     await owned.refresh();
+    // The proxy has seen more than this server's connection.
+    if (epoch !== null && (owned.known?.node.epoch ?? 0) < epoch) {
+      await this.#tenure.nodes.catchUp(topic);
+      await owned.refresh();
+    }
     const standing = this.#standingOf(owned);
     if (owned.last === "rest" || owned.last === "miss") await this.#forgetStranger(owned, standing);
     return standing;
@@ -160,7 +165,8 @@ export class ServerTenure {
   }
 
   #isFresh({ standing, readAtMs }: { standing: Standing; readAtMs: number }, epoch: number | null): boolean {
-    if (standing.kind === "elsewhere" && epoch !== null && epoch > standing.epoch) return false;
+    const known = standing.kind === "elsewhere" ? standing.epoch : 0;
+    if (epoch !== null && epoch > known && standing.kind !== "missing") return false;
     return this.#options.clock.now() - readAtMs < strangerMs;
   }
 

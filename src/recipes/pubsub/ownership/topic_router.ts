@@ -94,7 +94,9 @@ export class TopicRouter {
   }
 
   async #assign(topic: string, read: ReadTopic | null): Promise<"done" | "look again" | "no servers"> {
-    const target = chooseServer(await this.#counts());
+    const counts = await this.#counts();
+    for (const [id, count] of this.#assigning) if (counts.has(id)) counts.set(id, (counts.get(id) ?? 0) + count);
+    const target = chooseServer(counts);
     if (target === null) return "no servers";
     this.#assigning.set(target, (this.#assigning.get(target) ?? 0) + 1);
     try {
@@ -114,9 +116,7 @@ export class TopicRouter {
   async #counts(): Promise<Map<string, number>> {
     const ids = [...this.#list.servers.keys()];
     const stats = await Promise.all(ids.map((id) => this.#zk.exists(this.#path.ownedBy(id))));
-    return new Map(ids.map((id, index) => {
-      return [id, (stats[index]?.numChildren ?? 0) + (this.#assigning.get(id) ?? 0)];
-    }));
+    return new Map(ids.map((id, index) => [id, stats[index]?.numChildren ?? 0]));
   }
 
   #toServer({ owner, epoch }: Remembered): Route | null {
