@@ -1,4 +1,5 @@
 /** Every setting that a file or a variable can give, each declared once. Flags of a single command live with the command. */
+import { pubsubSettings } from "./pubsub_settings.ts";
 import { setting, type SettingTable } from "./setting.ts";
 import {
   absolutePath,
@@ -169,4 +170,9 @@ export const poolSettings = {
 } satisfies SettingTable;
 
 /** All of them: what a file may contain. */
-export const allSettings = { ...connectionSettings, ...lockSettings, ...poolSettings } satisfies SettingTable;
+export const allSettings = {
+  ...connectionSettings,
+  ...lockSettings,
+  ...poolSettings,
+  ...pubsubSettings,
+} satisfies SettingTable;

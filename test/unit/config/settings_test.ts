@@ -1,6 +1,11 @@
 import { expect, test } from "bun:test";
 import { childVariables } from "../../../src/config/child_variables.ts";
 import { type Setting, variableOf } from "../../../src/config/setting.ts";
+import {
+  pubsubClientSettings,
+  pubsubServerSettings,
+  pubsubServiceSettings,
+} from "../../../src/config/pubsub_settings.ts";
 import { allSettings, connectionSettings, lockSettings, poolSettings } from "../../../src/config/settings.ts";
 
 const settings: Setting<unknown>[] = Object.values(allSettings);
@@ -15,8 +20,9 @@ test("no two settings share a name, a key or a variable", () => {
   const keys = settings.flatMap(({ key }) => key ?? []);
   expect(new Set(keys).size).toBe(keys.length);
   expect(new Set(variables).size).toBe(variables.length);
+  const pubsub = [pubsubServerSettings, pubsubServiceSettings, pubsubClientSettings];
   expect(Object.keys(allSettings).length).toBe(
-    [connectionSettings, lockSettings, poolSettings].flatMap((table) => Object.keys(table)).length,
+    [connectionSettings, lockSettings, poolSettings, ...pubsub].flatMap((table) => Object.keys(table)).length,
   );
 });
 

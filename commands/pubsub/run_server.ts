@@ -1,0 +1,74 @@
+/** Runs the server role until a signal, or until it cannot go on. */
+import { resolve } from "node:path";
+import process from "node:process";
+import { processSignals } from "../../src/cli/child/signal_source.ts";
+import { stopSignals } from "../../src/cli/stopped_by_signal.ts";
+import { connect } from "../../src/clients/zookeeper/client.ts";
+import { BatonError } from "../../src/errors.ts";
+import { PubsubPath } from "../../src/recipes/pubsub/ownership/pubsub_path.ts";
+import { TopicServer } from "../../src/recipes/pubsub/server/topic_server.ts";
+import { systemClock } from "../../src/support/clock.ts";
+import { coordinationOf, reach } from "../coordination.ts";
+import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import type { ServerCall } from "./server.ts";
+import { serviceLog } from "./service_log.ts";
+
+export async function runServer(call: ServerCall): Promise<ExitCode> {
+  const { values, sources, io } = call;
+  const { id, dataDir } = placeOf(call);
+  process.umask(0o077);
+  const log = serviceLog("server", { io, format: values.log, quiet: values.quiet });
+  const place = coordinationOf(values, sources);
+  const stopping = new AbortController();
+  let stop = () => {};
+  const asked = new Promise<void>((done) => stop = done);
+  const unlisten = processSignals().listen(stopSignals, (signal) => {
+    if (stopping.signal.aborted) return;
+    stopping.abort(new BatonError("NOT_HELD", `${signal} came while the server started`));
+    log.say("info", "stopping", `${signal}: finishes what is under way`, { signal });
+    stop();
+  });
+  try {
+    await using server = await TopicServer.start({
+      id,
+      dataDir,
+      listen: values.pubsubServerListen,
+      advertise: values.pubsubServerAdvertise,
+      path: new PubsubPath(place.root),
+      connect: (signal) => connect({ ...place.connect, signal }),
+      clock: systemClock(),
+      store: {
+        maxPending: values.pubsubMaxPending ?? null,
+        maxTopicBytes: values.pubsubMaxTopicSize ?? null,
+        maxDiskBytes: values.pubsubMaxDiskSize ?? null,
+        retainMessages: values.pubsubRetainMessages ?? null,
+        retainBytes: values.pubsubRetainSize ?? null,
+        retainMs: values.pubsubRetainAge ?? null,
+      },
+      onProblem: log.problem,
+    }, stopping.signal);
+    log.say("info", "serving", `"${id}" serves ${dataDir} at ${server.endpoint}, for ${reach[place.scope]}`, {
+      id,
+      endpoint: server.endpoint,
+      data_dir: dataDir,
+      pid: process.pid,
+    });
+    await Promise.race([asked, server.ended]);
+    const kept = await server.leave({ withinMs: values.pubsubDrainTimeout, handOver: values.handOver });
+    log.say("info", "left", `"${id}" has left; ${kept.length} topics stay with it`, { id, topics: kept.length });
+    return exitCodes.SUCCESS;
+  } catch (thrown) {
+    if (stopping.signal.aborted && thrown === stopping.signal.reason) return exitCodes.SUCCESS;
+    throw thrown;
+  } finally {
+    unlisten();
+  }
+}
+
+function placeOf({ values }: ServerCall): { id: string; dataDir: string } {
+  const { pubsubServerId: id, pubsubDataDir: dataDir } = values;
+  const example = "as in: baton pubsub server --id s1 --data-dir ./s1";
+  if (id === undefined) throw new BatonError("USAGE", `baton pubsub server needs --id, ${example}`);
+  if (dataDir === undefined) throw new BatonError("USAGE", `baton pubsub server needs --data-dir, ${example}`);
+  return { id, dataDir: resolve(dataDir) };
+}

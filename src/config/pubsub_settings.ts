@@ -1,0 +1,98 @@
+/** Settings of the publish/subscribe roles: section `[pubsub]` of a file, BATON_PUBSUB_… in the environment. */
+import { setting, type SettingTable } from "./setting.ts";
+import { duration, integer, list, size, text } from "./value_types.ts";
+
+/** For `baton pubsub server`. */
+export const pubsubServerSettings = {
+  pubsubServerId: setting(text("id"), {
+    flag: "--id",
+    key: "pubsub.server.id",
+    help: "the server's name, which its topics are known by; its data directory keeps it",
+  }),
+  pubsubDataDir: setting(text("folder"), {
+    flag: "--data-dir",
+    key: "pubsub.server.data_dir",
+    help: "where the server's topics are; made when it is not there",
+  }),
+  pubsubServerListen: setting(text("tcp://host:port|ipc:///path"), {
+    flag: "--listen",
+    key: "pubsub.server.listen",
+    help: "where proxies and other servers reach it; port 0 is any that is free",
+    default: "tcp://127.0.0.1:0",
+  }),
+  pubsubServerAdvertise: setting(text("tcp://host:port"), {
+    flag: "--advertise",
+    key: "pubsub.server.advertise",
+    help: "the endpoint that others are told, where it is not the one to listen on",
+    unset: "what --listen has become",
+  }),
+  pubsubMaxPending: setting(integer("count", { min: 1, max: 1_000_000_000 }), {
+    flag: "--max-pending",
+    key: "pubsub.server.max_pending",
+    help: "so many messages may wait for the slowest subscriber of a topic; a put beyond that is refused as full",
+    unset: "no limit",
+  }),
+  pubsubMaxTopicSize: setting(size(), {
+    flag: "--max-topic-size",
+    key: "pubsub.server.max_topic_size",
+    help: "what the messages of one topic may take; a put beyond that is refused as full",
+    unset: "no limit",
+  }),
+  pubsubMaxDiskSize: setting(size(), {
+    flag: "--max-disk-size",
+    key: "pubsub.server.max_disk_size",
+    help: "what the whole data directory may take: a warning at 80 %, and from 95 % on puts are refused as full",
+    unset: "what the disk has",
+  }),
+  pubsubRetainMessages: setting(integer("count", { min: 1, max: 1_000_000_000 }), {
+    flag: "--retain-messages",
+    key: "pubsub.server.retain_messages",
+    help: "give up a topic's oldest messages beyond so many, whoever has not had them; who missed some is told",
+    unset: "no limit",
+  }),
+  pubsubRetainSize: setting(size(), {
+    flag: "--retain-size",
+    key: "pubsub.server.retain_size",
+    help: "the same by what a topic's messages take",
+    unset: "no limit",
+  }),
+  pubsubRetainAge: setting(duration({ minMs: 1 }), {
+    flag: "--retain-age",
+    key: "pubsub.server.retain_age",
+    help: "the same by age",
+    unset: "no limit",
+  }),
+} satisfies SettingTable;
+
+/** For `baton pubsub server` and `baton pubsub proxy`. */
+export const pubsubServiceSettings = {
+  pubsubMetricsListen: setting(text("host:port|unix:PATH"), {
+    flag: "--metrics-listen",
+    key: "pubsub.metrics_listen",
+    help: "serve /healthz and /metrics (Prometheus) there by HTTP; :PORT means this machine only",
+    unset: "nothing is served",
+  }),
+  pubsubDrainTimeout: setting(duration(), {
+    flag: "--drain-timeout",
+    key: "pubsub.drain_timeout",
+    help: "how long what is under way may take to end after SIGTERM",
+    default: 10_000,
+  }),
+} satisfies SettingTable;
+
+/** For `baton pubsub client`. */
+export const pubsubClientSettings = {
+  pubsubProxies: setting(list("tcp://host:port"), {
+    flag: "--proxies",
+    key: "pubsub.proxies",
+    help: "the proxies, in the order in which they are tried",
+    unset: "those that the coordination service names",
+  }),
+} satisfies SettingTable;
+
+/** All of them. */
+export const pubsubSettings = {
+  ...pubsubServerSettings,
+  ...pubsubServiceSettings,
+  ...pubsubClientSettings,
+} satisfies SettingTable;
