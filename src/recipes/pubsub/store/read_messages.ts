@@ -3,6 +3,7 @@ import type { GetOperation, StoredMessage } from "../../../wire/pubsub/store_ope
 import { messageAt } from "../../../wire/pubsub/topic_data.ts";
 import type { Client } from "./client_table.ts";
 import { getBytesDefault } from "./store_limits.ts";
+import { batchMessagesMax, bodyBytesMax } from "../../../wire/pubsub/limits.ts";
 import type { Topic } from "./topic.ts";
 
 export interface Reading {
@@ -20,8 +21,8 @@ export function readMessages(
   { get, topic, next, last, missed }: Reading,
 ): { messages: StoredMessage[]; missed: number } {
   const messages: StoredMessage[] = [];
-  const countMax = Math.max(1, get.max);
-  const bytesMax = get.maxBytes === 0 ? getBytesDefault : get.maxBytes;
+  const countMax = Math.min(Math.max(1, get.max), batchMessagesMax);
+  const bytesMax = getBytesMax(get);
   let bytes = 0;
   let gone = missed;
   for (let id = next; id <= last && messages.length < countMax;) {
@@ -38,4 +39,9 @@ export function readMessages(
     }
   }
   return { messages, missed: gone };
+}
+
+/** What its bodies may take together: no more than one message on the wire has room for. */
+export function getBytesMax({ maxBytes }: GetOperation): number {
+  return maxBytes === 0 ? getBytesDefault : Math.min(maxBytes, bodyBytesMax);
 }

@@ -28,7 +28,7 @@ import type { StoreOptions } from "./store_options.ts";
 import type { Topic } from "./topic.ts";
 import type { TopicDatabase } from "./topic_database.ts";
 import { TopicTable } from "./topic_table.ts";
-import { trimTopic } from "./trim_topic.ts";
+import { isGivenUp, trimTopic } from "./trim_topic.ts";
 
 export interface EngineHooks {
   /** Called when what it says is durable. */
@@ -80,6 +80,14 @@ export class StoreEngine {
     if (idle || this.#database.inTransaction) return false;
     this.#commit(this.#hooks.wallClockMs());
     return true;
+  }
+
+  /** Looks for messages that are older than the retention allows; `settle` deletes them. */
+  expire(): void {
+    const nowMs = this.#hooks.wallClockMs();
+    for (const topic of this.topics.all()) {
+      if (topic.sealedFor === null && isGivenUp(topic, this.#options, nowMs)) this.#moved.add(topic);
+    }
   }
 
   /** Gets that wait at a topic are answered by what it has become: sealed, moved, dropped. */
@@ -371,6 +379,7 @@ export class StoreEngine {
     const touched = new Set([...this.#appended, ...this.#moved]);
     this.#moved.clear();
     for (const topic of touched) {
+      if (topic.sealedFor !== null) continue; // its content has a hash that others know
       const { bytes } = topic.log;
       if (trimTopic(topic, this.#options, nowMs)) this.#moved.add(topic);
       if (this.#appended.has(topic) || topic.log.bytes !== bytes) this.topics.write(topic);

@@ -23,6 +23,8 @@ export const checkpointBytes = 4 << 20;
 /** … and from so much on by the thread that commits, which then waits for it. */
 export const checkpointAtOnceBytes = 32 << 20;
 const pageBytes = 4096;
+/** How old a look at the files may be when something is committed, in milliseconds. */
+const lookMs = 100;
 
 /**
  * Places of a topic: served or sealed; received whole; dropped, to go little by little; being received; put aside for an
@@ -68,6 +70,8 @@ export class TopicDatabase {
   readonly #statements = new Map<string, StatementSync>();
   #loggedBytes = 0;
   #isOpen = false;
+  #lookedMs = -Infinity;
+  readonly #inodes: ReadonlyMap<string, bigint | null>;
   /** Statements that were run: what work costs, in tests. */
   statements = 0;
   commits = 0;
@@ -86,6 +90,19 @@ export class TopicDatabase {
     } catch (error) {
       this.#owner.close();
       throw storeError(error, dataDir);
+    }
+    const names = [databaseName, `${databaseName}-wal`]; // another owner is found by its rows
+    this.#inodes = new Map(names.map((name) => [name, inodeOf(dataDir, name)]));
+  }
+
+  /** Whether the files are still those that were opened: what is written to removed ones is lost, and somebody else may start. */
+  #look(): void {
+    const nowMs = performance.now();
+    if (nowMs - this.#lookedMs < lookMs) return;
+    this.#lookedMs = nowMs;
+    for (const [name, inode] of this.#inodes) {
+      if (inodeOf(this.dataDir, name) === inode) continue;
+      throw new Error(`${name} was removed or replaced while it was in use`);
     }
   }
 
@@ -119,6 +136,7 @@ export class TopicDatabase {
   /** Begins a transaction unless one is open. Throws when another process has opened the rows since. */
   begin(): void {
     if (this.#isOpen) return;
+    this.#look();
     this.#prepared("BEGIN IMMEDIATE").run();
     this.#isOpen = true;
     this.confirm(); // in the transaction: whoever opens the rows after it finds what it stored
@@ -130,6 +148,11 @@ export class TopicDatabase {
     this.#prepared("COMMIT").run();
     this.#isOpen = false;
     this.commits++;
+  }
+
+  /** The next commit looks at the files, however new the last look is. */
+  lookAgain(): void {
+    this.#lookedMs = -Infinity;
   }
 
   confirm(): void {
@@ -259,6 +282,11 @@ function checkFormat(database: DatabaseSync, dataDir: string): void {
     "CONFIG",
     `The topic store in ${dataDir} has format ${format}; this version of baton knows ${storedFormat}: a newer one wrote it`,
   );
+}
+
+/** The file's number; null when there is none that can be seen. */
+function inodeOf(dataDir: string, name: string): bigint | null {
+  return statSync(join(dataDir, name), { bigint: true, throwIfNoEntry: false })?.ino ?? null;
 }
 
 /** Locked until it is closed or the process is gone, however that happens. */

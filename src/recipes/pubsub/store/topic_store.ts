@@ -8,7 +8,8 @@ import { BatonError } from "../../../errors.ts";
 import { OperationPacker, unpackAnswers } from "../../../wire/pubsub/store_batch.ts";
 import type { ClientOperation, StoreAnswer } from "../../../wire/pubsub/store_operations.ts";
 import type { ContentName } from "./import_topic.ts";
-import { batchBytesMax, getBytesDefault, operationBytesMax, operationsMax, waitingGetsMax } from "./store_limits.ts";
+import { getBytesMax } from "./read_messages.ts";
+import { batchBytesMax, operationBytesMax, operationsMax, waitingGetsMax } from "./store_limits.ts";
 import type { StoreCalls, StoreReply, StoreRequest } from "./store_messages.ts";
 import type { StoredTopic, TopicCopy } from "./topic_custody.ts";
 import { defaultStoreOptions, type StoreOptions } from "./store_options.ts";
@@ -322,7 +323,7 @@ export class TopicStore {
 }
 
 function bytesOf(operation: ClientOperation): number {
-  if (operation.kind === "get") return operation.maxBytes === 0 ? getBytesDefault : operation.maxBytes;
+  if (operation.kind === "get") return getBytesMax(operation);
   if (operation.kind !== "put") return 0;
   let bytes = 0;
   for (const body of operation.bodies) bytes += body.byteLength;

@@ -14,6 +14,8 @@ const settleMs = 20;
 /** The disk is tidied after so long without work, in steps of so many pages, so that work that comes need not wait. */
 const idleMs = 200;
 const shrinkPages = 256;
+/** Between two looks for messages that have become too old, when nothing else is done. */
+const expireMs = 1_000;
 const idleCheckpointBytes = 1 << 20;
 
 const port = parentPort;
@@ -28,8 +30,10 @@ class OpenStore {
   #isCheckpointing = false;
   #alarm: string | null = null;
   #workedMs = 0;
+  readonly #expires: boolean;
 
   constructor(dataDir: string, options: StoreOptions) {
+    this.#expires = options.retainMs !== null;
     this.#database = new TopicDatabase(dataDir);
     try {
       this.#engine = new StoreEngine(this.#database, options, {
@@ -119,8 +123,14 @@ class OpenStore {
     if (performance.now() - this.#workedMs < idleMs) return this.#settle();
     this.#checkpoint(idleCheckpointBytes);
     this.#engine.disk.look();
-    if (this.#database.shrink(shrinkPages)) this.#after(0, () => this.#idle());
-    else this.#database.reserveLog();
+    if (this.#database.shrink(shrinkPages)) return this.#after(0, () => this.#idle());
+    this.#database.reserveLog();
+    if (this.#expires) this.#after(expireMs, () => this.#expire());
+  }
+
+  #expire(): void {
+    this.#engine.expire();
+    this.#settle();
   }
 
   #after(delayMs: number, work: () => void): void {

@@ -41,6 +41,11 @@ export class TopicTable {
     return this.#here.get(name) ?? null;
   }
 
+  /** Those that are served or sealed. */
+  all(): Iterable<Topic> {
+    return this.#here.values();
+  }
+
   get count(): number {
     return this.#here.size;
   }

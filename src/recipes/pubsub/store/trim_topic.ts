@@ -14,7 +14,7 @@ export function trimTopic(topic: Topic, options: StoreOptions, nowMs: number): b
 }
 
 /** A row goes when what is behind it alone reaches the limit: somewhat more stays than was asked for, never less. */
-function isGivenUp({ log }: Topic, options: StoreOptions, nowMs: number): boolean {
+export function isGivenUp({ log }: Topic, options: StoreOptions, nowMs: number): boolean {
   const { oldest } = log;
   if (oldest === null) return false;
   const { retainMessages, retainBytes, retainMs } = options;

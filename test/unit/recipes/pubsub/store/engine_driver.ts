@@ -20,6 +20,8 @@ export class EngineDriver {
   custody!: TopicCustody;
   #answers: StoreAnswer[] = [];
   #ticket = 1000;
+  /** Its wall clock. */
+  nowMs = 1_000_000;
   /** Called for answers that no batch waits for. */
   onAnswer: (answer: StoreAnswer) => void = () => {};
 
@@ -69,7 +71,7 @@ export class EngineDriver {
         this.#answers.push(answer);
         this.onAnswer(answer);
       },
-      wallClockMs: () => 1_000_000,
+      wallClockMs: () => this.nowMs,
     });
     this.custody = new TopicCustody(this.database, this.engine);
   }

@@ -138,3 +138,46 @@ test("where the disk is full nothing of the batch is answered, and what was OK b
   expect(codes(store.execute(put(2, "two"), put(3, large)))).toEqual(["OK", "OK"]);
   store.close();
 });
+
+test("messages that have become too old go without anybody's doing, and not from a sealed topic", () => {
+  const store = driver({ retainMs: 1000 });
+  store.execute({ kind: "subscribe", client: "alice" });
+  store.execute(put(1, "old"));
+  store.engine.expire();
+  expect(store.engine.settle()).toBe(false);
+  store.nowMs += 2000;
+  store.custody.seal("news", 1, "s2");
+  store.engine.expire();
+  expect(store.engine.settle()).toBe(false);
+  store.custody.activate("news", 2, "copy");
+  store.engine.expire();
+  expect(store.engine.settle()).toBe(true);
+  expect(store.execute(get(-1, { client: "alice", epoch: 2 }))[0]).toMatchObject({ code: "NO_MESSAGE", missed: 1 });
+  store.close();
+});
+
+test("a topic with rows left to delete keeps its content from the seal on", () => {
+  const store = driver();
+  store.execute({ kind: "subscribe", client: "alice" });
+  for (let counter = 1; counter <= 300; counter++) store.execute(put(counter, "x"));
+  store.execute({ kind: "unsubscribe", client: "alice" });
+  store.custody.seal("news", 1, "s2");
+  const rows = () => store.database.get("SELECT count(*) AS n FROM messages")?.["n"];
+  const sealed = rows();
+  while (store.engine.settle());
+  expect(rows()).toBe(sealed as number);
+  expect(sealed).toBeGreaterThan(0);
+  store.close();
+});
+
+test("files that were removed while in use are noticed before anything more is answered", () => {
+  const store = driver();
+  store.execute({ kind: "subscribe", client: "alice" });
+  rmSync(store.database.dataDir, { recursive: true });
+  const answered: StoreAnswer[] = [];
+  store.onAnswer = (answer) => answered.push(answer);
+  store.database.lookAgain();
+  expect(() => store.execute(put(1, "one"))).toThrow("topics.sqlite was removed or replaced while it was in use");
+  expect(answered).toEqual([]);
+  store.close();
+});
