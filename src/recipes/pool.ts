@@ -136,12 +136,14 @@ class PoolRun {
       this.#listed = { ends: this.#ends, ms: clock.now() };
       const items = await this.#options.list(component);
       throwIfAborted(component.lost);
-      for (const item of items) path.item(item); // one that has no path is told before anything is run
+      // One that has not the words that its path is made of is told before anything is run.
+      if (path.items === null) { for (const item of items) path.item(item); }
       this.#book.read(items);
       this.#isFull = false;
       await this.#take(() => this.#room() > 0);
     } finally {
-      await component.release();
+      // Sent before anything is started, and not waited for: the next in line takes it from here.
+      this.#close(() => component.release());
     }
   }
 

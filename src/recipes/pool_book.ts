@@ -50,6 +50,11 @@ export class PoolBook {
     return this.#waiting.size === 0;
   }
 
+  /** They are tried after all others. */
+  defer(items: Iterable<string>): void {
+    for (const item of items) if (this.#waiting.delete(item)) this.#waiting.add(item);
+  }
+
   /** Somebody else has it. */
   busy(item: string): void {
     if (this.#waiting.delete(item)) this.#busy.add(item);

@@ -50,7 +50,7 @@ export class PoolTaker {
   #spread = 1;
   /** What was looked at ahead. */
   readonly #ahead = new Map<string, Promise<Sight>>();
-  /** Done when this run first asked: an end that may have expired. Null before it has asked. */
+  /** Done when this run first asked: it may have expired, which a look tells in the end. Null before it has asked. */
   #doneBefore: ReadonlySet<string> | null = null;
   #listAtMs = 0;
   #isListing = false;
@@ -67,13 +67,16 @@ export class PoolTaker {
     for (let count = 1; !isStopping(); count = Math.min(width.max, width.growth * count)) {
       const items = this.#some(count);
       if (items.length === 0) return null;
-      const sights = await Promise.all(items.map((item) => this.#ahead.get(item) ?? this.#see(item)));
+      const [sights] = await Promise.all([
+        Promise.all(items.map((item) => this.#ahead.get(item) ?? this.#see(item))),
+        this.#doneBefore === null ? this.#learnWhatIsDone() : null,
+      ]);
       this.#ahead.clear();
       const free = items.filter((item, index) => this.#isFree(item, sights[index] ?? "busy"));
       if (isStopping()) return null;
       const [item] = free;
       if (item === undefined) {
-        this.#learnWhatIsDone();
+        void this.#learnWhatIsDone();
         if (count > 1) this.#spreadOut(); // one that is busy is no crowd
         continue;
       }
@@ -188,21 +191,22 @@ export class PoolTaker {
   }
 
   /** Others have been here: of all that they have done so far sixteen lists tell more cheaply than a look at each item. */
-  #learnWhatIsDone(): void {
+  async #learnWhatIsDone(): Promise<void> {
     const { memory, clock } = this.#options;
     if (memory === null || this.#isListing || clock.now() < this.#listAtMs) return;
     const fromMs = clock.now();
     this.#isListing = true;
-    void memory.doneItems().then((done) => this.#learn(done), () => {}).then(() => { // else each item is looked at
-      this.#isListing = false;
-      this.#listAtMs = clock.now() + Math.max(listEvery.ms, listEvery.times * (clock.now() - fromMs));
-    });
+    await memory.doneItems().then((done) => this.#learn(done), () => {}); // else each item is looked at
+    this.#isListing = false;
+    this.#listAtMs = clock.now() + Math.max(listEvery.ms, listEvery.times * (clock.now() - fromMs));
   }
 
   #learn(done: ReadonlySet<string>): void {
     const { book, clock, rememberMs } = this.#options;
-    if (this.#doneBefore === null) this.#doneBefore = done;
-    else if (clock.now() - this.#startedMs < rememberMs) {
+    if (this.#doneBefore === null) {
+      this.#doneBefore = done;
+      book.defer(done);
+    } else if (clock.now() - this.#startedMs < rememberMs) {
       for (const item of done) if (!this.#doneBefore.has(item)) book.known(item);
     }
   }

@@ -69,3 +69,9 @@ test("counts say what became of the items, one that was not begun not counted", 
   book.unbegun("c");
   expect(book.counts()).toEqual({ taken: 2, done: 1, failed: 1, busy: 1, known: 1 });
 });
+
+test("what is deferred is tried after all others", () => {
+  const book = bookOf("a", "b", "c");
+  book.defer(["a", "nothing", "b"]);
+  expect(book.next(9)).toEqual(["c", "a", "b"]);
+});
