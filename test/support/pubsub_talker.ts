@@ -1,0 +1,112 @@
+/** Talks to publish/subscribe servers as a proxy does: looks where a topic is, asks there, tries again until it is answered. */
+import { DealerSocket } from "../../src/clients/zeromq/dealer_socket.ts";
+import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
+import type { PubsubPath } from "../../src/recipes/pubsub/ownership/pubsub_path.ts";
+import { ServerList } from "../../src/recipes/pubsub/ownership/server_list.ts";
+import { TopicRouter } from "../../src/recipes/pubsub/ownership/topic_router.ts";
+import { systemClock } from "../../src/support/clock.ts";
+import { decodeMessage } from "../../src/wire/pubsub/decode_message.ts";
+import { encodeMessage } from "../../src/wire/pubsub/encode_message.ts";
+import type { Lines, Message, MessageOf } from "../../src/wire/pubsub/messages.ts";
+import { eventually } from "./eventually.ts";
+
+export type Status = MessageOf<"STATUS">;
+type ClientMessage = Message & { readonly topic: string; readonly lines?: Lines };
+
+const nothing = new Uint8Array(0);
+const decoder = new TextDecoder();
+
+export class PubsubTalker implements AsyncDisposable {
+  readonly router: TopicRouter;
+  /** How long one attempt waits for its answer, in milliseconds. */
+  attemptMs = 1500;
+  readonly #list: ServerList;
+  readonly #dealers = new Map<string, DealerSocket>();
+  readonly #waiting = new Map<number, (status: Status) => void>();
+  #next = 1;
+
+  static async start(zk: ZooKeeper, path: PubsubPath): Promise<PubsubTalker> {
+    return new PubsubTalker(zk, path, await ServerList.read(zk, path.servers, systemClock()));
+  }
+
+  private constructor(zk: ZooKeeper, path: PubsubPath, list: ServerList) {
+    this.#list = list;
+    this.router = new TopicRouter(zk, path, list);
+  }
+
+  /** One attempt at one server. Rejects when no answer comes. */
+  send(endpoint: string, frames: readonly Uint8Array[], withinMs = this.attemptMs): Promise<Status> {
+    const number = this.#next++;
+    const correlation = new TextEncoder().encode(String(number));
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        this.#waiting.delete(number);
+        reject(new Error(`${endpoint} has not answered within ${withinMs} ms`));
+      }, withinMs);
+      this.#waiting.set(number, (status) => {
+        clearTimeout(timer);
+        resolve(status);
+      });
+      this.#dealer(endpoint).trySend([correlation, nothing, ...frames]);
+    });
+  }
+
+  say(endpoint: string, message: Message, withinMs?: number): Promise<Status> {
+    return this.send(endpoint, encodeMessage(message), withinMs);
+  }
+
+  /** Where the topic is now. */
+  async endpoint(topic: string): Promise<{ endpoint: string; id: string; epoch: number }> {
+    return await eventually(async () => {
+      const route = await this.router.route(topic);
+      return route.kind === "server" && route;
+    }, { what: `topic ${topic} to be somewhere`, withinMs: 20_000 });
+  }
+
+  /** Until there is an answer that ends it: anything but NOT_OWNER, OVERLOADED, ERROR and silence. */
+  async ask(message: ClientMessage, withinMs = 30_000): Promise<Status> {
+    return await eventually(async () => {
+      const { endpoint, id, epoch } = await this.endpoint(message.topic);
+      const lines = { version: 1, ...message.lines, epoch };
+      const status = await this.say(endpoint, { ...message, lines }, this.attemptMs + (message.lines?.waitMs ?? 0));
+      if (status.status === "NOT_OWNER") {
+        const { owner, epoch: at } = status.lines ?? {};
+        const hint = owner === undefined ? null : { owner, epoch: at ?? 0 };
+        this.router.corrected(message.topic, { owner: id, epoch }, hint);
+      }
+      if (["NOT_OWNER", "OVERLOADED", "ERROR"].includes(status.status)) {
+        throw new Error(`${status.status} ${decoder.decode(status.body ?? nothing)}`);
+      }
+      return status;
+    }, { what: `${message.name} ${message.topic} to be answered`, withinMs, everyMs: 10 });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#list[Symbol.dispose]();
+    await Promise.all([...this.#dealers.values()].map((dealer) => dealer.close({ lingerMs: 0 })));
+  }
+
+  #dealer(endpoint: string): DealerSocket {
+    let dealer = this.#dealers.get(endpoint);
+    if (dealer === undefined) {
+      dealer = new DealerSocket({ reconnect: { minMs: 20, maxMs: 200 } });
+      dealer.connect(endpoint);
+      this.#dealers.set(endpoint, dealer);
+      void this.#read(dealer);
+    }
+    return dealer;
+  }
+
+  async #read(dealer: DealerSocket): Promise<void> {
+    for await (const [correlation = nothing, , ...frames] of dealer) {
+      const number = Number(decoder.decode(correlation));
+      const message = decodeMessage(frames);
+      if (message.name !== "STATUS") throw new Error(`an answer makes no sense: ${JSON.stringify(message)}`);
+      this.#waiting.get(number)?.(message as Status);
+      this.#waiting.delete(number);
+    }
+  }
+}
+
+export const textOf = (body: Uint8Array | undefined): string => decoder.decode(body ?? nothing);
+export const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text);
