@@ -158,6 +158,34 @@ for (const kind of backends) {
       expect(await crew.put(router, "t", "b")).toEqual({ seq: 2, by: "s1" });
     });
 
+    test("while nobody hears of its session a server confirms nothing, and goes on when it is heard of again", async () => {
+      await using crew = newCrew(3000);
+      const one = await crew.start("s1");
+      const router = await crew.router();
+      await crew.put(router, "t", "a");
+      const permit = one.ownership.permitNow("t");
+      expect(permit?.isConfirmed()).toBe(true);
+      backend.pause();
+      try {
+        await eventually(() => permit?.isConfirmed() === false, { what: "the lease to run out" });
+        expect(one.zk.session.ended.aborted).toBe(false);
+        expect(one.ownership.permitNow("t")).toBeNull();
+        expect(await one.ownership.standing("t")).toEqual({ kind: "away" });
+      } finally {
+        backend.resume();
+      }
+      expect(await crew.put(router, "t", "b")).toEqual({ seq: 2, by: "s1" });
+    });
+
+    test("two servers of one id: the second is told so, unless it is the first one's next life", async () => {
+      await using crew = newCrew(2000);
+      const one = await crew.start("s1");
+      crew.loseDisk("s1");
+      await crew.start("s1");
+      expect(crew.problems.map(String).join()).toContain("another one of this id is there, at s1");
+      expect(one.ownership.isThere).toBe(true);
+    });
+
     test("a server that is gone keeps its topics, and only new ones go to others", async () => {
       await using crew = newCrew();
       const one = await crew.start("s1");

@@ -44,7 +44,7 @@ export class OwnershipCrew implements AsyncDisposable {
     this.#clock = clock;
   }
 
-  /** Starts a server, with the store that it had. Resolves when it is there, or has crashed. */
+  /** Starts a server, with the store that it had. Resolves when it is there, has crashed, or has given up. */
   async start(id: string, crash: CrashPoint = new CrashPoint()): Promise<CrewServer> {
     const store = this.store(id);
     const stopping = new AbortController();
@@ -64,7 +64,9 @@ export class OwnershipCrew implements AsyncDisposable {
       clients.push(server.zk = zk);
       return crash.around(zk);
     };
+    let hasEnded = false;
     const running = ownership.run(open, stopping.signal).catch((thrown) => {
+      hasEnded = true;
       if (!stopping.signal.aborted) this.problems.push(thrown);
     });
     const server: CrewServer = {
@@ -82,7 +84,10 @@ export class OwnershipCrew implements AsyncDisposable {
     };
     this.servers.set(id, server);
     this.#ends.push(server.stop);
-    await eventually(() => ownership.isThere || crash.isCrashed, { what: `${id} to be there`, withinMs: 20_000 });
+    await eventually(() => ownership.isThere || crash.isCrashed || hasEnded, {
+      what: `${id} to be there`,
+      withinMs: 20_000,
+    });
     return server;
   }
 

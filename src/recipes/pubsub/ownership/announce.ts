@@ -37,17 +37,17 @@ export async function announce(
     const other = await orNull(zk.getData(path));
     if (other === null) continue;
     if (other.stat.ephemeralOwner === zk.session.id) return;
-    if (parseAnnouncement(other.data)?.storeId === announcement.storeId) {
+    const who = parseAnnouncement(other.data);
+    if (who?.storeId === announcement.storeId) {
       await removed(zk, path, other.stat.version);
       continue;
     }
-    if (waitedMs > zk.session.timeoutMs * patience) {
-      const who = parseAnnouncement(other.data);
+    // An operator who gives up what the server had may take long, and goes.
+    if (who !== null && waitedMs > zk.session.timeoutMs * patience) {
       throw new BatonError(
         "CONFIG",
-        `Cannot announce "${announcement.id}" as "${path}": ` +
-          (who === null ? "an operator has taken the name" : `another one of this id is there, at ${who.endpoint}`) +
-          ", and has not gone for as long as a session lives",
+        `Cannot announce "${announcement.id}" as "${path}": another one of this id is there, at ${who.endpoint}, ` +
+          "and has not gone for as long as a session lives",
       );
     }
     await sleep(clock, waitMs, signal);
