@@ -64,6 +64,58 @@ export const pubsubServerSettings = {
   }),
 } satisfies SettingTable;
 
+/** For `baton pubsub proxy`. */
+export const pubsubProxySettings = {
+  pubsubProxyId: setting(text("id"), {
+    flag: "--id",
+    key: "pubsub.proxy.id",
+    help: "the proxy's name among the others",
+    unset: "the host's name and the port",
+  }),
+  pubsubProxyListen: setting(list("tcp://host:port|ipc:///path"), {
+    flag: "--listen",
+    key: "pubsub.proxy.listen",
+    help: "where clients reach it, at one endpoint or several; port 0 is any that is free",
+    default: ["tcp://127.0.0.1:0"],
+  }),
+  pubsubProxyAdvertise: setting(text("tcp://host:port"), {
+    flag: "--advertise",
+    key: "pubsub.proxy.advertise",
+    help: "the endpoint that clients and servers are told, where it is not the one to listen on",
+    unset: "what the first of --listen has become",
+  }),
+  pubsubProxyTimeout: setting(duration({ minMs: 1, maxMs: 3_600_000 }), {
+    flag: "--request-timeout",
+    key: "pubsub.proxy.request_timeout",
+    help: "how long a request is tried whose client does not say how long it waits",
+    default: 5000,
+  }),
+  pubsubProxyMaxRequests: setting(integer("count", { min: 1, max: 10_000_000 }), {
+    flag: "--max-requests",
+    key: "pubsub.proxy.max_requests",
+    help: "so many requests may be under way; one more is refused as overloaded",
+    default: 65_536,
+  }),
+  pubsubProxyMaxRequestsPerClient: setting(integer("count", { min: 1, max: 10_000_000 }), {
+    flag: "--max-requests-per-client",
+    key: "pubsub.proxy.max_requests_per_client",
+    help: "the same for one connection",
+    default: 1024,
+  }),
+  pubsubProxyMaxRequestsPerTopic: setting(integer("count", { min: 1, max: 10_000_000 }), {
+    flag: "--max-requests-per-topic",
+    key: "pubsub.proxy.max_requests_per_topic",
+    help: "the same for one topic",
+    default: 16_384,
+  }),
+  pubsubProxyMaxBytes: setting(size(), {
+    flag: "--max-bytes",
+    key: "pubsub.proxy.max_bytes",
+    help: "what the requests under way may have in their messages",
+    default: 512 * 1024 ** 2,
+  }),
+} satisfies SettingTable;
+
 /** For `baton pubsub server` and `baton pubsub proxy`. */
 export const pubsubServiceSettings = {
   pubsubMetricsListen: setting(text("host:port|unix:PATH"), {
@@ -93,6 +145,7 @@ export const pubsubClientSettings = {
 /** All of them. */
 export const pubsubSettings = {
   ...pubsubServerSettings,
+  ...pubsubProxySettings,
   ...pubsubServiceSettings,
   ...pubsubClientSettings,
 } satisfies SettingTable;

@@ -1,0 +1,95 @@
+/** Runs the proxy role until a signal, or until it cannot go on. */
+import { hostname } from "node:os";
+import { basename } from "node:path";
+import process from "node:process";
+import { processSignals } from "../../src/cli/child/signal_source.ts";
+import { stopSignals } from "../../src/cli/stopped_by_signal.ts";
+import { connect } from "../../src/clients/zookeeper/client.ts";
+import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
+import { BatonError } from "../../src/errors.ts";
+import { PubsubPath } from "../../src/recipes/pubsub/ownership/pubsub_path.ts";
+import { Proxy } from "../../src/recipes/pubsub/proxy/proxy.ts";
+import { SessionDirectory } from "../../src/recipes/pubsub/proxy/session_directory.ts";
+import { systemClock } from "../../src/support/clock.ts";
+import { type Coordination, coordinationOf, reach } from "../coordination.ts";
+import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import type { ProxyCall } from "./proxy.ts";
+import { type ServiceLog, serviceLog } from "./service_log.ts";
+
+export async function runProxy({ values, sources, io }: ProxyCall): Promise<ExitCode> {
+  const log = serviceLog("proxy", { io, format: values.log, quiet: values.quiet });
+  const place = coordinationOf(values, sources);
+  const clock = systemClock();
+  const [stopping, hurrying] = [new AbortController(), new AbortController()];
+  const unlisten = processSignals().listen(stopSignals, (signal) => {
+    if (stopping.signal.aborted) return hurrying.abort();
+    log.say("info", "stopping", `${signal}: finishes what is under way; a second one ends it at once`, { signal });
+    stopping.abort(new BatonError("NOT_HELD", `${signal} came`));
+  });
+  const directory = new SessionDirectory({ path: new PubsubPath(place.root), clock, onProblem: log.problem });
+  const [first = "", ...others] = values.pubsubProxyListen;
+  try {
+    await using proxy = new Proxy({
+      id: values.pubsubProxyId ?? idOf(first),
+      directory,
+      clock,
+      patienceMs: values.pubsubProxyTimeout,
+      limits: {
+        perClient: values.pubsubProxyMaxRequestsPerClient,
+        perTopic: values.pubsubProxyMaxRequestsPerTopic,
+        inAll: values.pubsubProxyMaxRequests,
+        bytesInAll: values.pubsubProxyMaxBytes,
+      },
+    });
+    const bound = await proxy.listen(first);
+    for (const endpoint of others) await proxy.listen(endpoint);
+    const endpoint = values.pubsubProxyAdvertise ?? bound;
+    await serve(proxy, { directory, endpoint, place, log, signal: stopping.signal });
+    await proxy.drain(values.pubsubDrainTimeout, hurrying.signal);
+    log.say("info", "left", `"${proxy.id}" has left`, { id: proxy.id });
+    return exitCodes.SUCCESS;
+  } finally {
+    unlisten();
+  }
+}
+
+interface Surroundings {
+  readonly directory: SessionDirectory;
+  readonly endpoint: string;
+  readonly place: Coordination;
+  readonly log: ServiceLog;
+  readonly signal: AbortSignal;
+}
+
+/** Until the signal aborts. The first session must come about, every later one is tried for ever. */
+async function serve(proxy: Proxy, { directory, endpoint, place, log, signal }: Surroundings): Promise<void> {
+  const open = (opening: AbortSignal) => connect({ ...place.connect, signal: opening });
+  // A port belongs to one process of a host: what another one has announced of it is what an earlier life has left.
+  const announcement = { id: proxy.id, endpoint, storeId: `${hostname()} ${proxy.endpoints.join(" ")}` };
+  try {
+    let first: ZooKeeper | null = await open(signal);
+    const opened = (opening: AbortSignal) => {
+      const zk = first;
+      first = null;
+      return zk === null ? open(opening) : Promise.resolve(zk);
+    };
+    const running = directory.run(opened, announcement, signal);
+    await Promise.race([directory.begun, running]);
+    const where = proxy.endpoints.join(", ");
+    log.say("info", "serving", `"${proxy.id}" takes requests at ${where}, for ${reach[place.scope]}`, {
+      id: proxy.id,
+      endpoint,
+      pid: process.pid,
+    });
+    await running;
+  } catch (thrown) {
+    if (!signal.aborted || thrown !== signal.reason) throw thrown;
+  }
+}
+
+/** The same at each start, so that a proxy that was killed is known again. */
+function idOf(endpoint: string): string {
+  const port = /:(\d+)$/.exec(endpoint)?.[1];
+  const place = port === undefined ? basename(endpoint) : port === "0" ? `${process.pid}` : port;
+  return `${hostname()}-${place}`;
+}

@@ -1,0 +1,293 @@
+/**
+ * Every request under way, from its arrival to its one answer: finds its server, hands it over, and does what
+ * request_fate.ts decides when something happens to it. Knows nothing of the socket that clients come by.
+ */
+import type { SocketOptions } from "../../../clients/zeromq/socket_options.ts";
+import { messageOf } from "../../../errors.ts";
+import { backoffMs } from "../../../support/backoff.ts";
+import type { Clock } from "../../../support/clock.ts";
+import { decodeMessage } from "../../../wire/pubsub/decode_message.ts";
+import type { StatusCode } from "../../../wire/pubsub/status_codes.ts";
+import type { Route } from "../ownership/topic_router.ts";
+import { Admission } from "./admission.ts";
+import { answerStatus } from "./answer_status.ts";
+import { DeadlineWheel } from "./deadline_wheel.ts";
+import type { Directory, Owner } from "./directory.ts";
+import type { OwnAnswer } from "./own_answer.ts";
+import type { ProxyCounters } from "./proxy_counters.ts";
+import type { ProxyLimits } from "./proxy_limits.ts";
+import type { Client, Request } from "./request.ts";
+import { fateOf, mayBeDoneAfter, type RequestEvent } from "./request_fate.ts";
+import type { RequestTraits } from "./request_traits.ts";
+import { type LinkHost, ServerLink } from "./server_link.ts";
+import { ServerLinks } from "./server_links.ts";
+
+export interface ForwarderOptions {
+  readonly directory: Directory;
+  readonly clock: Clock;
+  readonly limits: ProxyLimits;
+  readonly counters: ProxyCounters;
+  /** For the sockets to servers. */
+  readonly socketOptions: SocketOptions;
+  /** A server's answer, or the proxy's own: each request gets one, unless its client is gone. */
+  readonly passOn: (request: Request, frames: readonly Uint8Array[], status: StatusCode) => void;
+  readonly answer: (request: Request, answer: OwnAnswer) => void;
+  /** No request is under way any more. */
+  readonly onIdle: () => void;
+  readonly random?: () => number;
+}
+
+/** What a client has sent. */
+export interface Arrival {
+  readonly client: Client;
+  readonly envelope: readonly Uint8Array[];
+  readonly frames: readonly Uint8Array[];
+  readonly bytes: number;
+  readonly traits: RequestTraits;
+}
+
+/** Between two tries of a request that found nobody, or was told to come later. */
+const parkWait = { firstMs: 20, maxMs: 1000 };
+
+export class Forwarder implements LinkHost {
+  readonly clock: Clock;
+  readonly limits: ProxyLimits;
+  readonly socketOptions: SocketOptions;
+  readonly #options: ForwarderOptions;
+  readonly #admission: Admission;
+  readonly #wheel: DeadlineWheel<Request>;
+  readonly #links: ServerLinks;
+  /** By topic: requests in the order in which they came, while its server is looked up. */
+  readonly #looking = new Map<string, Request[]>();
+  readonly #parked = new Set<Request>();
+  readonly #underWay = new Set<Request>();
+  readonly #offDirectory: () => void;
+  #isClosed = false;
+
+  constructor(options: ForwarderOptions) {
+    this.#options = options;
+    this.clock = options.clock;
+    this.limits = options.limits;
+    this.socketOptions = options.socketOptions;
+    this.#admission = new Admission(options.limits);
+    this.#wheel = new DeadlineWheel(options.clock, (request) => this.#happened(request, { kind: "time over" }));
+    this.#links = new ServerLinks((id, endpoint) => new ServerLink(id, endpoint, this));
+    this.#offDirectory = options.directory.subscribe(() => this.#serversChanged());
+  }
+
+  get admission(): Pick<Admission, "requests" | "bytes"> {
+    return this.#admission;
+  }
+
+  get links(): Iterable<ServerLink> {
+    return this.#links;
+  }
+
+  /** Takes a request, and answers it by its deadline. Why not, as a sentence; null when it is taken. */
+  take({ client, envelope, frames, bytes, traits }: Arrival): string | null {
+    const refusal = this.#admission.admit(client, traits.topic, bytes);
+    if (refusal !== null) return refusal;
+    const arrivedMs = this.clock.now();
+    const request: Request = {
+      ...{ client, envelope, frames, bytes, traits, arrivedMs },
+      tick: 0,
+      tries: 0,
+      waits: 0,
+      mayBeDone: false,
+      at: { kind: "over" },
+      asked: null,
+      why: "no server has answered",
+    };
+    request.tick = this.#wheel.set(request, arrivedMs + traits.patienceMs);
+    this.#underWay.add(request);
+    this.#direct(request);
+    return null;
+  }
+
+  /** Nobody waits for this client's answers. */
+  clientGone(client: Client): void {
+    for (const request of this.#underWay) {
+      if (request.client === client) this.#happened(request, { kind: "client gone" });
+    }
+  }
+
+  /** Answers what is left, as if its time were over; or only what waits for a message at its server. */
+  finish(which: "all" | "waiting for messages"): void {
+    for (const request of this.#underWay) {
+      if (which === "waiting for messages" && !request.traits.mayWait) continue;
+      request.why = "this proxy is leaving";
+      this.#happened(request, { kind: "time over" });
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#offDirectory();
+    this.#wheel[Symbol.dispose]();
+    for (const request of this.#underWay) this.#leavePlace(request);
+    this.#underWay.clear();
+    await this.#links.close();
+  }
+
+  /** The rest is called by the links. */
+  answered(request: Request, frames: Uint8Array[]): void {
+    const status = answerStatus(frames[0]);
+    if (status === null) return this.#happened(request, { kind: "answered with nonsense" });
+    if (status === "NOT_OWNER") this.#correct(request, frames);
+    if (status === "OVERLOADED") request.why = `server ${ownerOf(request)} was not ready for it`;
+    this.#happened(request, { kind: "answered", status }, frames);
+  }
+
+  late(): void {
+    this.#options.counters.late++;
+  }
+
+  lost(requests: readonly Request[], link: ServerLink): void {
+    this.#options.counters.serversLost++;
+    for (const request of requests) {
+      request.why = `the connection to server ${link.id} at ${link.endpoint} was lost`;
+      this.#happened(request, { kind: "server lost" });
+    }
+    this.#links.keepOnly(this.#options.directory.servers);
+  }
+
+  /** What waits for it looks again where its topic is: an operator may have given it to somebody else. */
+  unreachable(link: ServerLink, reason: Error): void {
+    for (const request of link.takeWaiting()) {
+      request.why = `server ${link.id} at ${link.endpoint} is not reached: ${reason.message}`;
+      this.#forgetRoute(request);
+      this.#park(request);
+    }
+    this.#links.keepOnly(this.#options.directory.servers);
+  }
+
+  connected(): void {}
+
+  /** To where its topic is. */
+  #direct(request: Request): void {
+    const { topic } = request.traits;
+    const looking = this.#looking.get(topic);
+    if (looking !== undefined) {
+      request.at = { kind: "looking" };
+      looking.push(request);
+      return;
+    }
+    const route = this.#options.directory.routeNow(topic);
+    if (route !== null) return this.#follow(request, route);
+    request.at = { kind: "looking" };
+    this.#looking.set(topic, [request]);
+    void this.#look(topic);
+  }
+
+  async #look(topic: string): Promise<void> {
+    let route: Route | null = null;
+    let why = "";
+    try {
+      route = await this.#options.directory.route(topic);
+    } catch (thrown) {
+      why = messageOf(thrown);
+    }
+    const requests = this.#looking.get(topic) ?? [];
+    this.#looking.delete(topic);
+    for (const request of requests) {
+      // Its time may have been over meanwhile.
+      if (request.at.kind !== "looking" || this.#isClosed) continue;
+      if (route === null) request.why = `nobody could say where the topic is: ${why}`;
+      if (route === null) this.#park(request);
+      else this.#follow(request, route);
+    }
+  }
+
+  #follow(request: Request, route: Route): void {
+    if (route.kind === "server") {
+      request.asked = { owner: route.id, epoch: route.epoch };
+      this.#links.get(route.id, route.endpoint).enqueue(request);
+      return;
+    }
+    request.why = route.kind === "no servers"
+      ? "there is no server"
+      : `server ${route.owner}, which has the topic, is not there`;
+    this.#park(request);
+  }
+
+  /** Tried again in a moment, or as soon as servers have come or gone. */
+  #park(request: Request): void {
+    const delayMs = backoffMs(request.waits++, { ...parkWait, random: this.#options.random ?? Math.random });
+    const cancel = this.clock.after(delayMs, () => this.#unpark(request));
+    request.at = { kind: "parked", cancel };
+    this.#parked.add(request);
+  }
+
+  #unpark(request: Request): void {
+    if (request.at.kind !== "parked") return;
+    request.at.cancel();
+    this.#parked.delete(request);
+    this.#direct(request);
+  }
+
+  #serversChanged(): void {
+    for (const link of this.#links.keepOnly(this.#options.directory.servers)) {
+      for (const request of link.takeWaiting()) this.#direct(request);
+    }
+    for (const request of [...this.#parked]) this.#unpark(request);
+  }
+
+  #correct(request: Request, frames: readonly Uint8Array[]): void {
+    const { asked, traits: { topic } } = request;
+    const answer = decodeMessage(frames);
+    const { owner, epoch } = answer.name === "STATUS" ? answer.lines ?? {} : {};
+    const hint: Owner | null = owner === undefined || epoch === undefined ? null : { owner, epoch };
+    request.why = `server ${ownerOf(request)} does not have the topic`;
+    if (asked !== null) this.#options.directory.corrected(topic, asked, hint);
+  }
+
+  #forgetRoute({ asked, traits }: Request): void {
+    if (asked !== null) this.#options.directory.corrected(traits.topic, asked, null);
+  }
+
+  /** The one place where a request changes hands or ends. `frames`: of the answer that it is about. */
+  #happened(request: Request, event: RequestEvent, frames: readonly Uint8Array[] = []): void {
+    const { traits, mayBeDone, tries, at } = request;
+    if (at.kind === "over") return;
+    const state = { traits, mayBeDone, tries, isSent: at.kind === "sent" };
+    const fate = fateOf(state, event);
+    request.mayBeDone = mayBeDoneAfter(state, event);
+    if (fate.do === "send again") {
+      this.#options.counters.sentAgain++;
+      if (fate.when === "now") this.#direct(request);
+      else this.#park(request);
+      return;
+    }
+    this.#end(request);
+    if (fate.do === "pass on" && event.kind === "answered") this.#options.passOn(request, frames, event.status);
+    if (fate.do === "answer") this.#options.answer(request, ownAnswerFor(request, fate.status));
+    if (this.#underWay.size === 0) this.#options.onIdle();
+  }
+
+  #end(request: Request): void {
+    this.#leavePlace(request);
+    this.#wheel.cancel(request, request.tick);
+    this.#underWay.delete(request);
+    this.#admission.release(request.client, request.traits.topic, request.bytes);
+  }
+
+  #leavePlace(request: Request): void {
+    const { at } = request;
+    if (at.kind === "queued" || at.kind === "sent") at.link.drop(request);
+    if (at.kind === "parked") {
+      at.cancel();
+      this.#parked.delete(request);
+    }
+    request.at = { kind: "over" };
+  }
+}
+
+function ownerOf({ asked }: Request): string {
+  return asked?.owner ?? "?";
+}
+
+function ownAnswerFor({ traits, why }: Request, status: "OVERLOADED" | "ERROR"): OwnAnswer {
+  if (status === "OVERLOADED") return { status, why: `Not done: ${why}`, lines: {} };
+  const tail = `${why}; whether ${traits.name} was done is not known`;
+  return { status, why: `Cannot say: ${tail}`, lines: { unknown: true } };
+}

@@ -1,0 +1,25 @@
+/** What a proxy counts, from its start. */
+import type { StatusCode } from "../../../wire/pubsub/status_codes.ts";
+
+export interface ProxyCounters {
+  /** Requests that came, with those that make no sense. */
+  requests: number;
+  /** Answers that went out, by status; those of servers and the proxy's own. */
+  readonly answers: Map<StatusCode, number>;
+  /** Requests that went to a server, each time that one did. */
+  sent: number;
+  /** Requests that were sent again: elsewhere, later, or because a connection was lost. */
+  sentAgain: number;
+  /** Answers of servers that nobody waited for any more. */
+  late: number;
+  /** Answers that were dropped because the client does not read, or is gone. */
+  unread: number;
+  /** Messages that were dropped without an answer: a STATUS that nobody asked for, or no envelope. */
+  dropped: number;
+  /** Connections to servers that were lost. */
+  serversLost: number;
+}
+
+export function newProxyCounters(): ProxyCounters {
+  return { requests: 0, answers: new Map(), sent: 0, sentAgain: 0, late: 0, unread: 0, dropped: 0, serversLost: 0 };
+}

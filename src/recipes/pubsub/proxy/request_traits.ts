@@ -1,0 +1,58 @@
+/** What a proxy has to know of a request to decide about it. Pure. */
+import type { Message } from "../../../wire/pubsub/messages.ts";
+import { patienceMsMax } from "./proxy_limits.ts";
+
+export interface RequestTraits {
+  readonly name: Message["name"];
+  readonly sender: string;
+  readonly topic: string;
+  /** Without an answer something may have been done. */
+  readonly changes: boolean;
+  /** The server recognizes it when it comes again, however late. */
+  readonly isRepeatable: boolean;
+  /** It may wait at the server, for a message. */
+  readonly mayWait: boolean;
+  /** Its sender knows lines. */
+  readonly hasLines: boolean;
+  /** Nobody waits for the answer after so many milliseconds. */
+  readonly patienceMs: number;
+}
+
+/** Messages about one topic, which its server answers. */
+type TopicMessage = Exclude<Extract<Message, { topic: string }>, { name: "TRANSFER" }>;
+
+export function traitsOf(message: TopicMessage, patienceMsDefault: number): RequestTraits {
+  const { lines } = message;
+  const waitMs = message.name === "GET" ? lines?.waitMs ?? 0 : 0;
+  return {
+    name: message.name,
+    sender: message.sender,
+    topic: message.topic,
+    changes: message.name !== "GET" && message.name !== "INFO",
+    isRepeatable: isRepeatable(message),
+    mayWait: waitMs > 0,
+    hasLines: lines !== undefined,
+    patienceMs: Math.min(lines?.deadlineMs ?? patienceMsDefault + waitMs, patienceMsMax),
+  };
+}
+
+/**
+ * A counter makes a put known, an operation's number a subscription. A get moves nothing that its `last` has not
+ * already settled.
+ */
+function isRepeatable({ name, lines }: TopicMessage): boolean {
+  switch (name) {
+    case "GET":
+    case "INFO":
+    case "PUT":
+      return true;
+    case "MERGE":
+      return lines?.epoch !== undefined;
+    case "SUBSCRIBE":
+    case "UNSUBSCRIBE":
+    case "SEEK":
+      return lines?.op !== undefined;
+    default:
+      return false;
+  }
+}

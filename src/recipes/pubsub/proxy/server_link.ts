@@ -1,0 +1,261 @@
+/**
+ * One server as a proxy reaches it: a DEALER with one connection, the requests that wait for it and those that it has.
+ * A connection that is lost takes its socket with it, so that nothing of it goes out late by the next one.
+ */
+import { DealerSocket } from "../../../clients/zeromq/dealer_socket.ts";
+import type { SocketOptions } from "../../../clients/zeromq/socket_options.ts";
+import { backoffMs } from "../../../support/backoff.ts";
+import type { Clock } from "../../../support/clock.ts";
+import type { ProxyLimits } from "./proxy_limits.ts";
+import type { Client, Request } from "./request.ts";
+import { TurnQueue } from "./turn_queue.ts";
+
+export interface LinkHost {
+  readonly clock: Clock;
+  readonly limits: Pick<ProxyLimits, "windowPerServer" | "windowBytesPerServer">;
+  readonly socketOptions: SocketOptions;
+  /** An answer has come; `frames` are those behind the envelope. */
+  answered(request: Request, frames: Uint8Array[]): void;
+  /** An answer that nobody waits for any more. */
+  late(): void;
+  /** The connection was lost, and with it the answers to these. */
+  lost(requests: readonly Request[], link: ServerLink): void;
+  /** No connection could be made; it is tried again. */
+  unreachable(link: ServerLink, reason: Error): void;
+  connected(link: ServerLink): void;
+}
+
+interface Sent {
+  /** Null when nobody waits for the answer any more. */
+  request: Request | null;
+  readonly sentMs: number;
+  /** Zero for one that may wait at the server: it takes nothing of the window. */
+  readonly windowCount: number;
+  readonly windowBytes: number;
+}
+
+/** A connection that lasted for less is one of a series, between which the waits grow. */
+const soundMsMin = 1000;
+const again = { firstMs: 50, maxMs: 2000 };
+/** An answer that is so late does not come: its place in the window is given to others. */
+const lateMsMax = 30_000;
+/** How soon a socket without room is tried again when no answer comes, in milliseconds. */
+const roomMs = 20;
+/** Waiting for room is this class's business; the socket has as much as the window and what long polls add. */
+const sendHighWater = 100_000;
+
+const delimiter = new Uint8Array(0);
+
+export class ServerLink {
+  readonly id: string;
+  readonly endpoint: string;
+  readonly #host: LinkHost;
+  readonly #waiting = new TurnQueue<Client, Request>();
+  readonly #sent = new Map<number, Sent>();
+  #socket: DealerSocket | null = null;
+  #isConnected = false;
+  #connectedMs = 0;
+  #failures = 0;
+  #nextNumber = 0;
+  #windowCount = 0;
+  #windowBytes = 0;
+  #cancelRetry: (() => void) | null = null;
+  #cancelRoom: (() => void) | null = null;
+  #isClosed = false;
+
+  constructor(id: string, endpoint: string, host: LinkHost) {
+    this.id = id;
+    this.endpoint = endpoint;
+    this.#host = host;
+    this.#open();
+  }
+
+  get isConnected(): boolean {
+    return this.#isConnected;
+  }
+
+  /** Requests that wait here to be sent. */
+  get waiting(): number {
+    return this.#waiting.length;
+  }
+
+  /** Requests that the server has, those included whose answer nobody waits for. */
+  get sent(): number {
+    return this.#sent.size;
+  }
+
+  /** Nothing is under way here. */
+  get isIdle(): boolean {
+    return this.#waiting.length === 0 && this.#sent.size === 0;
+  }
+
+  /** Sends it when it is its turn. */
+  enqueue(request: Request): void {
+    request.at = { kind: "queued", link: this, place: this.#waiting.push(request.client, request) };
+    this.#pump();
+  }
+
+  /** Nobody waits for it any more. */
+  drop(request: Request): void {
+    const { at } = request;
+    if (at.kind === "queued") this.#waiting.remove(at.place);
+    if (at.kind !== "sent") return;
+    const sent = this.#sent.get(at.number);
+    if (sent === undefined) return;
+    // Its place in the window stays taken: a silent server gets no more than that.
+    if (sent.windowCount > 0) sent.request = null;
+    else this.#sent.delete(at.number);
+  }
+
+  /** Takes out what was not sent, in order. */
+  takeWaiting(): Request[] {
+    return this.#waiting.drain();
+  }
+
+  /** What was sent is lost with it; `lost` is not called. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#isConnected = false;
+    this.#cancelRetry?.();
+    this.#cancelRoom?.();
+    this.#sent.clear();
+    await this.#socket?.close({ lingerMs: 0 });
+  }
+
+  #open(): void {
+    const socket = new DealerSocket({
+      ...this.#host.socketOptions,
+      sendHighWater,
+      reconnect: { minMs: again.firstMs, maxMs: again.maxMs },
+      onEvent: (event) => {
+        if (socket !== this.#socket) return;
+        if (event.kind === "connected") this.#connected();
+        // Not from within the socket: it has not ended what it is doing.
+        else if (event.kind === "disconnected") queueMicrotask(() => this.#lose(socket));
+        else if (event.kind !== "connectionRefused") this.#host.unreachable(this, event.reason);
+      },
+    });
+    this.#socket = socket;
+    void this.#read(socket);
+    socket.connect(this.endpoint);
+  }
+
+  #connected(): void {
+    this.#isConnected = true;
+    this.#connectedMs = this.#host.clock.now();
+    queueMicrotask(() => {
+      this.#host.connected(this);
+      this.#pump();
+    });
+  }
+
+  #lose(socket: DealerSocket): void {
+    if (socket !== this.#socket || this.#isClosed) return;
+    // What has arrived before the end counts.
+    this.#take(socket.receiveReady());
+    this.#isConnected = false;
+    this.#socket = null;
+    void socket.close({ lingerMs: 0 });
+    const lost: Request[] = [];
+    for (const { request } of this.#sent.values()) if (request !== null) lost.push(request);
+    this.#sent.clear();
+    this.#windowCount = this.#windowBytes = 0;
+    const isSound = this.#host.clock.now() - this.#connectedMs >= soundMsMin;
+    this.#failures = isSound ? 0 : this.#failures + 1;
+    const waitMs = isSound ? 0 : backoffMs(this.#failures, again);
+    this.#cancelRetry = this.#host.clock.after(waitMs, () => this.#open());
+    this.#host.lost(lost, this);
+  }
+
+  async #read(socket: DealerSocket): Promise<void> {
+    for await (const batch of socket.batches()) {
+      if (socket !== this.#socket) return;
+      this.#take(batch);
+      this.#pump();
+    }
+  }
+
+  #take(batch: readonly Uint8Array[][]): void {
+    for (const message of batch) {
+      const [id, empty] = message;
+      const number = id?.byteLength === 4 && empty?.byteLength === 0 ? numberIn(id) : -1;
+      const sent = this.#sent.get(number);
+      if (sent === undefined) {
+        this.#host.late();
+        continue;
+      }
+      this.#settle(number, sent);
+      if (sent.request === null) this.#host.late();
+      else this.#host.answered(sent.request, message.slice(2));
+    }
+  }
+
+  #settle(number: number, sent: Sent): void {
+    this.#sent.delete(number);
+    this.#windowCount -= sent.windowCount;
+    this.#windowBytes -= sent.windowBytes;
+  }
+
+  /** Sends what may be sent now. */
+  #pump(): void {
+    const socket = this.#socket;
+    if (socket === null || !this.#isConnected || this.#isClosed) return;
+    for (let request = this.#waiting.peek(); request !== null; request = this.#waiting.peek()) {
+      if (!this.#hasRoom(request)) {
+        this.#forgetLate();
+        if (!this.#hasRoom(request)) return this.#lookForRoom(roomMs * 10);
+      }
+      const number = this.#nextNumber;
+      if (!socket.trySend([frameOf(number), delimiter, ...request.frames])) return this.#lookForRoom(roomMs);
+      this.#nextNumber = (number + 1) >>> 0;
+      this.#waiting.shift();
+      this.#note(number, request);
+    }
+  }
+
+  #note(number: number, request: Request): void {
+    const takesRoom = !request.traits.mayWait;
+    const sent: Sent = {
+      request,
+      sentMs: this.#host.clock.now(),
+      windowCount: takesRoom ? 1 : 0,
+      windowBytes: takesRoom ? request.bytes : 0,
+    };
+    this.#windowCount += sent.windowCount;
+    this.#windowBytes += sent.windowBytes;
+    this.#sent.set(number, sent);
+    request.tries++;
+    request.at = { kind: "sent", link: this, number };
+  }
+
+  #hasRoom({ traits }: Request): boolean {
+    if (traits.mayWait) return true;
+    const { windowPerServer, windowBytesPerServer } = this.#host.limits;
+    return this.#windowCount < windowPerServer && this.#windowBytes < windowBytesPerServer;
+  }
+
+  /** In the order in which they were sent, up to the first that is not late or still waited for. */
+  #forgetLate(): void {
+    const beforeMs = this.#host.clock.now() - lateMsMax;
+    for (const [number, sent] of this.#sent) {
+      if (sent.sentMs > beforeMs) return;
+      if (sent.request === null) this.#settle(number, sent);
+    }
+  }
+
+  #lookForRoom(delayMs: number): void {
+    this.#cancelRoom ??= this.#host.clock.after(delayMs, () => {
+      this.#cancelRoom = null;
+      this.#pump();
+    });
+  }
+}
+
+function frameOf(number: number): Uint8Array {
+  return new Uint8Array([number >>> 24, (number >>> 16) & 0xff, (number >>> 8) & 0xff, number & 0xff]);
+}
+
+function numberIn(frame: Uint8Array): number {
+  const [a = 0, b = 0, c = 0, d = 0] = frame;
+  return ((a << 24) | (b << 16) | (c << 8) | d) >>> 0;
+}
