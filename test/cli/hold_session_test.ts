@@ -178,6 +178,20 @@ describe("the promise", () => {
     expect((await running.ended).stderr).toMatch(/Lock "holder-stopped" is lost: .*; the script was stopped/);
   });
 
+  test("holder stopped, and the script ends meanwhile: its subshell is dead when the next one has the lock", async () => {
+    const running = session.start(
+      `${taking("leaves --session-timeout 2s")}; echo $BATON_LEASE >lease; kill -STOP $(cut -d/ -f3 lease)
+       (while :; do :; done) >/dev/null 2>&1 & echo $! >left; exit 0`,
+    );
+    await session.made("left");
+    const left = Number(await eventually(() => session.read("left").trim()));
+    expect(isAlive(left)).toBe(true);
+    expect(await session.run('"$baton" lock -q -w 20s leaves -- true')).toMatchObject({ code: 0 });
+    expect(isAlive(left)).toBe(false);
+    process.kill(holderOf(session), "SIGCONT");
+    await running.ended;
+  });
+
   test("server gone: the script is told to stop, and dead before the lease ends; it cannot release any more", async () => {
     const server = await keeper.start();
     try {

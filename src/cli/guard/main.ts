@@ -7,6 +7,7 @@
  */
 import { type Libc, loadLibc } from "../child/libc.ts";
 import { type GuardState, idleGuard, overdueJobs, readGuardLine } from "./guard_state.ts";
+import type { ShellCopies } from "../child/shell_copies.ts";
 import type { Strike } from "./strike.ts";
 
 /** Not baton's, so that `pkill baton` does not take both; 15 bytes at most. */
@@ -46,6 +47,7 @@ class Post {
   readonly #libc: Libc;
   readonly #pipe: PipeLines;
   readonly #blows = new Map<string, Blow>();
+  readonly #copies = new Map<string, ShellCopies>();
   #state: GuardState = idleGuard;
 
   constructor(libc: Libc) {
@@ -64,6 +66,7 @@ class Post {
       // After a pause the deadline counts, not a renewal that had been lying in the pipe when it passed.
       this.#noticeOverdue();
       for (const line of lines) this.#state = readGuardLine(this.#state, line);
+      await this.#noticeShells();
       if (this.#state.done) return;
       for (const cookie of this.#blows.keys()) if (!this.#state.jobs.has(cookie)) this.#blows.delete(cookie);
     }
@@ -115,7 +118,18 @@ class Post {
 
   async #strikeAt(cookie: string): Promise<Strike> {
     const { Strike } = await import("./strike.ts"); // seldom needed, and read from disk only then
-    return new Strike(cookie, this.#state.jobs.get(cookie) ?? { child: null, deadlineMs: 0 }, this.#libc);
+    const job = this.#state.jobs.get(cookie) ?? { child: null, deadlineMs: 0 };
+    return new Strike(cookie, job, { libc: this.#libc, copies: this.#copies.get(cookie) });
+  }
+
+  /** A command in no group of its own may be a script, whose subshells show no cookie: how it looks is noted while it lives. */
+  async #noticeShells(): Promise<void> {
+    for (const [cookie, { child }] of this.#state.jobs) {
+      if (child === null || child.ownGroup || this.#copies.has(cookie)) continue;
+      const { ShellCopies } = await import("../child/shell_copies.ts");
+      this.#copies.set(cookie, new ShellCopies(child.pid, Math.floor(this.#libc.bootTimeMs() / 10)));
+    }
+    for (const cookie of this.#copies.keys()) if (!this.#state.jobs.has(cookie)) this.#copies.delete(cookie);
   }
 }
 

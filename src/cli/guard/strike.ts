@@ -6,6 +6,7 @@ import process from "node:process";
 import { KnownProcesses } from "../child/known_processes.ts";
 import type { Libc } from "../child/libc.ts";
 import { groupMembers, hasProcessTable } from "../child/process_table.ts";
+import type { ShellCopies } from "../child/shell_copies.ts";
 import type { GuardedJob } from "./guard_state.ts";
 
 /** baton may have been killed between starting the command and saying so: the command shows its cookie only once it runs. */
@@ -20,11 +21,14 @@ export class Strike {
   readonly #libc: Libc;
   readonly #startMs: number;
   readonly #known: KnownProcesses;
+  readonly #copies: ShellCopies | undefined;
   #emptyLooks = 0;
   #clearedAtMs: number;
 
-  constructor(cookie: string, job: GuardedJob, libc: Libc) {
+  /** `copies`: of a command that may leave some. */
+  constructor(cookie: string, job: GuardedJob, { libc, copies }: { libc: Libc; copies: ShellCopies | undefined }) {
     this.#job = job;
+    this.#copies = copies;
     this.#libc = libc;
     this.#startMs = libc.bootTimeMs();
     this.#clearedAtMs = this.#startMs;
@@ -49,6 +53,7 @@ export class Strike {
   #killAll(): boolean {
     const { child } = this.#job;
     if (!hasProcessTable()) return child !== null && kill(child.ownGroup ? -child.pid : child.pid);
+    for (const pid of this.#copies?.orphaned() ?? []) this.#known.add(pid);
     const found = child === null || child.ownGroup ? this.#known.find() : this.#known.findStopped();
     if (child?.ownGroup && groupMembers(child.pid).length > 0) kill(-child.pid);
     for (const pid of found) kill(pid);

@@ -43,6 +43,7 @@ const answerBytesMax = 64 * 1024;
 export class ReleaseBox implements Disposable {
   readonly #fd: number;
   #answered = "";
+  #isClosed = false;
 
   private constructor(fd: number) {
     this.#fd = fd;
@@ -68,17 +69,21 @@ export class ReleaseBox implements Disposable {
 
   /** A request without an answer yet; each is given once. */
   next(): ReleaseRequest | null {
+    if (this.#isClosed) return null;
     const request = readJson(this.#fd, requestAt, requestBytesMax) as ReleaseRequest | null;
     if (request === null || request.id === this.#answered) return null;
     this.#answered = request.id;
     return request;
   }
 
+  /** Nothing once it is closed: the number may be another file's. */
   answer(answer: ReleaseAnswer): void {
-    writeAt(this.#fd, JSON.stringify(answer) + "\n", answerAt);
+    if (!this.#isClosed) writeAt(this.#fd, JSON.stringify(answer) + "\n", answerAt);
   }
 
   [Symbol.dispose](): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
     closeSync(this.#fd);
   }
 }

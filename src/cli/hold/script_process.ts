@@ -1,10 +1,11 @@
 /**
- * The process that a hold is tied to: which one it is, whether it still lives, and which processes are copies of it, as a
- * shell's subshells are. Linux only: it reads /proc.
+ * The process that a hold is tied to: which one it is, whether it still lives, what it is called. Linux only: it reads
+ * /proc.
  */
 import { readFileSync, readlinkSync } from "node:fs";
 import { basename } from "node:path";
 import { type ProcessRow, readProcess } from "../child/process_table.ts";
+import { likenessOf } from "../child/shell_copies.ts";
 
 export interface ScriptProcess {
   readonly pid: number;
@@ -15,19 +16,6 @@ export interface ScriptProcess {
 export function isThere(script: ScriptProcess): boolean {
   const row = readProcess(script.pid);
   return row !== null && !row.dead && row.startTicks === script.startTicks;
-}
-
-/**
- * Program, arguments and environment, as one text: what a copy of a process has in common with it. A program that is run
- * again differs in its environment or its arguments as a rule. Null for one that is gone, or another user's.
- */
-export function likenessOf(pid: number): string | null {
-  try {
-    const [words, variables] = ["cmdline", "environ"].map((file) => readFileSync(`/proc/${pid}/${file}`, "latin1"));
-    return `${readlinkSync(`/proc/${pid}/exe`)}\n${words}\n${variables}`;
-  } catch {
-    return null;
-  }
 }
 
 /**

@@ -3,12 +3,12 @@
  * and the script's process group is others' too (a terminal's, cron's), so that no group is signalled: it goes by descent
  * from the script, by the cookie in the environment, and, once the script is gone, by being a copy of it.
  */
-import process from "node:process";
 import { type JobProcesses, sendToJob } from "../child/job_processes.ts";
 import { KnownProcesses } from "../child/known_processes.ts";
 import { livingOf } from "../child/living_processes.ts";
-import { allProcesses, type ProcessRow, readProcess } from "../child/process_table.ts";
-import { likenessOf, type ScriptProcess } from "./script_process.ts";
+import { readProcess } from "../child/process_table.ts";
+import { ShellCopies } from "../child/shell_copies.ts";
+import type { ScriptProcess } from "./script_process.ts";
 
 export interface ScriptProcessesOptions {
   readonly script: ScriptProcess;
@@ -23,8 +23,7 @@ export class ScriptProcesses implements RunProcesses {
   readonly #script: ScriptProcess;
   readonly #sinceTicks: number;
   readonly #known: KnownProcesses;
-  readonly #row: ProcessRow | null;
-  readonly #likeness: string | null;
+  readonly #copies: ShellCopies;
   #leaderEnded = false;
   #isStopped = false;
   #isLetGo = false;
@@ -34,8 +33,7 @@ export class ScriptProcesses implements RunProcesses {
     this.#script = script;
     this.#sinceTicks = sinceTicks;
     this.#known = new KnownProcesses(cookie, { ...script, ownGroup: false });
-    this.#row = readProcess(script.pid);
-    this.#likeness = likenessOf(script.pid);
+    this.#copies = new ShellCopies(script.pid, sinceTicks);
   }
 
   /** Calls it when the script is told to end. */
@@ -91,24 +89,10 @@ export class ScriptProcesses implements RunProcesses {
   }
 
   #find(): number[] {
-    if (this.#leaderEnded) { for (const pid of this.#orphanedCopies()) this.#known.add(pid); }
+    if (this.#leaderEnded) { for (const pid of this.#copies.orphaned()) this.#known.add(pid); }
     const found = this.#known.find();
     if (!this.#leaderEnded || this.#isStopped) return found;
     return found.filter((pid) => (readProcess(pid)?.startTicks ?? 0) >= this.#sinceTicks);
-  }
-
-  /**
-   * Subshells that the script has left behind: they carry no cookie, since the shell's own environment has none; what they
-   * run does. Such a one has run no program since its fork and has the likeness of its parent.
-   */
-  #orphanedCopies(): number[] {
-    const [script, likeness] = [this.#row, this.#likeness];
-    if (script === null || likeness === null) return [];
-    const reapers = new Set([1, readProcess(process.pid)?.parent ?? 1]);
-    return allProcesses().filter((row) =>
-      row.isCopy && !row.dead && row.session === script.session && row.startTicks >= this.#sinceTicks &&
-      reapers.has(row.parent) && likenessOf(row.pid) === likeness
-    ).map((row) => row.pid);
   }
 }
 
