@@ -38,7 +38,7 @@ export interface LinkOptions {
 }
 
 /** What waits to be sent in one turn goes out at once from here on. */
-const corkBytesMax = 64 << 10;
+const corkBytesMax = 32 << 10;
 /** While more than this has not left the process, messages wait as they are, and none is lost with the connection. */
 const congestedBytes = 256 << 10;
 /** Turns of the microtask queue in which nothing was sent before what is corked goes out: an `await` takes up to three. */
