@@ -3,6 +3,7 @@ import { childVariables } from "../../../src/config/child_variables.ts";
 import { type Setting, variableOf } from "../../../src/config/setting.ts";
 import {
   pubsubClientSettings,
+  pubsubProxySettings,
   pubsubServerSettings,
   pubsubServiceSettings,
 } from "../../../src/config/pubsub_settings.ts";
@@ -20,7 +21,7 @@ test("no two settings share a name, a key or a variable", () => {
   const keys = settings.flatMap(({ key }) => key ?? []);
   expect(new Set(keys).size).toBe(keys.length);
   expect(new Set(variables).size).toBe(variables.length);
-  const pubsub = [pubsubServerSettings, pubsubServiceSettings, pubsubClientSettings];
+  const pubsub = [pubsubServerSettings, pubsubProxySettings, pubsubServiceSettings, pubsubClientSettings];
   expect(Object.keys(allSettings).length).toBe(
     [connectionSettings, lockSettings, poolSettings, ...pubsub].flatMap((table) => Object.keys(table)).length,
   );
