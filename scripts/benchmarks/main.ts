@@ -9,6 +9,7 @@ import { lockUncontended } from "./lock_uncontended.ts";
 import { holderMemory } from "./memory.ts";
 import { machineLine, probeLine } from "./machine.ts";
 import { operatorCommands } from "./operator_commands.ts";
+import { poolThroughput } from "./pool_throughput.ts";
 import { startContestants } from "./servers.ts";
 import type { Contestant } from "./contestant.ts";
 import { topicStore } from "./topic_store.ts";
@@ -29,6 +30,7 @@ const benchmarks: Record<string, (contestants: readonly Contestant[], rounds: nu
 
 /** Those that start their own peers. They take minutes, and run only when they are named. */
 const standalone: Record<string, (rounds: number) => Promise<string>> = {
+  pool: (rounds) => poolThroughput(rounds),
   "pubsub-store": (rounds) => topicStore(rounds),
   zmtp: (rounds) => zmtpSpeed({ rounds, mechanism: "NULL" }),
   "curve-cipher": (rounds) => curveCipher(rounds),

@@ -5,24 +5,17 @@
 import { expect, test } from "bun:test";
 import { BatonSession } from "../support/baton_session.ts";
 import { isFullDose } from "../support/dose.ts";
+import { measurePool } from "../support/pool_throughput.ts";
 
 test.skipIf(!isFullDose)("1,000 items over ten processes, beside xargs -P 10", async () => {
   await using session = new BatonSession({ BATON_SERVERS: "embedded" });
-  await session.run('seq 1000 > list; "$baton" lock warm -- true');
   const ratios: number[] = [];
   for (let round = 0; round < 5; round++) {
-    const xargs = await session.run("xargs -P 10 -I{} sleep 0.05 < list");
-    const one = `"$baton" pool round${round} -w 60s --items @list --loop -j 1 --done-ttl 1h -- sleep 0.05`;
-    const startMs = performance.now();
-    const ended = await Promise.all(Array.from({ length: 10 }, () => session.run(one)));
-    const tookMs = performance.now() - startMs;
-    for (const { code } of ended) expect([0, 75]).toContain(code ?? -1);
-    const status = JSON.parse((await session.run(`"$baton" pool status round${round} --json`)).stdout) as {
-      counts: Record<string, number>;
-    };
-    expect(status.counts).toEqual({ free: 0, running: 0, done: 1000, failed: 0 });
-    ratios.push(xargs.tookMs / tookMs);
-    console.log(`xargs ${Math.round(xargs.tookMs)} ms, baton pool ${Math.round(tookMs)} ms`);
+    const load = { items: 1000, processes: 10, seconds: 0.05 };
+    const { xargsMs, poolMs } = await measurePool(session, `round${round}`, load);
+    ratios.push(xargsMs / poolMs);
+    console.log(`xargs ${Math.round(xargsMs)} ms, baton pool ${Math.round(poolMs)} ms`);
   }
+  expect(ratios.length).toBe(5);
   console.log(`ratio of throughputs, median: ${ratios.sort((a, b) => a - b)[2]?.toFixed(2)}`);
 }, 600_000);

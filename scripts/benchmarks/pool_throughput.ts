@@ -1,0 +1,24 @@
+/** Short items through ten pools on one keeper, beside `xargs -P 10`, which locks nothing: what a pool takes for its promises. */
+import { BatonSession } from "../../test/support/baton_session.ts";
+import { measurePool, type PoolMeasure } from "../../test/support/pool_throughput.ts";
+import { short, summarize, table } from "./statistics.ts";
+
+const load = { items: 1000, processes: 10, seconds: 0.05 };
+
+/** So many times one after the other; the ratio is taken within each round. */
+export async function poolThroughput(rounds: number): Promise<string> {
+  await using session = new BatonSession({ BATON_SERVERS: "embedded" });
+  const measures: PoolMeasure[] = [];
+  for (let round = 0; round < rounds; round++) measures.push(await measurePool(session, `round${round}`, load));
+  const row = (name: string, of: (measure: PoolMeasure) => number) => {
+    const { min, p50, max } = summarize(measures.map(of));
+    return [name, short(min), short(p50), short(max)];
+  };
+  const { items, processes, seconds } = load;
+  return table([
+    [`${items} items of ${seconds} s over ${processes}`, "min", "p50", "max"],
+    row("xargs, s", ({ xargsMs }) => xargsMs / 1000),
+    row("baton pool --loop -j 1 --done-ttl, s", ({ poolMs }) => poolMs / 1000),
+    row("throughput ÷ xargs", ({ xargsMs, poolMs }) => xargsMs / poolMs),
+  ]);
+}
