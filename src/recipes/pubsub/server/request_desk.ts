@@ -83,12 +83,12 @@ export class RequestDesk {
   take(envelope: Envelope, message: ClientMessage): void {
     if (this.#isLeaving) return this.#refuse(envelope, message, "this server is leaving; ask again");
     const queue = this.#admissions.get(message.topic);
-    if (queue !== undefined) return this.#admit(queue, envelope, message);
+    if (queue !== undefined) return void this.#admit(queue, envelope, message);
     const permit = this.#options.ownership.permitNow(message.topic);
     if (permit !== null) return this.#submit(envelope, message, permit);
     const admissions = new Set<Admission>();
+    if (!this.#admit(admissions, envelope, message)) return;
     this.#admissions.set(message.topic, admissions);
-    this.#admit(admissions, envelope, message);
     void this.#look(message.topic, admissions, message.lines?.epoch ?? null);
   }
 
@@ -138,9 +138,11 @@ export class RequestDesk {
     return new Promise((resolve) => this.#settled = resolve);
   }
 
-  #admit(queue: Set<Admission>, envelope: Envelope, message: ClientMessage): void {
+  /** False: it was refused. */
+  #admit(queue: Set<Admission>, envelope: Envelope, message: ClientMessage): boolean {
     if (this.#admitted >= admissionsMax) {
-      return this.#refuse(envelope, message, `${admissionsMax} requests wait for topics that are being looked at`);
+      this.#refuse(envelope, message, `${admissionsMax} requests wait for topics that are being looked at`);
+      return false;
     }
     const { clock } = this.#options;
     const admission: Admission = { envelope, message, arrivedAtMs: clock.now(), cancelTimer: () => {} };
@@ -150,6 +152,7 @@ export class RequestDesk {
     admission.cancelTimer = clock.after(withinMs, () => {
       this.#giveUp(queue, admission, `what becomes of topic ${JSON.stringify(message.topic)} was not known in time`);
     });
+    return true;
   }
 
   #giveUp(queue: Set<Admission>, admission: Admission, why: string): void {
