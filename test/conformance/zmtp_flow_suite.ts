@@ -40,6 +40,8 @@ export function flowSuite(fixture: ZmtpFixture): void {
           receiver.receiveMany(count, 30_000),
         ]);
         expect(received.map(numberOf)).toEqual(Array.from({ length: count }, (_, at) => at));
+        await sender.send(["behind all of them"]);
+        expect(await receiver.receive()).toEqual(["behind all of them"]);
       }, 60_000);
     }
   }
@@ -102,8 +104,10 @@ export function flowSuite(fixture: ZmtpFixture): void {
       more = await writer.offer(message, { times: moreThanFits.messages, numbered: true, withinMs: 300 });
     }
     expect(taken).toBeLessThan(moreThanFits.messages);
-    const numbers = (await reader.receiveMany(taken, 30_000)).map(numberOf);
-    expect(numbers).toHaveLength(taken);
+    const received = await reader.receiveMany(taken, 30_000);
+    expect(received).toHaveLength(taken);
+    expect(new Set(received.map((frames) => frames[1]))).toEqual(new Set(labels(message.slice(0, 1))));
+    const numbers = received.map(numberOf);
     // Each offer numbers from 0.
     expect(numbers.every((number, at) => number === 0 || number === (numbers[at - 1] ?? -1) + 1)).toBe(true);
     await writer.send(["on it goes"]);

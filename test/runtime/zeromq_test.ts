@@ -9,10 +9,11 @@ import { own, ownCompiled, ownUnderDeno } from "../support/zeromq_peers/implemen
 setDefaultTimeout(60_000);
 
 for (const other of [ownUnderDeno, ownCompiled]) {
-  describe(other.name, () => {
+  describe(`${other.name} (a)`, () => {
     const fixture = new ZmtpFixture(other, own);
     describe("every pair of types", () => exchangeSuite(fixture));
     describe("the flow of messages", () => flowSuite(fixture));
     describe("reconnecting", () => reconnectSuite(fixture));
   });
+  describe(`${other.name} (b)`, () => flowSuite(new ZmtpFixture(own, other)));
 }
