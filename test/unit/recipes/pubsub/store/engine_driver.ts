@@ -68,6 +68,7 @@ export class EngineDriver {
     this.database = new TopicDatabase(this.#dir);
     this.engine = new StoreEngine(this.database, this.#options, {
       answer: (answer) => {
+        if (this.database.inTransaction) throw new Error("An answer was given before its commit");
         this.#answers.push(answer);
         this.onAnswer(answer);
       },

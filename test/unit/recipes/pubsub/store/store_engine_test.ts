@@ -134,7 +134,8 @@ describe("a put", () => {
   test("below low is stale, also when it was never stored and the store was killed in between", () => {
     const store = driver();
     const session = { number: 1, key: "k" };
-    store.execute(put(1, "one", { session }), put(9, "nine", { session, low: 8 }));
+    store.execute(put(1, "one", { session }));
+    store.execute(put(9, "nine", { session, low: 8 }));
     for (const counter of [1, 5, 7]) {
       expect(codes(store.execute(put(counter, "x", { session, low: 0 })))).toEqual(["STALE_OP"]);
     }
@@ -142,6 +143,16 @@ describe("a put", () => {
     for (const counter of [1, 5, 7]) {
       expect(codes(store.execute(put(counter, "x", { session, low: 0 })))).toEqual(["STALE_OP"]);
     }
+    store.close();
+  });
+
+  test("that is known raises low as well, durably", () => {
+    const store = driver();
+    const session = { number: 1, key: "k" };
+    store.execute(put(1, "one", { session }), put(9, "nine", { session }));
+    expect(codes(store.execute(put(9, "nine", { session, low: 8 })))).toEqual(["OK"]);
+    store.reopen();
+    expect(codes(store.execute(put(5, "five", { session })))).toEqual(["STALE_OP"]);
     store.close();
   });
 

@@ -47,6 +47,28 @@ describe("what is stored", () => {
     store.close();
   });
 
+  test("stays as long as somebody has had only a part of its row, also after a restart", () => {
+    const store = driver();
+    for (const client of ["alice", "bob", "carol"]) store.execute({ kind: "subscribe", client });
+    for (const counter of [1, 11]) {
+      store.execute(
+        put(counter, "", { bodies: bodies(...Array.from({ length: 10 }, (_, index) => `message ${index}`)) }),
+      );
+    }
+    store.execute(get(15, { client: "alice" }));
+    store.execute(get(5, { client: "carol" }));
+    store.reopen();
+    store.execute(get(20, { client: "bob" }), put(21, "x"));
+    while (store.engine.settle());
+    expect(texts(store.execute(get(5, { client: "carol", max: 20 }))[0] as StoreAnswer)).toHaveLength(16);
+    store.execute(get(12, { client: "carol" }), put(22, "x"));
+    while (store.engine.settle());
+    // The first row is gone, and the second is needed by two.
+    expect(store.database.get("SELECT min(first) AS first FROM messages")?.["first"]).toBe(11);
+    expect(texts(store.execute(get(12, { client: "carol", max: 20 }))[0] as StoreAnswer)).toHaveLength(10);
+    store.close();
+  });
+
   test("of a publisher is bounded by what it says is resolved", () => {
     const store = driver();
     const session = { number: 1, key: "x" };
