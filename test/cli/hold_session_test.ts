@@ -180,15 +180,15 @@ describe("the promise", () => {
 
   test("holder stopped, and the script ends meanwhile: its subshell is dead when the next one has the lock", async () => {
     const running = session.start(
-      `${taking("leaves --session-timeout 2s")}; echo $BATON_LEASE >lease; kill -STOP $(cut -d/ -f3 lease)
-       (while :; do :; done) >/dev/null 2>&1 & echo $! >left; exit 0`,
+      `${taking("leaves --session-timeout 2s")}; echo $BATON_LEASE >lease.leaves; kill -STOP $(cut -d/ -f3 lease.leaves)
+       (while :; do :; done) >/dev/null 2>&1 & echo $! >left.leaves; exit 0`,
     );
-    await session.made("left");
-    const left = Number(await eventually(() => session.read("left").trim()));
+    await session.made("left.leaves");
+    const left = Number(await eventually(() => session.read("left.leaves").trim()));
     expect(isAlive(left)).toBe(true);
     expect(await session.run('"$baton" lock -q -w 20s leaves -- true')).toMatchObject({ code: 0 });
     expect(isAlive(left)).toBe(false);
-    process.kill(holderOf(session), "SIGCONT");
+    process.kill(holderOf(session, "lease.leaves"), "SIGCONT");
     await running.ended;
   });
 
