@@ -2,15 +2,18 @@
 import { resolve } from "node:path";
 import process from "node:process";
 import { processSignals } from "../../src/cli/child/signal_source.ts";
-import { stopSignals } from "../../src/cli/stopped_by_signal.ts";
+import { serveStatusPage } from "../../src/cli/metrics/status_page.ts";
+import { dieOf, stopSignals } from "../../src/cli/stopped_by_signal.ts";
 import { connect } from "../../src/clients/zookeeper/client.ts";
 import { BatonError } from "../../src/errors.ts";
 import { PubsubPath } from "../../src/recipes/pubsub/ownership/pubsub_path.ts";
 import { TopicServer } from "../../src/recipes/pubsub/server/topic_server.ts";
+import { formatAddress } from "../../src/sockets/connection.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { coordinationOf, reach } from "../coordination.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { ServerCall } from "./server.ts";
+import { serverHealth, serverMetrics } from "./server_metrics.ts";
 import { serviceLog } from "./service_log.ts";
 
 export async function runServer(call: ServerCall): Promise<ExitCode> {
@@ -23,9 +26,9 @@ export async function runServer(call: ServerCall): Promise<ExitCode> {
   let stop = () => {};
   const asked = new Promise<void>((done) => stop = done);
   const unlisten = processSignals().listen(stopSignals, (signal) => {
-    if (stopping.signal.aborted) return;
+    if (stopping.signal.aborted) return void dieOf(signal);
     stopping.abort(new BatonError("NOT_HELD", `${signal} came while the server started`));
-    log.say("info", "stopping", `${signal}: finishes what is under way`, { signal });
+    log.say("info", "stopping", `${signal}: finishes what is under way; a second one ends it at once`, { signal });
     stop();
   });
   try {
@@ -47,6 +50,13 @@ export async function runServer(call: ServerCall): Promise<ExitCode> {
       },
       onProblem: log.problem,
     }, stopping.signal);
+    await using page = values.pubsubMetricsListen === undefined
+      ? null
+      : await serveStatusPage(values.pubsubMetricsListen, {
+        health: () => serverHealth(server),
+        metrics: () => serverMetrics(server),
+      });
+    if (page !== null) log.say("info", "metrics", `/healthz and /metrics are at ${formatAddress(page.address)}`);
     log.say("info", "serving", `"${id}" serves ${dataDir} at ${server.endpoint}, for ${reach[place.scope]}`, {
       id,
       endpoint: server.endpoint,

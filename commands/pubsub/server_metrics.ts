@@ -1,0 +1,45 @@
+/** What /metrics says of a server. */
+import { labelled, type Metric, single } from "../../src/cli/metrics/metrics_text.ts";
+import type { TopicServer } from "../../src/recipes/pubsub/server/topic_server.ts";
+
+const named = (name: string) => `baton_pubsub_server_${name}`;
+
+export async function serverMetrics(server: TopicServer): Promise<Metric[]> {
+  const { requests, answers, refused, answersDropped } = server.counters;
+  const now = await server.statistics();
+  const gauge = (name: string, help: string, value: number) => single("gauge", named(name), help, value);
+  const counter = (name: string, help: string, value: number) => single("counter", named(name), help, value);
+  return [
+    gauge("serving", "1 while the server is announced and has its lease", server.isThere ? 1 : 0),
+    labelled("counter", named("requests_total"), "Requests that were understood", "name", requests),
+    counter("nonsense_total", "Requests that made no sense", refused),
+    labelled("counter", named("answers_total"), "Answers, by their status", "status", answers),
+    counter(
+      "answers_dropped_total",
+      "Answers that could not be sent: the peer does not read, or is gone",
+      answersDropped,
+    ),
+    gauge("requests_under_way", "Requests at the store, gets that wait included", now.underWay),
+    gauge("gets_waiting", "Gets that are kept back until there is a message", now.waiting),
+    gauge("requests_admitting", "Requests whose topic is being looked at", now.admissions),
+    gauge("topics_stored", "Topics with data here", now.topics),
+    gauge("topics_served", "Topics that are served now", now.served),
+    gauge("topics_leaving", "Topics on their way to other servers", now.handOvers),
+    gauge("topics_arriving", "Topics on their way here", now.arrivals),
+    gauge("store_bytes", "What the store takes", now.usedBytes),
+    gauge("disk_share", "The part of the nearer disk limit that is used; puts are refused from 0.95 on", now.diskShare),
+    counter("commits_total", "Transactions of the store", now.commits),
+    counter(
+      "handshakes_failed_total",
+      "Connections that ended before their handshake did",
+      now.socket.handshakesFailed,
+    ),
+    counter("unroutable_total", "Answers for peers that were gone", now.socket.unroutable),
+  ];
+}
+
+/** Null when the server serves; a disk that fills up is told by disk_share, and by the log. */
+export function serverHealth(server: TopicServer): string | null {
+  if (server.isThere) return null;
+  return "the server has no lease: the coordination service does not answer, or has ended the session";
+}

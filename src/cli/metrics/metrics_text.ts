@@ -1,0 +1,55 @@
+/** Numbers as Prometheus reads them (text format 0.0.4). Pure. */
+
+export interface Sample {
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly value: number;
+}
+
+export interface Metric {
+  /** Of letters, digits and `_`; a counter's ends in `_total`. */
+  readonly name: string;
+  readonly help: string;
+  readonly type: "counter" | "gauge";
+  readonly samples: readonly Sample[];
+}
+
+export const metricsContentType = "text/plain; version=0.0.4; charset=utf-8";
+
+export function metricsText(metrics: readonly Metric[]): string {
+  let text = "";
+  for (const { name, help, type, samples } of metrics) {
+    text += `# HELP ${name} ${escaped(help)}\n# TYPE ${name} ${type}\n`;
+    for (const { labels = {}, value } of samples) {
+      const pairs = Object.entries(labels).map(([label, content]) => `${label}="${escaped(content, true)}"`);
+      text += `${name}${pairs.length === 0 ? "" : `{${pairs.join(",")}}`} ${numberOf(value)}\n`;
+    }
+  }
+  return text;
+}
+
+/** One value without labels. */
+export function single(type: Metric["type"], name: string, help: string, value: number): Metric {
+  return { name, help, type, samples: [{ value }] };
+}
+
+/** A value for each of some names. */
+export function labelled(
+  type: Metric["type"],
+  name: string,
+  help: string,
+  label: string,
+  values: Readonly<Record<string, number>>,
+): Metric {
+  const samples = Object.entries(values).map(([content, value]) => ({ labels: { [label]: content }, value }));
+  return { name, help, type, samples };
+}
+
+function escaped(text: string, isLabel = false): string {
+  const plain = text.replaceAll("\\", "\\\\").replaceAll("\n", "\\n");
+  return isLabel ? plain.replaceAll('"', '\\"') : plain;
+}
+
+function numberOf(value: number): string {
+  if (Number.isNaN(value)) return "NaN";
+  return Number.isFinite(value) ? String(value) : value > 0 ? "+Inf" : "-Inf";
+}
