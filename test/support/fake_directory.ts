@@ -1,0 +1,69 @@
+/** A proxy's directory in a test's hand: which servers there are, and which has what. */
+import type { Announcement } from "../../src/recipes/pubsub/ownership/announce.ts";
+import type { Route } from "../../src/recipes/pubsub/ownership/topic_router.ts";
+import type { Directory, Owner } from "../../src/recipes/pubsub/proxy/directory.ts";
+
+export class FakeDirectory implements Directory {
+  readonly servers = new Map<string, Announcement>();
+  isThere = true;
+  /** The truth: whose a topic is; `*` for those that are not named. */
+  readonly owners = new Map<string, Owner>();
+  /** Lookups so far. */
+  readonly looked: string[] = [];
+  /** What was said to be wrong. */
+  readonly corrections: { topic: string; asked: Owner; hint: Owner | null }[] = [];
+  readonly #remembered = new Map<string, Owner>();
+  readonly #listeners = new Set<() => void>();
+
+  /** Somebody is there, at this endpoint, and has these topics. */
+  add({ id, endpoint }: { id: string; endpoint: string }, ...topics: string[]): void {
+    this.servers.set(id, { id, endpoint, storeId: id });
+    for (const topic of topics) this.give(topic, id);
+    this.#tell();
+  }
+
+  remove(id: string): void {
+    this.servers.delete(id);
+    this.#tell();
+  }
+
+  give(topic: string, owner: string): void {
+    this.owners.set(topic, { owner, epoch: (this.owners.get(topic)?.epoch ?? 0) + 1 });
+  }
+
+  routeNow(topic: string): Route | null {
+    const known = this.#remembered.get(topic);
+    const server = known === undefined ? undefined : this.servers.get(known.owner);
+    if (known === undefined || server === undefined) return null;
+    return { kind: "server", id: known.owner, endpoint: server.endpoint, epoch: known.epoch };
+  }
+
+  async route(topic: string): Promise<Route> {
+    this.looked.push(topic);
+    await Promise.resolve();
+    if (!this.isThere) throw new Error("nobody answers");
+    const owner = this.owners.get(topic) ?? this.owners.get("*");
+    if (owner === undefined) return { kind: "no servers" };
+    this.#remembered.set(topic, owner);
+    return this.routeNow(topic) ?? { kind: "unavailable", owner: owner.owner };
+  }
+
+  corrected(topic: string, asked: Owner, hint: Owner | null): void {
+    this.corrections.push({ topic, asked, hint });
+    if (hint === null) this.#remembered.delete(topic);
+    else this.#remembered.set(topic, hint);
+  }
+
+  topics(): Promise<readonly string[]> {
+    return Promise.resolve([...this.owners.keys()]);
+  }
+
+  subscribe(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  #tell(): void {
+    for (const listener of [...this.#listeners]) listener();
+  }
+}

@@ -1,0 +1,59 @@
+/** A publish/subscribe server that does what a test says: answers, answers something else, or says nothing. */
+import { RouterSocket } from "../../src/clients/zeromq/router_socket.ts";
+import { decodeMessage, type Refusal } from "../../src/wire/pubsub/decode_message.ts";
+import { encodeMessage } from "../../src/wire/pubsub/encode_message.ts";
+import type { Message, MessageOf } from "../../src/wire/pubsub/messages.ts";
+
+export type FakeAnswer = Partial<Omit<MessageOf<"STATUS">, "name" | "sender">> & { readonly status: "OK" | string };
+/** Null: silence. */
+export type Behaviour = (message: Message) => FakeAnswer | null | Promise<FakeAnswer | null>;
+
+export class FakePubsubServer implements AsyncDisposable {
+  readonly id: string;
+  endpoint = "";
+  behaviour: Behaviour = () => ({ status: "OK" });
+  /** Everything that came, in order. */
+  readonly received: (Message | Refusal)[] = [];
+  #router: RouterSocket | null = null;
+
+  static async start(id: string): Promise<FakePubsubServer> {
+    const server = new FakePubsubServer(id);
+    await server.open("tcp://127.0.0.1:0");
+    return server;
+  }
+
+  private constructor(id: string) {
+    this.id = id;
+  }
+
+  /** Listens, at the same endpoint when it did before. */
+  async open(endpoint = this.endpoint): Promise<void> {
+    const router = this.#router = new RouterSocket();
+    this.endpoint = await router.bind(endpoint);
+    void this.#read(router);
+  }
+
+  /** All connections are cut, and nobody listens. */
+  async close(): Promise<void> {
+    await this.#router?.close({ lingerMs: 0 });
+    this.#router = null;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  async #read(router: RouterSocket): Promise<void> {
+    for await (const frames of router) void this.#take(router, frames);
+  }
+
+  async #take(router: RouterSocket, frames: readonly Uint8Array[]): Promise<void> {
+    const end = frames.findIndex((frame, at) => at > 0 && frame.byteLength === 0) + 1;
+    const message = decodeMessage(frames.slice(end));
+    this.received.push(message);
+    const answer = message.name === null ? { status: "BAD_REQUEST" } : await this.behaviour(message);
+    if (answer === null || router !== this.#router) return;
+    const status = { name: "STATUS", sender: this.id, ...answer } as MessageOf<"STATUS">;
+    router.trySend([...frames.slice(0, end), ...encodeMessage(status)]);
+  }
+}

@@ -1,0 +1,91 @@
+/** A client of publish/subscribe proxies in tests: any number of requests at once, each with its one answer. */
+import { DealerSocket } from "../../src/clients/zeromq/dealer_socket.ts";
+import type { SocketOptions } from "../../src/clients/zeromq/socket_options.ts";
+import { decodeMessage } from "../../src/wire/pubsub/decode_message.ts";
+import { encodeMessage } from "../../src/wire/pubsub/encode_message.ts";
+import type { Message, MessageOf } from "../../src/wire/pubsub/messages.ts";
+
+const nothing = new Uint8Array(0);
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+/** An answer as tests compare it. */
+export interface Answered {
+  readonly status: MessageOf<"STATUS">["status"];
+  readonly sender: string;
+  readonly messageId?: number;
+  readonly text: string;
+  readonly lines?: MessageOf<"STATUS">["lines"];
+  /** From the request to the answer, in milliseconds. */
+  readonly tookMs: number;
+}
+
+export class ProxyClient implements AsyncDisposable {
+  /** How long an answer is waited for, in milliseconds. */
+  withinMs = 15_000;
+  /** Answers that nobody has asked for, or that came twice. */
+  unasked = 0;
+  readonly socket: DealerSocket;
+  readonly #waiting = new Map<string, (frames: Uint8Array[]) => void>();
+  #next = 1;
+
+  constructor(endpoint: string, options: SocketOptions = {}) {
+    this.socket = new DealerSocket({ reconnect: { minMs: 20, maxMs: 200 }, sendHighWater: 100_000, ...options });
+    this.socket.connect(endpoint);
+    void this.#read();
+  }
+
+  /** The frames behind the empty one. Rejects when no answer comes. */
+  send(frames: readonly Uint8Array[], withinMs = this.withinMs): Promise<Uint8Array[]> {
+    const id = String(this.#next++);
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        this.#waiting.delete(id);
+        reject(new Error(`no answer within ${withinMs} ms to ${decoder.decode(frames[0]).slice(0, 100)}`));
+      }, withinMs);
+      this.#waiting.set(id, (answer) => {
+        clearTimeout(timer);
+        resolve(answer);
+      });
+      if (!this.socket.trySend([encoder.encode(id), nothing, ...frames])) reject(new Error("the socket has no room"));
+    });
+  }
+
+  async ask(frames: readonly Uint8Array[], withinMs?: number): Promise<Answered> {
+    const beganMs = performance.now();
+    const answer = decodeMessage(await this.send(frames, withinMs));
+    if (answer.name !== "STATUS") throw new Error(`the answer is no STATUS: ${JSON.stringify(answer)}`);
+    const { status, sender, messageId, body, lines } = answer;
+    return {
+      status,
+      sender,
+      text: decoder.decode(body ?? nothing),
+      tookMs: performance.now() - beganMs,
+      ...(messageId === undefined ? {} : { messageId }),
+      ...(lines === undefined ? {} : { lines }),
+    };
+  }
+
+  say(message: Message, withinMs?: number): Promise<Answered> {
+    return this.ask(encodeMessage(message), withinMs);
+  }
+
+  /** As the paper writes it; `\r\n\r\n` is put behind the header. */
+  plain(header: string, body = ""): Promise<Answered> {
+    return this.ask([encoder.encode(`${header}\r\n\r\n${body}`)]);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.socket.close({ lingerMs: 0 });
+  }
+
+  async #read(): Promise<void> {
+    for await (const [id = nothing, , ...frames] of this.socket) {
+      const key = decoder.decode(id);
+      const waiting = this.#waiting.get(key);
+      this.#waiting.delete(key);
+      if (waiting === undefined) this.unasked++;
+      else waiting(frames);
+    }
+  }
+}
