@@ -42,7 +42,7 @@ async function start(options: Partial<ProxyOptions> = {}): Promise<{
 
 const put = (topic: string, counter: number, lines?: Message["lines"]) =>
   ({ name: "PUT", sender: "bob", topic, counter, body: new TextEncoder().encode(`m${counter}`), lines }) as const;
-const get = (topic: string, last = -1, lines?: Message["lines"]) =>
+const get = (topic: string, last = -1, lines: Message["lines"] = undefined) =>
   ({ name: "GET", sender: "alice", topic, last, lines }) as const;
 
 test("a request goes to the server that has its topic, and the answer comes back as it is", async () => {
