@@ -3,7 +3,7 @@
  * there is nothing left to do. Whatever is known of the node was read after the server had announced itself.
  */
 import type { Clock } from "../../../support/clock.ts";
-import { throwIfAborted } from "../../../support/abort.ts";
+import { abortable, throwIfAborted } from "../../../support/abort.ts";
 import { backoffMs } from "../../../support/backoff.ts";
 import { deadlineAfter, sleep } from "../../../support/deadline.ts";
 import { BatonError, messageOf } from "../../../errors.ts";
@@ -142,9 +142,11 @@ export class OwnedTopic {
     return this.#waiting > 0;
   }
 
-  close(): void {
+  /** Resolves when what is under way has come to its end, which the tenure's end brings about. */
+  async close(): Promise<void> {
     this.permit = null;
     this.#cancelRecheck();
+    await this.#tail;
   }
 
   /** Asked before anything is sealed. */
@@ -160,9 +162,10 @@ export class OwnedTopic {
   async #stage(content: ContentName, pieces: AsyncIterable<Uint8Array>): Promise<TransferReply | null> {
     this.isInTransfer = true;
     try {
-      await this.#tenure.store.importStaged(this.topic, content, pieces);
+      await this.#tenure.store.importStaged(this.topic, content, untilAborted(pieces, this.#tenure.signal));
       return null;
     } catch (thrown) {
+      throwIfAborted(this.#tenure.signal);
       if (!(thrown instanceof BatonError)) throw thrown;
       return { kind: "refused", why: thrown.message };
     } finally {
@@ -351,6 +354,20 @@ export class OwnedTopic {
       if (signal.aborted) return;
       this.refresh().catch((thrown) => signal.aborted || this.#tenure.onProblem(thrown));
     });
+  }
+}
+
+/** What is being received is given up with the session: the next one begins when nothing of this one goes on. */
+async function* untilAborted<T>(pieces: AsyncIterable<T>, signal: AbortSignal): AsyncGenerator<T, void, void> {
+  const iterator = pieces[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      const { done, value } = await abortable(iterator.next(), signal);
+      if (done === true) return;
+      yield value;
+    }
+  } finally {
+    iterator.return?.()?.catch(() => {}); // it may be waiting for what never comes
   }
 }
 

@@ -62,6 +62,7 @@ export class ServerTenure {
   readonly #told = new Set<string>();
   readonly #over: AbortController;
   readonly #offs: (() => void)[] = [];
+  #ended: Promise<unknown> | null = null;
 
   /**
    * Registers what is stored and in no tree, announces the server, and begins. Rejects with CONFIG when the id is
@@ -109,8 +110,17 @@ export class ServerTenure {
     this.lease.end();
     this.#over.abort(reason);
     for (const off of this.#offs.splice(0)) off();
-    for (const topic of this.#topics.values()) topic.close();
+    this.#ended ??= Promise.all([...this.#topics.values()].map((topic) => topic.close()));
     this.#topics.clear();
+  }
+
+  /**
+   * Ends it, and resolves when nothing that it began goes on: what one session has decided must not be done to the store
+   * while another one decides.
+   */
+  async finish(reason: unknown): Promise<void> {
+    this.end(reason);
+    await this.#ended;
   }
 
   /** At once, for the topics that are served: the way of almost every request. */

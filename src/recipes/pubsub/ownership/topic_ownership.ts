@@ -111,8 +111,8 @@ export class TopicOwnership {
     } finally {
       this.#tenure = null;
       for (const off of offs) off();
-      tenure.end(new BatonError("NOT_HELD", "The server leaves"));
       this.#tell();
+      await tenure.finish(new BatonError("NOT_HELD", "The server leaves"));
     }
   }
 

@@ -1,21 +1,14 @@
 /** A reply cut at every request of the owner, the receiver and the proxy: one owner, and nothing lost or left over. */
 import { expect, test } from "bun:test";
-import { systemClock } from "../../../../../src/support/clock.ts";
 import { isTransient } from "../../../../../src/recipes/transient_error.ts";
-import type { Clock } from "../../../../../src/support/clock.ts";
 import { cutEverywhere } from "../../../../support/cut_everywhere.ts";
 import { eventually } from "../../../../support/eventually.ts";
 import { FakeTree } from "../../../../support/fake_tree.ts";
 import { type Cut, FakeZooKeeper } from "../../../../support/fake_zookeeper.ts";
+import { hastyClock } from "../../../../support/hasty_clock.ts";
 import { OwnershipCrew } from "../../../../support/ownership_crew.ts";
 
-/** So much faster than a second hand. */
-const haste = 100;
-const clock: Clock = {
-  now: () => systemClock().now() * haste,
-  noticeSuspend: () => {},
-  after: (delayMs, callback) => systemClock().after(delayMs / haste, callback),
-};
+const clock = hastyClock(100);
 
 /** Which of them has its answer lost; they connect in this order. */
 const parties = ["the owner", "the receiver", "the proxy"];

@@ -1,0 +1,71 @@
+/** What is under way when a session ends: the next session begins when it has come to its end, and not before. */
+import { expect, test } from "bun:test";
+import { eventually } from "../../../../support/eventually.ts";
+import { FakeTree } from "../../../../support/fake_tree.ts";
+import { FakeZooKeeper } from "../../../../support/fake_zookeeper.ts";
+import { hastyClock } from "../../../../support/hasty_clock.ts";
+import { OwnershipCrew } from "../../../../support/ownership_crew.ts";
+
+async function crewOf(...ids: string[]) {
+  const tree = new FakeTree();
+  const clock = hastyClock(100);
+  const connect = () => Promise.resolve(new FakeZooKeeper(tree, clock, { timeoutMs: 1e9 }));
+  const crew = new OwnershipCrew("/baton", connect, clock);
+  crew.handOverMs = 1e6;
+  for (const id of ids) await crew.start(id);
+  return crew;
+}
+
+test("a seal that the disk is slow with is done before anything is decided anew", async () => {
+  await using crew = await crewOf("s1", "s2");
+  const router = await crew.router();
+  await crew.put(router, "t", "a");
+  const server = crew.servers.get("s1");
+  const { seal } = server?.store ?? crew.store("s1");
+  const disk = Promise.withResolvers<void>();
+  const asked = Promise.withResolvers<void>();
+  const store = crew.store("s1");
+  store.seal = async (...words) => {
+    asked.resolve();
+    await disk.promise;
+    return await seal.apply(store, words);
+  };
+  const moving = server?.ownership.handOver("t", "s2").then(() => "done", () => "given up");
+  await asked.promise;
+  const first = server?.zk as FakeZooKeeper;
+  first.expire();
+  await eventually(() => server?.ownership.isThere === false);
+  for (const id of ["s3", "s4", "s5"]) await crew.start(id); // time enough to open another session
+  expect(server?.zk === first).toBe(true);
+  disk.resolve();
+  expect(await moving).toBe("given up");
+  // Sealed is sealed: the next session hands it over.
+  expect(await crew.put(router, "t", "b")).toEqual({ seq: 2, by: "s2" });
+});
+
+test("what is being received is given up with the session", async () => {
+  await using crew = await crewOf("s1", "s2");
+  const router = await crew.router();
+  await crew.put(router, "t", "a");
+  crew.isNetworkSlow = true;
+  const [one, two] = [crew.servers.get("s1"), crew.servers.get("s2")];
+  const moving = one?.ownership.handOver("t", "s2").catch(() => {});
+  await eventually(() => crew.transfers.length === 1);
+  const copy = one?.store.row("t").copy;
+  const isAsked = Promise.withResolvers<void>();
+  // deno-lint-ignore require-yield
+  async function* never(): AsyncGenerator<Uint8Array, void, void> {
+    isAsked.resolve();
+    await new Promise(() => {});
+  }
+  const content = { birth: copy?.birth ?? "", floor: 0, owner: "s1", epoch: 1, hash: "" };
+  const receiving = two?.ownership.receive("t", content, never()).then(() => "done", () => "given up");
+  await isAsked.promise;
+  (two?.zk as FakeZooKeeper).expire();
+  expect(await receiving).toBe("given up");
+  await eventually(() => two?.ownership.isThere);
+  expect(two?.store.row("t").staged).toBeNull();
+  for (const deliver of crew.transfers) expect(await deliver()).toEqual({ kind: "taken" });
+  expect(await crew.put(router, "t", "b")).toEqual({ seq: 2, by: "s2" });
+  void moving;
+});
