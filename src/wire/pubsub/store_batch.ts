@@ -44,18 +44,18 @@ export class OperationPacker {
     this.#rest(operation);
   }
 
-  /** What was added: the operations, then the names that they refer to. */
+  /** What was added: the operations, then the names that they refer to, then the length of the first. */
   take(): Uint8Array {
-    const operations = this.#writer.finish();
-    const piece = new ByteWriter(operations.byteLength + 64 + this.#names.size * 32);
-    piece.i32(operations.byteLength);
-    piece.raw(operations);
-    piece.i32(this.#names.size);
-    for (const name of this.#names.keys()) piece.utf8WithI32Length(name);
-    this.#writer = new ByteWriter(capacityFor(operations.byteLength));
+    const writer = this.#writer;
+    const operationBytes = writer.length;
+    writer.i32(this.#names.size);
+    for (const name of this.#names.keys()) writer.utf8WithI32Length(name);
+    writer.i32(operationBytes);
+    const piece = writer.finish();
+    this.#writer = new ByteWriter(capacityFor(piece.byteLength));
     this.#names = new Map();
     this.#count = 0;
-    return piece.finish();
+    return piece;
   }
 
   #rest(operation: ClientOperation): void {
@@ -116,7 +116,7 @@ export class OperationPacker {
 /** The operations of a piece, in their order; bodies are views onto it. */
 export function* unpackOperations(piece: Uint8Array): Generator<StoreOperation, void, void> {
   const whole = new ByteReader(piece);
-  const reader = new ByteReader(whole.view(whole.i32()));
+  const reader = new ByteReader(whole.view(new ByteReader(piece.subarray(-4)).i32()));
   const names: string[] = [];
   for (let left = whole.i32(); left > 0; left--) names.push(whole.utf8(whole.i32()));
   const name = (index = reader.i32()) => names[index] as string;

@@ -75,6 +75,8 @@ export class TopicLog {
   #pending: TopicDataWriter | null = null;
   #pendingOffsets: number[] = [];
   #pendingFirst = 0;
+  /** What rows of late have taken at most, in bytes. */
+  #rowBytes = 4096;
   /** The newest id that was given, and what the records take. */
   last: number;
   bytes: number;
@@ -105,7 +107,8 @@ export class TopicLog {
     const id = ++this.last;
     if (this.#pending !== null && this.#pending.byteLength + message.body.byteLength > rowBytesMax) this.flush();
     if (this.#pending === null) {
-      this.#pending = new TopicDataWriter(Math.min(rowBytesMax, 4096) + message.body.byteLength);
+      // A buffer that grows is copied: begin with what rows of late have taken.
+      this.#pending = new TopicDataWriter(this.#rowBytes + message.body.byteLength + message.publisher.length);
       this.#pendingFirst = id;
       this.#pendingOffsets = [];
     }
@@ -142,6 +145,7 @@ export class TopicLog {
       row.records,
     );
     this.bytes += row.records.byteLength;
+    this.#rowBytes = Math.min(rowBytesMax, Math.max(4096, row.records.byteLength, this.#rowBytes >> 1));
     this.#newest = row;
     this.#cache.set(row);
     if (this.#oldest !== null) return;
