@@ -5,7 +5,8 @@ import { parseServers } from "../../src/clients/zookeeper/hosts.ts";
 import { forgetServer } from "../../src/recipes/pubsub/ownership/forget_server.ts";
 import { listTopics } from "../../src/recipes/pubsub/ownership/list_topics.ts";
 import { newGuid } from "../../src/support/guid.ts";
-import { backends, describeBackend, type RunningBackend } from "../support/backends.ts";
+import { backends, describeBackend, type RunningBackend, type ServerNode } from "../support/backends.ts";
+import { ChaosProxy } from "../support/chaos_proxy.ts";
 import { CrashPoint } from "../support/crash_point.ts";
 import { eventually } from "../support/eventually.ts";
 import { type CrewServer, OwnershipCrew } from "../support/ownership_crew.ts";
@@ -175,6 +176,37 @@ for (const kind of backends) {
         backend.resume();
       }
       expect(await crew.put(router, "t", "b")).toEqual({ seq: 2, by: "s1" });
+    });
+
+    test("a server that is cut off has stopped answering when it can be forgotten, and serves nothing old when it is back", async () => {
+      const proxy = await ChaosProxy.start((backend.nodes[0] as ServerNode).address);
+      try {
+        await using crew = newCrew(2000);
+        const through = () => connect({ servers: parseServers(proxy.servers), sessionTimeoutMs: 2000 });
+        const one = await crew.start("s1", new CrashPoint(), through);
+        const router = await crew.router();
+        const operator = await crew.client();
+        await crew.put(router, "t", "a");
+        const permit = one.ownership.permitNow("t");
+        proxy.blackHole();
+        const confirmations: boolean[] = [];
+        const found = await eventually(() => {
+          confirmations.push(permit?.isConfirmed() === true);
+          return forgetServer(operator, crew.path, "s1");
+        }, { what: "the session to end", withinMs: 20_000 });
+        expect(found).toEqual({ lost: ["t"], returned: [] });
+        expect([confirmations[0], confirmations.at(-1)]).toEqual([true, false]);
+        await crew.start("s2");
+        expect(await crew.put(router, "t", "b")).toEqual({ seq: 2 ** 44 + 1, by: "s2" });
+        proxy.heal();
+        expect(permit?.isConfirmed()).toBe(false);
+        await eventually(() => one.ownership.isThere && one.store.row("t").aside.length === 1, { withinMs: 20_000 });
+        expect(permit?.isConfirmed()).toBe(false);
+        expect(await one.ownership.standing("t")).toMatchObject({ kind: "elsewhere", owner: "s2" });
+        expect(await crew.put(router, "t", "c")).toEqual({ seq: 2 ** 44 + 2, by: "s2" });
+      } finally {
+        await proxy.close();
+      }
     });
 
     test("two servers of one id: the second is told so, unless it is the first one's next life", async () => {

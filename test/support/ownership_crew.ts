@@ -45,7 +45,7 @@ export class OwnershipCrew implements AsyncDisposable {
   }
 
   /** Starts a server, with the store that it had. Resolves when it is there, has crashed, or has given up. */
-  async start(id: string, crash: CrashPoint = new CrashPoint()): Promise<CrewServer> {
+  async start(id: string, crash: CrashPoint = new CrashPoint(), connect = this.#connect): Promise<CrewServer> {
     const store = this.store(id);
     const stopping = new AbortController();
     const ownership = new TopicOwnership({
@@ -60,7 +60,7 @@ export class OwnershipCrew implements AsyncDisposable {
     });
     const clients: ZooKeeper[] = [];
     const open = async () => {
-      const zk = await this.#connect();
+      const zk = await connect();
       clients.push(server.zk = zk);
       return crash.around(zk);
     };
