@@ -1,7 +1,13 @@
 /** A topic that another server sends: into rows of its own, which nobody serves before the hash was compared and it is taken over. */
 import { createHash } from "node:crypto";
 import { BatonError } from "../../../errors.ts";
-import { type MessageRecord, TopicDataReader, type TopicDataRecord } from "../../../wire/pubsub/topic_data.ts";
+import {
+  type ClientRecord,
+  type MessageRecord,
+  TopicDataReader,
+  type TopicDataRecord,
+} from "../../../wire/pubsub/topic_data.ts";
+import { nameBytes } from "./client_table.ts";
 import { rowBytesMax, rowMessagesMax } from "./store_limits.ts";
 import type { TopicTable } from "./topic_table.ts";
 import { places, type TopicDatabase } from "./topic_database.ts";
@@ -26,6 +32,7 @@ export class TopicImport {
   readonly #hash = createHash("sha256");
   #topicId: number | null = null;
   #clientId: number | null = null;
+  #clientName: Uint8Array | null = null;
   #records = 0;
   #ended = false;
   #last = 0;
@@ -88,7 +95,7 @@ export class TopicImport {
         break;
       }
       case "client":
-        this.#clientId = this.#topics.clients.insert(this.#topicId ?? 0, record.client);
+        this.#insertClient(record.client);
         break;
       case "window":
         this.#topics.clients.insertWindow(this.#client(), record.window);
@@ -108,6 +115,22 @@ export class TopicImport {
         break;
     }
     this.#records++;
+  }
+
+  /** Each name once, in the order of its bytes, as every sender has them. */
+  #insertClient(client: ClientRecord): void {
+    const name = nameBytes(client.name);
+    if (this.#clientName !== null && compareBytes(this.#clientName, name) >= 0) {
+      throw this.#wrong(`client ${JSON.stringify(client.name)} is out of order`);
+    }
+    if (client.name === "") throw this.#wrong("a client has no name");
+    if ((client.position ?? 0) > this.#last) {
+      throw this.#wrong(
+        `${JSON.stringify(client.name)} has had message ${client.position}, and ${this.#last} is the newest`,
+      );
+    }
+    this.#clientName = name;
+    this.#clientId = this.#topics.clients.insert(this.#topicId ?? 0, client);
   }
 
   #client(): number {
@@ -149,4 +172,10 @@ export class TopicImport {
   #wrong(why: string): BatonError {
     return new BatonError("BAD_DATA", `Cannot take the data of topic ${JSON.stringify(this.name)}: ${why}`);
   }
+}
+
+function compareBytes(a: Uint8Array, b: Uint8Array): number {
+  const length = Math.min(a.byteLength, b.byteLength);
+  for (let at = 0; at < length; at++) if (a[at] !== b[at]) return (a[at] as number) - (b[at] as number);
+  return a.byteLength - b.byteLength;
 }

@@ -4,6 +4,7 @@ import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { ClientOperation, StoreAnswer } from "../../../../../src/wire/pubsub/store_operations.ts";
+import { dose } from "../../../../support/dose.ts";
 import { property } from "../../../../support/property.ts";
 import { EngineDriver, type Some } from "./engine_driver.ts";
 import { essence, type Expected, ReferenceStore } from "./reference_store.ts";
@@ -111,7 +112,7 @@ describe("against a plain model of the rules", () => {
       }
       real.close();
     },
-    400,
+    dose({ gate: 120, full: 5000 }),
   );
 });
 

@@ -1,10 +1,12 @@
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import * as fc from "fast-check";
+import { createHash } from "node:crypto";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { BatonError } from "../../../../../src/errors.ts";
 import { exportTopic } from "../../../../../src/recipes/pubsub/store/export_topic.ts";
+import { dose } from "../../../../support/dose.ts";
 import { property } from "../../../../support/property.ts";
 import { EngineDriver } from "./engine_driver.ts";
 
@@ -224,6 +226,29 @@ describe("a hand-over", () => {
     25,
   );
 });
+
+property(
+  "damaged data with a hash that fits it is refused or taken, and never breaks the store",
+  fc.record({
+    changes: fc.array(fc.record({ at: fc.nat(), to: fc.nat(255) }), { minLength: 1, maxLength: 3 }),
+    move: fc.option(fc.record({ from: fc.nat(), length: fc.nat(60) })),
+  }),
+  ({ changes, move }) => {
+    const from = filled(), to = driver();
+    from.custody.seal("news", 1, "s2");
+    const pieces = exported(from).pieces.map((piece) => [...piece]);
+    from.close();
+    const bytes = pieces.flat();
+    if (move !== null) bytes.push(...bytes.splice(move.from % bytes.length, move.length));
+    for (const { at, to } of changes) bytes[at % bytes.length] = to;
+    const whole = Uint8Array.from(bytes);
+    const hash = createHash("sha256").update(whole).digest("hex");
+    expect([undefined, "BAD_DATA", "PROTOCOL"]).toContain(codeThrown(() => received(to, { pieces: [whole], hash })));
+    expect(to.execute({ kind: "put", counter: 1, bodies: bodies("still there") })[0]?.code).toBe("OK");
+    to.close();
+  },
+  150,
+);
 
 test("a topic that is put aside is not answered from, and not deleted", () => {
   const store = filled();
