@@ -10,6 +10,7 @@
 
 #define OUTSTANDING 256
 #define ACK_BYTES 8
+#define WARM_MS 1000
 #define TRIPS_MAX 2000000
 
 static void *context;
@@ -177,7 +178,7 @@ int main(int argc, char **argv) {
                                                           : strcmp(role, "source") == 0 ? one_way
                                                                                         : round_trips;
   void *socket = connected(strcmp(role, "req") == 0 ? ZMQ_REQ : ZMQ_DEALER, endpoint);
-  measure(socket, body, bytes, for_ms / 4); /* to get warm */
+  measure(socket, body, bytes, WARM_MS);
   printf("%.3f\n", measure(socket, body, bytes, for_ms));
   return 0;
 }
