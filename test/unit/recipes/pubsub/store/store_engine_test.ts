@@ -9,7 +9,7 @@ import { property } from "../../../../support/property.ts";
 import { EngineDriver, type Some } from "./engine_driver.ts";
 import { essence, type Expected, ReferenceStore } from "./reference_store.ts";
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(dose({ gate: 60_000, full: 900_000 }));
 
 let root = "";
 // In memory where there is such a place: what is proved here is not that a disk keeps what it was given.

@@ -10,7 +10,7 @@ import { dose } from "../../../../support/dose.ts";
 import { property } from "../../../../support/property.ts";
 import { EngineDriver } from "./engine_driver.ts";
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(dose({ gate: 60_000, full: 900_000 }));
 
 let root = "";
 beforeEach(() => root = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "baton-custody-")));
@@ -223,7 +223,7 @@ describe("a hand-over", () => {
       from.close();
       to.close();
     },
-    25,
+    dose({ gate: 15, full: 500 }),
   );
 });
 
@@ -247,7 +247,7 @@ property(
     expect(to.execute({ kind: "put", counter: 1, bodies: bodies("still there") })[0]?.code).toBe("OK");
     to.close();
   },
-  150,
+  dose({ gate: 40, full: 2000 }),
 );
 
 test("a topic that is put aside is not answered from, and not deleted", () => {
