@@ -87,6 +87,7 @@ export class OwnershipCrew implements AsyncDisposable {
     await eventually(() => ownership.isThere || crash.isCrashed || hasEnded, {
       what: `${id} to be there`,
       withinMs: 20_000,
+      everyMs: 1,
     });
     return server;
   }
@@ -130,7 +131,7 @@ export class OwnershipCrew implements AsyncDisposable {
       }
       const seq = server.store.put(topic, standing.permit.epoch, id);
       return standing.permit.isConfirmed() ? { seq, by: server.id } : null;
-    }, { what: `${id} to be put into ${topic}`, withinMs: 20_000 });
+    }, { what: `${id} to be put into ${topic}`, withinMs: 20_000, everyMs: 1 });
   }
 
   readonly #channel: TransferChannel = {

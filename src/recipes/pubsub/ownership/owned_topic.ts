@@ -69,6 +69,8 @@ export class OwnedTopic {
   #isCounted = false;
   #waiting = 0;
   #isOld = false;
+  /** What is known was read behind a sync. */
+  #isFresh = false;
 
   constructor(topic: string, tenure: Tenure) {
     this.topic = topic;
@@ -184,6 +186,7 @@ export class OwnedTopic {
   }
 
   async #settle(): Promise<void> {
+    this.#isFresh = false;
     for (let failures = 0;;) {
       throwIfAborted(this.#tenure.signal);
       try {
@@ -216,6 +219,11 @@ export class OwnedTopic {
       case "hand over":
         return await this.#send(action, stored);
       case "read again":
+        // Read as it is, and still older than what is here: the tree is, and others have to mend it.
+        if (this.#isFresh) {
+          this.#recheck();
+          return "settled";
+        }
         await this.#readAgain();
         return "goes on";
       case "miss":
@@ -262,7 +270,7 @@ export class OwnedTopic {
     this.permit = { epoch: copy.epoch, birth: copy.birth };
     if (this.#isCounted) return;
     this.#isCounted = true;
-    void nodes.count(this.topic, id).catch(() => {}); // only assignments go by it
+    void nodes.keepCounted(this.topic, id).catch(() => {}); // only assignments go by it
   }
 
   async #write(next: TopicNode): Promise<WriteOutcome> {
@@ -280,6 +288,7 @@ export class OwnedTopic {
   async #readAgain(): Promise<void> {
     await this.#tenure.nodes.catchUp(this.topic);
     this.known = undefined;
+    this.#isFresh = true;
   }
 
   /** One attempt to have the receiver take it; or the topic taken back. */

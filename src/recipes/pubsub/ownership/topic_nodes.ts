@@ -74,6 +74,11 @@ export class TopicNodes {
     });
   }
 
+  /** For an owner, whose topic nearly always is counted: then it costs no write. */
+  async keepCounted(topic: string, owner: string): Promise<void> {
+    if (await this.#zk.exists(this.#path.owned(owner, topic)) === null) await this.count(topic, owner);
+  }
+
   async uncount(topic: string, owner: string): Promise<void> {
     await outcomeOf(() => this.#zk.delete(this.#path.owned(owner, topic), -1));
   }

@@ -1,4 +1,4 @@
-/** What is under way when a session ends: the next session begins when it has come to its end, and not before. */
+/** What is under way when a session ends, and that a server with nothing to do asks for nothing. */
 import { expect, test } from "bun:test";
 import { eventually } from "../../../../support/eventually.ts";
 import { FakeTree } from "../../../../support/fake_tree.ts";
@@ -68,4 +68,19 @@ test("what is being received is given up with the session", async () => {
   for (const deliver of crew.transfers) expect(await deliver()).toEqual({ kind: "taken" });
   expect(await crew.put(router, "t", "b")).toEqual({ seq: 2, by: "s2" });
   void moving;
+});
+
+test("what is staged at a higher epoch than the tree knows of waits, and asks now and then", async () => {
+  await using crew = await crewOf("s1");
+  const router = await crew.router();
+  await crew.put(router, "t", "a");
+  const { birth = "" } = crew.store("s1").row("t").copy ?? {};
+  crew.store("s2").row("t").staged = { birth, floor: 0, owner: "s1", epoch: 7, hash: "", log: ["a"], cursor: 0 };
+  const two = await crew.start("s2");
+  const { sent } = two.zk as FakeZooKeeper;
+  await eventually(() => sent.filter((name) => name === "sync").length >= 2);
+  for (const id of ["s3", "s4", "s5"]) await crew.start(id); // seconds, by this clock
+  expect(sent.length).toBeLessThan(60);
+  expect(two.store.row("t").staged?.epoch).toBe(7);
+  expect(await crew.put(router, "t", "b")).toEqual({ seq: 2, by: "s1" });
 });
