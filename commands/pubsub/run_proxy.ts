@@ -3,26 +3,29 @@ import { hostname } from "node:os";
 import { basename } from "node:path";
 import process from "node:process";
 import { processSignals } from "../../src/cli/child/signal_source.ts";
-import { stopSignals } from "../../src/cli/stopped_by_signal.ts";
+import { serveStatusPage } from "../../src/cli/metrics/status_page.ts";
+import { dieOf, stopSignals } from "../../src/cli/stopped_by_signal.ts";
 import { connect } from "../../src/clients/zookeeper/client.ts";
 import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
 import { BatonError } from "../../src/errors.ts";
 import { PubsubPath } from "../../src/recipes/pubsub/ownership/pubsub_path.ts";
 import { Proxy } from "../../src/recipes/pubsub/proxy/proxy.ts";
 import { SessionDirectory } from "../../src/recipes/pubsub/proxy/session_directory.ts";
+import { formatAddress } from "../../src/sockets/connection.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { type Coordination, coordinationOf, reach } from "../coordination.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { ProxyCall } from "./proxy.ts";
+import { proxyHealth, proxyMetrics } from "./proxy_metrics.ts";
 import { type ServiceLog, serviceLog } from "./service_log.ts";
 
 export async function runProxy({ values, sources, io }: ProxyCall): Promise<ExitCode> {
   const log = serviceLog("proxy", { io, format: values.log, quiet: values.quiet });
   const place = coordinationOf(values, sources);
   const clock = systemClock();
-  const [stopping, hurrying] = [new AbortController(), new AbortController()];
+  const stopping = new AbortController();
   const unlisten = processSignals().listen(stopSignals, (signal) => {
-    if (stopping.signal.aborted) return hurrying.abort();
+    if (stopping.signal.aborted) return void dieOf(signal);
     log.say("info", "stopping", `${signal}: finishes what is under way; a second one ends it at once`, { signal });
     stopping.abort(new BatonError("NOT_HELD", `${signal} came`));
   });
@@ -43,9 +46,16 @@ export async function runProxy({ values, sources, io }: ProxyCall): Promise<Exit
     });
     const bound = await proxy.listen(first);
     for (const endpoint of others) await proxy.listen(endpoint);
+    await using page = values.pubsubMetricsListen === undefined
+      ? null
+      : await serveStatusPage(values.pubsubMetricsListen, {
+        health: () => proxyHealth(directory),
+        metrics: () => Promise.resolve(proxyMetrics(proxy, directory, clock.now())),
+      });
+    if (page !== null) log.say("info", "metrics", `/healthz and /metrics are at ${formatAddress(page.address)}`);
     const endpoint = values.pubsubProxyAdvertise ?? bound;
     await serve(proxy, { directory, endpoint, place, log, signal: stopping.signal });
-    await proxy.drain(values.pubsubDrainTimeout, hurrying.signal);
+    await proxy.drain(values.pubsubDrainTimeout);
     log.say("info", "left", `"${proxy.id}" has left`, { id: proxy.id });
     return exitCodes.SUCCESS;
   } finally {

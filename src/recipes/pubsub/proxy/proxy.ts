@@ -6,7 +6,7 @@ import { RouterSocket } from "../../../clients/zeromq/router_socket.ts";
 import type { SocketEvent } from "../../../clients/zeromq/socket_event.ts";
 import type { SocketOptions } from "../../../clients/zeromq/socket_options.ts";
 import { BatonError, messageOf } from "../../../errors.ts";
-import { abortable, onAbort } from "../../../support/abort.ts";
+import { abortable } from "../../../support/abort.ts";
 import type { Clock } from "../../../support/clock.ts";
 import { deadlineAfter } from "../../../support/deadline.ts";
 import { decodeMessage, type Refusal } from "../../../wire/pubsub/decode_message.ts";
@@ -21,6 +21,7 @@ import { newProxyCounters, type ProxyCounters } from "./proxy_counters.ts";
 import { patienceMsDefault, type ProxyLimits, proxyLimitsDefault } from "./proxy_limits.ts";
 import type { Client } from "./request.ts";
 import { traitsOf } from "./request_traits.ts";
+import type { ServerLink } from "./server_link.ts";
 import { ServerLoads } from "./server_loads.ts";
 
 export interface ProxyOptions {
@@ -105,8 +106,9 @@ export class Proxy implements AsyncDisposable {
     return this.#forwarder.admission;
   }
 
-  get forwarder(): Pick<Forwarder, "links"> {
-    return this.#forwarder;
+  /** Connections to servers. */
+  get links(): Iterable<ServerLink> {
+    return this.#forwarder.links;
   }
 
   /** Clients that are connected. */
@@ -116,19 +118,17 @@ export class Proxy implements AsyncDisposable {
 
   /**
    * Takes no more requests, gives those under way up to `withinMs` to be answered, answers what is left, and closes. Who waits
-   * for a message is told at once, and goes to another proxy. The signal ends the wait.
+   * for a message is told at once, and goes to another proxy.
    */
-  async drain(withinMs: number, signal?: AbortSignal): Promise<void> {
+  async drain(withinMs: number): Promise<void> {
     this.#isLeaving = true;
     this.#forwarder.finish("waiting for messages");
     if (this.underWay.requests > 0) {
       const { promise, resolve } = Promise.withResolvers<void>();
       this.#whenIdle = resolve;
       const cancel = this.#options.clock.after(withinMs, resolve);
-      const off = onAbort(signal, () => resolve());
       await promise;
       cancel();
-      off();
     }
     this.#forwarder.finish("all");
     await this.close();

@@ -6,8 +6,6 @@ export interface ProxyCounters {
   requests: number;
   /** Answers that went out, by status; those of servers and the proxy's own. */
   readonly answers: Map<StatusCode, number>;
-  /** Requests that went to a server, each time that one did. */
-  sent: number;
   /** Requests that were sent again: elsewhere, later, or because a connection was lost. */
   sentAgain: number;
   /** Answers of servers that nobody waited for any more. */
@@ -21,5 +19,5 @@ export interface ProxyCounters {
 }
 
 export function newProxyCounters(): ProxyCounters {
-  return { requests: 0, answers: new Map(), sent: 0, sentAgain: 0, late: 0, unread: 0, dropped: 0, serversLost: 0 };
+  return { requests: 0, answers: new Map(), sentAgain: 0, late: 0, unread: 0, dropped: 0, serversLost: 0 };
 }

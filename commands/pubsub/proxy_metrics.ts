@@ -1,0 +1,68 @@
+/** What /metrics says of a proxy. */
+import { labelled, type Metric, single } from "../../src/cli/metrics/metrics_text.ts";
+import type { Directory } from "../../src/recipes/pubsub/proxy/directory.ts";
+import type { Proxy } from "../../src/recipes/pubsub/proxy/proxy.ts";
+
+const named = (name: string) => `baton_pubsub_proxy_${name}`;
+
+export function proxyMetrics(proxy: Proxy, directory: Directory, nowMs: number): Metric[] {
+  const { counters, underWay, loads } = proxy;
+  const gauge = (name: string, help: string, value: number) => single("gauge", named(name), help, value);
+  const counter = (name: string, help: string, value: number) => single("counter", named(name), help, value);
+  const links = [...proxy.links];
+  const reported = (value: (load: { topics: number; heardMs: number }) => number) =>
+    Object.fromEntries(Array.from(loads.all, ([id, load]) => [id, value(load)]));
+  const byServer = (value: (link: (typeof links)[number]) => number) =>
+    Object.fromEntries(links.map((link) => [link.id, value(link)]));
+  return [
+    gauge("coordinated", "1 while the coordination service answers", directory.isThere ? 1 : 0),
+    gauge("servers", "Servers that are there", directory.servers.size),
+    gauge("clients", "Connections of clients", proxy.connections),
+    counter("requests_total", "Messages that came from clients", counters.requests),
+    labelled(
+      "counter",
+      named("answers_total"),
+      "Answers, by their status",
+      "status",
+      Object.fromEntries(counters.answers),
+    ),
+    counter("requests_sent_again_total", "Times that a request was sent again, or was to be", counters.sentAgain),
+    counter("answers_late_total", "Answers of servers that nobody waited for any more", counters.late),
+    counter("answers_unread_total", "Answers dropped: the client does not read, or is gone", counters.unread),
+    counter("messages_dropped_total", "Messages that get no answer: a STATUS, an endless envelope", counters.dropped),
+    counter("servers_lost_total", "Connections to servers that were lost", counters.serversLost),
+    gauge("requests_under_way", "Requests without an answer", underWay.requests),
+    gauge("request_bytes_under_way", "What they have in their messages", underWay.bytes),
+    labelled(
+      "gauge",
+      named("server_connected"),
+      "1 while it is connected",
+      "server",
+      byServer((it) => it.isConnected ? 1 : 0),
+    ),
+    labelled("gauge", named("server_requests"), "Requests that a server has", "server", byServer((it) => it.sent)),
+    labelled(
+      "gauge",
+      named("server_queue"),
+      "Requests that wait to be sent to it",
+      "server",
+      byServer((it) => it.waiting),
+    ),
+    labelled("gauge", named("server_topics"), "Topics that it says it serves", "server", reported((it) => it.topics)),
+    labelled(
+      "gauge",
+      named("server_silent_seconds"),
+      "How long ago it last said so",
+      "server",
+      reported((it) => Math.round((nowMs - it.heardMs) / 1000)),
+    ),
+  ];
+}
+
+/** Null when there is somebody to send requests to. */
+export function proxyHealth(directory: Directory): string | null {
+  if (!directory.isThere) {
+    return "the coordination service does not answer; only topics that were used before are found";
+  }
+  return directory.servers.size > 0 ? null : "there is no server";
+}

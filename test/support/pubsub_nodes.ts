@@ -1,0 +1,193 @@
+/** The members of a publish/subscribe cluster in tests: each role as an object, or as a process. */
+import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
+import type { PubsubPath } from "../../src/recipes/pubsub/ownership/pubsub_path.ts";
+import { Proxy } from "../../src/recipes/pubsub/proxy/proxy.ts";
+import { SessionDirectory } from "../../src/recipes/pubsub/proxy/session_directory.ts";
+import { TopicServer } from "../../src/recipes/pubsub/server/topic_server.ts";
+import { systemClock } from "../../src/support/clock.ts";
+import { eventually } from "./eventually.ts";
+import { batonCommand } from "./keeper_server.ts";
+import { ServerProcess } from "./server_process.ts";
+
+export interface ClusterNode {
+  readonly id: string;
+  /** Where it listens; of a server another one after each start. */
+  readonly endpoint: string;
+  /** -1 for an object. */
+  readonly pid: number;
+  /** What it has said last. */
+  readonly output: string;
+  /** SIGSTOP and SIGCONT; processes only. */
+  pause(): void;
+  resume(): void;
+  /** SIGKILL, or for an object its end at once. */
+  kill(): Promise<void>;
+  /** SIGTERM, and waits for the end. */
+  stop(): Promise<void>;
+  /** Kills it if it runs, starts it, and waits until it serves. */
+  restart(): Promise<void>;
+}
+
+export interface Surroundings {
+  /** Where a process works; it goes with the test's process. */
+  readonly folder: string;
+  readonly path: PubsubPath;
+  readonly connect: (signal: AbortSignal) => Promise<ZooKeeper>;
+  readonly onProblem: (problem: unknown) => void;
+  /** Where it coordinates, as words for a process. */
+  readonly words: readonly string[];
+}
+
+const startMsMax = 30_000;
+
+export class ProcessNode implements ClusterNode {
+  readonly id: string;
+  endpoint = "";
+  readonly #around: Surroundings;
+  readonly #words: readonly string[];
+  readonly #says: RegExp;
+  #process: ServerProcess | null = null;
+
+  /** `says`: what it says when it serves, with the endpoint as the first group. */
+  constructor(id: string, around: Surroundings, { words, says }: { words: readonly string[]; says: RegExp }) {
+    this.id = id;
+    this.#around = around;
+    this.#words = words;
+    this.#says = says;
+  }
+
+  get pid(): number {
+    return this.#process?.pid ?? -1;
+  }
+
+  get output(): string {
+    return this.#process?.output ?? "";
+  }
+
+  pause(): void {
+    this.#process?.signal("SIGSTOP");
+  }
+
+  resume(): void {
+    this.#process?.signal("SIGCONT");
+  }
+
+  async kill(): Promise<void> {
+    await this.#process?.kill();
+  }
+
+  async stop(): Promise<void> {
+    this.#process?.signal("SIGTERM");
+    await this.#process?.exited;
+  }
+
+  async restart(): Promise<void> {
+    await this.kill();
+    const { folder, words } = this.#around;
+    const server = this.#process = new ServerProcess([...batonCommand(), "pubsub", ...this.#words, ...words], {
+      folder,
+    });
+    const served = () => this.#says.exec(server.output)?.[1];
+    await eventually(() => !server.alive || served() !== undefined, {
+      withinMs: startMsMax,
+      what: `${this.id} to serve; it said: ${server.output}`,
+    });
+    if (!server.alive) throw new Error(`${this.id} ended at its start: ${server.output}`);
+    this.endpoint = served() ?? "";
+  }
+}
+
+abstract class ObjectNode implements ClusterNode {
+  readonly id: string;
+  readonly pid = -1;
+  readonly output = "";
+  protected readonly around: Surroundings;
+
+  constructor(id: string, around: Surroundings) {
+    this.id = id;
+    this.around = around;
+  }
+
+  abstract readonly endpoint: string;
+  abstract kill(): Promise<void>;
+  abstract stop(): Promise<void>;
+  protected abstract start(): Promise<void>;
+
+  pause(): void {
+    throw new Error(`${this.id} is an object of this process: it cannot be stopped alone`);
+  }
+
+  resume(): void {}
+
+  async restart(): Promise<void> {
+    await this.kill();
+    await this.start();
+  }
+}
+
+export class ServerObject extends ObjectNode {
+  readonly #dataDir: string;
+  #server: TopicServer | null = null;
+
+  constructor(id: string, around: Surroundings, dataDir: string) {
+    super(id, around);
+    this.#dataDir = dataDir;
+  }
+
+  get endpoint(): string {
+    return this.#server?.endpoint ?? "";
+  }
+
+  async kill(): Promise<void> {
+    await this.#server?.close();
+  }
+
+  async stop(): Promise<void> {
+    await this.#server?.leave({ withinMs: 5000 });
+  }
+
+  protected async start(): Promise<void> {
+    const { path, connect, onProblem } = this.around;
+    this.#server = await TopicServer.start({
+      ...{ id: this.id, dataDir: this.#dataDir, listen: "tcp://127.0.0.1:0" },
+      ...{ path, connect, onProblem, clock: systemClock() },
+    });
+  }
+}
+
+export class ProxyObject extends ObjectNode {
+  readonly endpoint: string;
+  #proxy: Proxy | null = null;
+  #leave: (() => Promise<void>) | null = null;
+
+  constructor(id: string, around: Surroundings, listen: string) {
+    super(id, around);
+    this.endpoint = listen;
+  }
+
+  async kill(): Promise<void> {
+    await this.#proxy?.close();
+    await this.#leave?.();
+  }
+
+  async stop(): Promise<void> {
+    await this.#proxy?.drain(5000);
+    await this.#leave?.();
+  }
+
+  protected async start(): Promise<void> {
+    const { id, endpoint, around: { path, connect, onProblem } } = this;
+    const clock = systemClock();
+    const stopping = new AbortController();
+    const directory = new SessionDirectory({ path, clock, onProblem });
+    const running = directory.run(connect, { id, endpoint, storeId: id }, stopping.signal);
+    const ended = running.catch((thrown: unknown) => void (stopping.signal.aborted || onProblem(thrown)));
+    this.#leave = async () => {
+      stopping.abort(new Error("stopped"));
+      await ended;
+    };
+    this.#proxy = new Proxy({ id, directory, clock });
+    await this.#proxy.listen(endpoint);
+    await Promise.race([directory.begun, running]);
+  }
+}
