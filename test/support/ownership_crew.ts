@@ -53,6 +53,7 @@ export class OwnershipCrew implements AsyncDisposable {
       endpoint: id,
       path: this.path,
       store: crash.around(store, ["topics", "look"]),
+      place: "here",
       channel: crash.around(this.#channel),
       clock: this.#clock,
       handOverMs: this.handOverMs,

@@ -11,7 +11,10 @@ export interface Announcement {
   readonly id: string;
   /** As others dial it. */
   readonly endpoint: string;
-  /** Of a server: its store's; of a proxy: the process's. */
+  /**
+   * What only one process at a time can have: a server's store, and where it is locked, for a copy of a store is another
+   * store; a proxy's address.
+   */
   readonly storeId: string;
 }
 

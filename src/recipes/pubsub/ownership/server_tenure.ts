@@ -22,6 +22,8 @@ export interface ServerOptions {
   readonly endpoint: string;
   readonly path: PubsubPath;
   readonly store: OwnedStore;
+  /** The machine and the directory in which the store is locked: a copy of the store has another. */
+  readonly place: string;
   readonly channel: TransferChannel;
   readonly clock: Clock;
   /** How long a hand-over is tried before its owner takes the topic back, in milliseconds; 30,000 when left out. */
@@ -76,8 +78,9 @@ export class ServerTenure {
     const nodes = new TopicNodes(zk, options.path);
     const stored = await options.store.topics();
     await forEach(stored, (topic) => register(nodes, options, topic), signal);
-    const { id, endpoint, clock, path, store } = options;
-    await announce(zk, path.server(id), { id, endpoint, storeId: store.storeId }, { clock, signal });
+    const { id, endpoint, clock, path, store, place } = options;
+    const storeId = `${store.storeId} ${place}`;
+    await announce(zk, path.server(id), { id, endpoint, storeId }, { clock, signal });
     const tenure = new ServerTenure(zk, options, nodes);
     void forEach(stored, (topic) => tenure.#settleAtStart(topic), tenure.#over.signal).catch(() => {});
     return tenure;

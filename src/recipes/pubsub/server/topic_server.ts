@@ -25,6 +25,7 @@ import { RequestDesk } from "./request_desk.ts";
 import { claimDataDir } from "./server_identity.ts";
 import { answerBytesWaitingMax, answersWaitingMax } from "./server_limits.ts";
 import { newServerCounters, type ServerCounters } from "./server_counters.ts";
+import { storePlace } from "./store_place.ts";
 import { TransferReceiver } from "./transfer_receiver.ts";
 import { TransferSender } from "./transfer_sender.ts";
 
@@ -185,6 +186,7 @@ export class TopicServer implements AsyncDisposable {
       endpoint: this.#endpoint,
       path,
       store: this.#store,
+      place: storePlace(dataDir),
       channel: new TransferSender(id, clock, this.#options.security?.client),
       clock,
       ...(this.#options.handOverMs === undefined ? {} : { handOverMs: this.#options.handOverMs }),
