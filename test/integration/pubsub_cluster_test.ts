@@ -6,7 +6,7 @@ import { startKeeperProcess } from "../support/keeper_server.ts";
 import type { ProxyClient } from "../support/proxy_client.ts";
 import { PubsubCluster, type PubsubClusterOptions } from "../support/pubsub_cluster.ts";
 
-setDefaultTimeout(60_000);
+setDefaultTimeout(120_000);
 
 let backend: RunningBackend;
 beforeAll(async () => void (backend = await startKeeperProcess()), 60_000);

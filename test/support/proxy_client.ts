@@ -22,7 +22,7 @@ export interface Answered {
 
 export class ProxyClient implements AsyncDisposable {
   /** How long an answer is waited for, in milliseconds. */
-  withinMs = 15_000;
+  withinMs = 40_000;
   /** Answers that nobody has asked for, or that came twice. */
   unasked = 0;
   readonly socket: DealerSocket;

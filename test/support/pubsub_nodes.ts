@@ -39,6 +39,8 @@ export interface Surroundings {
 }
 
 const startMsMax = 30_000;
+/** Of a request that does not say how long it waits: a busy machine is no reason to be told OVERLOADED. */
+const patienceMs = 20_000;
 
 export class ProcessNode implements ClusterNode {
   readonly id: string;
@@ -186,7 +188,7 @@ export class ProxyObject extends ObjectNode {
       stopping.abort(new Error("stopped"));
       await ended;
     };
-    this.#proxy = new Proxy({ id, directory, clock });
+    this.#proxy = new Proxy({ id, directory, clock, patienceMs });
     await this.#proxy.listen(endpoint);
     await Promise.race([directory.begun, running]);
   }
