@@ -1,9 +1,12 @@
-/** How full the store's disk is: its own limit, and the file system's room. Looks after commits, so that a put costs nothing. */
+/** How full the store's disk is: its own limit, and the file system's room. Looks after commits, and counts what comes in between. */
 import { diskAlarmShare, diskFullShare } from "./store_limits.ts";
 import type { TopicDatabase } from "./topic_database.ts";
 
-/** Between two looks at the file system, in commits. */
+/** Between two looks at the file system, in commits and in bytes, whichever comes first. */
 const commitsPerLook = 64;
+const bytesPerLook = 1 << 20;
+/** What is stored lies in the log before it lies in the database. */
+const copies = 2;
 
 export class DiskWatch {
   readonly #database: TopicDatabase;
@@ -11,6 +14,9 @@ export class DiskWatch {
   #commits = 0;
   #usedBytes = 0;
   #fileSystemShare = 0;
+  #fileSystemBytes = 0;
+  /** Taken in since the last look. */
+  #newBytes = 0;
 
   constructor(database: TopicDatabase, maxBytes: number | null) {
     this.#database = database;
@@ -18,21 +24,33 @@ export class DiskWatch {
     this.look();
   }
 
+  /** So much is going to be written. */
+  taken(bytes: number): void {
+    this.#newBytes += bytes;
+  }
+
   /** Something was written. */
   committed(): void {
-    if (this.#maxBytes !== null) this.#usedBytes = this.#database.usedBytes();
-    if (++this.#commits % commitsPerLook === 0) this.look();
+    this.#commits++;
+    if (this.#maxBytes !== null || this.#commits >= commitsPerLook || this.#newBytes >= bytesPerLook) this.look();
   }
 
   look(): void {
     this.#usedBytes = this.#database.usedBytes();
-    this.#fileSystemShare = this.#database.fileSystemShare();
+    const { bytes, freeBytes } = this.#database.fileSystem();
+    this.#fileSystemBytes = bytes;
+    this.#fileSystemShare = bytes === 0 ? 0 : 1 - freeBytes / bytes;
+    this.#commits = 0;
+    this.#newBytes = 0;
   }
 
   /** The part of the nearer limit that is taken, from 0 to 1 and beyond. */
   get share(): number {
-    const own = this.#maxBytes === null ? 0 : this.#usedBytes / this.#maxBytes;
-    return Math.max(own, this.#fileSystemShare);
+    return Math.max(this.#ownShare, this.#fileSystemShare + (this.#newBytes * copies) / (this.#fileSystemBytes || 1));
+  }
+
+  get #ownShare(): number {
+    return this.#maxBytes === null ? 0 : (this.#usedBytes + this.#newBytes) / this.#maxBytes;
   }
 
   get usedBytes(): number {
@@ -51,10 +69,10 @@ export class DiskWatch {
 
   #sentence(share: number): string {
     const percent = (part: number) => `${Math.floor(part * 100)} %`;
-    const own = this.#maxBytes !== null && this.#usedBytes / this.#maxBytes >= this.#fileSystemShare;
+    const own = this.#maxBytes !== null && this.#ownShare >= this.#fileSystemShare;
     const what = own
       ? `the store takes ${this.#usedBytes} of ${this.#maxBytes} bytes`
-      : `${percent(this.#fileSystemShare)} of the file system is taken`;
+      : `${percent(this.share)} of the file system is taken`;
     return `${what}; the limit is ${percent(share)}`;
   }
 }

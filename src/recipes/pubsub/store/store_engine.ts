@@ -226,6 +226,7 @@ export class StoreEngine {
     if (topic.subscribers.size === 0) topic.log.skip(fresh.length);
     else {
       for (const place of fresh) {
+        this.disk.taken((put.bodies[place] as Uint8Array).byteLength);
         topic.log.append({
           timeMs: nowMs,
           session: window.session,

@@ -204,10 +204,10 @@ export class TopicDatabase {
     return (pages - Number(this.get("PRAGMA freelist_count")?.["freelist_count"] ?? 0)) * pageBytes;
   }
 
-  /** The part of the file system that is taken, from 0 to 1. */
-  fileSystemShare(): number {
-    const { blocks, bavail } = statfsSync(this.dataDir);
-    return blocks === 0 ? 0 : 1 - bavail / blocks;
+  /** What the file system has room for, and what of it is free for this user, in bytes. */
+  fileSystem(): { readonly bytes: number; readonly freeBytes: number } {
+    const { bsize, blocks, bavail } = statfsSync(this.dataDir);
+    return { bytes: blocks * bsize, freeBytes: bavail * bsize };
   }
 
   close(): void {
