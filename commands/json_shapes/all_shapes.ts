@@ -8,6 +8,12 @@ import { checkShape, fenceShape, statusShape } from "./job_shapes.ts";
 import { breakShape, lsShape, whoShape } from "./lock_shapes.ts";
 import { configShape, doctorShape, keeperVerifyShape, keygenShape } from "./machine_shapes.ts";
 import { poolStatusShape } from "./pool_shapes.ts";
+import {
+  pubsubForgottenShape,
+  pubsubMovesShape,
+  pubsubServersShape,
+  pubsubVerifyShape,
+} from "./pubsub_server_shapes.ts";
 
 export interface JsonShape {
   /** The command line. */
@@ -44,5 +50,17 @@ export const allShapes: readonly JsonShape[] = [
   { from: "baton doctor --json", shape: doctorShape, goldens: ["doctor"] },
   { from: "baton config show --json", shape: configShape, goldens: ["config_show"] },
   { from: "baton keeper verify --json", shape: keeperVerifyShape, goldens: ["keeper_verify"] },
+  { from: "baton pubsub server ls --json", shape: pubsubServersShape, goldens: ["pubsub_servers"] },
+  {
+    from: "baton pubsub server move|drain|rebalance --json",
+    shape: pubsubMovesShape,
+    goldens: ["pubsub_moves", "pubsub_moves_kept"],
+  },
+  {
+    from: "baton pubsub server forget ID --accept-loss --json",
+    shape: pubsubForgottenShape,
+    goldens: ["pubsub_forgotten"],
+  },
+  { from: "baton pubsub server verify --json", shape: pubsubVerifyShape, goldens: ["pubsub_verify"] },
   { from: "baton pubsub keygen [FILE] --json", shape: keygenShape, goldens: ["keygen", "keygen_printed"] },
 ];

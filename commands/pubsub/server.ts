@@ -2,9 +2,7 @@
 import { pubsubServerSettings, pubsubServiceSettings } from "../../src/config/pubsub_settings.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
-import { choice, toggle } from "../../src/config/value_types.ts";
-import { BatonError } from "../../src/errors.ts";
-import { didYouMean } from "../../src/support/did_you_mean.ts";
+import { choice, text, toggle } from "../../src/config/value_types.ts";
 import { type Call, defineCommand } from "../command.ts";
 import type { ExitCode } from "../exit_codes.ts";
 
@@ -21,6 +19,23 @@ export const serverCommandSettings = {
     help: "how stderr is written: sentences, or a JSON object for each",
     default: "text",
   }),
+  to: setting(text("id"), { flag: "--to", help: "move: the server that is to have the topic" }),
+  topics: setting(toggle(), { flag: "--topics", help: "ls: each topic as well", default: false }),
+  dryRun: setting(toggle(), {
+    flag: "--dry-run",
+    help: "move, drain, rebalance: say what would be moved",
+    default: false,
+  }),
+  acceptLoss: setting(toggle(), {
+    flag: "--accept-loss",
+    help: "forget: the server's data is lost for good, and its topics are to begin again",
+    default: false,
+  }),
+  json: setting(toggle(), {
+    flag: "--json",
+    help: "ls, move, drain, rebalance, forget, verify: print one JSON object",
+    default: false,
+  }),
   ...connectionSettings,
 } satisfies SettingTable;
 
@@ -29,13 +44,19 @@ export type ServerCall = Call<typeof serverCommandSettings>;
 export const pubsubServerCommand = defineCommand({
   name: "pubsub server",
   summary: "keep topics for publishers and subscribers",
-  usage: "--id ID --data-dir FOLDER [options]",
+  usage: "--id ID --data-dir FOLDER [options] | " +
+    "ls [--topics] | move TOPIC --to ID | drain ID | rebalance | forget ID --accept-loss | verify | backup FOLDER",
   details: [
     "Keeps the messages of its topics on the disk until every subscriber has had them. What is answered OK is durable and " +
     "survives kill -9. Clients reach it through proxies (baton pubsub proxy), which give each new topic to the server " +
     "with the fewest. It says on stderr when it serves, and runs until SIGTERM, SIGINT or SIGHUP; a second one ends it at once.",
     "A topic has one owner, and stays with it while the server is away: unavailable, never lost. The id belongs to the " +
     "data directory: it can be moved to another machine, and must not be copied.",
+    "ls shows the servers and how many topics each has. move, drain and rebalance have topics handed over while they are used: " +
+    "to one server, away from one, or until all have as many; 69 when a topic stayed where it was, 76 when nobody knows. " +
+    "forget gives up a server whose data is lost: its topics begin again, empty, with message numbers that were never used.",
+    "verify reads all of a data directory and says whether it is whole, 74 when it is not; backup writes a copy as of one " +
+    "moment into a new folder. Both may be done while the server runs.",
   ],
   examples: [
     [
@@ -47,18 +68,18 @@ export const pubsubServerCommand = defineCommand({
       "for proxies on other machines",
     ],
     ["baton pubsub server --id s1 --data-dir ./s1 --metrics-listen :9101", "with /healthz and /metrics"],
+    ["baton pubsub server ls --topics", "who has what"],
+    ["baton pubsub server move news --to s2", "hand a topic over"],
+    ["baton pubsub server drain s1", "hand over all that s1 has, before it is taken away"],
+    ["baton pubsub server backup /backup/s1 --data-dir ./s1", "while it runs"],
   ],
   settings: serverCommandSettings,
-  completes: [],
+  completes: ["ls", "move", "drain", "rebalance", "forget", "verify", "backup"],
   runsNothing: true,
   run: server,
 });
 
 async function server(call: ServerCall): Promise<ExitCode> {
-  const [word] = call.names;
-  if (word !== undefined) {
-    throw new BatonError("USAGE", `baton pubsub server takes no "${word}"${didYouMean(word, [])}`);
-  }
-  const { runServer } = await import("./run_server.ts");
-  return await runServer(call);
+  if (call.names.length > 0) return await (await import("./server_operations.ts")).operate(call);
+  return await (await import("./run_server.ts")).runServer(call);
 }

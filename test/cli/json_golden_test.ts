@@ -6,6 +6,7 @@ import { allShapes } from "../../commands/json_shapes/all_shapes.ts";
 import { BatonSession } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";
 import { expectGolden } from "../support/golden_json.ts";
+import { sessionTalker } from "../support/session_talker.ts";
 
 setDefaultTimeout(60_000);
 
@@ -144,6 +145,26 @@ test("settings, and a keeper's data", async () => {
   await printed('"$baton" keeper verify --data-dir "$dir/fresh" --json', "keeper_verify");
   await printed('"$baton" pubsub keygen "$dir/server.key" -q --json', "keygen");
   await printed('"$baton" pubsub keygen --json', "keygen_printed");
+});
+
+test("publish/subscribe servers", async () => {
+  const serve = async (id: string) => {
+    const running = session.start(`exec "$baton" pubsub server --id ${id} --data-dir ${id} --session-timeout 2s`);
+    await eventually(() => running.stderr().includes("serves"), { withinMs: 15_000 });
+    return running;
+  };
+  const [one, two] = [await serve("s1"), await serve("s2")];
+  await using talker = await sessionTalker(session);
+  for (const topic of ["news", "sport"]) await talker.say.ask({ name: "SUBSCRIBE", sender: "alice", topic });
+  await printed('"$baton" pubsub server ls --json', "pubsub_servers");
+  await printed('"$baton" pubsub server move news --to s2 --json', "pubsub_moves");
+  await printed('"$baton" pubsub server move news --to s9 --json', "pubsub_moves_kept");
+  two.child.kill("SIGTERM");
+  await two.ended;
+  await printed('"$baton" pubsub server verify --data-dir "$dir/s2" --json', "pubsub_verify");
+  await printed('"$baton" pubsub server forget s2 --accept-loss --json', "pubsub_forgotten");
+  one.child.kill("SIGTERM");
+  await one.ended;
 });
 
 test("every golden file is of a shape, and every one was compared", () => {

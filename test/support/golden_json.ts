@@ -27,6 +27,7 @@ const plausible: Readonly<Record<string, string | number>> = {
   servers: "zk1:2181,zk2:2181,zk3:2181",
   public_key: "Yne@$w-vo<fVvi]a<NY6T1ed:M$fCG*[IaLV{hID",
   secret_key: "D:)Q[IlAW!ahhC2ac:9*A}h:p?([4%wOTJ%JR%cs",
+  endpoint: "tcp://10.0.0.7:7001",
   bytes: 12288,
   nodes: 4,
   // Of doctor: as many as the server has not cleared away yet.

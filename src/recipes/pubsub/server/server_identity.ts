@@ -1,9 +1,20 @@
-/** Which server a data directory belongs to: written once, so that a store is never served under another server's name. */
-import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
+/** A server's data directory, and which server it belongs to: written once, so that a store is never served under another name. */
+import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { BatonError, messageOf } from "../../../errors.ts";
 
 const fileName = "server_id";
+
+/** Throws CANNOT_CREATE. */
+export function makeDataDir(dataDir: string): void {
+  try {
+    mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  } catch (thrown) {
+    throw new BatonError("CANNOT_CREATE", `Cannot make the data directory ${dataDir}: ${messageOf(thrown)}`, {
+      cause: thrown,
+    });
+  }
+}
 
 /** Of a store that is open. Throws CONFIG when it is another server's, IO when that cannot be read or written. */
 export function claimDataDir(dataDir: string, id: string): void {

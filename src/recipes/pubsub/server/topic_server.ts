@@ -22,7 +22,7 @@ import { HandOvers } from "./hand_overs.ts";
 import { ProxyReports } from "./proxy_reports.ts";
 import { type Envelope, isClientMessage, splitEnvelope } from "./request.ts";
 import { RequestDesk } from "./request_desk.ts";
-import { claimDataDir } from "./server_identity.ts";
+import { claimDataDir, makeDataDir } from "./server_identity.ts";
 import { answerBytesWaitingMax, answersWaitingMax } from "./server_limits.ts";
 import { newServerCounters, type ServerCounters } from "./server_counters.ts";
 import { storePlace } from "./store_place.ts";
@@ -170,6 +170,7 @@ export class TopicServer implements AsyncDisposable {
 
   async #start(signal: AbortSignal | undefined): Promise<void> {
     const { id, dataDir, clock, path, onProblem } = this.#options;
+    makeDataDir(dataDir);
     this.#store = await TopicStore.open(dataDir, {
       answered: (answers) => this.#desk.answered(answers),
       broken: (error) => this.#break(error),

@@ -1,0 +1,224 @@
+/** `baton pubsub server ls|move|drain|rebalance|forget|verify|backup`: what an operator does. */
+import { resolve } from "node:path";
+import { printTable } from "../../src/cli/table.ts";
+import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
+import { BatonError } from "../../src/errors.ts";
+import { type MoveOutcome, moveTopic } from "../../src/recipes/pubsub/operator/move_topic.ts";
+import { overviewOf, type ServerOverview } from "../../src/recipes/pubsub/operator/overview.ts";
+import { type Load, type Move, planDrain, planRebalance } from "../../src/recipes/pubsub/operator/plan_moves.ts";
+import { forgetServer } from "../../src/recipes/pubsub/ownership/forget_server.ts";
+import { PubsubPath } from "../../src/recipes/pubsub/ownership/pubsub_path.ts";
+import { backupStore } from "../../src/recipes/pubsub/store/backup_store.ts";
+import { verifyStore } from "../../src/recipes/pubsub/store/verify_store.ts";
+import { systemClock } from "../../src/support/clock.ts";
+import { didYouMean } from "../../src/support/did_you_mean.ts";
+import { connected } from "../connected.ts";
+import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import type {
+  PubsubForgottenJson,
+  PubsubMovesJson,
+  PubsubServersJson,
+  PubsubVerifyJson,
+} from "../json_shapes/pubsub_server_shapes.ts";
+import type { ServerCall } from "./server.ts";
+
+interface Operation {
+  /** What stands behind the word, for the sentence that says what is wrong. */
+  readonly takes: string;
+  readonly names: number;
+  run(call: ServerCall, names: readonly string[]): Promise<ExitCode>;
+}
+
+const operations: Readonly<Record<string, Operation>> = {
+  ls: { takes: "no name", names: 0, run: list },
+  move: { takes: "a topic, and --to ID", names: 1, run: move },
+  drain: { takes: "a server's id", names: 1, run: drain },
+  rebalance: { takes: "no name", names: 0, run: rebalance },
+  forget: { takes: "a server's id, and --accept-loss", names: 1, run: forget },
+  verify: { takes: "no name, and --data-dir", names: 0, run: verify },
+  backup: { takes: "a folder to be made, and --data-dir", names: 1, run: backup },
+};
+
+export const operationNames: readonly string[] = Object.keys(operations);
+
+/** A hand-over that fails takes 30 s, and a topic may have to wait for its turn. */
+const moveMsMax = 60_000;
+const movesAtOnce = 4;
+
+export async function operate(call: ServerCall): Promise<ExitCode> {
+  const [word = "", ...names] = call.names;
+  const operation = Object.hasOwn(operations, word) ? operations[word] : undefined;
+  if (operation === undefined) {
+    const known = operationNames.join(", ");
+    throw new BatonError(
+      "USAGE",
+      `baton pubsub server takes nothing or one of ${known}, not "${word}"${didYouMean(word, operationNames)}`,
+    );
+  }
+  if (names.length !== operation.names) {
+    throw new BatonError("USAGE", `baton pubsub server ${word} takes ${operation.takes}, not "${names.join(" ")}"`);
+  }
+  return await operation.run(call, names);
+}
+
+async function list(call: ServerCall): Promise<ExitCode> {
+  const { values, io } = call;
+  const servers = await connected(call, (zk) => overviewOf(zk, new PubsubPath(values.root)));
+  if (values.json) {
+    const answer: PubsubServersJson = {
+      version: 1,
+      servers: servers.map(({ id, endpoint, topics }) => ({
+        server: id,
+        endpoint,
+        topics: topics.map(({ topic, node: { epoch, state } }) => ({ topic, epoch, state })),
+      })),
+    };
+    io.out(`${JSON.stringify(answer)}\n`);
+    return exitCodes.SUCCESS;
+  }
+  if (servers.length === 0 && !values.quiet) io.err(`baton: no server is there below ${values.root}\n`);
+  const rows = servers.map(({ id, endpoint, topics }) => [id, endpoint ?? "(away)", String(topics.length)]);
+  if (rows.length > 0) printTable(io, [["SERVER", "ENDPOINT", "TOPICS"], ...rows]);
+  if (!values.topics) return exitCodes.SUCCESS;
+  const topics = servers.flatMap(({ id, endpoint, topics: own }) =>
+    own.map(({ topic, node: { epoch, state } }) => [topic, id, String(epoch), endpoint === null ? "away" : state])
+  );
+  if (topics.length > 0) printTable(io, [[""], ["TOPIC", "SERVER", "EPOCH", "STATE"], ...topics]);
+  return exitCodes.SUCCESS;
+}
+
+async function move(call: ServerCall, [topic = ""]: readonly string[]): Promise<ExitCode> {
+  const { to } = call.values;
+  if (to === undefined) {
+    throw new BatonError("USAGE", `baton pubsub server move needs --to: which server is to have it?`);
+  }
+  return await perform(call, () => Promise.resolve([{ topic, from: null, to }]));
+}
+
+async function drain(call: ServerCall, [id = ""]: readonly string[]): Promise<ExitCode> {
+  return await perform(call, (servers) => {
+    const drained = servers.find((server) => server.id === id);
+    if (drained === undefined) {
+      throw new BatonError("NEGATIVE", `There is no server "${id}", and no topic of such a one`);
+    }
+    const load = loadOf(servers);
+    if (drained.endpoint === null) {
+      throw new BatonError(
+        "UNREACHABLE",
+        `Cannot drain the server "${id}": it is not there, and has the only copy of its topics`,
+      );
+    }
+    if (load.size < 2) throw new BatonError("UNREACHABLE", `Cannot drain the server "${id}": there is no other server`);
+    return planDrain(load, id);
+  });
+}
+
+async function rebalance(call: ServerCall): Promise<ExitCode> {
+  return await perform(call, (servers) => planRebalance(loadOf(servers)));
+}
+
+function loadOf(servers: readonly ServerOverview[]): Load {
+  const there = servers.filter(({ endpoint }) => endpoint !== null);
+  return new Map(there.map(({ id, topics }) => [id, topics.map(({ topic }) => topic)]));
+}
+
+type PlannedMove = Omit<Move, "from"> & { readonly from: string | null };
+type Done = PubsubMovesJson["moves"][number];
+
+async function perform(
+  call: ServerCall,
+  plan: (servers: readonly ServerOverview[]) => readonly PlannedMove[] | Promise<readonly PlannedMove[]>,
+): Promise<ExitCode> {
+  const { values, io, names } = call;
+  const done = await connected(call, async (zk) => {
+    const path = new PubsubPath(values.root);
+    const moves = await plan(names[0] === "move" ? [] : await overviewOf(zk, path));
+    if (values.dryRun) return moves.map((one): Done => ({ ...one, outcome: "planned", why: null }));
+    return await moveAll(zk, path, moves);
+  });
+  if (values.json) {
+    const answer: PubsubMovesJson = { version: 1, moves: done };
+    io.out(`${JSON.stringify(answer)}\n`);
+  } else {
+    const rows = done.map(({ topic, from, to, outcome, why }) => [topic, from ?? "", to, outcome, why ?? ""]);
+    if (rows.length > 0) printTable(io, [["TOPIC", "FROM", "TO", "OUTCOME", ""], ...rows]);
+    else if (!values.quiet) io.err("baton: there is nothing to move\n");
+  }
+  return exitCodeOfMoves(done);
+}
+
+async function moveAll(zk: ZooKeeper, path: PubsubPath, moves: readonly PlannedMove[]): Promise<Done[]> {
+  const done: Done[] = [];
+  const rest = moves.values();
+  const clock = systemClock();
+  const worker = async () => {
+    for (const one of rest) {
+      const outcome = await moveTopic(zk, path, one, { clock, withinMs: moveMsMax });
+      done.push({
+        ...one,
+        from: fromOf(one, outcome),
+        outcome: outcome.kind,
+        why: "why" in outcome ? outcome.why : null,
+      });
+    }
+  };
+  await Promise.all(Array.from({ length: movesAtOnce }, worker));
+  return done;
+}
+
+function fromOf({ from }: PlannedMove, outcome: MoveOutcome): string | null {
+  if (outcome.kind === "moved") return outcome.from;
+  return outcome.kind === "kept" || outcome.kind === "unknown" ? outcome.owner : from;
+}
+
+function exitCodeOfMoves(done: readonly Done[]): ExitCode {
+  const has = (outcome: Done["outcome"]) => done.some((one) => one.outcome === outcome);
+  if (has("unknown")) return exitCodes.OUTCOME_UNKNOWN;
+  if (has("kept")) return exitCodes.UNREACHABLE;
+  return has("no topic") ? exitCodes.NEGATIVE : exitCodes.SUCCESS;
+}
+
+async function forget(call: ServerCall, [id = ""]: readonly string[]): Promise<ExitCode> {
+  const { values, io } = call;
+  if (!values.acceptLoss) {
+    throw new BatonError(
+      "USAGE",
+      `baton pubsub server forget gives up all that "${id}" has, messages and places of subscribers: say --accept-loss when ` +
+        "its data is lost for good",
+    );
+  }
+  const { lost, returned } = await connected(call, (zk) => forgetServer(zk, new PubsubPath(values.root), id));
+  const answer: PubsubForgottenJson = { version: 1, server: id, lost: [...lost], returned: [...returned] };
+  if (values.json) io.out(`${JSON.stringify(answer)}\n`);
+  else {
+    for (const topic of lost) io.out(`lost ${topic}\n`);
+    for (const topic of returned) io.out(`returned ${topic}\n`);
+    if (!values.quiet) {
+      io.err(`baton: ${lost.length} topics begin again, empty; ${returned.length} are back where they came from\n`);
+    }
+  }
+  return exitCodes.SUCCESS;
+}
+
+// deno-lint-ignore require-await -- an operation is asynchronous, this one reads a disk
+async function verify({ values, io }: ServerCall): Promise<ExitCode> {
+  const folder = dataDirOf(values.pubsubDataDir, "verify");
+  const { topics, messages, clients, problems } = verifyStore(folder);
+  const answer: PubsubVerifyJson = { version: 1, folder, topics, messages, clients, problems: [...problems] };
+  if (values.json) io.out(`${JSON.stringify(answer)}\n`);
+  else if (problems.length === 0) {
+    io.out(`${folder} is whole: ${topics} topics, ${messages} messages, ${clients} clients\n`);
+  } else for (const problem of problems) io.out(`${problem}\n`);
+  return problems.length === 0 ? exitCodes.SUCCESS : exitCodes.IO;
+}
+
+// deno-lint-ignore require-await -- an operation is asynchronous, this one reads a disk
+async function backup({ values }: ServerCall, [target = ""]: readonly string[]): Promise<ExitCode> {
+  backupStore(dataDirOf(values.pubsubDataDir, "backup"), resolve(target));
+  return exitCodes.SUCCESS;
+}
+
+function dataDirOf(dataDir: string | undefined, word: string): string {
+  if (dataDir !== undefined) return resolve(dataDir);
+  throw new BatonError("USAGE", `baton pubsub server ${word} needs --data-dir: the folder of which server?`);
+}

@@ -1,0 +1,50 @@
+/** Which topics go where when a server is emptied, or all are to have as many. Pure. */
+
+export interface Move {
+  readonly topic: string;
+  readonly from: string;
+  readonly to: string;
+}
+
+/** Topics by server, of the servers that are there. */
+export type Load = ReadonlyMap<string, readonly string[]>;
+
+/** All topics of a server, each to the one that then has the fewest. None where there is no other server. */
+export function planDrain(load: Load, from: string): Move[] {
+  const counts = new Map([...load].filter(([id]) => id !== from).map(([id, topics]) => [id, topics.length]));
+  if (counts.size === 0) return [];
+  return (load.get(from) ?? []).map((topic) => {
+    const to = extreme(counts, (a, b) => a < b);
+    counts.set(to, (counts.get(to) ?? 0) + 1);
+    return { topic, from, to };
+  });
+}
+
+/** As few as possible, until no server has two more than another. */
+export function planRebalance(load: Load): Move[] {
+  const moves: Move[] = [];
+  if (load.size === 0) return moves;
+  const rest = new Map([...load].map(([id, topics]) => [id, [...topics]]));
+  const counts = new Map([...load].map(([id, topics]) => [id, topics.length]));
+  for (;;) {
+    const from = extreme(counts, (a, b) => a > b);
+    const to = extreme(counts, (a, b) => a < b);
+    const [most, fewest] = [counts.get(from) ?? 0, counts.get(to) ?? 0];
+    if (most - fewest < 2) return moves;
+    // Only what was there from the start: nothing is moved twice.
+    const topic = rest.get(from)?.pop();
+    if (topic === undefined) return moves;
+    moves.push({ topic, from, to });
+    counts.set(from, most - 1);
+    counts.set(to, fewest + 1);
+  }
+}
+
+/** Of several the one with the smallest id. */
+function extreme(counts: ReadonlyMap<string, number>, isBetter: (a: number, b: number) => boolean): string {
+  let best: readonly [string, number] | null = null;
+  for (const [id, count] of [...counts].sort(([a], [b]) => a < b ? -1 : 1)) {
+    if (best === null || isBetter(count, best[1])) best = [id, count];
+  }
+  return best?.[0] ?? "";
+}

@@ -1,0 +1,103 @@
+/** `baton pubsub server` and its operator's words, as typed. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { BatonSession, type Running } from "../support/baton_session.ts";
+import { eventually } from "../support/eventually.ts";
+import { sessionTalker } from "../support/session_talker.ts";
+import { bytesOf, textOf } from "../support/pubsub_talker.ts";
+
+setDefaultTimeout(60_000);
+
+let session: BatonSession;
+beforeAll(() => session = new BatonSession({ BATON_SERVERS: "embedded", BATON_SESSION_TIMEOUT: "2s" }));
+afterAll(() => session[Symbol.asyncDispose]());
+
+async function serve(words: string): Promise<Running> {
+  const running = session.start(`exec "$baton" pubsub server ${words}`);
+  await eventually(() => running.stderr().includes("serves"), {
+    what: `a server to serve: ${words}`,
+    withinMs: 15_000,
+  });
+  return running;
+}
+
+async function stopped(running: Running): Promise<number | null> {
+  running.child.kill("SIGTERM");
+  return (await running.ended).code;
+}
+
+const code = async (script: string) => (await session.run(script)).code;
+
+test("says when it serves, refuses data in use and a name that is taken, and ends with 0 when it is told to", async () => {
+  const one = await serve("--id s1 --data-dir s1");
+  expect(one.stderr()).toMatch(/"s1" serves \S+\/s1 at tcp:\/\/127\.0\.0\.1:\d+, for this user's processes/);
+  const busy = await session.run('"$baton" pubsub server --id s1 --data-dir s1');
+  expect([busy.code, busy.stderr]).toEqual([75, expect.stringContaining("Another server uses")]);
+  const taken = await session.run('"$baton" pubsub server --id s1 --data-dir other');
+  expect([taken.code, taken.stderr]).toEqual([78, expect.stringContaining("another one of this id is there")]);
+  expect(await stopped(one)).toBe(0);
+  const renamed = await session.run('"$baton" pubsub server --id s2 --data-dir s1');
+  expect([renamed.code, renamed.stderr]).toEqual([78, expect.stringContaining('it belongs to the server "s1"')]);
+});
+
+test("each way of not starting has its number", async () => {
+  expect(await code('"$baton" pubsub server')).toBe(64);
+  expect(await code('"$baton" pubsub server --id s1')).toBe(64);
+  expect(await code('"$baton" pubsub server lss')).toBe(64);
+  expect(await code('"$baton" pubsub server --id s1 --data-dir x --listen nonsense')).toBe(64);
+  expect(await code('"$baton" pubsub server --id s1 --data-dir x --servers 127.0.0.1:1 --connect-timeout 200ms')).toBe(
+    69,
+  );
+  expect(await code('"$baton" pubsub server --id s1 --data-dir x --listen tcp://192.0.2.1:1')).toBe(73);
+  expect(await code('touch file; "$baton" pubsub server --id s1 --data-dir file/x')).toBe(73);
+  expect(await code('"$baton" pubsub server verify --data-dir nowhere')).toBe(78);
+  expect(await code('"$baton" pubsub server forget s1')).toBe(64);
+  expect(await code('"$baton" pubsub server move news --to s1')).toBe(1);
+  expect(await code('"$baton" pubsub server drain s9')).toBe(1);
+});
+
+test("an operator sees topics, moves them, empties a server, saves and checks its data, and gives a lost one up", async () => {
+  const one = await serve("--id o1 --data-dir o1 --metrics-listen unix:$dir/metrics");
+  const two = await serve("--id o2 --data-dir o2");
+  await using talker = await sessionTalker(session);
+  const { say } = talker;
+  for (const topic of ["news", "a/b c"]) {
+    await say.ask({ name: "SUBSCRIBE", sender: "alice", topic });
+    await say.ask({ name: "PUT", sender: "bob", topic, counter: 1, body: bytesOf(topic) });
+  }
+  const listed = await session.run('"$baton" pubsub server ls --topics');
+  expect(listed.stdout).toMatch(/o1 +tcp:\S+ +1\no2 +tcp:\S+ +1\n/);
+  expect(listed.stdout).toMatch(/news +o1 +1 +stored\n/);
+  expect(await code('"$baton" pubsub server move news --to o2')).toBe(0);
+  expect(await code('"$baton" pubsub server move news --to o2')).toBe(0);
+  expect(await code('"$baton" pubsub server move news --to o9')).toBe(69);
+  expect((await session.run('"$baton" pubsub server rebalance --dry-run')).stdout).toMatch(/planned/);
+  expect(await code('"$baton" pubsub server rebalance')).toBe(0);
+  expect(await code('"$baton" pubsub server drain o1')).toBe(0);
+  expect((await session.run('"$baton" pubsub server ls')).stdout).toMatch(/o1 +tcp:\S+ +0\no2 +tcp:\S+ +2\n/);
+  expect(textOf((await say.ask({ name: "GET", sender: "alice", topic: "news", last: -1 })).body)).toBe("news");
+
+  expect(await code('"$baton" pubsub server backup copy --data-dir o2')).toBe(0);
+  expect(await code('"$baton" pubsub server backup copy --data-dir o2')).toBe(73);
+  const verified = await session.run('"$baton" pubsub server verify --data-dir copy');
+  expect([verified.code, verified.stdout]).toEqual([0, expect.stringMatching(/copy is whole: 2 topics, 2 messages/)]);
+
+  expect(await code('"$baton" pubsub server forget o2 --accept-loss')).toBe(75);
+  two.child.kill("SIGKILL");
+  await two.ended;
+  const forgotten = await eventually(async () => {
+    const ended = await session.run('"$baton" pubsub server forget o2 --accept-loss');
+    return ended.code !== 75 && ended;
+  }, { withinMs: 20_000 });
+  expect([forgotten.code, forgotten.stdout.trim().split("\n").sort()]).toEqual([0, ["lost a/b c", "lost news"]]);
+  expect((await say.ask({ name: "PUT", sender: "bob", topic: "news", counter: 1, body: bytesOf("x") })).status).toBe(
+    "OK",
+  );
+  expect(await stopped(one)).toBe(0);
+});
+
+test("logs for programs are an object to a line", async () => {
+  const one = await serve("--id j1 --data-dir j1 --log json");
+  expect(await stopped(one)).toBe(0);
+  const events = one.stderr().trim().split("\n").map((line) => JSON.parse(line).event);
+  expect(events).toEqual(["serving", "stopping", "left"]);
+});

@@ -1,0 +1,25 @@
+/** Talks to the publish/subscribe servers of a shell session. */
+import { connect } from "../../src/clients/zookeeper/client.ts";
+import { parseServers } from "../../src/clients/zookeeper/hosts.ts";
+import { keeperPlace } from "../../src/keeper/place.ts";
+import { PubsubPath } from "../../src/recipes/pubsub/ownership/pubsub_path.ts";
+import type { BatonSession } from "./baton_session.ts";
+import { PubsubTalker } from "./pubsub_talker.ts";
+
+export interface SessionTalker extends AsyncDisposable {
+  readonly say: PubsubTalker;
+}
+
+/** The session's keeper has to run. */
+export async function sessionTalker(session: BatonSession): Promise<SessionTalker> {
+  const { socketPath } = keeperPlace(session.env);
+  const zk = await connect({ servers: parseServers(`unix:${socketPath}`) });
+  const say = await PubsubTalker.start(zk, new PubsubPath());
+  return {
+    say,
+    async [Symbol.asyncDispose]() {
+      await say[Symbol.asyncDispose]();
+      await zk.close();
+    },
+  };
+}
