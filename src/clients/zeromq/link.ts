@@ -41,8 +41,11 @@ export interface LinkOptions {
 const corkBytesMax = 32 << 10;
 /** While more than this has not left the process, messages wait as they are, and none is lost with the connection. */
 const congestedBytes = 256 << 10;
-/** Turns of the microtask queue in which nothing was sent before what is corked goes out: an `await` takes up to three. */
-const idleTurns = 6;
+/**
+ * Turns of the microtask queue in which nothing was sent before what is corked goes out: an `await` takes up to three. Where
+ * one message is answered by one, waiting is of no use and costs a tenth of the round trip.
+ */
+const idleTurns = { ofMany: 6, ofOne: 1 };
 /** What was said last has so long to leave. */
 const goodbyeMsMax = 1000;
 
@@ -63,6 +66,9 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
   #isCorked = false;
   #corkedBytes = 0;
   #idleTurns = 0;
+  /** Messages sent since something was received, and whether there were several of them the last time. */
+  #sentSinceHeard = 0;
+  #sendsMany = false;
   #inFlight = 0;
   #inFlightBytes = 0;
 
@@ -125,6 +131,7 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
   /** Only while `isReady`. `bytes` is the length of all frames. They must not be changed any more. */
   send(frames: readonly Uint8Array[], bytes: number): void {
     this.#zmtp.send(frames);
+    this.#sentSinceHeard++;
     this.#inFlight++;
     this.#inFlightBytes += bytes;
     this.#cork();
@@ -173,6 +180,8 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
   data(chunk: Uint8Array): void {
     if (this.#over) return;
     this.#heart.heard();
+    this.#sendsMany = this.#sentSinceHeard > 1;
+    this.#sentSinceHeard = 0;
     if (this.#unread !== null) this.#keep(chunk); // it was on its way when reading was stopped
     else this.#read(chunk);
   }
@@ -296,7 +305,8 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
       this.#corkedBytes = bytes;
       this.#idleTurns = 0;
     }
-    if (bytes > 0 && this.#idleTurns < idleTurns) return queueMicrotask(this.#look);
+    const patience = this.#sendsMany || this.#sentSinceHeard > 1 ? idleTurns.ofMany : idleTurns.ofOne;
+    if (bytes > 0 && this.#idleTurns < patience) return queueMicrotask(this.#look);
     this.#isCorked = false;
     this.flush();
   };

@@ -21,7 +21,7 @@ test("the messages of one turn leave in one write, those of a loop that awaits t
   );
 });
 
-test("an answer to each message of a batch leaves in one write", async () => {
+test("the answers to the messages of a batch leave together, once it is seen that there are several", async () => {
   const rig = new SocketRig();
   const [router, dealer] = [new RouterSocket(rig.options), new DealerSocket(rig.options)];
   await rig.join(router, dealer);
@@ -29,11 +29,13 @@ test("an answer to each message of a batch leaves in one write", async () => {
     for await (const message of router) await router.send(message);
   })();
   const { writes } = rig.network.last.other;
-  const before = writes.length;
-  for (let number = 0; number < 20; number++) dealer.trySend([bytes(String(number))]);
-  await rig.settle();
-  expect(dealer.receiveReady().length).toBe(20);
-  expect(writes.length - before).toBe(1);
+  for (const writesMax of [2, 1, 1]) {
+    const { length } = writes;
+    for (let number = 0; number < 20; number++) dealer.trySend([bytes(String(number))]);
+    await rig.settle();
+    expect(dealer.receiveReady().length).toBe(20);
+    expect(writes.length - length).toBeLessThanOrEqual(writesMax);
+  }
   const closing = router.close({ lingerMs: 0 });
   await echo;
   await closing;
