@@ -96,6 +96,23 @@ test("everything that arrived while a commit ran is one transaction", async () =
   await store.close();
 });
 
+test("a message and the acknowledgement of the one before it share a flush", async () => {
+  const { store, answers, ask } = await open(join(root, "a"));
+  await store.create("news", birth);
+  await ask(subscribe);
+  const { commits } = await store.statistics();
+  for (let counter = 1; counter <= 50; counter++) {
+    store.submit(get(1000 + counter, counter === 1 ? -1 : counter - 1, { wait: true }));
+    store.submit(put(2000 + counter, counter));
+    await eventually(() => answers.filter(({ ticket }) => ticket > 1000 && ticket % 1000 === counter).length === 2, {
+      everyMs: 0,
+    });
+  }
+  // Where the machine stalls between two, the acknowledgement is written by itself.
+  expect((await store.statistics()).commits - commits).toBeLessThanOrEqual(75);
+  await store.close();
+});
+
 test("a body of any bytes comes back as it was, a large one too", async () => {
   const { store, ask } = await open(join(root, "a"));
   await store.create("news", birth);

@@ -4,7 +4,7 @@
  * in: the rows name the last to open them, and nobody else changes them. Synchronous: it lives in the store's thread.
  */
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, statfsSync, statSync, writeSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { BatonError } from "../../../errors.ts";
 
@@ -91,6 +91,8 @@ export class TopicDatabase {
       this.#owner.close();
       throw storeError(error, dataDir);
     }
+    // Names of new files are on the disk before anything in them is answered for.
+    for (const folder of [dataDir, dirname(dataDir)]) syncFolder(folder);
     const names = [databaseName, `${databaseName}-wal`]; // another owner is found by its rows
     this.#inodes = new Map(names.map((name) => [name, inodeOf(dataDir, name)]));
   }
@@ -282,6 +284,19 @@ function checkFormat(database: DatabaseSync, dataDir: string): void {
     "CONFIG",
     `The topic store in ${dataDir} has format ${format}; this version of baton knows ${storedFormat}: a newer one wrote it`,
   );
+}
+
+function syncFolder(path: string): void {
+  try {
+    const folder = openSync(path, "r");
+    try {
+      fsyncSync(folder);
+    } finally {
+      closeSync(folder);
+    }
+  } catch {
+    // a folder that this user may not read, above its own: who made it has to
+  }
 }
 
 /** The file's number; null when there is none that can be seen. */
