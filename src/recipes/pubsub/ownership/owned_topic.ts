@@ -187,16 +187,20 @@ export class OwnedTopic {
 
   async #settle(): Promise<void> {
     this.#isFresh = false;
-    for (let failures = 0;;) {
-      throwIfAborted(this.#tenure.signal);
-      try {
-        if (await this.#step() === "settled") return;
-        failures = 0;
-      } catch (thrown) {
-        if (!isTransient(thrown)) throw thrown;
-        this.known = undefined;
-        await this.#pause(failures++);
+    try {
+      for (let failures = 0;;) {
+        throwIfAborted(this.#tenure.signal);
+        try {
+          if (await this.#step() === "settled") return;
+          failures = 0;
+        } catch (thrown) {
+          if (!isTransient(thrown)) throw thrown;
+          this.known = undefined;
+          await this.#pause(failures++);
+        }
       }
+    } finally {
+      this.isInTransfer = false;
     }
   }
 
@@ -295,6 +299,7 @@ export class OwnedTopic {
   async #send(action: TopicAction & { do: "hand over" }, { copy }: StoredTopic): Promise<"settled" | "goes on"> {
     const { clock, handOverMs } = this.#tenure;
     if (copy === null) throw new BatonError("INTERNAL", `"${this.topic}" is to be handed over and is not there`);
+    this.isInTransfer = true; // until it has settled, whatever is tried
     if (this.#giveUpAtMs === 0) this.#giveUpAtMs = clock.now() + handOverMs;
     const leftMs = this.#giveUpAtMs - clock.now();
     const reply = leftMs > 0 ? await this.#transfer(action.to, copy, leftMs) : null;
@@ -335,7 +340,6 @@ export class OwnedTopic {
     if (peer === null) return { kind: "refused", why: `the server "${to}" is not there` };
     const reason = () => new BatonError("UNREACHABLE", `The server "${to}" has not taken "${this.topic}" in time`);
     const deadline = deadlineAfter(clock, leftMs, { signal, reason });
-    this.isInTransfer = true;
     try {
       const { hash, pieces } = await store.export(this.topic, copy.epoch);
       const content = { birth: copy.birth, floor: copy.floor, owner: id, epoch: copy.epoch, hash };
@@ -345,7 +349,6 @@ export class OwnedTopic {
       this.#whyKept = messageOf(thrown);
       return null;
     } finally {
-      this.isInTransfer = false;
       deadline.cancel();
     }
   }

@@ -1,4 +1,4 @@
-/** What is under way when a session ends, and that a server with nothing to do asks for nothing. */
+/** What is under way when a session ends, and what those are told who ask meanwhile. */
 import { expect, test } from "bun:test";
 import { eventually } from "../../../../support/eventually.ts";
 import { FakeTree } from "../../../../support/fake_tree.ts";
@@ -83,4 +83,17 @@ test("what is staged at a higher epoch than the tree knows of waits, and asks no
   expect(sent.length).toBeLessThan(60);
   expect(two.store.row("t").staged?.epoch).toBe(7);
   expect(await crew.put(router, "t", "b")).toEqual({ seq: 2, by: "s1" });
+});
+
+test("while a topic is on its way, whoever asks for it is told so at once", async () => {
+  await using crew = await crewOf("s1", "s2");
+  const router = await crew.router();
+  await crew.put(router, "t", "a");
+  crew.cutOff.add("s2");
+  const one = crew.servers.get("s1");
+  const moving = one?.ownership.handOver("t", "s2");
+  await eventually(() => crew.transfers.length >= 2);
+  for (let turn = 0; turn < 20; turn++) expect(await one?.ownership.standing("t")).toEqual({ kind: "moving" });
+  crew.cutOff.delete("s2");
+  expect((await moving)?.kind).toBe("moved");
 });
