@@ -45,8 +45,9 @@ export function judgePool(plan: PoolPlan, evidence: PoolEvidence): PoolResult {
     if (runs.some(({ closedMs }) => closedMs === null)) failures.push(`item ${item} runs on`);
     const ended = runs.filter(({ text }) => text.endsWith("ok\n")).length;
     if (ended === 0) failures.push(`item ${item} never came to its end`);
-    // Nothing was lost: then each end was written down, and read by all.
-    if (plan.fault.expect === "survives" && runs.length > 1) {
+    // Where nothing was lost each end was written down, and read by all. A machine that stands still loses what it may.
+    const isLost = ends.some(({ stderr }) => stderr.includes(`"${item}": `) && stderr.includes(`"${item}" is lost`));
+    if (plan.fault.expect === "survives" && runs.length > 1 && !isLost) {
       failures.push(`item ${item} ran ${runs.length} times: ${told(runs)}`);
     }
   }
@@ -56,6 +57,9 @@ export function judgePool(plan: PoolPlan, evidence: PoolEvidence): PoolResult {
     if (!isExpected) {
       failures.push(`${name} ended with ${exit?.code ?? exit?.signal}, saying ${JSON.stringify(stderr)}`);
     }
+  }
+  if (failures.length > 0) {
+    for (const { name, stderr } of ends) if (stderr !== "") failures.push(`${name} said ${JSON.stringify(stderr)}`);
   }
   const goneMs = plan.fault.expect === "killed" ? goneAfterMs(sections, { name: ends[0]?.name ?? "", faultMs }) : null;
   if (goneMs !== null && goneMs > goneMsMax) {

@@ -54,6 +54,13 @@ test("where nothing was lost each item runs once", () => {
   ]);
 });
 
+test("an item that a machine too slow for its lease has lost may run again", () => {
+  const stderr = 'baton: "a": Lock "a" is lost: no server has answered in time; the command was stopped by SIGTERM\n';
+  const ends = [{ name: "victim", exit: { code: 79, signal: null }, stderr }];
+  expect(judged("survives", [lost, again], { ends })).toEqual([]);
+  expect(judged("survives", [lost, again], { ends: [{ name: "victim", exit: well, stderr: "" }] })).toHaveLength(1);
+});
+
 test("what a killed pool has started may live for a second, and nobody else may end like it", () => {
   const killed = { code: null, signal: "SIGKILL" } as const;
   const ends = [{ name: "victim", exit: killed, stderr: "" }, { name: "pool 2", exit: well, stderr: "" }];
@@ -63,5 +70,8 @@ test("what a killed pool has started may live for a second, and nobody else may 
   ]);
   expect(judged("loses", [lost, again], { ends })).toEqual(['victim ended with SIGKILL, saying ""']);
   const bug = [{ name: "victim", exit: { code: 70, signal: null }, stderr: "?" }];
-  expect(judged("loses", [lost, again], { ends: bug })).toEqual(['victim ended with 70, saying "?"']);
+  expect(judged("loses", [lost, again], { ends: bug })).toEqual([
+    'victim ended with 70, saying "?"',
+    'victim said "?"',
+  ]);
 });
