@@ -86,6 +86,7 @@ describe("the checker finds a protocol that", () => {
     ["creates whatever is missing", lost, diskLost],
     ["registers nothing", /nobody can come to an end/, treeLost],
     ["registers a sealed copy as open", lost, treeLost],
+    ["begins a session while the last one is at work", without, { ...two, moves: 2, faultsMax: 0 }],
     ["takes back in a tree that was made again", lost, treeLost],
   ];
   if (full) variants.push(["does not remember what it dropped", lost, { ...treeLost, servers: 3, moves: 2 }]);

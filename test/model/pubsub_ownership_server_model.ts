@@ -34,6 +34,10 @@ export class OwnershipServerModel {
     if (!server.isUp) return;
     if (state.faultsLeft > 0) this.#faults(state, who, server, out);
     this.#requests(state, who, server, out);
+    if (server.late !== null && server.copy !== null) {
+      const copy = { ...server.copy, epoch: server.late, sealedFor: null };
+      push(out, "step", `${serverName(who)} has opened its copy`, withServer(state, who, { copy, late: null }));
+    }
     if (server.session === "none" && !this.#has("reads before it announces itself")) return;
     const seen = server.view === undefined ? state.node : server.view;
     if (server.known !== seen && server.session !== "over") {
@@ -97,6 +101,7 @@ export class OwnershipServerModel {
         const from = action.what === "copy" ? copy : staged;
         if (from === null) throw new Error("Nothing to activate");
         const { birth, floor, log, cursor, seen } = from;
+        if (action.what === "copy" && server.late === null) this.#openLate(state, who, node.epoch, out);
         const opened = { birth, floor, log, cursor, seen, epoch: node.epoch, sealedFor: null };
         return store(`activates its ${action.what}`, { copy: opened, staged: action.what === "copy" ? staged : null });
       }
@@ -120,6 +125,13 @@ export class OwnershipServerModel {
       case "serve":
         return this.#merge(state, who, server, out);
     }
+  }
+
+  /** The session ends while the store is at work, and the next one begins before it is done. */
+  #openLate(state: OwnershipState, who: number, late: number, out: Out): void {
+    if (!this.#has("begins a session while the last one is at work")) return;
+    const over = withPresence(withServer(state, who, { late, session: "over", hasLease: false }), who, "none");
+    push(out, "choice", `${serverName(who)}'s session ends while it opens its copy`, over);
   }
 
   /** An operator asks for the topic to be moved: it is sealed for good at this epoch. */

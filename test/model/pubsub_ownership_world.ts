@@ -43,7 +43,8 @@ export type Mistake =
   | "does not remember what it dropped"
   | "registers nothing"
   | "registers a sealed copy as open"
-  | "takes back in a tree that was made again";
+  | "takes back in a tree that was made again"
+  | "begins a session while the last one is at work";
 
 export interface OwnershipModelOptions {
   readonly servers: number;
@@ -106,6 +107,8 @@ export interface Server {
   readonly dropped: { readonly birth: string; readonly epoch: number } | null;
   /** The messages of a copy that was set aside. */
   readonly aside: string | null;
+  /** The epoch at which an earlier session is still opening the own copy; null but for a mistake. */
+  readonly late: number | null;
 }
 
 /** What clients have been told. */
@@ -155,6 +158,7 @@ export const stopped: Server = {
   staged: null,
   dropped: null,
   aside: null,
+  late: null,
 };
 
 export const emptyContent = (floor: number): Content => ({ log: "", cursor: floor, seen: "" });
