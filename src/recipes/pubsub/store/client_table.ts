@@ -10,43 +10,16 @@ import {
   type Resolved,
   type WindowRecord,
 } from "../../../wire/pubsub/topic_data.ts";
+import { type Client, clientOf, nameBytes, nameOf, type StoredKey } from "./client.ts";
 import { PublisherWindow } from "./publisher_window.ts";
-import { forgottenRowsPerDelete, idleClientsInMemoryMax, keysMax, sessionWindowsMax } from "./store_limits.ts";
+import {
+  countersInMemoryMax,
+  forgottenRowsPerDelete,
+  idleClientsInMemoryMax,
+  keysMax,
+  sessionWindowsMax,
+} from "./store_limits.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
-
-const encoder = new TextEncoder();
-const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
-
-export const nameBytes = (name: string): Uint8Array => encoder.encode(name);
-export const nameOf = (bytes: unknown): string => {
-  if (bytes instanceof Uint8Array) return decoder.decode(bytes);
-  throw new Error("a name is damaged");
-};
-
-/** A client at one topic. Fields are changed by the engine alone, which then calls `changed`. */
-export interface Client {
-  readonly id: number;
-  readonly topicId: number;
-  readonly name: string;
-  /** Has no row yet. */
-  isNew: boolean;
-  session: number;
-  key: string;
-  op: number;
-  opSession: number;
-  /** Of sessions up to this one nothing is remembered. */
-  forgottenSession: number;
-  position: number | null;
-  /** Messages up to this id were handed out since the store was opened. */
-  handedOut: number;
-  /** By session; null: not read yet. */
-  windows: Map<number, PublisherWindow> | null;
-  msgIds: Map<string, StoredKey> | null;
-}
-
-export interface StoredKey extends KeyEntry {
-  readonly rowId: number;
-}
 
 export class ClientTable {
   readonly #database: TopicDatabase;
@@ -54,6 +27,9 @@ export class ClientTable {
   readonly #idle = new Map<string, Client>();
   /** The last of them. */
   #newest: Client | null = null;
+  /** Whose windows are in memory, and how many counters were added to those since they were forgotten. */
+  readonly #withWindows = new Set<Client>();
+  #entries = 0;
   readonly #changed = new Set<Client>();
   readonly #resolved = new Map<PublisherWindow, { client: Client; entries: Resolved[] }>();
   readonly #bounds = new Map<PublisherWindow, Client>();
@@ -114,6 +90,7 @@ export class ClientTable {
     };
     this.changed(client);
     this.keepIdle(client);
+    this.#withWindows.add(client);
     return client;
   }
 
@@ -122,6 +99,7 @@ export class ClientTable {
     const isNew = client.isNew && client.session === 0 && client.windows?.size === 0 && client.position === null;
     if (!isNew || client.opSession + client.op > 0) return false;
     this.#changed.delete(client);
+    this.#withWindows.delete(client);
     this.takeIdle(client);
     return true;
   }
@@ -140,6 +118,7 @@ export class ClientTable {
   forgetTopic(topicId: number): void {
     if (this.#newest?.topicId === topicId) this.#newest = null;
     for (const [slot, client] of this.#idle) if (client.topicId === topicId) this.#idle.delete(slot);
+    for (const client of this.#withWindows) if (client.topicId === topicId) this.#withWindows.delete(client);
   }
 
   changed(client: Client): void {
@@ -147,8 +126,22 @@ export class ClientTable {
   }
 
   windows(client: Client): Map<number, PublisherWindow> {
-    client.windows ??= this.#loadWindows(client);
+    if (client.windows === null) {
+      client.windows = this.loadWindows(client);
+      for (const window of client.windows.values()) this.#entries += window.size;
+      this.#withWindows.add(client);
+    }
     return client.windows;
+  }
+
+  /** Windows and msg-ids are read again when they are needed. Everything has to be written. */
+  forgetWindows(): void {
+    for (const client of this.#withWindows) {
+      client.windows = null;
+      client.msgIds = null;
+    }
+    this.#withWindows.clear();
+    this.#entries = 0;
   }
 
   msgIds(client: Client): Map<string, StoredKey> {
@@ -189,6 +182,7 @@ export class ClientTable {
 
   resolve(client: Client, window: PublisherWindow, entry: Resolved): void {
     window.add(entry);
+    this.#entries++;
     const pending = this.#resolved.get(window);
     if (pending === undefined) this.#resolved.set(window, { client, entries: [entry] });
     else pending.entries.push(entry);
@@ -271,6 +265,7 @@ export class ClientTable {
     this.#resolved.clear();
     for (const [window, client] of this.#bounds) this.#writeBound(client, window);
     this.#bounds.clear();
+    if (this.#entries > countersInMemoryMax) this.forgetWindows();
     if (this.#idle.size > idleClientsInMemoryMax) this.#trimIdle();
   }
 
@@ -329,7 +324,8 @@ export class ClientTable {
     );
   }
 
-  #loadWindows(client: Client): Map<number, PublisherWindow> {
+  /** What is stored of its windows, without keeping them. */
+  loadWindows(client: Client): Map<number, PublisherWindow> {
     const windows = new Map<number, PublisherWindow>();
     for (const row of this.#database.all("SELECT session, key, low FROM windows WHERE client = ?", client.id)) {
       const session = Number(row["session"]);
@@ -352,28 +348,10 @@ export class ClientTable {
 
   #trimIdle(): void {
     this.#newest = null;
-    for (const slot of this.#idle.keys()) {
+    for (const [slot, client] of this.#idle) {
       if (this.#idle.size <= idleClientsInMemoryMax) return;
+      this.#withWindows.delete(client);
       this.#idle.delete(slot);
     }
   }
-}
-
-function clientOf(row: SqlRow): Client {
-  const position = row["position"];
-  return {
-    id: Number(row["id"]),
-    topicId: Number(row["topic"]),
-    name: nameOf(row["name"]),
-    isNew: false,
-    session: Number(row["session"]),
-    key: nameOf(row["key"]),
-    op: Number(row["op"]),
-    opSession: Number(row["op_session"]),
-    forgottenSession: Number(row["forgotten_session"]),
-    position: position === null ? null : Number(position),
-    handedOut: 0,
-    windows: null,
-    msgIds: null,
-  };
 }

@@ -26,7 +26,7 @@ export function* exportTopic(
   for (const client of clients.stored(topic.id)) {
     writer.client(client);
     records++;
-    for (const window of [...clients.windows(client).values()].sort((a, b) => a.session - b.session)) {
+    for (const window of [...clients.loadWindows(client).values()].sort((a, b) => a.session - b.session)) {
       const all = window.entries();
       for (let at = 0; at === 0 || at < all.length; at += windowEntriesMax) {
         writer.window({ ...windowHead(window), entries: all.slice(at, at + windowEntriesMax) });

@@ -7,7 +7,7 @@ import {
   TopicDataReader,
   type TopicDataRecord,
 } from "../../../wire/pubsub/topic_data.ts";
-import { nameBytes } from "./client_table.ts";
+import { nameBytes } from "./client.ts";
 import { rowBytesMax, rowMessagesMax } from "./store_limits.ts";
 import type { TopicTable } from "./topic_table.ts";
 import { places, type TopicDatabase } from "./topic_database.ts";

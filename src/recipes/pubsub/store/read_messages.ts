@@ -1,7 +1,7 @@
 /** What a get brings, from the rows of a topic's log. */
 import type { GetOperation, StoredMessage } from "../../../wire/pubsub/store_operations.ts";
 import { messageAt } from "../../../wire/pubsub/topic_data.ts";
-import type { Client } from "./client_table.ts";
+import type { Client } from "./client.ts";
 import { getBytesDefault } from "./store_limits.ts";
 import { batchMessagesMax, bodyBytesMax } from "../../../wire/pubsub/limits.ts";
 import type { Topic } from "./topic.ts";

@@ -15,7 +15,7 @@ import type {
   StoreOperation,
   SubscribeOperation,
 } from "../../../wire/pubsub/store_operations.ts";
-import type { Client } from "./client_table.ts";
+import type { Client } from "./client.ts";
 import { decidePut, type PutDecision, type PutView, rangesOf } from "./decide_put.ts";
 import { decideGet, decideSeek, decideSubscription, type PlaceDecision } from "./decide_read.ts";
 import { DiskWatch } from "./disk_watch.ts";

@@ -12,6 +12,8 @@ export const keysMax = 10_000;
 export const clientsPerTopicMax = 100_000;
 /** Clients that are kept in memory although they are not subscribed. */
 export const idleClientsInMemoryMax = 10_000;
+/** Counters that come into memory before all are forgotten there, and read again where they are needed. */
+export const countersInMemoryMax = 1_000_000;
 /** Topics of one server. */
 export const topicsMax = 100_000;
 

@@ -1,9 +1,10 @@
 /** One topic that a store serves or keeps sealed: its log, its subscribers, and the gets that wait for messages. */
 import type { GetOperation } from "../../../wire/pubsub/store_operations.ts";
-import type { Client, ClientTable } from "./client_table.ts";
+import type { Client } from "./client.ts";
+import type { ClientTable } from "./client_table.ts";
 import { RowCache, TopicLog } from "./topic_log.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
-import { nameOf } from "./client_table.ts";
+import { nameOf } from "./client.ts";
 
 export class Topic {
   readonly id: number;

@@ -4,7 +4,7 @@
  * Every change is one transaction, durable when the call returns; done twice it is the same as done once.
  */
 import { BatonError } from "../../../errors.ts";
-import { nameBytes, nameOf } from "./client_table.ts";
+import { nameBytes, nameOf } from "./client.ts";
 import { exportTopic } from "./export_topic.ts";
 import { type ContentName, TopicImport } from "./import_topic.ts";
 import type { StoreEngine } from "./store_engine.ts";

@@ -1,7 +1,8 @@
 /** The topics of a store: those it serves or keeps sealed, those that were received and not taken over yet, and what is left of dropped ones. */
 import { BatonError } from "../../../errors.ts";
 import type { TopicRecord } from "../../../wire/pubsub/topic_data.ts";
-import { ClientTable, nameBytes, nameOf } from "./client_table.ts";
+import { nameBytes, nameOf } from "./client.ts";
+import { ClientTable } from "./client_table.ts";
 import { deletedRowsPerCommitMax, rowCacheBytesMax, topicsMax } from "./store_limits.ts";
 import { Topic } from "./topic.ts";
 import { places, type TopicDatabase } from "./topic_database.ts";

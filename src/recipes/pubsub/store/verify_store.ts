@@ -2,7 +2,7 @@
 import type { DatabaseSync } from "node:sqlite";
 import { messageOf } from "../../../errors.ts";
 import { decodeResolved, messageAt, messageOffsets } from "../../../wire/pubsub/topic_data.ts";
-import { nameOf } from "./client_table.ts";
+import { nameOf } from "./client.ts";
 import { openToRead, places, type SqlRow } from "./topic_database.ts";
 
 /** Problems that are told; the rest is as many. */

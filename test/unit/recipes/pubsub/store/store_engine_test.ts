@@ -238,6 +238,27 @@ describe("a put", () => {
   });
 });
 
+test("counters and msg-ids that were forgotten in memory are read again", () => {
+  const store = driver();
+  const session = { number: 1, key: "k" };
+  const puts = () => [
+    put(1, "a", { session }),
+    put(9, "b", { session, low: 5 }),
+    put(3, "c"),
+    put(4, "d", { msgId: "key" }),
+    put(1, "e", { client: "alice" }),
+  ];
+  store.execute({ kind: "subscribe" });
+  const first = store.execute(...puts()).map(({ ids }) => ids);
+  store.engine.topics.clients.forgetWindows();
+  expect(store.execute(...puts().slice(1)).map(({ ids }) => ids)).toEqual(first.slice(1));
+  expect(codes(store.execute(put(4, "x", { session }), put(5, "x", { msgId: "key" })))).toEqual([
+    "STALE_OP",
+    "COUNTER_REUSE",
+  ]);
+  store.close();
+});
+
 describe("a get", () => {
   test("moves the cursor durably before the next message, and gives the same one to the same last", () => {
     const store = driver();
