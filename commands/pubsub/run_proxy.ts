@@ -15,12 +15,15 @@ import { formatAddress } from "../../src/sockets/connection.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { type Coordination, coordinationOf, reach } from "../coordination.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { checkAdvertised } from "./advertised.ts";
 import type { ProxyCall } from "./proxy.ts";
 import { proxyHealth, proxyMetrics } from "./proxy_metrics.ts";
 import { type ServiceLog, serviceLog } from "./service_log.ts";
 
 export async function runProxy({ values, sources, io }: ProxyCall): Promise<ExitCode> {
   const log = serviceLog("proxy", { io, format: values.log, quiet: values.quiet });
+  const [first = "", ...others] = values.pubsubProxyListen;
+  checkAdvertised(first, values.pubsubProxyAdvertise);
   const place = coordinationOf(values, sources);
   const clock = systemClock();
   const stopping = new AbortController();
@@ -30,7 +33,6 @@ export async function runProxy({ values, sources, io }: ProxyCall): Promise<Exit
     stopping.abort(new BatonError("NOT_HELD", `${signal} came`));
   });
   const directory = new SessionDirectory({ path: new PubsubPath(place.root), clock, onProblem: log.problem });
-  const [first = "", ...others] = values.pubsubProxyListen;
   try {
     await using proxy = new Proxy({
       id: values.pubsubProxyId ?? idOf(first),

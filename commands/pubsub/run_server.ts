@@ -12,6 +12,7 @@ import { formatAddress } from "../../src/sockets/connection.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { coordinationOf, reach } from "../coordination.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { checkAdvertised } from "./advertised.ts";
 import type { ServerCall } from "./server.ts";
 import { serverHealth, serverMetrics } from "./server_metrics.ts";
 import { serviceLog } from "./service_log.ts";
@@ -19,6 +20,7 @@ import { serviceLog } from "./service_log.ts";
 export async function runServer(call: ServerCall): Promise<ExitCode> {
   const { values, sources, io } = call;
   const { id, dataDir } = placeOf(call);
+  checkAdvertised(values.pubsubServerListen, values.pubsubServerAdvertise);
   process.umask(0o077);
   const log = serviceLog("server", { io, format: values.log, quiet: values.quiet });
   const place = coordinationOf(values, sources);

@@ -1,0 +1,99 @@
+/** `baton pubsub proxy` as typed, with the compiled binary. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { connect } from "../../src/clients/zookeeper/client.ts";
+import { parseServers } from "../../src/clients/zookeeper/hosts.ts";
+import { PubsubPath } from "../../src/recipes/pubsub/ownership/pubsub_path.ts";
+import { BatonSession, type Running } from "../support/baton_session.ts";
+import { eventually } from "../support/eventually.ts";
+import { freePorts } from "../support/free_ports.ts";
+import { ProxyClient } from "../support/proxy_client.ts";
+
+setDefaultTimeout(60_000);
+
+let session: BatonSession;
+beforeAll(() => session = new BatonSession({ BATON_SERVERS: "embedded", BATON_SESSION_TIMEOUT: "2s" }));
+afterAll(() => session[Symbol.asyncDispose]());
+
+/** Resolves when it says that it serves. */
+async function begun(words: string, says: string): Promise<Running> {
+  const running = session.start(`exec "$baton" pubsub ${words}`);
+  await eventually(() => running.stderr().includes(says), {
+    what: `baton pubsub ${words} to say "${says}"`,
+    withinMs: 15_000,
+  });
+  return running;
+}
+
+const endpointOf = ({ stderr }: Running) => /takes requests at (\S+?),/.exec(stderr())?.[1] ?? "";
+
+test("finds servers by the embedded keeper, answers the paper's messages, shows its numbers, and ends with 0", async () => {
+  const server = await begun("server --id s1 --data-dir s1", "serves");
+  const proxy = await begun("proxy --id p1 --metrics-listen unix:$dir/metrics --log json", "takes requests at");
+  const page = async (path: string) =>
+    (await session.run(`curl -s --unix-socket "$dir/metrics" http://localhost${path}`)).stdout;
+  await using client = new ProxyClient(endpointOf(proxy));
+  expect((await client.plain("SUBSCRIBE alice news")).status).toBe("OK");
+  expect((await client.plain("PUT bob news 1", "hello")).status).toBe("OK");
+  expect(await client.plain("GET alice news -1")).toMatchObject({ status: "OK", sender: "s1", text: "hello" });
+  expect((await client.plain("nonsense")).status).toBe("BAD_REQUEST");
+  expect(await page("/healthz")).toBe("ok\n");
+  const numbers = await page("/metrics");
+  expect(numbers).toContain('baton_pubsub_proxy_answers_total{status="OK"} ');
+  expect(numbers).toContain("baton_pubsub_proxy_servers 1\n");
+  expect(numbers).toContain("baton_pubsub_proxy_clients ");
+  expect(numbers).toContain('baton_pubsub_proxy_server_connected{server="s1"} 1\n');
+  await eventually(async () => (await page("/metrics")).includes('baton_pubsub_proxy_server_topics{server="s1"} 1\n'), {
+    withinMs: 15_000,
+  });
+  server.child.kill("SIGTERM");
+  expect((await server.ended).code).toBe(0);
+  await eventually(async () => await page("/healthz") === "there is no server\n");
+  proxy.child.kill("SIGTERM");
+  const { code, stderr } = await proxy.ended;
+  const events = stderr.trim().split("\n").map((line) => (JSON.parse(line) as { event: string }).event);
+  expect([code, events]).toEqual([0, ["metrics", "serving", "stopping", "left"]]);
+});
+
+test("a proxy that is killed is known again as soon as it is back, however long its session goes on", async () => {
+  const [port] = await freePorts(1);
+  const words = `proxy --id again --session-timeout 60s --listen tcp://127.0.0.1:${port}`;
+  const first = await begun(words, "takes requests at");
+  await using zk = await connect({ servers: parseServers(`unix:${session.keeperFolder}/keeper.sock`) });
+  const owner = async () => (await zk.exists(new PubsubPath().proxy("again")))?.ephemeralOwner;
+  const before = await eventually(owner);
+  first.child.kill("SIGKILL");
+  await first.ended;
+  const again = await begun(words, "takes requests at");
+  await eventually(async () => await owner() !== before, { withinMs: 10_000 });
+  const taken = await session.run(`"$baton" pubsub ${words}`);
+  expect([taken.code, taken.stderr]).toEqual([73, expect.stringContaining("Cannot listen on")]);
+  again.child.kill("SIGINT");
+  expect((await again.ended).code).toBe(0);
+  expect(await owner()).toBe(undefined);
+});
+
+test("listens at several endpoints, ipc among them", async () => {
+  const proxy = await begun("proxy --listen tcp://127.0.0.1:0,ipc://$dir/front", "takes requests at");
+  const [tcp = ""] = endpointOf(proxy).split(" ");
+  for (const endpoint of [tcp, `ipc://${session.path("front")}`]) {
+    await using client = new ProxyClient(endpoint);
+    expect((await client.plain("HELLO me")).status).toBe("OK");
+  }
+  proxy.child.kill("SIGTERM");
+  expect((await proxy.ended).code).toBe(0);
+});
+
+test("each way of not starting has its number and its sentence", async () => {
+  const refused = async (words: string, code: number, says: string) => {
+    const ended = await session.run(`"$baton" pubsub proxy ${words}`);
+    expect([ended.code, ended.stderr]).toEqual([code, expect.stringContaining(says)]);
+  };
+  await refused("now", 64, 'takes no "now"');
+  await refused("--listen nonsense", 64, "nonsense");
+  await refused("--listen tcp://127.0.0.1:0 --advertise nonsense", 64, "nonsense");
+  await refused("--listen tcp://0.0.0.0:0", 64, "--advertise says where they reach it");
+  await refused("--max-requests 0", 64, "--max-requests");
+  await refused("--servers 127.0.0.1:1 --connect-timeout 200ms", 69, "127.0.0.1:1");
+  await refused("--listen tcp://192.0.2.1:1", 73, "this machine has no such address");
+  await refused("--metrics-listen nonsense", 64, "nonsense");
+});
