@@ -28,6 +28,7 @@ export class Peer implements Inbox {
   #inbox = new Fifo<Uint8Array[]>();
   #inboxBytes = 0;
   #isHeldBack = false;
+  #isFeeding = false;
 
   constructor(endpoint: string, options: ResolvedOptions) {
     this.endpoint = endpoint;
@@ -81,12 +82,18 @@ export class Peer implements Inbox {
   /** Hands over to the connection what it takes. */
   feed(): void {
     const link = this.#link;
-    if (link === null) return;
-    while (this.#outbox.length > 0 && link.takesMore) {
-      const frames = this.#outbox.shift() as readonly Uint8Array[];
-      const bytes = bytesOf(frames);
-      this.#outboxBytes -= bytes;
-      link.send(frames, bytes);
+    // What the link writes at once makes room at once, and would call for this again from within: as deep as the queue is long.
+    if (link === null || this.#isFeeding) return;
+    this.#isFeeding = true;
+    try {
+      while (this.#outbox.length > 0 && link.takesMore) {
+        const frames = this.#outbox.shift() as readonly Uint8Array[];
+        const bytes = bytesOf(frames);
+        this.#outboxBytes -= bytes;
+        link.send(frames, bytes);
+      }
+    } finally {
+      this.#isFeeding = false;
     }
   }
 
