@@ -4,7 +4,11 @@
  */
 import { messageAt, messageOffsets, type MessageRecord, TopicDataWriter } from "../../../wire/pubsub/topic_data.ts";
 import { rowBytesMax, rowMessagesMax } from "./store_limits.ts";
-import type { TopicDatabase } from "./topic_database.ts";
+import type { SqlRow, TopicDatabase } from "./topic_database.ts";
+
+/** A row is small below so many bytes; so many small rows are read at once. */
+const smallRowBytes = 4096;
+const rowsAhead = 64;
 
 /** A row as it is read. */
 export interface LogRow {
@@ -67,6 +71,8 @@ export class TopicLog {
   readonly #topicId: number;
   readonly #nextRowId: () => number;
   readonly #subscribers: () => number;
+  /** Rows that were read ahead, by their first messages. */
+  readonly #ahead = new Map<number, number>();
   /** The row that was written last: most readers are there. */
   #newest: LogRow | null = null;
   #oldest: OldestRow | null;
@@ -157,6 +163,9 @@ export class TopicLog {
   rowAt(id: number): LogRow | null {
     const newest = this.#newest;
     if (newest !== null && newest.first <= id) return newest.last >= id ? newest : null;
+    const ahead = this.#ahead.get(id);
+    const known = ahead === undefined ? undefined : this.#cache.get(ahead);
+    if (known !== undefined) return known;
     const at = this.#database.get(
       "SELECT id, last FROM messages WHERE topic = ? AND first <= ? ORDER BY first DESC LIMIT 1",
       this.#topicId,
@@ -230,16 +239,33 @@ export class TopicLog {
     const known = this.#cache.get(id);
     if (known !== undefined) return known;
     const row = this.#database.get("SELECT first, last, records FROM messages WHERE id = ?", id);
-    const records = row?.["records"];
-    if (!(records instanceof Uint8Array)) throw new Error(`row ${id} of the messages is damaged`);
-    const loaded = {
-      id,
-      first: Number(row?.["first"]),
-      last: Number(row?.["last"]),
-      records,
-      offsets: messageOffsets(records),
-    };
+    const loaded = rowOf({ ...row, id });
     this.#cache.set(loaded);
+    if (loaded.records.byteLength < smallRowBytes) this.#readAhead(loaded.last);
     return loaded;
   }
+
+  /** Who reads one small row reads the next, and to find each takes longer than to read it. */
+  #readAhead(last: number): void {
+    this.#ahead.clear();
+    const rows = this.#database.all(
+      `SELECT id, first, last, records FROM messages WHERE topic = ? AND first > ? AND length(records) < ?
+       ORDER BY first LIMIT ?`,
+      this.#topicId,
+      last,
+      smallRowBytes,
+      rowsAhead,
+    );
+    for (const row of rows) {
+      const loaded = rowOf(row);
+      this.#cache.set(loaded);
+      this.#ahead.set(loaded.first, loaded.id);
+    }
+  }
+}
+
+function rowOf(row: SqlRow): LogRow {
+  const { id, first, last, records } = row;
+  if (!(records instanceof Uint8Array)) throw new Error(`row ${id} of the messages is damaged`);
+  return { id: Number(id), first: Number(first), last: Number(last), records, offsets: messageOffsets(records) };
 }
