@@ -1,5 +1,5 @@
 /** `baton pubsub proxy`: its words. What it does is in run_proxy.ts. */
-import { pubsubProxySettings, pubsubServiceSettings } from "../../src/config/pubsub_settings.ts";
+import { pubsubKeySettings, pubsubProxySettings, pubsubServiceSettings } from "../../src/config/pubsub_settings.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
 import { choice } from "../../src/config/value_types.ts";
@@ -9,6 +9,7 @@ import type { ExitCode } from "../exit_codes.ts";
 
 export const proxyCommandSettings = {
   ...pubsubProxySettings,
+  ...pubsubKeySettings,
   ...pubsubServiceSettings,
   log: setting(choice(["text", "json"]), {
     flag: "--log",

@@ -19,6 +19,7 @@ import { checkAdvertised } from "./advertised.ts";
 import type { ProxyCall } from "./proxy.ts";
 import { proxyHealth, proxyMetrics } from "./proxy_metrics.ts";
 import { type ServiceLog, serviceLog } from "./service_log.ts";
+import { serviceSecurity } from "./service_security.ts";
 
 export async function runProxy({ values, sources, io }: ProxyCall): Promise<ExitCode> {
   const log = serviceLog("proxy", { io, format: values.log, quiet: values.quiet });
@@ -26,6 +27,7 @@ export async function runProxy({ values, sources, io }: ProxyCall): Promise<Exit
   checkAdvertised(first, values.pubsubProxyAdvertise);
   const place = coordinationOf(values, sources);
   const clock = systemClock();
+  const security = serviceSecurity(values);
   const stopping = new AbortController();
   const unlisten = processSignals().listen(stopSignals, (signal) => {
     if (stopping.signal.aborted) return void dieOf(signal);
@@ -39,6 +41,8 @@ export async function runProxy({ values, sources, io }: ProxyCall): Promise<Exit
       directory,
       clock,
       patienceMs: values.pubsubProxyTimeout,
+      ...(security === undefined ? {} : { front: security.front, back: security.dialing }),
+      ...(security?.authorize === undefined ? {} : { authorize: security.authorize }),
       limits: {
         perClient: values.pubsubProxyMaxRequestsPerClient,
         perTopic: values.pubsubProxyMaxRequestsPerTopic,

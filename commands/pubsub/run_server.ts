@@ -15,6 +15,7 @@ import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { checkAdvertised } from "./advertised.ts";
 import type { ServerCall } from "./server.ts";
 import { serverHealth, serverMetrics } from "./server_metrics.ts";
+import { serviceSecurity } from "./service_security.ts";
 import { serviceLog } from "./service_log.ts";
 
 export async function runServer(call: ServerCall): Promise<ExitCode> {
@@ -24,6 +25,7 @@ export async function runServer(call: ServerCall): Promise<ExitCode> {
   process.umask(0o077);
   const log = serviceLog("server", { io, format: values.log, quiet: values.quiet });
   const place = coordinationOf(values, sources);
+  const security = serviceSecurity(values);
   const stopping = new AbortController();
   let stop = () => {};
   const asked = new Promise<void>((done) => stop = done);
@@ -50,6 +52,7 @@ export async function runServer(call: ServerCall): Promise<ExitCode> {
         retainBytes: values.pubsubRetainSize ?? null,
         retainMs: values.pubsubRetainAge ?? null,
       },
+      security: security === undefined ? undefined : { server: security.inner, client: security.dialing },
       onProblem: log.problem,
     }, stopping.signal);
     await using page = values.pubsubMetricsListen === undefined

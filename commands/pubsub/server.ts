@@ -1,5 +1,5 @@
 /** `baton pubsub server`: its words. What it does is in run_server.ts and the operator's part beside it. */
-import { pubsubServerSettings, pubsubServiceSettings } from "../../src/config/pubsub_settings.ts";
+import { pubsubKeySettings, pubsubServerSettings, pubsubServiceSettings } from "../../src/config/pubsub_settings.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
 import { choice, text, toggle } from "../../src/config/value_types.ts";
@@ -8,6 +8,7 @@ import type { ExitCode } from "../exit_codes.ts";
 
 export const serverCommandSettings = {
   ...pubsubServerSettings,
+  ...pubsubKeySettings,
   ...pubsubServiceSettings,
   handOver: setting(toggle(), {
     flag: "--hand-over",

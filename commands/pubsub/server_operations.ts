@@ -1,6 +1,7 @@
 /** `baton pubsub server ls|move|drain|rebalance|forget|verify|backup`: what an operator does. */
 import { resolve } from "node:path";
 import { printTable } from "../../src/cli/table.ts";
+import type { SocketOptions } from "../../src/clients/zeromq/socket_options.ts";
 import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
 import { BatonError } from "../../src/errors.ts";
 import { type MoveOutcome, moveTopic } from "../../src/recipes/pubsub/operator/move_topic.ts";
@@ -21,6 +22,7 @@ import type {
   PubsubVerifyJson,
 } from "../json_shapes/pubsub_server_shapes.ts";
 import type { ServerCall } from "./server.ts";
+import { serviceSecurity } from "./service_security.ts";
 
 interface Operation {
   /** What stands behind the word, for the sentence that says what is wrong. */
@@ -134,7 +136,7 @@ async function perform(
     const path = new PubsubPath(values.root);
     const moves = await plan(names[0] === "move" ? [] : await overviewOf(zk, path));
     if (values.dryRun) return moves.map((one): Done => ({ ...one, outcome: "planned", why: null }));
-    return await moveAll(zk, path, moves);
+    return await moveAll(zk, path, moves, serviceSecurity(values)?.dialing);
   });
   if (values.json) {
     const answer: PubsubMovesJson = { version: 1, moves: done };
@@ -147,13 +149,18 @@ async function perform(
   return exitCodeOfMoves(done);
 }
 
-async function moveAll(zk: ZooKeeper, path: PubsubPath, moves: readonly PlannedMove[]): Promise<Done[]> {
+async function moveAll(
+  zk: ZooKeeper,
+  path: PubsubPath,
+  moves: readonly PlannedMove[],
+  socket: SocketOptions | undefined,
+): Promise<Done[]> {
   const done: Done[] = [];
   const rest = moves.values();
   const clock = systemClock();
   const worker = async () => {
     for (const one of rest) {
-      const outcome = await moveTopic(zk, path, one, { clock, withinMs: moveMsMax });
+      const outcome = await moveTopic(zk, path, one, { clock, withinMs: moveMsMax, socket });
       done.push({
         ...one,
         from: fromOf(one, outcome),

@@ -114,6 +114,24 @@ export const pubsubProxySettings = {
     help: "what the requests under way may have in their messages",
     default: 512 * 1024 ** 2,
   }),
+  pubsubClients: setting(text("file"), {
+    flag: "--clients",
+    key: "pubsub.proxy.clients",
+    help: "which clients may come in, a line for each: its public key, ids, topics, and get, put or list",
+    unset: "every client, with --key every one that has a key",
+  }),
+} satisfies SettingTable;
+
+/** For every role. */
+export const pubsubKeySettings = {
+  pubsubKey: setting(text("file"), {
+    flag: "--key",
+    key: "pubsub.key",
+    help:
+      "the own key pair (baton pubsub keygen); all proxies and servers of a service have the same. With it everything " +
+      "is encrypted, and only who has the service's key reaches a server",
+    unset: "nothing is encrypted",
+  }),
 } satisfies SettingTable;
 
 /** For `baton pubsub server` and `baton pubsub proxy`. */
@@ -140,12 +158,53 @@ export const pubsubClientSettings = {
     help: "the proxies, in the order in which they are tried",
     unset: "those that the coordination service names",
   }),
+  pubsubServiceKey: setting(text("file"), {
+    flag: "--service-key",
+    key: "pubsub.service_key",
+    help: "the proxies' public key, where they have one",
+  }),
+  pubsubProxiesFile: setting(text("file"), {
+    flag: "--proxies-file",
+    key: "pubsub.proxies_file",
+    help: "a file with a proxy's address in each line, as the paper has it; --proxies goes before it",
+    unset: "none is read",
+  }),
+  pubsubClientId: setting(text("id"), {
+    flag: "--id",
+    key: "pubsub.client.id",
+    help: "the client's name, where it does not stand before the operation",
+  }),
+  pubsubStateDir: setting(text("folder"), {
+    flag: "--state-dir",
+    key: "pubsub.state_dir",
+    help: "where clients keep their sessions, their places and the puts they did not hear the end of",
+    unset: "~/.local/state/baton/pubsub",
+  }),
+  pubsubTimeout: setting(duration({ minMs: 1, maxMs: 3_600_000 }), {
+    flag: "--timeout",
+    key: "pubsub.timeout",
+    help: "how long a request is tried in all",
+    default: 30_000,
+  }),
+  pubsubRetryTimeout: setting(duration({ minMs: 1, maxMs: 3_600_000 }), {
+    flag: "--retry-timeout",
+    key: "pubsub.retry_timeout",
+    help: "how long one try is waited for before the next proxy is asked",
+    default: 5000,
+  }),
+  pubsubRetries: setting(integer("count", { min: 0, max: 1_000_000 }), {
+    flag: "--retries",
+    key: "pubsub.retries",
+    help: "tries after the first",
+    unset: "as many as --timeout has room for",
+  }),
 } satisfies SettingTable;
 
 /** All of them. */
 export const pubsubSettings = {
   ...pubsubServerSettings,
   ...pubsubProxySettings,
+  ...pubsubKeySettings,
   ...pubsubServiceSettings,
   ...pubsubClientSettings,
 } satisfies SettingTable;

@@ -3,6 +3,7 @@ import { childVariables } from "../../../src/config/child_variables.ts";
 import { type Setting, variableOf } from "../../../src/config/setting.ts";
 import {
   pubsubClientSettings,
+  pubsubKeySettings,
   pubsubProxySettings,
   pubsubServerSettings,
   pubsubServiceSettings,
@@ -21,7 +22,13 @@ test("no two settings share a name, a key or a variable", () => {
   const keys = settings.flatMap(({ key }) => key ?? []);
   expect(new Set(keys).size).toBe(keys.length);
   expect(new Set(variables).size).toBe(variables.length);
-  const pubsub = [pubsubServerSettings, pubsubProxySettings, pubsubServiceSettings, pubsubClientSettings];
+  const pubsub = [
+    pubsubServerSettings,
+    pubsubProxySettings,
+    pubsubKeySettings,
+    pubsubServiceSettings,
+    pubsubClientSettings,
+  ];
   expect(Object.keys(allSettings).length).toBe(
     [connectionSettings, lockSettings, poolSettings, ...pubsub].flatMap((table) => Object.keys(table)).length,
   );

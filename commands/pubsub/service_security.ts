@@ -1,0 +1,72 @@
+/** Keys and access of the publish/subscribe roles, from their settings: what is encrypted, and who may come in. */
+import { readFileSync } from "node:fs";
+import { keyText } from "../../src/clients/zeromq/curve_certificate.ts";
+import { readPublicKey, readSecretKey } from "../../src/clients/zeromq/curve_key_file.ts";
+import { curveDialing, curveListening } from "../../src/clients/zeromq/curve_security.ts";
+import type { SocketOptions } from "../../src/clients/zeromq/socket_options.ts";
+import { BatonError, messageOf } from "../../src/errors.ts";
+import { ClientAcl } from "../../src/recipes/pubsub/access/client_acl.ts";
+
+export interface ServiceSecurity {
+  /** For a socket that proxies and servers come by: nobody else has the service's key. */
+  readonly inner: SocketOptions;
+  /** For connections to proxies and servers. */
+  readonly dialing: SocketOptions;
+  /** For the socket that clients come by. */
+  readonly front: SocketOptions;
+  /** Whether a client may do it; everybody who may come in when undefined. */
+  readonly authorize:
+    | ((userId: string | null, message: Parameters<ClientAcl["refusal"]>[1]) => string | null)
+    | undefined;
+}
+
+/**
+ * Undefined where no key is named: nothing is encrypted then. All proxies and servers of a service have one key pair. Throws
+ * CONFIG for files that cannot be used, USAGE for a list of clients without a key.
+ */
+export function serviceSecurity({ pubsubKey, pubsubClients }: {
+  readonly pubsubKey?: string | undefined;
+  readonly pubsubClients?: string | undefined;
+}): ServiceSecurity | undefined {
+  if (pubsubKey === undefined) {
+    if (pubsubClients === undefined) return undefined;
+    throw new BatonError(
+      "USAGE",
+      "--clients says which keys may come in, and needs --key: without it nobody proves one",
+    );
+  }
+  const key = readSecretKey(pubsubKey);
+  const own = keyText(key.publicKey);
+  const acl = pubsubClients === undefined ? null : ClientAcl.parse(textOf(pubsubClients), pubsubClients);
+  return {
+    inner: curveListening(key, (publicKey) => publicKey === own),
+    dialing: curveDialing(key, key.publicKey),
+    front: curveListening(key, (publicKey) => publicKey === own || acl === null || acl.knows(publicKey)),
+    authorize: acl === null
+      ? undefined
+      : (userId, message) => userId === own ? null : acl.refusal(userId ?? "", message),
+  };
+}
+
+/** For a client: its own key, and the service's. Undefined where neither is named. */
+export function clientSecurity({ pubsubKey, pubsubServiceKey }: {
+  readonly pubsubKey?: string | undefined;
+  readonly pubsubServiceKey?: string | undefined;
+}): SocketOptions | undefined {
+  if (pubsubKey === undefined && pubsubServiceKey === undefined) return undefined;
+  if (pubsubKey === undefined || pubsubServiceKey === undefined) {
+    throw new BatonError(
+      "USAGE",
+      "An encrypted connection takes both --key, one's own, and --service-key, the proxies'",
+    );
+  }
+  return curveDialing(readSecretKey(pubsubKey), readPublicKey(pubsubServiceKey));
+}
+
+function textOf(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (thrown) {
+    throw new BatonError("CONFIG", `Cannot read ${file}: ${messageOf(thrown)}`, { cause: thrown });
+  }
+}

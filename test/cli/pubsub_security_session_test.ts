@@ -1,0 +1,76 @@
+/** Keys and lists of clients, with the compiled binary and a client of ours that has a key. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { readPublicKey, readSecretKey } from "../../src/clients/zeromq/curve_key_file.ts";
+import { curveDialing } from "../../src/clients/zeromq/curve_security.ts";
+import { RequestSocket } from "../../src/clients/zeromq/request_socket.ts";
+import { decodeMessage } from "../../src/wire/pubsub/decode_message.ts";
+import { encodeMessage } from "../../src/wire/pubsub/encode_message.ts";
+import type { Message } from "../../src/wire/pubsub/messages.ts";
+import { BatonSession } from "../support/baton_session.ts";
+import { eventually } from "../support/eventually.ts";
+
+setDefaultTimeout(60_000);
+
+let session: BatonSession;
+beforeAll(() => session = new BatonSession({ BATON_SERVERS: "embedded" }));
+afterAll(() => session[Symbol.asyncDispose]());
+
+async function serve(words: string): Promise<string> {
+  const running = session.start(`exec "$baton" pubsub ${words}`);
+  const endpoint = () => / at (tcp:\/\/[\d.]+:\d+)/.exec(running.stderr())?.[1];
+  return await eventually(endpoint, { what: `${words} to serve: ${running.stderr()}`, withinMs: 15_000 });
+}
+
+/** One request on a connection of its own; null when nothing comes back. */
+async function ask(endpoint: string, key: string | null, message: Message, withinMs = 5000): Promise<string | null> {
+  const security = key === null
+    ? {}
+    : curveDialing(readSecretKey(session.path(key)), readPublicKey(session.path("service.pub")));
+  await using socket = new RequestSocket(security);
+  socket.connect(endpoint);
+  const signal = AbortSignal.timeout(withinMs);
+  try {
+    await socket.send(encodeMessage(message), { signal });
+    const answer = decodeMessage(await socket.receive({ signal }));
+    return answer.name === "STATUS" ? answer.status : answer.name;
+  } catch (thrown) {
+    if (signal.aborted) return null;
+    throw thrown;
+  }
+}
+
+test("with a key only its holders reach a server, and clients do what their line says", async () => {
+  for (const name of ["service", "alice", "mallory"]) await session.run(`"$baton" pubsub keygen -q ${name}`);
+  const alice = (await session.run('"$baton" pubsub keygen --public alice')).stdout.trim();
+  writeFileSync(session.path("clients"), `# key ids topics may\n${alice} alice news get,put\n`);
+  const server = await serve("server --id s1 --data-dir s1 --key service");
+  const proxy = await serve("proxy --listen tcp://127.0.0.1:0 --key service --clients clients");
+
+  const subscribe = (sender: string, topic: string) => ({ name: "SUBSCRIBE", sender, topic }) as const;
+  expect(await ask(proxy, "alice", subscribe("alice", "news"), 15_000)).toBe("OK");
+  expect(await ask(proxy, "alice", { name: "PUT", sender: "alice", topic: "news", counter: 1 })).toBe("OK");
+  expect(await ask(proxy, "alice", subscribe("bob", "news"))).toBe("DENIED");
+  expect(await ask(proxy, "alice", subscribe("alice", "sport"))).toBe("DENIED");
+  expect(await ask(proxy, "alice", { name: "MERGE", sender: "alice", topic: "news", address: "s2" })).not.toBe("OK");
+  expect(await ask(proxy, "mallory", subscribe("alice", "news"), 1500)).toBeNull();
+  expect(await ask(proxy, null, subscribe("alice", "news"), 1500)).toBeNull();
+  // The server itself is for proxies, servers and operators.
+  expect(await ask(server, "alice", subscribe("alice", "news"), 1500)).toBeNull();
+  expect(await ask(server, null, { name: "HELLO", sender: "x" }, 1500)).toBeNull();
+  expect(await ask(server, "service", { name: "HELLO", sender: "x" })).toBe("OK");
+
+  const second = await serve("server --id s2 --data-dir s2 --key service");
+  expect(second).not.toBe(server);
+  const moved = await session.run('"$baton" pubsub server move news --to s2 --key service');
+  expect([moved.code, moved.stdout]).toEqual([0, expect.stringContaining("moved")]);
+  expect(await ask(proxy, "alice", { name: "GET", sender: "alice", topic: "news", last: -1 })).toBe("OK");
+});
+
+test("keys that cannot be used are told before anything is served", async () => {
+  const code = async (words: string) => (await session.run(`"$baton" pubsub ${words}`)).code;
+  expect(await code("server --id s3 --data-dir s3 --key nowhere")).toBe(78);
+  expect(await code("server --id s3 --data-dir s3 --key service.pub")).toBe(78);
+  expect(await code("proxy --clients clients")).toBe(64);
+  expect(await code("proxy --key service --clients nowhere")).toBe(78);
+});
