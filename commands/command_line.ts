@@ -32,6 +32,7 @@ export const commandLoaders: Readonly<Record<string, () => Promise<Command>>> = 
   fence: async () => (await import("./fence.ts")).fenceCommand,
   "pubsub server": async () => (await import("./pubsub/server.ts")).pubsubServerCommand,
   "pubsub proxy": async () => (await import("./pubsub/proxy.ts")).pubsubProxyCommand,
+  "pubsub client": async () => (await import("./pubsub/client.ts")).pubsubClientCommand,
   "pubsub keygen": async () => (await import("./pubsub/keygen.ts")).keygenCommand,
   keeper: async () => (await import("./keeper.ts")).keeperCommand,
   completion: async () => (await import("./completion.ts")).completionCommand,

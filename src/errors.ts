@@ -51,6 +51,10 @@ export const errorCodes = [
   "BARRIER_BROKEN",
   /** A lower fencing token than one that was seen before. */
   "STALE_TOKEN",
+  /** A newer session of the same publish/subscribe client took over. */
+  "FENCED",
+  /** A topic, or the disk of its server, has reached its limit. */
+  "STORE_FULL",
   /** The child could not be confirmed dead before the lease ended. */
   "FENCE_BREACH",
   /** The command ran longer than allowed. */

@@ -140,7 +140,7 @@ function isUsableHome(home: string): boolean {
 }
 
 // node:os has userInfo() for this, but Bun answers it from HOME.
-function homeInDatabase(uid: number, userDatabase: string): string | null {
+export function homeInDatabase(uid: number, userDatabase: string): string | null {
   const line = readOrNull(userDatabase)?.split("\n").find((entry) => entry.split(":")[2] === String(uid));
   if (line !== undefined) return line.split(":")[5] ?? null;
   const [command, args, field] = process.platform === "darwin"

@@ -1,0 +1,19 @@
+/** `ack` and `nak`: the end of a `get --ack manual`. Nothing is asked of anybody: the next get tells the server. */
+import { BatonError } from "../../src/errors.ts";
+import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import type { ClientRun } from "./run_client.ts";
+
+export function clientAck({ words, client }: ClientRun): ExitCode {
+  const { topic, operation, rest } = words;
+  const { cursor, intent, folder } = client.state.place(topic);
+  if (operation === "nak") return exitCodes.SUCCESS; // it was not taken, and comes again as it is
+  const word = rest[0] ?? "";
+  const id = /^\d{1,15}$/.test(word) ? Number(word) : Number.NaN;
+  if (Number.isNaN(id)) throw new BatonError("USAGE", `ack: "${word}" is not the id of a message`);
+  if (id <= cursor) return exitCodes.SUCCESS;
+  if (id > intent || folder !== null) {
+    throw new BatonError("USAGE", `ack: message ${id} of "${topic}" was not handed out to "${client.id}"`);
+  }
+  client.state.setPlace(topic, { cursor: id, intent, folder: null });
+  return exitCodes.SUCCESS;
+}

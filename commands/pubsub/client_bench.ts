@@ -1,0 +1,57 @@
+/** `bench`: puts messages into a topic and gets them again, and says how fast that was. */
+import { Publisher } from "../../src/recipes/pubsub/client/publisher.ts";
+import { Subscriber } from "../../src/recipes/pubsub/client/subscriber.ts";
+import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import type { ClientRun } from "./run_client.ts";
+
+const bodyBytes = 1024;
+const chunkMessages = 256;
+
+export async function clientBench(
+  { call: { values, io }, words: { topic }, client, signal }: ClientRun,
+): Promise<ExitCode> {
+  const count = values.count ?? 10_000;
+  await client.subscribe(topic, { signal });
+  const putMs = await timed(() => new Publisher(client, topic).putAll(bodies(count), { signal }));
+  const subscriber = new Subscriber(client, topic);
+  const getMs = await timed(async () => {
+    for (let had = 0; had < count;) {
+      const { messages } = await subscriber.fetch({ max: chunkMessages, signal });
+      const last = messages.at(-1);
+      if (last === undefined) break;
+      subscriber.had(last.id);
+      had += messages.length;
+    }
+  });
+  const rate = (ms: number) => Math.round(count / (ms / 1000));
+  const result = {
+    version: 1,
+    topic,
+    messages: count,
+    bytes: bodyBytes,
+    puts_per_second: rate(putMs),
+    gets_per_second: rate(getMs),
+  };
+  io.out(
+    values.json
+      ? `${JSON.stringify(result)}\n`
+      : `${count} messages of ${bodyBytes} bytes: ${rate(putMs)} puts a second, ${rate(getMs)} gets a second\n`,
+  );
+  return exitCodes.SUCCESS;
+}
+
+async function* bodies(count: number): AsyncGenerator<Uint8Array[], void, void> {
+  for (let made = 0; made < count; made += chunkMessages) {
+    yield Array.from(
+      { length: Math.min(chunkMessages, count - made) },
+      () => crypto.getRandomValues(new Uint8Array(bodyBytes)),
+    );
+    await Promise.resolve();
+  }
+}
+
+async function timed(work: () => Promise<unknown>): Promise<number> {
+  const startMs = performance.now();
+  await work();
+  return performance.now() - startMs;
+}

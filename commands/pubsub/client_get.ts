@@ -1,0 +1,141 @@
+/** `get` and `peek`: how many messages, and where they go. A message counts as had when it is there. */
+import { writeSync } from "node:fs";
+import { ReaderGone } from "../../src/cli/io.ts";
+import { BatonError, messageOf } from "../../src/errors.ts";
+import { OutFolder } from "../../src/recipes/pubsub/client/out_folder.ts";
+import { type Received, Subscriber } from "../../src/recipes/pubsub/client/subscriber.ts";
+import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { runForMessage } from "./message_child.ts";
+import type { ClientRun } from "./run_client.ts";
+
+/** Of one answer. */
+const batchMax = 256;
+const followWaitMs = 3_600_000;
+
+/** Takes messages, in order; a number ends the command with that exit code. */
+type Sink = (messages: readonly Received[]) => Promise<ExitCode | null>;
+
+export async function clientGet(run: ClientRun): Promise<ExitCode> {
+  const { call: { values, io }, words, client, signal } = run;
+  const { follow, untilEmpty } = values;
+  const peek = words.operation === "peek";
+  checkOptions(run);
+  const manual = values.ack === "manual";
+  const max = manual ? 1 : values.count ?? (follow || untilEmpty ? Infinity : 1);
+  const subscriber = new Subscriber(client, words.topic);
+  const sink = sinkOf(run, subscriber, { single: max === 1, peek: peek || manual });
+  let had = 0;
+  for (;;) {
+    // A child may take long for each message, and what comes behind it is as well got later.
+    const wanted = Math.min(max - had, values.exec === undefined ? batchMax : 16);
+    const waitMs = follow ? followWaitMs : values.wait;
+    const { messages, missed } = await subscriber.fetch({ max: wanted, waitMs, peek, signal });
+    if (missed > 0) {
+      io.err(`baton: ${missed} messages of "${words.topic}" are gone: the topic's retention gave them up\n`);
+    }
+    const code = messages.length === 0 ? null : await sink(messages);
+    if (code !== null) return code;
+    had += messages.length;
+    if (had >= max || peek || manual) break;
+    if (messages.length === 0 && !follow) break;
+  }
+  return had > 0 || (untilEmpty && values.wait === 0) ? exitCodes.SUCCESS : exitCodes.NEGATIVE;
+}
+
+function checkOptions({ call: { values }, words }: ClientRun): void {
+  const ways = [values.outDir, values.exec].filter((way) => way !== undefined).length +
+    (values.ack === "manual" ? 1 : 0);
+  if (ways > 1) throw new BatonError("USAGE", "get: only one of --out-dir, --exec and --ack manual can be");
+  if (words.operation === "peek" && ways > 0) throw new BatonError("USAGE", "peek only prints");
+  if (values.follow && values.untilEmpty) {
+    throw new BatonError("USAGE", "get: --follow has no end, and --until-empty has");
+  }
+  if (values.ack === "manual" && (values.follow || values.untilEmpty || (values.count ?? 1) > 1)) {
+    throw new BatonError("USAGE", "get --ack manual is for one message: the next one comes when it is acknowledged");
+  }
+}
+
+/** `peek`: nothing is had by being shown. */
+function sinkOf(run: ClientRun, subscriber: Subscriber, { single, peek }: { single: boolean; peek: boolean }): Sink {
+  const { call: { values }, words, client } = run;
+  const { topic } = words;
+  if (values.outDir !== undefined) {
+    const folder = new OutFolder(values.outDir, { state: client.state, topic });
+    return (messages) => {
+      folder.deliver(messages);
+      return Promise.resolve(null);
+    };
+  }
+  if (values.exec !== undefined) return execSink(run, subscriber, values.exec);
+  const end = single && !values.json ? "" : values.null ? "\0" : "\n";
+  return (messages) => {
+    const last = messages.at(-1)?.id ?? 0;
+    if (values.ack === "manual") subscriber.handingOut(last);
+    for (const message of messages) {
+      if (!peek) subscriber.handingOut(message.id);
+      print(values.json ? jsonOf(topic, message) : message.body, end);
+      if (!peek && message.id !== last) subscriber.had(message.id, { durable: false });
+    }
+    if (!peek) subscriber.had(last);
+    return Promise.resolve(null);
+  };
+}
+
+function execSink({ call, words: { topic }, signal }: ClientRun, subscriber: Subscriber, line: string): Sink {
+  return async (messages) => {
+    for (const message of messages) {
+      if (signal.aborted) throw signal.reason;
+      subscriber.handingOut(message.id);
+      const env = {
+        ...call.io.env,
+        BATON_TOPIC: topic,
+        BATON_MESSAGE_ID: String(message.id),
+        BATON_REDELIVERED: message.redelivered ? "1" : "0",
+      };
+      const code = await runForMessage(line, message.body, { env, signal });
+      if (code !== 0) {
+        if (signal.aborted) throw signal.reason;
+        if (!call.values.quiet) {
+          call.io.err(
+            `baton: message ${message.id} of "${topic}" is not acknowledged: the command exited with ${code}\n`,
+          );
+        }
+        return code;
+      }
+      subscriber.had(message.id);
+    }
+    return null;
+  };
+}
+
+function jsonOf(topic: string, { id, body, redelivered, msgId }: Received): Uint8Array {
+  const text = utf8Of(body);
+  const content = text === null ? { body_base64: Buffer.from(body).toString("base64") } : { body: text };
+  const message = { version: 1, topic, id: String(id), redelivered, msg_id: msgId, ...content };
+  return new TextEncoder().encode(JSON.stringify(message));
+}
+
+function utf8Of(bytes: Uint8Array): string | null {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch {
+    return null;
+  }
+}
+
+/** All of it is with the reader, or in the kernel, when it returns. */
+function print(body: Uint8Array, end: string): void {
+  const bytes = end === "" ? body : Buffer.concat([body, Buffer.from(end)]);
+  for (let at = 0; at < bytes.byteLength;) {
+    try {
+      at += writeSync(1, bytes, at);
+    } catch (thrown) {
+      const { code } = thrown as NodeJS.ErrnoException;
+      if (code === "EPIPE") throw new ReaderGone();
+      if (code !== "EAGAIN") {
+        throw new BatonError("IO", `Cannot write to stdout: ${messageOf(thrown)}`, { cause: thrown });
+      }
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
+    }
+  }
+}

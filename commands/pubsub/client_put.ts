@@ -1,0 +1,181 @@
+/** `put`: what becomes messages, and what is said at the end. */
+import { createReadStream } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { resolve } from "node:path";
+import { WaitLine } from "../../src/cli/wait_line.ts";
+import { BatonError, messageOf } from "../../src/errors.ts";
+import { messageBytesMax } from "../../src/recipes/pubsub/client/client_limits.ts";
+import { Publisher } from "../../src/recipes/pubsub/client/publisher.ts";
+import { splitItems } from "../../src/recipes/pubsub/client/split_items.ts";
+import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import type { ClientCall } from "./client.ts";
+import type { ClientRun } from "./run_client.ts";
+
+/** What is put. */
+interface Input {
+  /** Names it, where it is put piece by piece and may be resumed; null: it is one message. */
+  readonly kind: string | null;
+  read(): AsyncIterable<readonly Uint8Array[]>;
+}
+
+const newline = 10;
+const readBytes = 256 << 10;
+const showEveryMs = 200;
+
+export async function clientPut({ call, words, client, signal }: ClientRun): Promise<ExitCode> {
+  const { values, io } = call;
+  const { topic } = words;
+  const input = inputOf(call, words.rest);
+  const { state } = client;
+  const publisher = new Publisher(client, topic);
+  using bar = new Bar(call);
+  try {
+    let resumed = 0;
+    if (values.resume) resumed = await publisher.resume({ signal, onStored: (count) => bar.stored(count) });
+    else warnOfIntents(call, topic, state.countIntents(topic));
+    if (values.resume && !values.quiet) io.err(`baton: ${resumed} messages were put again, and are stored once\n`);
+    if (input === null) return exitCodes.SUCCESS;
+    const place = input.kind === null || !values.resume ? null : state.input(topic);
+    if (values.resume && input.kind === null && resumed > 0) return exitCodes.SUCCESS; // it was that message
+    if (place !== null && place.kind !== input.kind) {
+      throw new BatonError(
+        "USAGE",
+        `What was interrupted was ${place.kind}, and not ${input.kind}: it is resumed with the same`,
+      );
+    }
+    const taken = place?.taken ?? 0;
+    await publisher.putAll(behind(input.read(), taken), {
+      msgId: values.msgId ?? null,
+      input: input.kind,
+      taken,
+      signal,
+      onStored: (count) => bar.stored(count),
+    });
+    return exitCodes.SUCCESS;
+  } catch (thrown) {
+    const left = state.countIntents(topic);
+    if (left > 0 && !values.quiet) {
+      io.err(
+        `baton: what became of ${left} messages is not known; they are kept: baton pubsub client ${words.id} put ${topic} ` +
+          "--resume sends the same again\n",
+      );
+    }
+    throw thrown;
+  }
+}
+
+/** Null: nothing, but for what is resumed. Throws USAGE. */
+function inputOf({ values, io }: ClientCall, paths: readonly string[]): Input | null {
+  const { lines, files, msgId, resume } = values;
+  const ways = [lines, values.null, files].filter(Boolean).length;
+  if (ways > 1) throw new BatonError("USAGE", "put: only one of --lines, --null and --files can be");
+  if (msgId !== undefined && ways > 0) throw new BatonError("USAGE", "put: --msg-id is for a single message");
+  const [path] = paths;
+  if (files) {
+    if (path === undefined) throw new BatonError("USAGE", "put --files: a PATH is missing");
+    return { kind: `the files ${paths.map((one) => resolve(one)).join(", ")}`, read: () => eachFile(paths) };
+  }
+  if (paths.length > 1) {
+    throw new BatonError("USAGE", `put: "${paths[1]}" is too much; --files puts each of several files`);
+  }
+  if (lines || values.null) {
+    const from = path === undefined || path === "-" ? null : resolve(path);
+    const kind = `${lines ? "the lines" : "the parts between NULs"} of ${from ?? "stdin"}`;
+    return { kind, read: () => splitItems(bytesOf(from), lines ? newline : 0) };
+  }
+  if (path === undefined) {
+    if (resume) return null;
+    throw new BatonError(
+      "USAGE",
+      `put: a PATH is missing; - is stdin${io.stdinIsTerminal ? "" : ", --lines its lines"}`,
+    );
+  }
+  return { kind: null, read: () => eachFile([path]) };
+}
+
+async function* eachFile(paths: readonly string[]): AsyncGenerator<Uint8Array[], void, void> {
+  for (const path of paths) yield [path === "-" ? await wholeStdin() : await contentOf(path)];
+}
+
+async function contentOf(path: string): Promise<Uint8Array> {
+  try {
+    const bytes = await readFile(path);
+    if (bytes.byteLength <= messageBytesMax) return bytes;
+    throw new BatonError("BAD_DATA", `${path} has ${bytes.byteLength} bytes; a message has at most ${messageBytesMax}`);
+  } catch (thrown) {
+    if (thrown instanceof BatonError) throw thrown;
+    throw new BatonError("IO", `Cannot read ${path}: ${messageOf(thrown)}`, { cause: thrown });
+  }
+}
+
+async function wholeStdin(): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of bytesOf(null)) {
+    chunks.push(chunk);
+    bytes += chunk.byteLength;
+    if (bytes > messageBytesMax) {
+      throw new BatonError("BAD_DATA", `stdin has more than ${messageBytesMax} bytes, a message's limit`);
+    }
+  }
+  return Buffer.concat(chunks);
+}
+
+/** A file's, or stdin's. */
+async function* bytesOf(path: string | null): AsyncGenerator<Uint8Array, void, void> {
+  try {
+    const stream = path === null
+      ? createReadStream("", { fd: 0, autoClose: false, highWaterMark: readBytes })
+      : createReadStream(path, { highWaterMark: readBytes });
+    for await (const chunk of stream) yield chunk as Uint8Array;
+  } catch (thrown) {
+    throw new BatonError("IO", `Cannot read ${path ?? "stdin"}: ${messageOf(thrown)}`, { cause: thrown });
+  }
+}
+
+/** Without the first ones, which were taken before. */
+async function* behind(
+  chunks: AsyncIterable<readonly Uint8Array[]>,
+  taken: number,
+): AsyncGenerator<readonly Uint8Array[], void, void> {
+  let left = taken;
+  for await (const chunk of chunks) {
+    const skipped = Math.min(left, chunk.length);
+    left -= skipped;
+    if (skipped < chunk.length) yield skipped === 0 ? chunk : chunk.slice(skipped);
+  }
+}
+
+function warnOfIntents({ values, io }: ClientCall, topic: string, count: number): void {
+  if (count === 0 || values.quiet) return;
+  io.err(
+    `baton: what became of ${count} earlier messages for "${topic}" is not known; put ${topic} --resume finds out\n`,
+  );
+}
+
+/** How many, and how fast; on a terminal only. */
+class Bar implements Disposable {
+  readonly #line: WaitLine | null;
+  readonly #startMs = performance.now();
+  #shownMs = -Infinity;
+  #count = 0;
+
+  constructor({ io, values }: ClientCall) {
+    this.#line = WaitLine.fits(io) && !values.quiet && (values.lines || values.null || values.files)
+      ? new WaitLine(io)
+      : null;
+  }
+
+  stored(count: number): void {
+    this.#count += count;
+    const nowMs = performance.now();
+    if (this.#line === null || nowMs - this.#shownMs < showEveryMs) return;
+    this.#shownMs = nowMs;
+    const rate = Math.round(this.#count / Math.max(0.001, (nowMs - this.#startMs) / 1000));
+    this.#line.show(`${this.#count} messages stored, ${rate} a second`);
+  }
+
+  [Symbol.dispose](): void {
+    this.#line?.[Symbol.dispose]();
+  }
+}

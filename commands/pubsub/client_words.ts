@@ -1,0 +1,78 @@
+/** Who is to do what, in either order of the words: `alice get news`, or `get news --id alice`. Pure. */
+import { BatonError } from "../../src/errors.ts";
+import { didYouMean } from "../../src/support/did_you_mean.ts";
+
+/** What a client can do, and the words behind it. */
+const operationWords = {
+  subscribe: ["TOPIC"],
+  unsubscribe: ["TOPIC"],
+  get: ["TOPIC"],
+  put: ["TOPIC", "[PATH]…"],
+  ack: ["TOPIC", "MESSAGE-ID"],
+  nak: ["TOPIC"],
+  pending: ["TOPIC"],
+  peek: ["TOPIC"],
+  seek: ["TOPIC", "start|end|MESSAGE-ID"],
+  topics: [],
+  info: ["TOPIC"],
+  bench: ["TOPIC"],
+} as const;
+
+export type ClientOperation = keyof typeof operationWords;
+
+export const clientOperations = Object.keys(operationWords) as readonly ClientOperation[];
+
+export interface ClientWords {
+  readonly id: string;
+  readonly operation: ClientOperation;
+  /** Empty for `topics`. */
+  readonly topic: string;
+  /** Behind the topic. */
+  readonly rest: readonly string[];
+}
+
+/** `named`: by --id. Throws USAGE. */
+export function clientWords(words: readonly string[], named: string | undefined): ClientWords {
+  const [first, second] = words;
+  if (isOperation(second) && (named === undefined || !isOperation(first))) {
+    if (named !== undefined && named !== first) {
+      throw new BatonError("USAGE", `The client id is given twice: "${first}", and "${named}" by --id`);
+    }
+    return wordsOf(first ?? "", second, words.slice(2));
+  }
+  if (isOperation(first)) {
+    if (named === undefined) {
+      throw new BatonError(
+        "USAGE",
+        `Who is to ${first}? The client's id is missing, as in: baton pubsub client alice ${first} …`,
+      );
+    }
+    return wordsOf(named, first, words.slice(1));
+  }
+  const wrong = named === undefined ? second : first;
+  if (wrong === undefined) {
+    throw new BatonError("USAGE", `An operation is missing, one of ${clientOperations.join(", ")}`);
+  }
+  throw new BatonError("USAGE", `There is no operation "${wrong}"${didYouMean(wrong, [...clientOperations])}`);
+}
+
+function wordsOf(id: string, operation: ClientOperation, behind: readonly string[]): ClientWords {
+  const wanted = operationWords[operation];
+  const needed = wanted.filter((word) => !word.startsWith("["));
+  const max = needed.length === wanted.length ? wanted.length : Infinity;
+  if (behind.length < needed.length || behind.length > max) {
+    const given = behind.length < needed.length
+      ? `${needed[behind.length]} is missing`
+      : `"${behind[wanted.length]}" is too much`;
+    throw new BatonError(
+      "USAGE",
+      `${operation}: ${given}; wanted is: baton pubsub client ID ${operation} ${wanted.join(" ")}`,
+    );
+  }
+  if (id === "" || behind[0] === "") throw new BatonError("USAGE", "A client's id and a topic are not empty");
+  return { id, operation, topic: behind[0] ?? "", rest: behind.slice(1) };
+}
+
+function isOperation(word: string | undefined): word is ClientOperation {
+  return word !== undefined && Object.hasOwn(operationWords, word);
+}

@@ -1,0 +1,61 @@
+/** Where the proxies are: those that are named, those of a file, or those that have announced themselves. */
+import { readFileSync } from "node:fs";
+import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
+import { BatonError, messageOf } from "../../src/errors.ts";
+import { type Announcement, parseAnnouncement } from "../../src/recipes/pubsub/ownership/announce.ts";
+import { PubsubPath } from "../../src/recipes/pubsub/ownership/pubsub_path.ts";
+import { orNull } from "../../src/recipes/lock_view.ts";
+import type { ClientCall } from "./client.ts";
+import { connected } from "../connected.ts";
+
+/** Called whenever none of those that are known can be reached. */
+export function proxyFinder(call: ClientCall): () => Promise<readonly string[]> {
+  const { values } = call;
+  const named = values.pubsubProxies ??
+    (values.pubsubProxiesFile === undefined ? null : inFile(values.pubsubProxiesFile));
+  if (named !== null) {
+    const endpoints = named.map(endpointOf);
+    return () => Promise.resolve(endpoints);
+  }
+  let isSaid = false;
+  return async () => {
+    const quiet = values.quiet || isSaid;
+    isSaid = true;
+    return await connected(
+      { ...call, values: { ...values, quiet } },
+      async (zk, place) => shuffled((await announced(zk, new PubsubPath(place.root))).map(({ endpoint }) => endpoint)),
+    );
+  };
+}
+
+async function announced(zk: ZooKeeper, path: PubsubPath): Promise<Announcement[]> {
+  const names = (await orNull(zk.getChildren(path.proxies)))?.children ?? [];
+  const nodes = await Promise.all(names.map((name) => orNull(zk.getData(`${path.proxies}/${name}`))));
+  return nodes.map((node) => node === null ? null : parseAnnouncement(node.data)).filter((one) => one !== null);
+}
+
+/** One address in each line, as the paper's clients have it. */
+function inFile(path: string): string[] {
+  let text: string;
+  try {
+    text = readFileSync(path, "utf8");
+  } catch (thrown) {
+    throw new BatonError("CONFIG", `Cannot read the proxies' addresses in ${path}: ${messageOf(thrown)}`);
+  }
+  const lines = text.split("\n").map((line) => line.trim()).filter((line) => line !== "" && !line.startsWith("#"));
+  if (lines.length === 0) throw new BatonError("CONFIG", `There is no proxy's address in ${path}`);
+  return lines;
+}
+
+function endpointOf(address: string): string {
+  return address.includes("://") ? address : `tcp://${address}`;
+}
+
+/** So that many clients do not all use the same one. */
+function shuffled<T>(items: T[]): T[] {
+  for (let at = items.length - 1; at > 0; at--) {
+    const other = Math.floor(Math.random() * (at + 1));
+    [items[at], items[other]] = [items[other] as T, items[at] as T];
+  }
+  return items;
+}

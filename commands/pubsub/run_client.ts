@@ -1,0 +1,80 @@
+/** Runs one operation of a client: opens its state and the way to the proxies, and closes them. */
+import { resolve } from "node:path";
+import { processSignals } from "../../src/cli/child/signal_source.ts";
+import { StopRequest } from "../../src/cli/stopped_by_signal.ts";
+import { BatonError } from "../../src/errors.ts";
+import { checkName } from "../../src/recipes/pubsub/client/client_limits.ts";
+import { ClientSession } from "../../src/recipes/pubsub/client/client_session.ts";
+import { ClientState } from "../../src/recipes/pubsub/client/client_state.ts";
+import { Requester } from "../../src/recipes/pubsub/client/requester.ts";
+import { systemClock } from "../../src/support/clock.ts";
+import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import type { ClientCall } from "./client.ts";
+import { clientFolder } from "./client_folder.ts";
+import { clientAck } from "./client_ack.ts";
+import { clientAsk, clientTopics } from "./client_ask.ts";
+import { clientBench } from "./client_bench.ts";
+import { clientGet } from "./client_get.ts";
+import { clientPut } from "./client_put.ts";
+import { type ClientWords, clientWords } from "./client_words.ts";
+import { proxyFinder } from "./find_proxies.ts";
+
+/** An operation as it runs. */
+export interface ClientRun {
+  readonly call: ClientCall;
+  readonly words: ClientWords;
+  readonly client: ClientSession;
+  readonly signal: AbortSignal;
+}
+
+export async function runClient(call: ClientCall): Promise<ExitCode> {
+  const { values } = call;
+  const words = clientWords(call.names, values.pubsubClientId);
+  checkName("client id", words.id);
+  if (words.operation !== "topics") checkName("topic", words.topic);
+  const clock = systemClock();
+  using stop = new StopRequest(processSignals());
+  const { signal } = stop;
+  await using requester = new Requester({
+    findProxies: proxyFinder(call),
+    clock,
+    timeoutMs: values.pubsubTimeout,
+    attemptMs: values.pubsubRetryTimeout,
+    ...(values.pubsubRetries === undefined ? {} : { retriesMax: values.pubsubRetries }),
+  });
+  if (words.operation === "topics") return await clientTopics(call, words, requester, signal);
+  const folder = resolve(values.pubsubStateDir ?? clientFolder());
+  using state = await ClientState.open(folder, words.id, { waitMs: values.pubsubTimeout, clock, signal });
+  const client = new ClientSession(state, requester);
+  const run: ClientRun = { call, words, client, signal };
+  switch (words.operation) {
+    case "subscribe":
+      await client.subscribe(words.topic, { signal });
+      return exitCodes.SUCCESS;
+    case "unsubscribe":
+      await client.unsubscribe(words.topic, { signal });
+      return exitCodes.SUCCESS;
+    case "seek":
+      await client.seek(words.topic, placeOf(words.rest[0] ?? ""), { signal });
+      return exitCodes.SUCCESS;
+    case "put":
+      return await clientPut(run);
+    case "get":
+    case "peek":
+      return await clientGet(run);
+    case "ack":
+    case "nak":
+      return clientAck(run);
+    case "pending":
+    case "info":
+      return await clientAsk(run);
+    case "bench":
+      return await clientBench(run);
+  }
+}
+
+function placeOf(word: string): number | "start" | "end" {
+  if (word === "start" || word === "end") return word;
+  if (/^\d{1,15}$/.test(word)) return Number(word);
+  throw new BatonError("USAGE", `seek: "${word}" is not start, end or the id of a message`);
+}

@@ -1,0 +1,276 @@
+/**
+ * What a client id must not forget: its session number, its place in each topic, and the puts whose outcome it does not know.
+ * One SQLite file for an id, opened by one process at a time. Owns the file; decides nothing. Synchronous.
+ */
+import { createHash } from "node:crypto";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { BatonError, messageOf } from "../../../errors.ts";
+import { backoffMs } from "../../../support/backoff.ts";
+import type { Clock } from "../../../support/clock.ts";
+import { sleep } from "../../../support/deadline.ts";
+import { noMessageId, type SessionToken } from "../../../wire/pubsub/field_types.ts";
+
+/** PRAGMA user_version. */
+const storedFormat = 1;
+/** PRAGMA application_id: "btPC". */
+const applicationId = 0x62745043;
+
+const schema = `
+  CREATE TABLE IF NOT EXISTS client (only INTEGER PRIMARY KEY, id TEXT NOT NULL, session INTEGER NOT NULL);
+  CREATE TABLE IF NOT EXISTS places (topic TEXT PRIMARY KEY, cursor INTEGER NOT NULL, intent INTEGER NOT NULL,
+    folder TEXT);
+  CREATE TABLE IF NOT EXISTS intents (id INTEGER PRIMARY KEY, topic TEXT NOT NULL, session INTEGER NOT NULL,
+    key TEXT NOT NULL, counter INTEGER NOT NULL, msg_id TEXT, body BLOB NOT NULL);
+  CREATE TABLE IF NOT EXISTS inputs (topic TEXT PRIMARY KEY, kind TEXT NOT NULL, taken INTEGER NOT NULL);`;
+
+/** A subscriber's place in a topic. */
+export interface Place {
+  /** The last message that was had; -1: none that is known here. */
+  readonly cursor: number;
+  /** The newest message that was about to be handed out; up to `cursor`: none was. */
+  readonly intent: number;
+  /** Where the messages between the two were about to become files; null: they were not. */
+  readonly folder: string | null;
+}
+
+/** A put whose outcome is not known: enough to send the very same again. */
+export interface PutIntent {
+  readonly topic: string;
+  readonly session: SessionToken;
+  readonly counter: number;
+  readonly msgId: string | null;
+  readonly body: Uint8Array;
+}
+
+/** How much of an input that is put piece by piece was taken. */
+export interface InputPlace {
+  readonly kind: string;
+  readonly taken: number;
+}
+
+type SqlValue = number | string | Uint8Array | null;
+
+const openWait = { firstMs: 20, maxMs: 200 };
+
+export class ClientState implements Disposable {
+  readonly id: string;
+  readonly path: string;
+  readonly #database: DatabaseSync;
+  readonly #statements = new Map<string, StatementSync>();
+  #session: SessionToken | null = null;
+
+  /**
+   * Waits for another process of the same id. Rejects with LOCK_BUSY when it does not end within `waitMs`, with CONFIG for a file
+   * that is another id's or of a newer format, CANNOT_CREATE, IO, or the signal's reason.
+   */
+  static async open(folder: string, id: string, { waitMs, clock, signal }: {
+    readonly waitMs: number;
+    readonly clock: Clock;
+    readonly signal?: AbortSignal | undefined;
+  }): Promise<ClientState> {
+    try {
+      mkdirSync(folder, { recursive: true, mode: 0o700 });
+    } catch (thrown) {
+      throw new BatonError("CANNOT_CREATE", `Cannot make the folder of client states ${folder}: ${messageOf(thrown)}`);
+    }
+    const endMs = clock.now() + waitMs;
+    for (let attempt = 0;; attempt++) {
+      try {
+        return new ClientState(folder, id);
+      } catch (thrown) {
+        if (!isBusy(thrown)) throw asFailure(thrown, folder, id);
+        const leftMs = endMs - clock.now();
+        if (leftMs <= 0) {
+          const sentence = `Another process uses the client id ${
+            JSON.stringify(id)
+          }, and has not ended within ${waitMs} ms`;
+          throw new BatonError("LOCK_BUSY", sentence);
+        }
+        await sleep(clock, Math.min(leftMs, 5 + backoffMs(attempt, openWait)), signal);
+      }
+    }
+  }
+
+  private constructor(folder: string, id: string) {
+    this.id = id;
+    this.path = join(folder, `${createHash("sha256").update(id).digest("hex")}.sqlite`);
+    const database = new DatabaseSync(this.path);
+    try {
+      // Exclusive: the lock is held until the file is closed or the process is gone, however that happens.
+      database.exec("PRAGMA locking_mode = EXCLUSIVE; PRAGMA busy_timeout = 0");
+      database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; BEGIN EXCLUSIVE");
+      checkFormat(database, this.path);
+      database.exec(`${schema} PRAGMA user_version = ${storedFormat}; PRAGMA application_id = ${applicationId}`);
+      database.prepare("INSERT OR IGNORE INTO client (only, id, session) VALUES (0, ?, 0)").run(id);
+      const stored = database.prepare("SELECT id FROM client").get()?.["id"];
+      if (stored !== id) {
+        throw new BatonError(
+          "CONFIG",
+          `${this.path} belongs to the client id ${JSON.stringify(stored)}, not to "${id}"`,
+        );
+      }
+      database.exec("COMMIT");
+    } catch (thrown) {
+      database.close();
+      throw thrown;
+    }
+    this.#database = database;
+  }
+
+  /** This process's session: its number is one more than any that was used, and on the disk before it is given. */
+  session(): SessionToken {
+    if (this.#session !== null) return this.#session;
+    this.write(() => this.#run("UPDATE client SET session = session + 1"));
+    const number = Number(this.#get("SELECT session FROM client")?.["session"]);
+    return this.#session = Object.freeze({ number, key: crypto.randomUUID() });
+  }
+
+  /** A server knows a newer session: the next process goes beyond it. */
+  sawSession(number: number): void {
+    this.write(() => this.#run("UPDATE client SET session = max(session, ?)", number));
+  }
+
+  place(topic: string): Place {
+    const row = this.#get("SELECT cursor, intent, folder FROM places WHERE topic = ?", topic);
+    return {
+      cursor: Number(row?.["cursor"] ?? noMessageId),
+      intent: Number(row?.["intent"] ?? noMessageId),
+      folder: row === undefined || row["folder"] === null ? null : String(row["folder"]),
+    };
+  }
+
+  setPlace(topic: string, { cursor, intent, folder }: Place, options?: { readonly durable?: boolean }): void {
+    const sql = "INSERT OR REPLACE INTO places (topic, cursor, intent, folder) VALUES (?, ?, ?, ?)";
+    this.write(() => this.#run(sql, topic, cursor, intent, folder), options);
+  }
+
+  forgetPlace(topic: string): void {
+    this.write(() => this.#run("DELETE FROM places WHERE topic = ?", topic));
+  }
+
+  /** In a `write`, as all below that change something. */
+  addIntent({ topic, session, counter, msgId, body }: PutIntent): void {
+    this.#run(
+      "INSERT INTO intents (topic, session, key, counter, msg_id, body) VALUES (?, ?, ?, ?, ?, ?)",
+      topic,
+      session.number,
+      session.key,
+      counter,
+      msgId,
+      body,
+    );
+  }
+
+  /** Its outcome is known. */
+  settleIntent({ topic, session, counter }: Pick<PutIntent, "topic" | "session" | "counter">): void {
+    this.#run(
+      "DELETE FROM intents WHERE topic = ? AND session = ? AND key = ? AND counter = ?",
+      topic,
+      session.number,
+      session.key,
+      counter,
+    );
+  }
+
+  /** All of a topic, or of all topics, in the order in which they were made. */
+  intents(topic?: string): PutIntent[] {
+    const rows = topic === undefined
+      ? this.#all("SELECT * FROM intents ORDER BY id")
+      : this.#all("SELECT * FROM intents WHERE topic = ? ORDER BY id", topic);
+    return rows.map((row) => ({
+      topic: String(row["topic"]),
+      session: { number: Number(row["session"]), key: String(row["key"]) },
+      counter: Number(row["counter"]),
+      msgId: row["msg_id"] === null ? null : String(row["msg_id"]),
+      body: row["body"] as Uint8Array,
+    }));
+  }
+
+  countIntents(topic: string): number {
+    return Number(this.#get("SELECT count(*) AS count FROM intents WHERE topic = ?", topic)?.["count"]);
+  }
+
+  input(topic: string): InputPlace | null {
+    const row = this.#get("SELECT kind, taken FROM inputs WHERE topic = ?", topic);
+    return row === undefined ? null : { kind: String(row["kind"]), taken: Number(row["taken"]) };
+  }
+
+  setInput(topic: string, place: InputPlace | null): void {
+    if (place === null) this.#run("DELETE FROM inputs WHERE topic = ?", topic);
+    else {
+      this.#run("INSERT OR REPLACE INTO inputs (topic, kind, taken) VALUES (?, ?, ?)", topic, place.kind, place.taken);
+    }
+  }
+
+  /**
+   * All that `work` stores, or nothing of it. When it returns this survives a kill; with `durable`, the default, the machine's
+   * end as well. Throws IO.
+   */
+  write(work: () => void, { durable = true }: { readonly durable?: boolean } = {}): void {
+    try {
+      this.#database.exec(`PRAGMA synchronous = ${durable ? "FULL" : "NORMAL"}`);
+      this.#prepared("BEGIN IMMEDIATE").run();
+      try {
+        work();
+        this.#prepared("COMMIT").run();
+      } catch (thrown) {
+        this.#prepared("ROLLBACK").run();
+        throw thrown;
+      }
+    } catch (thrown) {
+      throw new BatonError(
+        "IO",
+        `Cannot write the state of client "${this.id}" at ${this.path}: ${messageOf(thrown)}`,
+        {
+          cause: thrown,
+        },
+      );
+    }
+  }
+
+  [Symbol.dispose](): void {
+    this.#database.close();
+  }
+
+  #run(sql: string, ...values: SqlValue[]): void {
+    this.#prepared(sql).run(...values);
+  }
+
+  #get(sql: string, ...values: (number | string)[]): Record<string, unknown> | undefined {
+    return this.#prepared(sql).get(...values);
+  }
+
+  #all(sql: string, ...values: (number | string)[]): Record<string, unknown>[] {
+    return this.#prepared(sql).all(...values);
+  }
+
+  #prepared(sql: string): StatementSync {
+    let statement = this.#statements.get(sql);
+    if (statement === undefined) this.#statements.set(sql, statement = this.#database.prepare(sql));
+    return statement;
+  }
+}
+
+function checkFormat(database: DatabaseSync, path: string): void {
+  const pragma = (name: string) => Number(database.prepare(`PRAGMA ${name}`).get()?.[name] ?? 0);
+  const [format, application] = [pragma("user_version"), pragma("application_id")];
+  if (format === 0 && application === 0) return;
+  if (application !== applicationId) {
+    throw new BatonError("CONFIG", `${path} is another program's database, not a client's state`);
+  }
+  if (format === storedFormat) return;
+  throw new BatonError("CONFIG", `${path} has format ${format}; this version of baton knows ${storedFormat}`);
+}
+
+function isBusy(thrown: unknown): boolean {
+  return !(thrown instanceof BatonError) && /locked|busy/i.test(messageOf(thrown));
+}
+
+function asFailure(thrown: unknown, folder: string, id: string): BatonError {
+  if (thrown instanceof BatonError) return thrown;
+  return new BatonError("IO", `Cannot open the state of client "${id}" in ${folder}: ${messageOf(thrown)}`, {
+    cause: thrown,
+  });
+}

@@ -1,0 +1,168 @@
+/**
+ * Messages into files, each exactly once, whatever moment the process is killed at and however soon somebody takes the files
+ * away. Owns the protocol between the folder and the client's state:
+ *
+ *   1 write <seq>.part and flush it   2 flush the folder   3 store the intent   4 rename to <seq>   5 flush the folder
+ *   6 store the cursor
+ *
+ * Recovery, with an intent beyond the cursor: what still has its .part is renamed; what has none was delivered.
+ */
+import {
+  closeSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  writeFileSync,
+} from "node:fs";
+import { join, resolve } from "node:path";
+import { BatonError, messageOf } from "../../../errors.ts";
+import type { ClientState } from "./client_state.ts";
+
+/** In the folder: whose it is. */
+export const markName = ".baton-pubsub";
+
+export interface Delivery {
+  readonly id: number;
+  readonly body: Uint8Array;
+}
+
+export interface OutFolderOptions {
+  readonly state: ClientState;
+  readonly topic: string;
+  /** Called before each step, for tests. */
+  readonly onStep?: (step: string) => void;
+}
+
+export class OutFolder {
+  readonly path: string;
+  readonly #options: OutFolderOptions;
+
+  /** Makes the folder, or opens it. Throws USAGE when it belongs to another client id or topic, CANNOT_CREATE, IO. */
+  constructor(path: string, options: OutFolderOptions) {
+    this.path = resolve(path);
+    this.#options = options;
+    makeFolder(this.path);
+    mark(this.path, options.state.id, options.topic);
+  }
+
+  /** All of them, in the order of their ids, behind the cursor. Throws IO: what was not renamed by then comes again. */
+  deliver(messages: readonly Delivery[]): void {
+    const last = messages.at(-1);
+    if (last === undefined) return;
+    const { state, topic, onStep = () => {} } = this.#options;
+    this.#io(() => {
+      for (const { id, body } of messages) {
+        onStep(`write ${id}`);
+        writeFlushed(join(this.path, `${id}.part`), body);
+      }
+      onStep("flush parts");
+      flushFolder(this.path);
+    });
+    const { cursor } = state.place(topic);
+    onStep("intent");
+    state.setPlace(topic, { cursor, intent: last.id, folder: this.path });
+    this.#io(() => {
+      for (const { id } of messages) {
+        onStep(`rename ${id}`);
+        renameSync(join(this.path, `${id}.part`), join(this.path, `${id}`));
+      }
+      onStep("flush names");
+      flushFolder(this.path);
+    });
+    onStep("cursor");
+    state.setPlace(topic, { cursor: last.id, intent: last.id, folder: null });
+    onStep("done");
+  }
+
+  #io(work: () => void): void {
+    try {
+      work();
+    } catch (thrown) {
+      throw new BatonError("IO", `Cannot write messages to the folder ${this.path}: ${messageOf(thrown)}`, {
+        cause: thrown,
+      });
+    }
+  }
+}
+
+/**
+ * Brings to its end what was interrupted, in whatever folder that was; nothing when nothing was. Throws IO when the folder
+ * is not there: what it has received cannot be known then.
+ */
+export function recoverOutFolder({ state, topic, onStep = () => {} }: OutFolderOptions): void {
+  const { cursor, intent, folder } = state.place(topic);
+  if (folder === null || intent <= cursor) return;
+  try {
+    readFileSync(join(folder, markName));
+    for (const id of partsIn(folder, cursor, intent)) {
+      onStep(`rename ${id}`);
+      renameSync(join(folder, `${id}.part`), join(folder, `${id}`));
+    }
+    onStep("flush names");
+    flushFolder(folder);
+  } catch (thrown) {
+    const sentence =
+      `Cannot finish what was interrupted in the folder ${folder}: ${messageOf(thrown)}; without it nobody ` +
+      `can say which messages up to ${intent} of topic "${topic}" were delivered`;
+    throw new BatonError("IO", sentence, { cause: thrown });
+  }
+  onStep("cursor");
+  state.setPlace(topic, { cursor: intent, intent, folder: null });
+}
+
+/** Those of `cursor` + 1 to `intent` that were written and not renamed, ascending. */
+function partsIn(folder: string, cursor: number, intent: number): number[] {
+  return readdirSync(folder)
+    .map((name) => Number(/^(\d{1,16})\.part$/.exec(name)?.[1] ?? -1))
+    .filter((id) => id > cursor && id <= intent)
+    .sort((a, b) => a - b);
+}
+
+function makeFolder(path: string): void {
+  try {
+    mkdirSync(path, { recursive: true });
+  } catch (thrown) {
+    throw new BatonError("CANNOT_CREATE", `Cannot make the folder ${path}: ${messageOf(thrown)}`, { cause: thrown });
+  }
+}
+
+function mark(path: string, client: string, topic: string): void {
+  const file = join(path, markName);
+  const wanted = `${JSON.stringify({ client, topic })}\n`;
+  try {
+    writeFlushed(file, new TextEncoder().encode(wanted), "wx");
+    flushFolder(path);
+  } catch (thrown) {
+    if ((thrown as NodeJS.ErrnoException).code !== "EEXIST") {
+      throw new BatonError("CANNOT_CREATE", `Cannot write to the folder ${path}: ${messageOf(thrown)}`, {
+        cause: thrown,
+      });
+    }
+    const found = readFileSync(file, "utf8");
+    if (found === wanted) return;
+    if (found === "") return writeFileSync(file, wanted); // killed between making it and writing to it
+    throw new BatonError("USAGE", `The folder ${path} belongs to ${found.trim()}, and not to ${wanted.trim()}`);
+  }
+}
+
+function writeFlushed(path: string, bytes: Uint8Array, flags = "w"): void {
+  const file = openSync(path, flags);
+  try {
+    writeFileSync(file, bytes);
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+}
+
+function flushFolder(path: string): void {
+  const folder = openSync(path, "r");
+  try {
+    fsyncSync(folder);
+  } finally {
+    closeSync(folder);
+  }
+}

@@ -1,0 +1,94 @@
+/** One connection to a proxy: requests out, each with a number of its own in the envelope, answers matched by it. Never sends while it is not connected. */
+import { DealerSocket } from "../../../clients/zeromq/dealer_socket.ts";
+import type { SocketOptions } from "../../../clients/zeromq/socket_options.ts";
+
+const nothing = new Uint8Array(0);
+
+export type LinkState = "connecting" | "connected" | "lost";
+
+export class ProxyLink {
+  readonly endpoint: string;
+  readonly #socket: DealerSocket;
+  readonly #waiting = new Map<number, (answer: Uint8Array[] | null) => void>();
+  readonly #changed = new Set<() => void>();
+  #state: LinkState = "connecting";
+  #why = "the connection has not come about";
+  #next = 1;
+
+  /** Throws USAGE for an endpoint that is none. */
+  constructor(endpoint: string, options: SocketOptions = {}) {
+    this.endpoint = endpoint;
+    this.#socket = new DealerSocket({
+      ...options,
+      onEvent: (event) => {
+        if (event.kind === "connected") this.#become("connected", "");
+        else if (event.kind === "connectFailed" || event.kind === "handshakeFailed") this.#lose(event.reason.message);
+        else if (event.kind === "disconnected") this.#lose(event.reason?.message ?? "the proxy ended the connection");
+      },
+    });
+    this.#socket.connect(endpoint);
+    void this.#read();
+  }
+
+  get state(): LinkState {
+    return this.#state;
+  }
+
+  /** Why it is not connected. */
+  get why(): string {
+    return this.#why;
+  }
+
+  /** Called at each change of the state. Returns what takes it off. */
+  onChange(listener: () => void): () => void {
+    this.#changed.add(listener);
+    return () => void this.#changed.delete(listener);
+  }
+
+  /**
+   * Sends, if it is connected and has room. `answered` gets the frames behind the envelope, or null when the connection was
+   * lost; not both, and nothing any more once the returned function was called.
+   */
+  send(frames: readonly Uint8Array[], answered: (answer: Uint8Array[] | null) => void): (() => void) | null {
+    if (this.#state !== "connected") return null;
+    const number = this.#next++;
+    const envelope = new Uint8Array(8);
+    new DataView(envelope.buffer).setFloat64(0, number);
+    if (!this.#socket.trySend([envelope, nothing, ...frames])) return null;
+    this.#waiting.set(number, answered);
+    return () => void this.#waiting.delete(number);
+  }
+
+  async close(lingerMs = 0): Promise<void> {
+    this.#lose("the client is closed");
+    await this.#socket.close({ lingerMs });
+  }
+
+  #lose(why: string): void {
+    if (this.#state === "lost") return;
+    this.#become("lost", why);
+    const waiting = [...this.#waiting.values()];
+    this.#waiting.clear();
+    for (const answered of waiting) answered(null);
+    void this.#socket.close({ lingerMs: 0 });
+  }
+
+  #become(state: LinkState, why: string): void {
+    if (this.#state === "lost") return;
+    this.#state = state;
+    this.#why = why;
+    for (const listener of [...this.#changed]) listener();
+  }
+
+  async #read(): Promise<void> {
+    for await (const batch of this.#socket.batches()) {
+      for (const [envelope = nothing, , ...frames] of batch) {
+        if (envelope.byteLength !== 8) continue;
+        const number = new DataView(envelope.buffer, envelope.byteOffset, 8).getFloat64(0);
+        const answered = this.#waiting.get(number);
+        this.#waiting.delete(number);
+        answered?.(frames);
+      }
+    }
+  }
+}

@@ -1,0 +1,272 @@
+/**
+ * Puts messages, each once: an intent is stored before anything is sent, and goes when the outcome is known. A window of
+ * requests is under way, and their order is kept: each says which counter has to be there before it.
+ */
+import { BatonError } from "../../../errors.ts";
+import { abortable } from "../../../support/abort.ts";
+import { bodyBytesMax } from "../../../wire/pubsub/limits.ts";
+import type { ClientSession } from "./client_session.ts";
+import type { PutIntent } from "./client_state.ts";
+import { outcomeError } from "./outcome_error.ts";
+import type { Outcome } from "./requester.ts";
+
+/** Messages under way, and their bytes; one more request is made as long as there are fewer. */
+const windowMessages = 256;
+const windowBytes = 16 << 20;
+/** Messages of one request, and their bytes; one message may have more. */
+const batchMessages = 64;
+const batchBytes = 1 << 20;
+
+export interface PutOptions {
+  readonly msgId?: string | null;
+  /** What the messages come from, for the place that is kept of it; null: nothing is kept. */
+  readonly input?: string | null;
+  /** So many of the input were taken before. */
+  readonly taken?: number;
+  readonly signal?: AbortSignal | undefined;
+  /** Told of messages that are stored. */
+  readonly onStored?: (messages: number) => void;
+}
+
+interface Flight {
+  readonly first: number;
+  readonly count: number;
+  readonly bytes: number;
+  readonly abort: AbortController;
+  readonly ended: Promise<void>;
+}
+
+export class Publisher {
+  readonly #client: ClientSession;
+  readonly #topic: string;
+  /** The next message's. */
+  #counter = 1;
+  readonly #flights = new Set<Flight>();
+  #messages = 0;
+  #bytes = 0;
+  /** Counters whose outcome is known, and whose intents are still stored. */
+  #settled: number[] = [];
+  #failed: { readonly counter: number; readonly error: BatonError } | null = null;
+  #doubt: BatonError | null = null;
+  #thrown: { readonly error: unknown } | null = null;
+  /** Aborts when nothing more is to be sent. */
+  readonly #stop = new AbortController();
+
+  constructor(client: ClientSession, topic: string) {
+    this.#client = client;
+    this.#topic = topic;
+  }
+
+  /**
+   * Puts all, in their order; resolves when all are stored. Rejects with OUTCOME_UNKNOWN, whose intents are kept for `resume`,
+   * with what a message was refused for, or with the signal's reason. One publisher, one call.
+   */
+  async putAll(chunks: AsyncIterable<readonly Uint8Array[]>, options: PutOptions = {}): Promise<number> {
+    const { signal, taken = 0 } = options;
+    let inputError: unknown;
+    try {
+      const input = chunks[Symbol.asyncIterator]();
+      while (!this.#hasEnded && !signal?.aborted) {
+        const { done, value } = await abortable(input.next(), this.#stopped(signal));
+        if (done === true) break;
+        for (const batch of batchesOf(value)) {
+          if (!(await this.#room(signal))) break;
+          this.#send(batch, options);
+        }
+      }
+    } catch (thrown) {
+      if (!this.#hasEnded && !signal?.aborted) inputError = thrown ?? new Error("the input failed");
+    }
+    await Promise.all([...this.#flights].map(({ ended }) => ended));
+    const done = this.#counter - 1;
+    const place = taken + (this.#failed === null ? done : this.#failed.counter - 1);
+    const isWhole = !this.#hasEnded && inputError === undefined && !signal?.aborted;
+    this.#store([], options.input ?? null, isWhole ? null : place);
+    const error = this.#thrown?.error ?? this.#failed?.error ?? this.#doubt ?? inputError;
+    if (error !== undefined && error !== null) throw error;
+    if (signal?.aborted) throw signal.reason;
+    return done;
+  }
+
+  /** Sends again what an earlier process, or this one, did not hear the end of. Resolves with how many messages there were. */
+  async resume({ signal, onStored = () => {} }: Pick<PutOptions, "signal" | "onStored"> = {}): Promise<number> {
+    const { state } = this.#client;
+    let count = 0;
+    for (const run of runsOf(state.intents(this.#topic))) {
+      const outcome = await this.#again(run, signal);
+      const isOk = outcome.kind === "answer" && outcome.answer.status === "OK";
+      if (isOk || isForgotten(outcome)) {
+        state.write(() => {
+          for (const intent of run) state.settleIntent(intent);
+        });
+      }
+      if (!isOk) throw outcomeError(`put ${run.length} messages into topic "${this.#topic}" again`, outcome);
+      count += run.length;
+      onStored(run.length);
+    }
+    return count;
+  }
+
+  #stopped(signal: AbortSignal | undefined): AbortSignal {
+    return signal === undefined ? this.#stop.signal : AbortSignal.any([this.#stop.signal, signal]);
+  }
+
+  get #hasEnded(): boolean {
+    return this.#failed !== null || this.#doubt !== null || this.#thrown !== null;
+  }
+
+  async #again(run: readonly PutIntent[], signal: AbortSignal | undefined): Promise<Outcome> {
+    const [first] = run;
+    if (first === undefined) throw new Error("a run without an intent");
+    const { counter, session, msgId } = first;
+    const own = this.#client.state.session();
+    const lines = {
+      low: counter,
+      ...(session.number === own.number && session.key === own.key ? {} : { fromSession: session }),
+      ...(msgId === null ? {} : { msgId }),
+    };
+    return await this.#client.ask({ name: "PUT", topic: this.#topic, counter, lines, ...bodiesOf(run) }, { signal });
+  }
+
+  /** False: nothing more is to be sent. */
+  async #room(signal: AbortSignal | undefined): Promise<boolean> {
+    while (!this.#hasEnded && !signal?.aborted && (this.#messages >= windowMessages || this.#bytes >= windowBytes)) {
+      await Promise.race([...this.#flights].map(({ ended }) => ended));
+    }
+    return !this.#hasEnded && !signal?.aborted;
+  }
+
+  #send(batch: readonly Uint8Array[], options: PutOptions): void {
+    const first = this.#counter;
+    this.#counter += batch.length;
+    const { input = null, taken = 0, msgId = null } = options;
+    const session = this.#client.state.session();
+    const intents = batch.map((body, place) => ({ topic: this.#topic, session, counter: first + place, msgId, body }));
+    this.#store(intents, input, taken + this.#counter - 1);
+    // What is below is settled on the disk as well: the server may forget it.
+    const low = Math.min(first, ...[...this.#flights].map((flight) => flight.first));
+    const bytes = batch.reduce((sum, { byteLength }) => sum + byteLength, 0);
+    const abort = new AbortController();
+    const signal = options.signal === undefined ? abort.signal : AbortSignal.any([abort.signal, options.signal]);
+    const lines = { low, ...(first > low ? { after: first - 1 } : {}), ...(msgId === null ? {} : { msgId }) };
+    const asked = this.#client.ask({ name: "PUT", topic: this.#topic, counter: first, lines, ...bodiesOf(intents) }, {
+      signal,
+    });
+    const flight: Flight = {
+      first,
+      count: batch.length,
+      bytes,
+      abort,
+      ended: this.#landed(asked, () => flight, options),
+    };
+    this.#flights.add(flight);
+    this.#messages += batch.length;
+    this.#bytes += bytes;
+  }
+
+  async #landed(asked: Promise<Outcome>, flightOf: () => Flight, { onStored, signal }: PutOptions): Promise<void> {
+    let outcome: Outcome | null = null;
+    try {
+      outcome = await asked;
+    } catch (thrown) {
+      if (!signal?.aborted && this.#failed === null) this.#thrown ??= { error: thrown };
+    }
+    const flight = flightOf();
+    this.#flights.delete(flight);
+    this.#messages -= flight.count;
+    this.#bytes -= flight.bytes;
+    // What comes behind a message that was refused names it as the one before, and can never be stored.
+    const isBehind = this.#failed !== null && flight.first > this.#failed.counter;
+    if (outcome === null) {
+      if (isBehind) this.#settle(flight);
+    } else if (outcome.kind === "answer" && outcome.answer.status === "OK") {
+      this.#settle(flight);
+      onStored?.(flight.count);
+    } else if (outcome.kind === "unknown") {
+      if (isBehind) this.#settle(flight);
+      else this.#doubt ??= outcomeError(this.#whatOf(flight), outcome);
+    } else {
+      this.#settle(flight);
+      if (this.#failed === null || flight.first < this.#failed.counter) this.#fail(flight, outcome);
+    }
+    if (this.#hasEnded) this.#stop.abort();
+  }
+
+  #fail(flight: Flight, outcome: Outcome): void {
+    this.#failed = { counter: flight.first, error: outcomeError(this.#whatOf(flight), outcome) };
+    for (const other of this.#flights) if (other.first > flight.first) other.abort.abort(this.#failed.error);
+  }
+
+  #whatOf({ first, count }: Flight): string {
+    const which = count === 1 ? `message ${first}` : `messages ${first} to ${first + count - 1}`;
+    return `put ${this.#counter === 2 ? "the message" : which} into topic "${this.#topic}"`;
+  }
+
+  #settle({ first, count }: Flight): void {
+    for (let counter = first; counter < first + count; counter++) this.#settled.push(counter);
+  }
+
+  /** `taken` of the input, null: it is at its end. */
+  #store(intents: readonly PutIntent[], input: string | null, taken: number | null): void {
+    const { state } = this.#client;
+    if (intents.length === 0 && this.#settled.length === 0 && input === null) return;
+    const session = state.session();
+    state.write(() => {
+      for (const counter of this.#settled) state.settleIntent({ topic: this.#topic, session, counter });
+      for (const intent of intents) state.addIntent(intent);
+      if (input !== null) state.setInput(this.#topic, taken === null ? null : { kind: input, taken });
+    });
+    this.#settled = [];
+  }
+}
+
+function bodiesOf(intents: readonly PutIntent[]): { body: Uint8Array } | { batch: Uint8Array[] } {
+  const [first] = intents;
+  return intents.length === 1 && first !== undefined
+    ? { body: first.body }
+    : { batch: intents.map(({ body }) => body) };
+}
+
+/** In pieces that a request may have. Throws BAD_DATA for a message over the limit. */
+function* batchesOf(items: readonly Uint8Array[]): Generator<Uint8Array[], void, void> {
+  let batch: Uint8Array[] = [];
+  let bytes = 0;
+  for (const item of items) {
+    if (item.byteLength > bodyBytesMax) {
+      throw new BatonError("BAD_DATA", `A message of ${item.byteLength} bytes is over the limit of ${bodyBytesMax}`);
+    }
+    if (batch.length > 0 && (batch.length >= batchMessages || bytes + item.byteLength > batchBytes)) {
+      yield batch;
+      [batch, bytes] = [[], 0];
+    }
+    batch.push(item);
+    bytes += item.byteLength;
+  }
+  if (batch.length > 0) yield batch;
+}
+
+/** Intents that can go in one request: of one session, counter behind counter, without a key. */
+function runsOf(intents: readonly PutIntent[]): PutIntent[][] {
+  const runs: PutIntent[][] = [];
+  let bytes = 0;
+  for (const intent of intents) {
+    const run = runs.at(-1);
+    const before = run?.at(-1);
+    const follows = run !== undefined && before !== undefined && before.counter + 1 === intent.counter &&
+      before.session.number === intent.session.number && before.session.key === intent.session.key &&
+      before.msgId === null && intent.msgId === null && run.length < batchMessages &&
+      bytes + intent.body.byteLength <= batchBytes;
+    if (follows) run.push(intent);
+    else {
+      runs.push([intent]);
+      bytes = 0;
+    }
+    bytes += intent.body.byteLength;
+  }
+  return runs;
+}
+
+/** Nothing more can be found out of it. */
+function isForgotten(outcome: Outcome): boolean {
+  return outcome.kind === "answer" && ["STALE_OP", "COUNTER_REUSE", "BAD_REQUEST"].includes(outcome.answer.status);
+}

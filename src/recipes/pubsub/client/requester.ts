@@ -1,0 +1,208 @@
+/**
+ * Asks through the proxies, in their order: a request is tried again until it has an outcome or its time is over. Owns the
+ * connections. Each request ends with what is known: an answer, definitely not done, or unknown.
+ */
+import type { SocketOptions } from "../../../clients/zeromq/socket_options.ts";
+import { messageOf } from "../../../errors.ts";
+import { onAbort, throwIfAborted } from "../../../support/abort.ts";
+import { backoffMs } from "../../../support/backoff.ts";
+import type { Clock } from "../../../support/clock.ts";
+import { sleep } from "../../../support/deadline.ts";
+import { decodeMessage } from "../../../wire/pubsub/decode_message.ts";
+import { encodeMessage } from "../../../wire/pubsub/encode_message.ts";
+import type { Message, MessageOf } from "../../../wire/pubsub/messages.ts";
+import { afterAttempt, type AttemptEnd } from "./attempt_decision.ts";
+import { ProxyLink } from "./proxy_link.ts";
+
+export type Answer = MessageOf<"STATUS">;
+
+export type Outcome =
+  | { readonly kind: "answer"; readonly answer: Answer }
+  /** Definitely not done; `answer` is the last that was given. */
+  | { readonly kind: "fail"; readonly why: string; readonly answer: Answer | null }
+  | { readonly kind: "unknown"; readonly why: string; readonly answer: Answer | null };
+
+export interface RequesterOptions {
+  /** The proxies' endpoints in the order in which they are tried; asked again when none of them could be reached. */
+  readonly findProxies: (signal: AbortSignal | undefined) => Promise<readonly string[]>;
+  readonly clock: Clock;
+  /** How long a request is tried in all, in milliseconds. */
+  readonly timeoutMs: number;
+  /** How long one attempt is waited for. */
+  readonly attemptMs: number;
+  /** Attempts after the first. */
+  readonly retriesMax?: number;
+  readonly socket?: SocketOptions;
+  readonly random?: () => number;
+}
+
+export interface RequestOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** How long the server may hold the answer back on purpose, in milliseconds. */
+  readonly holdMs?: number;
+}
+
+/** Between attempts. */
+const retryWait = { firstMs: 50, maxMs: 2000 };
+/** A connection that is not there after so many milliseconds is given up for the next proxy's. */
+const connectMsMax = 2000;
+const changing: ReadonlySet<Message["name"]> = new Set(["PUT", "SUBSCRIBE", "UNSUBSCRIBE", "SEEK"]);
+
+export class Requester implements AsyncDisposable {
+  readonly #options: RequesterOptions;
+  #proxies: readonly string[] = [];
+  #at = 0;
+  #link: ProxyLink | null = null;
+  #finding: Promise<void> | null = null;
+  #lastTrouble = "no proxy was found";
+
+  constructor(options: RequesterOptions) {
+    this.#options = options;
+  }
+
+  /** Rejects with the signal's reason, and with what `findProxies` rejects with once the time is over. */
+  async ask(message: Message, options: RequestOptions = {}): Promise<Outcome> {
+    const { clock, timeoutMs, attemptMs, retriesMax = Infinity, random } = this.#options;
+    const { signal, holdMs = 0 } = options;
+    const changes = changing.has(message.name);
+    const endMs = clock.now() + timeoutMs + holdMs;
+    let mayBeDone = false;
+    let answer: Answer | null = null;
+    for (let attempts = 1;; attempts++) {
+      throwIfAborted(signal);
+      const withinMs = Math.max(1, Math.min(endMs - clock.now(), attemptMs + holdMs));
+      const link = await this.#connected(Math.min(withinMs, connectMsMax), signal);
+      let end: AttemptEnd = { kind: "not sent" };
+      if (link !== null) {
+        const lines = { version: 1, deadlineMs: Math.ceil(withinMs), ...message.lines };
+        const got = await this.#attempt(link, encodeMessage({ ...message, lines } as Message), { withinMs, signal });
+        end = got === null ? { kind: "not sent" } : got === "silent" ? { kind: "silent" } : answered(got);
+        if (got !== null && got !== "silent") answer = got;
+      }
+      const leftMs = endMs - clock.now();
+      const decision = afterAttempt({ changes, mayBeDone, attempts, attemptsMax: retriesMax + 1, leftMs }, end);
+      if (decision.do === "take" && answer !== null) return { kind: "answer", answer };
+      if (decision.do !== "try again") {
+        return { kind: decision.do === "take" ? "fail" : decision.outcome, why: this.#whyNot(end, answer), answer };
+      }
+      mayBeDone = decision.mayBeDone;
+      if (decision.elsewhere && (link === null || link === this.#link)) this.#leave(end);
+      await sleep(
+        clock,
+        Math.min(leftMs, backoffMs(attempts - 1, { ...retryWait, ...(random ? { random } : {}) })),
+        signal,
+      );
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#link?.close();
+  }
+
+  /** The answer; "silent" when it was sent and nothing came; null when it was not sent. */
+  #attempt(
+    link: ProxyLink,
+    frames: readonly Uint8Array[],
+    { withinMs, signal }: { readonly withinMs: number; readonly signal: AbortSignal | undefined },
+  ): Promise<Answer | "silent" | null> {
+    return new Promise((resolve, reject) => {
+      const finish = (result: () => void) => {
+        cancelTimer();
+        offAbort();
+        result();
+      };
+      const forget = link.send(frames, (answer) =>
+        finish(() => {
+          if (answer === null) this.#lastTrouble = `the connection to ${link.endpoint} was lost: ${link.why}`;
+          const message = answer === null ? null : decodeMessage(answer);
+          if (message !== null && message.name !== "STATUS") this.#lastTrouble = `${link.endpoint} answered nonsense`;
+          resolve(message?.name === "STATUS" ? message : "silent");
+        }));
+      if (forget === null) return resolve(null);
+      const cancelTimer = this.#options.clock.after(withinMs, () => {
+        forget();
+        this.#lastTrouble = `${link.endpoint} has not answered within ${Math.round(withinMs)} ms`;
+        finish(() => resolve("silent"));
+      });
+      const offAbort = onAbort(signal, (reason) => {
+        forget();
+        cancelTimer();
+        reject(reason);
+      });
+    });
+  }
+
+  /** The connection in use, when it is there within the time. */
+  async #connected(withinMs: number, signal: AbortSignal | undefined): Promise<ProxyLink | null> {
+    if (this.#link?.state === "lost") this.#leave({ kind: "not sent" });
+    if (this.#link === null) {
+      if (this.#at >= this.#proxies.length) await this.#find(signal);
+      const endpoint = this.#proxies[this.#at];
+      if (endpoint === undefined) return null;
+      this.#link ??= new ProxyLink(endpoint, this.#options.socket);
+    }
+    const link = this.#link;
+    if (link.state === "connecting") await this.#settled(link, withinMs, signal);
+    if (link.state === "connected") return link;
+    this.#lastTrouble = `cannot connect to the proxy at ${link.endpoint}: ${link.why}`;
+    return null;
+  }
+
+  #settled(link: ProxyLink, withinMs: number, signal: AbortSignal | undefined): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const done = () => {
+        cancelTimer();
+        offChange();
+        offAbort();
+        resolve();
+      };
+      const cancelTimer = this.#options.clock.after(withinMs, done);
+      const offChange = link.onChange(done);
+      const offAbort = onAbort(signal, (reason) => {
+        done();
+        reject(reason);
+      });
+    });
+  }
+
+  async #find(signal: AbortSignal | undefined): Promise<void> {
+    this.#finding ??= (async () => {
+      try {
+        this.#proxies = await this.#options.findProxies(signal);
+        this.#at = 0;
+        if (this.#proxies.length === 0) this.#lastTrouble = "no proxy is there";
+      } finally {
+        this.#finding = null;
+      }
+    })();
+    await this.#finding;
+  }
+
+  /** On to the next proxy; behind the last one they are looked for again. */
+  #leave(end: AttemptEnd): void {
+    if (this.#link === null) return;
+    if (this.#link.state === "lost") this.#lastTrouble = `no connection to ${this.#link.endpoint}: ${this.#link.why}`;
+    if (end.kind === "answered" && this.#proxies.length === 1) return; // it answers, and there is no other
+    void this.#link.close();
+    this.#link = null;
+    this.#at++;
+  }
+
+  #whyNot(end: AttemptEnd, answer: Answer | null): string {
+    if (end.kind !== "answered" || answer === null) return this.#lastTrouble;
+    return answer.body === undefined ? answer.status : `${answer.status}, ${sentenceOf(answer)}`;
+  }
+}
+
+function answered({ status, lines }: Answer): AttemptEnd {
+  return { kind: "answered", status, isUnknown: lines?.unknown === true };
+}
+
+/** What an answer says for people. */
+export function sentenceOf({ body }: Answer): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(body);
+  } catch (thrown) {
+    return `bytes that are no text: ${messageOf(thrown)}`;
+  }
+}

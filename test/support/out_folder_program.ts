@@ -1,0 +1,19 @@
+/** Delivers messages behind the client's place into a folder, and kills itself before a step. argv: state folder, folder, step or "-". */
+import process from "node:process";
+import { ClientState } from "../../src/recipes/pubsub/client/client_state.ts";
+import { OutFolder, recoverOutFolder } from "../../src/recipes/pubsub/client/out_folder.ts";
+import { systemClock } from "../../src/support/clock.ts";
+
+const [stateFolder = "", path = "", killAt = "-"] = process.argv.slice(2);
+const onStep = (step: string) => {
+  if (step === killAt) process.kill(process.pid, "SIGKILL");
+};
+using state = await ClientState.open(stateFolder, "alice", { waitMs: 5000, clock: systemClock() });
+const options = { state, topic: "news", onStep };
+recoverOutFolder(options);
+const { cursor } = state.place("news");
+const messages = [1, 2, 3].filter((id) => id > cursor).map((id) => ({
+  id,
+  body: new TextEncoder().encode(`body ${id}`),
+}));
+new OutFolder(path, options).deliver(messages);

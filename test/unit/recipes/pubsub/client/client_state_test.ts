@@ -1,0 +1,80 @@
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { mkdtempSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { ClientState } from "../../../../../src/recipes/pubsub/client/client_state.ts";
+import { systemClock } from "../../../../../src/support/clock.ts";
+
+let folder: string;
+beforeEach(() => folder = mkdtempSync(join(tmpdir(), "baton-client-")));
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const open = (id: string, waitMs = 0) => ClientState.open(folder, id, { waitMs, clock: systemClock() });
+
+test("every process has a session of its own, beyond all that were used or seen", async () => {
+  const numbers: number[] = [];
+  for (let process = 0; process < 3; process++) {
+    using state = await open("alice");
+    const session = state.session();
+    expect(state.session()).toBe(session);
+    numbers.push(session.number);
+  }
+  {
+    using state = await open("alice");
+    state.sawSession(17);
+    state.sawSession(9);
+    expect(state.session().number).toBe(18);
+  }
+  expect(numbers).toEqual([1, 2, 3]);
+});
+
+test("one process at a time: a second one waits, and goes on when the first has ended", async () => {
+  const first = await open("alice");
+  await expect(open("alice", 60)).rejects.toMatchObject({ code: "LOCK_BUSY" });
+  using _other = await open("bob");
+  const second = open("alice", 5000);
+  first[Symbol.dispose]();
+  (await second)[Symbol.dispose]();
+});
+
+test("a file that is another id's is refused, and so is another program's", async () => {
+  (await open("alice"))[Symbol.dispose]();
+  const [alice = ""] = readdirSync(folder).filter((name) => name.endsWith(".sqlite"));
+  (await open("bob"))[Symbol.dispose]();
+  const bob = readdirSync(folder).find((name) => name.endsWith(".sqlite") && name !== alice) ?? "";
+  renameSync(join(folder, alice), join(folder, bob));
+  await expect(open("bob")).rejects.toMatchObject({ code: "CONFIG" });
+  await Bun.write(
+    join(folder, alice),
+    "something else altogether, and long enough to be looked at as a database".repeat(20),
+  );
+  await expect(open("alice")).rejects.toMatchObject({ code: "IO" });
+});
+
+test("intents, places and inputs are there after the process has ended; what failed half way is not", async () => {
+  const body = new Uint8Array([0, 255, 10]);
+  {
+    using state = await open("alice");
+    const session = state.session();
+    state.write(() => {
+      for (const counter of [1, 2, 3]) state.addIntent({ topic: "news", session, counter, msgId: null, body });
+      state.addIntent({ topic: "else", session, counter: 4, msgId: "key", body });
+      state.setInput("news", { kind: "lines", taken: 3 });
+    });
+    state.write(() => state.settleIntent({ topic: "news", session, counter: 2 }));
+    state.setPlace("news", { cursor: 4, intent: 7, folder: "/inbox" });
+    expect(() =>
+      state.write(() => {
+        state.setInput("news", null);
+        throw new Error("half way");
+      })
+    ).toThrow("half way");
+  }
+  using state = await open("alice");
+  expect(state.intents("news").map(({ counter }) => counter)).toEqual([1, 3]);
+  expect(state.intents("news")[0]?.body).toEqual(body);
+  expect(state.intents("else")[0]?.msgId).toBe("key");
+  expect(state.place("news")).toEqual({ cursor: 4, intent: 7, folder: "/inbox" });
+  expect(state.place("else")).toEqual({ cursor: -1, intent: -1, folder: null });
+  expect(state.input("news")).toEqual({ kind: "lines", taken: 3 });
+});

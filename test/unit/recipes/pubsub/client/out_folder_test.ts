@@ -1,0 +1,70 @@
+/** Files exactly once: a process that is killed before every single step, and a consumer that takes files away at once. */
+import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
+import { spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import process from "node:process";
+import { ClientState } from "../../../../../src/recipes/pubsub/client/client_state.ts";
+import { OutFolder, recoverOutFolder } from "../../../../../src/recipes/pubsub/client/out_folder.ts";
+import { systemClock } from "../../../../../src/support/clock.ts";
+
+setDefaultTimeout(120_000);
+
+let root: string;
+beforeEach(() => root = mkdtempSync(join(tmpdir(), "baton-out-")));
+afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+const program = join(import.meta.dirname, "../../../../support/out_folder_program.ts");
+const deliver = (name: string, killAt: string) =>
+  spawnSync(process.execPath, [program, join(root, name, "state"), join(root, name, "inbox"), killAt]);
+
+/** What a consumer finds, and takes away at once. */
+function take(name: string): string[] {
+  const inbox = join(root, name, "inbox");
+  mkdirSync(inbox, { recursive: true });
+  return readdirSync(inbox).filter((file) => /^\d+$/.test(file)).sort().map((file) => {
+    const body = readFileSync(join(inbox, file), "utf8");
+    rmSync(join(inbox, file));
+    return body;
+  });
+}
+
+const steps = [
+  ...[1, 2, 3].map((id) => `write ${id}`),
+  "flush parts",
+  "intent",
+  ...[1, 2, 3].map((id) => `rename ${id}`),
+  "flush names",
+  "cursor",
+  "done",
+];
+
+test("killed before any step, and again during the recovery, each message is found once", () => {
+  for (const first of steps) {
+    for (const second of ["-", "rename 2", "rename 3", "flush names", "cursor"]) {
+      const name = `${first} then ${second}`.replaceAll(" ", "_");
+      const killed = deliver(name, first);
+      expect({ name, signal: killed.signal }).toEqual({ name, signal: "SIGKILL" });
+      const found = take(name);
+      deliver(name, second);
+      found.push(...take(name));
+      const last = deliver(name, "-");
+      expect({ name, status: last.status, stderr: last.stderr.toString() }).toEqual({ name, status: 0, stderr: "" });
+      found.push(...take(name));
+      expect({ name, found }).toEqual({ name, found: ["body 1", "body 2", "body 3"] });
+    }
+  }
+});
+
+test("the folder belongs to one client and topic, and is not made up when it is gone", async () => {
+  using state = await ClientState.open(join(root, "state"), "alice", { waitMs: 0, clock: systemClock() });
+  const inbox = join(root, "inbox");
+  new OutFolder(inbox, { state, topic: "news" });
+  new OutFolder(inbox, { state, topic: "news" });
+  expect(() => new OutFolder(inbox, { state, topic: "else" })).toThrow("belongs to");
+  state.setPlace("news", { cursor: 3, intent: 5, folder: inbox });
+  rmSync(inbox, { recursive: true });
+  expect(() => recoverOutFolder({ state, topic: "news" })).toThrow("Cannot finish");
+  expect(state.place("news").cursor).toBe(3);
+});
