@@ -1,5 +1,6 @@
 /** Proxies with real servers and a real keeper: one owner for each topic, nothing lost and nothing twice. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { bodyBytesMax, headerBytesMax } from "../../src/wire/pubsub/limits.ts";
 import type { RunningBackend } from "../support/backends.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKeeperProcess } from "../support/keeper_server.ts";
@@ -145,4 +146,22 @@ test("a proxy finds servers that come later, and goes on when its session has en
   await eventually(async () => (await zk.exists(node))?.ephemeralOwner === second.session.id, { withinMs: 10_000 });
   await put(client, "new", 0);
   expect(await drain(client, "t")).toEqual(["bob 0"]);
+});
+
+test("the largest message goes through proxy, server and store and back", async () => {
+  await using cluster = await start();
+  const client = cluster.client();
+  expect((await client.plain("SUBSCRIBE alice t")).status).toBe("OK");
+  const padding = `x-pad: ${"p".repeat(headerBytesMax - "PUT bob t 1\r\nx-pad: \r\n\r\n".length)}`;
+  const header = new TextEncoder().encode(`PUT bob t 1\r\n${padding}\r\n\r\n`);
+  const largest = new Uint8Array(header.byteLength + bodyBytesMax).fill(0x62);
+  largest.set(header);
+  expect((await client.ask([largest])).status).toBe("OK");
+  const { status, text } = await client.plain("GET alice t -1");
+  expect([status, text.length]).toEqual(["OK", bodyBytesMax]);
+  largest[header.byteLength - 5] = 0x71;
+  const over = new Uint8Array(largest.byteLength + 1);
+  over.set(largest);
+  expect(await client.ask([over])).toMatchObject({ status: "BAD_REQUEST", sender: "p1" });
+  expect((await client.plain("PUT bob t 2", "small")).status).toBe("OK");
 });

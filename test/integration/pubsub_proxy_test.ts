@@ -3,6 +3,7 @@ import { afterEach, expect, setDefaultTimeout, test } from "bun:test";
 import { DealerSocket } from "../../src/clients/zeromq/dealer_socket.ts";
 import { Proxy, type ProxyOptions } from "../../src/recipes/pubsub/proxy/proxy.ts";
 import { systemClock } from "../../src/support/clock.ts";
+import { bodyBytesMax, headerBytesMax } from "../../src/wire/pubsub/limits.ts";
 import type { Message } from "../../src/wire/pubsub/messages.ts";
 import { eventually } from "../support/eventually.ts";
 import { FakeDirectory } from "../support/fake_directory.ts";
@@ -243,6 +244,26 @@ test("without a server, or without one that has the topic, a request is definite
   directory.isThere = false;
   expect((await say.say(put("t", 2))).status).toBe("OK"); // what is remembered needs nobody
   expect(await say.say(put("new", 1))).toMatchObject({ status: "OVERLOADED" });
+});
+
+test("the largest message passes, header and body at their limits, and one that costs every connection is not sent for ever", async () => {
+  const { proxy, directory, client } = await start({ patienceMs: 20_000 });
+  const one = await server("s1");
+  directory.add(one, "t");
+  const say = client();
+  const padding = `x-pad: ${"p".repeat(headerBytesMax - "PUT bob t 1\r\nx-pad: \r\n\r\n".length)}`;
+  const header = new TextEncoder().encode(`PUT bob t 1\r\n${padding}\r\n\r\n`);
+  const largest = new Uint8Array(header.byteLength + bodyBytesMax);
+  largest.set(header);
+  expect(header.byteLength).toBe(headerBytesMax);
+  expect((await say.ask([largest])).status).toBe("OK");
+  one.behaviour = async () => {
+    await one.close();
+    await one.open();
+    return null;
+  };
+  expect(await say.say(put("t", 2, { version: 1 }))).toMatchObject({ status: "ERROR", lines: { unknown: true } });
+  expect(proxy.counters.serversLost).toBe(5);
 });
 
 test("a client with one request does not come behind all of a client with many", async () => {

@@ -2,6 +2,7 @@
 import { RouterSocket } from "../../src/clients/zeromq/router_socket.ts";
 import { decodeMessage, type Refusal } from "../../src/wire/pubsub/decode_message.ts";
 import { encodeMessage } from "../../src/wire/pubsub/encode_message.ts";
+import { socketLimits } from "../../src/wire/pubsub/limits.ts";
 import type { Message, MessageOf } from "../../src/wire/pubsub/messages.ts";
 
 export type FakeAnswer = Partial<Omit<MessageOf<"STATUS">, "name" | "sender">> & { readonly status: "OK" | string };
@@ -28,7 +29,7 @@ export class FakePubsubServer implements AsyncDisposable {
 
   /** Listens, at the same endpoint when it did before. */
   async open(endpoint = this.endpoint): Promise<void> {
-    const router = this.#router = new RouterSocket();
+    const router = this.#router = new RouterSocket({ limits: socketLimits });
     this.endpoint = await router.bind(endpoint);
     void this.#read(router);
   }

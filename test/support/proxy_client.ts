@@ -3,6 +3,7 @@ import { DealerSocket } from "../../src/clients/zeromq/dealer_socket.ts";
 import type { SocketOptions } from "../../src/clients/zeromq/socket_options.ts";
 import { decodeMessage } from "../../src/wire/pubsub/decode_message.ts";
 import { encodeMessage } from "../../src/wire/pubsub/encode_message.ts";
+import { socketLimits } from "../../src/wire/pubsub/limits.ts";
 import type { Message, MessageOf } from "../../src/wire/pubsub/messages.ts";
 
 const nothing = new Uint8Array(0);
@@ -30,7 +31,11 @@ export class ProxyClient implements AsyncDisposable {
   #next = 1;
 
   constructor(endpoint: string, options: SocketOptions = {}) {
-    this.socket = new DealerSocket({ reconnect: { minMs: 20, maxMs: 200 }, sendHighWater: 100_000, ...options });
+    this.socket = new DealerSocket({
+      reconnect: { minMs: 20, maxMs: 200 },
+      ...{ sendHighWater: 100_000, limits: socketLimits },
+      ...options,
+    });
     this.socket.connect(endpoint);
     void this.#read();
   }

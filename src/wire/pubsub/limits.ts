@@ -14,5 +14,7 @@ export const batchMessagesMax = 1024;
 export const numberMax = Number.MAX_SAFE_INTEGER;
 /** The room of a whole message in its frames: what a socket may buffer for one. */
 export const messageBytesMax = headerBytesMax + bodyBytesMax;
+/** Of a socket that takes such messages with an envelope before them: every one that makes sense has to pass. */
+export const socketLimits = { framesMax: batchMessagesMax + 16, messageBytesMax: messageBytesMax + (64 << 10) };
 /** What is quoted of a value that was refused, in characters. */
 export const quotedLengthMax = 64;

@@ -58,7 +58,7 @@ export class Forwarder implements LinkHost {
   readonly #wheel: DeadlineWheel<Request>;
   readonly #links: ServerLinks;
   /** By topic: requests in the order in which they came, while its server is looked up. */
-  readonly #looking = new Map<string, Request[]>();
+  readonly #looking = new Map<string, Set<Request>>();
   readonly #parked = new Set<Request>();
   readonly #underWay = new Set<Request>();
   readonly #offDirectory: () => void;
@@ -92,6 +92,7 @@ export class Forwarder implements LinkHost {
       ...{ client, envelope, frames, bytes, traits, arrivedMs },
       tick: 0,
       tries: 0,
+      losses: 0,
       waits: 0,
       mayBeDone: false,
       at: { kind: "over" },
@@ -104,10 +105,10 @@ export class Forwarder implements LinkHost {
     return null;
   }
 
-  /** Nobody waits for this client's answers. */
-  clientGone(client: Client): void {
+  /** Nobody waits for these clients' answers. */
+  clientsGone(clients: ReadonlySet<Client>): void {
     for (const request of this.#underWay) {
-      if (request.client === client) this.#happened(request, { kind: "client gone" });
+      if (clients.has(request.client)) this.#happened(request, { kind: "client gone" });
     }
   }
 
@@ -142,6 +143,12 @@ export class Forwarder implements LinkHost {
     this.#options.counters.late++;
   }
 
+  unsendable(request: Request, why: string): void {
+    this.#end(request);
+    this.#options.answer(request, { status: "BAD_REQUEST", why: `Cannot pass it on: ${why}`, lines: {} });
+    if (this.#underWay.size === 0) this.#options.onIdle();
+  }
+
   lost(requests: readonly Request[], link: ServerLink): void {
     this.#options.counters.serversLost++;
     for (const request of requests) {
@@ -161,21 +168,19 @@ export class Forwarder implements LinkHost {
     this.#links.keepOnly(this.#options.directory.servers);
   }
 
-  connected(): void {}
-
   /** To where its topic is. */
   #direct(request: Request): void {
     const { topic } = request.traits;
     const looking = this.#looking.get(topic);
     if (looking !== undefined) {
       request.at = { kind: "looking" };
-      looking.push(request);
+      looking.add(request);
       return;
     }
     const route = this.#options.directory.routeNow(topic);
     if (route !== null) return this.#follow(request, route);
     request.at = { kind: "looking" };
-    this.#looking.set(topic, [request]);
+    this.#looking.set(topic, new Set([request]));
     void this.#look(topic);
   }
 
@@ -189,9 +194,8 @@ export class Forwarder implements LinkHost {
     }
     const requests = this.#looking.get(topic) ?? [];
     this.#looking.delete(topic);
+    if (this.#isClosed) return;
     for (const request of requests) {
-      // Its time may have been over meanwhile.
-      if (request.at.kind !== "looking" || this.#isClosed) continue;
       if (route === null) request.why = `nobody could say where the topic is: ${why}`;
       if (route === null) this.#park(request);
       else this.#follow(request, route);
@@ -249,7 +253,8 @@ export class Forwarder implements LinkHost {
   #happened(request: Request, event: RequestEvent, frames: readonly Uint8Array[] = []): void {
     const { traits, mayBeDone, tries, at } = request;
     if (at.kind === "over") return;
-    const state = { traits, mayBeDone, tries, isSent: at.kind === "sent" };
+    if (event.kind === "server lost") request.losses++;
+    const state = { traits, mayBeDone, tries, losses: request.losses, isSent: at.kind === "sent" };
     const fate = fateOf(state, event);
     request.mayBeDone = mayBeDoneAfter(state, event);
     if (fate.do === "send again") {
@@ -273,6 +278,7 @@ export class Forwarder implements LinkHost {
 
   #leavePlace(request: Request): void {
     const { at } = request;
+    if (at.kind === "looking") this.#looking.get(request.traits.topic)?.delete(request);
     if (at.kind === "queued" || at.kind === "sent") at.link.drop(request);
     if (at.kind === "parked") {
       at.cancel();

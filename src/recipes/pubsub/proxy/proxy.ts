@@ -10,7 +10,7 @@ import { abortable } from "../../../support/abort.ts";
 import type { Clock } from "../../../support/clock.ts";
 import { deadlineAfter } from "../../../support/deadline.ts";
 import { decodeMessage, type Refusal } from "../../../wire/pubsub/decode_message.ts";
-import { batchMessagesMax, messageBytesMax } from "../../../wire/pubsub/limits.ts";
+import { socketLimits } from "../../../wire/pubsub/limits.ts";
 import type { Message } from "../../../wire/pubsub/messages.ts";
 import type { StatusCode } from "../../../wire/pubsub/status_codes.ts";
 import { decodeTopicList, encodeTopicList } from "../../../wire/pubsub/topic_list.ts";
@@ -72,7 +72,7 @@ export class Proxy implements AsyncDisposable {
     this.#front = new RouterSocket({
       sendHighWater: unreadMessagesMax,
       sendHighWaterBytes: unreadBytesMax,
-      limits: { framesMax: batchMessagesMax + envelopeFramesMax + 2, messageBytesMax: messageBytesMax + (64 << 10) },
+      limits: socketLimits,
       ...options.front,
       clock,
       onEvent: (event) => this.#heard(event),
@@ -255,11 +255,13 @@ export class Proxy implements AsyncDisposable {
     // The socket knows which one it was only when it has ended what it is doing.
     queueMicrotask(() => {
       this.#isSweeping = false;
+      const gone = new Set<Client>();
       for (const [identity, client] of this.#clients) {
         if (this.#front.peer(identity) !== null) continue;
         this.#clients.delete(identity);
-        this.#forwarder.clientGone(client);
+        gone.add(client);
       }
+      if (gone.size > 0) this.#forwarder.clientsGone(gone);
     });
   }
 }

@@ -23,6 +23,7 @@ export interface Request {
   /** Of its deadline in the wheel. */
   tick: number;
   tries: number;
+  losses: number;
   mayBeDone: boolean;
   at: RequestPlace;
   /** Whom it was last sent to, or is to be. */

@@ -10,6 +10,8 @@ export interface RequestState {
   readonly mayBeDone: boolean;
   /** Times that it was sent. */
   readonly tries: number;
+  /** How many of them ended with the connection. */
+  readonly losses: number;
 }
 
 export type RequestEvent =
@@ -35,6 +37,9 @@ export type RequestFate =
 /** These say that nothing was done, which an earlier attempt may belie. */
 const claimsNothingDone: readonly StatusCode[] = ["FENCED", "FULL", "DENIED", "NOT_SUBSCRIBED"];
 
+/** A request that costs one connection after the other is likely the cause: it is not sent for ever. */
+export const lossesMax = 5;
+
 export function fateOf(state: RequestState, event: RequestEvent): RequestFate {
   const { traits, isSent, mayBeDone } = state;
   switch (event.kind) {
@@ -44,7 +49,8 @@ export function fateOf(state: RequestState, event: RequestEvent): RequestFate {
       return { do: "answer", status: "ERROR" };
     case "server lost":
       // A get without an answer has done nothing that matters, and what the server recognizes is done once however often it comes.
-      return traits.isRepeatable ? { do: "send again", when: "now" } : { do: "answer", status: "ERROR" };
+      if (traits.isRepeatable && state.losses < lossesMax) return { do: "send again", when: "now" };
+      return { do: "answer", status: traits.changes ? "ERROR" : "OVERLOADED" };
     case "time over":
       return { do: "answer", status: mayBeDone || (isSent && traits.changes) ? "ERROR" : "OVERLOADED" };
     case "client gone":

@@ -18,6 +18,9 @@ export interface RequestTraits {
   readonly patienceMs: number;
 }
 
+/** What is kept back of a deadline for the answer's way, at most. */
+const wayMsMax = 100;
+
 /** Messages about one topic, which its server answers. */
 type TopicMessage = Exclude<Extract<Message, { topic: string }>, { name: "TRANSFER" }>;
 
@@ -32,8 +35,13 @@ export function traitsOf(message: TopicMessage, patienceMsDefault: number): Requ
     isRepeatable: isRepeatable(message),
     mayWait: waitMs > 0,
     hasLines: lines !== undefined,
-    patienceMs: Math.min(lines?.deadlineMs ?? patienceMsDefault + waitMs, patienceMsMax),
+    patienceMs: Math.min(patienceOf(lines?.deadlineMs) ?? patienceMsDefault + waitMs, patienceMsMax),
   };
+}
+
+/** The answer has to be there when the client stops waiting: it sets out a little earlier. */
+function patienceOf(deadlineMs: number | undefined): number | undefined {
+  return deadlineMs === undefined ? undefined : deadlineMs - Math.min(deadlineMs / 10, wayMsMax);
 }
 
 /**

@@ -4,8 +4,10 @@
  */
 import { DealerSocket } from "../../../clients/zeromq/dealer_socket.ts";
 import type { SocketOptions } from "../../../clients/zeromq/socket_options.ts";
+import { messageOf } from "../../../errors.ts";
 import { backoffMs } from "../../../support/backoff.ts";
 import type { Clock } from "../../../support/clock.ts";
+import { socketLimits } from "../../../wire/pubsub/limits.ts";
 import type { ProxyLimits } from "./proxy_limits.ts";
 import type { Client, Request } from "./request.ts";
 import { TurnQueue } from "./turn_queue.ts";
@@ -22,7 +24,8 @@ export interface LinkHost {
   lost(requests: readonly Request[], link: ServerLink): void;
   /** No connection could be made; it is tried again. */
   unreachable(link: ServerLink, reason: Error): void;
-  connected(link: ServerLink): void;
+  /** The socket does not take it, now or ever. */
+  unsendable(request: Request, why: string): void;
 }
 
 interface Sent {
@@ -124,6 +127,7 @@ export class ServerLink {
 
   #open(): void {
     const socket = new DealerSocket({
+      limits: socketLimits,
       ...this.#host.socketOptions,
       sendHighWater,
       reconnect: { minMs: again.firstMs, maxMs: again.maxMs },
@@ -143,10 +147,7 @@ export class ServerLink {
   #connected(): void {
     this.#isConnected = true;
     this.#connectedMs = this.#host.clock.now();
-    queueMicrotask(() => {
-      this.#host.connected(this);
-      this.#pump();
-    });
+    queueMicrotask(() => this.#pump());
   }
 
   #lose(socket: DealerSocket): void {
@@ -206,7 +207,13 @@ export class ServerLink {
         if (!this.#hasRoom(request)) return this.#lookForRoom(roomMs * 10);
       }
       const number = this.#nextNumber;
-      if (!socket.trySend([frameOf(number), delimiter, ...request.frames])) return this.#lookForRoom(roomMs);
+      try {
+        if (!socket.trySend([frameOf(number), delimiter, ...request.frames])) return this.#lookForRoom(roomMs);
+      } catch (thrown) {
+        this.#waiting.shift();
+        this.#host.unsendable(request, messageOf(thrown));
+        continue;
+      }
       this.#nextNumber = (number + 1) >>> 0;
       this.#waiting.shift();
       this.#note(number, request);

@@ -10,6 +10,7 @@ import type { Clock } from "../../../support/clock.ts";
 import { deadlineAfter } from "../../../support/deadline.ts";
 import { decodeMessage } from "../../../wire/pubsub/decode_message.ts";
 import { encodeMessage } from "../../../wire/pubsub/encode_message.ts";
+import { socketLimits } from "../../../wire/pubsub/limits.ts";
 import type { Message, MessageOf } from "../../../wire/pubsub/messages.ts";
 import { encodeTopicList } from "../../../wire/pubsub/topic_list.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
@@ -93,6 +94,7 @@ export class TopicServer implements AsyncDisposable {
     this.ended.catch(() => {});
     this.#router = new RouterSocket({
       ...options.security?.server,
+      limits: socketLimits,
       sendHighWater: answersWaitingMax,
       sendHighWaterBytes: answerBytesWaitingMax,
     });

@@ -2,6 +2,7 @@
 import { describe, expect, test } from "bun:test";
 import {
   fateOf,
+  lossesMax,
   mayBeDoneAfter,
   type RequestEvent,
   type RequestState,
@@ -20,6 +21,7 @@ const state = (traits: RequestState["traits"], rest: Partial<RequestState> = {})
   isSent: true,
   mayBeDone: false,
   tries: 1,
+  losses: 0,
   ...rest,
 });
 
@@ -69,6 +71,12 @@ describe("a server that is lost", () => {
     expect(fateOf(state(once), lost)).toEqual({ do: "answer", status: "ERROR" });
   });
 
+  test("is not believed to be lost by chance for ever", () => {
+    expect(fateOf(state(put, { losses: lossesMax - 1 }), lost).do).toBe("send again");
+    expect(fateOf(state(put, { losses: lossesMax }), lost)).toEqual({ do: "answer", status: "ERROR" });
+    expect(fateOf(state(get, { losses: lossesMax }), lost)).toEqual({ do: "answer", status: "OVERLOADED" });
+  });
+
   test("may have done it, which is not forgotten", () => {
     expect(mayBeDoneAfter(state(put), lost)).toBe(true);
     expect(mayBeDoneAfter(state(get), lost)).toBe(false);
@@ -111,7 +119,8 @@ describe("what is known of a request", () => {
   test("a get has its wait on top of the patience of everybody, unless it says its own", () => {
     const get = { name: "GET", sender, topic, last: 3 } as const;
     expect(traitsOf({ ...get, lines: { waitMs: 30_000 } }, 5000)).toMatchObject({ patienceMs: 35_000, mayWait: true });
-    expect(traitsOf({ ...get, lines: { waitMs: 30_000, deadlineMs: 700 } }, 5000).patienceMs).toBe(700);
+    expect(traitsOf({ ...get, lines: { waitMs: 30_000, deadlineMs: 700 } }, 5000).patienceMs).toBe(630);
+    expect(traitsOf({ ...get, lines: { deadlineMs: 20_000 } }, 5000).patienceMs).toBe(19_900);
     expect(traitsOf({ ...get, lines: { deadlineMs: 10 ** 12 } }, 5000).patienceMs).toBe(3_600_000);
   });
 });
