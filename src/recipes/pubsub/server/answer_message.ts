@@ -21,19 +21,20 @@ export function statusOf(
   code: StatusCode,
   { reason = "", lines = {} }: { readonly reason?: string; readonly lines?: Lines } = {},
 ): Status {
-  const body = reason === "" ? undefined : encoder.encode(reason.slice(0, reasonLengthMax).toWellFormed());
-  return {
-    name: "STATUS",
-    sender: server,
-    status: code,
-    ...(asked.lines === undefined ? {} : { lines }),
-    ...(body === undefined ? {} : { body }),
-  };
+  const status: { -readonly [Key in keyof Status]: Status[Key] } = { name: "STATUS", sender: server, status: code };
+  if (asked.lines !== undefined) status.lines = lines;
+  if (reason !== "") status.body = encoder.encode(reason.slice(0, reasonLengthMax).toWellFormed());
+  return status;
 }
 
 /** The store's answer. `epoch` is told to who asked by another one. */
 export function answerOf(server: string, message: ClientMessage, answer: StoreAnswer, epoch: number): Status {
-  const { code, messages = [] } = answer;
+  const { code, ids } = answer;
+  // What most answers are is said without a detour.
+  if (code === "OK" && ids !== undefined && message.lines !== undefined && (message.lines.epoch ?? epoch) === epoch) {
+    return { name: "STATUS", sender: server, status: code, lines: { ids } };
+  }
+  const { messages = [] } = answer;
   const known = message.lines !== undefined;
   const said: Record<string, unknown> = {};
   if (known) {
