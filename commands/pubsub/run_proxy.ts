@@ -40,6 +40,7 @@ export async function runProxy({ values, sources, io }: ProxyCall): Promise<Exit
       id: values.pubsubProxyId ?? idOf(first),
       directory,
       clock,
+      onProblem: log.problem,
       patienceMs: values.pubsubProxyTimeout,
       ...(security === undefined ? {} : { front: security.front, back: security.dialing }),
       ...(security?.authorize === undefined ? {} : { authorize: security.authorize }),

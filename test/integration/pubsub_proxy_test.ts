@@ -164,7 +164,9 @@ test("a topic on its way to another server is asked for again, and the client se
 });
 
 test("a lost server's requests are sent again where that does nothing twice, and are otherwise said to be unknown", async () => {
-  const { directory, client } = await start({ patienceMs: 10_000 });
+  const problems: string[] = [];
+  const onProblem = ({ message }: Error) => problems.push(message);
+  const { directory, client } = await start({ patienceMs: 10_000, onProblem });
   const one = await server("s1");
   directory.add(one, "t");
   one.behaviour = () => null;
@@ -182,6 +184,7 @@ test("a lost server's requests are sent again where that does nothing twice, and
   await one.open();
   for (const at of [0, 1, 3]) expect(await asked[at]).toMatchObject({ status: "OK", sender: "s1" });
   expect(one.received.length).toBe(7);
+  expect(problems).toEqual([`server "s1" at ${one.endpoint}: the connection was lost`]);
 });
 
 test("a server that comes back elsewhere gets what waited for it", async () => {

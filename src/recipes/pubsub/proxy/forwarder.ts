@@ -3,7 +3,7 @@
  * request_fate.ts decides when something happens to it. Knows nothing of the socket that clients come by.
  */
 import type { SocketOptions } from "../../../clients/zeromq/socket_options.ts";
-import { messageOf } from "../../../errors.ts";
+import { BatonError, messageOf } from "../../../errors.ts";
 import { backoffMs } from "../../../support/backoff.ts";
 import type { Clock } from "../../../support/clock.ts";
 import { decodeMessage } from "../../../wire/pubsub/decode_message.ts";
@@ -32,6 +32,8 @@ export interface ForwarderOptions {
   /** A server's answer, or the proxy's own: each request gets one, unless its client is gone. */
   readonly passOn: (request: Request, frames: readonly Uint8Array[], status: StatusCode) => void;
   readonly answer: (request: Request, answer: OwnAnswer) => void;
+  /** A server that is not reached: once, until it is reached again. */
+  readonly onProblem: (problem: BatonError) => void;
   /** No request is under way any more. */
   readonly onIdle: () => void;
   readonly random?: () => number;
@@ -61,6 +63,8 @@ export class Forwarder implements LinkHost {
   readonly #looking = new Map<string, Set<Request>>();
   readonly #parked = new Set<Request>();
   readonly #underWay = new Set<Request>();
+  /** Links of which was said that they reach nobody. */
+  readonly #told = new WeakSet<ServerLink>();
   readonly #offDirectory: () => void;
   #isClosed = false;
 
@@ -143,6 +147,10 @@ export class Forwarder implements LinkHost {
     this.#options.counters.late++;
   }
 
+  connected(link: ServerLink): void {
+    this.#told.delete(link);
+  }
+
   unsendable(request: Request, why: string): void {
     this.#end(request);
     this.#options.answer(request, { status: "BAD_REQUEST", why: `Cannot pass it on: ${why}`, lines: {} });
@@ -151,6 +159,7 @@ export class Forwarder implements LinkHost {
 
   lost(requests: readonly Request[], link: ServerLink): void {
     this.#options.counters.serversLost++;
+    this.#tell(link, "the connection was lost");
     for (const request of requests) {
       request.why = `the connection to server ${link.id} at ${link.endpoint} was lost`;
       this.#happened(request, { kind: "server lost" });
@@ -160,12 +169,21 @@ export class Forwarder implements LinkHost {
 
   /** What waits for it looks again where its topic is: an operator may have given it to somebody else. */
   unreachable(link: ServerLink, reason: Error): void {
+    this.#tell(link, `it is not reached: ${reason.message}`);
     for (const request of link.takeWaiting()) {
       request.why = `server ${link.id} at ${link.endpoint} is not reached: ${reason.message}`;
       this.#forgetRoute(request);
       this.#park(request);
     }
     this.#links.keepOnly(this.#options.directory.servers);
+  }
+
+  /** A server that has left is not missed. */
+  #tell(link: ServerLink, what: string): void {
+    const isThere = this.#options.directory.servers.get(link.id)?.endpoint === link.endpoint;
+    if (!isThere || this.#told.has(link)) return;
+    this.#told.add(link);
+    this.#options.onProblem(new BatonError("UNREACHABLE", `server "${link.id}" at ${link.endpoint}: ${what}`));
   }
 
   /** To where its topic is. */

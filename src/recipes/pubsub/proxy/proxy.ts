@@ -37,8 +37,8 @@ export interface ProxyOptions {
   readonly back?: SocketOptions;
   /** Whether the connection's user may do this: null, or why not. Everybody may when left out. */
   readonly authorize?: (userId: string | null, message: Message) => string | null;
-  /** A connection that failed, for the log. */
-  readonly onEvent?: (event: SocketEvent) => void;
+  /** What an operator should know. */
+  readonly onProblem?: (problem: BatonError) => void;
 }
 
 /** Frames that may stand before the empty one, the identity included. */
@@ -85,6 +85,7 @@ export class Proxy implements AsyncDisposable {
       socketOptions: { ...options.back, clock },
       passOn: ({ envelope }, frames, status) => this.#reply(envelope, frames, status),
       answer: ({ envelope, traits }, answer) => this.#answer(envelope, answer, traits.hasLines),
+      onProblem: (problem) => options.onProblem?.(problem),
       onIdle: () => this.#whenIdle?.(),
     });
     void this.#read();
@@ -249,7 +250,6 @@ export class Proxy implements AsyncDisposable {
   }
 
   #heard(event: SocketEvent): void {
-    this.#options.onEvent?.(event);
     if (event.kind !== "disconnected" || this.#isSweeping) return;
     this.#isSweeping = true;
     // The socket knows which one it was only when it has ended what it is doing.

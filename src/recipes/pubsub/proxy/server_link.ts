@@ -24,6 +24,7 @@ export interface LinkHost {
   lost(requests: readonly Request[], link: ServerLink): void;
   /** No connection could be made; it is tried again. */
   unreachable(link: ServerLink, reason: Error): void;
+  connected(link: ServerLink): void;
   /** The socket does not take it, now or ever. */
   unsendable(request: Request, why: string): void;
 }
@@ -147,7 +148,10 @@ export class ServerLink {
   #connected(): void {
     this.#isConnected = true;
     this.#connectedMs = this.#host.clock.now();
-    queueMicrotask(() => this.#pump());
+    queueMicrotask(() => {
+      this.#host.connected(this);
+      this.#pump();
+    });
   }
 
   #lose(socket: DealerSocket): void {
