@@ -39,6 +39,7 @@ export async function runServer(call: ServerCall): Promise<ExitCode> {
     await using server = await TopicServer.start({
       id,
       dataDir,
+      wasMoved: values.moved,
       listen: values.pubsubServerListen,
       advertise: values.pubsubServerAdvertise,
       path: new PubsubPath(place.root),

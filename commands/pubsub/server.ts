@@ -15,6 +15,11 @@ export const serverCommandSettings = {
     help: "on SIGTERM, give the topics to other servers before it ends, as far as --drain-timeout reaches",
     default: false,
   }),
+  moved: setting(toggle(), {
+    flag: "--moved",
+    help: "the data directory is a copy or a backup, and what it was copied from is never served again",
+    default: false,
+  }),
   log: setting(choice(["text", "json"]), {
     flag: "--log",
     help: "how stderr is written: sentences, or a JSON object for each",
@@ -52,7 +57,8 @@ export const pubsubServerCommand = defineCommand({
     "survives kill -9. Clients reach it through proxies (baton pubsub proxy), which give each new topic to the server " +
     "with the fewest. It says on stderr when it serves, and runs until SIGTERM, SIGINT or SIGHUP; a second one ends it at once.",
     "A topic has one owner, and stays with it while the server is away: unavailable, never lost. The id belongs to the " +
-    "data directory: it can be moved to another machine, and must not be copied.",
+    "data directory. One that was copied, to another machine too, is refused (78) unless --moved says that the other copy is " +
+    "never served again.",
     "ls shows the servers and how many topics each has. move, drain and rebalance have topics handed over while they are used: " +
     "to one server, away from one, or until all have as many; 69 when a topic stayed where it was, 76 when nobody knows. " +
     "forget gives up a server whose data is lost: its topics begin again, empty, with message numbers that were never used.",

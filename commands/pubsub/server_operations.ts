@@ -9,6 +9,7 @@ import { overviewOf, type ServerOverview } from "../../src/recipes/pubsub/operat
 import { type Load, type Move, planDrain, planRebalance } from "../../src/recipes/pubsub/operator/plan_moves.ts";
 import { forgetServer } from "../../src/recipes/pubsub/ownership/forget_server.ts";
 import { PubsubPath } from "../../src/recipes/pubsub/ownership/pubsub_path.ts";
+import { markBackup } from "../../src/recipes/pubsub/server/server_identity.ts";
 import { backupStore } from "../../src/recipes/pubsub/store/backup_store.ts";
 import { verifyStore } from "../../src/recipes/pubsub/store/verify_store.ts";
 import { systemClock } from "../../src/support/clock.ts";
@@ -221,7 +222,9 @@ async function verify({ values, io }: ServerCall): Promise<ExitCode> {
 
 // deno-lint-ignore require-await -- an operation is asynchronous, this one reads a disk
 async function backup({ values }: ServerCall, [target = ""]: readonly string[]): Promise<ExitCode> {
-  backupStore(dataDirOf(values.pubsubDataDir, "backup"), resolve(target));
+  const dataDir = dataDirOf(values.pubsubDataDir, "backup");
+  backupStore(dataDir, resolve(target));
+  markBackup(dataDir, resolve(target));
   return exitCodes.SUCCESS;
 }
 

@@ -95,6 +95,22 @@ test("an operator sees topics, moves them, empties a server, saves and checks it
   expect(await stopped(one)).toBe(0);
 });
 
+test("a copy of a server's data, and a backup, are served only where somebody says that the other is gone", async () => {
+  const one = await serve("--id c1 --data-dir c1");
+  expect(await code('"$baton" pubsub server backup c1-backup --data-dir c1')).toBe(0);
+  expect(await stopped(one)).toBe(0);
+  await session.run("cp -a c1 c1-copy");
+  for (const folder of ["c1-copy", "c1-backup"]) {
+    const refused = await session.run(`"$baton" pubsub server --id c1 --data-dir ${folder}`);
+    expect([folder, refused.code, refused.stderr]).toEqual([folder, 78, expect.stringContaining("it is a copy")]);
+  }
+  await session.run("mv c1 c1-renamed");
+  expect(await stopped(await serve("--id c1 --data-dir c1-renamed"))).toBe(0);
+  expect(await stopped(await serve("--id c1 --data-dir c1-copy --moved"))).toBe(0);
+  expect(await stopped(await serve("--id c1 --data-dir c1-copy"))).toBe(0);
+  expect(await stopped(await serve("--id c1 --data-dir c1-backup --moved"))).toBe(0);
+});
+
 test("logs for programs are an object to a line", async () => {
   const one = await serve("--id j1 --data-dir j1 --log json");
   expect(await stopped(one)).toBe(0);

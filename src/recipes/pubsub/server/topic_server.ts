@@ -33,6 +33,8 @@ import { TransferSender } from "./transfer_sender.ts";
 export interface TopicServerOptions {
   readonly id: string;
   readonly dataDir: string;
+  /** The data directory is a copy, and what it was copied from is never served again. */
+  readonly wasMoved?: boolean | undefined;
   /** Where to listen: `tcp://127.0.0.1:0`, `ipc:///path`. */
   readonly listen: string;
   /** As others dial it; what was bound when left out. */
@@ -181,7 +183,7 @@ export class TopicServer implements AsyncDisposable {
         if (sentence !== null) onProblem(new BatonError("IO", sentence));
       },
     }, this.#options.store);
-    claimDataDir(dataDir, id);
+    claimDataDir(dataDir, id, { wasMoved: this.#options.wasMoved ?? false });
     const bound = await this.#router.bind(this.#options.listen, { signal });
     this.#endpoint = this.#options.advertise ?? bound;
     this.#ownership = new TopicOwnership({
