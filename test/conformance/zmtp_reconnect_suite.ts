@@ -98,6 +98,32 @@ export function reconnectSuite(fixture: ZmtpFixture): void {
     });
   });
 
+  for (const sends of ["a", "b"] as const) {
+    test(`a connection that is cut again and again loses messages of ${sends}, and brings none twice`, async () => {
+      const binder = await fixture.open("b", "DEALER");
+      const connecter = await fixture.open("a", "DEALER");
+      const tap = await fixture.tap(await binder.bind(fixture.endpoint()));
+      await connecter.connect(tap.endpoint);
+      const [sender, receiver] = sends === "a" ? [connecter, binder] : [binder, connecter];
+      // All of them fit below the high-water marks: libzmq does not see the end of a connection that it does not read.
+      const [count, cuts] = [150, 5];
+      const ready = (times: number) => Promise.all([binder, connecter].map((each) => each.happened("ready", times)));
+      for (let cut = 1; cut <= cuts; cut++) {
+        await ready(cut);
+        const sending = sender.send([`${cut}`, ""], { times: count, numbered: true });
+        tap.cut();
+        await sending;
+      }
+      await ready(cuts + 1);
+      const seen = new Set<string>();
+      await sender.send(["the end"]);
+      for (let message = await receiver.receive(); message[0] !== "the end"; message = await receiver.receive()) {
+        expect(seen.has(message.join())).toBe(false);
+        seen.add(message.join());
+      }
+    }, 60_000);
+  }
+
   describe("heartbeats", () => {
     for (const pings of ["a", "b"] as const) {
       const { [pings]: pinger, [otherSide[pings]]: pinged } = fixture.implementations;

@@ -82,17 +82,17 @@ class DriverSocket:
     async def send(self, frames, deadline):
         while True:
             remaining_ms = max(0, int((deadline - time.monotonic()) * 1000))
-            if not await self.socket.poll(remaining_ms, zmq.POLLOUT):
+            if await self.socket.poll(remaining_ms, zmq.POLLOUT):
+                try:
+                    await self.socket.send_multipart(frames, zmq.NOBLOCK, copy=False)
+                    return True
+                except zmq.ZMQError as error:
+                    if error.errno not in (zmq.EHOSTUNREACH, zmq.EAGAIN):
+                        raise
+            # A peer that goes while it is waited for ends the wait early.
+            if time.monotonic() >= deadline:
                 return False
-            try:
-                await self.socket.send_multipart(frames, zmq.NOBLOCK, copy=False)
-                return True
-            except zmq.ZMQError as error:
-                if error.errno not in (zmq.EHOSTUNREACH, zmq.EAGAIN):
-                    raise
-                if time.monotonic() >= deadline:
-                    return False
-                await asyncio.sleep(0.002)
+            await asyncio.sleep(0.002)
 
     async def receive(self, deadline):
         while True:

@@ -136,8 +136,8 @@ async function send(socket: AnySocket, frames: Uint8Array[], withinMs: number): 
       return true;
     } catch (error) {
       const code = codeOf(error);
-      if (code === "EAGAIN") return false;
-      if (code !== "EHOSTUNREACH") throw error;
+      if (code !== "EAGAIN" && code !== "EHOSTUNREACH") throw error;
+      // A peer that goes while it is waited for makes EAGAIN come early.
       if (performance.now() >= deadlineMs) return false;
       await new Promise((resolve) => setTimeout(resolve, retryEveryMs));
     }
