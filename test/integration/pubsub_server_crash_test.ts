@@ -71,7 +71,7 @@ test(`what was answered OK is there once, whenever servers are killed, stopped a
     for (const topic of topics) {
       for (const sender of ["alice", "carol"]) await say.ask({ name: "SUBSCRIBE", sender, topic }, patienceMs);
     }
-    let isOver = false, answered = 0;
+    let isOver = false, isAllPut = false, answered = 0;
     const acknowledged = new Map<string, string[]>(topics.map((topic) => [topic, []]));
     const publishers = ["p", "q", "r", "s"].map(async (sender, index) => {
       const topic = topics[index % 2] as string;
@@ -92,15 +92,15 @@ test(`what was answered OK is there once, whenever servers are killed, stopped a
         had.set(`${sender} ${topic}`, mine);
         let last = -1;
         for (;;) {
-          const wasOver = isOver;
-          const lines = { max: 50, waitMs: wasOver ? 0 : 200 };
+          const wasAllPut = isAllPut;
+          const lines = { max: 50, waitMs: wasAllPut ? 0 : 200 };
           const { status, batch = [], lines: said } = await say.ask(
             { name: "GET", sender, topic, last, lines },
             patienceMs,
           );
           mine.push(...batch.map(textOf));
           last = said?.ids?.at(-1)?.last ?? last;
-          if (status === "NO_MESSAGE" && wasOver) return;
+          if (status === "NO_MESSAGE" && wasAllPut) return;
         }
       })
     );
@@ -121,6 +121,7 @@ test(`what was answered OK is there once, whenever servers are killed, stopped a
     }
     isOver = true;
     await Promise.all(publishers);
+    isAllPut = true;
     await Promise.all(readers);
     for (const topic of topics) {
       const sent = acknowledged.get(topic) ?? [];

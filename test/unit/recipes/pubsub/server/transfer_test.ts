@@ -8,7 +8,8 @@ import type { Lines } from "../../../../../src/wire/pubsub/messages.ts";
 import { FakeClock } from "../../../../support/fake_clock.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
-const settled = () => new Promise<void>((resolve) => setTimeout(resolve, 0));
+/** Everything that was set off has come to its end. */
+const settled = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 /** A receiver whose store takes everything, or does what the test says. */
 function rig(end: (taken: string[]) => Promise<TransferReply> = () => Promise.resolve({ kind: "taken" })) {
