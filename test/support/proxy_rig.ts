@@ -1,0 +1,42 @@
+/** A proxy between clients and servers that do what a test says, on real sockets; `end` closes all of it. */
+import { Proxy, type ProxyOptions } from "../../src/recipes/pubsub/proxy/proxy.ts";
+import { systemClock } from "../../src/support/clock.ts";
+import type { Message } from "../../src/wire/pubsub/messages.ts";
+import { FakeDirectory } from "./fake_directory.ts";
+import { FakePubsubServer } from "./fake_pubsub_server.ts";
+import { ProxyClient } from "./proxy_client.ts";
+
+export class ProxyRig {
+  readonly #ends: AsyncDisposable[] = [];
+
+  /** Closed at the end, those that came last first. */
+  keep<T extends AsyncDisposable>(one: T): T {
+    this.#ends.push(one);
+    return one;
+  }
+
+  async server(id: string): Promise<FakePubsubServer> {
+    return this.keep(await FakePubsubServer.start(id));
+  }
+
+  async start(options: Partial<ProxyOptions> = {}): Promise<{
+    readonly proxy: Proxy;
+    readonly directory: FakeDirectory;
+    readonly endpoint: string;
+    readonly client: () => ProxyClient;
+  }> {
+    const directory = new FakeDirectory();
+    const proxy = this.keep(new Proxy({ id: "p1", directory, clock: systemClock(), patienceMs: 1000, ...options }));
+    const endpoint = await proxy.listen("tcp://127.0.0.1:0");
+    return { proxy, directory, endpoint, client: () => this.keep(new ProxyClient(endpoint)) };
+  }
+
+  async end(): Promise<void> {
+    for (const one of this.#ends.splice(0).reverse()) await one[Symbol.asyncDispose]();
+  }
+}
+
+export const put = (topic: string, counter: number, lines?: Message["lines"]) =>
+  ({ name: "PUT", sender: "bob", topic, counter, body: new TextEncoder().encode(`m${counter}`), lines }) as const;
+export const get = (topic: string, last = -1, lines: Message["lines"] = undefined) =>
+  ({ name: "GET", sender: "alice", topic, last, lines }) as const;
