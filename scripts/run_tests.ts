@@ -27,13 +27,13 @@ function bunTest(name: string, minutesMax: number, ...args: string[]): Tier {
 /** Tests that measure time run alone; the others share the processors. */
 const tiers: readonly Tier[] = [
   { name: "gate", command: ["bun", "scripts/tidy.ts"], minutesMax: 2 },
-  bunTest("unit", 3, "--parallel=2", "./test/unit", "./test/support"),
-  bunTest("model", 3, "--parallel=2", "./test/model"),
-  bunTest("conformance", 5, "./test/conformance"),
-  bunTest("integration", 5, "./test/integration"),
-  bunTest("cli", 5, "./test/cli"),
-  bunTest("runtime", 3, "./test/runtime"),
-  bunTest("fault", 6, "./test/fault"),
+  bunTest("unit", 5, "--parallel=2", "./test/unit", "./test/support"),
+  bunTest("model", 6, "--parallel=2", "./test/model"),
+  bunTest("conformance", 8, "./test/conformance"),
+  bunTest("integration", 12, "./test/integration"),
+  bunTest("cli", 8, "./test/cli"),
+  bunTest("runtime", 5, "./test/runtime"),
+  bunTest("fault", 8, "./test/fault"),
 ];
 
 /** Settings of whoever runs the tests must not reach them; what scripts/test says must. */
