@@ -3,7 +3,9 @@ import { writeSync } from "node:fs";
 import { ReaderGone } from "../../src/cli/io.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { OutFolder } from "../../src/recipes/pubsub/client/out_folder.ts";
-import { type Received, Subscriber } from "../../src/recipes/pubsub/client/subscriber.ts";
+import { type Fetched, type Received, Subscriber } from "../../src/recipes/pubsub/client/subscriber.ts";
+import { systemClock } from "../../src/support/clock.ts";
+import { sleep } from "../../src/support/deadline.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { runForMessage } from "./message_child.ts";
 import type { ClientRun } from "./run_client.ts";
@@ -11,6 +13,8 @@ import type { ClientRun } from "./run_client.ts";
 /** Of one answer. */
 const batchMax = 256;
 const followWaitMs = 3_600_000;
+/** After nobody has answered for --timeout. */
+const againMs = 1000;
 
 /** Takes messages, in order; a number ends the command with that exit code. */
 type Sink = (messages: readonly Received[]) => Promise<ExitCode | null>;
@@ -29,7 +33,7 @@ export async function clientGet(run: ClientRun): Promise<ExitCode> {
     // A child may take long for each message, and what comes behind it is as well got later.
     const wanted = Math.min(max - had, values.exec === undefined ? batchMax : 16);
     const waitMs = follow ? followWaitMs : values.wait;
-    const { messages, missed } = await subscriber.fetch({ max: wanted, waitMs, peek, signal });
+    const { messages, missed } = await patient(run, () => subscriber.fetch({ max: wanted, waitMs, peek, signal }));
     if (missed > 0) {
       io.err(`baton: ${missed} messages of "${words.topic}" are gone: the topic's retention gave them up\n`);
     }
@@ -40,6 +44,19 @@ export async function clientGet(run: ClientRun): Promise<ExitCode> {
     if (messages.length === 0 && !follow) break;
   }
   return had > 0 || (untilEmpty && values.wait === 0) ? exitCodes.SUCCESS : exitCodes.NEGATIVE;
+}
+
+/** With --follow nobody who answers is waited for as well. */
+async function patient({ call: { values, io }, signal }: ClientRun, fetch: () => Promise<Fetched>): Promise<Fetched> {
+  for (;;) {
+    try {
+      return await fetch();
+    } catch (thrown) {
+      if (!values.follow || !(thrown instanceof BatonError) || thrown.code !== "UNREACHABLE") throw thrown;
+      if (!values.quiet) io.err(`baton: ${thrown.message}; trying on\n`);
+    }
+    await sleep(systemClock(), againMs, signal);
+  }
 }
 
 function checkOptions({ call: { values }, words }: ClientRun): void {

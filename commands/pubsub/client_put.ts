@@ -4,6 +4,8 @@ import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { WaitLine } from "../../src/cli/wait_line.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
+import type { InputPlace } from "../../src/recipes/pubsub/client/client_state.ts";
+import { chained, emptyChain } from "../../src/recipes/pubsub/client/item_chain.ts";
 import { messageBytesMax } from "../../src/recipes/pubsub/client/client_limits.ts";
 import { Publisher } from "../../src/recipes/pubsub/client/publisher.ts";
 import { splitItems } from "../../src/recipes/pubsub/client/split_items.ts";
@@ -13,8 +15,10 @@ import type { ClientRun } from "./run_client.ts";
 
 /** What is put. */
 interface Input {
-  /** Names it, where it is put piece by piece and may be resumed; null: it is one message. */
-  readonly kind: string | null;
+  readonly kind: string;
+  /** A stream cannot be had again from its beginning: what comes of it is always new. */
+  readonly isStream: boolean;
+  readonly isSingle: boolean;
   read(): AsyncIterable<readonly Uint8Array[]>;
 }
 
@@ -35,22 +39,16 @@ export async function clientPut({ call, words, client, signal }: ClientRun): Pro
     else warnOfIntents(call, topic, state.countIntents(topic));
     if (values.resume && !values.quiet) io.err(`baton: ${resumed} messages were put again, and are stored once\n`);
     if (input === null) return exitCodes.SUCCESS;
-    const place = input.kind === null || !values.resume ? null : state.input(topic);
-    if (values.resume && input.kind === null && resumed > 0) return exitCodes.SUCCESS; // it was that message
-    if (place !== null && place.kind !== input.kind) {
-      throw new BatonError(
-        "USAGE",
-        `What was interrupted was ${place.kind}, and not ${input.kind}: it is resumed with the same`,
-      );
-    }
+    const place = values.resume ? placeOf(input, state.input(topic)) : null;
     const taken = place?.taken ?? 0;
-    await publisher.putAll(behind(input.read(), taken), {
+    const begin = { kind: input.kind, taken, chain: place?.chain ?? emptyChain };
+    const count = await publisher.putAll(place === null ? input.read() : behind(input, place), {
       msgId: values.msgId ?? null,
-      input: input.kind,
-      taken,
+      input: begin,
       signal,
-      onStored: (count) => bar.stored(count),
+      onStored: (stored) => bar.stored(stored),
     });
+    if (values.resume && count === 0 && !values.quiet) io.err("baton: nothing was left to put\n");
     return exitCodes.SUCCESS;
   } catch (thrown) {
     const left = state.countIntents(topic);
@@ -59,6 +57,10 @@ export async function clientPut({ call, words, client, signal }: ClientRun): Pro
         `baton: what became of ${left} messages is not known; they are kept: baton pubsub client ${words.id} put ${topic} ` +
           "--resume sends the same again\n",
       );
+    }
+    const place = state.input(topic);
+    if (input?.isStream === true && place?.kind === input.kind && !values.quiet) {
+      io.err(`baton: ${place.taken} messages of stdin were taken; those behind them were not put\n`);
     }
     throw thrown;
   }
@@ -73,7 +75,8 @@ function inputOf({ values, io }: ClientCall, paths: readonly string[]): Input | 
   const [path] = paths;
   if (files) {
     if (path === undefined) throw new BatonError("USAGE", "put --files: a PATH is missing");
-    return { kind: `the files ${paths.map((one) => resolve(one)).join(", ")}`, read: () => eachFile(paths) };
+    const kind = `the files ${paths.map((one) => resolve(one)).join(", ")}`;
+    return { kind, isStream: false, isSingle: false, read: () => eachFile(paths) };
   }
   if (paths.length > 1) {
     throw new BatonError("USAGE", `put: "${paths[1]}" is too much; --files puts each of several files`);
@@ -81,7 +84,8 @@ function inputOf({ values, io }: ClientCall, paths: readonly string[]): Input | 
   if (lines || values.null) {
     const from = path === undefined || path === "-" ? null : resolve(path);
     const kind = `${lines ? "the lines" : "the parts between NULs"} of ${from ?? "stdin"}`;
-    return { kind, read: () => splitItems(bytesOf(from), lines ? newline : 0) };
+    const read = () => splitItems(bytesOf(from), lines ? newline : 0);
+    return { kind, isStream: from === null, isSingle: false, read };
   }
   if (path === undefined) {
     if (resume) return null;
@@ -90,7 +94,7 @@ function inputOf({ values, io }: ClientCall, paths: readonly string[]): Input | 
       `put: a PATH is missing; - is stdin${io.stdinIsTerminal ? "" : ", --lines its lines"}`,
     );
   }
-  return { kind: null, read: () => eachFile([path]) };
+  return { kind: "one message", isStream: false, isSingle: true, read: () => eachFile([path]) };
 }
 
 async function* eachFile(paths: readonly string[]): AsyncGenerator<Uint8Array[], void, void> {
@@ -133,17 +137,30 @@ async function* bytesOf(path: string | null): AsyncGenerator<Uint8Array, void, v
   }
 }
 
-/** Without the first ones, which were taken before. */
-async function* behind(
-  chunks: AsyncIterable<readonly Uint8Array[]>,
-  taken: number,
-): AsyncGenerator<readonly Uint8Array[], void, void> {
-  let left = taken;
-  for await (const chunk of chunks) {
-    const skipped = Math.min(left, chunk.length);
-    left -= skipped;
-    if (skipped < chunk.length) yield skipped === 0 ? chunk : chunk.slice(skipped);
+/** Where to go on; null: at the beginning. Throws USAGE for another input than the one that was interrupted. */
+function placeOf({ kind, isStream, isSingle }: Input, place: InputPlace | null): InputPlace | null {
+  if (place === null || isStream || (isSingle && place.kind !== kind)) return null;
+  if (place.kind === kind) return place;
+  throw new BatonError("USAGE", `What was put last was ${place.kind}, and not ${kind}: --resume goes on with the same`);
+}
+
+/** Without the first ones, which were taken before. Throws BAD_DATA when they are not the same any more. */
+async function* behind(input: Input, { taken, chain }: InputPlace): AsyncGenerator<readonly Uint8Array[], void, void> {
+  let [skipped, found] = [0, emptyChain];
+  for await (const chunk of input.read()) {
+    const skip = Math.min(taken - skipped, chunk.length);
+    for (const item of chunk.slice(0, skip)) found = chained(found, item);
+    skipped += skip;
+    if (skip > 0 && skipped === taken && found !== chain) {
+      if (!input.isSingle) throw new BatonError("BAD_DATA", changed(input.kind, taken));
+      yield chunk; // another message
+    } else if (skip < chunk.length) yield chunk.slice(skip);
   }
+  if (skipped < taken) throw new BatonError("BAD_DATA", changed(input.kind, taken));
+}
+
+function changed(kind: string, taken: number): string {
+  return `Cannot go on with ${kind}: its first ${taken} messages are not those that were put; without --resume all are put`;
 }
 
 function warnOfIntents({ values, io }: ClientCall, topic: string, count: number): void {

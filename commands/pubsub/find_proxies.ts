@@ -1,16 +1,18 @@
 /** Where the proxies are: those that are named, those of a file, or those that have announced themselves. */
 import { readFileSync } from "node:fs";
+import { connect } from "../../src/clients/zookeeper/client.ts";
 import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { type Announcement, parseAnnouncement } from "../../src/recipes/pubsub/ownership/announce.ts";
 import { PubsubPath } from "../../src/recipes/pubsub/ownership/pubsub_path.ts";
 import { orNull } from "../../src/recipes/lock_view.ts";
+import { abortable } from "../../src/support/abort.ts";
 import type { ClientCall } from "./client.ts";
-import { connected } from "../connected.ts";
+import { coordinationOf, reach } from "../coordination.ts";
 
 /** Called whenever none of those that are known can be reached. */
-export function proxyFinder(call: ClientCall): () => Promise<readonly string[]> {
-  const { values } = call;
+export function proxyFinder(call: ClientCall): (signal: AbortSignal) => Promise<readonly string[]> {
+  const { values, sources, io } = call;
   const named = values.pubsubProxies ??
     (values.pubsubProxiesFile === undefined ? null : inFile(values.pubsubProxiesFile));
   if (named !== null) {
@@ -18,13 +20,15 @@ export function proxyFinder(call: ClientCall): () => Promise<readonly string[]> 
     return () => Promise.resolve(endpoints);
   }
   let isSaid = false;
-  return async () => {
-    const quiet = values.quiet || isSaid;
+  return async (signal) => {
+    const place = coordinationOf(values, sources, signal);
+    if (place.assumed && !values.quiet && !isSaid) {
+      io.err(`baton: this is about ${reach[place.scope]}; --servers or --proxies names others\n`);
+    }
     isSaid = true;
-    return await connected(
-      { ...call, values: { ...values, quiet } },
-      async (zk, place) => shuffled((await announced(zk, new PubsubPath(place.root))).map(({ endpoint }) => endpoint)),
-    );
+    await using zk = await connect({ ...place.connect, signal });
+    const proxies = await abortable(announced(zk, new PubsubPath(place.root)), signal);
+    return shuffled(proxies.map(({ endpoint }) => endpoint));
   };
 }
 

@@ -18,6 +18,7 @@ import { clientGet } from "./client_get.ts";
 import { clientPut } from "./client_put.ts";
 import { type ClientWords, clientWords } from "./client_words.ts";
 import { proxyFinder } from "./find_proxies.ts";
+import { clientSecurity } from "./service_security.ts";
 
 /** An operation as it runs. */
 export interface ClientRun {
@@ -33,6 +34,7 @@ export async function runClient(call: ClientCall): Promise<ExitCode> {
   checkName("client id", words.id);
   if (words.operation !== "topics") checkName("topic", words.topic);
   const clock = systemClock();
+  const security = clientSecurity(values);
   using stop = new StopRequest(processSignals());
   const { signal } = stop;
   await using requester = new Requester({
@@ -40,6 +42,7 @@ export async function runClient(call: ClientCall): Promise<ExitCode> {
     clock,
     timeoutMs: values.pubsubTimeout,
     attemptMs: values.pubsubRetryTimeout,
+    ...(security === undefined ? {} : { socket: security }),
     ...(values.pubsubRetries === undefined ? {} : { retriesMax: values.pubsubRetries }),
   });
   if (words.operation === "topics") return await clientTopics(call, words, requester, signal);

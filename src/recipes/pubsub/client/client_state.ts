@@ -23,7 +23,8 @@ const schema = `
     folder TEXT);
   CREATE TABLE IF NOT EXISTS intents (id INTEGER PRIMARY KEY, topic TEXT NOT NULL, session INTEGER NOT NULL,
     key TEXT NOT NULL, counter INTEGER NOT NULL, msg_id TEXT, body BLOB NOT NULL);
-  CREATE TABLE IF NOT EXISTS inputs (topic TEXT PRIMARY KEY, kind TEXT NOT NULL, taken INTEGER NOT NULL);`;
+  CREATE TABLE IF NOT EXISTS inputs (topic TEXT PRIMARY KEY, kind TEXT NOT NULL, taken INTEGER NOT NULL,
+    chain TEXT NOT NULL);`;
 
 /** A subscriber's place in a topic. */
 export interface Place {
@@ -44,10 +45,12 @@ export interface PutIntent {
   readonly body: Uint8Array;
 }
 
-/** How much of an input that is put piece by piece was taken. */
+/** How much of an input was taken, by the last put into a topic. */
 export interface InputPlace {
   readonly kind: string;
   readonly taken: number;
+  /** Tells what was taken from anything else; see item_chain.ts. */
+  readonly chain: string;
 }
 
 type SqlValue = number | string | Uint8Array | null;
@@ -193,15 +196,14 @@ export class ClientState implements Disposable {
   }
 
   input(topic: string): InputPlace | null {
-    const row = this.#get("SELECT kind, taken FROM inputs WHERE topic = ?", topic);
-    return row === undefined ? null : { kind: String(row["kind"]), taken: Number(row["taken"]) };
+    const row = this.#get("SELECT kind, taken, chain FROM inputs WHERE topic = ?", topic);
+    if (row === undefined) return null;
+    return { kind: String(row["kind"]), taken: Number(row["taken"]), chain: String(row["chain"]) };
   }
 
-  setInput(topic: string, place: InputPlace | null): void {
-    if (place === null) this.#run("DELETE FROM inputs WHERE topic = ?", topic);
-    else {
-      this.#run("INSERT OR REPLACE INTO inputs (topic, kind, taken) VALUES (?, ?, ?)", topic, place.kind, place.taken);
-    }
+  setInput(topic: string, { kind, taken, chain }: InputPlace): void {
+    const sql = "INSERT OR REPLACE INTO inputs (topic, kind, taken, chain) VALUES (?, ?, ?, ?)";
+    this.#run(sql, topic, kind, taken, chain);
   }
 
   /**

@@ -1,6 +1,7 @@
 /** One connection to a proxy: requests out, each with a number of its own in the envelope, answers matched by it. Never sends while it is not connected. */
 import { DealerSocket } from "../../../clients/zeromq/dealer_socket.ts";
 import type { SocketOptions } from "../../../clients/zeromq/socket_options.ts";
+import { socketLimits } from "../../../wire/pubsub/limits.ts";
 
 const nothing = new Uint8Array(0);
 
@@ -19,6 +20,7 @@ export class ProxyLink {
   constructor(endpoint: string, options: SocketOptions = {}) {
     this.endpoint = endpoint;
     this.#socket = new DealerSocket({
+      limits: socketLimits,
       ...options,
       onEvent: (event) => {
         if (event.kind === "connected") this.#become("connected", "");

@@ -6,7 +6,8 @@ import { BatonError } from "../../../errors.ts";
 import { abortable } from "../../../support/abort.ts";
 import { bodyBytesMax } from "../../../wire/pubsub/limits.ts";
 import type { ClientSession } from "./client_session.ts";
-import type { PutIntent } from "./client_state.ts";
+import type { InputPlace, PutIntent } from "./client_state.ts";
+import { chained, emptyChain } from "./item_chain.ts";
 import { outcomeError } from "./outcome_error.ts";
 import type { Outcome } from "./requester.ts";
 
@@ -19,10 +20,8 @@ const batchBytes = 1 << 20;
 
 export interface PutOptions {
   readonly msgId?: string | null;
-  /** What the messages come from, for the place that is kept of it; null: nothing is kept. */
-  readonly input?: string | null;
-  /** So many of the input were taken before. */
-  readonly taken?: number;
+  /** What the messages come from, and what was taken of it before: the place in it is kept. */
+  readonly input?: InputPlace | null;
   readonly signal?: AbortSignal | undefined;
   /** Told of messages that are stored. */
   readonly onStored?: (messages: number) => void;
@@ -30,6 +29,8 @@ export interface PutOptions {
 
 interface Flight {
   readonly first: number;
+  /** Of what was taken before it. */
+  readonly chain: string;
   readonly count: number;
   readonly bytes: number;
   readonly abort: AbortController;
@@ -41,12 +42,14 @@ export class Publisher {
   readonly #topic: string;
   /** The next message's. */
   #counter = 1;
+  /** Of all that was taken. */
+  #chain = emptyChain;
   readonly #flights = new Set<Flight>();
   #messages = 0;
   #bytes = 0;
   /** Counters whose outcome is known, and whose intents are still stored. */
   #settled: number[] = [];
-  #failed: { readonly counter: number; readonly error: BatonError } | null = null;
+  #failed: { readonly counter: number; readonly chain: string; readonly error: BatonError } | null = null;
   #doubt: BatonError | null = null;
   #thrown: { readonly error: unknown } | null = null;
   /** Aborts when nothing more is to be sent. */
@@ -62,7 +65,8 @@ export class Publisher {
    * with what a message was refused for, or with the signal's reason. One publisher, one call.
    */
   async putAll(chunks: AsyncIterable<readonly Uint8Array[]>, options: PutOptions = {}): Promise<number> {
-    const { signal, taken = 0 } = options;
+    const { signal, input: place = null } = options;
+    this.#chain = place?.chain ?? emptyChain;
     let inputError: unknown;
     try {
       const input = chunks[Symbol.asyncIterator]();
@@ -78,14 +82,11 @@ export class Publisher {
       if (!this.#hasEnded && !signal?.aborted) inputError = thrown ?? new Error("the input failed");
     }
     await Promise.all([...this.#flights].map(({ ended }) => ended));
-    const done = this.#counter - 1;
-    const place = taken + (this.#failed === null ? done : this.#failed.counter - 1);
-    const isWhole = !this.#hasEnded && inputError === undefined && !signal?.aborted;
-    this.#store([], options.input ?? null, isWhole ? null : place);
+    this.#store([], this.#placeIn(place, this.#failed ?? { counter: this.#counter, chain: this.#chain }));
     const error = this.#thrown?.error ?? this.#failed?.error ?? this.#doubt ?? inputError;
     if (error !== undefined && error !== null) throw error;
     if (signal?.aborted) throw signal.reason;
-    return done;
+    return this.#counter - 1;
   }
 
   /** Sends again what an earlier process, or this one, did not hear the end of. Resolves with how many messages there were. */
@@ -139,10 +140,12 @@ export class Publisher {
   #send(batch: readonly Uint8Array[], options: PutOptions): void {
     const first = this.#counter;
     this.#counter += batch.length;
-    const { input = null, taken = 0, msgId = null } = options;
+    const { msgId = null } = options;
+    const chain = this.#chain;
+    for (const body of batch) this.#chain = chained(this.#chain, body);
     const session = this.#client.state.session();
     const intents = batch.map((body, place) => ({ topic: this.#topic, session, counter: first + place, msgId, body }));
-    this.#store(intents, input, taken + this.#counter - 1);
+    this.#store(intents, this.#placeIn(options.input ?? null, { counter: this.#counter, chain: this.#chain }));
     // What is below is settled on the disk as well: the server may forget it.
     const low = Math.min(first, ...[...this.#flights].map((flight) => flight.first));
     const bytes = batch.reduce((sum, { byteLength }) => sum + byteLength, 0);
@@ -153,6 +156,7 @@ export class Publisher {
       signal,
     });
     const flight: Flight = {
+      chain,
       first,
       count: batch.length,
       bytes,
@@ -193,7 +197,7 @@ export class Publisher {
   }
 
   #fail(flight: Flight, outcome: Outcome): void {
-    this.#failed = { counter: flight.first, error: outcomeError(this.#whatOf(flight), outcome) };
+    this.#failed = { counter: flight.first, chain: flight.chain, error: outcomeError(this.#whatOf(flight), outcome) };
     for (const other of this.#flights) if (other.first > flight.first) other.abort.abort(this.#failed.error);
   }
 
@@ -206,15 +210,22 @@ export class Publisher {
     for (let counter = first; counter < first + count; counter++) this.#settled.push(counter);
   }
 
-  /** `taken` of the input, null: it is at its end. */
-  #store(intents: readonly PutIntent[], input: string | null, taken: number | null): void {
+  /** Up to, and without, the message of this counter. */
+  #placeIn(
+    input: InputPlace | null,
+    { counter, chain }: { readonly counter: number; readonly chain: string },
+  ): InputPlace | null {
+    return input === null ? null : { kind: input.kind, taken: input.taken + counter - 1, chain };
+  }
+
+  #store(intents: readonly PutIntent[], place: InputPlace | null): void {
     const { state } = this.#client;
-    if (intents.length === 0 && this.#settled.length === 0 && input === null) return;
+    if (intents.length === 0 && this.#settled.length === 0 && place === null) return;
     const session = state.session();
     state.write(() => {
       for (const counter of this.#settled) state.settleIntent({ topic: this.#topic, session, counter });
       for (const intent of intents) state.addIntent(intent);
-      if (input !== null) state.setInput(this.#topic, taken === null ? null : { kind: input, taken });
+      if (place !== null) state.setInput(this.#topic, place);
     });
     this.#settled = [];
   }

@@ -3,11 +3,11 @@
  * connections. Each request ends with what is known: an answer, definitely not done, or unknown.
  */
 import type { SocketOptions } from "../../../clients/zeromq/socket_options.ts";
-import { messageOf } from "../../../errors.ts";
-import { onAbort, throwIfAborted } from "../../../support/abort.ts";
+import { BatonError, type ErrorCode, messageOf } from "../../../errors.ts";
+import { abortable, onAbort, throwIfAborted } from "../../../support/abort.ts";
 import { backoffMs } from "../../../support/backoff.ts";
 import type { Clock } from "../../../support/clock.ts";
-import { sleep } from "../../../support/deadline.ts";
+import { deadlineAfter, sleep } from "../../../support/deadline.ts";
 import { decodeMessage } from "../../../wire/pubsub/decode_message.ts";
 import { encodeMessage } from "../../../wire/pubsub/encode_message.ts";
 import type { Message, MessageOf } from "../../../wire/pubsub/messages.ts";
@@ -24,7 +24,7 @@ export type Outcome =
 
 export interface RequesterOptions {
   /** The proxies' endpoints in the order in which they are tried; asked again when none of them could be reached. */
-  readonly findProxies: (signal: AbortSignal | undefined) => Promise<readonly string[]>;
+  readonly findProxies: (signal: AbortSignal) => Promise<readonly string[]>;
   readonly clock: Clock;
   /** How long a request is tried in all, in milliseconds. */
   readonly timeoutMs: number;
@@ -46,6 +46,11 @@ export interface RequestOptions {
 const retryWait = { firstMs: 50, maxMs: 2000 };
 /** A connection that is not there after so many milliseconds is given up for the next proxy's. */
 const connectMsMax = 2000;
+/** What is left of a try's time for its answer to arrive, at most. */
+const answerMsMax = 250;
+/** With less time another try would only turn "not done" into "unknown". */
+const attemptMsMin = 100;
+const passingCodes: ReadonlySet<ErrorCode> = new Set(["UNREACHABLE", "CONNECTION_LOST", "SESSION_EXPIRED"]);
 const changing: ReadonlySet<Message["name"]> = new Set(["PUT", "SUBSCRIBE", "UNSUBSCRIBE", "SEEK"]);
 
 export class Requester implements AsyncDisposable {
@@ -71,15 +76,21 @@ export class Requester implements AsyncDisposable {
     for (let attempts = 1;; attempts++) {
       throwIfAborted(signal);
       const withinMs = Math.max(1, Math.min(endMs - clock.now(), attemptMs + holdMs));
-      const link = await this.#connected(Math.min(withinMs, connectMsMax), signal);
+      const link = await this.#connected({
+        withinMs: Math.min(withinMs, connectMsMax),
+        findMs: Math.max(1, endMs - clock.now()),
+      }, signal);
       let end: AttemptEnd = { kind: "not sent" };
       if (link !== null) {
-        const lines = { version: 1, deadlineMs: Math.ceil(withinMs), ...message.lines };
+        // The proxy's last word has to arrive while it is waited for: it says what silence cannot.
+        const deadlineMs = Math.ceil(withinMs - Math.min(answerMsMax, withinMs / 4));
+        const lines = { version: 1, deadlineMs, ...message.lines };
         const got = await this.#attempt(link, encodeMessage({ ...message, lines } as Message), { withinMs, signal });
         end = got === null ? { kind: "not sent" } : got === "silent" ? { kind: "silent" } : answered(got);
         if (got !== null && got !== "silent") answer = got;
       }
-      const leftMs = endMs - clock.now();
+      const waitMs = backoffMs(attempts - 1, { ...retryWait, ...(random ? { random } : {}) });
+      const leftMs = endMs - clock.now() - waitMs - Math.min(attemptMsMin, timeoutMs / 10);
       const decision = afterAttempt({ changes, mayBeDone, attempts, attemptsMax: retriesMax + 1, leftMs }, end);
       if (decision.do === "take" && answer !== null) return { kind: "answer", answer };
       if (decision.do !== "try again") {
@@ -87,11 +98,7 @@ export class Requester implements AsyncDisposable {
       }
       mayBeDone = decision.mayBeDone;
       if (decision.elsewhere && (link === null || link === this.#link)) this.#leave(end);
-      await sleep(
-        clock,
-        Math.min(leftMs, backoffMs(attempts - 1, { ...retryWait, ...(random ? { random } : {}) })),
-        signal,
-      );
+      await sleep(clock, waitMs, signal);
     }
   }
 
@@ -133,10 +140,13 @@ export class Requester implements AsyncDisposable {
   }
 
   /** The connection in use, when it is there within the time. */
-  async #connected(withinMs: number, signal: AbortSignal | undefined): Promise<ProxyLink | null> {
+  async #connected(
+    { withinMs, findMs }: { readonly withinMs: number; readonly findMs: number },
+    signal: AbortSignal | undefined,
+  ): Promise<ProxyLink | null> {
     if (this.#link?.state === "lost") this.#leave({ kind: "not sent" });
     if (this.#link === null) {
-      if (this.#at >= this.#proxies.length) await this.#find(signal);
+      if (this.#at >= this.#proxies.length) await this.#find(findMs, signal);
       const endpoint = this.#proxies[this.#at];
       if (endpoint === undefined) return null;
       this.#link ??= new ProxyLink(endpoint, this.#options.socket);
@@ -165,17 +175,24 @@ export class Requester implements AsyncDisposable {
     });
   }
 
-  async #find(signal: AbortSignal | undefined): Promise<void> {
-    this.#finding ??= (async () => {
-      try {
-        this.#proxies = await this.#options.findProxies(signal);
-        this.#at = 0;
-        if (this.#proxies.length === 0) this.#lastTrouble = "no proxy is there";
-      } finally {
-        this.#finding = null;
-      }
-    })();
-    await this.#finding;
+  /** What does not last (nobody answers) is a trouble of this try; all else rejects. */
+  async #find(withinMs: number, signal: AbortSignal | undefined): Promise<void> {
+    const late = () => new BatonError("UNREACHABLE", `no proxy could be looked up within ${Math.round(withinMs)} ms`);
+    const deadline = deadlineAfter(this.#options.clock, withinMs, { signal, reason: late });
+    this.#finding ??= this.#options.findProxies(deadline.signal).then((proxies) => {
+      this.#proxies = proxies;
+      this.#at = 0;
+    }).finally(() => this.#finding = null);
+    try {
+      await abortable(this.#finding, deadline.signal);
+      if (this.#proxies.length === 0) this.#lastTrouble = "no proxy is there; baton pubsub proxy starts one";
+    } catch (thrown) {
+      throwIfAborted(signal);
+      if (!(thrown instanceof BatonError) || !passingCodes.has(thrown.code)) throw thrown;
+      this.#lastTrouble = thrown.message;
+    } finally {
+      deadline.cancel();
+    }
   }
 
   /** On to the next proxy; behind the last one they are looked for again. */

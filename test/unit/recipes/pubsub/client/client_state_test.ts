@@ -59,13 +59,13 @@ test("intents, places and inputs are there after the process has ended; what fai
     state.write(() => {
       for (const counter of [1, 2, 3]) state.addIntent({ topic: "news", session, counter, msgId: null, body });
       state.addIntent({ topic: "else", session, counter: 4, msgId: "key", body });
-      state.setInput("news", { kind: "lines", taken: 3 });
+      state.setInput("news", { kind: "lines", taken: 3, chain: "abc" });
     });
     state.write(() => state.settleIntent({ topic: "news", session, counter: 2 }));
     state.setPlace("news", { cursor: 4, intent: 7, folder: "/inbox" });
     expect(() =>
       state.write(() => {
-        state.setInput("news", null);
+        state.setInput("news", { kind: "else", taken: 0, chain: "" });
         throw new Error("half way");
       })
     ).toThrow("half way");
@@ -76,5 +76,5 @@ test("intents, places and inputs are there after the process has ended; what fai
   expect(state.intents("else")[0]?.msgId).toBe("key");
   expect(state.place("news")).toEqual({ cursor: 4, intent: 7, folder: "/inbox" });
   expect(state.place("else")).toEqual({ cursor: -1, intent: -1, folder: null });
-  expect(state.input("news")).toEqual({ kind: "lines", taken: 3 });
+  expect(state.input("news")).toEqual({ kind: "lines", taken: 3, chain: "abc" });
 });

@@ -1,0 +1,179 @@
+/** Publishing and subscribing as a user types it: one machine, the embedded keeper, a server, a proxy, clients. */
+import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
+import { readdirSync, readFileSync } from "node:fs";
+import process from "node:process";
+import { BatonSession, type Running } from "../support/baton_session.ts";
+import { dose } from "../support/dose.ts";
+import { eventually } from "../support/eventually.ts";
+import { seededRandom } from "../support/random.ts";
+import { systemClock } from "../../src/support/clock.ts";
+import { sleep } from "../../src/support/deadline.ts";
+
+setDefaultTimeout(180_000);
+
+let session: BatonSession;
+beforeEach(() => session = new BatonSession({ BATON_PUBSUB_STATE_DIR: "state", BATON_SERVERS: "embedded" }));
+afterEach(() => session[Symbol.asyncDispose]());
+
+async function serving(script: string): Promise<Running> {
+  const running = session.start(script);
+  await eventually(() => /serves|takes requests/.test(running.stderr()), {
+    what: `${script} to serve: ${running.stderr()}`,
+    withinMs: 30_000,
+  });
+  return running;
+}
+
+const startServer = (options = "") => serving(`exec "$baton" pubsub server --id s1 --data-dir s1 ${options}`);
+const startProxy = () => serving('exec "$baton" pubsub proxy --id p1');
+const client = (words: string) => session.run(`"$baton" pubsub client ${words}`);
+
+async function kill(running: Running): Promise<void> {
+  running.child.kill("SIGKILL");
+  await running.ended;
+}
+
+test("subscribe, put and get, in both orders of the words", async () => {
+  await startServer();
+  await startProxy();
+  const ok = { code: 0, stdout: "", stderr: "" };
+  expect(await client("alice subscribe news")).toMatchObject(ok);
+  expect(await session.run('printf "a\\0b\\n" >report; "$baton" pubsub client bob put news report')).toMatchObject(ok);
+  expect(await session.run('printf "one\\ntwo\\n\\nfour" | "$baton" pubsub client put news --lines --id bob'))
+    .toMatchObject(ok);
+  expect(await client("alice pending news")).toMatchObject({ code: 0, stdout: "5\n" });
+  expect(await client("alice peek news")).toMatchObject({ code: 0, stdout: "a\0b\n" });
+  expect(await client("alice get news")).toMatchObject({ code: 0, stdout: "a\0b\n", stderr: "" });
+  expect(await client("get news --id alice")).toMatchObject({ code: 0, stdout: "one" });
+  expect(await client("alice get news -n 2")).toMatchObject({ code: 0, stdout: "two\n\n" });
+  expect(await client("alice get news --until-empty")).toMatchObject({ code: 0, stdout: "four\n" });
+  expect(await client("alice get news")).toMatchObject({ code: 1, stdout: "" });
+  expect(await client("alice seek news start")).toMatchObject(ok);
+  expect(await client("alice topics")).toMatchObject({ code: 0, stdout: "news\n" });
+  expect(await client("alice unsubscribe news")).toMatchObject(ok);
+  expect(await client("alice get news")).toMatchObject({ code: 64, stderr: expect.stringContaining("NOT_SUBSCRIBED") });
+});
+
+test("a message goes to a program, and comes again, marked, until it is acknowledged", async () => {
+  await startServer();
+  await startProxy();
+  await client("alice subscribe news");
+  await session.run('printf "1\\n2\\n3\\n" | "$baton" pubsub client bob put news --lines');
+  const say = "printf '%s %s ' $BATON_MESSAGE_ID $BATON_REDELIVERED; cat; echo";
+  const failed = await client(`alice get news --follow --exec "${say}; exit 9"`.replaceAll("$", "\\$"));
+  expect(failed).toMatchObject({ code: 9, stdout: "1 0 1\n" });
+  expect(await client(`alice get news --until-empty --exec "${say}"`.replaceAll("$", "\\$"))).toMatchObject({
+    code: 0,
+    stdout: "1 1 1\n2 0 2\n3 0 3\n",
+  });
+  await session.run('echo more | "$baton" pubsub client bob put news -');
+  const shown = await client("alice get news --ack manual --json");
+  expect(JSON.parse(shown.stdout)).toMatchObject({ id: "4", body: "more\n", redelivered: false });
+  expect(JSON.parse((await client("alice get news --ack manual --json")).stdout)).toMatchObject({ redelivered: true });
+  expect(await client("alice ack news 5")).toMatchObject({ code: 64 });
+  expect(await client("alice ack news 4")).toMatchObject({ code: 0 });
+  expect(await client("alice get news --ack manual")).toMatchObject({ code: 1 });
+});
+
+test("what a put ends with when it cannot be done", async () => {
+  const put = '"$baton" pubsub client bob put news - --timeout 1s';
+  expect(await session.run(`echo x | ${put}`)).toMatchObject({ code: 69, stderr: expect.stringContaining("no proxy") });
+  await startProxy();
+  expect(await session.run(`echo x | ${put}`)).toMatchObject({
+    code: 69,
+    stderr: expect.stringContaining("definitely"),
+  });
+  const server = await startServer("--max-pending 2");
+  await client("alice subscribe news");
+  expect(await session.run(`echo x | ${put}; echo y | ${put}`)).toMatchObject({ code: 0 });
+  expect(await session.run(`echo z | ${put}`)).toMatchObject({ code: 85 });
+  expect(await client("alice get news -n 2")).toMatchObject({ stdout: "x\n\ny\n\n" });
+  await client("alice get news");
+
+  server.child.kill("SIGSTOP");
+  expect(await session.run(`echo x | ${put}`)).toMatchObject({ code: 76, stderr: expect.stringContaining("--resume") });
+  server.child.kill("SIGCONT");
+  expect(await client("bob put news --resume")).toMatchObject({ code: 0 });
+  expect(await client("bob put news --resume")).toMatchObject({ code: 0 });
+  expect(await client("alice get news --until-empty")).toMatchObject({ stdout: "x\n\n" });
+});
+
+test("what is resumed goes on behind what was put, and is refused where that has changed", async () => {
+  await startServer("--max-pending 3");
+  await startProxy();
+  await client("alice subscribe news");
+  await session.run("seq 1 8 >lines; echo whole >whole");
+  const put = '"$baton" pubsub client bob put news --lines lines';
+  expect(await session.run("seq 1 3 >lines; " + put)).toMatchObject({ code: 0 });
+  expect(await session.run("seq 1 5 >lines; " + put + " --resume")).toMatchObject({ code: 85 });
+  expect(await client("alice get news --until-empty")).toMatchObject({ stdout: "1\n2\n3\n" });
+  await client("alice get news");
+  expect(await session.run(put + " --resume")).toMatchObject({ code: 0 });
+  expect(await session.run(put + " --resume")).toMatchObject({ code: 0, stderr: expect.stringContaining("nothing") });
+  expect(await client("alice get news --until-empty")).toMatchObject({ stdout: "4\n5\n" });
+  await client("alice get news");
+  expect(await session.run("seq 2 9 >lines; " + put + " --resume")).toMatchObject({ code: 65 });
+  for (let time = 0; time < 2; time++) {
+    expect(await client("bob put news whole --resume")).toMatchObject({ code: 0 });
+    expect(await client("alice get news")).toMatchObject(time === 0 ? { code: 0, stdout: "whole\n" } : { code: 1 });
+  }
+});
+
+test("a client id is one process at a time, and a state that was lost is fenced once", async () => {
+  await startServer();
+  await startProxy();
+  await client("alice subscribe news");
+  const follower = session.start('exec "$baton" pubsub client alice get news --follow');
+  await eventually(async () => (await client("alice get news --timeout 100ms")).code === 75, {
+    what: "alice to be busy",
+  });
+  follower.child.kill("SIGTERM");
+  expect((await follower.ended).signal).toBe("SIGTERM");
+  for (let time = 0; time < 3; time++) await session.run('echo x | "$baton" pubsub client bob put news -');
+  await session.run("rm -r state");
+  const put = 'echo y | "$baton" pubsub client bob put news -';
+  expect(await session.run(put)).toMatchObject({ code: 84 });
+  expect(await session.run(put)).toMatchObject({ code: 0 });
+});
+
+test("server, proxy, publisher and subscriber are killed again and again: every line is there, once", async () => {
+  const seed = Number(process.env["BATON_SEED"] ?? Math.floor(Math.random() * 2 ** 32));
+  console.log(`seed ${seed}`);
+  const random = seededRandom(seed);
+  let server = await startServer();
+  let proxy = await startProxy();
+  await client("alice subscribe news");
+  const count = dose({ gate: 4000, full: 40_000 });
+  await session.run(`seq 1 ${count} >lines`);
+  const put = 'exec "$baton" pubsub client bob put news --lines lines --resume';
+  const get = 'exec "$baton" pubsub client alice get news --follow --out-dir inbox';
+  let [publisher, subscriber] = [session.start(put), session.start(get)];
+  let isDone = false;
+  for (let round = 0; round < 12; round++) {
+    await Promise.race([publisher.ended, sleep(systemClock(), 50 + random() * 500)]);
+    const victim = ["publisher", "subscriber", "server", "proxy"][round % 4];
+    if (victim === "publisher") {
+      isDone = publisher.child.exitCode === 0;
+      await kill(publisher);
+      if (!isDone) publisher = session.start(put);
+    } else if (victim === "subscriber") {
+      await kill(subscriber);
+      subscriber = session.start(get);
+    } else if (victim === "server") {
+      await kill(server);
+      server = await startServer();
+    } else {
+      await kill(proxy);
+      proxy = await startProxy();
+    }
+  }
+  expect((await publisher.ended).code).toBe(0);
+  const files = () => readdirSync(session.path("inbox")).filter((name) => /^\d+$/.test(name));
+  await eventually(() => files().length >= count, { what: "all lines to be there", withinMs: 60_000 });
+  await kill(subscriber);
+  expect((await client("alice get news --out-dir inbox")).code).toBe(1);
+  const lines = files().sort((a, b) => Number(a) - Number(b)).map((name) =>
+    readFileSync(session.path(`inbox/${name}`), "utf8")
+  );
+  expect(lines).toEqual(Array.from({ length: count }, (_, index) => String(index + 1)));
+});
