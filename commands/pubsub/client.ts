@@ -31,7 +31,7 @@ export const clientCommandSettings = {
   }),
   lines: setting(toggle(), {
     flag: "--lines",
-    help: "put: a message from each line of stdin, or of PATH",
+    help: "put: a message from each line of stdin, or of PATH; get: a newline behind each message, a single one too",
     default: false,
   }),
   null: setting(toggle(), {

@@ -84,7 +84,7 @@ function sinkOf(run: ClientRun, subscriber: Subscriber, { single, peek }: { sing
     };
   }
   if (values.exec !== undefined) return execSink(run, subscriber, values.exec);
-  const end = single && !values.json ? "" : values.null ? "\0" : "\n";
+  const end = single && !values.json && !values.lines && !values.null ? "" : values.null ? "\0" : "\n";
   return (messages) => {
     const last = messages.at(-1)?.id ?? 0;
     if (values.ack === "manual") subscriber.handingOut(last);
