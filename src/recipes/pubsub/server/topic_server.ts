@@ -5,7 +5,7 @@
 import { RouterSocket } from "../../../clients/zeromq/router_socket.ts";
 import type { SocketOptions } from "../../../clients/zeromq/socket_options.ts";
 import type { ZooKeeper } from "../../../clients/zookeeper/zookeeper.ts";
-import { BatonError } from "../../../errors.ts";
+import { BatonError, messageOf } from "../../../errors.ts";
 import type { Clock } from "../../../support/clock.ts";
 import { deadlineAfter } from "../../../support/deadline.ts";
 import { decodeMessage } from "../../../wire/pubsub/decode_message.ts";
@@ -279,6 +279,17 @@ export class TopicServer implements AsyncDisposable {
 
   #take(frames: readonly Uint8Array[]): void {
     const { envelope, content } = splitEnvelope(frames);
+    try {
+      this.#decide(envelope, content);
+    } catch (thrown) {
+      // A bug, or an answer that no message can carry: of one request, and no reason to leave the others alone.
+      this.#options.onProblem(thrown);
+      const reason = `the server failed: ${messageOf(thrown)}`;
+      this.#reply(envelope, statusOf(this.#options.id, { lines: {} }, "ERROR", { reason, lines: { unknown: true } }));
+    }
+  }
+
+  #decide(envelope: Envelope, content: readonly Uint8Array[]): void {
     const message = decodeMessage(content);
     if (message.name === null) {
       this.counters.refused++;
