@@ -1,4 +1,4 @@
-/** Servers as processes, killed at random while they are put to, got from, and hand topics to each other. */
+/** Servers as processes, killed and held up at random while they are put to, got from, and hand topics to each other. */
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -52,6 +52,13 @@ class Member implements AsyncDisposable {
     await this.#process?.exited;
   }
 
+  /** Stands still until `isForgotten`, and goes on as if nothing had been. */
+  async pause(isForgotten: () => Promise<boolean>): Promise<void> {
+    this.#process?.signal("SIGSTOP");
+    await eventually(isForgotten, { withinMs: 30_000, everyMs: 50, what: `${this.id} to lose its session` });
+    this.#process?.signal("SIGCONT");
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#process?.kill();
   }
@@ -65,7 +72,8 @@ test(`what was answered OK is there once, whenever servers are killed, stopped a
   const zk = await connect({ servers: parseServers(backend.servers) });
   try {
     await Promise.all(members.map((member) => member.start()));
-    await using say = await PubsubTalker.start(zk, new PubsubPath("/baton"));
+    const path = new PubsubPath("/baton");
+    await using say = await PubsubTalker.start(zk, path);
     const topics = ["news", "a/b c"];
     const patienceMs = 60_000;
     for (const topic of topics) {
@@ -116,6 +124,10 @@ test(`what was answered OK is there once, whenever servers are killed, stopped a
         if (random() < 0.3) await eventually(() => answered >= before + 150, { withinMs: patienceMs });
       }
       const member = members[Math.floor(random() * 2)] as Member;
+      if (blow % 5 === 3) {
+        await member.pause(async () => await zk.exists(path.server(member.id)) === null);
+        continue;
+      }
       await member.end(random() < 0.8 ? "SIGKILL" : "SIGTERM");
       await member.start();
     }

@@ -40,19 +40,29 @@ export class HandOvers {
     });
   }
 
-  /** Every topic to one of the others, in turn, some at a time. Those that cannot be moved stay. */
-  async all(topics: readonly string[], others: () => readonly string[]): Promise<void> {
+  /**
+   * Every topic to one of the others, in turn, some at a time, and again those that came meanwhile, until none is left or none
+   * of them can be moved.
+   */
+  async all(topics: () => readonly string[], others: () => readonly string[]): Promise<void> {
+    for (let moved = 1; moved > 0 && topics().length > 0;) moved = await this.#round(topics(), others);
+  }
+
+  /** How many were moved. */
+  async #round(topics: readonly string[], others: () => readonly string[]): Promise<number> {
     const rest = topics.values();
-    let turn = 0;
+    let turn = 0, moved = 0;
     const worker = async () => {
       for (const topic of rest) {
         const ids = others();
         const to = ids[turn++ % ids.length];
         if (to === undefined) return;
-        await this.#handOver(topic, to, null).catch(() => {});
+        const result = await this.#handOver(topic, to, null).catch(() => null);
+        if (result?.kind === "moved") moved++;
       }
     };
     await Promise.all(Array.from({ length: handOversMax }, worker));
+    return moved;
   }
 
   async #handOver(topic: string, to: string, epoch: number | null): Promise<HandOverResult> {

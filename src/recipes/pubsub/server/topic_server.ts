@@ -155,7 +155,7 @@ export class TopicServer implements AsyncDisposable {
     });
     const over = new Promise<void>((resolve) => deadline.signal.addEventListener("abort", () => resolve()));
     const others = () => [...this.#servers?.servers.keys() ?? []].filter((id) => id !== this.#options.id);
-    if (handOver) await Promise.race([over, this.#handOvers.all([...this.topics()], others)]);
+    if (handOver) await Promise.race([over, this.#handOvers.all(() => [...this.topics()], others)]);
     const kept = [...this.topics()];
     await Promise.race([over, this.#desk.leave()]);
     deadline.cancel();
