@@ -127,9 +127,7 @@ test("a topic on its way to another server is asked for again, and the client se
 });
 
 test("a lost server's requests are sent again where that does nothing twice, and are otherwise said to be unknown", async () => {
-  const problems: string[] = [];
-  const onProblem = ({ message }: Error) => problems.push(message);
-  const { directory, client } = await rig.start({ patienceMs: 10_000, onProblem });
+  const { directory, client } = await rig.start({ patienceMs: 10_000 });
   const one = await rig.server("s1");
   directory.add(one, "t");
   one.behaviour = () => null;
@@ -147,6 +145,24 @@ test("a lost server's requests are sent again where that does nothing twice, and
   await one.open();
   for (const at of [0, 1, 3]) expect(await asked[at]).toMatchObject({ status: "OK", sender: "s1" });
   expect(one.received.length).toBe(7);
+});
+
+test("a server that is said to be there and is not reached is told of once, one that has left is not", async () => {
+  const problems: string[] = [];
+  const onProblem = ({ message }: Error) => problems.push(message);
+  const { directory, client } = await rig.start({ patienceMs: 300, onProblem });
+  const [one, two] = [await rig.server("s1"), await rig.server("s2")];
+  directory.add(one, "t");
+  directory.add(two, "u");
+  const say = client();
+  for (const topic of ["t", "u"]) expect((await say.say(put(topic, 1))).status).toBe("OK");
+  await Promise.all([one.close(), two.close()]);
+  directory.remove("s2");
+  const began = performance.now();
+  await eventually(async () => {
+    for (const topic of ["t", "u"]) expect((await say.say(put(topic, 2))).status).toBe("OVERLOADED");
+    return performance.now() - began > 2500;
+  }, { withinMs: 10_000 });
   expect(problems).toEqual([`server "s1" at ${one.endpoint}: the connection was lost`]);
 });
 
@@ -239,6 +255,17 @@ test("a proxy that leaves finishes what is under way, sends who waits to another
   held[0]?.();
   expect((await asked).status).toBe("OK");
   await drained;
+});
+
+test("a proxy that leaves does not wait for a server that is not there", async () => {
+  const { proxy, directory, client } = await rig.start({ patienceMs: 20_000 });
+  directory.give("t", "s1");
+  const asked = client().say(put("t", 1));
+  await eventually(() => directory.looked.length > 1);
+  const began = performance.now();
+  await proxy.drain(20_000);
+  expect(await asked).toMatchObject({ status: "OVERLOADED", text: "Not done: this proxy is leaving" });
+  expect(performance.now() - began).toBeLessThan(10_000);
 });
 
 test("a proxy that leaves does not wait for ever, and says what it does not know", async () => {

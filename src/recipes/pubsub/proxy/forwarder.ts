@@ -48,6 +48,8 @@ export interface Arrival {
   readonly traits: RequestTraits;
 }
 
+/** A server is missed when it was not reached for so long, in milliseconds. */
+const missedMsMin = 1000;
 /** Between two tries of a request that found nobody, or was told to come later. */
 const parkWait = { firstMs: 20, maxMs: 1000 };
 
@@ -63,8 +65,6 @@ export class Forwarder implements LinkHost {
   readonly #looking = new Map<string, Set<Request>>();
   readonly #parked = new Set<Request>();
   readonly #underWay = new Set<Request>();
-  /** Links of which was said that they reach nobody. */
-  readonly #told = new WeakSet<ServerLink>();
   readonly #offDirectory: () => void;
   #isClosed = false;
 
@@ -116,10 +116,11 @@ export class Forwarder implements LinkHost {
     }
   }
 
-  /** Answers what is left, as if its time were over; or only what waits for a message at its server. */
-  finish(which: "all" | "waiting for messages"): void {
+  /** Answers what is left, as if its time were over; or only what no server is at work on: that is tried elsewhere. */
+  finish(which: "all" | "what waits"): void {
     for (const request of this.#underWay) {
-      if (which === "waiting for messages" && !request.traits.mayWait) continue;
+      const isBusy = request.at.kind === "sent" && !request.traits.mayWait;
+      if (which === "what waits" && isBusy) continue;
       request.why = "this proxy is leaving";
       this.#happened(request, { kind: "time over" });
     }
@@ -148,7 +149,8 @@ export class Forwarder implements LinkHost {
   }
 
   connected(link: ServerLink): void {
-    this.#told.delete(link);
+    link.forgetMissed?.();
+    link.forgetMissed = null;
   }
 
   unsendable(request: Request, why: string): void {
@@ -178,12 +180,14 @@ export class Forwarder implements LinkHost {
     this.#links.keepOnly(this.#options.directory.servers);
   }
 
-  /** A server that has left is not missed. */
+  /** Not of a server that has left, which may be heard of a moment later, nor of one that is back at once. */
   #tell(link: ServerLink, what: string): void {
-    const isThere = this.#options.directory.servers.get(link.id)?.endpoint === link.endpoint;
-    if (!isThere || this.#told.has(link)) return;
-    this.#told.add(link);
-    this.#options.onProblem(new BatonError("UNREACHABLE", `server "${link.id}" at ${link.endpoint}: ${what}`));
+    link.forgetMissed ??= this.clock.after(missedMsMin, () => {
+      const isThere = this.#options.directory.servers.get(link.id)?.endpoint === link.endpoint;
+      if (isThere) {
+        this.#options.onProblem(new BatonError("UNREACHABLE", `server "${link.id}" at ${link.endpoint}: ${what}`));
+      } else link.forgetMissed = null;
+    });
   }
 
   /** To where its topic is. */

@@ -118,12 +118,12 @@ export class Proxy implements AsyncDisposable {
   }
 
   /**
-   * Takes no more requests, gives those under way up to `withinMs` to be answered, answers what is left, and closes. Who waits
-   * for a message is told at once, and goes to another proxy.
+   * Takes no more requests, gives those that servers have up to `withinMs` to be answered, answers what is left, and closes. Who
+   * waits, for a message or for a server, is told at once, and goes to another proxy.
    */
   async drain(withinMs: number): Promise<void> {
     this.#isLeaving = true;
-    this.#forwarder.finish("waiting for messages");
+    this.#forwarder.finish("what waits");
     if (this.underWay.requests > 0) {
       const { promise, resolve } = Promise.withResolvers<void>();
       this.#whenIdle = resolve;

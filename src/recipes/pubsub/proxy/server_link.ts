@@ -53,6 +53,8 @@ const delimiter = new Uint8Array(0);
 export class ServerLink {
   readonly id: string;
   readonly endpoint: string;
+  /** Not null from the moment when it reaches nobody; ends the wait for whether that has to be told. */
+  forgetMissed: (() => void) | null = null;
   readonly #host: LinkHost;
   readonly #waiting = new TurnQueue<Client, Request>();
   readonly #sent = new Map<number, Sent>();
@@ -120,6 +122,7 @@ export class ServerLink {
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#isConnected = false;
+    this.forgetMissed?.();
     this.#cancelRetry?.();
     this.#cancelRoom?.();
     this.#sent.clear();
