@@ -39,8 +39,14 @@ export class ClientSession {
     return outcome;
   }
 
+  /** Who is subscribed already stays where he is. */
   async subscribe(topic: string, options?: RequestOptions): Promise<void> {
     await this.#operate(`subscribe to topic "${topic}"`, { name: "SUBSCRIBE", topic }, options);
+    const { cursor, intent } = this.state.place(topic);
+    if (cursor < 0 && intent < 0) return;
+    // A topic whose server was given up has begun again at the first id: the place is another topic's.
+    const { end = 0 } = await this.info(topic, options);
+    if (cursor > end || intent > end) this.state.forgetPlace(topic);
   }
 
   /** Gives up what was not fetched. */

@@ -11,7 +11,7 @@ import { chained, emptyChain } from "./item_chain.ts";
 import { outcomeError } from "./outcome_error.ts";
 import type { Outcome } from "./requester.ts";
 
-/** Messages under way, and their bytes; one more request is made as long as there are fewer. */
+/** Messages under way at most; one more request is made as long as fewer bytes are. */
 const windowMessages = 256;
 const windowBytes = 16 << 20;
 /** Messages of one request, and their bytes; one message may have more. */
@@ -74,7 +74,7 @@ export class Publisher {
         const { done, value } = await abortable(input.next(), this.#stopped(signal));
         if (done === true) break;
         for (const batch of batchesOf(value)) {
-          if (!(await this.#room(signal))) break;
+          if (!(await this.#room(batch.length, signal))) break;
           this.#send(batch, options);
         }
       }
@@ -83,7 +83,8 @@ export class Publisher {
     }
     await Promise.all([...this.#flights].map(({ ended }) => ended));
     this.#store([], this.#placeIn(place, this.#failed ?? { counter: this.#counter, chain: this.#chain }));
-    const error = this.#thrown?.error ?? this.#failed?.error ?? this.#doubt ?? inputError;
+    // Of several the one that needs a resume: what was refused behind it is put then.
+    const error = this.#thrown?.error ?? this.#doubt ?? this.#failed?.error ?? inputError;
     if (error !== undefined && error !== null) throw error;
     if (signal?.aborted) throw signal.reason;
     return this.#counter - 1;
@@ -130,8 +131,9 @@ export class Publisher {
   }
 
   /** False: nothing more is to be sent. */
-  async #room(signal: AbortSignal | undefined): Promise<boolean> {
-    while (!this.#hasEnded && !signal?.aborted && (this.#messages >= windowMessages || this.#bytes >= windowBytes)) {
+  async #room(count: number, signal: AbortSignal | undefined): Promise<boolean> {
+    const isFull = () => this.#messages + count > windowMessages || this.#bytes >= windowBytes;
+    while (!this.#hasEnded && !signal?.aborted && isFull()) {
       await Promise.race([...this.#flights].map(({ ended }) => ended));
     }
     return !this.#hasEnded && !signal?.aborted;

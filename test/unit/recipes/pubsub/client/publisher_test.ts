@@ -1,0 +1,173 @@
+/** Puts against a server in memory that knows counters: answers are lost, requests are lost, the process is killed. */
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import process from "node:process";
+import { ClientSession } from "../../../../../src/recipes/pubsub/client/client_session.ts";
+import { ClientState } from "../../../../../src/recipes/pubsub/client/client_state.ts";
+import { emptyChain } from "../../../../../src/recipes/pubsub/client/item_chain.ts";
+import { Publisher } from "../../../../../src/recipes/pubsub/client/publisher.ts";
+import type { Outcome, Requester, RequestOptions } from "../../../../../src/recipes/pubsub/client/requester.ts";
+import { onAbort } from "../../../../../src/support/abort.ts";
+import { systemClock } from "../../../../../src/support/clock.ts";
+import type { MessageOf } from "../../../../../src/wire/pubsub/messages.ts";
+import type { StatusCode } from "../../../../../src/wire/pubsub/status_codes.ts";
+import { seededRandom } from "../../../../support/random.ts";
+
+let folder: string;
+beforeEach(() => folder = mkdtempSync(join(tmpdir(), "baton-publisher-")));
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const openState = () => ClientState.open(folder, "bob", { waitMs: 0, clock: systemClock() });
+const bytes = (text: string) => new TextEncoder().encode(text);
+const text = (body: Uint8Array) => new TextDecoder().decode(body);
+
+/** What becomes of a request: done or not, and what is heard of it; "killed": nothing more is heard of anything. */
+type Fate = "done" | "done, unheard" | "lost" | "full" | "killed" | "done, killed";
+
+class FakeServer {
+  readonly log: string[] = [];
+  underWayMax = 0;
+  readonly heard: MessageOf<"PUT">[] = [];
+  readonly #known = new Map<string, string>();
+  readonly #low = new Map<string, number>();
+  #underWay = 0;
+
+  requester(fate: (put: MessageOf<"PUT">) => Fate): Requester {
+    const ask = async (put: MessageOf<"PUT">, { signal }: RequestOptions = {}): Promise<Outcome> => {
+      this.#underWay += put.batch?.length ?? 1;
+      this.underWayMax = Math.max(this.underWayMax, this.#underWay);
+      this.heard.push(put);
+      await new Promise((resolve) => setImmediate(resolve));
+      this.#underWay -= put.batch?.length ?? 1;
+      const what = fate(put);
+      if (what === "killed" || what === "done, killed") {
+        if (what === "done, killed") this.#put(put);
+        return await new Promise((_, reject) => onAbort(signal, reject));
+      }
+      if (what === "full") return answer("FULL");
+      const status = what === "lost" ? null : this.#put(put);
+      if (what !== "done") return { kind: "unknown", why: "nothing was heard", answer: null };
+      return status === "OVERLOADED" ? { kind: "fail", why: "", answer: null } : answer(status ?? "ERROR");
+    };
+    return { ask } as unknown as Requester;
+  }
+
+  /** As a server decides it: src/recipes/pubsub/store/decide_put.ts. */
+  #put({ counter, lines = {}, body, batch = [body ?? new Uint8Array(0)] }: MessageOf<"PUT">): StatusCode {
+    const { low = 0, after, session } = lines;
+    const { number, key } = lines.fromSession ?? session ?? { number: 0, key: "" };
+    const window = `${number} ${key}`;
+    const bound = this.#low.get(window) ?? 0;
+    const slot = (at: number) => `${window} ${at}`;
+    const counters = batch.map((_, place) => counter + place);
+    if (counters.some((at) => at < bound)) return "STALE_OP";
+    const fresh = counters.filter((at) => !this.#known.has(slot(at)));
+    const isEarly = after !== undefined && after >= Math.max(bound, low) && !this.#known.has(slot(after));
+    if (fresh.length > 0 && isEarly) return "OVERLOADED";
+    this.#low.set(window, Math.max(bound, low));
+    for (const at of fresh) {
+      const content = text(batch[at - counter] as Uint8Array);
+      this.#known.set(slot(at), content);
+      this.log.push(content);
+    }
+    return "OK";
+  }
+}
+
+function answer(status: StatusCode): Outcome {
+  return { kind: "answer", answer: { name: "STATUS", sender: "s1", status } };
+}
+
+async function* chunks(items: readonly string[], size = 100): AsyncGenerator<Uint8Array[], void, void> {
+  for (let at = 0; at < items.length; at += size) {
+    yield items.slice(at, at + size).map(bytes);
+    await Promise.resolve();
+  }
+}
+
+const numbered = (count: number) => Array.from({ length: count }, (_, index) => `message ${index + 1}`);
+const begin = { kind: "lines", taken: 0, chain: emptyChain };
+
+test("all are stored in their order, 256 are under way at most, and no intent is left", async () => {
+  const server = new FakeServer();
+  using state = await openState();
+  const items = numbered(2000);
+  const publisher = new Publisher(new ClientSession(state, server.requester(() => "done")), "news");
+  expect(await publisher.putAll(chunks(items, 700), { input: begin })).toBe(2000);
+  expect(server.log).toEqual(items);
+  expect(server.underWayMax).toBeLessThanOrEqual(256);
+  expect(server.underWayMax).toBeGreaterThan(128);
+  expect(state.intents()).toEqual([]);
+  expect(state.input("news")?.taken).toBe(2000);
+});
+
+test("behind a message that was refused nothing is stored, and the place is before it", async () => {
+  const server = new FakeServer();
+  using state = await openState();
+  const refuse = server.requester(({ counter }) => counter === 129 ? "full" : "done");
+  const publisher = new Publisher(new ClientSession(state, refuse), "news");
+  const items = numbered(1000);
+  await expect(publisher.putAll(chunks(items, 1000), { input: begin })).rejects.toMatchObject({ code: "STORE_FULL" });
+  expect(server.log).toEqual(items.slice(0, 128));
+  expect(state.intents()).toEqual([]);
+  expect(state.input("news")?.taken).toBe(128);
+});
+
+test("an unknown outcome keeps the messages, and resume sends the same again, in the earlier session's name", async () => {
+  const server = new FakeServer();
+  {
+    using state = await openState();
+    const publisher = new Publisher(new ClientSession(state, server.requester(() => "done, unheard")), "news");
+    await expect(publisher.putAll(chunks(["a", "b"]))).rejects.toMatchObject({ code: "OUTCOME_UNKNOWN" });
+    expect(state.intents().map(({ body }) => text(body))).toEqual(["a", "b"]);
+  }
+  using state = await openState();
+  const client = new ClientSession(state, server.requester(() => "done"));
+  expect(await new Publisher(client, "news").resume()).toBe(2);
+  expect(server.log).toEqual(["a", "b"]);
+  expect(server.heard.at(-1)).toMatchObject({ counter: 1, lines: { low: 1, fromSession: { number: 1 } } });
+  expect(await new Publisher(client, "news").resume()).toBe(0);
+});
+
+test("whatever is lost and whenever it is killed, what is resumed to its end is stored once, in order", async () => {
+  const base = Number(process.env["BATON_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
+  for (let seed = base; seed < base + 12; seed++) {
+    const random = seededRandom(seed);
+    const server = new FakeServer();
+    const items = numbered(700);
+    rmSync(folder, { recursive: true, force: true });
+    let isDone = false;
+    for (let life = 0; !isDone; life++) {
+      using state = await openState();
+      const kill = new AbortController();
+      const client = new ClientSession(state, server.requester(() => fateBy(random(), life, kill)));
+      isDone = await oneLife(client, items, kill.signal);
+    }
+    expect({ seed, log: server.log }).toEqual({ seed, log: items });
+  }
+}, 60_000);
+
+function fateBy(chance: number, life: number, kill: AbortController): Fate {
+  const trouble = life > 30 ? 1 : chance;
+  if (trouble < 0.03) return "done, unheard";
+  if (trouble < 0.06) return "lost";
+  if (trouble < 0.08) return "full";
+  if (trouble > 0.12) return "done";
+  setImmediate(() => kill.abort(new Error("killed")));
+  return trouble < 0.1 ? "killed" : "done, killed";
+}
+
+/** Ends as a process that was killed does: what it has stored is there, and it says nothing more. */
+async function oneLife(client: ClientSession, items: readonly string[], killed: AbortSignal): Promise<boolean> {
+  const publisher = new Publisher(client, "news");
+  try {
+    await publisher.resume({ signal: killed });
+    const input = client.state.input("news") ?? begin;
+    await publisher.putAll(chunks(items.slice(input.taken)), { input, signal: killed });
+    return true;
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,129 @@
+/** What a request ends with, by real sockets: proxies that answer, are silent, die, or are not there. */
+import { afterEach, expect, test } from "bun:test";
+import { RouterSocket } from "../../../../../src/clients/zeromq/router_socket.ts";
+import { Requester, type RequesterOptions } from "../../../../../src/recipes/pubsub/client/requester.ts";
+import { systemClock } from "../../../../../src/support/clock.ts";
+import { decodeMessage } from "../../../../../src/wire/pubsub/decode_message.ts";
+import { encodeMessage } from "../../../../../src/wire/pubsub/encode_message.ts";
+import type { Lines, Message } from "../../../../../src/wire/pubsub/messages.ts";
+import type { StatusCode } from "../../../../../src/wire/pubsub/status_codes.ts";
+
+const open: AsyncDisposable[] = [];
+afterEach(async () => {
+  for (const one of open.splice(0).reverse()) await one[Symbol.asyncDispose]();
+});
+
+type Said = StatusCode | "nothing" | { readonly status: StatusCode; readonly lines: Lines };
+
+/** Answers what it is told to, the last for ever. */
+class FakeProxy implements AsyncDisposable {
+  readonly heard: Message[] = [];
+  readonly #socket = new RouterSocket();
+  readonly #answers: Said[];
+  endpoint = "";
+
+  static async start(...answers: Said[]): Promise<FakeProxy> {
+    const proxy = new FakeProxy(answers);
+    proxy.endpoint = await proxy.#socket.bind("tcp://127.0.0.1:0");
+    void proxy.#serve();
+    open.push(proxy);
+    return proxy;
+  }
+
+  private constructor(answers: Said[]) {
+    this.#answers = answers;
+  }
+
+  async #serve(): Promise<void> {
+    for await (const frames of this.#socket) {
+      const at = frames.findIndex((frame) => frame.byteLength === 0);
+      const message = decodeMessage(frames.slice(at + 1));
+      if (message.name === null) throw new Error(message.reason);
+      this.heard.push(message);
+      const said = (this.#answers.length > 1 ? this.#answers.shift() : this.#answers[0]) ?? "nothing";
+      if (said === "nothing") continue;
+      const { status, lines } = typeof said === "string" ? { status: said, lines: {} } : said;
+      const answer = encodeMessage({ name: "STATUS", sender: "fake", status, lines });
+      this.#socket.trySend([...frames.slice(0, at + 1), ...answer]);
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#socket.close({ lingerMs: 0 });
+  }
+}
+
+function requester(endpoints: readonly string[], options: Partial<RequesterOptions> = {}): Requester {
+  const made = new Requester({
+    findProxies: () => Promise.resolve(endpoints),
+    clock: systemClock(),
+    timeoutMs: 3000,
+    attemptMs: 200,
+    ...options,
+  });
+  open.push(made);
+  return made;
+}
+
+const put = (counter = 1) => ({ name: "PUT", sender: "bob", topic: "news", counter, body: new Uint8Array(3) }) as const;
+const get = { name: "GET", sender: "bob", topic: "news", last: -1 } as const;
+
+test("a silent proxy, and one that is not there, cost a try each, and the next one is asked", async () => {
+  const [silent, good] = [await FakeProxy.start("nothing"), await FakeProxy.start("OK")];
+  const nobody = await FakeProxy.start();
+  await nobody[Symbol.asyncDispose]();
+  const outcome = await requester([nobody.endpoint, silent.endpoint, good.endpoint]).ask(put());
+  expect(outcome).toMatchObject({ kind: "answer", answer: { status: "OK" } });
+  expect([silent.heard.length, good.heard.length]).toEqual([1, 1]);
+  const [first, second] = [silent.heard[0], good.heard[0]];
+  expect({ ...first, lines: null }).toEqual({ ...second, lines: null } as never);
+});
+
+test("what was refused for now is asked again at the same proxy", async () => {
+  const proxy = await FakeProxy.start("OVERLOADED", "NOT_OWNER", "OK");
+  expect(await requester([proxy.endpoint]).ask(put())).toMatchObject({ kind: "answer", answer: { status: "OK" } });
+  expect(proxy.heard.length).toBe(3);
+});
+
+test("only definite answers make a definite failure; a silent try makes it unknown, but for a get", async () => {
+  const [busy, silent] = [await FakeProxy.start("OVERLOADED"), await FakeProxy.start("nothing")];
+  const options = { timeoutMs: 500, attemptMs: 100 };
+  expect(await requester([busy.endpoint], options).ask(put())).toMatchObject({ kind: "fail" });
+  expect(await requester([silent.endpoint], options).ask(put())).toMatchObject({ kind: "unknown" });
+  expect(await requester([silent.endpoint], options).ask(get)).toMatchObject({ kind: "fail" });
+  const doubtful = await FakeProxy.start({ status: "ERROR", lines: { unknown: true } }, "OVERLOADED");
+  expect(await requester([doubtful.endpoint], options).ask(put())).toMatchObject({ kind: "unknown" });
+  const full = await FakeProxy.start({ status: "ERROR", lines: { unknown: true } }, "FULL");
+  expect(await requester([full.endpoint], options).ask(put())).toMatchObject({ kind: "unknown" });
+  expect(await requester([], options).ask(put())).toMatchObject({
+    kind: "fail",
+    why: expect.stringContaining("no proxy"),
+  });
+});
+
+test("a connection that is lost under way is not taken for an answer", async () => {
+  const [dying, good] = [await FakeProxy.start("nothing"), await FakeProxy.start("FULL")];
+  const asked = requester([dying.endpoint, good.endpoint], { attemptMs: 2000 }).ask(put());
+  while (dying.heard.length === 0) await new Promise((resolve) => setImmediate(resolve));
+  await dying[Symbol.asyncDispose]();
+  expect(await asked).toMatchObject({ kind: "unknown" });
+});
+
+test("many requests at once have their own answers, and a signal ends those that wait", async () => {
+  const proxy = await FakeProxy.start("OK");
+  const asking = requester([proxy.endpoint]);
+  const outcomes = await Promise.all(Array.from({ length: 300 }, (_, place) => asking.ask(put(place + 1))));
+  expect(outcomes.every((outcome) => outcome.kind === "answer")).toBe(true);
+  expect(new Set(proxy.heard.map((message) => message.name === "PUT" && message.counter)).size).toBe(300);
+  const silent = await FakeProxy.start("nothing");
+  const abort = new AbortController();
+  const asked = requester([silent.endpoint]).ask(put(), { signal: abort.signal });
+  abort.abort(new Error("enough"));
+  await expect(asked).rejects.toThrow("enough");
+});
+
+test("tries are as many as were allowed", async () => {
+  const proxy = await FakeProxy.start("OVERLOADED");
+  expect(await requester([proxy.endpoint], { retriesMax: 3 }).ask(put())).toMatchObject({ kind: "fail" });
+  expect(proxy.heard.length).toBe(4);
+});
