@@ -1,5 +1,5 @@
 /** `baton pubsub client`: its words. What it does is in run_client.ts. */
-import { pubsubClientSettings } from "../../src/config/pubsub_settings.ts";
+import { pubsubClientSettings, pubsubKeySettings } from "../../src/config/pubsub_settings.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
 import { choice, duration, integer, text, toggle } from "../../src/config/value_types.ts";
@@ -60,6 +60,7 @@ export const clientCommandSettings = {
     help: "print the answer as JSON; get: a line for each message",
     default: false,
   }),
+  ...pubsubKeySettings,
   ...pubsubClientSettings,
   ...connectionSettings,
 } satisfies SettingTable;

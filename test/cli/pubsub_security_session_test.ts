@@ -60,6 +60,15 @@ test("with a key only its holders reach a server, and clients do what their line
   expect(await ask(server, null, { name: "HELLO", sender: "x" }, 1500)).toBeNull();
   expect(await ask(server, "service", { name: "HELLO", sender: "x" })).toBe("OK");
 
+  const client = async (key: string, words: string) => {
+    const flags = `--key ${key} --service-key service.pub --state-dir $dir/state --proxies ${proxy} --timeout 3s`;
+    const ended = await session.run(`"$baton" pubsub client ${words} ${flags}`);
+    return [ended.code, ended.stdout] as const;
+  };
+  expect(await client("alice", "alice subscribe news")).toEqual([0, ""]);
+  expect((await client("alice", "alice subscribe sport"))[0]).toBe(77);
+  expect((await client("mallory", "alice get news"))[0]).toBe(69);
+
   const second = await serve("server --id s2 --data-dir s2 --key service");
   expect(second).not.toBe(server);
   const moved = await session.run('"$baton" pubsub server move news --to s2 --key service');
