@@ -1,6 +1,7 @@
 /** `baton fence zk`, by sessions with the binary, on the keeper and on a real server. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import process from "node:process";
+import { sendSignal } from "../../src/cli/child/send_signal.ts";
 import { childrenOf } from "../../src/cli/child/process_table.ts";
 import { connect, parseServers, type ZooKeeper } from "../../src/baton.ts";
 import { backends, describeBackend, type RunningBackend } from "../support/backends.ts";
@@ -111,22 +112,19 @@ for (const kind of backends) {
       const frozen = [baton, ...childrenOf(baton)]; // the guard and the command
       expect(frozen).toHaveLength(3);
       for (const pid of frozen) process.kill(pid, "SIGSTOP");
-      const next = await session.run(under(zk("set /frozen next"), "-w 20s --session-timeout 2s"));
-      expect(next).toMatchObject({ code: 0, stderr: "" });
-      process.kill(child, "SIGCONT"); // nobody is awake who could kill it
-      await session.run("echo go >go");
-      await session.made("code");
-      await eventually(() => session.read("code") !== "");
-      expect(session.read("code").trim()).toBe("86");
-      expect(session.read("said")).toContain('"/frozen" was not set: "n" is not held by this job any more');
-      expect(await dataOf("/frozen")).toBe("next");
-      expect((await client.exists("/chroot/frozen"))?.version).toBe(1);
-      for (const pid of frozen) {
-        try {
-          process.kill(pid, "SIGCONT");
-        } catch {
-          // the command has ended by now
-        }
+      try {
+        const next = await session.run(under(zk("set /frozen next"), "-w 20s"));
+        expect(next).toMatchObject({ code: 0, stderr: "" });
+        process.kill(child, "SIGCONT"); // nobody is awake who could kill it
+        await session.run("echo go >go");
+        await session.made("code");
+        await eventually(() => session.read("code") !== "");
+        expect(session.read("code").trim()).toBe("86");
+        expect(session.read("said")).toContain('"/frozen" was not set: "n" is not held by this job any more');
+        expect(await dataOf("/frozen")).toBe("next");
+        expect((await client.exists("/chroot/frozen"))?.version).toBe(1);
+      } finally {
+        for (const pid of frozen) sendSignal(pid, "SIGCONT"); // the command has ended by now
       }
       await old.ended;
     });
