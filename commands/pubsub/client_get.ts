@@ -87,9 +87,8 @@ function sinkOf(run: ClientRun, subscriber: Subscriber, { single, peek }: { sing
   const end = single && !values.json && !values.lines && !values.null ? "" : values.null ? "\0" : "\n";
   return (messages) => {
     const last = messages.at(-1)?.id ?? 0;
-    if (values.ack === "manual") subscriber.handingOut(last);
+    if (words.operation !== "peek") subscriber.handingOut(last);
     for (const message of messages) {
-      if (!peek) subscriber.handingOut(message.id);
       print(values.json ? jsonOf(topic, message) : message.body, end);
       if (!peek && message.id !== last) subscriber.had(message.id, { durable: false });
     }

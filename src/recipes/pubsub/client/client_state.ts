@@ -63,6 +63,8 @@ export class ClientState implements Disposable {
   readonly #database: DatabaseSync;
   readonly #statements = new Map<string, StatementSync>();
   #session: SessionToken | null = null;
+  /** What `synchronous` is set to. */
+  #isDurable = true;
 
   /**
    * Waits for another process of the same id. Rejects with LOCK_BUSY when it does not end within `waitMs`, with CONFIG for a file
@@ -103,7 +105,9 @@ export class ClientState implements Disposable {
     try {
       // Exclusive: the lock is held until the file is closed or the process is gone, however that happens.
       database.exec("PRAGMA locking_mode = EXCLUSIVE; PRAGMA busy_timeout = 0");
-      database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; BEGIN EXCLUSIVE");
+      database.exec(
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000; BEGIN EXCLUSIVE",
+      );
       checkFormat(database, this.path);
       database.exec(`${schema} PRAGMA user_version = ${storedFormat}; PRAGMA application_id = ${applicationId}`);
       database.prepare("INSERT OR IGNORE INTO client (only, id, session) VALUES (0, ?, 0)").run(id);
@@ -212,7 +216,8 @@ export class ClientState implements Disposable {
    */
   write(work: () => void, { durable = true }: { readonly durable?: boolean } = {}): void {
     try {
-      this.#database.exec(`PRAGMA synchronous = ${durable ? "FULL" : "NORMAL"}`);
+      if (durable !== this.#isDurable) this.#database.exec(`PRAGMA synchronous = ${durable ? "FULL" : "NORMAL"}`);
+      this.#isDurable = durable;
       this.#prepared("BEGIN IMMEDIATE").run();
       try {
         work();
