@@ -1,55 +1,21 @@
 /** The pool on real servers, with jobs that end when the test says so. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import { hostname } from "node:os";
 import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
 import { breakLock } from "../../src/recipes/break_lock.ts";
 import { acquireLock } from "../../src/recipes/lock.ts";
 import { runPool } from "../../src/recipes/pool.ts";
 import { forgetPool } from "../../src/recipes/pool_forget.ts";
 import { PoolMemory } from "../../src/recipes/pool_memory.ts";
-import type { PoolJob, PoolJobEnd, PoolOptions } from "../../src/recipes/pool_options.ts";
+import type { PoolJob, PoolOptions } from "../../src/recipes/pool_options.ts";
 import { poolPath } from "../../src/recipes/pool_path.ts";
 import { poolStatus } from "../../src/recipes/pool_status.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { backends, describeBackend, type RunningBackend } from "../support/backends.ts";
 import { eventually } from "../support/eventually.ts";
 import { LockCrew } from "../support/lock_crew.ts";
+import { done, failed, PoolWork } from "../support/pool_work.ts";
 
 setDefaultTimeout(30_000);
-
-const done: PoolJobEnd = { result: "done", what: "exited with 0", mayRetry: false, stopsPool: false, keepsLock: false };
-const failed: PoolJobEnd = { ...done, result: "failed", what: "exited with 3", mayRetry: true };
-
-/** Jobs that run until the test ends them; an overlap of the same item is a failure. */
-class Work {
-  readonly running = new Map<string, (end: PoolJobEnd) => void>();
-  readonly began: string[] = [];
-  readonly tokens: bigint[] = [];
-  most = 0;
-
-  readonly run = async ({ item, itemLease, lease }: PoolJob): Promise<PoolJobEnd> => {
-    expect(this.running.has(item)).toBe(false);
-    expect([itemLease.isHeld(), lease.isHeld()]).toEqual([true, true]);
-    this.began.push(item);
-    this.tokens.push(itemLease.fencingToken);
-    const { promise, resolve } = Promise.withResolvers<PoolJobEnd>();
-    this.running.set(item, resolve);
-    this.most = Math.max(this.most, this.running.size);
-    try {
-      return await promise;
-    } finally {
-      this.running.delete(item);
-    }
-  };
-
-  async end(item: string, end = done): Promise<void> {
-    (await eventually(() => this.running.get(item), { what: `${item} to run` }))(end);
-  }
-
-  async endAll(end = done): Promise<void> {
-    for (const item of [...this.running.keys()]) await this.end(item, end);
-  }
-}
 
 for (const kind of backends) {
   describeBackend(kind, () => {
@@ -58,8 +24,12 @@ for (const kind of backends) {
     afterAll(() => backend.close());
 
     const pathIn = (crew: LockCrew) => poolPath("c", { root: crew.root });
-    const pool = (crew: LockCrew, zk: ZooKeeper, work: Work, options: Partial<PoolOptions> & { items: string[] }) => {
-      const stop = new AbortController().signal;
+    const pool = (
+      crew: LockCrew,
+      zk: ZooKeeper,
+      work: PoolWork,
+      options: Partial<PoolOptions> & { items: string[] },
+    ) => {
       return runPool(zk, "c", {
         path: pathIn(crew),
         jobs: 1,
@@ -71,11 +41,11 @@ for (const kind of backends) {
         list: () => Promise.resolve(options.items),
         listsAgain: false,
         run: work.run,
-        stop,
+        stop: new AbortController().signal,
         onProblem: (thrown) => {
           throw thrown;
         },
-        info: { host: hostname(), pid: 1, user: "test", argv0: "work", reason: "" },
+        info: { host: "here", pid: 1, user: "test", argv0: "work", reason: "" },
         clock: systemClock(),
         ...options,
       });
@@ -87,7 +57,7 @@ for (const kind of backends) {
       const [a, b, other] = await crew.clients(3);
       if (!a || !b || !other) throw new Error("no clients");
       const held = await acquireLock(other, "c/2", { root: crew.root });
-      const work = new Work();
+      const work = new PoolWork();
       const first = pool(crew, a, work, { items: ["1", "2", "3", "4"], jobs: 2 });
       await eventually(() => work.running.size === 2);
       expect(work.began).toEqual(["1", "3"]);
@@ -108,7 +78,7 @@ for (const kind of backends) {
       const [a, b] = await crew.clients(2);
       if (!a || !b) throw new Error("no clients");
       const listing = Promise.withResolvers<string[]>();
-      const work = new Work();
+      const work = new PoolWork();
       let isListing = false;
       const first = pool(crew, a, work, { items: [], list: () => (isListing = true, listing.promise) });
       await eventually(() => isListing);
@@ -124,7 +94,7 @@ for (const kind of backends) {
     test("--loop goes on while there are items, and lists again when there are none", async () => {
       await using crew = new LockCrew(backend.servers);
       const zk = await crew.client();
-      const work = new Work();
+      const work = new PoolWork();
       const lists = [["1", "2", "3"], ["3", "4"], ["4"]];
       const list = () => Promise.resolve(lists.shift() ?? []);
       const running = pool(crew, zk, work, { items: [], list, listsAgain: true, loop: true, jobs: 2 });
@@ -138,7 +108,7 @@ for (const kind of backends) {
     test("an item that ended well is remembered for its time and run again after it; one that failed is run again", async () => {
       await using crew = new LockCrew(backend.servers);
       const zk = await crew.client();
-      const work = new Work();
+      const work = new PoolWork();
       const options = { items: ["good", "bad"], jobs: 2, rememberMs: 60_000 };
       const first = pool(crew, zk, work, options);
       await work.end("good");
@@ -177,7 +147,7 @@ for (const kind of backends) {
       const clock = systemClock();
       const states = async (named: string[]) =>
         (await poolStatus(zk, "c", { path, named })).items.map(({ state }) => state).join(" ");
-      const work = new Work();
+      const work = new PoolWork();
       const options = { items: ["good", "bad", "other"], jobs: 3, rememberMs: 60_000 };
       const running = pool(crew, zk, work, options);
       await work.end("good");
@@ -208,7 +178,7 @@ for (const kind of backends) {
         return Promise.resolve(done);
       };
       const options = { items, run, loop: true, rememberMs: 60_000, wait: 10_000 };
-      const ends = await Promise.all([pool(crew, a, new Work(), options), pool(crew, b, new Work(), options)]);
+      const ends = await Promise.all([pool(crew, a, new PoolWork(), options), pool(crew, b, new PoolWork(), options)]);
       expect(ends.map(({ taken }) => taken).reduce((sum, taken) => sum + taken)).toBe(40);
       expect(ran.map(Number).sort((one, other) => one - other)).toEqual(items.map(Number));
     });
@@ -231,7 +201,7 @@ for (const kind of backends) {
           };
         },
       });
-      const counts = await pool(crew, late, new Work(), { items: ["1"], rememberMs: 60_000 });
+      const counts = await pool(crew, late, new PoolWork(), { items: ["1"], rememberMs: 60_000 });
       expect(counts).toMatchObject({ taken: 0, known: 1 });
       await (await acquireLock(other, "c/1", { root: crew.root, wait: "none" })).release();
     });
@@ -241,7 +211,7 @@ for (const kind of backends) {
       const [zk, other] = await crew.clients(2);
       if (!zk || !other) throw new Error("no clients");
       const held = await acquireLock(other, "c/1", { root: crew.root });
-      const work = new Work();
+      const work = new PoolWork();
       const running = pool(crew, zk, work, { items: ["1", "2"], loop: true });
       await eventually(() => work.running.has("2"));
       await held.release();
@@ -254,7 +224,7 @@ for (const kind of backends) {
       await using crew = new LockCrew(backend.servers);
       const [zk, other] = await crew.clients(2);
       if (!zk || !other) throw new Error("no clients");
-      const work = new Work();
+      const work = new PoolWork();
       const running = pool(crew, zk, work, { items: ["1", "2", "3"], loop: true });
       await work.end("1");
       const isHeld = async () => {
@@ -272,7 +242,7 @@ for (const kind of backends) {
     test("what was locked ahead is prepared while another runs, and dropped when it is given back", async () => {
       await using crew = new LockCrew(backend.servers);
       const zk = await crew.client();
-      const work = new Work();
+      const work = new PoolWork();
       const told: string[] = [];
       const prepare = (job: PoolJob) => {
         told.push(`prepared ${job.item}`);
@@ -303,7 +273,7 @@ for (const kind of backends) {
       await using crew = new LockCrew(backend.servers);
       const [a, b, c] = await crew.clients(3);
       if (!a || !b || !c) throw new Error("no clients");
-      const work = new Work();
+      const work = new PoolWork();
       const items = ["1", "2", "3", "4", "5"];
       const first = pool(crew, a, work, { items, jobs: 2, total: 3 });
       await eventually(() => work.running.size === 2);
@@ -330,7 +300,7 @@ for (const kind of backends) {
         attempts.push([item, attempt, itemLease.fencingToken]);
         return Promise.resolve(item === "a" && attempt === 3 ? done : failed);
       };
-      const counts = await pool(crew, zk, new Work(), { items: ["a", "b"], jobs: 2, retries: 2, run });
+      const counts = await pool(crew, zk, new PoolWork(), { items: ["a", "b"], jobs: 2, retries: 2, run });
       expect(counts).toMatchObject({ taken: 2, done: 1, failed: 1 });
       expect(attempts.map(([item, attempt]) => `${item}${attempt}`).sort()).toEqual([
         "a1",
@@ -346,7 +316,7 @@ for (const kind of backends) {
     test("a stop takes nothing new and lets what runs end", async () => {
       await using crew = new LockCrew(backend.servers);
       const zk = await crew.client();
-      const work = new Work();
+      const work = new PoolWork();
       const stop = new AbortController();
       const running = pool(crew, zk, work, { items: ["1", "2", "3"], loop: true, stop: stop.signal });
       await work.end("1");
@@ -361,7 +331,7 @@ for (const kind of backends) {
     test("a stop while the items are listed runs nothing and gives everything back", async () => {
       await using crew = new LockCrew(backend.servers);
       const zk = await crew.client();
-      const work = new Work();
+      const work = new PoolWork();
       const stop = new AbortController();
       const list = () => {
         stop.abort(Object.assign(new Error("stop"), { code: "stopped" }));
@@ -376,13 +346,12 @@ for (const kind of backends) {
     test("a list that cannot be had fails the run, after what runs has ended", async () => {
       await using crew = new LockCrew(backend.servers);
       const zk = await crew.client();
-      const work = new Work();
+      const work = new PoolWork();
       const refused = Object.assign(new Error("no list"), { code: "no list" });
       let lists = 0;
       const list = () => lists++ === 0 ? Promise.resolve(["1", "2"]) : Promise.reject(refused);
       const running = codeOf(pool(crew, zk, work, { items: [], list, listsAgain: true, loop: true, jobs: 2 }));
-      await work.end("1");
-      await work.end("2");
+      for (const item of ["1", "2"]) await work.end(item);
       expect(await running).toBe("no list");
     });
 
@@ -390,7 +359,7 @@ for (const kind of backends) {
       await using crew = new LockCrew(backend.servers);
       const [zk, operator] = await crew.clients(2);
       if (!zk || !operator) throw new Error("no clients");
-      const work = new Work();
+      const work = new PoolWork();
       let isLost = false;
       const run = async (job: PoolJob) => {
         job.lease.lost.addEventListener("abort", () => {
@@ -413,7 +382,7 @@ for (const kind of backends) {
     test("status says what is free, running, done and failed", async () => {
       await using crew = new LockCrew(backend.servers);
       const zk = await crew.client();
-      const work = new Work();
+      const work = new PoolWork();
       const named = ["good", "bad", "on", "free"];
       const running = pool(crew, zk, work, { items: named.slice(0, 3), jobs: 3, rememberMs: 60_000 });
       await work.end("good");
