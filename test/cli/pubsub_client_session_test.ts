@@ -98,6 +98,44 @@ test("what a put ends with when it cannot be done", async () => {
   expect(await client("alice get news --until-empty")).toMatchObject({ stdout: "x\n\n" });
 });
 
+test("messages from files, from parts between NULs, and under a key of one's own, into a folder", async () => {
+  await startServer();
+  await startProxy();
+  await client("alice subscribe news");
+  const put = async (words: string) => expect(await session.run(words)).toMatchObject({ code: 0, stderr: "" });
+  await put('printf a >a; printf b >b; "$baton" pubsub client bob put news --files a b');
+  await put('printf "c\\nc\\0d" | "$baton" pubsub client bob put news --null');
+  for (const id of ["bob", "bob"]) await put(`"$baton" pubsub client ${id} put news a --msg-id k1`);
+  const reused = await client("bob put news b --msg-id k1");
+  expect(reused).toMatchObject({ code: 65, stderr: expect.stringContaining("COUNTER_REUSE") });
+  expect(await client("alice get news --until-empty --out-dir inbox")).toMatchObject({ code: 0, stdout: "" });
+  const names = readdirSync(session.path("inbox")).filter((name) => !name.startsWith(".")).sort();
+  expect(names.map((name) => session.read(`inbox/${name}`))).toEqual(["a", "b", "c\nc", "d", "a"]);
+  expect(names).toEqual(["1", "2", "3", "4", "5"]);
+  expect(await client("alice get else --out-dir inbox")).toMatchObject({
+    code: 64,
+    stderr: expect.stringContaining("belongs"),
+  });
+  expect(await client("alice get news --out-dir a/inbox")).toMatchObject({ code: 73 });
+  expect(await client("bob put news nowhere")).toMatchObject({ code: 74 });
+  expect(await session.run('truncate -s 67108865 big; "$baton" pubsub client bob put news big')).toMatchObject({
+    code: 65,
+  });
+  expect(await client("bob put news --lines --files a")).toMatchObject({ code: 64 });
+});
+
+test("the paper's file and named proxies are enough: the coordination service is not asked", async () => {
+  await startServer();
+  await serving('exec "$baton" pubsub proxy --id p1 --listen ipc://$dir/proxy');
+  await session.run('echo "ipc://$dir/proxy" >addresses');
+  const away = { BATON_SERVERS: "127.0.0.1:1" };
+  const subscribe = '"$baton" pubsub client alice subscribe news --proxies-file addresses';
+  expect(await session.run(subscribe, away)).toMatchObject({ code: 0, stderr: "" });
+  const named = { ...away, BATON_PUBSUB_PROXIES: `ipc://${session.path("gone")},ipc://${session.path("proxy")}` };
+  expect(await session.run('echo x | "$baton" pubsub client bob put news -', named)).toMatchObject({ code: 0 });
+  expect(await session.run('"$baton" pubsub client alice get news', named)).toMatchObject({ code: 0, stdout: "x\n" });
+});
+
 test("what is resumed goes on behind what was put, and is refused where that has changed", async () => {
   await startServer("--max-pending 3");
   await startProxy();
