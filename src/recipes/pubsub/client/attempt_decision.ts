@@ -30,6 +30,9 @@ export type AttemptDecision =
   /** `unknown`: it may have been done. */
   | { readonly do: "give up"; readonly outcome: "fail" | "unknown" };
 
+/** A proxy that refuses so often in a row may have lost the servers that another one reaches. */
+const samePlaceAttempts = 3;
+
 /** These say that nothing was done now; what an earlier attempt may still do they cannot know. */
 const claimsNothingDone: readonly StatusCode[] = ["FENCED", "FULL", "DENIED", "NOT_SUBSCRIBED"];
 
@@ -43,7 +46,8 @@ export function afterAttempt(state: RequestState, end: AttemptEnd): AttemptDecis
   if (state.leftMs <= 0 || state.attempts >= state.attemptsMax) {
     return { do: "give up", outcome: mayBeDone ? "unknown" : "fail" };
   }
-  return { do: "try again", elsewhere: end.kind !== "answered" || end.status === "ERROR", mayBeDone };
+  const isThere = end.kind === "answered" && end.status !== "ERROR";
+  return { do: "try again", elsewhere: !isThere || state.attempts % samePlaceAttempts === 0, mayBeDone };
 }
 
 /** A matter of a moment, or of another server. */

@@ -15,6 +15,7 @@ export class ProxyLink {
   #state: LinkState = "connecting";
   #why = "the connection has not come about";
   #next = 1;
+  #isRetired = false;
 
   /** Throws USAGE for an endpoint that is none. */
   constructor(endpoint: string, options: SocketOptions = {}) {
@@ -58,12 +59,23 @@ export class ProxyLink {
     new DataView(envelope.buffer).setFloat64(0, number);
     if (!this.#socket.trySend([envelope, nothing, ...frames])) return null;
     this.#waiting.set(number, answered);
-    return () => void this.#waiting.delete(number);
+    return () => this.#forget(number);
+  }
+
+  /** Nothing more is sent here; it is closed when what is under way has been answered or given up. */
+  retire(): void {
+    this.#isRetired = true;
+    if (this.#waiting.size === 0) this.#lose("another proxy is used");
   }
 
   async close(lingerMs = 0): Promise<void> {
     this.#lose("the client is closed");
     await this.#socket.close({ lingerMs });
+  }
+
+  #forget(number: number): void {
+    this.#waiting.delete(number);
+    if (this.#isRetired && this.#waiting.size === 0) this.#lose("another proxy is used");
   }
 
   #lose(why: string): void {
@@ -88,7 +100,7 @@ export class ProxyLink {
         if (envelope.byteLength !== 8) continue;
         const number = new DataView(envelope.buffer, envelope.byteOffset, 8).getFloat64(0);
         const answered = this.#waiting.get(number);
-        this.#waiting.delete(number);
+        this.#forget(number);
         answered?.(frames);
       }
     }

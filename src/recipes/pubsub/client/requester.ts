@@ -58,6 +58,8 @@ export class Requester implements AsyncDisposable {
   #proxies: readonly string[] = [];
   #at = 0;
   #link: ProxyLink | null = null;
+  /** With those that others are still waiting at. */
+  readonly #links = new Set<ProxyLink>();
   #finding: Promise<void> | null = null;
   #lastTrouble = "no proxy was found";
 
@@ -103,7 +105,7 @@ export class Requester implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#link?.close();
+    await Promise.all([...this.#links].map((link) => link.close()));
   }
 
   /** The answer; "silent" when it was sent and nothing came; null when it was not sent. */
@@ -149,13 +151,22 @@ export class Requester implements AsyncDisposable {
       if (this.#at >= this.#proxies.length) await this.#find(findMs, signal);
       const endpoint = this.#proxies[this.#at];
       if (endpoint === undefined) return null;
-      this.#link ??= new ProxyLink(endpoint, this.#options.socket);
+      this.#link ??= this.#open(endpoint);
     }
     const link = this.#link;
     if (link.state === "connecting") await this.#settled(link, withinMs, signal);
     if (link.state === "connected") return link;
     this.#lastTrouble = `cannot connect to the proxy at ${link.endpoint}: ${link.why}`;
     return null;
+  }
+
+  #open(endpoint: string): ProxyLink {
+    const link = new ProxyLink(endpoint, this.#options.socket);
+    this.#links.add(link);
+    link.onChange(() => {
+      if (link.state === "lost") this.#links.delete(link);
+    });
+    return link;
   }
 
   #settled(link: ProxyLink, withinMs: number, signal: AbortSignal | undefined): Promise<void> {
@@ -200,7 +211,7 @@ export class Requester implements AsyncDisposable {
     if (this.#link === null) return;
     if (this.#link.state === "lost") this.#lastTrouble = `no connection to ${this.#link.endpoint}: ${this.#link.why}`;
     if (end.kind === "answered" && this.#proxies.length === 1) return; // it answers, and there is no other
-    void this.#link.close();
+    this.#link.retire();
     this.#link = null;
     this.#at++;
   }

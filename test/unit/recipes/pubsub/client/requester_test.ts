@@ -85,6 +85,14 @@ test("what was refused for now is asked again at the same proxy", async () => {
   expect(proxy.heard.length).toBe(3);
 });
 
+test("a proxy that goes on refusing is left for the next one, and what is under way there is still heard", async () => {
+  const [busy, good] = [await FakeProxy.start("OVERLOADED"), await FakeProxy.start("OK")];
+  const asking = requester([busy.endpoint, good.endpoint]);
+  const outcomes = await Promise.all([1, 2, 3, 4].map((counter) => asking.ask(put(counter))));
+  expect(outcomes.map(({ kind }) => kind)).toEqual(["answer", "answer", "answer", "answer"]);
+  expect(good.heard.length).toBe(4);
+});
+
 test("only definite answers make a definite failure; a silent try makes it unknown, but for a get", async () => {
   const [busy, silent] = [await FakeProxy.start("OVERLOADED"), await FakeProxy.start("nothing")];
   const options = { timeoutMs: 500, attemptMs: 100 };
