@@ -29,11 +29,15 @@ export class Binding {
   async close(): Promise<void> {
     const { address } = this.#listener;
     if (address.kind === "unix") {
-      // Closing a unix listener removes the file of that name, whoever put it there. One that stands for somebody else by now
-      // must stay: then this listener, which nobody can reach any more, is left to the end of the process.
-      const found = statsOf(address);
-      if (found !== null && (found.ino !== this.#file?.ino || found.dev !== this.#file.dev)) return;
-      rmSync(address.path, { force: true });
+      try {
+        // Closing a unix listener removes the file of that name, whoever put it there. One that stands for somebody else by
+        // now must stay: then this listener, which nobody can reach any more, is left to the end of the process.
+        const found = statsOf(address);
+        if (found !== null && (found.ino !== this.#file?.ino || found.dev !== this.#file.dev)) return;
+        rmSync(address.path, { force: true });
+      } catch {
+        // Not this user's to look at or to remove any more: the file stays, and nobody listens behind it.
+      }
     }
     await this.#listener.close();
   }

@@ -10,16 +10,15 @@ export class DealerSocket extends ZeroMqSocket {
   #next = 0;
   readonly #senders = new Waiting();
 
-  protected override offer(frames: readonly Uint8Array[], bytes: number): boolean {
-    return this.#senders.length === 0 && this.hand(frames, bytes);
+  protected override offer(frames: readonly Uint8Array[]): boolean {
+    return this.#senders.length === 0 && this.hand(frames);
   }
 
   protected override async waitToOffer(
     frames: readonly Uint8Array[],
-    bytes: number,
     signal?: AbortSignal,
   ): Promise<void> {
-    await this.#senders.wait(() => this.hand(frames, bytes) || undefined, signal);
+    await this.#senders.wait(() => this.hand(frames) || undefined, signal);
   }
 
   protected override failSenders(reason: unknown): void {
@@ -27,15 +26,15 @@ export class DealerSocket extends ZeroMqSocket {
   }
 
   /** Sends a message of the program's, or says that there is no room. */
-  protected hand(frames: readonly Uint8Array[], bytes: number): boolean {
-    return this.place(frames, bytes) !== null;
+  protected hand(frames: readonly Uint8Array[]): boolean {
+    return this.place(frames) !== null;
   }
 
   /**
    * Gives the message to the next peer with room, and tells which. Peers that are connected come first: RFC 28 has the others
    * in the same turn, so that a part of all messages would wait for one that is down.
    */
-  protected place(frames: readonly Uint8Array[], bytes: number): Peer | null {
+  protected place(frames: readonly Uint8Array[]): Peer | null {
     const peers = this.#peers;
     const count = peers.length;
     let isAnyDown = false;
@@ -43,13 +42,13 @@ export class DealerSocket extends ZeroMqSocket {
       const peer = peers[this.#next] as Peer;
       this.#next = this.#next + 1 === count ? 0 : this.#next + 1;
       if (peer.link === null) isAnyDown = true;
-      else if (peer.offer(frames, bytes)) return peer;
+      else if (peer.offer(frames)) return peer;
     }
     if (!isAnyDown) return null;
     for (let turn = 0; turn < count; turn++) {
       const peer = peers[this.#next] as Peer;
       this.#next = this.#next + 1 === count ? 0 : this.#next + 1;
-      if (peer.link === null && peer.offer(frames, bytes)) return peer;
+      if (peer.link === null && peer.offer(frames)) return peer;
     }
     return null;
   }

@@ -64,8 +64,10 @@ export class Peer implements Inbox {
   }
 
   /** Takes a message, or says that there is no room. */
-  offer(frames: readonly Uint8Array[], bytes: number): boolean {
+  offer(frames: readonly Uint8Array[]): boolean {
     const link = this.#link;
+    // Of what travels, not of what the program gave: an identity does not go along, an envelope does.
+    const bytes = bytesOf(frames);
     if (this.#isFull()) {
       // What is only waiting for the end of the turn takes room that it does not need.
       link?.flush();

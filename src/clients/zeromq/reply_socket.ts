@@ -16,24 +16,23 @@ export class ReplySocket extends ZeroMqSocket {
   readonly type: SocketType = "REP";
   #request: Request | null = null;
 
-  protected override offer(frames: readonly Uint8Array[], bytes: number): boolean {
+  protected override offer(frames: readonly Uint8Array[]): boolean {
     const { peer, connection, envelope } = this.#requireRequest();
     if (peer.link === null || peer.connections !== connection) {
       this.counters.unroutable++;
-      this.#request = null;
+      this.#answered();
       return true;
     }
-    if (!peer.offer([...envelope, ...frames], bytes)) return false;
-    this.#request = null;
+    if (!peer.offer([...envelope, ...frames])) return false;
+    this.#answered();
     return true;
   }
 
   protected override async waitToOffer(
     frames: readonly Uint8Array[],
-    bytes: number,
     signal?: AbortSignal,
   ): Promise<void> {
-    await this.#requireRequest().peer.senders.wait(() => this.offer(frames, bytes) || undefined, signal);
+    await this.#requireRequest().peer.senders.wait(() => this.offer(frames) || undefined, signal);
   }
 
   protected override failSenders(reason: unknown): void {
@@ -65,6 +64,12 @@ export class ReplySocket extends ZeroMqSocket {
 
   protected override room(peer: Peer): void {
     if (peer.senders.length > 0) peer.senders.pump();
+  }
+
+  /** Whoever waits to receive was asked while a request was open, and got nothing: now there may be another. */
+  #answered(): void {
+    this.#request = null;
+    this.wake();
   }
 
   #requireRequest(): Request {

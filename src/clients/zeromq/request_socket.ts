@@ -39,16 +39,16 @@ export class RequestSocket extends DealerSocket {
     this.#isRelaxed = options.relaxed ?? false;
   }
 
-  protected override offer(frames: readonly Uint8Array[], bytes: number): boolean {
+  protected override offer(frames: readonly Uint8Array[]): boolean {
     this.#requireTurn();
-    return super.offer(frames, bytes);
+    return super.offer(frames);
   }
 
-  protected override hand(frames: readonly Uint8Array[], bytes: number): boolean {
+  protected override hand(frames: readonly Uint8Array[]): boolean {
     this.#requireTurn();
     const id = this.#correlates ? this.#newId() : null;
     const envelope = id === null ? [delimiter] : [id, delimiter];
-    const peer = this.place([...envelope, ...frames], bytes);
+    const peer = this.place([...envelope, ...frames]);
     if (peer === null) return false;
     // An answer to an earlier request must not be taken for the one to this.
     this.#asked = null;

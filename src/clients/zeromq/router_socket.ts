@@ -40,24 +40,23 @@ export class RouterSocket extends ZeroMqSocket {
     return [...this.#byKey.values()].map(({ identity }) => identity);
   }
 
-  protected override offer(frames: readonly Uint8Array[], bytes: number): boolean {
+  protected override offer(frames: readonly Uint8Array[]): boolean {
     const peer = this.#target(frames);
     if (peer === null) return true;
-    return peer.senders.length === 0 && peer.offer(frames.slice(1), bytes);
+    return peer.senders.length === 0 && peer.offer(frames.slice(1));
   }
 
   protected override async waitToOffer(
     frames: readonly Uint8Array[],
-    bytes: number,
     signal?: AbortSignal,
   ): Promise<void> {
     for (;;) {
       const peer = this.#target(frames);
-      if (peer === null || (peer.senders.length === 0 && peer.offer(frames.slice(1), bytes))) return;
+      if (peer === null || (peer.senders.length === 0 && peer.offer(frames.slice(1)))) return;
       const isTaken = await peer.senders.wait(() => {
         // Its identity is another's by now, or nobody's: that one is asked anew.
         if (this.#find(frames[0] as Uint8Array) !== peer) return false;
-        return peer.offer(frames.slice(1), bytes) || undefined;
+        return peer.offer(frames.slice(1)) || undefined;
       }, signal);
       if (isTaken) return;
     }

@@ -71,8 +71,8 @@ export abstract class ZeroMqSocket implements AsyncDisposable, AsyncIterable<Uin
    * then on and must not be changed. Throws BAD_DATA for a message over the limits, ZMTP_STATE when it is not the time to send.
    */
   trySend(frames: readonly Uint8Array[]): boolean {
-    const bytes = this.#check(frames);
-    if (!this.offer(frames, bytes)) return false;
+    this.#check(frames);
+    if (!this.offer(frames)) return false;
     this.counters.sent++;
     return true;
   }
@@ -81,8 +81,7 @@ export abstract class ZeroMqSocket implements AsyncDisposable, AsyncIterable<Uin
   async send(frames: readonly Uint8Array[], { signal }: WaitOptions = {}): Promise<void> {
     throwIfAborted(signal);
     if (this.trySend(frames)) return;
-    const bytes = this.#check(frames);
-    await this.waitToOffer(frames, bytes, signal);
+    await this.waitToOffer(frames, signal);
     this.counters.sent++;
   }
 
@@ -164,9 +163,9 @@ export abstract class ZeroMqSocket implements AsyncDisposable, AsyncIterable<Uin
   }
 
   /** Hands a message to a peer. False: no room, or no peer. */
-  protected abstract offer(frames: readonly Uint8Array[], bytes: number): boolean;
+  protected abstract offer(frames: readonly Uint8Array[]): boolean;
   /** Waits behind those who came before until `offer` would succeed, and does it. */
-  protected abstract waitToOffer(frames: readonly Uint8Array[], bytes: number, signal?: AbortSignal): Promise<void>;
+  protected abstract waitToOffer(frames: readonly Uint8Array[], signal?: AbortSignal): Promise<void>;
   /** The socket is closed. */
   protected abstract failSenders(reason: unknown): void;
   /** The next message for the program. */
@@ -205,12 +204,11 @@ export abstract class ZeroMqSocket implements AsyncDisposable, AsyncIterable<Uin
     return message;
   }
 
-  /** Returns the length of all frames. */
-  #check(frames: readonly Uint8Array[]): number {
+  #check(frames: readonly Uint8Array[]): void {
     this.requireOpen();
     const { messageBytesMax, framesMax } = this.options.limits;
     const bytes = bytesOf(frames);
-    if (frames.length > 0 && frames.length <= framesMax && bytes <= messageBytesMax) return bytes;
+    if (frames.length > 0 && frames.length <= framesMax && bytes <= messageBytesMax) return;
     const message = `Cannot send a message of ${frames.length} frames and ${bytes} bytes: ` +
       `1 to ${framesMax} frames and ${messageBytesMax} bytes are allowed`;
     throw new BatonError("BAD_DATA", message);

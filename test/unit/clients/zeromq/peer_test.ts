@@ -7,7 +7,7 @@ test("a long queue that leaves at once is handed over without going as deep as i
   const peer = new Peer("tcp://127.0.0.1:1", resolveOptions({ sendHighWater: 1_000_000 }));
   const count = 200_000;
   for (let number = 0; number < count; number++) {
-    expect(peer.offer([new Uint8Array([number & 0xff])], 1)).toBe(true);
+    expect(peer.offer([new Uint8Array([number & 0xff])])).toBe(true);
   }
   const sent: number[] = [];
   let depth = 0;
