@@ -3,9 +3,9 @@
  * directory has one owner while others can still read it (backup, verify). Whoever removes the second one lets another
  * owner in: the rows name the last to open them, and nobody else changes them. Synchronous: it lives in the store's thread.
  */
-import { closeSync, fsyncSync, openSync, statSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { reserveFile } from "../support/reserve_file.ts";
 import { databaseName, decodeRows, encodeRows, ownerName, type Row } from "./stored_records.ts";
 
 /** PRAGMA user_version: the form of the tables and rows below. */
@@ -99,18 +99,7 @@ export class Database {
    * it believes only what carries the salt of the log's header and a checksum.
    */
   reserveLog(): void {
-    const length = statSync(this.#logPath, { throwIfNoEntry: false })?.size;
-    if (length === undefined || length >= logBytes) return;
-    const file = openSync(this.#logPath, "r+");
-    try {
-      const zeros = new Uint8Array(1 << 20);
-      for (let at = length; at < logBytes;) {
-        at += writeSync(file, zeros, 0, Math.min(zeros.byteLength, logBytes - at), at);
-      }
-      fsyncSync(file);
-    } finally {
-      closeSync(file);
-    }
+    reserveFile(this.#logPath, logBytes);
   }
 
   close(): void {

@@ -3,10 +3,11 @@
  * directory has one owner while others may read it (backup, verify). Whoever removes the second one lets another owner
  * in: the rows name the last to open them, and nobody else changes them. Synchronous: it lives in the store's thread.
  */
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, statfsSync, statSync, writeSync } from "node:fs";
+import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, statfsSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { BatonError } from "../../../errors.ts";
+import { reserveFile } from "../../../support/reserve_file.ts";
 
 /** PRAGMA user_version: the form of the tables and of what lies in them. */
 export const storedFormat = 1;
@@ -185,19 +186,7 @@ export class TopicDatabase {
 
   /** Makes the log's file as long as it will be. SQLite believes only what carries the salt of its header and a checksum. */
   reserveLog(): void {
-    const path = join(this.dataDir, `${databaseName}-wal`);
-    const length = statSync(path, { throwIfNoEntry: false })?.size;
-    if (length === undefined || length >= logBytes) return;
-    const file = openSync(path, "r+");
-    try {
-      const zeros = new Uint8Array(1 << 20);
-      for (let at = length; at < logBytes;) {
-        at += writeSync(file, zeros, 0, Math.min(zeros.byteLength, logBytes - at), at);
-      }
-      fsyncSync(file);
-    } finally {
-      closeSync(file);
-    }
+    reserveFile(join(this.dataDir, `${databaseName}-wal`), logBytes);
   }
 
   /** Bytes of the database that hold something. */
