@@ -3,6 +3,7 @@
  * IPAuthenticationProvider. Pure; where an identity comes from is the connection's business.
  */
 import { createHash } from "node:crypto";
+import { openAcl } from "../wire/jute/open_acl.ts";
 import { permission } from "../wire/jute/operations.ts";
 import type { Acl } from "../wire/jute/records.ts";
 import { addressMatches, isAddressRange } from "./ip_range.ts";
@@ -12,9 +13,6 @@ export interface Identity {
   readonly scheme: string;
   readonly id: string;
 }
-
-/** Everybody may do everything: what nearly every node has, shared so that it costs nothing. */
-export const openAcl: readonly Acl[] = [{ perms: permission.all, id: { scheme: "world", id: "anyone" } }];
 
 /** `user:base64(sha1(user:password))`, the id of a digest identity. As with the real server, what has no colon is a user's name. */
 export function digestId(credentials: string): string {

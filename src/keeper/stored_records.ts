@@ -5,7 +5,7 @@
 import { ByteReader, ByteWriter, protocolError } from "../wire/bytes.ts";
 import { buffer, int, long, record, ustring, vector } from "../wire/jute/codec.ts";
 import { Acl } from "../wire/jute/records.ts";
-import { openAcl } from "./acl.ts";
+import { openAcl } from "../wire/jute/open_acl.ts";
 import type { Session } from "./session_table.ts";
 import type { NodeKind, ZNode } from "./tree.ts";
 

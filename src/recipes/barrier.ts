@@ -9,7 +9,7 @@ import { onAbort, throwIfAborted } from "../support/abort.ts";
 import { type Clock, systemClock } from "../support/clock.ts";
 import { formatDuration } from "../support/duration.ts";
 import { printable } from "../support/printable.ts";
-import { permission } from "../wire/jute/operations.ts";
+import { openAcl } from "../wire/jute/open_acl.ts";
 import { type BarrierMembership, ZooKeeperMembership } from "./barrier_membership.ts";
 import { barrierStatus, describeBarrier } from "./barrier_messages.ts";
 import type { OnMemberLost, PartyNode } from "./barrier_nodes.ts";
@@ -44,8 +44,6 @@ export interface EnterOptions {
 
 /** Whoever stops waiting is out within this, whatever the servers do. Milliseconds. */
 const leaveMsMax = 1000;
-
-const openAcl: Acl[] = [{ perms: permission.all, id: { scheme: "world", id: "anyone" } }];
 
 /**
  * Enters, and waits until as many as `parties` have entered and are alive: then all of them start. Rejects BARRIER_TIMEOUT,

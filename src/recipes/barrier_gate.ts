@@ -6,7 +6,7 @@ import { backoffMs } from "../support/backoff.ts";
 import { type Clock, systemClock } from "../support/clock.ts";
 import { formatDuration } from "../support/duration.ts";
 import { printable } from "../support/printable.ts";
-import { permission } from "../wire/jute/operations.ts";
+import { openAcl } from "../wire/jute/open_acl.ts";
 import { Alarm } from "./alarm.ts";
 import { gatePath } from "./barrier_path.ts";
 import { createParents } from "./create_contender.ts";
@@ -22,7 +22,6 @@ export interface GateOptions {
   readonly signal?: AbortSignal;
 }
 
-const openAcl: Acl[] = [{ perms: permission.all, id: { scheme: "world", id: "anyone" } }];
 const retryWait = { firstMs: 20, maxMs: 1000 };
 
 /** Closes the gate, until somebody opens it: it outlives whoever closed it. False when it was closed already. */

@@ -13,12 +13,13 @@ import { type Clock, systemClock } from "../support/clock.ts";
 import { sleep } from "../support/deadline.ts";
 import { formatDuration } from "../support/duration.ts";
 import { newGuid } from "../support/guid.ts";
-import { createFlag, permission } from "../wire/jute/operations.ts";
+import { createFlag } from "../wire/jute/operations.ts";
 import { createParents } from "./create_contender.ts";
 import { ancestorsOf, type FencedDeed, refusedDeed } from "./fenced_deed.ts";
 import { defaultRoot, lockPathAt } from "./lock_path.ts";
 import { orNull } from "./lock_view.ts";
 import { isRefusal, isTransient } from "./transient_error.ts";
+import { openAcl } from "../wire/jute/open_acl.ts";
 
 export interface HeldNode {
   /** What messages call the lock. */
@@ -44,7 +45,6 @@ export interface FencedWritten {
   readonly nodeVersion: number | null;
 }
 
-const openAcl: Acl[] = [{ perms: permission.all, id: { scheme: "world", id: "anyone" } }];
 const empty = new Uint8Array();
 const retryWait = { firstMs: 20, maxMs: 500 };
 /** What is above the node, or the mark, may come and go meanwhile; nobody does that for so long. */

@@ -6,7 +6,7 @@ import type { Acl, ZooKeeper } from "../clients/zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../errors.ts";
 import { abortable, onAbort, throwIfAborted } from "../support/abort.ts";
 import { type Clock, systemClock } from "../support/clock.ts";
-import { permission } from "../wire/jute/operations.ts";
+import { openAcl } from "../wire/jute/open_acl.ts";
 import { Contender, type Granted, type LimitPolicy } from "./contender.ts";
 import type { GuardedState } from "./guarded_state.ts";
 import { type HolderInfo, unknownHolder } from "./holder_info.ts";
@@ -67,8 +67,6 @@ export const sessionTimeoutMsMin = 2000;
 const leaveMsMax = 1000;
 /** So many holders and waiters are asked who they are, for a sentence or a line. */
 const detailsMax = 100;
-
-const openAcl: Acl[] = [{ perms: permission.all, id: { scheme: "world", id: "anyone" } }];
 
 /**
  * Waits for the lock and returns the lease. Rejects LOCK_BUSY (`wait: "none"`), LOCK_TIMEOUT, LIMIT_MISMATCH, CONFIG (T

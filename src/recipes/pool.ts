@@ -3,10 +3,10 @@
  * component, run the N, each under its own lock. Owns the order of things; what comes next is pool_book.ts, what running an
  * item means the caller's. The procedure is that of the newspaper's components; see docs/protocol/pool.md.
  */
-import type { Acl, ZooKeeper } from "../clients/zookeeper/zookeeper.ts";
+import type { ZooKeeper } from "../clients/zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../errors.ts";
 import { onAbort, throwIfAborted } from "../support/abort.ts";
-import { permission } from "../wire/jute/operations.ts";
+import { openAcl } from "../wire/jute/open_acl.ts";
 import { Alarm } from "./alarm.ts";
 import type { Lease } from "./lease.ts";
 import { LeaseSet } from "./lease_set.ts";
@@ -26,8 +26,6 @@ const aheadMsMax = 1000;
 const clearEvery = { ends: 500, ms: 60_000 };
 /** A list that named nothing new is not asked for again before this, as long as something runs. Milliseconds. */
 const listAgainMs = 1000;
-
-const openAcl: Acl[] = [{ perms: permission.all, id: { scheme: "world", id: "anyone" } }];
 
 interface Held {
   readonly taken: TakenItem;

@@ -16,7 +16,6 @@ import {
   multiCode,
   type OperationName,
   operations,
-  permission,
   type RequestOf,
   type ResponseOf,
 } from "../../wire/jute/operations.ts";
@@ -31,6 +30,7 @@ import type { Call } from "./request.ts";
 import { Watches } from "./watches.ts";
 import type { CreateOptions, ReadOptions, RequestOptions, Session, ZooKeeper } from "./zookeeper.ts";
 import { type Deed, refusal, ZooKeeperError } from "./zookeeper_error.ts";
+import { openAcl } from "../../wire/jute/open_acl.ts";
 
 export interface ConnectOptions {
   readonly servers: ServerList;
@@ -59,8 +59,6 @@ export interface ConnectOptions {
   readonly dial?: Dial;
   readonly resolve?: Resolve;
 }
-
-const openAcl: Acl[] = [{ perms: permission.all, id: { scheme: "world", id: "anyone" } }];
 
 /**
  * Opens a session: `await using zk = await connect({ servers: parseServers("zk1,zk2,zk3/app") })`.

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { Reaper } from "../../../src/keeper/reaper.ts";
-import { openAcl } from "../../../src/keeper/acl.ts";
+import { openAcl } from "../../../src/wire/jute/open_acl.ts";
 import { createFlag } from "../../../src/wire/jute/operations.ts";
 import { StateDriver } from "./state_driver.ts";
 

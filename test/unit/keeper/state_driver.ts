@@ -1,5 +1,6 @@
 /** A keeper's state with typed requests in and typed answers out, the bytes between them included. */
-import { type Identity, openAcl } from "../../../src/keeper/acl.ts";
+import type { Identity } from "../../../src/keeper/acl.ts";
+import { openAcl } from "../../../src/wire/jute/open_acl.ts";
 import { type KeeperLimits, keeperLimitsDefault } from "../../../src/keeper/limits.ts";
 import type { Session } from "../../../src/keeper/session_table.ts";
 import { KeeperState } from "../../../src/keeper/state.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { openAcl } from "../../../src/keeper/acl.ts";
+import { openAcl } from "../../../src/wire/jute/open_acl.ts";
 import { decodeRows, encodeChanges, nodeOf, sessionOf } from "../../../src/keeper/stored_records.ts";
 import type { MultiRequest } from "../../../src/wire/jute/multi.ts";
 import { createFlag } from "../../../src/wire/jute/operations.ts";
