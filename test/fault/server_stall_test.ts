@@ -3,6 +3,8 @@ import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { systemClock } from "../../src/support/clock.ts";
+import { sleep } from "../../src/support/deadline.ts";
 import { type ServerNode, zooKeeperEnsemble } from "../support/backends.ts";
 import { eventually } from "../support/eventually.ts";
 import { fourLetterWord } from "../support/four_letter_word.ts";
@@ -64,6 +66,6 @@ async function isWhole(leader: ServerNode): Promise<boolean> {
 /** Stopped for longer than any lease lasts that it alone could renew. */
 async function stall(node: ServerNode): Promise<void> {
   node.pause();
-  await new Promise((resolve) => setTimeout(resolve, stalledMs));
+  await sleep(systemClock(), stalledMs);
   node.resume();
 }

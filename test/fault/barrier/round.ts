@@ -2,6 +2,8 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { systemClock } from "../../../src/support/clock.ts";
+import { sleep } from "../../../src/support/deadline.ts";
 import type { RunningBackend } from "../../support/backends.ts";
 import { batonCommand } from "../../support/keeper_server.ts";
 import { eventually } from "../../support/eventually.ts";
@@ -204,6 +206,5 @@ function evidenceOf({ contender, spawnedMs, endedMs, stopped }: Member): MemberE
   return { name, section, exit, stderr, spawnedMs, endedMs, stoppedMs: stopped };
 }
 
-function wait(milliseconds: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, milliseconds));
-}
+/** How long a fault lasts, and what comes between two of them, is part of what they are. */
+const wait = (milliseconds: number) => sleep(systemClock(), milliseconds);

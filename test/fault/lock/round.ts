@@ -2,6 +2,8 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { systemClock } from "../../../src/support/clock.ts";
+import { sleep } from "../../../src/support/deadline.ts";
 import type { RunningBackend } from "../../support/backends.ts";
 import { fourLetterWord } from "../../support/four_letter_word.ts";
 import { eventually } from "../../support/eventually.ts";
@@ -170,6 +172,5 @@ function stateOf({ nodes }: RunningBackend): Promise<string[]> {
   }));
 }
 
-function wait(milliseconds: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, milliseconds));
-}
+/** How long a fault lasts, and what comes between two of them, is part of what they are. */
+const wait = (milliseconds: number) => sleep(systemClock(), milliseconds);

@@ -6,6 +6,8 @@ import { connect } from "../../../src/clients/zookeeper/client.ts";
 import { parseServers } from "../../../src/clients/zookeeper/hosts.ts";
 import { poolPath } from "../../../src/recipes/pool_path.ts";
 import { poolStatus } from "../../../src/recipes/pool_status.ts";
+import { systemClock } from "../../../src/support/clock.ts";
+import { sleep } from "../../../src/support/deadline.ts";
 import type { RunningBackend } from "../../support/backends.ts";
 import { eventually } from "../../support/eventually.ts";
 import { seededRandom } from "../../support/random.ts";
@@ -190,6 +192,5 @@ class Round {
 /** From much shorter than T to nearly as long: some end while the fault lasts, and some are lost. */
 const someSeconds = (random: () => number): number => 0.2 + 3 * random() ** 2;
 
-function wait(milliseconds: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, milliseconds));
-}
+/** How long a fault lasts, and what comes between two of them, is part of what they are. */
+const wait = (milliseconds: number) => sleep(systemClock(), milliseconds);
