@@ -1,4 +1,8 @@
 /** A store without its thread, for tests: operations with defaults in, answers in the order of the operations out. */
+import { afterEach, beforeEach } from "bun:test";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { StoreAnswer, StoreOperation } from "../../../../../src/wire/pubsub/store_operations.ts";
 import { OperationPacker, unpackOperations } from "../../../../../src/wire/pubsub/store_batch.ts";
 import { StoreEngine } from "../../../../../src/recipes/pubsub/store/store_engine.ts";
@@ -11,6 +15,18 @@ export type Some<Kind extends StoreOperation["kind"]> =
   & { readonly kind?: Kind }
   & Partial<Omit<Extract<StoreOperation, { kind: Kind }>, "kind">>;
 export type SomeOperation = { readonly kind: StoreOperation["kind"] } & Partial<Record<string, unknown>> | Some<"put">;
+
+/**
+ * Call it once in a file: what makes stores, each in a folder of its own, which goes after the test. In memory where there
+ * is such a place: what these tests prove is not that a disk keeps what it was given.
+ */
+export function engineDrivers(): (options?: Partial<StoreOptions>) => EngineDriver {
+  let root = "";
+  beforeEach(() => root = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "baton-topics-")));
+  afterEach(() => rmSync(root, { recursive: true, force: true }));
+  let made = 0;
+  return (options = {}) => new EngineDriver(join(root, `store-${made++}`), options);
+}
 
 export class EngineDriver {
   readonly #dir: string;

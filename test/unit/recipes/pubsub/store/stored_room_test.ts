@@ -1,29 +1,12 @@
-import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
+import { rmSync } from "node:fs";
 import type { StoreAnswer } from "../../../../../src/wire/pubsub/store_operations.ts";
-import { EngineDriver, type Some } from "./engine_driver.ts";
+import { engineDrivers } from "./engine_driver.ts";
+import { bodies, codes, get, put, texts } from "./some_operations.ts";
 
 setDefaultTimeout(60_000);
 
-let root = "";
-// In memory where there is such a place: what is proved here is not that a disk keeps what it was given.
-beforeEach(() => root = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "baton-topics-")));
-afterEach(() => rmSync(root, { recursive: true, force: true }));
-
-let runs = 0;
-const driver = (options = {}) => new EngineDriver(join(root, `store-${runs++}`), options);
-const bodies = (...texts: string[]) => texts.map((body) => new TextEncoder().encode(body));
-const put = (counter: number, body: string, more: Some<"put"> = {}): Some<"put"> => ({
-  kind: "put",
-  counter,
-  bodies: bodies(body),
-  ...more,
-});
-const get = (last: number, more: Some<"get"> = {}): Some<"get"> => ({ kind: "get", last, ...more });
-const codes = (answers: readonly StoreAnswer[]) => answers.map(({ code }) => code);
-const texts = ({ messages = [] }: StoreAnswer) => messages.map(({ body }) => new TextDecoder().decode(body));
+const driver = engineDrivers();
 
 describe("what is stored", () => {
   test("goes when everybody has had it, and its ids never come again", () => {

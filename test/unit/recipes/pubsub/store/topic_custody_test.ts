@@ -1,24 +1,16 @@
-import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import * as fc from "fast-check";
 import { createHash } from "node:crypto";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { BatonError } from "../../../../../src/errors.ts";
 import { exportTopic } from "../../../../../src/recipes/pubsub/store/export_topic.ts";
 import { dose } from "../../../../support/dose.ts";
 import { property } from "../../../../support/property.ts";
-import { EngineDriver } from "./engine_driver.ts";
+import { type EngineDriver, engineDrivers } from "./engine_driver.ts";
+import { bodies } from "./some_operations.ts";
 
 setDefaultTimeout(dose({ gate: 60_000, full: 900_000 }));
 
-let root = "";
-beforeEach(() => root = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "baton-custody-")));
-afterEach(() => rmSync(root, { recursive: true, force: true }));
-
-let runs = 0;
-const driver = () => new EngineDriver(join(root, `store-${runs++}`));
-const bodies = (...texts: string[]) => texts.map((body) => new TextEncoder().encode(body));
+const driver = engineDrivers();
 
 function codeThrown(work: () => void): string | undefined {
   try {
