@@ -1,43 +1,30 @@
 /** The library's barrier as an object. */
-import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
-import { Barrier, connect, parseServers, type ZooKeeper } from "../../src/baton.ts";
+import { beforeEach, expect, setDefaultTimeout, test } from "bun:test";
+import { Barrier, parseServers } from "../../src/baton.ts";
 import { newGuid } from "../../src/support/guid.ts";
-import { backends, describeBackend, type RunningBackend } from "../support/backends.ts";
+import { backends, describeBackend } from "../support/backends.ts";
+import { failureCode } from "../support/failure_code.ts";
+import { observedBackend } from "../support/observed_backend.ts";
 
 setDefaultTimeout(20_000);
 
-const codeOf = (promise: Promise<unknown>) =>
-  promise.then(
-    () => "none",
-    (reason: { code?: unknown; name: string }) => reason.name === "AbortError" ? reason.name : reason.code,
-  );
-
 for (const kind of backends) {
   describeBackend(kind, () => {
-    let backend: RunningBackend;
-    let observer: ZooKeeper;
+    const rig = observedBackend(kind);
     let root: string;
-    beforeAll(async () => {
-      backend = await kind.start();
-      observer = await connect({ servers: parseServers(backend.servers) });
-    }, 40_000);
-    afterAll(async () => {
-      await observer.close();
-      await backend.close();
-    });
     beforeEach(() => void (root = `/barriers-${newGuid().slice(0, 12)}`));
-    const place = () => ({ servers: parseServers(backend.servers) });
+    const place = () => ({ servers: parseServers(rig.backend.servers) });
 
     test("parties begin a round when all are there, and the next when all are through", async () => {
       await using one = new Barrier(place(), "b", 4, { root });
-      await using other = new Barrier(observer, "b", 4, { root });
+      await using other = new Barrier(rig.observer, "b", 4, { root });
       const said: string[] = [];
       await Promise.all([one, one, other, other].map(async (barrier) => {
         for (const round of [1, 2, 3]) {
           await barrier.pass(async ({ rank, size }) => {
             said.push(`${round} in`);
             expect([rank >= 0 && rank < 4, size]).toEqual([true, 4]);
-            await observer.exists(root);
+            await rig.observer.exists(root);
             said.push(`${round} out`);
           });
         }
@@ -48,26 +35,26 @@ for (const kind of backends) {
 
     test("too few within the time, and a member lost before the start, have their own names", async () => {
       await using barrier = new Barrier(place(), "few", 3, { root });
-      expect(await codeOf(barrier.enter({ wait: 200 }))).toBe("BARRIER_TIMEOUT");
+      expect(await failureCode(barrier.enter({ wait: 200 }))).toBe("BARRIER_TIMEOUT");
       await using waits = new Barrier(place(), "few", 3, { root });
       const arrived = Promise.withResolvers<void>();
-      const waiting = codeOf(waits.enter({ onWaiting: () => arrived.resolve() }));
+      const waiting = failureCode(waits.enter({ onWaiting: () => arrived.resolve() }));
       await arrived.promise;
-      expect(await codeOf(barrier.enter({ wait: 200 }))).toBe("BARRIER_TIMEOUT");
+      expect(await failureCode(barrier.enter({ wait: 200 }))).toBe("BARRIER_TIMEOUT");
       expect(await waiting).toBe("BARRIER_BROKEN");
     });
 
     test("closed, it ends every wait, and the others are told", async () => {
-      const leaving = new Barrier(observer, "closed", 3, { root });
+      const leaving = new Barrier(rig.observer, "closed", 3, { root });
       await using staying = new Barrier(place(), "closed", 3, { root });
       const there = Promise.withResolvers<void>();
-      const broken = codeOf(staying.enter({ onWaiting: (gathered) => gathered === 2 && there.resolve() }));
-      const ended = codeOf(leaving.enter({ onWaiting: (gathered) => gathered === 2 && there.resolve() }));
+      const broken = failureCode(staying.enter({ onWaiting: (gathered) => gathered === 2 && there.resolve() }));
+      const ended = failureCode(leaving.enter({ onWaiting: (gathered) => gathered === 2 && there.resolve() }));
       await there.promise;
       await leaving.close();
       expect([await ended, await broken]).toEqual(["AbortError", "BARRIER_BROKEN"]);
-      expect(await codeOf(leaving.enter())).toBe("AbortError");
-      expect(observer.session.ended.aborted).toBe(false);
+      expect(await failureCode(leaving.enter())).toBe("AbortError");
+      expect(rig.observer.session.ended.aborted).toBe(false);
     });
   });
 }

@@ -1,40 +1,27 @@
 /** The library's election as an object. */
-import { afterAll, beforeAll, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
-import { connect, Election, parseServers, type ZooKeeper } from "../../src/baton.ts";
+import { beforeEach, expect, setDefaultTimeout, test } from "bun:test";
+import { Election, parseServers } from "../../src/baton.ts";
 import { newGuid } from "../../src/support/guid.ts";
-import { backends, describeBackend, type RunningBackend } from "../support/backends.ts";
+import { backends, describeBackend } from "../support/backends.ts";
 import { ChaosProxy } from "../support/chaos_proxy.ts";
 import { eventually } from "../support/eventually.ts";
+import { failureCode } from "../support/failure_code.ts";
+import { observedBackend } from "../support/observed_backend.ts";
 
 setDefaultTimeout(20_000);
 
-const codeOf = (promise: Promise<unknown>) =>
-  promise.then(
-    () => "none",
-    (reason: { code?: unknown; name: string }) => reason.name === "AbortError" ? reason.name : reason.code,
-  );
-
 for (const kind of backends) {
   describeBackend(kind, () => {
-    let backend: RunningBackend;
-    let observer: ZooKeeper;
+    const rig = observedBackend(kind);
     let root: string;
-    beforeAll(async () => {
-      backend = await kind.start();
-      observer = await connect({ servers: parseServers(backend.servers) });
-    }, 40_000);
-    afterAll(async () => {
-      await observer.close();
-      await backend.close();
-    });
     beforeEach(() => void (root = `/elections-${newGuid().slice(0, 12)}`));
-    const place = () => ({ servers: parseServers(backend.servers) });
+    const place = () => ({ servers: parseServers(rig.backend.servers) });
 
     test("one leads, its value is known, and when it is asked to resign the other leads", async () => {
       await using one = new Election(place(), "echo", { root });
       await using other = new Election(place(), "echo", { root });
       expect((await one.leader()).leader).toBeNull();
-      expect(await codeOf(one.resign())).toBe("NEGATIVE");
+      expect(await failureCode(one.resign())).toBe("NEGATIVE");
       const first = await one.campaign("a:1");
       const next = other.campaign("b:2");
       expect((await other.leader()).leader?.value).toBe("a:1");
@@ -47,23 +34,23 @@ for (const kind of backends) {
 
     test("closed, it gives leadership up and ends every wait", async () => {
       await using one = new Election(place(), "closed", { root });
-      const other = new Election(observer, "closed", { root });
+      const other = new Election(rig.observer, "closed", { root });
       const leadership = await one.campaign("a:1");
-      const waiting = codeOf(other.campaign("b:2"));
+      const waiting = failureCode(other.campaign("b:2"));
       const watching = (async () => {
         for await (const change of other.changes()) if (change.kind === "elected") continue;
       })();
       await other.close();
       expect(await waiting).toBe("AbortError");
       await watching;
-      expect(await codeOf(other.campaign("b:2"))).toBe("AbortError");
+      expect(await failureCode(other.campaign("b:2"))).toBe("AbortError");
       await one.close();
-      expect([leadership.isHeld(), observer.session.ended.aborted]).toEqual([false, false]);
-      expect((await new Election(observer, "closed", { root }).leader()).leader).toBeNull();
+      expect([leadership.isHeld(), rig.observer.session.ended.aborted]).toEqual([false, false]);
+      expect((await new Election(rig.observer, "closed", { root }).leader()).leader).toBeNull();
     });
 
     test("whoever follows misses no leader while its session expires", async () => {
-      const [node] = backend.nodes;
+      const [node] = rig.backend.nodes;
       if (node === undefined) throw new Error("no server");
       const proxy = await ChaosProxy.start(node.address);
       await using follower = new Election(

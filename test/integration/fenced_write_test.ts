@@ -1,12 +1,12 @@
 /** Over a real connection: the loss of each request and each reply of a fenced write, one after the other: done once. */
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { connect, parseServers, type ZooKeeper } from "../../src/baton.ts";
+import { expect, test } from "bun:test";
 import type { FencedDeed } from "../../src/recipes/fenced_deed.ts";
 import { fencedWrite } from "../../src/recipes/fenced_write.ts";
 import { ownHolder } from "../../src/recipes/own_holder.ts";
-import { backends, describeBackend, type RunningBackend, type ServerNode } from "../support/backends.ts";
+import { backends, describeBackend, type ServerNode } from "../support/backends.ts";
 import { ChaosProxy, type Direction } from "../support/chaos_proxy.ts";
 import { LockCrew } from "../support/lock_crew.ts";
+import { observedBackend } from "../support/observed_backend.ts";
 
 /** Requests of a look and a write on a tree that has never been written to; with room to spare. */
 const framesMax = 14;
@@ -15,21 +15,12 @@ const text = (value: string) => new TextEncoder().encode(value);
 
 for (const kind of backends) {
   describeBackend(kind, () => {
-    let backend: RunningBackend;
-    let observer: ZooKeeper;
-    beforeAll(async () => {
-      backend = await kind.start();
-      observer = await connect({ servers: parseServers(backend.servers) });
-    }, 40_000);
-    afterAll(async () => {
-      await observer.close();
-      await backend.close();
-    });
+    const rig = observedBackend(kind);
 
     for (const direction of ["requests", "replies"] satisfies Direction[]) {
       test(`any of the ${direction} may be lost, and each write is done once`, async () => {
-        await using crew = new LockCrew(backend.servers);
-        const { address } = backend.nodes[0] as ServerNode;
+        await using crew = new LockCrew(rig.backend.servers);
+        const { address } = rig.backend.nodes[0] as ServerNode;
         const lease = await crew.acquire(await crew.client(), "fenced");
         let happened = 0;
         for (let nth = 0; nth < framesMax; nth++) {
@@ -46,7 +37,7 @@ for (const kind of backends) {
             };
             await write({ do: "create", path: `${at}/a`, data: text("1"), parents: true, sequential: false });
             const set = await write({ do: "set", path: `${at}/a`, data: text("2"), version: -1 });
-            expect([set.nodeVersion, (await observer.exists(`${at}/a`))?.version]).toEqual([1, 1]);
+            expect([set.nodeVersion, (await rig.observer.exists(`${at}/a`))?.version]).toEqual([1, 1]);
             const log = await write({
               do: "create",
               path: `${at}/log-`,
@@ -54,7 +45,7 @@ for (const kind of backends) {
               parents: false,
               sequential: true,
             });
-            const { children } = await observer.getChildren(at);
+            const { children } = await rig.observer.getChildren(at);
             expect(children.map((child) => `${at}/${child}`).sort()).toEqual([`${at}/a`, log.path]);
             await zk.close();
           } finally {
@@ -70,9 +61,9 @@ for (const kind of backends) {
     test(
       "no server to ask what became of it: the outcome is unknown, and said so within the session timeout",
       async () => {
-        await using crew = new LockCrew(backend.servers);
+        await using crew = new LockCrew(rig.backend.servers);
         const lease = await crew.acquire(await crew.client(), "unknown");
-        const proxy = await ChaosProxy.start((backend.nodes[0] as ServerNode).address);
+        const proxy = await ChaosProxy.start((rig.backend.nodes[0] as ServerNode).address);
         try {
           const zk = await crew.client({ servers: proxy.servers, sessionTimeoutMs: 2000 });
           const holder = await ownHolder(zk, lease.path, [lease.holderId]);
@@ -91,7 +82,7 @@ for (const kind of backends) {
           const failure = await fencedWrite(zk, set, { held, root: crew.root }).catch((error) => error);
           expect([failure.code, performance.now() - startMs < 6000]).toEqual(["OUTCOME_UNKNOWN", true]);
           expect(failure.message).toStartWith('Cannot tell whether "/unknown" was set: ');
-          expect((await observer.exists("/unknown"))?.version).toBe(1);
+          expect((await rig.observer.exists("/unknown"))?.version).toBe(1);
         } finally {
           await proxy.close();
         }
@@ -100,7 +91,7 @@ for (const kind of backends) {
     );
 
     test("given up by a lock's holder while the write is on its way: nothing is written", async () => {
-      await using crew = new LockCrew(backend.servers);
+      await using crew = new LockCrew(rig.backend.servers);
       const lease = await crew.acquire(await crew.client(), "late");
       const zk = await crew.client();
       const holder = await ownHolder(zk, lease.path, [lease.holderId]);
@@ -109,7 +100,7 @@ for (const kind of backends) {
       const deed: FencedDeed = { do: "create", path: "/late", data: text(""), parents: false, sequential: false };
       const written = fencedWrite(zk, deed, { held, root: crew.root });
       expect(await written.catch((error) => error.code)).toBe("STALE_TOKEN");
-      expect(await observer.exists("/late")).toBeNull();
+      expect(await rig.observer.exists("/late")).toBeNull();
     });
   });
 }
