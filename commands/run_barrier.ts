@@ -17,13 +17,14 @@ import type { BarrierMembership } from "../src/recipes/barrier_membership.ts";
 import { barrierPath } from "../src/recipes/barrier_path.ts";
 import { partyNodes, readBarrier } from "../src/recipes/barrier_view.ts";
 import { type Clock, systemClock } from "../src/support/clock.ts";
+import { announcedPlace } from "./announced_place.ts";
 import type { BarrierOptions } from "./barrier_options.ts";
-import { type Coordination, coordinationOf, demandScope, reach } from "./coordination.ts";
+import type { Coordination } from "./coordination.ts";
 import { type ExitCode, exitCodeOf } from "./exit_codes.ts";
 import { endOfChild, jobEnvironment, superviseOptions } from "./job.ts";
 import { type LockEnding, lockEndingOf } from "./lock_ending.ts";
 import { reported, type ReportedEnd } from "./reported.ts";
-import { closeSession, connectWithin, timeoutWarning } from "./session.ts";
+import { closeSession, connectWithin, warnOfTimeout } from "./session.ts";
 import { holderInfo, tellOutage } from "./wait_display.ts";
 
 /** What it is made of; tests put something else in their place. */
@@ -78,14 +79,10 @@ async function enterAndRun(options: BarrierOptions, run: Run): Promise<LockEndin
   let guarded = false;
   let zk: ZooKeeper | null = null;
   try {
-    const place = coordinationOf(options.values, options.sources, stop.signal);
-    demandScope(options.values.scope, place);
-    if (place.assumed && !options.quiet) io.err(scopeLine(options, place));
+    const what = JSON.stringify(options.name);
+    const place = announcedPlace(options, io, { what: `${what} brings together`, signal: stop.signal });
     const opened = (session: ZooKeeper) => {
-      const warning = zk === null && !options.quiet
-        ? timeoutWarning(options.values.sessionTimeout, place, session)
-        : null;
-      if (warning !== null) io.err(warning);
+      if (zk === null) warnOfTimeout(options, io, { place, zk: session });
       zk = session;
     };
     const member = await enterInSession(options, run, { place, stop: stop.signal, opened });
@@ -103,7 +100,6 @@ async function enterAndRun(options: BarrierOptions, run: Run): Promise<LockEndin
       env: childEnvironment(options, io, { member, place, note }),
     });
     progress.outcome = outcome;
-    const what = JSON.stringify(options.name);
     const { maxHold: maxHoldMs } = options.values;
     const ending = lockEndingOf(outcome, { what, thing: "Barrier", lost: member.lost, maxHoldMs });
     if (ending === null) throw stop.signal.reason;
@@ -231,11 +227,6 @@ function childEnvironment(
     passAuth: options.values.passAuth,
     barrier: { name, rank, size, generation },
   });
-}
-
-function scopeLine({ name }: BarrierOptions, place: Coordination): string {
-  return `baton: "${name}" brings together ${reach[place.scope]}; --servers names an ensemble for more, ` +
-    `--servers embedded says this is meant\n`;
 }
 
 function startLine({ name, rank, size, generation, holderId, fencingToken, waitedMs }: BarrierMembership): string {

@@ -16,8 +16,9 @@ import { leaderStatus } from "../src/recipes/leader_status.ts";
 import { type Clock, systemClock } from "../src/support/clock.ts";
 import { sleep } from "../src/support/deadline.ts";
 import { formatDuration } from "../src/support/duration.ts";
+import { announcedPlace } from "./announced_place.ts";
 import { Candidate } from "./candidate.ts";
-import { type Coordination, coordinationOf, demandScope, reach } from "./coordination.ts";
+import type { Coordination } from "./coordination.ts";
 import type { ElectOptions } from "./elect_options.ts";
 import { runTerm, type Term } from "./elect_term.ts";
 import { afterTerm } from "./election_rules.ts";
@@ -26,7 +27,7 @@ import { endOfChild, jobEnvironment } from "./job.ts";
 import { LeaderFile } from "./leader_file.ts";
 import { type LockEnding, lockEndingOf } from "./lock_ending.ts";
 import { reported, type ReportedEnd } from "./reported.ts";
-import { timeoutWarning } from "./session.ts";
+import { warnOfTimeout } from "./session.ts";
 import { TermSignals } from "./term_signals.ts";
 import { holderInfo, showProgress, tellOutage } from "./wait_display.ts";
 
@@ -66,7 +67,10 @@ export async function runElect(options: ElectOptions, io: Io, deps: ElectDepende
     io,
     conflicts: [],
     reportOf: (end) => reportOf(options, progress, end),
-  }, () => new Election(options, io, { deps, progress }).run());
+  }, () => {
+    const place = announcedPlace(options, io, { what: `the leader of "${options.name}" is elected among` });
+    return new Election(options, io, { deps, progress, place }).run();
+  });
 }
 
 class Election {
@@ -81,16 +85,20 @@ class Election {
   constructor(
     options: ElectOptions,
     io: Io,
-    { deps, progress }: { readonly deps: ElectDependencies; readonly progress: Progress },
+    { deps, progress, place }: {
+      readonly deps: ElectDependencies;
+      readonly progress: Progress;
+      readonly place: Coordination;
+    },
   ) {
     this.#options = options;
     this.#io = io;
     this.#deps = deps;
     this.#progress = progress;
-    this.#place = coordinationOf(options.values, options.sources);
+    this.#place = place;
     this.#candidate = new Candidate({
       connect: deps.connect,
-      options: this.#place.connect,
+      options: place.connect,
       clock: deps.clock,
       isPatient: options.values.restart !== "never",
       onOpened: (zk, isFirst) => this.#opened(zk, isFirst),
@@ -100,15 +108,8 @@ class Election {
 
   /** Term after term, until one is the last. */
   async run(): Promise<LockEnding> {
-    const { values, name } = this.#options;
+    const { values } = this.#options;
     const { clock, signals } = this.#deps;
-    demandScope(values.scope, this.#place);
-    if (this.#place.assumed) {
-      this.#say(
-        `the leader of "${name}" is elected among ${reach[this.#place.scope]}; --servers names an ensemble for more, ` +
-          "--servers embedded says this is meant",
-      );
-    }
     if (values.leaderFile !== undefined) this.#file = this.#openFile(values.leaderFile);
     let stop = new TermSignals(signals);
     try {
@@ -212,8 +213,7 @@ class Election {
   }
 
   #opened(zk: ZooKeeper, isFirst: boolean): void {
-    const warning = isFirst ? timeoutWarning(this.#options.values.sessionTimeout, this.#place, zk) : null;
-    if (warning !== null && !this.#options.quiet) this.#io.err(warning);
+    if (isFirst) warnOfTimeout(this.#options, this.#io, { place: this.#place, zk });
     this.#file?.follow(zk);
   }
 

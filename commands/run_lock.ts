@@ -14,13 +14,14 @@ import { isSessionEnd } from "../src/clients/zookeeper/zookeeper_error.ts";
 import type { Lease } from "../src/recipes/lease.ts";
 import { LeaseSet } from "../src/recipes/lease_set.ts";
 import { type Clock, systemClock } from "../src/support/clock.ts";
-import { type Coordination, coordinationOf, demandScope, reach } from "./coordination.ts";
+import { announcedPlace } from "./announced_place.ts";
+import type { Coordination } from "./coordination.ts";
 import type { ExitCode } from "./exit_codes.ts";
 import { endOfChild, jobEnvironment, superviseOptions } from "./job.ts";
 import { type LockEnding, lockEndingOf } from "./lock_ending.ts";
 import type { LockOptions } from "./lock_options.ts";
 import { reported, type ReportedEnd } from "./reported.ts";
-import { closeSession, connectWithin, timeoutWarning } from "./session.ts";
+import { closeSession, connectWithin, warnOfTimeout } from "./session.ts";
 import { type TakeLocks, takeLocks, type TakenLocks } from "./take_locks.ts";
 
 /** What it is made of; tests put something else in their place. */
@@ -74,14 +75,10 @@ export async function lockAndRun(
   let guarded = false;
   let zk: ZooKeeper | null = null;
   try {
-    const place = coordinationOf(options.values, options.sources, stop.signal);
-    demandScope(options.values.scope, place);
-    if (place.assumed && !options.quiet) io.err(scopeLine(options, place));
+    const what = `${quoted(options.names)} ${options.names.length === 1 ? "excludes" : "exclude"}`;
+    const place = announcedPlace(options, io, { what, signal: stop.signal });
     const opened = (session: ZooKeeper) => {
-      const warning = zk === null && !options.quiet
-        ? timeoutWarning(options.values.sessionTimeout, place, session)
-        : null;
-      if (warning !== null) io.err(warning);
+      if (zk === null) warnOfTimeout(options, io, { place, zk: session });
       zk = session;
     };
     const taken = await takeInSession(options, io, { deps, place, stop: stop.signal, opened });
@@ -151,12 +148,6 @@ async function takeInSession(options: LockOptions, io: Io, { deps, place, stop, 
 
 function leaseOf(leases: readonly [Lease, ...Lease[]]): Lease {
   return leases.length === 1 ? leases[0] : new LeaseSet(leases);
-}
-
-function scopeLine(options: LockOptions, place: Coordination): string {
-  const verb = options.names.length === 1 ? "excludes" : "exclude";
-  return `baton: ${quoted(options.names)} ${verb} ${reach[place.scope]}; --servers names an ensemble for more, ` +
-    `--servers embedded says this is meant\n`;
 }
 
 function grantLine(leases: readonly Lease[], waitedMs: number): string {

@@ -13,13 +13,14 @@ import { runPool } from "../src/recipes/pool.ts";
 import type { PoolCounts } from "../src/recipes/pool_book.ts";
 import { onAbort } from "../src/support/abort.ts";
 import { type Clock, systemClock } from "../src/support/clock.ts";
-import { type Coordination, coordinationOf, demandScope, reach } from "./coordination.ts";
+import { announcedPlace } from "./announced_place.ts";
+import type { Coordination } from "./coordination.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "./exit_codes.ts";
 import { PoolJobs } from "./pool_job.ts";
 import type { PoolCommandOptions } from "./pool_options.ts";
 import { PoolSignals } from "./pool_signals.ts";
 import { readItems } from "./pool_source.ts";
-import { closeSession, timeoutWarning } from "./session.ts";
+import { closeSession, warnOfTimeout } from "./session.ts";
 import { holderInfo } from "./wait_display.ts";
 
 /** What it is made of; tests put something else in their place. */
@@ -84,12 +85,10 @@ async function takeAndRun(options: PoolCommandOptions, io: Io, deps: PoolDepende
     io.err(`baton: ${messageOf(reason)}: no more items are taken, what runs may end; the next signal is passed on\n`);
   });
   try {
-    const place = coordinationOf(values, options.sources, signals.stop);
-    demandScope(values.scope, place);
-    if (place.assumed && !quiet) io.err(scopeLine(component, place));
+    const what = `the items of "${component}" are shared among`;
+    const place = announcedPlace(options, io, { what, signal: signals.stop });
     zk = await deps.connect(place.connect);
-    const warning = timeoutWarning(values.sessionTimeout, place, zk);
-    if (warning !== null && !quiet) io.err(warning);
+    warnOfTimeout(options, io, { place, zk });
     jobs = new PoolJobs(options, {
       io,
       clock,
@@ -166,11 +165,6 @@ export function endingOf(component: string, counts: PoolCounts, codeOfFailure: E
     return { exitCode: exitCodes.BUSY, reason: "nothing_free", message, counts };
   }
   return { exitCode: exitCodes.SUCCESS, reason: taken === 0 ? "nothing_to_do" : "done", message: null, counts };
-}
-
-function scopeLine(component: string, place: Coordination): string {
-  return `baton: the items of "${component}" are shared among ${reach[place.scope]}; --servers names an ensemble for ` +
-    "more, --servers embedded says this is meant\n";
 }
 
 function reportOf({ component }: PoolCommandOptions, end: Partial<StatusReport>): StatusReport {

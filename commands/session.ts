@@ -1,4 +1,5 @@
 /** The session of a command that waits and holds: how long it may take to open, when another one follows, how it ends. */
+import type { Io } from "../src/cli/io.ts";
 import type { ConnectOptions } from "../src/clients/zookeeper/client.ts";
 import type { ZooKeeper } from "../src/clients/zookeeper/zookeeper.ts";
 import type { Clock } from "../src/support/clock.ts";
@@ -27,11 +28,16 @@ export async function closeSession(zk: ZooKeeper, clock: Clock, stop: AbortSigna
   deadline.cancel();
 }
 
-/** A line for stderr, or null when the servers grant the session timeout that was asked for. */
-export function timeoutWarning(askedMs: number, place: Coordination, { session }: ZooKeeper): string | null {
-  return sessionTimeoutWarning({
-    askedMs,
-    grantedMs: session.timeoutMs,
+/** A line on stderr when the servers grant a longer session timeout than was asked for. */
+export function warnOfTimeout(
+  { values, quiet }: { readonly values: { readonly sessionTimeout: number }; readonly quiet: boolean },
+  io: Io,
+  { place, zk }: { readonly place: Coordination; readonly zk: ZooKeeper },
+): void {
+  const warning = sessionTimeoutWarning({
+    askedMs: values.sessionTimeout,
+    grantedMs: zk.session.timeoutMs,
     standsAlone: place.servers.startsWith("unix:"),
   });
+  if (warning !== null && !quiet) io.err(warning);
 }
