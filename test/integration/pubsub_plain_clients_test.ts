@@ -33,7 +33,7 @@ for (const implementation of [libzmqInPython, libzmqInNode, own]) {
 
     test("subscribe, put, get, acknowledge, unsubscribe", async () => {
       const [alice, bob] = [await open("p1"), await open("p2")];
-      expect(await ask(alice, `GET alice ${topic} -1`)).toMatch(/^NOT_SUBSCRIBED\|/);
+      expect(await ask(alice, `GET alice ${topic} -1`)).toMatch(/^STATUS p1 NOT_SUBSCRIBED\|/);
       expect(await ask(alice, `SUBSCRIBE alice ${topic}`)).toBe("OK|");
       expect(await ask(alice, `GET alice ${topic} -1`)).toBe("NO_MESSAGE|");
       expect(await ask(bob, `PUT bob ${topic} 1`, "one\r\n\r\n\0\xff")).toBe("OK|");
@@ -46,6 +46,45 @@ for (const implementation of [libzmqInPython, libzmqInNode, own]) {
       expect(await ask(alice, `GET alice ${topic} 2`)).toBe("NO_MESSAGE|");
       expect(await ask(alice, `UNSUBSCRIBE alice ${topic}`)).toBe("OK|");
       expect(await ask(alice, `GET alice ${topic} 2`)).toMatch(/^NOT_SUBSCRIBED\|/);
+    });
+
+    test("each of the paper's messages has the paper's answer", async () => {
+      const socket = await open();
+      const made = `${topic}%3F`;
+      const paper = [
+        // Nobody has put or subscribed: nothing is there, and asking makes nothing.
+        [`GET alice ${made} -1`, "", /^STATUS p1 NOT_SUBSCRIBED\|there is no topic/],
+        [`UNSUBSCRIBE alice ${made}`, "", /^STATUS p1 NOT_SUBSCRIBED\|there is no topic/],
+        [`MERGE p9 ${made} s1`, "", /^STATUS p1 NOT_OWNER\|there is no topic/],
+        [`SUBSCRIBE alice ${made}`, "", /^OK\|$/],
+        [`SUBSCRIBE alice ${made}`, "", /^OK\|$/],
+        [`UNSUBSCRIBE carol ${made}`, "", /^OK\|$/],
+        [`GET carol ${made} -1`, "", /^NOT_SUBSCRIBED\|this client/],
+        [`PUT bob ${made} 7`, "seven", /^OK\|$/],
+        [`PUT bob ${made} 7`, "seven", /^OK\|$/],
+        [`PUT bob ${made} 8`, "", /^OK\|$/],
+        [`GET alice ${made} -1`, "", /^OK 1\|seven$/],
+        [`GET alice ${made} 9`, "", /^BAD_REQUEST\|message 9 was never/],
+        [`GET alice ${made} 1`, "", /^OK 2\|$/],
+        [`GET alice ${made} 2`, "", /^NO_MESSAGE\|$/],
+        ["PERIODIC s9", `${made} ${topic}`, /^STATUS p1 OK\|$/],
+        ["PERIODIC s9", "", /^STATUS p1 OK\|$/],
+        [`TRANSFER s9 ${made}`, "data", /^STATUS p1 BAD_REQUEST\|TRANSFER goes/],
+        [`PUT bob ${made}`, "no counter", /^STATUS p1 BAD_REQUEST\|/],
+        [`UNSUBSCRIBE alice ${made}`, "", /^OK\|$/],
+        [`GET alice ${made} 2`, "", /^NOT_SUBSCRIBED\|this client/],
+      ] as const;
+      for (const [header, body, answer] of paper) {
+        expect(`${header}: ${await ask(socket, header, body)}`).toMatch(
+          new RegExp(`^${RegExp.escape(`${header}: `)}${answer.source.slice(1)}`),
+        );
+      }
+      // Whoever hands a topic over names a server, and is told when it is there.
+      const owner = (await cluster.owners()).get(decodeURIComponent(made)) ?? "";
+      const other = owner === "s1" ? "s2" : "s1";
+      expect(await ask(socket, `MERGE p9 ${made} ${other}`)).toBe("OK|");
+      expect((await cluster.owners()).get(decodeURIComponent(made))).toBe(other);
+      expect(await ask(socket, `PUT bob ${made} 7`, "seven")).toBe("OK|");
     });
 
     test("no line is said to whoever has shown none, not even in an answer of the proxy's own", async () => {

@@ -1,6 +1,6 @@
 /** A proxy's directory in a test's hand: which servers there are, and which has what. */
 import type { Announcement } from "../../src/recipes/pubsub/ownership/announce.ts";
-import type { Route } from "../../src/recipes/pubsub/ownership/topic_router.ts";
+import type { Route, RouteOptions } from "../../src/recipes/pubsub/ownership/topic_router.ts";
 import type { Directory, Owner } from "../../src/recipes/pubsub/proxy/directory.ts";
 
 export class FakeDirectory implements Directory {
@@ -38,11 +38,12 @@ export class FakeDirectory implements Directory {
     return { kind: "server", id: known.owner, endpoint: server.endpoint, epoch: known.epoch };
   }
 
-  async route(topic: string): Promise<Route> {
+  async route(topic: string, { creates = true }: RouteOptions = {}): Promise<Route> {
     this.looked.push(topic);
     await Promise.resolve();
     if (!this.isThere) throw new Error("nobody answers");
     const owner = this.owners.get(topic) ?? this.owners.get("*");
+    if (owner === undefined && !creates) return { kind: "no topic" };
     if (owner === undefined) return { kind: "no servers" };
     this.#remembered.set(topic, owner);
     return this.routeNow(topic) ?? { kind: "unavailable", owner: owner.owner };

@@ -20,7 +20,14 @@ export type Route =
   /** Its owner is not there: it has the only copy, and is waited for. */
   | { readonly kind: "unavailable"; readonly owner: string }
   /** A new topic, and nobody to give it to. */
-  | { readonly kind: "no servers" };
+  | { readonly kind: "no servers" }
+  /** Nothing was ever stored for it. Only for who does not create it. */
+  | { readonly kind: "no topic" };
+
+export interface RouteOptions {
+  /** A topic that nobody has is given to a server; true when left out. */
+  readonly creates?: boolean;
+}
 
 interface Remembered {
   readonly owner: string;
@@ -34,6 +41,8 @@ export class TopicRouter {
   readonly #nodes: TopicNodes;
   readonly #routes = new Map<string, Remembered>();
   readonly #lookups = new Map<string, Promise<Route>>();
+  /** The same, of those that create nothing. */
+  readonly #searches = new Map<string, Promise<Route>>();
   /** Assignments that are under way, and in no count yet. */
   readonly #assigning = new Map<string, number>();
 
@@ -51,13 +60,14 @@ export class TopicRouter {
   }
 
   /** Reads the topic's node where it has to, and gives a new topic to a server. Rejects with the session's errors. */
-  async route(topic: string): Promise<Route> {
+  async route(topic: string, { creates = true }: RouteOptions = {}): Promise<Route> {
     const now = this.routeNow(topic);
     if (now !== null) return now;
-    let lookup = this.#lookups.get(topic);
+    const lookups = creates ? this.#lookups : this.#searches;
+    let lookup = lookups.get(topic);
     if (lookup === undefined) {
-      lookup = this.#look(topic).finally(() => this.#lookups.delete(topic));
-      this.#lookups.set(topic, lookup);
+      lookup = (creates ? this.#look(topic) : this.#search(topic)).finally(() => lookups.delete(topic));
+      lookups.set(topic, lookup);
     }
     return await lookup;
   }
@@ -77,19 +87,33 @@ export class TopicRouter {
     return this.#routes.size;
   }
 
+  /** That a topic is not there is said only by what is not older than the question: it may just have been made elsewhere. */
+  async #search(topic: string): Promise<Route> {
+    const known = this.#routeOf(topic, await this.#nodes.read(topic));
+    if (known !== null) return known;
+    await this.#nodes.catchUp(topic);
+    return this.#routeOf(topic, await this.#nodes.read(topic)) ?? { kind: "no topic" };
+  }
+
+  /** Null: it is free to be given to a server. */
+  #routeOf(topic: string, read: ReadTopic | null): Route | null {
+    if (read === null) return null;
+    const { owner, state } = read.node;
+    if (state === "new" && !this.#list.servers.has(owner)) return null;
+    this.#remember(topic, read.node);
+    return this.#toServer(read.node) ?? { kind: "unavailable", owner };
+  }
+
   async #look(topic: string): Promise<Route> {
     for (let tries = 0;; tries++) {
       const read = await this.#nodes.read(topic);
-      const owner = read?.node.owner ?? "";
-      if (read !== null && (this.#list.servers.has(owner) || read.node.state !== "new")) {
-        this.#remember(topic, read.node);
-        return this.#toServer(read.node) ?? { kind: "unavailable", owner };
-      }
+      const route = this.#routeOf(topic, read);
+      if (route !== null) return route;
       const assignment = await this.#assign(topic, read);
       if (assignment === "no servers") return { kind: "no servers" };
       // Others were faster, or the answer was lost: what there is now must be seen.
       if (assignment === "look again") await this.#nodes.catchUp(topic);
-      if (tries >= triesMax) return { kind: "unavailable", owner };
+      if (tries >= triesMax) return { kind: "unavailable", owner: read?.node.owner ?? "" };
     }
   }
 

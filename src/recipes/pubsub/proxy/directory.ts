@@ -1,6 +1,6 @@
 /** What a proxy knows of topics and servers: where to send what. Behind it is the coordination service; a test may put anything else there. */
 import type { Announcement } from "../ownership/announce.ts";
-import type { Route } from "../ownership/topic_router.ts";
+import type { Route, RouteOptions } from "../ownership/topic_router.ts";
 
 export interface Directory {
   /** Servers that are there, by id, as of a moment ago. */
@@ -9,8 +9,8 @@ export interface Directory {
   readonly isThere: boolean;
   /** At once, if it is known. */
   routeNow(topic: string): Route | null;
-  /** Looks it up, and gives a new topic to a server. Rejects when nobody can be asked now. */
-  route(topic: string): Promise<Route>;
+  /** Looks it up, and gives a new topic to a server, if it is to be created. Rejects when nobody can be asked now. */
+  route(topic: string, options: RouteOptions): Promise<Route>;
   /** A server that was asked does not have the topic; `hint` is who has, as far as it says so. */
   corrected(topic: string, asked: Owner, hint: Owner | null): void;
   /** Every topic there is. Rejects as `route` does. */

@@ -17,7 +17,7 @@ import type { OwnAnswer } from "./own_answer.ts";
 import type { ProxyCounters } from "./proxy_counters.ts";
 import type { ProxyLimits } from "./proxy_limits.ts";
 import type { Client, Request } from "./request.ts";
-import { fateOf, mayBeDoneAfter, type RequestEvent } from "./request_fate.ts";
+import { fateOf, mayBeDoneAfter, type OwnStatus, type RequestEvent } from "./request_fate.ts";
 import type { RequestTraits } from "./request_traits.ts";
 import { type LinkHost, ServerLink } from "./server_link.ts";
 import { ServerLinks } from "./server_links.ts";
@@ -52,6 +52,8 @@ export interface Arrival {
 const missedMsMin = 1000;
 /** Between two tries of a request that found nobody, or was told to come later. */
 const parkWait = { firstMs: 20, maxMs: 1000 };
+
+const decoder = new TextDecoder();
 
 export class Forwarder implements LinkHost {
   readonly clock: Clock;
@@ -140,7 +142,7 @@ export class Forwarder implements LinkHost {
     const status = answerStatus(frames[0]);
     if (status === null) return this.#happened(request, { kind: "answered with nonsense" });
     if (status === "NOT_OWNER") this.#correct(request, frames);
-    if (status === "OVERLOADED") request.why = `server ${ownerOf(request)} was not ready for it`;
+    if (status === "OVERLOADED") request.why = notReady(request, frames);
     this.#happened(request, { kind: "answered", status }, frames);
   }
 
@@ -203,14 +205,14 @@ export class Forwarder implements LinkHost {
     if (route !== null) return this.#follow(request, route);
     request.at = { kind: "looking" };
     this.#looking.set(topic, new Set([request]));
-    void this.#look(topic);
+    void this.#look(topic, request.traits.createsTopic);
   }
 
-  async #look(topic: string): Promise<void> {
+  async #look(topic: string, creates: boolean): Promise<void> {
     let route: Route | null = null;
     let why = "";
     try {
-      route = await this.#options.directory.route(topic);
+      route = await this.#options.directory.route(topic, { creates });
     } catch (thrown) {
       why = messageOf(thrown);
     }
@@ -220,6 +222,8 @@ export class Forwarder implements LinkHost {
     for (const request of requests) {
       if (route === null) request.why = `nobody could say where the topic is: ${why}`;
       if (route === null) this.#park(request);
+      // One that creates it has come while others asked.
+      else if (route.kind === "no topic" && request.traits.createsTopic) this.#direct(request);
       else this.#follow(request, route);
     }
   }
@@ -230,6 +234,7 @@ export class Forwarder implements LinkHost {
       this.#links.get(route.id, route.endpoint).enqueue(request);
       return;
     }
+    if (route.kind === "no topic") return this.#happened(request, { kind: "no topic" });
     request.why = route.kind === "no servers"
       ? "there is no server"
       : `server ${route.owner}, which has the topic, is not there`;
@@ -310,11 +315,21 @@ export class Forwarder implements LinkHost {
   }
 }
 
+/** In the server's own words, if it has said some. */
+function notReady(request: Request, frames: readonly Uint8Array[]): string {
+  const answer = decodeMessage(frames);
+  const said = answer.name === "STATUS" && answer.body !== undefined ? `: ${decoder.decode(answer.body)}` : "";
+  return `server ${ownerOf(request)} was not ready for it${said}`;
+}
+
 function ownerOf({ asked }: Request): string {
   return asked?.owner ?? "?";
 }
 
-function ownAnswerFor({ traits, why }: Request, status: "OVERLOADED" | "ERROR"): OwnAnswer {
+function ownAnswerFor({ traits, why }: Request, status: OwnStatus): OwnAnswer {
+  if (status === "NOT_SUBSCRIBED" || status === "NOT_OWNER") {
+    return { status, why: `there is no topic ${JSON.stringify(traits.topic)}; the first subscribe or put makes it` };
+  }
   if (status === "OVERLOADED") return { status, why: `Not done: ${why}`, lines: {} };
   const tail = `${why}; whether ${traits.name} was done is not known`;
   return { status, why: `Cannot say: ${tail}`, lines: { unknown: true } };

@@ -3,7 +3,7 @@ import type { StatusCode } from "../../../wire/pubsub/status_codes.ts";
 import type { RequestTraits } from "./request_traits.ts";
 
 export interface RequestState {
-  readonly traits: Pick<RequestTraits, "changes" | "isRepeatable">;
+  readonly traits: Pick<RequestTraits, "name" | "changes" | "isRepeatable">;
   /** A server has it, and has not answered. */
   readonly isSent: boolean;
   /** One that had it before was lost: it may have been done there. */
@@ -20,17 +20,19 @@ export type RequestEvent =
   | { readonly kind: "answered with nonsense" }
   /** The connection that it was sent by. */
   | { readonly kind: "server lost" }
+  /** There is no such topic, and it makes none. */
+  | { readonly kind: "no topic" }
   /** The time is over, its own or the proxy's. */
   | { readonly kind: "time over" }
   | { readonly kind: "client gone" };
 
+/** What a proxy says by itself: ERROR is that nobody knows, all else that it was definitely not done. */
+export type OwnStatus = "OVERLOADED" | "NOT_SUBSCRIBED" | "NOT_OWNER" | "ERROR";
+
 export type RequestFate =
   /** The server's answer, as it is. */
   | { readonly do: "pass on" }
-  /** Definitely not done. */
-  | { readonly do: "answer"; readonly status: "OVERLOADED" }
-  /** Nobody knows. */
-  | { readonly do: "answer"; readonly status: "ERROR" }
+  | { readonly do: "answer"; readonly status: OwnStatus }
   | { readonly do: "send again"; readonly when: "now" | "later" }
   | { readonly do: "forget" };
 
@@ -51,6 +53,9 @@ export function fateOf(state: RequestState, event: RequestEvent): RequestFate {
       // A get without an answer has done nothing that matters, and what the server recognizes is done once however often it comes.
       if (traits.isRepeatable && state.losses < lossesMax) return { do: "send again", when: "now" };
       return { do: "answer", status: traits.changes ? "ERROR" : "OVERLOADED" };
+    case "no topic":
+      if (mayBeDone && traits.changes) return { do: "answer", status: "ERROR" };
+      return { do: "answer", status: traits.name === "MERGE" ? "NOT_OWNER" : "NOT_SUBSCRIBED" };
     case "time over":
       return { do: "answer", status: mayBeDone || (isSent && traits.changes) ? "ERROR" : "OVERLOADED" };
     case "client gone":

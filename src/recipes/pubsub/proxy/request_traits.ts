@@ -6,6 +6,8 @@ export interface RequestTraits {
   readonly name: Message["name"];
   readonly sender: string;
   readonly topic: string;
+  /** A topic that nobody has is given to a server. */
+  readonly createsTopic: boolean;
   /** Without an answer something may have been done. */
   readonly changes: boolean;
   /** The server recognizes it when it comes again, however late. */
@@ -31,6 +33,7 @@ export function traitsOf(message: TopicMessage, patienceMsDefault: number): Requ
     name: message.name,
     sender: message.sender,
     topic: message.topic,
+    createsTopic: message.name === "SUBSCRIBE" || message.name === "PUT",
     changes: message.name !== "GET" && message.name !== "INFO",
     isRepeatable: isRepeatable(message),
     mayWait: waitMs > 0,

@@ -12,7 +12,7 @@ import { announce, type Announcement } from "../ownership/announce.ts";
 import { listTopics } from "../ownership/list_topics.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
 import { ServerList } from "../ownership/server_list.ts";
-import { type Route, TopicRouter } from "../ownership/topic_router.ts";
+import { type Route, type RouteOptions, TopicRouter } from "../ownership/topic_router.ts";
 import type { Directory, Owner } from "./directory.ts";
 
 export interface SessionDirectoryOptions {
@@ -82,8 +82,8 @@ export class SessionDirectory implements Directory {
     return this.#known?.router.routeNow(topic) ?? null;
   }
 
-  async route(topic: string): Promise<Route> {
-    return await this.#now().router.route(topic);
+  async route(topic: string, options: RouteOptions): Promise<Route> {
+    return await this.#now().router.route(topic, options);
   }
 
   corrected(topic: string, asked: Owner, hint: Owner | null): void {

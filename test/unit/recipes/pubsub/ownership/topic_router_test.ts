@@ -105,3 +105,24 @@ test("what is remembered is bounded", async () => {
   expect(router.routeNow("t9")).toBeNull();
   expect(router.routeNow("t10")).not.toBeNull();
 });
+
+test("who only asks makes no topic, and is told of one that was made just now elsewhere", async () => {
+  const { router, nodes, zk, servers } = await proxyAmong("s1", "s2");
+  expect(await router.route("t", { creates: false })).toEqual({ kind: "no topic" });
+  expect(await nodes.read("t")).toBeNull();
+  const [asking, making] = [router.route("t", { creates: false }), router.route("t")];
+  expect(await making).toMatchObject({ kind: "server", id: "s1" });
+  expect((await asking).kind).toMatch(/^(server|no topic)$/);
+  expect(await router.route("t", { creates: false })).toMatchObject({ kind: "server", id: "s1" });
+
+  const before = zk.sent.length;
+  await router.route("u", { creates: false });
+  // A server of the ensemble may be behind: only what was read after a sync says that there is nothing.
+  expect(zk.sent.slice(before).map((request) => JSON.stringify(request)).join(" ")).toMatch(/sync.*getData/);
+
+  await nodes.create("given up", assigned("s2", "b"));
+  servers.get("s2")?.expire();
+  await settled();
+  expect(await router.route("given up", { creates: false })).toEqual({ kind: "no topic" });
+  expect((await nodes.read("given up"))?.node.owner).toBe("s2");
+});

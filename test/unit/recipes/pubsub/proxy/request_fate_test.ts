@@ -12,9 +12,9 @@ import { statusCodes } from "../../../../../src/wire/pubsub/status_codes.ts";
 
 const sender = "c";
 const topic = "t";
-const put: RequestState["traits"] = { changes: true, isRepeatable: true };
-const get: RequestState["traits"] = { changes: false, isRepeatable: true };
-const once: RequestState["traits"] = { changes: true, isRepeatable: false };
+const put: RequestState["traits"] = { name: "PUT", changes: true, isRepeatable: true };
+const get: RequestState["traits"] = { name: "GET", changes: false, isRepeatable: true };
+const once: RequestState["traits"] = { name: "SEEK", changes: true, isRepeatable: false };
 
 const state = (traits: RequestState["traits"], rest: Partial<RequestState> = {}): RequestState => ({
   traits,
@@ -123,4 +123,13 @@ describe("what is known of a request", () => {
     expect(traitsOf({ ...get, lines: { deadlineMs: 20_000 } }, 5000).patienceMs).toBe(19_900);
     expect(traitsOf({ ...get, lines: { deadlineMs: 10 ** 12 } }, 5000).patienceMs).toBe(3_600_000);
   });
+});
+
+test("a topic that is not there: nobody is subscribed to it, unless an attempt before may have made it", () => {
+  const event = { kind: "no topic" } as const;
+  expect(fateOf(state(get, { isSent: false }), event)).toEqual({ do: "answer", status: "NOT_SUBSCRIBED" });
+  expect(fateOf(state(once, { isSent: false }), event)).toEqual({ do: "answer", status: "NOT_SUBSCRIBED" });
+  expect(fateOf(state(once, { mayBeDone: true }), event)).toEqual({ do: "answer", status: "ERROR" });
+  const merge = { ...once, name: "MERGE" } as const;
+  expect(fateOf(state(merge, { isSent: false }), event)).toEqual({ do: "answer", status: "NOT_OWNER" });
 });
