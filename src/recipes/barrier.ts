@@ -17,6 +17,7 @@ import { BarrierParty, type PartyOutcome } from "./barrier_party.ts";
 import { type BarrierPath, barrierPath } from "./barrier_path.ts";
 import { partiesMax } from "./barrier_state.ts";
 import { type HolderInfo, unknownHolder } from "./holder_info.ts";
+import { withinLeaveTime } from "./leave_time.ts";
 import { sessionTimeoutMsMin } from "./lock.ts";
 import { provenLease } from "./proven_lease.ts";
 
@@ -41,9 +42,6 @@ export interface EnterOptions {
   /** The client's own: leases are compared with it. */
   readonly clock?: Clock;
 }
-
-/** Whoever stops waiting is out within this, whatever the servers do. Milliseconds. */
-const leaveMsMax = 1000;
 
 /**
  * Enters, and waits until as many as `parties` have entered and are alive: then all of them start. Rejects BARRIER_TIMEOUT,
@@ -130,11 +128,13 @@ class Attempt {
     const waited = typeof wait === "number" ? formatDuration(wait) : "";
     // The question goes first: who is there, this one included.
     const asking = why === "signal" ? Promise.resolve(null) : barrierStatus(this.#zk, this.#path, { parties, guid });
-    const status = this.#bounded(asking.catch(() => null));
+    const status = withinLeaveTime(this.#clock, asking.catch(() => null));
     this.#party.giveUp(why === "timeout" ? `it stopped waiting after ${waited}` : "it was told to stop");
-    const outcome = await this.#bounded(passing);
+    const outcome = await withinLeaveTime(this.#clock, passing);
     if (why === "signal") {
-      if (outcome?.do === "started") await this.#bounded(this.#membership(outcome).release().catch(() => {}));
+      if (outcome?.do === "started") {
+        await withinLeaveTime(this.#clock, this.#membership(outcome).release().catch(() => {}));
+      }
       throw signal?.reason;
     }
     if (outcome !== null && outcome.do !== "left") return await this.#proven(outcome);
@@ -218,16 +218,5 @@ class Attempt {
 
   #leftMs(waitMs: number): number {
     return Math.max(1, waitMs - (this.#clock.now() - this.#startedMs));
-  }
-
-  /** Null when it takes longer than leaving may; what was begun goes on until the session ends. */
-  async #bounded<T>(work: Promise<T>): Promise<T | null> {
-    const { promise, resolve } = Promise.withResolvers<null>();
-    const cancel = this.#clock.after(leaveMsMax, () => resolve(null));
-    try {
-      return await Promise.race([work, promise]);
-    } finally {
-      cancel();
-    }
   }
 }

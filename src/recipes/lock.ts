@@ -11,6 +11,7 @@ import { Contender, type Granted, type LimitPolicy } from "./contender.ts";
 import type { GuardedState } from "./guarded_state.ts";
 import { type HolderInfo, unknownHolder } from "./holder_info.ts";
 import type { LockMode } from "./lease.ts";
+import { withinLeaveTime } from "./leave_time.ts";
 import { describeLock } from "./lock_messages.ts";
 import { type LockPath, lockPath } from "./lock_path.ts";
 import { isLimit, limitMax } from "./lock_state.ts";
@@ -63,8 +64,6 @@ export interface WaitingStatus {
 
 /** A shorter session leaves no time to notice, to change servers and to stop a job. Milliseconds. */
 export const sessionTimeoutMsMin = 2000;
-/** Whoever stops waiting is out within this, whatever the servers do. Milliseconds. */
-const leaveMsMax = 1000;
 /** So many holders and waiters are asked who they are, for a sentence or a line. */
 const detailsMax = 100;
 
@@ -193,7 +192,7 @@ class Attempt {
   /** Asks who is in the way and leaves at the same time: the questions go first, both in one write. */
   async #refusal(code: "LOCK_BUSY" | "LOCK_TIMEOUT", within: string): Promise<BatonError> {
     const asking = lockStatus(this.#zk, this.#name, { path: this.#path, detailsMax }).catch(() => null);
-    const [status] = await Promise.all([this.#bounded(asking), this.#leave()]);
+    const [status] = await Promise.all([withinLeaveTime(this.#clock, asking), this.#leave()]);
     const why = status === null
       ? "no server has answered in time to say who holds it"
       : describeLock(status, { guid: this.#contender.guid, nowMs: Date.now() });
@@ -208,18 +207,7 @@ class Attempt {
   }
 
   async #leave(): Promise<void> {
-    await this.#bounded(this.#contender.leave());
-  }
-
-  /** Null when it takes longer than leaving may; what was begun goes on until the session ends. */
-  async #bounded<T>(work: Promise<T>): Promise<T | null> {
-    const { promise, resolve } = Promise.withResolvers<null>();
-    const cancel = this.#clock.after(leaveMsMax, () => resolve(null));
-    try {
-      return await Promise.race([work, promise]);
-    } finally {
-      cancel();
-    }
+    await withinLeaveTime(this.#clock, this.#contender.leave());
   }
 
   #tick(progressMs: number): () => void {
