@@ -3,6 +3,7 @@ import { closeSync, existsSync, fsyncSync, openSync, rmSync, statSync } from "no
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { BatonError, messageOf } from "../errors.ts";
+import { flushPath } from "../support/flush_path.ts";
 import { readPieces, storedFormat } from "./database.ts";
 import { databaseName, decodeRows, nodeOf, sessionOf } from "./stored_records.ts";
 
@@ -45,7 +46,7 @@ export function backUpData(dataDir: string, file: string): void {
     withData(dataDir, "back up", (database) => {
       database.prepare("VACUUM INTO ?").run(file); // which takes an empty file, and leaves it to others to flush it
       fsyncSync(copy);
-      flushFolder(dirname(file));
+      flushPath(dirname(file));
     });
   } catch (error) {
     rmSync(file, { force: true });
@@ -62,15 +63,6 @@ function createFile(file: string): number {
   } catch (error) {
     const why = (error as NodeJS.ErrnoException).code === "EEXIST" ? "it exists already" : messageOf(error);
     throw new BatonError("CANNOT_CREATE", `Cannot write the backup ${file}: ${why}`, { cause: error });
-  }
-}
-
-function flushFolder(path: string): void {
-  const folder = openSync(path, "r");
-  try {
-    fsyncSync(folder);
-  } finally {
-    closeSync(folder);
   }
 }
 

@@ -8,6 +8,7 @@ import { BatonError, messageOf } from "../../errors.ts";
 import { throwIfAborted } from "../../support/abort.ts";
 import type { Clock } from "../../support/clock.ts";
 import { sleep } from "../../support/deadline.ts";
+import { flushPath } from "../../support/flush_path.ts";
 import type { Libc } from "../child/libc.ts";
 import { type FencedToken, formatTokenSlot, readTokenSlots, slotBytes } from "./token_slots.ts";
 
@@ -118,9 +119,7 @@ function openStore(path: string): number {
 /** A file that is new has to be found again after a power failure too. */
 function flushFolder(folder: string): void {
   try {
-    const fd = openSync(folder, constants.O_RDONLY);
-    fsyncSync(fd);
-    closeSync(fd);
+    flushPath(folder);
   } catch {
     // a folder that may not be read, or a file system without the notion
   }

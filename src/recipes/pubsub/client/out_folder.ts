@@ -19,6 +19,7 @@ import {
 } from "node:fs";
 import { join, resolve } from "node:path";
 import { BatonError, messageOf } from "../../../errors.ts";
+import { flushPath } from "../../../support/flush_path.ts";
 import type { ClientState } from "./client_state.ts";
 
 /** In the folder: whose it is. */
@@ -59,7 +60,7 @@ export class OutFolder {
         writeFlushed(join(this.path, `${id}.part`), body);
       }
       onStep("flush parts");
-      flushFolder(this.path);
+      flushPath(this.path);
     });
     const { cursor } = state.place(topic);
     onStep("intent");
@@ -70,7 +71,7 @@ export class OutFolder {
         renameSync(join(this.path, `${id}.part`), join(this.path, `${id}`));
       }
       onStep("flush names");
-      flushFolder(this.path);
+      flushPath(this.path);
     });
     onStep("cursor");
     state.setPlace(topic, { cursor: last.id, intent: last.id, folder: null });
@@ -102,7 +103,7 @@ export function recoverOutFolder({ state, topic, onStep = () => {} }: OutFolderO
       renameSync(join(folder, `${id}.part`), join(folder, `${id}`));
     }
     onStep("flush names");
-    flushFolder(folder);
+    flushPath(folder);
   } catch (thrown) {
     const sentence =
       `Cannot finish what was interrupted in the folder ${folder}: ${messageOf(thrown)}; without it nobody ` +
@@ -134,7 +135,7 @@ function mark(path: string, client: string, topic: string): void {
   const wanted = `${JSON.stringify({ client, topic })}\n`;
   try {
     writeFlushed(file, new TextEncoder().encode(wanted), "wx");
-    flushFolder(path);
+    flushPath(path);
   } catch (thrown) {
     if ((thrown as NodeJS.ErrnoException).code !== "EEXIST") {
       throw new BatonError("CANNOT_CREATE", `Cannot write to the folder ${path}: ${messageOf(thrown)}`, {
@@ -155,14 +156,5 @@ function writeFlushed(path: string, bytes: Uint8Array, flags = "w"): void {
     fsyncSync(file);
   } finally {
     closeSync(file);
-  }
-}
-
-function flushFolder(path: string): void {
-  const folder = openSync(path, "r");
-  try {
-    fsyncSync(folder);
-  } finally {
-    closeSync(folder);
   }
 }

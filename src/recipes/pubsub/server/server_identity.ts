@@ -5,6 +5,7 @@
 import { closeSync, fstatSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { BatonError, messageOf } from "../../../errors.ts";
+import { flushPath } from "../../../support/flush_path.ts";
 
 const fileName = "server_id";
 
@@ -63,9 +64,7 @@ function writeClaim(dataDir: string, id: string, { isBackup }: { readonly isBack
     fsyncSync(file);
     closeSync(file);
     renameSync(`${path}.new`, path);
-    const folder = openSync(dataDir, "r");
-    fsyncSync(folder);
-    closeSync(folder);
+    flushPath(dataDir);
   } catch (thrown) {
     throw new BatonError("IO", `Cannot write ${path}: ${messageOf(thrown)}`, { cause: thrown });
   }

@@ -1,7 +1,8 @@
 /** A copy of a topic store that may be in use: one moment of it, whole, while commits go on beside. */
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync } from "node:fs";
+import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { BatonError } from "../../../errors.ts";
+import { flushPath } from "../../../support/flush_path.ts";
 import { databaseName, openToRead, storeError } from "./topic_database.ts";
 
 /**
@@ -19,11 +20,7 @@ export function backupStore(dataDir: string, target: string): void {
     mkdirSync(target, { recursive: true, mode: 0o700 });
     database.exec("PRAGMA query_only = OFF"); // it would keep the copy from being written
     database.prepare("VACUUM INTO ?").run(path);
-    for (const name of [path, target]) {
-      const file = openSync(name, "r");
-      fsyncSync(file);
-      closeSync(file);
-    }
+    for (const name of [path, target]) flushPath(name);
   } catch (error) {
     throw storeError(error, dataDir);
   } finally {

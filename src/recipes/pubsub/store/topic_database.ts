@@ -3,10 +3,11 @@
  * directory has one owner while others may read it (backup, verify). Whoever removes the second one lets another owner
  * in: the rows name the last to open them, and nobody else changes them. Synchronous: it lives in the store's thread.
  */
-import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, statfsSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, statfsSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { BatonError } from "../../../errors.ts";
+import { flushPath } from "../../../support/flush_path.ts";
 import { reserveFile } from "../../../support/reserve_file.ts";
 
 /** PRAGMA user_version: the form of the tables and of what lies in them. */
@@ -277,12 +278,7 @@ function checkFormat(database: DatabaseSync, dataDir: string): void {
 
 function syncFolder(path: string): void {
   try {
-    const folder = openSync(path, "r");
-    try {
-      fsyncSync(folder);
-    } finally {
-      closeSync(folder);
-    }
+    flushPath(path);
   } catch {
     // a folder that this user may not read, above its own: who made it has to
   }
