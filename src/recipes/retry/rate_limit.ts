@@ -1,0 +1,52 @@
+/** So many in so long, evenly: a bucket of tokens. Pure. */
+import { BatonError } from "../../errors.ts";
+import { parseDuration } from "../../support/duration.ts";
+
+export interface Rate {
+  readonly count: number;
+  readonly perMs: number;
+}
+
+export interface RateBucket {
+  /** May be a fraction. */
+  readonly tokens: number;
+  readonly atMs: number;
+}
+
+/** `10/s`, `100/m`, `5/250ms`. Throws USAGE. */
+export function parseRate(text: string): Rate {
+  const match = /^(\d{1,9})\/(.+)$/.exec(text);
+  const count = Number(match?.[1] ?? 0);
+  const unit = match?.[2] ?? "";
+  if (count < 1) {
+    throw new BatonError("USAGE", `"${text}" is not a rate: write a number and a time, such as 10/s or 100/m`);
+  }
+  const perMs = parseDuration(/^\d/.test(unit) ? unit : `1${unit}`);
+  if (perMs < 1) throw new BatonError("USAGE", `"${text}" is not a rate: its time is 0`);
+  return { count, perMs };
+}
+
+/** At most what a second brings may come at once, and one at least. */
+function capacityOf({ count, perMs }: Rate): number {
+  return Math.max(1, (count * 1000) / perMs);
+}
+
+/** One may come at once; a start after a long pause is no excuse for a flood. */
+export function fullBucket(nowMs: number): RateBucket {
+  return { tokens: 1, atMs: nowMs };
+}
+
+/** What has come in since. */
+export function filled({ tokens, atMs }: RateBucket, rate: Rate, nowMs: number): RateBucket {
+  const since = Math.max(0, nowMs - atMs);
+  return {
+    tokens: Math.min(capacityOf(rate), tokens + (since * rate.count) / rate.perMs),
+    atMs: Math.max(atMs, nowMs),
+  };
+}
+
+/** When there is a whole token; now, if there is one. */
+export function tokenAtMs(bucket: RateBucket, rate: Rate): number {
+  const missing = 1 - bucket.tokens;
+  return missing <= 0 ? bucket.atMs : bucket.atMs + Math.ceil((missing * rate.perMs) / rate.count);
+}
