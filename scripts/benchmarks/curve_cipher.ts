@@ -113,7 +113,7 @@ function endOf(mechanism: MechanismFactory, onMessage: () => void): ZmtpPeer {
     peerAddress: "",
     isAuthenticated: false,
   }, {
-    ready: () => null,
+    ready: () => ({ prefix: null, wantsMore: true }),
     message: () => {
       onMessage();
       return true;

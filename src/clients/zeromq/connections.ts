@@ -23,6 +23,7 @@ export class Connections implements PortOwner {
   readonly #dialed = new Map<string, Dialed>();
   /** Every connection that is not closed, and every attempt at one. */
   readonly #ports = new Set<Port>();
+  /** Accepted connections that are not closed, and closed ones of which something is still to be taken. */
   #accepted = 0;
   readonly #peers = new Set<Peer>();
   #isClosing = false;
@@ -141,7 +142,7 @@ export class Connections implements PortOwner {
 
   gone(port: Port): void {
     if (!this.#ports.delete(port)) return;
-    if (port.isAccepted) this.#accepted--;
+    if (port.isAccepted) this.#vacate(port.peer);
     this.settled();
   }
 
@@ -158,6 +159,21 @@ export class Connections implements PortOwner {
     this.#accepted++;
     port.link.attach(connection);
     return port.link;
+  }
+
+  /**
+   * The place of a closed connection is free when everything that it has brought is taken. Otherwise peers that come, leave
+   * their messages and go would fill the memory of whoever reads more slowly than they come.
+   */
+  #vacate(peer: Peer | null): void {
+    if (peer === null || peer.length === 0) {
+      this.#accepted--;
+      return;
+    }
+    peer.whenRead = () => {
+      peer.whenRead = null;
+      this.#accepted--;
+    };
   }
 
   /** Something has changed since the last look. */

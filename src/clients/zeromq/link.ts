@@ -8,7 +8,7 @@ import type { AuthenticationRequest, AuthenticationVerdict } from "../../wire/zm
 import type { Metadata } from "../../wire/zmtp/metadata.ts";
 import type { SocketType } from "../../wire/zmtp/socket_type.ts";
 import { ZmtpError } from "../../wire/zmtp/zmtp_error.ts";
-import { type PeerDescription, ZmtpPeer, type ZmtpPeerEvents } from "../../wire/zmtp/zmtp_peer.ts";
+import { type PeerDescription, type Welcome, ZmtpPeer, type ZmtpPeerEvents } from "../../wire/zmtp/zmtp_peer.ts";
 import { Heart } from "./heart.ts";
 import type { ResolvedOptions } from "./socket_options.ts";
 
@@ -16,8 +16,8 @@ import type { ResolvedOptions } from "./socket_options.ts";
 export interface LinkHost {
   /** Whether a peer with these properties may come in; null, or why not. */
   accept(properties: Metadata): ZmtpError | null;
-  /** Messages can be sent. Returns what each received message begins with, or null. */
-  ready(peer: PeerDescription): Uint8Array | null;
+  /** Messages can be sent, and come. Refuses the peer by throwing ZmtpError. */
+  ready(peer: PeerDescription): Welcome;
   /** False: no more until `resume`. */
   message(frames: Uint8Array[]): boolean;
   /** All messages that came together have been handed over. */
@@ -199,12 +199,13 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
   }
 
   /** … and by the state machine. */
-  ready(peer: PeerDescription): Uint8Array | null {
+  ready(peer: PeerDescription): Welcome {
     this.#stopDeadline?.();
     this.#stopDeadline = null;
-    const prefix = this.#host.ready(peer);
+    const welcome = this.#host.ready(peer);
+    if (!welcome.wantsMore) this.#isFull = true;
     if (!this.#over) this.#heart.start(peer.knowsHeartbeats);
-    return prefix;
+    return welcome;
   }
 
   message(frames: Uint8Array[]): boolean {

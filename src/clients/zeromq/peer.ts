@@ -21,6 +21,8 @@ export class Peer implements Inbox {
   description: PeerDescription | null = null;
   /** Those who wait for room in this queue. */
   readonly senders = new Waiting();
+  /** Called each time when nothing received is left to be taken. */
+  whenRead: (() => void) | null = null;
   readonly #options: ResolvedOptions;
   #link: Link | null = null;
   readonly #outbox = new Fifo<readonly Uint8Array[]>();
@@ -50,8 +52,15 @@ export class Peer implements Inbox {
     return this.#inbox.length;
   }
 
+  /** No message is wanted until more were taken. */
+  get isHeldBack(): boolean {
+    return this.#isHeldBack;
+  }
+
+  /** A new connection. What earlier ones have brought, and nobody has taken, counts: otherwise each would bring more. */
   attach(link: Link): void {
     this.#link = link;
+    this.#isHeldBack = this.#isAtMark();
     this.feed();
   }
 
@@ -107,10 +116,9 @@ export class Peer implements Inbox {
 
   /** A message has come. False when no more are wanted. */
   receive(frames: Uint8Array[]): boolean {
-    const { receiveHighWater, receiveHighWaterBytes } = this.#options;
     this.#inbox.push(frames);
     this.#inboxBytes += bytesOf(frames);
-    if (this.#inbox.length < receiveHighWater && this.#inboxBytes < receiveHighWaterBytes) return true;
+    if (!this.#isAtMark()) return true;
     this.#isHeldBack = true;
     return false;
   }
@@ -120,6 +128,7 @@ export class Peer implements Inbox {
     const frames = this.#inbox.shift();
     if (frames === undefined) return undefined;
     this.#inboxBytes -= bytesOf(frames);
+    if (this.#inbox.length === 0) this.whenRead?.();
     if (this.#isHeldBack) {
       const { receiveHighWater, receiveHighWaterBytes } = this.#options;
       if (this.#inbox.length <= receiveHighWater / 2 && this.#inboxBytes <= receiveHighWaterBytes / 2) {
@@ -137,12 +146,20 @@ export class Peer implements Inbox {
     this.#inboxBytes = before.#inboxBytes;
     before.#inbox = new Fifo();
     before.#inboxBytes = 0;
+    before.whenRead?.();
   }
 
   /** Throws away what has come. Returns how many messages that were. */
   dropInbox(): number {
     this.#inboxBytes = 0;
-    return this.#inbox.drain().length;
+    const { length } = this.#inbox.drain();
+    this.whenRead?.();
+    return length;
+  }
+
+  #isAtMark(): boolean {
+    const { receiveHighWater, receiveHighWaterBytes } = this.#options;
+    return this.#inbox.length >= receiveHighWater || this.#inboxBytes >= receiveHighWaterBytes;
   }
 
   #isFull(): boolean {

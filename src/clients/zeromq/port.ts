@@ -2,7 +2,7 @@
 import type { Metadata } from "../../wire/zmtp/metadata.ts";
 import type { SocketType } from "../../wire/zmtp/socket_type.ts";
 import { ZmtpError, type ZmtpErrorReason } from "../../wire/zmtp/zmtp_error.ts";
-import type { PeerDescription } from "../../wire/zmtp/zmtp_peer.ts";
+import type { PeerDescription, Welcome } from "../../wire/zmtp/zmtp_peer.ts";
 import type { Dialer } from "./dialer.ts";
 import { Link, type LinkHost } from "./link.ts";
 import { Peer } from "./peer.ts";
@@ -98,7 +98,7 @@ export class Port implements LinkHost {
     return this.#host.accept(properties);
   }
 
-  ready(description: PeerDescription): Uint8Array | null {
+  ready(description: PeerDescription): Welcome {
     const { options, counters } = this.#host;
     const { endpoint, dialed } = this.#options;
     const peer = this.peer ?? new Peer(endpoint, options);
@@ -113,7 +113,7 @@ export class Port implements LinkHost {
     peer.attach(this.link);
     options.onEvent({ kind: "connected", endpoint, address: this.link.address, peer: description });
     this.#host.room(peer);
-    return prefix;
+    return { prefix, wantsMore: !peer.isHeldBack };
   }
 
   message(frames: Uint8Array[]): boolean {

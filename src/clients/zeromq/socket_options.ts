@@ -34,7 +34,7 @@ export interface SocketOptions {
   readonly security?: { readonly mechanism: "NULL" } | MechanismFactory;
   /** Asked about every peer that connects to a bound endpoint, or to a CURVE server; everybody may come in when left out. */
   readonly authenticate?: Authenticate;
-  /** Connections that all bound endpoints together accept, handshakes included. */
+  /** Connections that all bound endpoints together accept: in handshake, open, or closed with messages that are unread. */
   readonly connectionsMax?: number;
   /** Hears of connections. What it throws is not caught. */
   readonly onEvent?: (event: SocketEvent) => void;

@@ -34,13 +34,18 @@ export interface PeerDescription {
   readonly knowsHeartbeats: boolean;
 }
 
+/** How a peer is received whose handshake is over. */
+export interface Welcome {
+  /** What each message received is to begin with (a ROUTER's frame with the peer's identity), or null. */
+  readonly prefix: Uint8Array | null;
+  /** False: no message yet, as after one whose receiver wants nothing more. */
+  readonly wantsMore: boolean;
+}
+
 /** Who hears what the peer says. Called from within `push` and `authenticated`. */
 export interface ZmtpPeerEvents {
-  /**
-   * The handshake is over; messages can be sent, and come. Returns what each message received is to begin with (a ROUTER's
-   * frame with the peer's identity), or null.
-   */
-  ready(peer: PeerDescription): Uint8Array | null;
+  /** The handshake is over; messages can be sent, and come. Refuses the peer by throwing ZmtpError. */
+  ready(peer: PeerDescription): Welcome;
   /** A whole message; the frames are the receiver's. False: nothing more at present. */
   message(frames: Uint8Array[]): boolean;
   /** To be answered by `authenticated`, at once or later. */
@@ -79,6 +84,8 @@ export class ZmtpPeer {
   readonly #greetingReader = new GreetingReader();
   #greeting: Greeting | null = null;
   #stage: Stage = "greeting";
+  /** What was said at the end of the handshake. */
+  #wantsMore = true;
 
   constructor(options: ZmtpPeerOptions, events: ZmtpPeerEvents) {
     this.#options = options;
@@ -185,7 +192,7 @@ export class ZmtpPeer {
   #command(command: ZmtpCommand): boolean {
     if (this.#stage === "handshake") {
       this.#step(this.#mechanism.receive(command));
-      return !this.#isWaiting;
+      return !this.#isWaiting && this.#wantsMore;
     }
     if (command.name === "PING") {
       const { ttlMs, context } = decodePing(command);
@@ -205,13 +212,14 @@ export class ZmtpPeer {
     }
     const { properties, userId } = outcome;
     this.#stage = "traffic";
-    const prefix = this.#events.ready({
+    const { prefix, wantsMore } = this.#events.ready({
       socketType: propertyText(properties, propertyNames.socketType),
       identity: property(properties, propertyNames.identity) ?? new Uint8Array(0),
       properties,
       userId,
       knowsHeartbeats: (this.#greeting?.major ?? 0) > 3 || (this.#greeting?.minor ?? 0) > 0,
     });
+    this.#wantsMore = wantsMore;
     this.#decoder.beginTraffic(this.#mechanism.traffic, prefix);
   }
 

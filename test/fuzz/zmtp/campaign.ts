@@ -40,7 +40,7 @@ function runStream({ bytes, messages: expected }: Stream, random: () => number, 
     peerAddress: "",
     isAuthenticated: false,
   }, {
-    ready: () => null,
+    ready: () => ({ prefix: null, wantsMore: true }),
     message: (frames) => messages.push(frames) > 0 && !stops,
     authenticate() {},
     pinged: () => true,

@@ -3,6 +3,7 @@ import * as fc from "fast-check";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { encodeZ85 } from "../../../../src/wire/z85.ts";
+import { BatonError } from "../../../../src/errors.ts";
 import { recordedEnd, recordedKeys } from "../../../fixtures/curve/recording.ts";
 import { property } from "../../../support/property.ts";
 import { hex } from "../../../support/wire.ts";
@@ -48,7 +49,8 @@ describe.each(ends)("as the $role of a connection with libzmq 4.3.4 that was rec
       let isRefused = false;
       try {
         end.peer.push(changed);
-      } catch {
+      } catch (error) {
+        expect(error).toBeInstanceOf(BatonError);
         isRefused = true;
       }
       // A length made longer asks for bytes that never come, and a frame's flag is not authenticated.

@@ -33,7 +33,7 @@ describe("what the decoder holds", () => {
     );
     const peer = new ZmtpPeer({ ...recorded.options, socketType: "ROUTER" }, {
       ...recorded.listener,
-      ready: ({ identity }) => (kept.push(identity), null),
+      ready: ({ identity }) => (kept.push(identity), { prefix: null, wantsMore: true }),
       message: (frames) => kept.push(...frames) > 0,
     });
     peer.push(chunk);

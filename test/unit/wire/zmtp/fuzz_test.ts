@@ -8,7 +8,8 @@ const seed = Number(process.env["BATON_SEED"] ?? (Math.random() * 0x7fffffff) | 
 test(`random streams give messages or one protocol error [BATON_SEED=${seed}]`, () => {
   const figures = runFuzz({ random: seededRandom(seed), frames: 20_000 });
   expect(figures.messages).toBeGreaterThan(1000);
-  expect(Object.keys(figures.errors).length).toBeGreaterThan(3);
+  // What damage leads to in every such run; other errors are rarer.
+  expect(Object.keys(figures.errors)).toEqual(expect.arrayContaining(["FRAME", "GREETING", "LIMIT"]));
 }, 20_000);
 
 test("a frame that comes in single bytes costs no more per byte the longer it is", () => {

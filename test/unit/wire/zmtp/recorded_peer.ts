@@ -34,7 +34,7 @@ export class RecordedPeer {
     this.listener = {
       ready: ({ socketType, identity, userId, knowsHeartbeats }) => {
         this.events.push({ ready: socketType, identity: [...identity], userId, knowsHeartbeats });
-        return prefix ?? null;
+        return { prefix: prefix ?? null, wantsMore: true };
       },
       message: (frames) => {
         this.events.push(frames.map((body) => [...body]));
