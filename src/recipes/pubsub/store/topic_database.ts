@@ -3,12 +3,14 @@
  * directory has one owner while others may read it (backup, verify). Whoever removes the second one lets another owner
  * in: the rows name the last to open them, and nobody else changes them. Synchronous: it lives in the store's thread.
  */
-import { existsSync, mkdirSync, statfsSync, statSync } from "node:fs";
+import { existsSync, mkdirSync, statfsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { BatonError } from "../../../errors.ts";
+import { FilesInPlace } from "../../../support/files_in_place.ts";
 import { flushPath } from "../../../support/flush_path.ts";
 import { reserveFile } from "../../../support/reserve_file.ts";
+import { checkSqliteFormat } from "../../../support/sqlite_format.ts";
 
 /** PRAGMA user_version: the form of the tables and of what lies in them. */
 export const storedFormat = 1;
@@ -72,8 +74,7 @@ export class TopicDatabase {
   readonly #statements = new Map<string, StatementSync>();
   #loggedBytes = 0;
   #isOpen = false;
-  #lookedMs = -Infinity;
-  readonly #inodes: ReadonlyMap<string, bigint | null>;
+  readonly #files: FilesInPlace;
   /** Statements that were run: what work costs, in tests. */
   statements = 0;
   commits = 0;
@@ -96,18 +97,7 @@ export class TopicDatabase {
     // Names of new files are on the disk before anything in them is answered for.
     for (const folder of [dataDir, dirname(dataDir)]) syncFolder(folder);
     const names = [databaseName, `${databaseName}-wal`]; // another owner is found by its rows
-    this.#inodes = new Map(names.map((name) => [name, inodeOf(dataDir, name)]));
-  }
-
-  /** Whether the files are still those that were opened: what is written to removed ones is lost, and somebody else may start. */
-  #look(): void {
-    const nowMs = performance.now();
-    if (nowMs - this.#lookedMs < lookMs) return;
-    this.#lookedMs = nowMs;
-    for (const [name, inode] of this.#inodes) {
-      if (inodeOf(this.dataDir, name) === inode) continue;
-      throw new Error(`${name} was removed or replaced while it was in use`);
-    }
+    this.#files = new FilesInPlace(dataDir, names, { lookMs });
   }
 
   /** Runs a statement that gives no rows. */
@@ -140,7 +130,7 @@ export class TopicDatabase {
   /** Begins a transaction unless one is open. Throws when another process has opened the rows since. */
   begin(): void {
     if (this.#isOpen) return;
-    this.#look();
+    this.#files.check();
     this.#prepared("BEGIN IMMEDIATE").run();
     this.#isOpen = true;
     this.confirm(); // in the transaction: whoever opens the rows after it finds what it stored
@@ -156,7 +146,7 @@ export class TopicDatabase {
 
   /** The next commit looks at the files, however new the last look is. */
   lookAgain(): void {
-    this.#lookedMs = -Infinity;
+    this.#files.lookAgain();
   }
 
   confirm(): void {
@@ -262,18 +252,8 @@ function openRows(dataDir: string, owner: string): DatabaseSync {
 }
 
 function checkFormat(database: DatabaseSync, dataDir: string): void {
-  const pragma = (name: string) => Number(database.prepare(`PRAGMA ${name}`).get()?.[name] ?? 0);
-  const format = pragma("user_version");
-  const application = pragma("application_id");
-  if (format === 0 && application === 0) return;
-  if (application !== applicationId) {
-    throw new BatonError("CONFIG", `${join(dataDir, databaseName)} is another program's database, not a topic store`);
-  }
-  if (format === storedFormat) return;
-  throw new BatonError(
-    "CONFIG",
-    `The topic store in ${dataDir} has format ${format}; this version of baton knows ${storedFormat}: a newer one wrote it`,
-  );
+  const path = join(dataDir, databaseName);
+  checkSqliteFormat(database, { what: "topic store", folder: dataDir, path, applicationId, format: storedFormat });
 }
 
 function syncFolder(path: string): void {
@@ -282,11 +262,6 @@ function syncFolder(path: string): void {
   } catch {
     // a folder that this user may not read, above its own: who made it has to
   }
-}
-
-/** The file's number; null when there is none that can be seen. */
-function inodeOf(dataDir: string, name: string): bigint | null {
-  return statSync(join(dataDir, name), { bigint: true, throwIfNoEntry: false })?.ino ?? null;
 }
 
 /** Locked until it is closed or the process is gone, however that happens. */
