@@ -43,6 +43,11 @@ const peers = {
     packages: "python3-zmq",
     installed: () => inPath("python3") && existsSync("/usr/lib/python3/dist-packages/zmq"),
   },
+  cc: {
+    title: "a C compiler on Linux",
+    packages: "gcc libc6-dev",
+    installed: () => process.platform === "linux" && inPath("cc") && existsSync("/usr/include/linux/seccomp.h"),
+  },
   flock: { title: "flock", packages: "util-linux", installed: () => inPath("flock") },
 } as const;
 
