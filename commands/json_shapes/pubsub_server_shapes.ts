@@ -7,6 +7,7 @@ export const pubsubServersShape = z.strictObject({
   servers: z.array(z.strictObject({
     server: z.string().describe("its id"),
     endpoint: z.string().nullable().describe("null: it is not there, and its topics are unavailable"),
+    draining: z.boolean().describe("it is given no new topics"),
     topics: z.array(z.strictObject({
       topic: z.string(),
       epoch: count.describe("grows with every change of owner"),

@@ -55,6 +55,10 @@ export async function runServer(call: ServerCall): Promise<ExitCode> {
       },
       security: security === undefined ? undefined : { server: security.inner, client: security.dialing },
       onProblem: log.problem,
+      onDraining: (isDraining) => {
+        const sentence = isDraining ? "is given no new topics until it is started again" : "takes new topics again";
+        log.say("info", isDraining ? "draining" : "taking", `"${id}" ${sentence}`, { id });
+      },
     }, stopping.signal);
     await using page = values.pubsubMetricsListen === undefined
       ? null

@@ -32,6 +32,11 @@ export const serverCommandSettings = {
     help: "move, drain, rebalance: say what would be moved",
     default: false,
   }),
+  undo: setting(toggle(), {
+    flag: "--undo",
+    help: "drain: the server takes new topics again; what it has given away stays away",
+    default: false,
+  }),
   acceptLoss: setting(toggle(), {
     flag: "--accept-loss",
     help: "forget: the server's data is lost for good, and its topics are to begin again",
@@ -51,7 +56,7 @@ export const pubsubServerCommand = defineCommand({
   name: "pubsub server",
   summary: "keep topics for publishers and subscribers",
   usage: "--id ID --data-dir FOLDER [options] | " +
-    "ls [--topics] | move TOPIC --to ID | drain ID | rebalance | forget ID --accept-loss | verify | backup FOLDER",
+    "ls [--topics] | move TOPIC --to ID | drain ID [--undo] | rebalance | forget ID --accept-loss | verify | backup FOLDER",
   details: [
     "Keeps the messages of its topics on the disk until every subscriber has had them. What is answered OK is durable and " +
     "survives kill -9. Clients reach it through proxies (baton pubsub proxy), which give each new topic to the server " +
@@ -61,6 +66,7 @@ export const pubsubServerCommand = defineCommand({
     "never served again.",
     "ls shows the servers and how many topics each has. move, drain and rebalance have topics handed over while they are used: " +
     "to one server, away from one, or until all have as many; 69 when a topic stayed where it was, 76 when nobody knows. " +
+    "A server that was drained is given no topics any more, until it is started again or drain ID --undo says so. " +
     "forget gives up a server whose data is lost: its topics begin again, empty, with message numbers that were never used.",
     "verify reads all of a data directory and says whether it is whole, 74 when it is not; backup writes a copy as of one " +
     "moment into a new folder. Both may be done while the server runs.",

@@ -11,6 +11,7 @@ export async function serverMetrics(server: TopicServer): Promise<Metric[]> {
   const counter = (name: string, help: string, value: number) => single("counter", named(name), help, value);
   return [
     gauge("serving", "1 while the server is announced and has its lease", server.isThere ? 1 : 0),
+    gauge("draining", "1 while the server is given no new topics", server.isDraining ? 1 : 0),
     labelled("counter", named("requests_total"), "Requests that were understood", "name", requests),
     counter("nonsense_total", "Requests that made no sense", refused),
     labelled("counter", named("answers_total"), "Answers, by their status", "status", answers),

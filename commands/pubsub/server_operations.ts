@@ -7,6 +7,7 @@ import { BatonError } from "../../src/errors.ts";
 import { type MoveOutcome, moveTopic } from "../../src/recipes/pubsub/operator/move_topic.ts";
 import { overviewOf, type ServerOverview } from "../../src/recipes/pubsub/operator/overview.ts";
 import { type Load, type Move, planDrain, planRebalance } from "../../src/recipes/pubsub/operator/plan_moves.ts";
+import { setDraining } from "../../src/recipes/pubsub/ownership/draining.ts";
 import { forgetServer } from "../../src/recipes/pubsub/ownership/forget_server.ts";
 import { PubsubPath } from "../../src/recipes/pubsub/ownership/pubsub_path.ts";
 import { markBackup } from "../../src/recipes/pubsub/server/server_identity.ts";
@@ -70,9 +71,10 @@ async function list(call: ServerCall): Promise<ExitCode> {
   if (values.json) {
     const answer: PubsubServersJson = {
       version: 1,
-      servers: servers.map(({ id, endpoint, topics }) => ({
+      servers: servers.map(({ id, endpoint, isDraining, topics }) => ({
         server: id,
         endpoint,
+        draining: isDraining,
         topics: topics.map(({ topic, node: { epoch, state } }) => ({ topic, epoch, state })),
       })),
     };
@@ -80,8 +82,11 @@ async function list(call: ServerCall): Promise<ExitCode> {
     return exitCodes.SUCCESS;
   }
   if (servers.length === 0 && !values.quiet) io.err(`baton: no server is there below ${values.root}\n`);
-  const rows = servers.map(({ id, endpoint, topics }) => [id, endpoint ?? "(away)", String(topics.length)]);
-  if (rows.length > 0) printTable(io, [["SERVER", "ENDPOINT", "TOPICS"], ...rows]);
+  const rows = servers.map(({ id, endpoint, isDraining, topics }) => {
+    const state = endpoint === null ? "away" : isDraining ? "draining" : "serving";
+    return [id, state, endpoint ?? "-", String(topics.length)];
+  });
+  if (rows.length > 0) printTable(io, [["SERVER", "STATE", "ENDPOINT", "TOPICS"], ...rows]);
   if (!values.topics) return exitCodes.SUCCESS;
   const topics = servers.flatMap(({ id, endpoint, topics: own }) =>
     own.map(({ topic, node: { epoch, state } }) => [topic, id, String(epoch), endpoint === null ? "away" : state])
@@ -95,50 +100,79 @@ async function move(call: ServerCall, [topic = ""]: readonly string[]): Promise<
   if (to === undefined) {
     throw new BatonError("USAGE", `baton pubsub server move needs --to: which server is to have it?`);
   }
-  return await perform(call, () => Promise.resolve([{ topic, from: null, to }]));
+  return await perform(call, async (_zk, _path, move) => void await move([{ topic, from: null, to }]));
 }
 
+/** The server takes no new topics first: else proxies would give it some while it gives its own away. */
 async function drain(call: ServerCall, [id = ""]: readonly string[]): Promise<ExitCode> {
-  return await perform(call, (servers) => {
-    const drained = servers.find((server) => server.id === id);
-    if (drained === undefined) {
-      throw new BatonError("NEGATIVE", `There is no server "${id}", and no topic of such a one`);
+  const { values, io } = call;
+  const say = (sentence: string) => values.quiet || io.err(`baton: ${sentence}\n`);
+  if (values.undo) {
+    const isThere = await connected(call, (zk) => setDraining(zk, new PubsubPath(values.root), id, false));
+    if (!isThere) throw new BatonError("NEGATIVE", `There is no server "${id}" that could take topics again`);
+    say(`"${id}" takes new topics again`);
+    return exitCodes.SUCCESS;
+  }
+  return await perform(call, async (zk, path, move) => {
+    checkDrain(await overviewOf(zk, path), id);
+    if (!values.dryRun) {
+      await setDraining(zk, path, id, true);
+      say(`"${id}" is given no new topics until it is started again, or: baton pubsub server drain ${id} --undo`);
     }
-    const load = loadOf(servers);
-    if (drained.endpoint === null) {
-      throw new BatonError(
-        "UNREACHABLE",
-        `Cannot drain the server "${id}": it is not there, and has the only copy of its topics`,
-      );
-    }
-    if (load.size < 2) throw new BatonError("UNREACHABLE", `Cannot drain the server "${id}": there is no other server`);
-    return planDrain(load, id);
+    // A proxy that had not heard of it yet may give it one more.
+    while (await move(planDrain(loadOf(await overviewOf(zk, path), id), id)) > 0);
   });
 }
 
-async function rebalance(call: ServerCall): Promise<ExitCode> {
-  return await perform(call, (servers) => planRebalance(loadOf(servers)));
+function checkDrain(servers: readonly ServerOverview[], id: string): void {
+  const drained = servers.find((server) => server.id === id);
+  if (drained === undefined) {
+    throw new BatonError("NEGATIVE", `There is no server "${id}", and no topic of such a one`);
+  }
+  if (drained.endpoint === null) {
+    throw new BatonError(
+      "UNREACHABLE",
+      `Cannot drain the server "${id}": it is not there, and has the only copy of its topics`,
+    );
+  }
+  if (loadOf(servers, id).size < 2) {
+    throw new BatonError("UNREACHABLE", `Cannot drain the server "${id}": no other server is there that takes topics`);
+  }
 }
 
-function loadOf(servers: readonly ServerOverview[]): Load {
-  const there = servers.filter(({ endpoint }) => endpoint !== null);
+async function rebalance(call: ServerCall): Promise<ExitCode> {
+  return await perform(call, async (zk, path, move) => {
+    await move(planRebalance(loadOf(await overviewOf(zk, path))));
+  });
+}
+
+/** Of servers that are there; those that are being drained take no topics, and only the one in question gives some. */
+function loadOf(servers: readonly ServerOverview[], drained?: string): Load {
+  const there = servers.filter(({ id, endpoint, isDraining }) => endpoint !== null && (!isDraining || id === drained));
   return new Map(there.map(({ id, topics }) => [id, topics.map(({ topic }) => topic)]));
 }
 
 type PlannedMove = Omit<Move, "from"> & { readonly from: string | null };
 type Done = PubsubMovesJson["moves"][number];
 
+/** `work` has topics moved, as often as it wants, and is told how many were. */
 async function perform(
   call: ServerCall,
-  plan: (servers: readonly ServerOverview[]) => readonly PlannedMove[] | Promise<readonly PlannedMove[]>,
+  work: (zk: ZooKeeper, path: PubsubPath, move: (moves: readonly PlannedMove[]) => Promise<number>) => Promise<void>,
 ): Promise<ExitCode> {
-  const { values, io, names } = call;
-  const done = await connected(call, async (zk) => {
+  const { values, io } = call;
+  const outcomes = new Map<string, Done>();
+  await connected(call, async (zk) => {
     const path = new PubsubPath(values.root);
-    const moves = await plan(names[0] === "move" ? [] : await overviewOf(zk, path));
-    if (values.dryRun) return moves.map((one): Done => ({ ...one, outcome: "planned", why: null }));
-    return await moveAll(zk, path, moves, serviceSecurity(values)?.dialing);
+    await work(zk, path, async (moves) => {
+      const done = values.dryRun
+        ? moves.map((one): Done => ({ ...one, outcome: "planned", why: null }))
+        : await moveAll(zk, path, moves, serviceSecurity(values)?.dialing);
+      for (const one of done) outcomes.set(one.topic, one);
+      return done.filter(({ outcome }) => outcome === "moved").length;
+    });
   });
+  const done = [...outcomes.values()];
   if (values.json) {
     const answer: PubsubMovesJson = { version: 1, moves: done };
     io.out(`${JSON.stringify(answer)}\n`);

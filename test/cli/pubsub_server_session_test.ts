@@ -65,21 +65,36 @@ test("an operator sees topics, moves them, empties a server, saves and checks it
     await say.ask({ name: "PUT", sender: "bob", topic, counter: 1, body: bytesOf(topic) });
   }
   const listed = await session.run('"$baton" pubsub server ls --topics');
-  expect(listed.stdout).toMatch(/o1 +tcp:\S+ +1\no2 +tcp:\S+ +1\n/);
+  expect(listed.stdout).toMatch(/o1 +serving +tcp:\S+ +1\no2 +serving +tcp:\S+ +1\n/);
   expect(listed.stdout).toMatch(/news +o1 +1 +stored\n/);
   expect(await code('"$baton" pubsub server move news --to o2')).toBe(0);
   expect(await code('"$baton" pubsub server move news --to o2')).toBe(0);
   expect(await code('"$baton" pubsub server move news --to o9')).toBe(69);
   expect((await session.run('"$baton" pubsub server rebalance --dry-run')).stdout).toMatch(/planned/);
   expect(await code('"$baton" pubsub server rebalance')).toBe(0);
+  expect((await session.run('"$baton" pubsub server drain o1 --dry-run')).stdout).toMatch(/o1 +o2 +planned/);
   expect(await code('"$baton" pubsub server drain o1')).toBe(0);
-  expect((await session.run('"$baton" pubsub server ls')).stdout).toMatch(/o1 +tcp:\S+ +0\no2 +tcp:\S+ +2\n/);
+  const overview = async () => (await session.run('"$baton" pubsub server ls')).stdout;
+  expect(await overview()).toMatch(/o1 +draining +tcp:\S+ +0\no2 +serving +tcp:\S+ +2\n/);
+  expect((await session.run('curl -s --unix-socket "$dir/metrics" http://localhost/metrics')).stdout).toContain(
+    "baton_pubsub_server_draining 1\n",
+  );
+  // It would have the fewest, and be given the next; nor is the other one drained into it, or balanced with it.
+  await say.ask({ name: "SUBSCRIBE", sender: "alice", topic: "new" });
+  expect(await overview()).toMatch(/o1 +draining +tcp:\S+ +0\no2 +serving +tcp:\S+ +3\n/);
+  expect(await code('"$baton" pubsub server drain o2')).toBe(69);
+  expect((await session.run('"$baton" pubsub server rebalance')).stderr).toContain("nothing to move");
+  expect(await code('"$baton" pubsub server drain o1 --undo')).toBe(0);
+  expect(await code('"$baton" pubsub server drain o9 --undo')).toBe(1);
+  await say.ask({ name: "SUBSCRIBE", sender: "alice", topic: "newer" });
+  expect(await overview()).toMatch(/o1 +serving +tcp:\S+ +1\no2 +serving +tcp:\S+ +3\n/);
+  expect(await code('"$baton" pubsub server drain o1')).toBe(0);
   expect(textOf((await say.ask({ name: "GET", sender: "alice", topic: "news", last: -1 })).body)).toBe("news");
 
   expect(await code('"$baton" pubsub server backup copy --data-dir o2')).toBe(0);
   expect(await code('"$baton" pubsub server backup copy --data-dir o2')).toBe(73);
   const verified = await session.run('"$baton" pubsub server verify --data-dir copy');
-  expect([verified.code, verified.stdout]).toEqual([0, expect.stringMatching(/copy is whole: 2 topics, 2 messages/)]);
+  expect([verified.code, verified.stdout]).toEqual([0, expect.stringMatching(/copy is whole: 4 topics, 2 messages/)]);
 
   expect(await code('"$baton" pubsub server forget o2 --accept-loss')).toBe(75);
   two.child.kill("SIGKILL");
@@ -88,11 +103,21 @@ test("an operator sees topics, moves them, empties a server, saves and checks it
     const ended = await session.run('"$baton" pubsub server forget o2 --accept-loss');
     return ended.code !== 75 && ended;
   }, { withinMs: 20_000 });
-  expect([forgotten.code, forgotten.stdout.trim().split("\n").sort()]).toEqual([0, ["lost a/b c", "lost news"]]);
+  expect([forgotten.code, forgotten.stdout.trim().split("\n").sort()]).toEqual([0, [
+    "lost a/b c",
+    "lost new",
+    "lost newer",
+    "lost news",
+  ]]);
+  // What is started again takes topics again.
+  expect(await stopped(one)).toBe(0);
+  expect(await overview()).not.toContain("o1");
+  const again = await serve("--id o1 --data-dir o1");
+  expect(await overview()).toMatch(/o1 +serving/);
   expect((await say.ask({ name: "PUT", sender: "bob", topic: "news", counter: 1, body: bytesOf("x") })).status).toBe(
     "OK",
   );
-  expect(await stopped(one)).toBe(0);
+  expect(await stopped(again)).toBe(0);
 });
 
 test("a copy of a server's data, and a backup, are served only where somebody says that the other is gone", async () => {

@@ -1,5 +1,7 @@
 /** Proxies with real servers and a real keeper: one owner for each topic, nothing lost and nothing twice. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { parseAnnouncement } from "../../src/recipes/pubsub/ownership/announce.ts";
+import { setDraining } from "../../src/recipes/pubsub/ownership/draining.ts";
 import { bodyBytesMax, headerBytesMax } from "../../src/wire/pubsub/limits.ts";
 import { backends, describeBackend, type RunningBackend } from "../support/backends.ts";
 import { eventually } from "../support/eventually.ts";
@@ -147,6 +149,22 @@ for (const kind of backends) {
       await eventually(async () => (await zk.exists(node))?.ephemeralOwner === second.session.id, { withinMs: 10_000 });
       await put(client, "new", 0);
       expect(await drain(client, "t")).toEqual(["bob 0"]);
+    });
+
+    test("a server that takes no new topics does not take them either when its session has ended", async () => {
+      await using cluster = await start({ servers: 2 });
+      const client = cluster.client();
+      const zk = await cluster.session();
+      expect(await setDraining(zk, cluster.path, "s1", true)).toBe(true);
+      expect(await setDraining(zk, cluster.path, "s9", true)).toBe(false);
+      const first = cluster.sessions.get("s1");
+      await first?.close();
+      await eventually(() => cluster.sessions.get("s1") !== first, { withinMs: 20_000 });
+      const node = cluster.path.server("s1");
+      const announced = async () => parseAnnouncement((await zk.getData(node)).data)?.isDraining;
+      expect(await eventually(announced, { what: "s1 to be announced again", withinMs: 20_000 })).toBe(true);
+      for (const topic of ["b", "c", "d"]) await put(client, topic, 0);
+      expect(new Set((await cluster.owners()).values())).toEqual(new Set(["s2"]));
     });
 
     test("the largest message goes through proxy, server and store and back", async () => {

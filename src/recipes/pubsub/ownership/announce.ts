@@ -16,6 +16,8 @@ export interface Announcement {
    * store; a proxy's address.
    */
   readonly storeId: string;
+  /** A server that is being emptied: it is given no new topic, and none of others. False when left out. */
+  readonly isDraining?: boolean;
 }
 
 /** How long a node of the same id may stand in the way: its session is given its time and a little more. */
@@ -33,7 +35,7 @@ export async function announce(
   announcement: Announcement,
   { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
 ): Promise<void> {
-  const data = new TextEncoder().encode(JSON.stringify({ layout: 1, ...announcement }));
+  const data = formatAnnouncement(announcement);
   const waitMs = Math.min(lookEveryMs, zk.session.timeoutMs / 20);
   for (let waitedMs = 0;; waitedMs += waitMs) {
     if (await isMade(zk, path, data)) return;
@@ -57,14 +59,22 @@ export async function announce(
   }
 }
 
+export function formatAnnouncement({ id, endpoint, storeId, isDraining = false }: Announcement): Uint8Array {
+  const draining = isDraining ? { draining: true } : {};
+  return new TextEncoder().encode(JSON.stringify({ layout: 1, id, endpoint, storeId, ...draining }));
+}
+
 /** Null for what nobody of this layout has written: an operator's, while a server is being forgotten. */
 export function parseAnnouncement(data: Uint8Array): Announcement | null {
   try {
-    const { layout, id, endpoint, storeId } = JSON.parse(new TextDecoder().decode(data)) as Record<string, unknown>;
+    const { layout, id, endpoint, storeId, draining } = JSON.parse(new TextDecoder().decode(data)) as Record<
+      string,
+      unknown
+    >;
     if (layout !== 1 || typeof id !== "string" || typeof endpoint !== "string" || typeof storeId !== "string") {
       return null;
     }
-    return { id, endpoint, storeId };
+    return { id, endpoint, storeId, ...(draining === true ? { isDraining: true } : {}) };
   } catch {
     return null;
   }

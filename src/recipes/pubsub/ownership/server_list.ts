@@ -1,6 +1,6 @@
 /**
- * The servers, or the proxies, that are there: one watch on the list of their nodes, and a read of each at every change.
- * They come and go rarely, and are few.
+ * The servers, or the proxies, that are there: a watch on the list of their nodes and on each of them, and a read of all at
+ * every change. They come and go rarely, and are few.
  */
 import type { ZooKeeper } from "../../../clients/zookeeper/zookeeper.ts";
 import { backoffMs } from "../../../support/backoff.ts";
@@ -85,7 +85,9 @@ export class ServerList implements Disposable {
 
   async #read(): Promise<void> {
     const names = await this.#names();
-    const found = await Promise.all(names.map((name) => orNull(this.#zk.getData(`${this.#path}/${name}`))));
+    const found = await Promise.all(
+      names.map((name) => orNull(this.#zk.getData(`${this.#path}/${name}`, { watch: this.#onChange }))),
+    );
     const servers = new Map<string, Announcement>();
     for (const one of found) {
       const announcement = one === null ? null : parseAnnouncement(one.data);

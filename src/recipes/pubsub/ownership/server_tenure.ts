@@ -26,6 +26,8 @@ export interface ServerOptions {
   readonly place: string;
   readonly channel: TransferChannel;
   readonly clock: Clock;
+  /** Whether it is to be announced as one that takes no new topics; asked at each session. */
+  readonly isDraining?: () => boolean;
   /** How long a hand-over is tried before its owner takes the topic back, in milliseconds; 30,000 when left out. */
   readonly handOverMs?: number;
   /** Told what an operator should know: data that is missing, or set aside; a node that cannot be read. */
@@ -80,7 +82,8 @@ export class ServerTenure {
     await forEach(stored, (topic) => register(nodes, options, topic), signal);
     const { id, endpoint, clock, path, store, place } = options;
     const storeId = `${store.storeId} ${place}`;
-    await announce(zk, path.server(id), { id, endpoint, storeId }, { clock, signal });
+    const isDraining = options.isDraining?.() ?? false;
+    await announce(zk, path.server(id), { id, endpoint, storeId, isDraining }, { clock, signal });
     const tenure = new ServerTenure(zk, options, nodes);
     void forEach(stored, (topic) => tenure.#settleAtStart(topic), tenure.#over.signal).catch(() => {});
     return tenure;

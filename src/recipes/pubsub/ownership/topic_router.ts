@@ -19,7 +19,7 @@ export type Route =
   | { readonly kind: "server"; readonly id: string; readonly endpoint: string; readonly epoch: number }
   /** Its owner is not there: it has the only copy, and is waited for. */
   | { readonly kind: "unavailable"; readonly owner: string }
-  /** A new topic, and nobody to give it to. */
+  /** A new topic, and nobody to give it to: none is there, or they take no new ones. */
   | { readonly kind: "no servers" }
   /** Nothing was ever stored for it. Only for who does not create it. */
   | { readonly kind: "no topic" };
@@ -136,9 +136,9 @@ export class TopicRouter {
     }
   }
 
-  /** What each server that is there owns: a read for each, all in one write. */
+  /** What each server that takes new topics owns: a read for each, all in one write. */
   async #counts(): Promise<Map<string, number>> {
-    const ids = [...this.#list.servers.keys()];
+    const ids = [...this.#list.servers.values()].filter(({ isDraining }) => isDraining !== true).map(({ id }) => id);
     const stats = await Promise.all(ids.map((id) => this.#zk.exists(this.#path.ownedBy(id))));
     return new Map(ids.map((id, index) => [id, stats[index]?.numChildren ?? 0]));
   }

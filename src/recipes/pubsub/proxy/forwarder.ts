@@ -236,7 +236,9 @@ export class Forwarder implements LinkHost {
     }
     if (route.kind === "no topic") return this.#happened(request, { kind: "no topic" });
     request.why = route.kind === "no servers"
-      ? "there is no server"
+      ? this.#options.directory.servers.size === 0
+        ? "there is no server"
+        : "every server there is drained of its topics"
       : `server ${route.owner}, which has the topic, is not there`;
     this.#park(request);
   }

@@ -13,6 +13,7 @@ import { encodeMessage } from "../../../wire/pubsub/encode_message.ts";
 import { socketLimits } from "../../../wire/pubsub/limits.ts";
 import type { Message, MessageOf } from "../../../wire/pubsub/messages.ts";
 import { encodeTopicList } from "../../../wire/pubsub/topic_list.ts";
+import { setDraining } from "../ownership/draining.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
 import { ServerList } from "../ownership/server_list.ts";
 import { TopicOwnership } from "../ownership/topic_ownership.ts";
@@ -50,6 +51,8 @@ export interface TopicServerOptions {
   readonly security?: { readonly server: SocketOptions; readonly client: SocketOptions } | undefined;
   /** What an operator should know. */
   readonly onProblem: (problem: unknown) => void;
+  /** An operator has had it take no new topics, or take them again. */
+  readonly onDraining?: (isDraining: boolean) => void;
 }
 
 /** How long the end of everything may take, in milliseconds. */
@@ -73,6 +76,8 @@ export class TopicServer implements AsyncDisposable {
   #servers: ServerList | null = null;
   #running: Promise<unknown> = Promise.resolve();
   #alarm: string | null = null;
+  #isDraining = false;
+  #zk: ZooKeeper | null = null;
   #closing: Promise<void> | null = null;
 
   /**
@@ -116,6 +121,11 @@ export class TopicServer implements AsyncDisposable {
     return this.#ownership.isThere;
   }
 
+  /** Whether it is given no new topics. */
+  get isDraining(): boolean {
+    return this.#isDraining;
+  }
+
   /** What is wrong with the disk; null: nothing. */
   get alarm(): string | null {
     return this.#alarm;
@@ -154,13 +164,24 @@ export class TopicServer implements AsyncDisposable {
       reason: () => new BatonError("TIME_LIMIT", "The server leaves"),
     });
     const over = new Promise<void>((resolve) => deadline.signal.addEventListener("abort", () => resolve()));
-    const others = () => [...this.#servers?.servers.keys() ?? []].filter((id) => id !== this.#options.id);
-    if (handOver) await Promise.race([over, this.#handOvers.all(() => [...this.topics()], others)]);
+    if (handOver) await Promise.race([over, this.#giveAway()]);
     const kept = [...this.topics()];
     await Promise.race([over, this.#desk.leave()]);
     deadline.cancel();
     await this.close();
     return kept;
+  }
+
+  /** Every topic to the others, while nobody gives it new ones. */
+  async #giveAway(): Promise<void> {
+    const { id, path, onProblem } = this.#options;
+    this.#isDraining = true;
+    if (this.#zk !== null) await setDraining(this.#zk, path, id, true).catch(onProblem);
+    const others = () => {
+      const there = [...this.#servers?.servers.values() ?? []];
+      return there.filter((other) => other.id !== id && other.isDraining !== true).map((other) => other.id);
+    };
+    await this.#handOvers.all(() => [...this.topics()], others);
   }
 
   close(): Promise<void> {
@@ -194,6 +215,7 @@ export class TopicServer implements AsyncDisposable {
       place: storePlace(dataDir),
       channel: new TransferSender(id, clock, this.#options.security?.client),
       clock,
+      isDraining: () => this.#isDraining,
       ...(this.#options.handOverMs === undefined ? {} : { handOverMs: this.#options.handOverMs }),
       onProblem,
     });
@@ -213,7 +235,7 @@ export class TopicServer implements AsyncDisposable {
       server: id,
       clock,
       reply,
-      receive: (topic, content, pieces) => ownership.receive(topic, content, pieces),
+      receive: (topic, content, incoming) => ownership.receive(topic, content, incoming),
     });
     const topics = () => this.topics();
     this.#reports = new ProxyReports({ server: id, clock, socket: this.#options.security?.client, topics });
@@ -259,6 +281,10 @@ export class TopicServer implements AsyncDisposable {
         proxies[Symbol.dispose]();
       }, { once: true });
       this.#servers = servers;
+      this.#zk = zk;
+      const look = () => this.#noticeDraining(servers);
+      servers.subscribe(look);
+      look();
       const tell = () => this.#reports?.set(proxies.servers);
       proxies.subscribe(tell);
       tell();
@@ -267,6 +293,15 @@ export class TopicServer implements AsyncDisposable {
       this.#options.onProblem(thrown);
       clock.after(lingerMs, () => void this.#watchOthers(zk));
     }
+  }
+
+  /** It stays so over sessions: whoever has begun to empty it need not look whether one has ended. */
+  #noticeDraining({ servers }: ServerList): void {
+    const own = servers.get(this.#options.id);
+    const isDraining = own?.isDraining ?? false;
+    if (own?.endpoint !== this.#endpoint || isDraining === this.#isDraining) return;
+    this.#isDraining = isDraining;
+    this.#options.onDraining?.(isDraining);
   }
 
   async #pump(): Promise<void> {
