@@ -119,8 +119,8 @@ async function drain(call: ServerCall, [id = ""]: readonly string[]): Promise<Ex
       await setDraining(zk, path, id, true);
       say(`"${id}" is given no new topics until it is started again, or: baton pubsub server drain ${id} --undo`);
     }
-    // A proxy that had not heard of it yet may give it one more.
-    while (await move(planDrain(loadOf(await overviewOf(zk, path), id), id)) > 0);
+    // A proxy that had not heard of it yet may give it one more; and a session that has just ended took the mark with it.
+    while (await move(planDrain(loadOf(await overviewOf(zk, path), id), id)) > 0) await setDraining(zk, path, id, true);
   });
 }
 

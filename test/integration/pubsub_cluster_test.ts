@@ -6,6 +6,7 @@ import { bodyBytesMax, headerBytesMax } from "../../src/wire/pubsub/limits.ts";
 import { backends, describeBackend, type RunningBackend } from "../support/backends.ts";
 import { eventually } from "../support/eventually.ts";
 import type { ProxyClient } from "../support/proxy_client.ts";
+import type { ServerObject } from "../support/pubsub_nodes.ts";
 import { PubsubCluster, type PubsubClusterOptions } from "../support/pubsub_cluster.ts";
 
 setDefaultTimeout(120_000);
@@ -157,6 +158,8 @@ for (const kind of backends) {
       const zk = await cluster.session();
       expect(await setDraining(zk, cluster.path, "s1", true)).toBe(true);
       expect(await setDraining(zk, cluster.path, "s9", true)).toBe(false);
+      const server = cluster.server("s1") as ServerObject;
+      await eventually(() => server.isDraining);
       const first = cluster.sessions.get("s1");
       await first?.close();
       await eventually(() => cluster.sessions.get("s1") !== first, { withinMs: 20_000 });

@@ -140,6 +140,10 @@ export class ServerObject extends ObjectNode {
     return this.#server?.endpoint ?? "";
   }
 
+  get isDraining(): boolean {
+    return this.#server?.isDraining ?? false;
+  }
+
   async kill(): Promise<void> {
     await this.#server?.close();
   }
