@@ -1,0 +1,137 @@
+/**
+ * Judges a history of publish/subscribe clients (history.ts says how to make one): is every promise of the design kept?
+ * Pure, and about linear: a second for some hundred thousand messages. The invariants by name are in findings.ts.
+ */
+import { Findings, invariants, type Violation } from "./findings.ts";
+import type { History, Operation, Sample } from "./history.ts";
+import { judgeNodes } from "./judge_nodes.ts";
+import { at, judgeOrder, logsOf, type TopicLog } from "./judge_puts.ts";
+import { judgeReader, type Reader, ReturnedPuts } from "./judge_readers.ts";
+
+export interface Verdict {
+  /** Messages that were put, and how many of them were answered OK, definitely failed, or were never heard of. */
+  readonly puts: { readonly all: number; readonly ok: number; readonly fail: number; readonly unknown: number };
+  readonly topics: number;
+  /** Clients × topics. */
+  readonly readers: number;
+  readonly deliveries: number;
+  readonly redelivered: number;
+  /** Messages × subscribers; must be 0. */
+  readonly lost: number;
+  /** Must be 0. */
+  readonly duplicated: number;
+  /** Never put, not as they were put, or by a put that had failed; must be 0. */
+  readonly unexpected: number;
+  /** Messages of unknown outcome that were delivered; as is right. */
+  readonly recovered: number;
+  readonly faults: number;
+  /** All that is not kept; none is wanted. */
+  readonly violations: readonly Violation[];
+}
+
+/** What may be left behind, beyond what was there before the load. */
+export interface BaselineLimits {
+  readonly rssBytes: number;
+  readonly descriptors: number;
+  readonly diskBytes: number;
+}
+
+const defaultLimits: BaselineLimits = { rssBytes: 128 << 20, descriptors: 32, diskBytes: 32 << 20 };
+
+export function judge(history: History, limits: BaselineLimits = defaultLimits): Verdict {
+  const findings = new Findings();
+  const logs = logsOf(history.operations, findings);
+  const figures = { deliveries: 0, redelivered: 0, readers: 0 };
+  const readers = readersOf(history, logs);
+  for (const [topic, log] of logs) {
+    judgeOrder(log, findings);
+    const returned = new ReturnedPuts(log);
+    const stored = [...log.byName.values()].filter(({ id, outcome }) => id !== null || outcome === "ok");
+    stored.sort((a, b) => (a.id ?? Infinity) - (b.id ?? Infinity) || 0);
+    for (const reader of readers.get(topic) ?? []) {
+      const { deliveries, redelivered } = judgeReader(reader, { stored, returned, findings });
+      figures.deliveries += deliveries;
+      figures.redelivered += redelivered;
+      figures.readers++;
+    }
+  }
+  judgeNodes(history, findings);
+  judgeHealed(history, findings);
+  judgeSamples(history.samples, { limits, findings });
+  const messages = [...logs.values()].flatMap(({ byName }) => [...byName.values()]);
+  const count = (wanted: string) => messages.filter(({ outcome }) => outcome === wanted).length;
+  return {
+    ...figures,
+    puts: { all: messages.length, ok: count("ok"), fail: count("fail"), unknown: count("unknown") },
+    topics: logs.size,
+    lost: findings.count("lost"),
+    duplicated: findings.count("duplicated", "stored twice"),
+    unexpected: findings.count("unexpected", "corrupted", "fail delivered"),
+    recovered: [...logs.values()].reduce((sum, log) => sum + recoveredOf(log), 0),
+    faults: history.faults.length,
+    violations: findings.all(),
+  };
+}
+
+/** For people: the four figures, and each violation with its first example. */
+export function verdictText(verdict: Verdict): string {
+  const { puts, lost, duplicated, unexpected, recovered, violations } = verdict;
+  return [
+    `${puts.all} messages put (${puts.ok} OK, ${puts.fail} failed, ${puts.unknown} unknown), ${verdict.deliveries} delivered ` +
+    `to ${verdict.readers} readers of ${verdict.topics} topics, ${verdict.redelivered} again as is allowed; ${verdict.faults} faults`,
+    `lost ${lost}, duplicated ${duplicated}, unexpected ${unexpected}, recovered ${recovered}`,
+    ...violations.map(({ invariant, count, first }) => `VIOLATED ${count} times: ${invariants[invariant]}: ${first}`),
+  ].join("\n");
+}
+
+function readersOf({ operations, states }: History, logs: ReadonlyMap<string, TopicLog>): Map<string, Reader[]> {
+  const byReader = new Map<string, Operation[]>();
+  for (const operation of operations) {
+    if (operation.do === "put") continue;
+    const key = JSON.stringify([operation.topic, operation.client]);
+    const list = byReader.get(key);
+    if (list === undefined) byReader.set(key, [operation]);
+    else list.push(operation);
+  }
+  const readers = new Map<string, Reader[]>();
+  for (const its of byReader.values()) {
+    const { client, topic } = its[0] as Operation;
+    const log = logs.get(topic) as TopicLog;
+    const reader = { client, log, operations: its, states: states.filter((state) => state.client === client) };
+    readers.set(topic, [...readers.get(topic) ?? [], reader]);
+  }
+  return readers;
+}
+
+function recoveredOf({ delivered }: TopicLog): number {
+  return [...delivered].filter(({ outcome }) => outcome === "unknown").length;
+}
+
+function judgeHealed({ operations, healedAt }: History, findings: Findings): void {
+  for (const operation of operations) {
+    if (operation.invokedAt < healedAt || operation.result.outcome === "ok") continue;
+    const { do: what, client, topic, result, invokedAt } = operation;
+    findings.add(
+      "after healing",
+      () =>
+        `${what} by ${client} at "${topic}", ${at(invokedAt)}, ended as ${result.outcome}${
+          result.status === undefined ? "" : `, ${result.status}`
+        }`,
+    );
+  }
+}
+
+function judgeSamples(
+  samples: readonly Sample[],
+  { limits, findings }: { readonly limits: BaselineLimits; readonly findings: Findings },
+): void {
+  const first = new Map(samples.filter(({ when }) => when === "baseline").map((sample) => [sample.of, sample]));
+  for (const end of samples.filter(({ when }) => when === "end")) {
+    const begin = first.get(end.of);
+    for (const what of ["rssBytes", "descriptors", "diskBytes"] as const) {
+      const grownBy = (end[what] ?? 0) - (begin?.[what] ?? 0);
+      if (begin === undefined || grownBy <= limits[what]) continue;
+      findings.add("baseline", () => `${what} of ${end.of} grew by ${grownBy}, from ${begin[what]} to ${end[what]}`);
+    }
+  }
+}

@@ -1,0 +1,173 @@
+/** What was put into each topic, what became of it, and in which order it stands there. Pure. */
+import type { Findings } from "./findings.ts";
+import type { At, Got, Operation, Outcome } from "./history.ts";
+
+export interface PutMessage {
+  readonly name: string;
+  readonly hash: string;
+  readonly client: string;
+  /** The session that put it first, and its counter there. */
+  readonly session: number;
+  readonly counter: number;
+  readonly invokedAt: At;
+  /** When the first OK returned; Infinity: none did. */
+  returnedAt: At;
+  outcome: Outcome;
+  /** A later try, by another process. */
+  isResumed: boolean;
+  /** Null as long as nobody has told it. */
+  id: number | null;
+}
+
+/** One topic: its messages by name, and who has which id. */
+export interface TopicLog {
+  readonly topic: string;
+  readonly byName: Map<string, PutMessage>;
+  readonly byId: Map<number, PutMessage>;
+  /** Told and delivered to at least one subscriber. */
+  readonly delivered: Set<PutMessage>;
+}
+
+export function logsOf(operations: readonly Operation[], findings: Findings): Map<string, TopicLog> {
+  const logs = new Map<string, TopicLog>();
+  for (const operation of operations) {
+    const { topic } = operation;
+    let log = logs.get(topic);
+    if (log === undefined) logs.set(topic, log = { topic, byName: new Map(), byId: new Map(), delivered: new Set() });
+    if (operation.do === "put") takePut(log, operation, findings);
+  }
+  for (const operation of operations) {
+    if (operation.do !== "get") continue;
+    const log = logs.get(operation.topic) as TopicLog;
+    for (const got of deliveredBy(operation)) takeGot(log, got, { operation, findings });
+  }
+  return logs;
+}
+
+/** All that it brought, in its order. */
+export function* deliveredBy({ result, handed }: Operation): Generator<Got, void, void> {
+  yield* result.got ?? [];
+  for (const event of handed) if (event.kind === "saw") yield* event.got ?? [];
+}
+
+function takePut(log: TopicLog, operation: Operation, findings: Findings): void {
+  const { puts = [], result, client, session, counter = 0, invokedAt, returnedAt, resumed = false } = operation;
+  for (const [place, [name, hash]] of puts.entries()) {
+    let message = log.byName.get(name);
+    if (message === undefined) {
+      const more = { outcome: result.outcome, returnedAt: Infinity, isResumed: resumed, id: null };
+      message = { name, hash, client, session, counter: counter + place, invokedAt, ...more };
+      log.byName.set(name, message);
+    } else message.isResumed ||= resumed;
+    // Once unknown, a later try that was refused says nothing of the first.
+    if (result.outcome === "ok") {
+      message.outcome = "ok";
+      message.returnedAt = Math.min(message.returnedAt, returnedAt);
+    }
+    const id = result.ids?.[place];
+    if (id !== undefined) identify(log, message, { id, findings, how: `the put by ${client} was answered` });
+  }
+}
+
+function takeGot(
+  log: TopicLog,
+  [id, name, hash]: Got,
+  { operation, findings }: { readonly operation: Operation; readonly findings: Findings },
+): void {
+  const where = () => `${operation.client} got message ${id} of "${log.topic}" at ${at(operation.returnedAt)}`;
+  const message = log.byName.get(name);
+  if (message === undefined) {
+    findings.add("unexpected", () => `${where()}: "${name}", which nobody has put there`);
+    return;
+  }
+  if (message.hash !== hash) {
+    findings.add("corrupted", () => `${where()}: "${name}", ${hash} instead of ${message.hash}`);
+  }
+  if (message.outcome === "fail") {
+    findings.add("fail delivered", () => `${where()}: "${name}", whose put by ${message.client} definitely failed`);
+  }
+  identify(log, message, { id, findings, how: where() });
+  log.delivered.add(message);
+}
+
+function identify(
+  { byId, topic }: TopicLog,
+  message: PutMessage,
+  { id, findings, how }: { readonly id: number; readonly findings: Findings; readonly how: string },
+): void {
+  if (message.id !== null && message.id !== id) {
+    findings.add("stored twice", () => `"${message.name}" of "${topic}" is message ${message.id}, and ${id}: ${how}`);
+  }
+  const other = byId.get(id);
+  if (other === undefined) byId.set(id, message);
+  else if (other !== message) {
+    findings.add("id reused", () => `message ${id} of "${topic}" is "${other.name}", and "${message.name}": ${how}`);
+  }
+  message.id ??= id;
+}
+
+/** Of one publisher, and between all of them by the clock. */
+export function judgeOrder(log: TopicLog, findings: Findings): void {
+  const messages = [...log.byName.values()];
+  const lines = new Map<string, PutMessage[]>();
+  for (const message of messages) {
+    const key = `${message.session} ${message.client}`;
+    const line = lines.get(key);
+    if (line === undefined) lines.set(key, [message]);
+    else line.push(message);
+  }
+  for (const line of lines.values()) judgeLine(log, line.sort((a, b) => a.counter - b.counter), findings);
+  const known = messages.filter(({ id }) => id !== null);
+  const returned = known.filter(({ returnedAt }) => returnedAt < Infinity).sort((a, b) => a.returnedAt - b.returnedAt);
+  let next = 0;
+  let greatest: PutMessage | null = null;
+  for (const message of known.sort((a, b) => a.invokedAt - b.invokedAt)) {
+    for (
+      let done = returned[next];
+      done !== undefined && done.returnedAt < message.invokedAt;
+      done = returned[++next]
+    ) {
+      if (greatest === null || (done.id ?? 0) > (greatest.id ?? 0)) greatest = done;
+    }
+    const before: PutMessage | null = greatest;
+    if (before === null || (before.id ?? 0) <= (message.id ?? 0)) continue;
+    findings.add(
+      "real-time order",
+      () =>
+        `the put of "${before.name}" into "${log.topic}" returned at ${
+          at(before.returnedAt)
+        } with id ${before.id}, that of ` +
+        `"${message.name}" began at ${at(message.invokedAt)} and has id ${message.id}`,
+    );
+  }
+}
+
+/** Of one session of one publisher, by counter. */
+function judgeLine({ topic, delivered }: TopicLog, line: readonly PutMessage[], findings: Findings): void {
+  let before: PutMessage | null = null;
+  let failed: PutMessage | null = null;
+  for (const message of line) {
+    if (message.outcome === "fail" && !delivered.has(message)) failed ??= message;
+    const refused: PutMessage | null = failed;
+    if (refused !== null && message.outcome === "ok" && !message.isResumed) {
+      findings.add(
+        "gap",
+        () => `${message.client} put "${message.name}" into "${topic}" behind "${refused.name}", which had failed`,
+      );
+    }
+    if (message.id === null) continue;
+    const last: PutMessage | null = before;
+    if (last !== null && (last.id ?? 0) > message.id) {
+      findings.add(
+        "publisher order",
+        () =>
+          `${message.client} put "${last.name}" before "${message.name}" into "${topic}"; their ids are ${last.id} and ` +
+          `${message.id}`,
+      );
+    }
+    before = message;
+  }
+}
+
+/** For people. */
+export const at = (ms: At): string => Number.isFinite(ms) ? `${ms.toFixed(1)} ms` : "an unknown time";

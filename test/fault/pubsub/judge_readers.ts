@@ -1,0 +1,364 @@
+/** Whether each subscriber had what it was to have, once, in order, and nothing else. Pure. */
+import type { Findings } from "./findings.ts";
+import { type At, type Got, type History, type Operation } from "./history.ts";
+import { at, type PutMessage, type TopicLog } from "./judge_puts.ts";
+import { type Subscription, subscriptionsOf } from "./subscriptions.ts";
+
+export interface ReaderFigures {
+  /** Messages that came to a subscriber for the first time. */
+  deliveries: number;
+  /** … and again, as is allowed: they were not had, or the client's state was lost. */
+  redelivered: number;
+}
+
+/** One client at one topic: all that it asked there, in the order in which it did. */
+export interface Reader {
+  readonly client: string;
+  readonly log: TopicLog;
+  readonly operations: readonly Operation[];
+  readonly states: History["states"];
+}
+
+/** What happened to a reader, in the order of time. */
+type Moment =
+  | { readonly kind: "got"; readonly at: At; readonly operation: Operation; readonly got: readonly Got[] }
+  | {
+    readonly kind: "saw";
+    readonly at: At;
+    readonly operation: Operation;
+    readonly got: readonly Got[];
+    readonly upTo: number;
+    readonly again: readonly number[];
+  }
+  | { readonly kind: "had"; readonly at: At; readonly operation: Operation; readonly upTo: number }
+  | { readonly kind: "none"; readonly at: At; readonly operation: Operation }
+  | { readonly kind: "state"; readonly at: At; readonly what: string };
+
+/** `returned`: the topic's messages that were answered OK, by the time of that. */
+export function judgeReader(
+  reader: Reader,
+  { stored, returned, findings }: {
+    readonly stored: readonly PutMessage[];
+    readonly returned: ReturnedPuts;
+    readonly findings: Findings;
+  },
+): ReaderFigures {
+  const subscriptions = subscriptionsOf(reader.operations);
+  const pass = new Pass(reader, { subscriptions, returned, findings });
+  for (const moment of momentsOf(reader)) pass.take(moment);
+  judgePlaces(reader, findings);
+  for (const [place, subscription] of subscriptions.entries()) {
+    const what = { reader, subscription, isFirst: place === 0, had: pass.hadIn(subscription) };
+    judgeSubscription(what, { stored, returned, findings });
+  }
+  return pass.figures;
+}
+
+/** Puts that were answered OK, by the time of that, and the greatest id up to each. */
+export class ReturnedPuts {
+  readonly #puts: readonly PutMessage[];
+  readonly #greatest: PutMessage[] = [];
+
+  constructor(log: TopicLog) {
+    this.#puts = [...log.byName.values()]
+      .filter(({ returnedAt, id }) => returnedAt < Infinity && id !== null)
+      .sort((a, b) => a.returnedAt - b.returnedAt);
+    for (const put of this.#puts) {
+      const before = this.#greatest.at(-1);
+      this.#greatest.push(before === undefined || (before.id ?? 0) < (put.id ?? 0) ? put : before);
+    }
+  }
+
+  /** The message of the greatest id that had returned by then. */
+  before(time: At): PutMessage | null {
+    let [low, high] = [0, this.#puts.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.#puts[middle]?.returnedAt ?? Infinity) < time) low = middle + 1;
+      else high = middle;
+    }
+    return this.#greatest[low - 1] ?? null;
+  }
+}
+
+function momentsOf({ operations, states }: Reader): Moment[] {
+  const moments: Moment[] = states.map(({ at, what }) => ({ kind: "state", at, what }));
+  for (const operation of operations) {
+    if (operation.do !== "get") continue;
+    const { result, returnedAt } = operation;
+    if (result.outcome === "ok" && result.got !== undefined) {
+      moments.push({ kind: "got", at: returnedAt, operation, got: result.got });
+    }
+    if (result.status === "NO_MESSAGE") moments.push({ kind: "none", at: returnedAt, operation });
+    for (const event of operation.handed) {
+      if (event.kind === "had") moments.push({ kind: "had", at: event.at, operation, upTo: event.upTo });
+      else {
+        const { upTo, got = [], again = [] } = event;
+        moments.push({ kind: "saw", at: event.at, operation, got, upTo, again });
+      }
+    }
+  }
+  return moments.sort((a, b) => a.at - b.at);
+}
+
+/** Goes through a reader's life once. */
+class Pass {
+  readonly figures: ReaderFigures = { deliveries: 0, redelivered: 0 };
+  readonly #reader: Reader;
+  readonly #findings: Findings;
+  readonly #returned: ReturnedPuts;
+  readonly #subscriptions: readonly Subscription[];
+  readonly #had = new Map<Subscription, Set<number>>();
+  readonly #seen = new Set<number>();
+  /** Of an operation: what it brought again, and had been handed out before. */
+  readonly #owesMark = new Map<Operation, number[]>();
+  #greatest = -1;
+  #handedUpTo = -1;
+  #hadUpTo = -1;
+  /** The server knows that the client had all up to it. */
+  #confirmed = -1;
+  /** Up to it the client's state may have forgotten what was had. */
+  #forgottenUpTo = -1;
+  /** Two processes may have had the same state. */
+  #isShared = false;
+  /** The newest session that was answered, and when it was first. */
+  #session = -1;
+  #takenOverAt = -1;
+
+  constructor(reader: Reader, { subscriptions, returned, findings }: {
+    readonly subscriptions: readonly Subscription[];
+    readonly returned: ReturnedPuts;
+    readonly findings: Findings;
+  }) {
+    this.#reader = reader;
+    this.#subscriptions = subscriptions;
+    this.#returned = returned;
+    this.#findings = findings;
+  }
+
+  hadIn(subscription: Subscription): ReadonlySet<number> {
+    return this.#had.get(subscription) ?? new Set();
+  }
+
+  take(moment: Moment): void {
+    switch (moment.kind) {
+      case "state":
+        this.#forgottenUpTo = this.#hadUpTo;
+        this.#handedUpTo = -1;
+        this.#isShared ||= moment.what === "shared";
+        return;
+      case "had":
+        this.#hadUpTo = Math.max(this.#hadUpTo, moment.upTo);
+        // What an older process had is not in the newer one's state.
+        if (this.#isShared && moment.operation.session < this.#session) {
+          this.#forgottenUpTo = Math.max(this.#forgottenUpTo, moment.upTo);
+        }
+        return;
+      case "none":
+        this.#judgeNone(moment);
+        this.#confirm(moment.operation);
+        return;
+      case "got":
+        this.#takeGot(moment);
+        this.#confirm(moment.operation);
+        return;
+      case "saw":
+        this.#takeGot(moment);
+        this.#judgeMarks(moment);
+        this.#handedUpTo = Math.max(this.#handedUpTo, moment.upTo);
+    }
+  }
+
+  /** The server has answered: it knows the place, and the session. */
+  #confirm({ last = -1, session, returnedAt }: Operation): void {
+    this.#confirmed = Math.max(this.#confirmed, last);
+    if (session <= this.#session) return;
+    this.#session = session;
+    this.#takenOverAt = returnedAt;
+  }
+
+  /** Whether what was had may come again: the client's state did not know it, and the server had not been told. */
+  #mayComeAgain(id: number, { session, invokedAt }: Operation): boolean {
+    // An answer to an older process of the same state, that was on its way when the newer one took over.
+    if (this.#isShared && session < this.#session && invokedAt < this.#takenOverAt) return true;
+    return id <= this.#forgottenUpTo && id > this.#confirmed;
+  }
+
+  #takeGot({ operation, got, at: when }: Moment & { readonly kind: "got" | "saw" }): void {
+    const { client, log } = this.#reader;
+    const subscription = this.#subscriptionOf(operation, got);
+    for (const [id, name] of got) {
+      const say = (what: string) => () =>
+        `${client} got message ${id}, "${name}", of "${log.topic}" in session ${operation.session} at ${
+          at(when)
+        }: ${what}`;
+      if (!this.#seen.has(id)) {
+        if (id < this.#greatest && operation.unordered !== true) {
+          this.#findings.add("subscribers' order", say(`message ${this.#greatest} had come before it`));
+        }
+        this.#seen.add(id);
+        this.#greatest = Math.max(this.#greatest, id);
+        this.figures.deliveries++;
+      } else if (id <= this.#hadUpTo && !this.#mayComeAgain(id, operation)) {
+        this.#findings.add("duplicated", say(`all up to ${this.#hadUpTo} were had`));
+      } else {
+        this.figures.redelivered++;
+        if (id <= this.#handedUpTo) append(this.#owesMark, operation, id);
+      }
+      if (subscription !== null) this.#hadSet(subscription).add(id);
+    }
+  }
+
+  #judgeMarks({ operation, upTo, again, at: when }: Moment & { readonly kind: "saw" }): void {
+    const marked = new Set(again);
+    for (const id of this.#owesMark.get(operation) ?? []) {
+      if (id > upTo || marked.has(id)) continue;
+      this.#findings.add(
+        "not marked",
+        () =>
+          `${this.#reader.client} was handed message ${id} of "${this.#reader.log.topic}" a second time at ${at(when)}`,
+      );
+    }
+    this.#owesMark.delete(operation);
+  }
+
+  /** That there is none is true only of what had not returned before it was asked. */
+  #judgeNone({ operation }: Moment & { readonly kind: "none" }): void {
+    const { client, log } = this.#reader;
+    const put = this.#returned.before(operation.invokedAt);
+    const subscription = this.#subscriptions.findLast(({ mustFrom }) => mustFrom < operation.invokedAt);
+    if (put === null || put.id === null || subscription === undefined) return;
+    const isMine = put.invokedAt > subscription.mustFrom && subscription.endFrom > operation.returnedAt;
+    if (!isMine || put.id <= Math.max(operation.last ?? -1, this.#greatest)) return;
+    const { id, name, returnedAt } = put;
+    this.#findings.add(
+      "hidden",
+      () =>
+        `${client} asked "${log.topic}" at ${
+          at(operation.invokedAt)
+        } behind ${operation.last} and was told that there is no ` +
+        `message; "${name}", ${id}, had been put by ${at(returnedAt)}`,
+    );
+  }
+
+  #subscriptionOf(operation: Operation, got: readonly Got[]): Subscription | null {
+    const subscription = this.#subscriptions.findLast(({ begin }) => begin <= operation.returnedAt) ?? null;
+    const { client, log } = this.#reader;
+    const [first] = got;
+    if (first === undefined) return subscription;
+    if (subscription === null) {
+      this.#findings.add(
+        "before subscription",
+        () => `${client} got "${first[1]}" of "${log.topic}", never subscribed`,
+      );
+    } else if (operation.invokedAt > subscription.endBy) {
+      this.#findings.add(
+        "after unsubscribe",
+        () =>
+          `${client} asked at ${at(operation.invokedAt)}, had unsubscribed from "${log.topic}" by ${
+            at(subscription.endBy)
+          }, ` +
+          `and got "${first[1]}"`,
+      );
+    }
+    return subscription;
+  }
+
+  #hadSet(subscription: Subscription): Set<number> {
+    let ids = this.#had.get(subscription);
+    if (ids === undefined) this.#had.set(subscription, ids = new Set());
+    return ids;
+  }
+}
+
+interface SubscriptionCase {
+  readonly reader: Reader;
+  readonly subscription: Subscription;
+  readonly isFirst: boolean;
+  readonly had: ReadonlySet<number>;
+}
+
+/** All from its begin on, and nothing from before. `stored`: in the order of their ids. */
+function judgeSubscription(
+  { reader: { client, log }, subscription, isFirst, had }: SubscriptionCase,
+  { stored, returned, findings }: {
+    readonly stored: readonly PutMessage[];
+    readonly returned: ReturnedPuts;
+    readonly findings: Findings;
+  },
+): void {
+  const { begin, mustFrom, endFrom, isSure } = subscription;
+  const low = isSure ? returned.before(begin)?.id ?? -1 : -1;
+  let [least, greatest] = [Infinity, -1];
+  for (const id of had) {
+    least = Math.min(least, id);
+    greatest = Math.max(greatest, id);
+    if (id > low) continue;
+    findings.add(
+      isFirst ? "before subscription" : "old backlog revived",
+      () =>
+        `${client} subscribed to "${log.topic}" at ${at(begin)}, and got message ${id}; ${low} had been put by then`,
+    );
+  }
+  const isOpen = endFrom === Infinity;
+  for (const message of stored) {
+    const { id, name } = message;
+    if (id !== null && (id <= low || had.has(id))) continue;
+    const isWanted = message.invokedAt > mustFrom || (id !== null && id > least);
+    if (!isWanted || !(isOpen || (id !== null && id < greatest))) continue;
+    const say = () =>
+      `"${name}" (${id ?? "no id"}) of "${log.topic}", put by ${message.client} at ${
+        at(message.invokedAt)
+      } and answered ` +
+      `at ${at(message.returnedAt)}, did not reach ${client}, subscribed by ${at(mustFrom)}` +
+      (isOpen ? "" : `, which got ${greatest} before it unsubscribed`);
+    if (message.outcome === "ok") findings.add("lost", say);
+    else if (message.outcome === "unknown" && log.delivered.has(message)) findings.add("all or none", say);
+  }
+}
+
+/** The same `last` in one session has the same next message; and a subscriber stays one. */
+function judgePlaces({ client, log, operations }: Reader, findings: Findings): void {
+  const next = new Map<string, { readonly id: number; readonly returnedAt: At }>();
+  const subscriptions = subscriptionsOf(operations);
+  for (const operation of operations) {
+    if (operation.do !== "get") continue;
+    const { session, last = -1, result, invokedAt, returnedAt } = operation;
+    if (result.missed !== undefined) {
+      findings.add("lost", () => `${client} was told that ${result.missed} messages of "${log.topic}" are gone`);
+    }
+    if (result.status === "NOT_SUBSCRIBED") {
+      const mine = subscriptions.findLast(({ mustFrom }) => mustFrom < invokedAt);
+      if (mine !== undefined && mine.endFrom > returnedAt) {
+        findings.add(
+          "subscription lost",
+          () =>
+            `${client} subscribed to "${log.topic}" by ${at(mine.mustFrom)}, and was told at ${
+              at(returnedAt)
+            } that it is not`,
+        );
+      }
+    }
+    if (last < 0 || result.outcome !== "ok") continue;
+    const key = `${session} ${last}`;
+    const known = next.get(key);
+    const [first] = result.got ?? [];
+    const isOther = known !== undefined && (first === undefined ? known.returnedAt < invokedAt : first[0] !== known.id);
+    if (isOther) {
+      findings.add(
+        "same last",
+        () =>
+          `${client} asked "${log.topic}" behind ${last} twice, and was answered ${known.id} and ${
+            first?.[0] ?? "nothing"
+          }`,
+      );
+    }
+    if (first !== undefined && known === undefined) next.set(key, { id: first[0], returnedAt });
+  }
+}
+
+function append<K>(lists: Map<K, number[]>, key: K, value: number): void {
+  const list = lists.get(key);
+  if (list === undefined) lists.set(key, [value]);
+  else list.push(value);
+}

@@ -1,0 +1,270 @@
+import { expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { dose } from "../../support/dose.ts";
+import { type Invariant, invariants } from "./findings.ts";
+import { HistoryWriter, readHistory } from "./history_file.ts";
+import { judge, verdictText } from "./judge.ts";
+import { hashOf, markedBody, nameIn, putOf } from "./marked_body.ts";
+import { gotNamed, Story } from "./story.ts";
+
+const count = dose({ gate: 50_000, full: 1_000_000 });
+const broken = (story: Story): string[] => judge(story.history).violations.map(({ invariant }) => invariant);
+/** alice is subscribed, and bob has put a1 and a2. */
+const told = () => new Story().subscribe("alice").put("bob", "a1", { ids: [1] }).put("bob", "a2", { ids: [2] });
+
+test("a history in which everything is as it must be has no violation, and its figures are right", () => {
+  const story = told().subscribe("carol");
+  story.get("alice", ["a1:1", "a2:2"]);
+  story.put("bob", "a3", { outcome: "unknown" }).put("bob", "a4", { outcome: "fail" });
+  story.put("bob", "a5", { outcome: "unknown" });
+  for (const client of ["alice", "carol"]) story.get(client, ["a3:3"]);
+  story.unsubscribe("carol").put("dan", "d1", { ids: [4] }).subscribe("carol").put("dan", "d2", { ids: [5] });
+  story.get("carol", ["d2:5"]);
+  story.get("alice", ["d1:4", "d2:5"], { last: 3 });
+  story.get("alice", [], { last: 5 });
+  const verdict = judge(story.healed().history);
+  expect(verdict.violations).toEqual([]);
+  expect(verdict).toMatchObject({ lost: 0, duplicated: 0, unexpected: 0, recovered: 1, deliveries: 7, redelivered: 0 });
+  expect(verdict.puts).toEqual({ all: 7, ok: 4, fail: 1, unknown: 2 });
+  expect(verdictText(verdict)).toContain("lost 0, duplicated 0, unexpected 0, recovered 1");
+});
+
+/** For each invariant a history that breaks it, and nothing else. */
+const violations: Record<Invariant, () => Story> = {
+  lost() {
+    const story = told();
+    story.get("alice", ["a1:1"]);
+    return story;
+  },
+  "all or none"() {
+    const story = told().subscribe("carol").put("bob", "a3", { outcome: "unknown" }).put("bob", "a4", { ids: [4] });
+    story.get("alice", ["a1:1", "a2:2", "a3:3", "a4:4"]);
+    story.get("carol", ["a4:4"]);
+    return story;
+  },
+  duplicated() {
+    const story = told();
+    story.get("alice", ["a1:1", "a2:2"]);
+    story.get("alice", ["a2:2"], { session: 2 });
+    return story;
+  },
+  "stored twice"() {
+    const story = told();
+    story.get("alice", ["a1:1", "a2:2", "a1:3"]);
+    return story;
+  },
+  unexpected() {
+    const story = told();
+    story.get("alice", ["a1:1", "a2:2", "x1:3"]);
+    return story;
+  },
+  corrupted() {
+    const story = new Story().subscribe("alice").put("bob", "a1", {}, { puts: [["a1", "another hash"]] });
+    story.get("alice", ["a1:1"]);
+    return story;
+  },
+  "fail delivered"() {
+    const story = told().put("bob", "a3", { outcome: "fail" });
+    story.get("alice", ["a1:1", "a2:2", "a3:3"]);
+    return story;
+  },
+  "before subscription"() {
+    const story = told().subscribe("carol");
+    story.get("alice", ["a1:1", "a2:2"]);
+    story.get("carol", ["a2:2"]);
+    return story;
+  },
+  "old backlog revived"() {
+    const story = told();
+    story.get("alice", ["a1:1"]);
+    story.unsubscribe("alice").subscribe("alice");
+    story.get("alice", ["a2:2"]);
+    return story;
+  },
+  "after unsubscribe"() {
+    const story = told().unsubscribe("alice");
+    story.get("alice", ["a1:1", "a2:2"]);
+    return story;
+  },
+  "subscription lost"() {
+    const story = told();
+    story.get("alice", ["a1:1", "a2:2"]);
+    return story.return(story.invoke({ client: "alice", do: "get" }), { outcome: "fail", status: "NOT_SUBSCRIBED" });
+  },
+  "publisher order"() {
+    const story = new Story().subscribe("alice");
+    const [first, second] = [1, 2].map((counter) =>
+      story.invoke({ client: "bob", do: "put", counter, puts: [[`a${counter}`, `hash of a${counter}`]] })
+    );
+    story.return(second as number, { outcome: "ok", ids: [1] }).return(first as number, { outcome: "ok", ids: [2] });
+    story.get("alice", ["a2:1", "a1:2"]);
+    return story;
+  },
+  gap() {
+    const story = told().put("bob", "a3", { outcome: "fail" }).put("bob", "a4", { ids: [3] });
+    story.get("alice", ["a1:1", "a2:2", "a4:3"]);
+    return story;
+  },
+  "subscribers' order"() {
+    const story = told();
+    story.get("alice", ["a2:2", "a1:1"]);
+    return story;
+  },
+  "real-time order"() {
+    const story = new Story().subscribe("alice").put("bob", "b1", { ids: [2] }).put("dan", "d1", { ids: [1] });
+    story.get("alice", ["d1:1", "b1:2"]);
+    return story;
+  },
+  "id reused"() {
+    const story = told().put("dan", "d1", { ids: [2] });
+    story.get("alice", ["a1:1", "a2:2"]);
+    return story;
+  },
+  "same last"() {
+    const story = told().put("bob", "a3", { ids: [3] });
+    story.get("alice", ["a1:1"]);
+    story.get("alice", ["a2:2"], { last: 1, had: false });
+    story.get("alice", [], { last: 1 });
+    story.get("alice", ["a2:2", "a3:3"], { last: 1 });
+    return story;
+  },
+  hidden() {
+    const story = told();
+    story.get("alice", [], { last: -1 });
+    story.get("alice", ["a1:1", "a2:2"]);
+    return story;
+  },
+  "not marked"() {
+    const story = told();
+    const n = story.get("alice", ["a1:1", "a2:2"], { had: false });
+    story.saw(n, 2);
+    story.get("alice", ["a1:1", "a2:2"], { session: 2 });
+    return story;
+  },
+  "one owner"() {
+    const story = told().node({ version: 1 }).node({ version: 2, owner: "s2" });
+    story.get("alice", ["a1:1", "a2:2"]);
+    return story;
+  },
+  "hand-over"() {
+    const story = told().content(1, "as it was").content(2, "otherwise");
+    story.get("alice", ["a1:1", "a2:2"]);
+    return story;
+  },
+  "after healing"() {
+    const story = told().healed().put("bob", "a3", { outcome: "unknown" });
+    story.get("alice", ["a1:1", "a2:2"]);
+    return story;
+  },
+  baseline() {
+    const story = told().sample({ of: "s1", when: "baseline", diskBytes: 1000 });
+    story.get("alice", ["a1:1", "a2:2"]);
+    return story.sample({ of: "s1", when: "end", diskBytes: 1e9 });
+  },
+};
+
+for (const [invariant, story] of Object.entries(violations)) {
+  test(`it is found that ${invariants[invariant as Invariant]}`, () => {
+    const found = broken(story());
+    expect(found).toContain(invariant);
+    // Where one thing cannot go wrong without another.
+    const company: Partial<Record<Invariant, Invariant[]>> = {
+      "stored twice": ["publisher order", "subscribers' order"],
+      "old backlog revived": ["lost"],
+      "id reused": ["lost"],
+      "same last": ["hidden"],
+    };
+    expect(found.filter((one) => one !== invariant && !company[invariant as Invariant]?.includes(one as Invariant)))
+      .toEqual([]);
+  });
+}
+
+test("what was not had may come again, marked, with its own id; what was had may not", () => {
+  const killed = told();
+  const n = killed.get("alice", ["a1:1", "a2:2"], { had: false });
+  killed.saw(n, 2).had(n, 1);
+  const again = killed.get("alice", ["a2:2"], { session: 2, had: false });
+  killed.saw(again, 2, { again: [2] }).had(again, 2);
+  expect(broken(killed)).toEqual([]);
+  expect(judge(killed.history).redelivered).toBe(1);
+  killed.get("alice", ["a2:2"], { session: 3 });
+  expect(broken(killed)).toContain("duplicated");
+});
+
+test("a client whose state was lost has again what its server was not told of, and no more", () => {
+  const lost = () => {
+    const story = told().put("bob", "a3", { ids: [3] });
+    story.get("alice", ["a1:1"]);
+    story.get("alice", ["a2:2"], { last: 1 });
+    return story.state("alice", "lost");
+  };
+  const story = lost();
+  story.get("alice", ["a2:2", "a3:3"], { session: 2 });
+  expect(broken(story)).toEqual([]);
+  story.get("alice", ["a3:3"], { session: 3 });
+  expect(broken(story)).toContain("duplicated");
+  const further = lost();
+  further.get("alice", ["a1:1", "a2:2", "a3:3"], { session: 2 });
+  expect(broken(further)).toEqual(["duplicated"]);
+});
+
+test("an answer to the older of two processes of one client may cross the newer one's first, and not come later", () => {
+  const story = told().state("alice", "shared");
+  const older = story.invoke({ client: "alice", do: "get" });
+  story.get("alice", ["a1:1", "a2:2"], { session: 2 });
+  const late = { outcome: "ok", status: "OK", got: [gotNamed("a1:1")] } as const;
+  expect(broken(story.return(older, late))).toEqual([]);
+  expect(broken(story.return(story.invoke({ client: "alice", do: "get" }), late))).toContain("duplicated");
+});
+
+test("a server that answers when it is the owner no more is found; one that was not seen to be the owner yet is not", () => {
+  const story = new Story().node({ version: 1 });
+  expect(broken(story.put("bob", "a1", { ids: [1], status: "OK", by: "s2" }))).toEqual(["one owner"]);
+  story.node({ version: 2, epoch: 2, owner: "s2" });
+  expect(broken(story.put("bob", "a2", { ids: [2], status: "OK", by: "s2" }))).toEqual([]);
+  expect(broken(story.put("bob", "a3", { ids: [3], status: "OK", by: "s1" }))).toEqual(["one owner"]);
+});
+
+test("files of a process that was killed in the middle of a line are read, and what it began is unknown", () => {
+  const folder = mkdtempSync(join(tmpdir(), "baton-history-"));
+  try {
+    const body = markedBody("a1", 200_000);
+    expect([nameIn(body), body.byteLength, putOf(body)[1]]).toEqual(["a1", 200_000, hashOf(body)]);
+    const path = join(folder, "w1.jsonl");
+    {
+      using writer = new HistoryWriter(path);
+      writer.invoke({ client: "bob", session: 1, do: "put", topic: "news", counter: 1, puts: [putOf(body)] });
+      const n = writer.invoke({ client: "alice", session: 1, do: "subscribe", topic: "news" });
+      writer.return(n, { outcome: "ok" });
+    }
+    writeFileSync(path, '{"kind":"return","n":1,"at":5,"resu', { flag: "a" });
+    const { operations } = readHistory(folder);
+    expect(operations.map((one) => [one.do, one.result.outcome])).toEqual([["put", "unknown"], ["subscribe", "ok"]]);
+    expect((operations[1]?.returnedAt ?? 0) > (operations[0]?.invokedAt ?? 0)).toBe(true);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
+
+test(`${count} messages for four subscribers are judged within seconds`, () => {
+  const story = new Story();
+  const readers = ["alice", "carol", "eve", "fay"];
+  for (const reader of readers) story.subscribe(reader);
+  const places = new Map(readers.map((reader) => [reader, -1]));
+  for (let id = 1; id <= count; id += 100) {
+    const ids = Array.from({ length: 100 }, (_, at) => id + at);
+    const puts = ids.map((one) => [`a${one}`, `hash of a${one}`] as const);
+    story.put("bob", `a${id}`, { ids }, { counter: id, puts });
+    for (const reader of readers) {
+      story.get(reader, ids.map((one) => `a${one}:${one}`), { last: places.get(reader) ?? -1 });
+      places.set(reader, id + 99);
+    }
+  }
+  const { history } = story;
+  const beganMs = performance.now();
+  const verdict = judge(history);
+  expect(verdict).toMatchObject({ violations: [], deliveries: 4 * count, lost: 0 });
+  expect(performance.now() - beganMs).toBeLessThan(60_000);
+}, 120_000);

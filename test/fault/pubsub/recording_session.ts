@@ -1,0 +1,80 @@
+/** The client recipe's session that writes down each request it makes and what came of it. */
+import { ClientSession } from "../../../src/recipes/pubsub/client/client_session.ts";
+import type { ClientState } from "../../../src/recipes/pubsub/client/client_state.ts";
+import type { Outcome as Asked, Requester } from "../../../src/recipes/pubsub/client/requester.ts";
+import type { IdRange } from "../../../src/wire/pubsub/field_types.ts";
+import type { MessageOf } from "../../../src/wire/pubsub/messages.ts";
+import type { Invocation, Outcome, Result } from "./history.ts";
+import type { HistoryWriter } from "./history_file.ts";
+import { gotOf, putOf } from "./marked_body.ts";
+
+type Question = Parameters<ClientSession["ask"]>[0];
+
+const operations = { SUBSCRIBE: "subscribe", UNSUBSCRIBE: "unsubscribe", PUT: "put", GET: "get" } as const;
+
+export class RecordingSession extends ClientSession {
+  readonly #writer: HistoryWriter;
+  readonly #gets = new Map<string, number>();
+
+  constructor(state: ClientState, requester: Requester, writer: HistoryWriter) {
+    super(state, requester);
+    this.#writer = writer;
+  }
+
+  /** The number of the last get of a topic, for `saw` and `had`. */
+  getOf(topic: string): number {
+    return this.#gets.get(topic) ?? 0;
+  }
+
+  override async ask(message: Question, options?: Parameters<ClientSession["ask"]>[1]): Promise<Asked> {
+    if (message.name === "SEEK") return await super.ask(message, options); // not judged
+    const n = this.#writer.invoke(this.#invocationOf(message));
+    if (message.name === "GET") this.#gets.set(message.topic, n);
+    let asked: Asked;
+    try {
+      asked = await super.ask(message, options);
+    } catch (thrown) {
+      this.#writer.return(n, { outcome: "unknown", status: "aborted" });
+      throw thrown;
+    }
+    this.#writer.return(n, resultOf(message, asked));
+    return asked;
+  }
+
+  #invocationOf(message: Exclude<Question, { name: "SEEK" }>): Invocation {
+    const { number } = this.state.session();
+    const { name, topic } = message;
+    const operation = { client: this.id, session: number, do: operations[name], topic };
+    if (message.name === "GET") return { ...operation, last: message.last };
+    if (message.name !== "PUT") return operation;
+    const bodies = message.batch ?? [message.body ?? new Uint8Array(0)];
+    // Resumed by another process of the client, or by this one, which has settled all that is below.
+    const isAgain = message.lines?.fromSession !== undefined;
+    return { ...operation, counter: message.counter, puts: bodies.map(putOf), ...(isAgain ? { resumed: true } : {}) };
+  }
+}
+
+function resultOf({ name }: Question, asked: Asked): Result {
+  const { answer } = asked;
+  if (asked.kind !== "answer") {
+    return { outcome: asked.kind, ...(answer === null ? {} : { status: answer.status, by: answer.sender }) };
+  }
+  const { status, sender: by } = asked.answer;
+  const outcome: Outcome = status === "OK" || (name === "GET" && status === "NO_MESSAGE") ? "ok" : "fail";
+  if (outcome === "fail") return { outcome, status, by };
+  if (name === "PUT") return { outcome, status, by, ids: idsOf(asked.answer.lines?.ids ?? []) };
+  return name === "GET" && status === "OK"
+    ? { outcome, status, by, ...messagesIn(asked.answer) }
+    : { outcome, status, by };
+}
+
+function messagesIn({ batch, body, messageId = 0, lines }: MessageOf<"STATUS">): Pick<Result, "got" | "missed"> {
+  const bodies = batch ?? [body ?? new Uint8Array(0)];
+  const ids = idsOf(lines?.ids ?? [{ first: messageId, last: messageId }]);
+  const got = bodies.map((content, place) => gotOf(ids[place] ?? 0, content));
+  return lines?.missed === undefined ? { got } : { got, missed: lines.missed };
+}
+
+function idsOf(ranges: readonly IdRange[]): number[] {
+  return ranges.flatMap(({ first, last }) => Array.from({ length: last - first + 1 }, (_, at) => first + at));
+}
