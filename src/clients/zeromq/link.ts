@@ -14,8 +14,8 @@ import type { ResolvedOptions } from "./socket_options.ts";
 
 /** Who a link works for. Nothing is called after `over` but `gone`. */
 export interface LinkHost {
-  /** Whether a peer with these properties may come in; null, or why not. */
-  accept(properties: Metadata): ZmtpError | null;
+  /** Whether a peer with these properties may come in; null, or why not. `userId` is null as long as it is not known. */
+  accept(properties: Metadata, userId: string | null): ZmtpError | null;
   /** Messages can be sent, and come. Refuses the peer by throwing ZmtpError. */
   ready(peer: PeerDescription): Welcome;
   /** False: no more until `resume`. */
@@ -84,7 +84,7 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
       limits: settings.limits,
       peerAddress,
       isAuthenticated: settings.authenticate !== null && (isAccepted || mechanism.asServer),
-      acceptPeer: (properties) => host.accept(properties),
+      acceptPeer: (properties, userId) => host.accept(properties, userId),
     }, this);
     this.#heart = new Heart(settings, {
       ping: (ttlMs) => {

@@ -140,7 +140,7 @@ export class Peer implements Inbox {
     return frames;
   }
 
-  /** Takes over what an earlier connection of the same peer has brought, before anything has come by this one. */
+  /** Takes over what an earlier connection of the same peer has brought. Only while nothing else is unread here. */
   inherit(before: Peer): void {
     this.#inbox = before.#inbox;
     this.#inboxBytes = before.#inboxBytes;

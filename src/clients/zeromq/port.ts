@@ -9,17 +9,29 @@ import { Peer } from "./peer.ts";
 import type { SocketCounters } from "./socket_event.ts";
 import type { ResolvedOptions } from "./socket_options.ts";
 
+/** Who is at the other end of a connection, as far as it has told. */
+export interface Newcomer {
+  /** Of a `connect`; null for one that was accepted, and is no peer yet. */
+  readonly peer: Peer | null;
+  readonly properties: Metadata;
+  /** Null as long as the authentication has not said. */
+  readonly userId: string | null;
+}
+
 /** What a socket does with its peers. */
 export interface PeersHost {
   readonly type: SocketType;
   readonly options: ResolvedOptions;
   readonly counters: SocketCounters;
-  /** Whether a peer with these properties may come in; null, or why not. */
-  accept(properties: Metadata): ZmtpError | null;
+  /** Whether a peer may come in; null, or why not. */
+  accept(newcomer: Newcomer): ZmtpError | null;
   /** The peer is there from now on: by `connect`, connected or not, or by a connection that was accepted. */
   added(peer: Peer): void;
-  /** The peer's handshake is over. Returns what its messages begin with, or null; refuses by throwing ZmtpError. */
-  joined(peer: Peer): Uint8Array | null;
+  /**
+   * The peer's handshake is over, and this is how it describes itself now. Returns what its messages begin with, or null;
+   * refuses by throwing ZmtpError.
+   */
+  joined(peer: Peer, description: PeerDescription): Uint8Array | null;
   /** The peer's connection is lost, whatever becomes of the peer. */
   left(peer: Peer): void;
   /** The peer will not come back; what it has sent can still be taken. */
@@ -94,16 +106,16 @@ export class Port implements LinkHost {
   }
 
   /** The rest is called by the link. */
-  accept(properties: Metadata): ZmtpError | null {
-    return this.#host.accept(properties);
+  accept(properties: Metadata, userId: string | null): ZmtpError | null {
+    return this.#host.accept({ peer: this.peer, properties, userId });
   }
 
   ready(description: PeerDescription): Welcome {
     const { options, counters } = this.#host;
     const { endpoint, dialed } = this.#options;
     const peer = this.peer ?? new Peer(endpoint, options);
+    const prefix = this.#host.joined(peer, description);
     peer.description = description;
-    const prefix = this.#host.joined(peer);
     this.#wasReady = true;
     if (dialed === null) {
       this.peer = peer;

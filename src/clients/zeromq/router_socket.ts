@@ -1,10 +1,11 @@
 /** ROUTER: the first frame of each message, received or sent, is the identity of the peer. RFC 28. */
 import { BatonError } from "../../errors.ts";
-import { type Metadata, property, propertyNames } from "../../wire/zmtp/metadata.ts";
+import { property, propertyNames } from "../../wire/zmtp/metadata.ts";
 import type { SocketType } from "../../wire/zmtp/socket_type.ts";
 import { ZmtpError } from "../../wire/zmtp/zmtp_error.ts";
 import type { PeerDescription } from "../../wire/zmtp/zmtp_peer.ts";
 import type { Peer } from "./peer.ts";
+import type { Newcomer } from "./port.ts";
 import type { SocketOptions } from "./socket_options.ts";
 import { ZeroMqSocket } from "./zeromq_socket.ts";
 
@@ -66,25 +67,27 @@ export class RouterSocket extends ZeroMqSocket {
     for (const peer of this.#byKey.values()) peer.senders.fail(reason);
   }
 
-  protected override accept(properties: Metadata): ZmtpError | null {
-    const identity = property(properties, propertyNames.identity);
-    if (identity === undefined || identity.byteLength === 0) return null;
-    if (identity[0] === 0) {
+  protected override accept({ peer, properties, userId }: Newcomer): ZmtpError | null {
+    const told = property(properties, propertyNames.identity);
+    if (told?.[0] === 0) {
       return new ZmtpError("PROPERTIES", "The peer's identity begins with a zero byte, which RFC 37 keeps for others");
     }
-    if (this.#handsOver || !this.#byKey.has(keyOf(identity))) return null;
-    return new ZmtpError("PROPERTIES", "A peer with the same identity is connected");
+    const identity = told !== undefined && told.byteLength > 0 ? told : peer?.identity ?? told;
+    return identity === undefined ? null : this.#refusal({ peer, key: keyOf(identity), userId });
   }
 
-  protected override joined(peer: Peer): Uint8Array {
+  protected override joined(peer: Peer, { identity: told, userId }: PeerDescription): Uint8Array {
+    let { identity } = peer;
+    if (told.byteLength > 0) identity = told;
+    else if (identity[0] !== 0) identity = this.#newIdentity();
+    const key = keyOf(identity);
+    const refusal = this.#refusal({ peer, key, userId });
+    if (refusal !== null) throw refusal;
+    const before = this.#byKey.get(key);
+    const unread = this.#unread(key, peer);
     this.#forget(peer);
-    const told = peer.description?.identity ?? new Uint8Array(0);
-    if (told.byteLength > 0) peer.identity = told;
-    else if (peer.identity[0] !== 0) peer.identity = this.#newIdentity();
-    peer.key = keyOf(peer.identity);
-    const before = this.#byKey.get(peer.key);
-    const unread = this.inbound.find((other) => other.key === peer.key && other !== peer);
-    for (const other of [before, unread]) if (other !== undefined && other !== peer) requireSameUser(other, peer);
+    peer.identity = identity;
+    peer.key = key;
     if (before !== undefined && before !== peer) {
       // The name passes to the newcomer; what waits for the old connection is dropped with it, as libzmq does.
       this.#forget(before);
@@ -108,6 +111,33 @@ export class RouterSocket extends ZeroMqSocket {
 
   protected override room(peer: Peer): void {
     if (peer.senders.length > 0) peer.senders.pump();
+  }
+
+  /** Why this peer (null for one that is new) cannot have that name now; null when it can. */
+  #refusal({ peer, key, userId }: {
+    readonly peer: Peer | null;
+    readonly key: string;
+    readonly userId: string | null;
+  }): ZmtpError | null {
+    const before = this.#byKey.get(key);
+    if (before !== undefined && before !== peer && !this.#handsOver) {
+      return new ZmtpError("IDENTITY_TAKEN", "A peer with the same identity is connected");
+    }
+    const own = peer !== null && peer.length > 0 ? peer : undefined;
+    const unread = this.#unread(key, peer);
+    // Messages of one user must not seem to come from another, nor answers to the one go to the other.
+    for (const other of [before === peer ? undefined : before, own, unread]) {
+      if (other === undefined || userId === null || other.description?.userId === userId) continue;
+      return new ZmtpError("IDENTITY_TAKEN", "A peer of another user is known by the same identity");
+    }
+    if (own === undefined || unread === undefined) return null;
+    const message = "Messages are unread that the peer has sent under another identity, and others of its present one";
+    return new ZmtpError("IDENTITY_TAKEN", message);
+  }
+
+  /** One that was known by that name, and of which something can still be taken. */
+  #unread(key: string, peer: Peer | null): Peer | undefined {
+    return this.inbound.find((other) => other.key === key && other !== peer);
   }
 
   /** Null: there is none, and that is counted. Throws ZMTP_UNROUTABLE where that is an error. */
@@ -140,12 +170,6 @@ export class RouterSocket extends ZeroMqSocket {
     this.#nextNumber = (number + 1) >>> 0;
     return new Uint8Array([0, number >>> 24, (number >>> 16) & 0xff, (number >>> 8) & 0xff, number & 0xff]);
   }
-}
-
-/** Messages of one user must not seem to come from another, nor answers to the one go to the other. Throws ZmtpError. */
-function requireSameUser(before: Peer, next: Peer): void {
-  if (before.description?.userId === next.description?.userId) return;
-  throw new ZmtpError("AUTHENTICATION", "A peer of another user is known by the same identity");
 }
 
 /** The identity as the key of a map: a character a byte. */

@@ -4,13 +4,13 @@
  */
 import { BatonError } from "../../errors.ts";
 import { throwIfAborted } from "../../support/abort.ts";
-import type { Metadata } from "../../wire/zmtp/metadata.ts";
 import type { SocketType } from "../../wire/zmtp/socket_type.ts";
 import type { ZmtpError } from "../../wire/zmtp/zmtp_error.ts";
+import type { PeerDescription } from "../../wire/zmtp/zmtp_peer.ts";
 import { Connections } from "./connections.ts";
 import { FairQueue } from "./fair_queue.ts";
 import { bytesOf, type Peer } from "./peer.ts";
-import type { PeersHost } from "./port.ts";
+import type { Newcomer, PeersHost } from "./port.ts";
 import { newCounters, type SocketCounters } from "./socket_event.ts";
 import { type ResolvedOptions, resolveOptions, type SocketOptions } from "./socket_options.ts";
 import { Waiting } from "./waiting.ts";
@@ -174,11 +174,11 @@ export abstract class ZeroMqSocket implements AsyncDisposable, AsyncIterable<Uin
   }
   /** Throws when it is not the time to receive. */
   protected checkReceive(): void {}
-  protected accept(_properties: Metadata): ZmtpError | null {
+  protected accept(_newcomer: Newcomer): ZmtpError | null {
     return null;
   }
   protected added(_peer: Peer): void {}
-  protected joined(_peer: Peer): Uint8Array | null {
+  protected joined(_peer: Peer, _description: PeerDescription): Uint8Array | null {
     return null;
   }
   protected left(_peer: Peer): void {}
@@ -223,9 +223,9 @@ export abstract class ZeroMqSocket implements AsyncDisposable, AsyncIterable<Uin
       },
       options,
       counters,
-      accept: (properties) => this.accept(properties),
+      accept: (newcomer) => this.accept(newcomer),
       added: (peer) => this.added(peer),
-      joined: (peer) => this.joined(peer),
+      joined: (peer, description) => this.joined(peer, description),
       left: (peer) => this.left(peer),
       removed: (peer) => this.removed(peer),
       arrived: (peer) => {

@@ -140,7 +140,7 @@ class CurveClient implements Mechanism {
     if (plain === null) throw unopened("READY", "it was changed on the way, or is of another connection");
     this.#received.accept(nonce);
     const properties = decodeMetadata(plain);
-    const error = this.#context.acceptProperties(properties);
+    const error = this.#context.acceptProperties(properties, "");
     if (error !== null) return handshakeFailed(error); // RFC 26: a client never sends an ERROR
     this.#traffic = new CurveTraffic({ side: "client", key, sent: this.#sent, received: this.#received });
     key.fill(0);

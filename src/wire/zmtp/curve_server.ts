@@ -26,6 +26,7 @@ import {
   type AuthenticationVerdict,
   handshakeFailed,
   handshakeGoesOn,
+  handshakeRefused,
   type HandshakeStep,
   type Mechanism,
   type MechanismContext,
@@ -203,10 +204,10 @@ class CurveServer implements Mechanism {
     readonly properties: Metadata;
     readonly userId: string;
   }): HandshakeStep {
-    const error = this.#context.acceptProperties(properties);
+    const error = this.#context.acceptProperties(properties, userId);
     if (error !== null) {
       key.fill(0);
-      return handshakeFailed(error, encodeErrorCommand(error.message));
+      return handshakeRefused(error);
     }
     const nonce = this.#sent.take();
     const ready = commandLayouts.READY.write({

@@ -2,7 +2,7 @@
  * What a security mechanism (NULL, CURVE) is to the rest of ZMTP: a state machine for one connection. Commands in, commands
  * and an outcome out; it has no socket, no clock, and never frames anything itself. RFC 37, "Authentication and Confidentiality".
  */
-import type { ZmtpCommand } from "./command.ts";
+import { encodeErrorCommand, type ZmtpCommand } from "./command.ts";
 import type { Metadata } from "./metadata.ts";
 import type { ZmtpError } from "./zmtp_error.ts";
 
@@ -11,10 +11,10 @@ export interface MechanismContext {
   /** This side's properties, encoded (encodeMetadata): what READY or INITIATE carries. */
   readonly ownMetadata: Uint8Array;
   /**
-   * Looks at the peer's properties before this side says its last word: null when they will do, or else the error. A
-   * mechanism that still can sends its message to the peer as an ERROR command.
+   * Looks at the peer's properties before this side says its last word: null when they will do, or else the error, which is
+   * for `handshakeRefused`. `userId` is null as long as nobody has decided about the peer; then this is asked again.
    */
-  acceptProperties(properties: Metadata): ZmtpError | null;
+  acceptProperties(properties: Metadata, userId: string | null): ZmtpError | null;
   /** The other end's IP address, or empty for ipc; for the authentication request. */
   readonly peerAddress: string;
   /** True when somebody decides about peers: a server then asks before it lets one in. */
@@ -69,6 +69,15 @@ export function handshakeGoesOn(...send: Uint8Array[]): HandshakeStep {
 /** The handshake has failed; `send` may hold an ERROR command. */
 export function handshakeFailed(error: ZmtpError, ...send: Uint8Array[]): HandshakeStep {
   return { send, outcome: { kind: "failed", error } };
+}
+
+/**
+ * The end of a handshake for what the peer's properties say. The peer hears why by an ERROR, but not of what may pass: an ERROR
+ * is final for these properties (RFC 37), and libzmq does not connect again after one.
+ */
+export function handshakeRefused(error: ZmtpError): HandshakeStep {
+  if (error.reason === "IDENTITY_TAKEN") return handshakeFailed(error);
+  return handshakeFailed(error, encodeErrorCommand(error.message));
 }
 
 export interface Mechanism {

@@ -4,6 +4,7 @@ import {
   type AuthenticationVerdict,
   handshakeFailed,
   handshakeGoesOn,
+  handshakeRefused,
   type HandshakeStep,
   type Mechanism,
   type MechanismContext,
@@ -41,9 +42,10 @@ class NullMechanism implements Mechanism {
       throw new ZmtpError("COMMAND", `The peer sent ${command.name} where its READY is due`);
     }
     const properties = decodeMetadata(command.data);
-    const error = this.#context.acceptProperties(properties);
-    if (error !== null) return handshakeFailed(error, encodeErrorCommand(error.message));
-    if (!this.#context.isAuthenticated) return done(properties, "");
+    const { isAuthenticated } = this.#context;
+    const error = this.#context.acceptProperties(properties, isAuthenticated ? null : "");
+    if (error !== null) return handshakeRefused(error);
+    if (!isAuthenticated) return done(properties, "");
     this.#properties = properties;
     const identity = property(properties, propertyNames.identity) ?? new Uint8Array(0);
     const request = { mechanism: "NULL", address: this.#context.peerAddress, identity, credentials: [] };
@@ -53,7 +55,11 @@ class NullMechanism implements Mechanism {
   authenticated(verdict: AuthenticationVerdict): HandshakeStep {
     if (this.#properties === null) throw new Error("authenticated() was called before it was asked for");
     if (verdict.status !== 200) return refused(verdict);
-    return done(this.#properties, verdict.userId ?? "", this.#ready());
+    const { userId = "" } = verdict;
+    // Somebody may have come in the meantime.
+    const error = this.#context.acceptProperties(this.#properties, userId);
+    if (error !== null) return handshakeRefused(error);
+    return done(this.#properties, userId, this.#ready());
   }
 
   destroy(): void {}

@@ -12,6 +12,8 @@ const codes = {
   COMMAND: "ZMTP_PROTOCOL",
   /** The peer's socket type does not go with ours, or its properties cannot be read. */
   PROPERTIES: "ZMTP_PROTOCOL",
+  /** The peer's identity is another's at present: it may be let in later. */
+  IDENTITY_TAKEN: "REFUSED",
   /** A message, a frame or a command over a limit of this side. */
   LIMIT: "ZMTP_PROTOCOL",
   /** Nothing was heard of the peer for too long. */

@@ -68,8 +68,8 @@ export interface ZmtpPeerOptions {
   /** See MechanismContext. */
   readonly peerAddress: string;
   readonly isAuthenticated: boolean;
-  /** Looks at a peer whose type fits; null when it will do. */
-  acceptPeer?(properties: Metadata): ZmtpError | null;
+  /** Looks at a peer whose type fits; null when it will do. `userId` as in MechanismContext. */
+  acceptPeer?(properties: Metadata, userId: string | null): ZmtpError | null;
 }
 
 type Stage = "greeting" | "handshake" | "authentication" | "traffic" | "over";
@@ -100,7 +100,8 @@ export class ZmtpPeer {
     if (socketType !== "REP") properties.push([propertyNames.identity, identity]);
     this.#mechanism = mechanism.create({
       ownMetadata: encodeMetadata(properties),
-      acceptProperties: (theirs) => checkPeer(socketType, theirs) ?? options.acceptPeer?.(theirs) ?? null,
+      acceptProperties: (theirs, userId) =>
+        checkPeer(socketType, theirs) ?? options.acceptPeer?.(theirs, userId) ?? null,
       peerAddress: options.peerAddress,
       isAuthenticated: options.isAuthenticated,
     });
