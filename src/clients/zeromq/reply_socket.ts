@@ -1,7 +1,7 @@
 /** REP: one request, then its answer, which goes back the way the request came. RFC 28. */
 import { BatonError } from "../../errors.ts";
 import type { SocketType } from "../../wire/zmtp/socket_type.ts";
-import type { Peer } from "./peer.ts";
+import { bytesOf, type Peer } from "./peer.ts";
 import { ZeroMqSocket } from "./zeromq_socket.ts";
 
 interface Request {
@@ -15,6 +15,11 @@ interface Request {
 export class ReplySocket extends ZeroMqSocket {
   readonly type: SocketType = "REP";
   #request: Request | null = null;
+
+  protected override check(frames: readonly Uint8Array[]): void {
+    const { envelope } = this.#requireRequest();
+    this.checkLimits(frames, { frames: envelope.length, bytes: bytesOf(envelope) });
+  }
 
   protected override offer(frames: readonly Uint8Array[]): boolean {
     const { peer, connection, envelope } = this.#requireRequest();

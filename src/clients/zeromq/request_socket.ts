@@ -20,6 +20,7 @@ interface Asked {
   isLost: boolean;
 }
 
+const idBytes = 4;
 const delimiter = new Uint8Array(0);
 
 /**
@@ -37,6 +38,11 @@ export class RequestSocket extends DealerSocket {
     super(options);
     this.#correlates = options.correlate ?? false;
     this.#isRelaxed = options.relaxed ?? false;
+  }
+
+  protected override check(frames: readonly Uint8Array[]): void {
+    this.#requireTurn();
+    this.checkLimits(frames, this.#correlates ? { frames: 2, bytes: idBytes } : { frames: 1, bytes: 0 });
   }
 
   protected override offer(frames: readonly Uint8Array[]): boolean {
@@ -101,7 +107,7 @@ export class RequestSocket extends DealerSocket {
   }
 
   #newId(): Uint8Array {
-    const id = new Uint8Array(4);
+    const id = new Uint8Array(idBytes);
     new DataView(id.buffer).setUint32(0, this.#nextId);
     this.#nextId = (this.#nextId + 1) >>> 0;
     return id;

@@ -41,6 +41,17 @@ export class RouterSocket extends ZeroMqSocket {
     return [...this.#byKey.values()].map(({ identity }) => identity);
   }
 
+  /** The identity does not travel. */
+  protected override check(frames: readonly Uint8Array[]): void {
+    const [identity] = frames;
+    if (identity !== undefined && frames.length > 1) {
+      return this.checkLimits(frames, { frames: -1, bytes: -identity.byteLength });
+    }
+    const message =
+      `Cannot send a message of ${frames.length} frames by a ROUTER: the first frame is the peer's identity`;
+    throw new BatonError("BAD_DATA", message);
+  }
+
   protected override offer(frames: readonly Uint8Array[]): boolean {
     const peer = this.#target(frames);
     if (peer === null) return true;
@@ -143,10 +154,6 @@ export class RouterSocket extends ZeroMqSocket {
   /** Null: there is none, and that is counted. Throws ZMTP_UNROUTABLE where that is an error. */
   #target(frames: readonly Uint8Array[]): Peer | null {
     const identity = frames[0] as Uint8Array;
-    if (frames.length < 2) {
-      const message = "Cannot send a message of 1 frame by a ROUTER: the first frame is the peer's identity";
-      throw new BatonError("BAD_DATA", message);
-    }
     const peer = this.#find(identity);
     if (peer !== undefined) return peer;
     this.counters.unroutable++;

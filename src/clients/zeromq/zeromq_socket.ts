@@ -20,6 +20,14 @@ export interface WaitOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** What a socket type puts before the program's frames. */
+export interface EnvelopeSize {
+  readonly frames: number;
+  readonly bytes: number;
+}
+
+const noEnvelope: EnvelopeSize = { frames: 0, bytes: 0 };
+
 /** How long `close` waits for messages to leave when it is not told. */
 const lingerMsDefault = 1000;
 
@@ -71,7 +79,8 @@ export abstract class ZeroMqSocket implements AsyncDisposable, AsyncIterable<Uin
    * then on and must not be changed. Throws BAD_DATA for a message over the limits, ZMTP_STATE when it is not the time to send.
    */
   trySend(frames: readonly Uint8Array[]): boolean {
-    this.#check(frames);
+    this.requireOpen();
+    this.check(frames);
     if (!this.offer(frames)) return false;
     this.counters.sent++;
     return true;
@@ -162,6 +171,26 @@ export abstract class ZeroMqSocket implements AsyncDisposable, AsyncIterable<Uin
     await this.close();
   }
 
+  /** Throws BAD_DATA for a message that a peer with the same limits would not take, ZMTP_STATE when it is not the time to send. */
+  protected check(frames: readonly Uint8Array[]): void {
+    this.checkLimits(frames, noEnvelope);
+  }
+
+  /** `envelope` is what travels besides these frames; less than nothing where some of them do not. */
+  protected checkLimits(frames: readonly Uint8Array[], envelope: EnvelopeSize): void {
+    const { messageBytesMax, framesMax } = this.options.limits;
+    const count = frames.length + envelope.frames;
+    const bytes = bytesOf(frames) + envelope.bytes;
+    if (frames.length > 0 && count <= framesMax && bytes <= messageBytesMax) return;
+    if (frames.length === 0) throw new BatonError("BAD_DATA", "Cannot send a message without a frame");
+    const added = `, of which ${envelope.frames} frame${
+      envelope.frames === 1 ? "" : "s"
+    } and ${envelope.bytes} bytes are its envelope`;
+    const message = `Cannot send a message of ${count} frames and ${bytes} bytes${envelope.frames > 0 ? added : ""}: ` +
+      `1 to ${framesMax} frames and ${messageBytesMax} bytes are allowed`;
+    throw new BatonError("BAD_DATA", message);
+  }
+
   /** Hands a message to a peer. False: no room, or no peer. */
   protected abstract offer(frames: readonly Uint8Array[]): boolean;
   /** Waits behind those who came before until `offer` would succeed, and does it. */
@@ -202,16 +231,6 @@ export abstract class ZeroMqSocket implements AsyncDisposable, AsyncIterable<Uin
     const message = this.take();
     if (message !== undefined) this.counters.received++;
     return message;
-  }
-
-  #check(frames: readonly Uint8Array[]): void {
-    this.requireOpen();
-    const { messageBytesMax, framesMax } = this.options.limits;
-    const bytes = bytesOf(frames);
-    if (frames.length > 0 && frames.length <= framesMax && bytes <= messageBytesMax) return;
-    const message = `Cannot send a message of ${frames.length} frames and ${bytes} bytes: ` +
-      `1 to ${framesMax} frames and ${messageBytesMax} bytes are allowed`;
-    throw new BatonError("BAD_DATA", message);
   }
 
   #peersHost(): PeersHost {
