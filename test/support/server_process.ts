@@ -19,6 +19,7 @@ export class ServerProcess {
   readonly #child: ChildProcess;
   readonly #guard: ChildProcess;
   #output = "";
+  #exitCode: number | null = null;
   #alive = true;
   #killed = false;
 
@@ -36,7 +37,10 @@ export class ServerProcess {
         this.#guard.kill("SIGKILL");
         resolve();
       };
-      this.#child.once("exit", ended);
+      this.#child.once("exit", (code) => {
+        this.#exitCode = code;
+        ended();
+      });
       this.#child.once("error", (error) => {
         this.#output += `${error.message}\n`;
         ended();
@@ -61,6 +65,11 @@ export class ServerProcess {
 
   get alive(): boolean {
     return this.#alive;
+  }
+
+  /** Null while it runs, and when a signal has ended it. */
+  get exitCode(): number | null {
+    return this.#exitCode;
   }
 
   /** What it wrote last, if it ended without having been killed; null otherwise. */

@@ -53,8 +53,8 @@ enum { KINDS = 9, FAULTS = 4, FOREVER = UINT32_MAX };
 enum { R_WRITE = 1, R_TRUNCATE, R_SYNC, R_SYNC_FAILED, R_CREATE, R_RENAME, R_UNLINK, R_MKDIR, R_RMDIR };
 
 struct fault {
-  uint32_t kinds, error, skip, times, is_short, reserved;
-  char path[40]; /* part of the path; empty: any */
+  uint32_t kinds, error, skip, times, is_short, least; /* least: bytes of a write */
+  char path[40]; /* how it ends; empty: any */
 };
 
 struct control {
@@ -154,8 +154,13 @@ static uint64_t folder_of(const char *path) {
 
 static int index_of(unsigned kind) { return __builtin_ctz(kind); }
 
-/* Counts, kills, or says with which errno the call is to fail; 0: not at all. `halved`: after half of a write. */
-static int step(unsigned kind, const char *path, int *halved) {
+static int ends_with(const char *path, const char *end) {
+  size_t length = strlen(path), wanted = strlen(end);
+  return length >= wanted && strcmp(path + length - wanted, end) == 0;
+}
+
+/* Counts, kills, or says with which errno the call is to fail; 0: not at all. `halved`: after half of a write of `length`. */
+static int step(unsigned kind, const char *path, long length, int *halved) {
   __atomic_add_fetch(&control->counts[index_of(kind)], 1, __ATOMIC_SEQ_CST);
   if (control->step_kinds & kind) {
     uint64_t number = __atomic_add_fetch(&control->steps, 1, __ATOMIC_SEQ_CST);
@@ -170,7 +175,7 @@ static int step(unsigned kind, const char *path, int *halved) {
   for (int at = 0; at < FAULTS; at++) {
     struct fault *fault = &control->faults[at];
     if (!(fault->kinds & kind) || fault->times == 0) continue;
-    if (fault->path[0] != 0 && strstr(path, fault->path) == NULL) continue;
+    if (!ends_with(path, fault->path) || length < (long)fault->least) continue;
     if (fault->skip > 0) {
       fault->skip--;
       continue;
@@ -229,7 +234,7 @@ static long do_write(long number, const long *a, long length, long offset) {
   struct stat status;
   int fd = (int)a[0], halved = 0;
   if (!watched_fd(fd, &status)) return marked(number, a[0], a[1], a[2], a[3], a[4]);
-  int error = step(WRITE, path_a, &halved);
+  int error = step(WRITE, path_a, length, &halved);
   /* The rest of a write that was cut is tried again, and then there is no room at all. */
   if (error != 0 && (!halved || number == SYS_writev || length < 512)) return -error;
   if (halved) length /= 2;
@@ -241,7 +246,7 @@ static long do_write(long number, const long *a, long length, long offset) {
 static long do_truncate(long number, const long *a, uint64_t size) {
   struct stat status;
   if (!watched_fd((int)a[0], &status)) return marked(number, a[0], a[1], a[2], a[3], a[4]);
-  int error = step(TRUNCATE, path_a, NULL);
+  int error = step(TRUNCATE, path_a, 0, NULL);
   if (error != 0) return -error;
   if (number != SYS_fallocate || size > (uint64_t)status.st_size) keep(R_TRUNCATE, (int)a[0], &status, size, 0, path_a);
   return marked(number, a[0], a[1], a[2], a[3], a[4]);
@@ -250,7 +255,7 @@ static long do_truncate(long number, const long *a, uint64_t size) {
 static long do_sync(long number, const long *a) {
   struct stat status;
   if (!watched_fd((int)a[0], &status)) return marked(number, a[0], 0, 0, 0, 0);
-  int error = step(SYNC, path_a, NULL);
+  int error = step(SYNC, path_a, 0, NULL);
   struct record record = {.kind = error == 0 ? R_SYNC : R_SYNC_FAILED, .sequence = next(), .inode = status.st_ino};
   if (error != 0 || !control->syncs_lie) append(record, path_a, "", NULL);
   return -error;
@@ -264,7 +269,7 @@ static long do_open(const long *a) {
   }
   int is_there = stat(path_a, &status) == 0;
   if (is_there && (flags & O_TRUNC) && !(flags & O_EXCL) && S_ISREG(status.st_mode) && status.st_size > 0) {
-    int error = step(TRUNCATE, path_a, NULL);
+    int error = step(TRUNCATE, path_a, 0, NULL);
     if (error != 0) return -error;
     int fd = (int)marked(SYS_openat, AT_FDCWD, (long)path_a, O_RDONLY | O_CLOEXEC, 0, 0);
     if (fd < 0) return fd;
@@ -272,7 +277,7 @@ static long do_open(const long *a) {
     close(fd);
   }
   if (is_there || !(flags & O_CREAT)) return marked(SYS_openat, a[0], a[1], a[2], a[3], 0);
-  int error = step(CREATE, path_a, NULL);
+  int error = step(CREATE, path_a, 0, NULL);
   if (error != 0) return -error;
   long fd = marked(SYS_openat, a[0], a[1], a[2], a[3], 0);
   if (fd >= 0 && status_of((int)fd, &status) == 0) {
@@ -291,7 +296,7 @@ static void put_aside(const char *path, uint64_t sequence, char *name) {
 static long do_rename(long number, const long *a, int from_folder, char *from, int to_folder, char *to) {
   int is_from = watched_at(from_folder, from, path_a), is_to = watched_at(to_folder, to, path_b);
   if (!is_from && !is_to) return marked(number, a[0], a[1], a[2], a[3], a[4]);
-  int error = step(RENAME, path_b, NULL);
+  int error = step(RENAME, path_b, 0, NULL);
   if (error != 0) return -error;
   static char aside[PATH_MAX], both[2 * PATH_MAX];
   struct record record = {.kind = R_RENAME, .sequence = next(), .folder = folder_of(path_b)};
@@ -304,7 +309,7 @@ static long do_rename(long number, const long *a, int from_folder, char *from, i
 
 static long do_link(long number, const long *a, int folder, char *to) {
   if (!watched_at(folder, to, path_a)) return marked(number, a[0], a[1], a[2], a[3], a[4]);
-  int error = step(CREATE, path_a, NULL);
+  int error = step(CREATE, path_a, 0, NULL);
   if (error != 0) return -error;
   struct record record = {.kind = R_CREATE, .sequence = next(), .folder = folder_of(path_a)};
   long result = marked(number, a[0], a[1], a[2], a[3], a[4]);
@@ -314,7 +319,7 @@ static long do_link(long number, const long *a, int folder, char *to) {
 
 static long do_unlink(long number, const long *a, int folder, char *path, int is_folder) {
   if (!watched_at(folder, path, path_a)) return marked(number, a[0], a[1], a[2], 0, 0);
-  int error = step(is_folder ? FOLDER : REMOVE, path_a, NULL);
+  int error = step(is_folder ? FOLDER : REMOVE, path_a, 0, NULL);
   if (error != 0) return -error;
   struct record record = {.kind = is_folder ? R_RMDIR : R_UNLINK, .sequence = next(), .folder = folder_of(path_a)};
   put_aside(path_a, record.sequence, path_b);
@@ -326,7 +331,7 @@ static long do_unlink(long number, const long *a, int folder, char *path, int is
 static long do_mkdir(long number, const long *a, int folder, char *path) {
   struct stat status;
   if (!watched_at(folder, path, path_a) || stat(path_a, &status) == 0) return marked(number, a[0], a[1], a[2], 0, 0);
-  int error = step(FOLDER, path_a, NULL);
+  int error = step(FOLDER, path_a, 0, NULL);
   if (error != 0) return -error;
   struct record record = {.kind = R_MKDIR, .sequence = next(), .folder = folder_of(path_a)};
   long result = marked(number, a[0], a[1], a[2], 0, 0);
@@ -337,7 +342,7 @@ static long do_mkdir(long number, const long *a, int folder, char *path) {
 /* By sendmsg and recvmsg, which have an argument free for the mark. What is received has been received when it is a step. */
 static long do_socket(long number, const long *a) {
   int isSend = number == SYS_sendto || number == SYS_sendmsg;
-  if (isSend) step(SEND, "socket", NULL);
+  if (isSend) step(SEND, "socket", 0, NULL);
   struct iovec part = {(void *)a[1], (size_t)a[2]};
   struct msghdr message = {.msg_name = (void *)a[4], .msg_iov = &part, .msg_iovlen = 1};
   long result;
@@ -352,7 +357,7 @@ static long do_socket(long number, const long *a) {
     result = marked(SYS_recvmsg, a[0], (long)&message, a[3], 0, 0);
     if (length != NULL) *length = message.msg_namelen;
   }
-  if (!isSend && result > 0) step(RECEIVE, "socket", NULL);
+  if (!isSend && result > 0) step(RECEIVE, "socket", 0, NULL);
   return result;
 }
 

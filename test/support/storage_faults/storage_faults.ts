@@ -44,7 +44,7 @@ export const durableSteps: readonly CallKind[] = ["write", "sync", "rename", "tr
 export interface Fault {
   readonly calls: readonly CallKind[];
   readonly error: "ENOSPC" | "EIO";
-  /** Part of the file's path; any file when left out. */
+  /** How the file's path ends; any file when left out. */
   readonly path?: string;
   /** So many such calls are done before; none when left out. */
   readonly skip?: number;
@@ -52,6 +52,8 @@ export interface Fault {
   readonly times?: number;
   /** A write writes its first half. */
   readonly isShort?: boolean;
+  /** Only writes of so many bytes and more. */
+  readonly leastBytes?: number;
 }
 
 /** Offsets in the control file. */
@@ -114,8 +116,8 @@ export class StorageFaults implements Disposable {
       const bytes = new Uint8Array(faultBytes);
       const fault = faults[place];
       if (fault !== undefined) {
-        const { calls, error, path = "", skip = 0, times = forever, isShort = false } = fault;
-        const numbers = [bits(calls), constants.errno[error], skip, times, isShort ? 1 : 0];
+        const { calls, error, path = "", skip = 0, times = forever, isShort = false, leastBytes = 0 } = fault;
+        const numbers = [bits(calls), constants.errno[error], skip, times, isShort ? 1 : 0, leastBytes];
         numbers.forEach((value, index) => new DataView(bytes.buffer).setUint32(index * 4, value, true));
         bytes.set(new TextEncoder().encode(path).subarray(0, 39), 24);
       }

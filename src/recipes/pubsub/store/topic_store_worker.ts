@@ -124,8 +124,16 @@ class OpenStore {
     this.#checkpoint(idleCheckpointBytes);
     this.#engine.disk.look();
     if (this.#database.shrink(shrinkPages)) return this.#after(0, () => this.#idle());
-    this.#database.reserveLog();
+    this.#reserve();
     if (this.#expires) this.#after(expireMs, () => this.#expire());
+  }
+
+  #reserve(): void {
+    try {
+      this.#database.reserveLog();
+    } catch {
+      // A full disk may have room for what comes all the same; a commit that finds none says so.
+    }
   }
 
   #expire(): void {

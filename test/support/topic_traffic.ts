@@ -1,0 +1,139 @@
+/**
+ * Clients of one topic, whose requests are asked again until they are answered: publishers, two readers, and subscribers who
+ * come and read only in the end. What was answered OK is remembered, and `problems` says what of it does not hold.
+ */
+import { bytesOf, type PubsubTalker, textOf } from "./pubsub_talker.ts";
+
+const patienceMs = 60_000;
+const readers = ["alice", "carol"];
+
+interface Put {
+  readonly body: string;
+  /** Moments: numbers that only rise. */
+  readonly begunAt: number;
+  doneAt: number;
+  id: number | null;
+}
+
+interface Got {
+  readonly body: string;
+  readonly id: number;
+}
+
+export class TopicTraffic {
+  readonly topic: string;
+  readonly #say: PubsubTalker;
+  readonly #puts: Put[] = [];
+  readonly #had = new Map<string, Got[]>(readers.map((name) => [name, []]));
+  /** When a subscriber was told OK. */
+  readonly #subscribed = new Map<string, number>();
+  readonly #running: Promise<unknown>[] = [];
+  #moment = 0;
+  #isOver = false;
+  #isAllPut = false;
+  /** Requests that were answered OK. */
+  answered = 0;
+
+  constructor(say: PubsubTalker, topic: string) {
+    this.#say = say;
+    this.topic = topic;
+  }
+
+  async begin(publishers: readonly string[]): Promise<void> {
+    for (const reader of readers) await this.subscribe(reader);
+    for (const name of publishers) this.#running.push(this.#publish(name));
+    for (const name of readers) this.#running.push(this.#read(name));
+    // Whoever waits for `finish` hears of it there.
+    for (const running of this.#running) running.catch(() => {});
+  }
+
+  async subscribe(sender: string): Promise<void> {
+    await this.#say.ask({ name: "SUBSCRIBE", sender, topic: this.topic }, patienceMs);
+    this.#subscribed.set(sender, this.#moment++);
+    this.answered++;
+  }
+
+  /** Ends the publishers, lets every subscriber read all there is, and judges. */
+  async finish(): Promise<string[]> {
+    this.#isOver = true;
+    await Promise.all(this.#running.slice(0, -readers.length));
+    this.#isAllPut = true;
+    await Promise.all(this.#running);
+    for (const name of this.#subscribed.keys()) if (!readers.includes(name)) await this.#read(name);
+    return this.problems();
+  }
+
+  problems(): string[] {
+    const problems: string[] = [];
+    const bodies = new Map<number, string>();
+    const seen = (id: number, body: string) => {
+      const other = bodies.get(id);
+      if (other === undefined) bodies.set(id, body);
+      else if (other !== body) problems.push(`the id ${id} was given to "${other}" and to "${body}"`);
+    };
+    for (const { id, body } of this.#puts) if (id !== null) seen(id, body);
+    const all = this.#had.get("alice") ?? [];
+    for (const [name, had] of this.#had) {
+      for (const { id, body } of had) seen(id, body);
+      const own = had.map(({ body }) => body);
+      if (new Set(own).size < own.length) problems.push(`${name} has had a message twice`);
+      for (const [place, { id }] of had.entries()) {
+        if (id <= (had[place - 1]?.id ?? 0)) problems.push(`${name} had ${id} out of order`);
+      }
+      const since = this.#subscribed.get(name) ?? Infinity;
+      const lost = this.#puts.filter(({ begunAt, body }) => begunAt > since && !own.includes(body));
+      if (lost.length > 0) problems.push(`${name} misses ${lost.map(({ body }) => body).join(", ")}`);
+      const alien = had.filter((got) => !all.some(({ id }) => id === got.id));
+      if (alien.length > 0) problems.push(`${name} had ${alien.map(({ body }) => body).join(", ")}, and alice had not`);
+    }
+    const done = [...this.#puts].sort((a, b) => a.doneAt - b.doneAt);
+    for (const put of this.#puts) {
+      const before = done.find(({ doneAt, id }) => doneAt < put.begunAt && (id ?? 0) >= (put.id ?? Infinity));
+      if (before !== undefined) {
+        problems.push(`"${put.body}" has the id ${put.id}, and "${before.body}" before it ${before.id}`);
+      }
+    }
+    return problems;
+  }
+
+  get puts(): number {
+    return this.#puts.length;
+  }
+
+  async #publish(sender: string): Promise<void> {
+    const session = { number: 1, key: `key of ${sender}` };
+    for (let counter = 1; !this.#isOver; counter++) {
+      const put: Put = { body: `${sender} ${counter}`, begunAt: this.#moment++, doneAt: Infinity, id: null };
+      this.#puts.push(put);
+      const lines = { session, low: counter };
+      const message = { name: "PUT", sender, topic: this.topic, counter, body: bytesOf(put.body), lines } as const;
+      const status = await this.#say.ask(message, patienceMs);
+      if (status.status !== "OK") throw new Error(`${put.body}: ${status.status} ${textOf(status.body)}`);
+      put.id = status.lines?.ids?.[0]?.first ?? status.messageId ?? null;
+      put.doneAt = this.#moment++;
+      this.answered++;
+    }
+  }
+
+  async #read(sender: string): Promise<void> {
+    const had: Got[] = [];
+    this.#had.set(sender, had);
+    let last = -1;
+    for (;;) {
+      const wasAllPut = this.#isAllPut;
+      const lines = { max: 20, waitMs: wasAllPut ? 0 : 100 };
+      const status = await this.#say.ask({ name: "GET", sender, topic: this.topic, last, lines }, patienceMs);
+      if (status.status === "NO_MESSAGE" && wasAllPut) return;
+      if (status.status === "NO_MESSAGE") continue;
+      if (status.status !== "OK") throw new Error(`${sender} cannot get: ${status.status} ${textOf(status.body)}`);
+      const ids = (status.lines?.ids ?? []).flatMap(({ first, last }) =>
+        Array.from({ length: last - first + 1 }, (_, place) => first + place)
+      );
+      for (const [place, body] of (status.batch ?? []).entries()) {
+        had.push({ body: textOf(body), id: ids[place] ?? -1 });
+      }
+      last = ids.at(-1) ?? last;
+      this.answered++;
+    }
+  }
+}
