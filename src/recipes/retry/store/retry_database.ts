@@ -1,0 +1,256 @@
+/**
+ * The message store's file: one SQLite database that several processes of one machine use at once (call, submit, run, ls).
+ * Every change is one transaction, begun IMMEDIATE: who decides by what it reads is alone until it has written. Synchronous:
+ * services keep it in a thread, commands that end soon call it themselves.
+ */
+import { existsSync, mkdirSync, statfsSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { BatonError, messageOf } from "../../../errors.ts";
+import { FilesInPlace } from "../../../support/files_in_place.ts";
+import { flushPath } from "../../../support/flush_path.ts";
+import { reserveFile } from "../../../support/reserve_file.ts";
+import { checkSqliteFormat } from "../../../support/sqlite_format.ts";
+import { refuseNetworkFolder } from "./network_folder.ts";
+import { busyMs, logBytes } from "./store_limits.ts";
+
+/** PRAGMA user_version: the form of the tables and of what lies in them. */
+export const storedFormat = 1;
+/** PRAGMA application_id: "btRT", so that no other program's database is taken for one. */
+const applicationId = 0x62745254;
+
+export const databaseName = "messages.sqlite";
+
+/** How old a look at the files may be when something is committed, in milliseconds. */
+const lookMs = 100;
+
+const schema = `
+  CREATE TABLE IF NOT EXISTS store (id INTEGER PRIMARY KEY, name TEXT NOT NULL, paused INTEGER NOT NULL,
+    redrives INTEGER NOT NULL);
+  CREATE TABLE IF NOT EXISTS totals (state INTEGER PRIMARY KEY, count INTEGER NOT NULL, bytes INTEGER NOT NULL);
+  CREATE TABLE IF NOT EXISTS messages (seq INTEGER PRIMARY KEY AUTOINCREMENT, state INTEGER NOT NULL, key TEXT,
+    tries INTEGER NOT NULL, crashes INTEGER NOT NULL, fence INTEGER NOT NULL, first_ms INTEGER NOT NULL,
+    since_ms INTEGER NOT NULL, last_ms INTEGER, next_ms INTEGER NOT NULL, ended_ms INTEGER, reason TEXT, error TEXT,
+    owner INTEGER, redriven INTEGER NOT NULL, letter INTEGER NOT NULL, letter_at INTEGER, bytes INTEGER NOT NULL);
+  CREATE INDEX IF NOT EXISTS messages_due ON messages (next_ms, seq) WHERE state = 0;
+  CREATE INDEX IF NOT EXISTS messages_open ON messages (seq) WHERE state < 2;
+  CREATE INDEX IF NOT EXISTS messages_owner ON messages (owner) WHERE state = 1;
+  CREATE INDEX IF NOT EXISTS messages_key ON messages (key, seq) WHERE state < 2 AND key IS NOT NULL;
+  CREATE INDEX IF NOT EXISTS messages_dead ON messages (seq) WHERE state = 3;
+  CREATE INDEX IF NOT EXISTS messages_letter ON messages (letter, seq) WHERE state = 3;
+  CREATE INDEX IF NOT EXISTS messages_ended ON messages (ended_ms) WHERE ended_ms IS NOT NULL;
+  CREATE TABLE IF NOT EXISTS bodies (seq INTEGER PRIMARY KEY, head TEXT NOT NULL, body BLOB NOT NULL);
+  CREATE TABLE IF NOT EXISTS processors (id INTEGER PRIMARY KEY AUTOINCREMENT, boot TEXT NOT NULL, end_ms REAL NOT NULL,
+    pid INTEGER NOT NULL, since_ms INTEGER NOT NULL);`;
+
+export type SqlValue = number | string | Uint8Array | null;
+export type SqlRow = Record<string, SqlValue>;
+
+export class RetryDatabase {
+  readonly folder: string;
+  readonly #database: DatabaseSync;
+  readonly #files: FilesInPlace;
+  readonly #statements = new Map<string, StatementSync>();
+  #dataVersion = -1;
+  commits = 0;
+
+  /**
+   * Opens the store, and makes it when it is not there, unless `mustExist`. Throws CONFIG for a newer format, for another
+   * program's database, for a network file system, and where it must exist and does not; IO otherwise.
+   */
+  constructor(folder: string, { mustExist = false }: { readonly mustExist?: boolean } = {}) {
+    this.folder = folder;
+    const path = join(folder, databaseName);
+    if (mustExist && !existsSync(path)) throw noStore(folder);
+    try {
+      makeFolder(folder);
+      refuseNetworkFolder(folder);
+      this.#database = patiently(() => openTables(folder));
+    } catch (error) {
+      throw storeError(error, folder);
+    }
+    // Names of new files are on the disk before anything in them is answered for.
+    for (const one of [folder, dirname(folder)]) {
+      try {
+        flushPath(one);
+      } catch {
+        // a folder that this user may not read, above its own: who made it has to
+      }
+    }
+    this.#files = new FilesInPlace(folder, [databaseName, `${databaseName}-wal`], { lookMs });
+  }
+
+  /** The number of the row that was inserted, if one was, and how many were changed. */
+  run(sql: string, ...values: SqlValue[]): { readonly seq: number; readonly changes: number } {
+    const { lastInsertRowid, changes } = this.#prepared(sql).run(...values);
+    return { seq: Number(lastInsertRowid), changes: Number(changes) };
+  }
+
+  get(sql: string, ...values: SqlValue[]): SqlRow | undefined {
+    return this.#prepared(sql).get(...values) as SqlRow | undefined;
+  }
+
+  all(sql: string, ...values: SqlValue[]): SqlRow[] {
+    return this.#prepared(sql).all(...values) as SqlRow[];
+  }
+
+  iterate(sql: string, ...values: SqlValue[]): IterableIterator<SqlRow> {
+    return this.#database.prepare(sql).iterate(...values) as IterableIterator<SqlRow>;
+  }
+
+  /**
+   * Runs `work` in a transaction that is on the disk when this returns. When it throws nothing of it is stored, unless the
+   * error is of the code IO: then nobody can say. STORE_FULL: the disk has no room.
+   */
+  transaction<T>(work: () => T): T {
+    try {
+      this.#files.check();
+      this.#prepared("BEGIN IMMEDIATE").run();
+    } catch (error) {
+      throw storeError(error, this.folder);
+    }
+    let result: T;
+    try {
+      result = work();
+    } catch (error) {
+      this.#rollBack();
+      throw storeError(error, this.folder);
+    }
+    try {
+      this.#prepared("COMMIT").run();
+    } catch (error) {
+      this.#rollBack();
+      throw storeError(error, this.folder);
+    }
+    this.commits++;
+    return result;
+  }
+
+  /** One moment of the store, whatever is written meanwhile. Changes nothing, and waits for nobody. */
+  snapshot<T>(work: () => T): T {
+    try {
+      this.#prepared("BEGIN").run();
+      try {
+        return work();
+      } finally {
+        this.#prepared("COMMIT").run();
+      }
+    } catch (error) {
+      throw storeError(error, this.folder);
+    }
+  }
+
+  /** Whether another process has written since the last call. */
+  hasChanged(): boolean {
+    const version = Number(this.get("PRAGMA data_version")?.["data_version"] ?? 0);
+    const has = version !== this.#dataVersion;
+    this.#dataVersion = version;
+    return has;
+  }
+
+  /** Makes the log's file as long as it will be. Inside a transaction: nobody else writes to it then. */
+  reserveLog(): void {
+    reserveFile(join(this.folder, `${databaseName}-wal`), logBytes);
+  }
+
+  /** What the database takes on the disk, and what is free there for this user. Bytes. */
+  disk(): { readonly usedBytes: number; readonly freeBytes: number } {
+    const pragma = (name: string) => Number(this.get(`PRAGMA ${name}`)?.[name] ?? 0);
+    const { bsize, bavail } = statfsSync(this.folder);
+    return {
+      usedBytes: (pragma("page_count") - pragma("freelist_count")) * pragma("page_size"),
+      freeBytes: bavail * bsize,
+    };
+  }
+
+  close(): void {
+    this.#database.close();
+  }
+
+  #rollBack(): void {
+    try {
+      this.#database.exec("ROLLBACK");
+    } catch {
+      // SQLite has rolled back by itself
+    }
+  }
+
+  #prepared(sql: string): StatementSync {
+    let statement = this.#statements.get(sql);
+    if (statement === undefined) this.#statements.set(sql, statement = this.#database.prepare(sql));
+    return statement;
+  }
+}
+
+/** What went wrong with the store, as a failure with a sentence. */
+export function storeError(error: unknown, folder: string): BatonError {
+  if (error instanceof BatonError) return error;
+  const message = messageOf(error);
+  const options = { cause: error };
+  if (/full/i.test(message) || (error as NodeJS.ErrnoException).code === "ENOSPC") {
+    return new BatonError("STORE_FULL", `The disk of the message store in ${folder} is full: ${message}`, options);
+  }
+  if (/locked|busy/i.test(message)) {
+    const busy = `The message store in ${folder} is busy: other processes have kept it for ${busyMs / 1000} s`;
+    return new BatonError("LOCK_BUSY", busy, options);
+  }
+  return new BatonError("IO", `The message store in ${folder} cannot be read or written: ${message}`, options);
+}
+
+function noStore(folder: string): BatonError {
+  return new BatonError("CONFIG", `There is no message store in ${folder}: ${databaseName} is missing`);
+}
+
+/** Bodies may be anybody's secrets: the folder is its user's alone. */
+function makeFolder(folder: string): void {
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
+  } catch (error) {
+    const message = `Cannot make the folder of the message store, ${folder}: ${messageOf(error)}`;
+    throw new BatonError("CANNOT_CREATE", message, { cause: error });
+  }
+}
+
+/** The change to a write-ahead log waits for nobody by itself: of two that make the store, one is told that it is locked. */
+function patiently<T>(open: () => T): T {
+  const startMs = performance.now();
+  for (;;) {
+    try {
+      return open();
+    } catch (error) {
+      if (!/locked|busy/i.test(messageOf(error)) || performance.now() - startMs > busyMs) throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10);
+    }
+  }
+}
+
+function openTables(folder: string): DatabaseSync {
+  const path = join(folder, databaseName);
+  const isNew = !existsSync(path);
+  const database = new DatabaseSync(path);
+  try {
+    // Before the first table: so that a file can become shorter again.
+    database.exec(`PRAGMA busy_timeout = ${busyMs}; PRAGMA auto_vacuum = INCREMENTAL`);
+    const format = { what: "message store", folder, path, applicationId, format: storedFormat };
+    if (!isNew) checkSqliteFormat(database, format);
+    database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -16384");
+    database.exec(`PRAGMA journal_size_limit = ${logBytes}`);
+    checkSqliteFormat(database, format);
+    if (Number(database.prepare("PRAGMA user_version").get()?.["user_version"]) !== storedFormat) {
+      database.exec(`BEGIN IMMEDIATE; ${schema}
+        INSERT OR IGNORE INTO store (id, name, paused, redrives) VALUES (0, '${storeName()}', 0, 0);
+        PRAGMA user_version = ${storedFormat}; PRAGMA application_id = ${applicationId};
+        COMMIT`);
+    }
+    return database;
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
+/** Stands before the number in every message's id, which so is nobody else's: 40 random bits in Crockford's base 32. */
+function storeName(): string {
+  const digits = "0123456789abcdefghjkmnpqrstvwxyz";
+  return [...crypto.getRandomValues(new Uint8Array(8))].map((byte) => digits[byte & 31]).join("");
+}

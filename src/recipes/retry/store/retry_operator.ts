@@ -1,0 +1,175 @@
+/** What operators do with stored messages, each call inside a transaction that its caller has begun. */
+import { cancelled, hurried, type MessageLife, type MessageState, purged, redriven } from "../message_life.ts";
+import type { RetryDatabase, SqlRow } from "./retry_database.ts";
+import { lifeOf, type RetryEngine, stateNumbers, stateOf } from "./retry_engine.ts";
+import { changesMax } from "./store_limits.ts";
+import { type ClaimedMessage, letterStates, type StoredMessage } from "./stored_message.ts";
+
+export interface MessageFilter {
+  readonly states: readonly MessageState[];
+  readonly key?: string;
+  readonly reason?: string;
+  /** Stands somewhere in the last error. */
+  readonly error?: string;
+}
+
+export type Change = "retry" | "cancel" | "redrive" | "purge";
+
+/** Why one message was not changed. */
+export type Refusal = "unknown" | MessageState | "sent";
+
+export class RetryOperator {
+  readonly #database: RetryDatabase;
+  readonly #engine: RetryEngine;
+
+  constructor(database: RetryDatabase, engine: RetryEngine) {
+    this.#database = database;
+    this.#engine = engine;
+  }
+
+  /** Oldest first, from behind `afterSeq`. */
+  list(filter: MessageFilter, { afterSeq, max }: { readonly afterSeq: number; readonly max: number }): StoredMessage[] {
+    const { where, values } = conditionOf(filter);
+    return this.#database.all(
+      `SELECT * FROM messages WHERE seq > ? AND ${where} ORDER BY seq LIMIT ?`,
+      afterSeq,
+      ...values,
+      max,
+    ).map((row) => this.#engine.messageOf(row));
+  }
+
+  /** With what is left of its content: head and body are null where it is over. */
+  show(id: string): (StoredMessage & Partial<Pick<ClaimedMessage, "head" | "body">>) | null {
+    const row = this.#row(id);
+    if (row === null) return null;
+    const hasBody = this.#database.get("SELECT 1 FROM bodies WHERE seq = ?", Number(row["seq"])) !== undefined;
+    return hasBody ? this.#engine.withBody(row) : this.#engine.messageOf(row);
+  }
+
+  /** Null: it is done. */
+  change(id: string, change: Change, nowMs: number): Refusal | null {
+    const row = this.#row(id);
+    if (row === null) return "unknown";
+    return this.#changeRow(row, change, nowMs) ? null : Number(row["letter"]) === 3 ? "sent" : stateOf(row);
+  }
+
+  /** A number for a redrive: what it has begun again it leaves alone when that dies once more. */
+  beginRedrive(): number {
+    this.#database.run("UPDATE store SET redrives = redrives + 1 WHERE id = 0");
+    return Number(this.#database.get("SELECT redrives FROM store WHERE id = 0")?.["redrives"]);
+  }
+
+  /** Up to `max` dead letters begin again that this redrive has not had. How many that were; fewer than `max`: that is all. */
+  redrive(number: number, filter: Omit<MessageFilter, "states">, max: number, nowMs: number): number {
+    const { where, values } = conditionOf({ ...filter, states: ["dead"] });
+    const rows = this.#database.all(
+      `SELECT * FROM messages WHERE state = 3 AND redriven < ? AND letter < 3 AND ${where} ORDER BY seq LIMIT ?`,
+      number,
+      ...values,
+      Math.min(max, changesMax),
+    );
+    for (const row of rows) {
+      this.#changeRow(row, "redrive", nowMs);
+      this.#database.run("UPDATE messages SET redriven = ? WHERE seq = ?", number, Number(row["seq"]));
+    }
+    return rows.length;
+  }
+
+  /** Gives up to `changesMax` dead letters up. How many; 0: none is left. */
+  purge(filter: Omit<MessageFilter, "states">, nowMs: number): number {
+    const { where, values } = conditionOf({ ...filter, states: ["dead"] });
+    const rows = this.#database.all(
+      `SELECT * FROM messages WHERE ${where} ORDER BY seq LIMIT ?`,
+      ...values,
+      changesMax,
+    );
+    for (const row of rows) this.#changeRow(row, "purge", nowMs);
+    return rows.length;
+  }
+
+  setPaused(paused: boolean): void {
+    this.#database.run("UPDATE store SET paused = ? WHERE id = 0", paused ? 1 : 0);
+  }
+
+  isPaused(): boolean {
+    return Number(this.#database.get("SELECT paused FROM store WHERE id = 0")?.["paused"]) !== 0;
+  }
+
+  /** Forgets what was over before `beforeMs`; how many rows, `changesMax` at most. */
+  forget(beforeMs: number): number {
+    const rows = this.#database.all(
+      "SELECT seq, state, bytes FROM messages WHERE ended_ms < ? ORDER BY ended_ms LIMIT ?",
+      beforeMs,
+      changesMax,
+    );
+    for (const row of rows) {
+      this.#database.run("DELETE FROM messages WHERE seq = ?", Number(row["seq"]));
+      // What is done stays counted for ever; a letter that left the store is none of its dead any more.
+      if (stateOf(row) === "dead") this.#engine.count("dead", -1, 0);
+    }
+    return rows.length;
+  }
+
+  /** Dead letters that are owed elsewhere, with their bodies; those whose way there was begun come first. */
+  owedLetters(max: number): (ClaimedMessage & { readonly letterAt: number | null })[] {
+    const rows = this.#database.all(
+      `SELECT * FROM messages WHERE state = 3 AND letter IN (1, 2) ORDER BY letter DESC, seq LIMIT ?`,
+      max,
+    );
+    return rows.map((row) => ({
+      ...this.#engine.withBody(row),
+      letterAt: row["letter_at"] === null ? null : Number(row["letter_at"]),
+    }));
+  }
+
+  /** The letter is about to be written, behind this place of its file. */
+  letterBegun(seq: number, at: number): void {
+    const sql = "UPDATE messages SET letter = 2, letter_at = ? WHERE seq = ? AND state = 3 AND letter IN (1, 2)";
+    this.#database.run(sql, at, seq);
+  }
+
+  /** Dead letters that the store kept so far are owed elsewhere too. */
+  oweAll(): number {
+    return this.#database.run("UPDATE messages SET letter = 1 WHERE state = 3 AND letter = 0").changes;
+  }
+
+  #row(id: string): SqlRow | null {
+    const prefix = `${this.#engine.storeName}-`;
+    const number = /^\d{1,15}$/.exec(id.startsWith(prefix) ? id.slice(prefix.length) : id)?.[0];
+    if (number === undefined) return null;
+    return this.#database.get("SELECT * FROM messages WHERE seq = ?", Number(number)) ?? null;
+  }
+
+  #changeRow(row: SqlRow, change: Change, nowMs: number): boolean {
+    const isSent = letterStates[Number(row["letter"])] === "there";
+    const next = isSent && change === "redrive" ? null : changed(lifeOf(row), change, nowMs);
+    if (next === null) return false;
+    this.#engine.write(row, next, { nowMs });
+    return true;
+  }
+}
+
+function changed(life: MessageLife, change: Change, nowMs: number): MessageLife | null {
+  switch (change) {
+    case "retry":
+      return hurried(life, nowMs);
+    case "cancel":
+      return cancelled(life);
+    case "redrive":
+      return redriven(life, nowMs);
+    case "purge":
+      return purged(life);
+  }
+}
+
+function conditionOf({ states, key, reason, error }: MessageFilter): { where: string; values: (string | number)[] } {
+  const numbers = states.map((state) => stateNumbers[state]).join(", ");
+  const parts = [`state IN (${numbers})`];
+  const values: (string | number)[] = [];
+  for (const [sql, value] of [["key = ?", key], ["reason = ?", reason], ["instr(error, ?) > 0", error]] as const) {
+    if (value === undefined) continue;
+    parts.push(sql);
+    values.push(value);
+  }
+  return { where: parts.join(" AND "), values };
+}

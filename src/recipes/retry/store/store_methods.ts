@@ -1,0 +1,54 @@
+/** Everything that can be asked of an open store, each inside a transaction: the same by a thread and without one. */
+import type { RetryDatabase } from "./retry_database.ts";
+import { RetryEngine, type StoreRules } from "./retry_engine.ts";
+import { RetryOperator } from "./retry_operator.ts";
+
+/** The methods of the engine and of the operator's part, by their names. */
+export function storeMethods(database: RetryDatabase, rules: StoreRules, random?: () => number) {
+  const engine = new RetryEngine(database, rules, random);
+  const operator = new RetryOperator(database, engine);
+  return {
+    accept: engine.accept.bind(engine),
+    register: engine.register.bind(engine),
+    renew: engine.renew.bind(engine),
+    leave: engine.leave.bind(engine),
+    reclaim: engine.reclaim.bind(engine),
+    claim: engine.claim.bind(engine),
+    finish: engine.finish.bind(engine),
+    totals: engine.totals.bind(engine),
+    letterThere: engine.letterThere.bind(engine),
+    storeName: () => engine.storeName,
+    list: operator.list.bind(operator),
+    show: operator.show.bind(operator),
+    change: operator.change.bind(operator),
+    beginRedrive: operator.beginRedrive.bind(operator),
+    redrive: operator.redrive.bind(operator),
+    purge: operator.purge.bind(operator),
+    setPaused: operator.setPaused.bind(operator),
+    isPaused: operator.isPaused.bind(operator),
+    forget: operator.forget.bind(operator),
+    owedLetters: operator.owedLetters.bind(operator),
+    letterBegun: operator.letterBegun.bind(operator),
+    oweAll: operator.oweAll.bind(operator),
+    reserveLog: () => database.reserveLog(),
+    disk: () => database.disk(),
+  };
+}
+
+export type StoreMethods = ReturnType<typeof storeMethods>;
+export type StoreMethod = keyof StoreMethods;
+
+/** To the store's thread. */
+export type StoreRequest =
+  | { readonly kind: "open"; readonly folder: string; readonly rules: StoreRules; readonly mustExist: boolean }
+  | { readonly kind: "call"; readonly id: number; readonly method: StoreMethod; readonly values: readonly unknown[] }
+  /** Whether another process has written since the last time. */
+  | { readonly kind: "look" }
+  | { readonly kind: "close" };
+
+/** From it. */
+export type StoreReply =
+  | { readonly kind: "opened" | "changed" | "closed" }
+  | { readonly kind: "returned"; readonly id: number; readonly value: unknown }
+  | { readonly kind: "refused"; readonly id: number; readonly code: string; readonly message: string }
+  | { readonly kind: "broken"; readonly code: string; readonly message: string };

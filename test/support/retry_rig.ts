@@ -1,0 +1,69 @@
+/** A message store in a folder of its own, without a thread, and what tests say to it. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { RetryDatabase } from "../../src/recipes/retry/store/retry_database.ts";
+import type { StoreRules } from "../../src/recipes/retry/store/retry_engine.ts";
+import { type StoreMethod, type StoreMethods, storeMethods } from "../../src/recipes/retry/store/store_methods.ts";
+import type { NewMessage } from "../../src/recipes/retry/store/stored_message.ts";
+
+export const rigRules: StoreRules = {
+  policy: {
+    maxRetries: 2,
+    backoff: "fixed",
+    intervalMs: 10,
+    delaysMs: [],
+    maxDelayMs: 1000,
+    jitter: "none",
+    maxElapsedMs: null,
+  },
+  maxCrashes: 2,
+  drops: false,
+  sendsLetters: false,
+  maxBytes: 1 << 20,
+  maxMessages: 1000,
+};
+
+export const rigFailure = { verdict: "retry", retryAfterMs: null } as const;
+export const rigSuccess = { verdict: "done", retryAfterMs: null } as const;
+
+export function rigMessage(text: string, change: Partial<NewMessage> = {}): NewMessage {
+  return {
+    head: { kind: "command", argv: ["./send"], cwd: "/srv" },
+    body: new TextEncoder().encode(text),
+    key: null,
+    tried: null,
+    ...change,
+  };
+}
+
+export class RetryRig implements Disposable {
+  readonly folder: string;
+  readonly #isOwn: boolean;
+  readonly #database: RetryDatabase;
+  readonly #methods: StoreMethods;
+
+  constructor(rules: Partial<StoreRules> = {}, folder?: string) {
+    this.#isOwn = folder === undefined;
+    this.folder = folder ?? join(mkdtempSync(join(tmpdir(), "baton-retry-")), "store");
+    this.#database = new RetryDatabase(this.folder);
+    this.#methods = storeMethods(this.#database, { ...rigRules, ...rules }, () => 0.5);
+  }
+
+  call<Name extends StoreMethod>(
+    method: Name,
+    ...values: Parameters<StoreMethods[Name]>
+  ): ReturnType<StoreMethods[Name]> {
+    const call = this.#methods[method] as (...values: Parameters<StoreMethods[Name]>) => ReturnType<StoreMethods[Name]>;
+    return this.#database.transaction(() => call(...values));
+  }
+
+  get commits(): number {
+    return this.#database.commits;
+  }
+
+  [Symbol.dispose](): void {
+    this.#database.close();
+    if (this.#isOwn) rmSync(join(this.folder, ".."), { recursive: true, force: true });
+  }
+}
