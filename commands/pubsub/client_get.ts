@@ -7,7 +7,7 @@ import { type Fetched, type Received, Subscriber } from "../../src/recipes/pubsu
 import { systemClock } from "../../src/support/clock.ts";
 import { sleep } from "../../src/support/deadline.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
-import { runForMessage } from "./message_child.ts";
+import { MessageChildren } from "./message_child.ts";
 import type { ClientRun } from "./run_client.ts";
 
 /** Of one answer. */
@@ -27,7 +27,8 @@ export async function clientGet(run: ClientRun): Promise<ExitCode> {
   const manual = values.ack === "manual";
   const max = manual ? 1 : values.count ?? (follow || untilEmpty ? Infinity : 1);
   const subscriber = new Subscriber(client, words.topic);
-  const sink = sinkOf(run, subscriber, { single: max === 1, peek: peek || manual });
+  using children = values.exec === undefined ? null : childrenFor(run, values.exec);
+  const sink = sinkOf(run, subscriber, children, { single: max === 1, peek: peek || manual });
   let had = 0;
   for (;;) {
     // A child may take long for each message, and what comes behind it is as well got later.
@@ -73,7 +74,12 @@ function checkOptions({ call: { values }, words }: ClientRun): void {
 }
 
 /** `peek`: nothing is had by being shown. */
-function sinkOf(run: ClientRun, subscriber: Subscriber, { single, peek }: { single: boolean; peek: boolean }): Sink {
+function sinkOf(
+  run: ClientRun,
+  subscriber: Subscriber,
+  children: MessageChildren | null,
+  { single, peek }: { single: boolean; peek: boolean },
+): Sink {
   const { call: { values }, words, client } = run;
   const { topic } = words;
   if (values.outDir !== undefined) {
@@ -83,7 +89,7 @@ function sinkOf(run: ClientRun, subscriber: Subscriber, { single, peek }: { sing
       return Promise.resolve(null);
     };
   }
-  if (values.exec !== undefined) return execSink(run, subscriber, values.exec);
+  if (children !== null) return execSink(run, subscriber, children);
   const end = single && !values.json && !values.lines && !values.null ? "" : values.null ? "\0" : "\n";
   return (messages) => {
     const last = messages.at(-1)?.id ?? 0;
@@ -97,18 +103,25 @@ function sinkOf(run: ClientRun, subscriber: Subscriber, { single, peek }: { sing
   };
 }
 
-function execSink({ call, words: { topic }, signal }: ClientRun, subscriber: Subscriber, line: string): Sink {
+function childrenFor({ call, words, client, signal }: ClientRun, line: string): MessageChildren {
+  const place = `${client.state.path}\n${words.topic}`;
+  return new MessageChildren({ line, env: call.io.env, place, clock: systemClock(), signal });
+}
+
+function execSink(
+  { call, words: { topic }, signal }: ClientRun,
+  subscriber: Subscriber,
+  children: MessageChildren,
+): Sink {
   return async (messages) => {
     for (const message of messages) {
       if (signal.aborted) throw signal.reason;
       subscriber.handingOut(message.id);
-      const env = {
-        ...call.io.env,
+      const code = await children.run(message, {
         BATON_TOPIC: topic,
         BATON_MESSAGE_ID: String(message.id),
         BATON_REDELIVERED: message.redelivered ? "1" : "0",
-      };
-      const code = await runForMessage(line, message.body, { env, signal });
+      });
       if (code !== 0) {
         if (signal.aborted) throw signal.reason;
         if (!call.values.quiet) {

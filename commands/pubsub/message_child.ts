@@ -1,26 +1,126 @@
-/** Runs a line of shell with a message for its stdin. */
+/**
+ * Runs a line of shell for each message, which is its stdin. Everything of it dies with baton, however that ends: a guard
+ * beside it sees to that, so that the next process that is given the message does not run the line while the last one's
+ * still works.
+ */
 import { spawn } from "node:child_process";
+import { createHash } from "node:crypto";
 import { constants } from "node:os";
-import { onAbort } from "../../src/support/abort.ts";
+import { cookieEnvironment, cookieVariable } from "../../src/cli/child/cookie.ts";
+import { hasProcessTable, processesWithCookie, readProcess } from "../../src/cli/child/process_table.ts";
+import { sendSignal } from "../../src/cli/child/send_signal.ts";
+import { processSignals } from "../../src/cli/child/signal_source.ts";
+import { type Guard, startGuard } from "../../src/cli/guard/guard.ts";
+import { stopSignals } from "../../src/cli/stopped_by_signal.ts";
+import { BatonError } from "../../src/errors.ts";
+import type { Clock } from "../../src/support/clock.ts";
+import { sleep } from "../../src/support/deadline.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 
-/** Resolves with its exit code, as a shell counts it. A stop request is passed on, and its end waited for. */
-export function runForMessage(line: string, body: Uint8Array, { env, signal }: {
+export interface MessageChildrenOptions {
+  /** The line of shell. */
+  readonly line: string;
   readonly env: Readonly<Record<string, string | undefined>>;
+  /** Names the client's place: the same for every process that may be given the same messages. */
+  readonly place: string;
+  readonly clock: Clock;
   readonly signal: AbortSignal;
-}): Promise<ExitCode> {
-  return new Promise((resolve) => {
-    const child = spawn("/bin/sh", ["-c", line], { env, stdio: ["pipe", "inherit", "inherit"] });
-    const off = onAbort(signal, () => void child.kill("SIGTERM"));
-    child.once("error", () => {
-      off();
-      resolve(exitCodes.START_FAILED);
+}
+
+export interface MessageForChild {
+  readonly id: number;
+  readonly body: Uint8Array;
+  readonly redelivered: boolean;
+}
+
+/** The guard's deadline is baton's own end, and nothing else: some years. */
+const forMs = 1e11;
+/** What a former process has left is given so long to end by its guard's hand, and then so long by this one's. */
+const leftMsMax = 2000;
+const killMsMax = 10_000;
+const lookMs = 20;
+
+export class MessageChildren implements Disposable {
+  readonly #options: MessageChildrenOptions;
+  readonly #guard: Guard = startGuard();
+
+  constructor(options: MessageChildrenOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Resolves with the line's exit code, as a shell counts it. A stop request is passed on to all of it, and its end waited for;
+   * the second one kills it. Rejects with START_FAILED without a guard, with FENCE_BREACH when what a former process has left of this
+   * message cannot be killed, and with the signal's reason before the line has begun.
+   */
+  async run(message: MessageForChild, env: Readonly<Record<string, string>>): Promise<ExitCode> {
+    const { signal, place } = this.#options;
+    const cookie = `message-${createHash("sha256").update(`${place}\n${message.id}`).digest("hex").slice(0, 32)}`;
+    if (message.redelivered) await this.#waitForFormer(message.id, cookie);
+    await this.#guard.watch(cookie, {
+      remainingMs: () => forMs,
+      subscribe: () => () => {},
+      onStrike: () => {},
+      onReplaced: () => {},
+      signal,
     });
-    child.once("exit", (code, name) => {
-      off();
-      resolve(code ?? 128 + (name === null ? 0 : constants.signals[name]));
+    try {
+      return await this.#run(message.body, { ...this.#options.env, ...env }, cookie);
+    } finally {
+      this.#guard.forget(cookie);
+    }
+  }
+
+  [Symbol.dispose](): void {
+    this.#guard.done();
+  }
+
+  #run(body: Uint8Array, env: Readonly<Record<string, string | undefined>>, cookie: string): Promise<ExitCode> {
+    const { line, signal } = this.#options;
+    return new Promise((resolve, reject) => {
+      if (signal.aborted) return reject(signal.reason as Error);
+      const child = spawn("/bin/sh", ["-c", line], {
+        env: { ...env, ...cookieEnvironment(cookie, env[cookieVariable]) },
+        stdio: ["pipe", "inherit", "inherit"],
+        detached: true, // a group of its own: a signal reaches all of the line
+      });
+      const { pid } = child;
+      if (pid !== undefined) {
+        this.#guard.child(cookie, { pid, ownGroup: true, startTicks: readProcess(pid)?.startTicks ?? 0 });
+      }
+      let stops = 0;
+      const unlisten = processSignals().listen(stopSignals, (name) => {
+        if (pid !== undefined) sendSignal(-pid, stops++ === 0 ? name : "SIGKILL");
+      });
+      const end = (code: ExitCode) => {
+        unlisten();
+        resolve(code);
+      };
+      child.once("error", () => end(exitCodes.START_FAILED));
+      child.once("exit", (code, name) => end(code ?? 128 + (name === null ? 0 : constants.signals[name])));
+      child.stdin.on("error", () => {}); // it need not read all of the message, or any
+      child.stdin.end(body);
     });
-    child.stdin.on("error", () => {}); // it need not read all of the message, or any
-    child.stdin.end(body);
-  });
+  }
+
+  /** Whoever ran the line for this message was killed; its guard is at work, or was killed as well. */
+  async #waitForFormer(id: number, cookie: string): Promise<void> {
+    if (!hasProcessTable()) return;
+    const { clock, signal } = this.#options;
+    const startMs = clock.now();
+    for (let left = living(cookie); left.length > 0; left = living(cookie)) {
+      const waitedMs = clock.now() - startMs;
+      if (waitedMs > leftMsMax) left.forEach((pid) => sendSignal(pid, "SIGKILL"));
+      if (waitedMs > leftMsMax + killMsMax) {
+        const sentence = `Cannot run the line for message ${id} again: what was begun for it before still runs, and ` +
+          `cannot be killed: process ${left.join(", ")}`;
+        throw new BatonError("FENCE_BREACH", sentence);
+      }
+      await sleep(clock, lookMs, signal);
+    }
+  }
+}
+
+function living(cookie: string): number[] {
+  return processesWithCookie(cookie).filter((pid) => readProcess(pid)?.dead === false);
 }

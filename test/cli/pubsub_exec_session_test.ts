@@ -1,0 +1,111 @@
+/** `get --exec`, as typed: what runs for a message never runs beside what ran for it before, whoever was killed. */
+import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import process from "node:process";
+import { BatonSession } from "../support/baton_session.ts";
+import { eventually } from "../support/eventually.ts";
+
+setDefaultTimeout(60_000);
+
+let session: BatonSession;
+beforeEach(async () => {
+  session = new BatonSession({ BATON_PUBSUB_STATE_DIR: "state", BATON_SERVERS: "embedded" });
+  for (const role of ["server --id s1 --data-dir s1", "proxy --id p1"]) {
+    const running = session.start(`exec "$baton" pubsub ${role}`);
+    await eventually(() => /serves|takes requests/.test(running.stderr()), { what: role, withinMs: 30_000 });
+  }
+  await session.run('"$baton" pubsub client alice subscribe news; echo one | "$baton" pubsub client bob put news -');
+});
+afterEach(() => session[Symbol.asyncDispose]());
+
+/** Says its process, waits until it is told to end, and says whether that of the last run lived still when it began. */
+const handler = `last=$(cat pid 2>/dev/null); if grep -qs "^State:.[RSDT]" "/proc/$last/status"; then echo OVERLAP; fi
+echo "$BATON_MESSAGE_ID $BATON_REDELIVERED" >>runs; echo $$ >pid.new; mv pid.new pid
+sleep 1000 & echo $! >sleeper; while ! test -e end; do sleep 0.02; done; kill $!`;
+
+const get = (words = "") =>
+  session.start(`exec "$baton" pubsub client alice get news ${words} --exec "$(cat handler)"`);
+const write = (name: string, text: string) => session.run(`cat >${name} <<'END'\n${text}\nEND`);
+const pidIn = (name: string) => Number(session.read(name));
+const lives = (pid: number) =>
+  existsSync(`/proc/${pid}`) && !/^\d+ \(.*\) Z/.test(readFileSync(`/proc/${pid}/stat`, "utf8"));
+
+/** Processes of this name below a process. */
+const below = (parent: number, name: string) =>
+  readdirSync("/proc").filter((pid) => /^\d+$/.test(pid)).map(Number).filter((pid) => {
+    try {
+      const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+      return stat.includes(`(${name})`) && stat.slice(stat.lastIndexOf(")") + 2).split(" ")[1] === String(parent);
+    } catch {
+      return false; // gone meanwhile
+    }
+  });
+
+test("all that runs for a message is dead within a second of a kill -9 of the client, and runs again after that", async () => {
+  await write("handler", handler);
+  const first = get();
+  await session.made("sleeper");
+  const [shell, sleeper] = [pidIn("pid"), pidIn("sleeper")];
+  const killedMs = performance.now();
+  first.child.kill("SIGKILL");
+  await eventually(() => !lives(shell) && !lives(sleeper), { withinMs: 5000, what: "the handler to die" });
+  expect(performance.now() - killedMs).toBeLessThan(1000);
+  await first.ended;
+
+  // At once, and again and again: the next one begins while the guard is at its work.
+  for (let round = 2; round < 5; round++) {
+    const next = get();
+    await eventually(() => session.read("runs").trim().split("\n").length === round, { withinMs: 20_000 });
+    next.child.kill("SIGKILL");
+    await next.ended;
+  }
+  await session.run("touch end");
+  const last = await get().ended;
+  expect([last.code, last.stdout]).toEqual([0, ""]);
+  expect(session.read("runs")).toBe("1 0\n1 1\n1 1\n1 1\n1 1\n");
+  expect((await get().ended).code).toBe(1);
+});
+
+test("where the guard was killed with it, the next process ends what is left before it begins", async () => {
+  await write("handler", handler);
+  const first = get();
+  await session.made("sleeper");
+  const [shell, sleeper] = [pidIn("pid"), pidIn("sleeper")];
+  const guards = below(first.child.pid ?? 0, "lock-guard");
+  expect(guards.length).toBe(1);
+  for (const pid of [...guards, first.child.pid ?? 0]) process.kill(pid, "SIGKILL");
+  await eventually(() => first.child.signalCode !== null); // its output is open as long as they live
+  expect([lives(shell), lives(sleeper)]).toEqual([true, true]);
+  const next = get();
+  await eventually(() => session.read("runs") === "1 0\n1 1\n", { withinMs: 20_000, what: "the line to run again" });
+  expect([lives(shell), lives(sleeper)]).toEqual([false, false]);
+  await session.run("touch end");
+  expect(await next.ended).toMatchObject({ code: 0, stdout: "" });
+});
+
+test("a signal reaches all of the line, a second one kills it, and the message comes again", async () => {
+  await write("handler", "trap 'echo stopped; exit 7' TERM; touch ready; while :; do sleep 0.02; done");
+  const polite = get("--follow");
+  await session.made("ready");
+  polite.child.kill("SIGTERM");
+  expect(await polite.ended).toMatchObject({ signal: "SIGTERM", stdout: "stopped\n" });
+  await write("handler", "trap '' TERM; touch deaf; while :; do sleep 0.02; done");
+  const deaf = get();
+  await session.made("deaf");
+  deaf.child.kill("SIGTERM");
+  await eventually(() => {
+    deaf.child.kill("SIGTERM");
+    return deaf.child.exitCode !== null || deaf.child.signalCode !== null;
+  }, { everyMs: 200, withinMs: 10_000 });
+  expect(await deaf.ended).toMatchObject({ signal: "SIGTERM" });
+  await write("handler", "echo $BATON_REDELIVERED; cat");
+  expect(await get().ended).toMatchObject({ code: 0, stdout: "1\none\n" });
+});
+
+test("what a line leaves in the background is not waited for, and lives on when its message was had", async () => {
+  await write("handler", "sleep 1000 >/dev/null 2>&1 & echo $! >sleeper");
+  expect((await get().ended).code).toBe(0);
+  const sleeper = pidIn("sleeper");
+  expect(lives(sleeper)).toBe(true);
+  process.kill(sleeper, "SIGKILL");
+});
