@@ -109,7 +109,7 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
     return this.isReady && this.#unsentBytes < congestedBytes;
   }
 
-  /** Messages, and their bytes, that may not have left this process. */
+  /** Messages, and what they cost, that may not have left this process. */
   get inFlight(): number {
     return this.#inFlight;
   }
@@ -128,7 +128,7 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
     this.flush();
   }
 
-  /** Only while `isReady`. `bytes` is the length of all frames. They must not be changed any more. */
+  /** Only while `isReady`. `bytes` is what the message costs. The frames must not be changed any more. */
   send(frames: readonly Uint8Array[], bytes: number): void {
     this.#zmtp.send(frames);
     this.#sentSinceHeard++;

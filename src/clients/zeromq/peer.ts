@@ -4,6 +4,7 @@
  * its connection.
  */
 import { Fifo } from "../../support/fifo.ts";
+import { frameCostBytes } from "../../wire/zmtp/limits.ts";
 import type { PeerDescription } from "../../wire/zmtp/zmtp_peer.ts";
 import type { Inbox } from "./fair_queue.ts";
 import type { Link } from "./link.ts";
@@ -76,7 +77,7 @@ export class Peer implements Inbox {
   offer(frames: readonly Uint8Array[]): boolean {
     const link = this.#link;
     // Of what travels, not of what the program gave: an identity does not go along, an envelope does.
-    const bytes = bytesOf(frames);
+    const bytes = costOf(frames);
     if (this.#isFull()) {
       // What is only waiting for the end of the turn takes room that it does not need.
       link?.flush();
@@ -99,7 +100,7 @@ export class Peer implements Inbox {
     try {
       while (this.#outbox.length > 0 && link.takesMore) {
         const frames = this.#outbox.shift() as readonly Uint8Array[];
-        const bytes = bytesOf(frames);
+        const bytes = costOf(frames);
         this.#outboxBytes -= bytes;
         link.send(frames, bytes);
       }
@@ -117,7 +118,7 @@ export class Peer implements Inbox {
   /** A message has come. False when no more are wanted. */
   receive(frames: Uint8Array[]): boolean {
     this.#inbox.push(frames);
-    this.#inboxBytes += bytesOf(frames);
+    this.#inboxBytes += costOf(frames);
     if (!this.#isAtMark()) return true;
     this.#isHeldBack = true;
     return false;
@@ -127,7 +128,7 @@ export class Peer implements Inbox {
   shift(): Uint8Array[] | undefined {
     const frames = this.#inbox.shift();
     if (frames === undefined) return undefined;
-    this.#inboxBytes -= bytesOf(frames);
+    this.#inboxBytes -= costOf(frames);
     if (this.#inbox.length === 0) this.whenRead?.();
     if (this.#isHeldBack) {
       const { receiveHighWater, receiveHighWaterBytes } = this.#options;
@@ -166,6 +167,11 @@ export class Peer implements Inbox {
     const { sendHighWater, sendHighWaterBytes } = this.#options;
     return this.unsent >= sendHighWater || this.#outboxBytes + (this.#link?.inFlightBytes ?? 0) >= sendHighWaterBytes;
   }
+}
+
+/** What a message costs in memory, its frames themselves included, in bytes. */
+export function costOf(frames: readonly Uint8Array[]): number {
+  return bytesOf(frames) + frames.length * frameCostBytes;
 }
 
 /** The length of all frames of a message. */

@@ -47,8 +47,7 @@ export class RouterSocket extends ZeroMqSocket {
     if (identity !== undefined && frames.length > 1) {
       return this.checkLimits(frames, { frames: -1, bytes: -identity.byteLength });
     }
-    const message =
-      `Cannot send a message of ${frames.length} frames by a ROUTER: the first frame is the peer's identity`;
+    const message = "Cannot send a message of less than 2 frames by a ROUTER: the first frame is the peer's identity";
     throw new BatonError("BAD_DATA", message);
   }
 

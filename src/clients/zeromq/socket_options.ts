@@ -19,7 +19,7 @@ export interface SocketOptions {
   readonly sendHighWater?: number;
   /** Messages of one peer that may wait for the program; from then on nothing more is read from that peer. */
   readonly receiveHighWater?: number;
-  /** The same in bytes: one more message is taken as long as fewer wait. */
+  /** The same in bytes, with 128 more for each frame: one more message is taken as long as fewer wait. */
   readonly sendHighWaterBytes?: number;
   readonly receiveHighWaterBytes?: number;
   /** What one peer may make this side hold for one message or command. */

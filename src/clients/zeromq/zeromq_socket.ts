@@ -183,10 +183,8 @@ export abstract class ZeroMqSocket implements AsyncDisposable, AsyncIterable<Uin
     const bytes = bytesOf(frames) + envelope.bytes;
     if (frames.length > 0 && count <= framesMax && bytes <= messageBytesMax) return;
     if (frames.length === 0) throw new BatonError("BAD_DATA", "Cannot send a message without a frame");
-    const added = `, of which ${envelope.frames} frame${
-      envelope.frames === 1 ? "" : "s"
-    } and ${envelope.bytes} bytes are its envelope`;
-    const message = `Cannot send a message of ${count} frames and ${bytes} bytes${envelope.frames > 0 ? added : ""}: ` +
+    const added = envelope.frames > 0 ? `, ${envelope.frames} and ${envelope.bytes} of them its envelope` : "";
+    const message = `Cannot send a message of ${count} frames and ${bytes} bytes${added}: ` +
       `1 to ${framesMax} frames and ${messageBytesMax} bytes are allowed`;
     throw new BatonError("BAD_DATA", message);
   }

@@ -1,5 +1,5 @@
 /** ZMTP framing, inwards: bytes to commands and whole messages. Never touches a socket or a clock. RFC 37, "Formal Grammar". */
-import type { ZmtpLimits } from "./limits.ts";
+import { frameCostBytes, type ZmtpLimits } from "./limits.ts";
 import { frameFlags, type TrafficCipher } from "./mechanism.ts";
 import { ZmtpError } from "./zmtp_error.ts";
 
@@ -17,10 +17,13 @@ export interface FrameSink {
 /**
  * Bodies are copied once, out of a chunk that is somebody else's. Copying each by itself costs ten times as much for bodies
  * from 1 KiB under Bun, and for all of them under Deno; copying whole chunks would let one small frame hold on to 64 KiB or
- * more for as long as somebody keeps it. So stretches of this length are copied, and bodies are views onto them: what keeps a
- * frame for long and wants no more than that copies it.
+ * more for as long as somebody keeps it. So small bodies that come one behind the other are copied in stretches of up to this
+ * length, and are views onto them: what keeps a frame for long and wants no more than that copies it.
  */
 const slabBytes = 16 << 10;
+
+/** Longer bodies are copied by themselves. */
+const smallBodyBytes = slabBytes / 2;
 
 /** A body that spans chunks gets room for what has arrived and as much again, but at once for so much. */
 const firstRoomBytes = 64 << 10;
@@ -64,9 +67,9 @@ export class FrameDecoder {
     this.#prefix = prefix;
   }
 
-  /** Bytes held for what is not complete yet. */
+  /** What is not complete yet costs so much memory, in bytes. */
   get heldBytes(): number {
-    return this.#messageBytes + (this.#body?.byteLength ?? 0);
+    return this.#messageBytes + this.#messageFrames * frameCostBytes + (this.#body?.byteLength ?? 0);
   }
 
   /**
@@ -111,14 +114,14 @@ export class FrameDecoder {
 
   /** A view onto a copy of this part of the chunk. */
   #copy(chunk: Uint8Array, from: number, to: number): Uint8Array {
+    if (to === from) return noBytes;
     const offset = from - this.#slabStart;
     if (offset >= 0 && to - this.#slabStart <= this.#slab.byteLength) {
       return this.#slab.subarray(offset, to - this.#slabStart);
     }
-    if (to === from) return noBytes;
-    const end = Math.min(chunk.byteLength, from + slabBytes);
+    const end = to - from > smallBodyBytes ? to : runEnd(chunk, from, to);
     // Alone, or nearly: a copy of its own.
-    if (to - from > slabBytes / 2 || end - to < 64) return chunk.slice(from, to);
+    if (end - to < 64) return chunk.slice(from, to);
     this.#slab = chunk.slice(from, end);
     this.#slabStart = from;
     return this.#slab.subarray(0, to - from);
@@ -227,6 +230,31 @@ export class FrameDecoder {
     if (length <= commandBytesMax) return;
     throw new ZmtpError("LIMIT", `A command has ${length} bytes; ${commandBytesMax} are allowed`);
   }
+}
+
+/**
+ * Where the run of small frames of messages ends that begins with the body from `from` to `to`; in all no longer than a slab.
+ * Whatever else follows, a command or a large frame, is not to be kept in memory by them.
+ */
+function runEnd(chunk: Uint8Array, from: number, to: number): number {
+  const endMax = Math.min(chunk.byteLength, from + slabBytes);
+  let end = to;
+  while (end + headerBytesMax <= endMax) {
+    const flags = chunk[end] as number;
+    if ((flags & wireFlags.command) !== 0) break;
+    const isLong = (flags & wireFlags.long) !== 0;
+    const length = isLong ? smallLength(chunk, end + 1) : chunk[end + 1] as number;
+    const next = end + (isLong ? headerBytesMax : 2) + length;
+    if (length > smallBodyBytes || next > endMax) break;
+    end = next;
+  }
+  return end;
+}
+
+/** Eight bytes, most significant first; Infinity for what is large. Nothing is wrong yet: whoever comes to the frame checks it. */
+function smallLength(bytes: Uint8Array, at: number): number {
+  for (let offset = 0; offset < 6; offset++) if (bytes[at + offset] !== 0) return Infinity;
+  return ((bytes[at + 6] as number) << 8) | (bytes[at + 7] as number);
 }
 
 /** Eight bytes, most significant first. Beyond 2^53 the number is no longer exact, and over every limit. */

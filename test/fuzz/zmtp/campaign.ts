@@ -1,4 +1,5 @@
 /** Pushes random streams, cut anywhere, into the ZMTP state machine and judges what it does. */
+import { frameCostBytes } from "../../../src/wire/zmtp/limits.ts";
 import { nullMechanism } from "../../../src/wire/zmtp/null_mechanism.ts";
 import { ZmtpError } from "../../../src/wire/zmtp/zmtp_error.ts";
 import { ZmtpPeer } from "../../../src/wire/zmtp/zmtp_peer.ts";
@@ -15,7 +16,8 @@ export interface FuzzFigures {
 }
 
 /** Beyond the limits: the room for a body that has only been announced, and for one that grows. */
-const heldBytesMax = 2 * fuzzLimits.messageBytesMax + fuzzLimits.commandBytesMax + (64 << 10);
+const heldBytesMax = 2 * fuzzLimits.messageBytesMax + fuzzLimits.framesMax * frameCostBytes +
+  fuzzLimits.commandBytesMax + (64 << 10);
 
 /** Throws with a sentence at the first thing that is not as it should be. */
 export function runFuzz({ random, frames }: { readonly random: () => number; readonly frames: number }): FuzzFigures {

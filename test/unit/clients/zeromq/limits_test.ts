@@ -62,7 +62,7 @@ test("what is over a limit says what of it is the envelope", async () => {
   const req = new RequestSocket(options);
   await rig.join(new ReplySocket(options), req);
   expect(() => req.trySend(empty(4))).toThrow(
-    "Cannot send a message of 5 frames and 0 bytes, of which 1 frame and 0 bytes are its envelope: " +
+    "Cannot send a message of 5 frames and 0 bytes, 1 and 0 of them its envelope: " +
       "1 to 4 frames and 100 bytes are allowed",
   );
   expect(() => req.trySend([])).toThrow("Cannot send a message without a frame");

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { DealerSocket } from "../../../../src/clients/zeromq/dealer_socket.ts";
 import { RouterSocket } from "../../../../src/clients/zeromq/router_socket.ts";
+import { frameCostBytes } from "../../../../src/wire/zmtp/limits.ts";
 import { bytes, outcome, SocketRig, words } from "./socket_rig.ts";
 
 test("at the high-water mark reading stops, at half of it reading goes on, and nothing is lost", async () => {
@@ -33,9 +34,10 @@ test("the mark counts bytes as well", async () => {
   await rig.join(router, dealer);
   for (let number = 0; number < 10; number++) dealer.trySend([new Uint8Array(400)]);
   await rig.settle();
-  expect(router.receiveReady().length).toBe(3);
+  // 400 bytes each, and the cost of two frames.
+  expect(router.receiveReady().length).toBe(2);
   await rig.settle();
-  expect(router.receiveReady().length).toBe(3);
+  expect(router.receiveReady().length).toBe(2);
 });
 
 test("a heap of small frames in one chunk is not taken beyond the mark", async () => {
@@ -52,6 +54,25 @@ test("a heap of small frames in one chunk is not taken beyond the mark", async (
     batch = router.receiveReady().length;
   }
   expect(rest).toBe(19_900);
+});
+
+test("the mark counts what frames cost besides their bytes", async () => {
+  const rig = new SocketRig();
+  const router = new RouterSocket({ ...rig.options, receiveHighWaterBytes: 1_000_000 });
+  const dealer = new DealerSocket(rig.options);
+  await rig.join(router, dealer);
+  const empty = Array.from({ length: 1000 }, () => new Uint8Array(0));
+  for (let number = 0; number < 100; number++) dealer.trySend(empty);
+  await rig.settle();
+  const { length } = router.receiveReady();
+  // As many as fit, and one more.
+  expect(length).toBe(Math.ceil(1_000_000 / (1001 * frameCostBytes + 5)));
+  let rest = 0;
+  for (let batch = 1; batch > 0; rest += batch) {
+    await rig.settle();
+    batch = router.receiveReady().length;
+  }
+  expect(rest).toBe(100 - length);
 });
 
 test("messages are taken from each peer in turn", async () => {

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { DealerSocket } from "../../../../src/clients/zeromq/dealer_socket.ts";
 import { RouterSocket } from "../../../../src/clients/zeromq/router_socket.ts";
+import { frameCostBytes } from "../../../../src/wire/zmtp/limits.ts";
 import { bytes, outcome, SocketRig, words } from "./socket_rig.ts";
 
 test("the messages of one turn leave in one write, those of a loop that awaits too", async () => {
@@ -131,6 +132,16 @@ test("a peer that never reads takes what the marks allow, and no more", async ()
   await rig.settle();
   expect(waiting.of).toBe("done");
   expect(words(router.receiveReady(Infinity).at(-1) ?? [])[1]).toBe("late");
+});
+
+test("the mark for sending counts what frames cost besides their bytes", () => {
+  const rig = new SocketRig();
+  const dealer = new DealerSocket({ ...rig.options, sendHighWaterBytes: 1_000_000 });
+  dealer.connect("tcp://127.0.0.1:1");
+  const empty = Array.from({ length: 1000 }, () => new Uint8Array(0));
+  let taken = 0;
+  while (dealer.trySend(empty)) taken++;
+  expect(taken).toBe(Math.ceil(1_000_000 / (1000 * frameCostBytes)));
 });
 
 test("those who wait to send are served in their order, and one who gives up is not", async () => {

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import { FrameDecoder } from "../../../../src/wire/zmtp/frame_decoder.ts";
 import { FrameWriter } from "../../../../src/wire/zmtp/frame_writer.ts";
-import { zmtpLimitsDefault } from "../../../../src/wire/zmtp/limits.ts";
+import { frameCostBytes, zmtpLimitsDefault } from "../../../../src/wire/zmtp/limits.ts";
 import { ZmtpPeer } from "../../../../src/wire/zmtp/zmtp_peer.ts";
-import { frame, greeting, join, ready, text } from "../../../support/zmtp_bytes.ts";
+import { command, frame, greeting, join, ready, text } from "../../../support/zmtp_bytes.ts";
 import { RecordedPeer } from "./recorded_peer.ts";
 
 function opened(): { decoder: FrameDecoder; messages: Uint8Array[][] } {
@@ -49,6 +49,41 @@ describe("what the decoder holds", () => {
     expect(messages.length).toBe(5001);
     for (const [body] of messages) expect(body?.buffer.byteLength).toBeLessThanOrEqual(16 << 10);
     expect(messages.at(-1)?.[0]?.buffer.byteLength).toBe(5);
+  });
+
+  test("a small frame keeps nothing of a command, of an empty frame or of a large one behind it", () => {
+    for (
+      const next of [
+        command("X", new Uint8Array(60_000)),
+        frame(0, new Uint8Array(60_000)),
+        frame(0, new Uint8Array(0)),
+      ]
+    ) {
+      const { decoder, messages } = opened();
+      for (let round = 0; round < 10; round++) {
+        decoder.push(join([frame(0, text("a")), frame(0, text("b")), next.subarray(0, -1)]));
+        decoder.push(join([next.subarray(-1)]));
+      }
+      const small = messages.map(([body]) => body as Uint8Array).filter(({ byteLength }) => byteLength === 1);
+      expect(small.length).toBe(20);
+      for (const { buffer } of small) expect(buffer.byteLength).toBeLessThanOrEqual(8);
+      const empty = messages.map(([body]) => body as Uint8Array).filter(({ byteLength }) => byteLength === 0);
+      for (const { buffer } of empty) expect(buffer.byteLength).toBe(0);
+    }
+  });
+
+  test("a frame before one that claims too much is heard all the same", () => {
+    const { decoder, messages } = opened();
+    const huge = new Uint8Array(100).fill(0xff);
+    huge[0] = 2;
+    expect(() => decoder.push(join([frame(0, text("good")), huge]))).toThrow("2^63 bytes");
+    expect(messages).toEqual([[text("good")]]);
+  });
+
+  test("the frames of a message that is not complete count with their cost", () => {
+    const { decoder } = opened();
+    for (let count = 0; count < 5000; count++) decoder.push(frame(1, text("x")));
+    expect(decoder.heldBytes).toBe(5000 * (1 + frameCostBytes));
   });
 
   test("a frame that is only announced takes 64 KiB, and grows with what comes", () => {
