@@ -1,4 +1,5 @@
 /** The members of a publish/subscribe cluster in tests: each role as an object, or as a process. */
+import process from "node:process";
 import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
 import type { PubsubPath } from "../../src/recipes/pubsub/ownership/pubsub_path.ts";
 import { Proxy } from "../../src/recipes/pubsub/proxy/proxy.ts";
@@ -36,6 +37,8 @@ export interface Surroundings {
   readonly onProblem: (problem: unknown) => void;
   /** Where it coordinates, as words for a process. */
   readonly words: readonly string[];
+  /** More for a process's environment. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 const startMsMax = 30_000;
@@ -85,9 +88,10 @@ export class ProcessNode implements ClusterNode {
 
   async restart(): Promise<void> {
     await this.kill();
-    const { folder, words } = this.#around;
+    const { folder, words, env } = this.#around;
     const server = this.#process = new ServerProcess([...batonCommand(), "pubsub", ...this.#words, ...words], {
       folder,
+      env: { ...process.env, ...env } as Record<string, string>,
     });
     const served = () => this.#says.exec(server.output)?.[1];
     await eventually(() => !server.alive || served() !== undefined, {
