@@ -20,6 +20,8 @@ const nonceAt = name.byteLength;
 const tagAt = nonceAt + 8;
 /** Bytes before what is encrypted, of which the first is the flags. */
 const headBytes = tagAt + 16;
+/** Up to here a copy of its own costs less time and half as much memory under Bun as a view onto a longer array. */
+const smallBytes = 256;
 /** Whole blocks of Poly1305. */
 const tagPieceBytes = 64 << 10;
 
@@ -87,7 +89,8 @@ export class CurveTraffic implements TrafficCipher {
     if (flags > frameFlags.command) {
       throw new ZmtpError("FRAME", `The flags inside a MESSAGE are ${flags}, which has no meaning`);
     }
-    return { flags, body: plain.subarray(headBytes + 1) };
+    const bodyAt = headBytes + 1;
+    return { flags, body: plain.byteLength <= smallBytes ? plain.slice(bodyAt) : plain.subarray(bodyAt) };
   }
 
   /** Forgets the keys. Whoever seals after that would seal with a key that everybody knows, so nobody can. */

@@ -62,6 +62,14 @@ property(
   50,
 );
 
+test("a small body that was opened keeps nothing else in memory", () => {
+  const { client, server } = ends();
+  for (const length of [0, 1, 100]) {
+    const { body } = server.open(client.seal(0, new Uint8Array(length)));
+    expect([body.byteLength, body.buffer.byteLength]).toEqual([length, length]);
+  }
+});
+
 test("what is sealed is not changed by what its owner does to the body afterwards", () => {
   const { client, server } = ends();
   const body = text.encode("as it was");
