@@ -13,7 +13,7 @@ import { Waiting } from "./waiting.ts";
 
 export class Peer implements Inbox {
   readonly endpoint: string;
-  /** What a ROUTER knows it by, as bytes and as the key of a map; empty before. */
+  /** What a ROUTER knows it by, as bytes that are nobody else's and as the key of a map; empty before. */
   identity: Uint8Array = new Uint8Array(0);
   key = "";
   /** How often its handshake has succeeded. */

@@ -4,6 +4,7 @@ import { property, propertyNames } from "../../wire/zmtp/metadata.ts";
 import type { SocketType } from "../../wire/zmtp/socket_type.ts";
 import { ZmtpError } from "../../wire/zmtp/zmtp_error.ts";
 import type { PeerDescription } from "../../wire/zmtp/zmtp_peer.ts";
+import { IdentityFrames } from "./identity_frames.ts";
 import type { Peer } from "./peer.ts";
 import type { Newcomer } from "./port.ts";
 import type { SocketOptions } from "./socket_options.ts";
@@ -21,8 +22,7 @@ export class RouterSocket extends ZeroMqSocket {
   readonly #handsOver: boolean;
   readonly #isMandatory: boolean;
   readonly #byKey = new Map<string, Peer>();
-  /** The same by the very frame that messages begin with: an answer mostly begins with that of its question. */
-  readonly #byFrame = new Map<Uint8Array, Peer>();
+  readonly #frames = new IdentityFrames();
   #nextNumber = Math.floor(Math.random() * 2 ** 32);
 
   constructor(options: RouterOptions = {}) {
@@ -38,7 +38,7 @@ export class RouterSocket extends ZeroMqSocket {
 
   /** Every identity that can be sent to. */
   get identities(): Uint8Array[] {
-    return [...this.#byKey.values()].map(({ identity }) => identity);
+    return [...this.#byKey.values()].map(({ identity }) => identity.slice());
   }
 
   /** The identity does not travel. */
@@ -88,7 +88,7 @@ export class RouterSocket extends ZeroMqSocket {
 
   protected override joined(peer: Peer, { identity: told, userId }: PeerDescription): Uint8Array {
     let { identity } = peer;
-    if (told.byteLength > 0) identity = told;
+    if (told.byteLength > 0) identity = told.slice();
     else if (identity[0] !== 0) identity = this.#newIdentity();
     const key = keyOf(identity);
     const refusal = this.#refusal({ peer, key, userId });
@@ -109,8 +109,13 @@ export class RouterSocket extends ZeroMqSocket {
       this.inbound.replace(unread, peer);
     }
     this.#byKey.set(peer.key, peer);
-    this.#byFrame.set(peer.identity, peer);
-    return peer.identity;
+    return this.#frames.issue(peer);
+  }
+
+  protected override take(): Uint8Array[] | undefined {
+    const message = super.take();
+    if (message !== undefined) this.#frames.mend(message);
+    return message;
   }
 
   /** The peer of a `connect` keeps its identity while it is down, and messages for it wait (RFC 28). */
@@ -162,12 +167,12 @@ export class RouterSocket extends ZeroMqSocket {
   }
 
   #find(identity: Uint8Array): Peer | undefined {
-    return this.#byFrame.get(identity) ?? this.#byKey.get(keyOf(identity));
+    return this.#frames.peerOf(identity) ?? this.#byKey.get(keyOf(identity));
   }
 
   #forget(peer: Peer): void {
     if (this.#byKey.get(peer.key) === peer) this.#byKey.delete(peer.key);
-    this.#byFrame.delete(peer.identity);
+    this.#frames.revoke(peer);
   }
 
   /** Five bytes, the first zero, as libzmq gives them; the number goes on from a random one and is not given twice. */

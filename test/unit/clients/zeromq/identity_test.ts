@@ -175,3 +175,52 @@ describe("the peer of a connect that is refused for its new name", () => {
     expect(router.peer(bytes("d"))?.userId).toBe(users[1]);
   });
 });
+
+describe("the frame with the identity", () => {
+  const flooded = async () => {
+    const rig = new SocketRig();
+    const router = new RouterSocket(rig.options);
+    const dealer = new DealerSocket({ ...rig.options, identity: "d" });
+    await rig.join(router, dealer);
+    for (const number of [1, 2, 3, 4]) dealer.trySend([bytes(String(number))]);
+    await rig.settle();
+    return { rig, router, dealer };
+  };
+  const damages: [string, (frame: Uint8Array) => unknown][] = [
+    ["changed", (frame) => frame.fill(0x78)],
+    ["transferred", ({ buffer }) => structuredClone(buffer, { transfer: [buffer as ArrayBuffer] })],
+  ];
+
+  test.each(damages)("may be %s by the program, and the next messages and answers are not", async (_what, damage) => {
+    const { rig, router, dealer } = await flooded();
+    damage((await router.receive())[0] as Uint8Array);
+    const [second = bytes("")] = await router.receive();
+    expect(words([second])).toEqual(["d"]);
+    router.trySend([second, bytes("to the second")]);
+    damage(second);
+    await rig.settle();
+    rig.network.last.close(null);
+    await rig.settle();
+    await rig.clock.advance(5000);
+    await rig.settle();
+    dealer.trySend([bytes("5")]);
+    await rig.settle();
+    const rest = router.receiveReady().map(words);
+    expect(rest).toEqual([["d", "3"], ["d", "4"], ["d", "5"]]);
+    damage(router.identities[0] as Uint8Array);
+    damage(router.peer(bytes("d"))?.identity as Uint8Array);
+    router.trySend([bytes("d"), bytes("by name")]);
+    await rig.settle();
+    expect(dealer.receiveReady().map(words)).toEqual([["to the second"], ["by name"]]);
+    expect(identitiesOf(router)).toEqual(["d"]);
+    expect(router.counters.unroutable).toBe(0);
+  });
+
+  test("counts as what it holds: a changed one is another's name", async () => {
+    const { router } = await flooded();
+    const [frame = bytes("")] = await router.receive();
+    frame.fill(0x78);
+    router.trySend([frame, bytes("to x")]);
+    expect(router.counters.unroutable).toBe(1);
+  });
+});
