@@ -27,7 +27,7 @@ export class FaultyServer implements AsyncDisposable {
     mkdirSync(disk);
     this.id = id;
     this.faults = new StorageFaults(disk, { sockets });
-    this.dataDir = join(this.faults.under, "data");
+    this.dataDir = join(this.faults.under, "new", "data"); // a folder in one that is not there, either
     this.#folder = folder;
     const place = ["--id", id, "--data-dir", this.dataDir, "--servers", servers, "--session-timeout", "4s"];
     this.#words = ["pubsub", "server", ...place, ...words];

@@ -10,6 +10,7 @@ import { BatonError, messageOf } from "../../../errors.ts";
 import { backoffMs } from "../../../support/backoff.ts";
 import type { Clock } from "../../../support/clock.ts";
 import { sleep } from "../../../support/deadline.ts";
+import { flushFolders } from "../../../support/flush_folders.ts";
 import { noMessageId, type SessionToken } from "../../../wire/pubsub/field_types.ts";
 
 /** PRAGMA user_version. */
@@ -108,7 +109,8 @@ export class ClientState implements Disposable {
       database.exec(
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000; BEGIN EXCLUSIVE",
       );
-      checkFormat(database, this.path);
+      // Before anything is in it, so that who finds something there need not.
+      if (checkFormat(database, this.path) === "new") flushFolders(folder);
       database.exec(`${schema} PRAGMA user_version = ${storedFormat}; PRAGMA application_id = ${applicationId}`);
       database.prepare("INSERT OR IGNORE INTO client (only, id, session) VALUES (0, ?, 0)").run(id);
       const stored = database.prepare("SELECT id FROM client").get()?.["id"];
@@ -260,14 +262,14 @@ export class ClientState implements Disposable {
   }
 }
 
-function checkFormat(database: DatabaseSync, path: string): void {
+function checkFormat(database: DatabaseSync, path: string): "new" | "known" {
   const pragma = (name: string) => Number(database.prepare(`PRAGMA ${name}`).get()?.[name] ?? 0);
   const [format, application] = [pragma("user_version"), pragma("application_id")];
-  if (format === 0 && application === 0) return;
+  if (format === 0 && application === 0) return "new";
   if (application !== applicationId) {
     throw new BatonError("CONFIG", `${path} is another program's database, not a client's state`);
   }
-  if (format === storedFormat) return;
+  if (format === storedFormat) return "known";
   throw new BatonError("CONFIG", `${path} has format ${format}; this version of baton knows ${storedFormat}`);
 }
 

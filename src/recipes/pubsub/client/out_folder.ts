@@ -9,6 +9,7 @@
  */
 import {
   closeSync,
+  existsSync,
   fsyncSync,
   mkdirSync,
   openSync,
@@ -19,6 +20,7 @@ import {
 } from "node:fs";
 import { join, resolve } from "node:path";
 import { BatonError, messageOf } from "../../../errors.ts";
+import { flushFolders } from "../../../support/flush_folders.ts";
 import { flushPath } from "../../../support/flush_path.ts";
 import type { ClientState } from "./client_state.ts";
 
@@ -133,8 +135,11 @@ function makeFolder(path: string): void {
 function mark(path: string, client: string, topic: string): void {
   const file = join(path, markName);
   const wanted = `${JSON.stringify({ client, topic })}\n`;
+  const bytes = new TextEncoder().encode(wanted);
   try {
-    writeFlushed(file, new TextEncoder().encode(wanted), "wx");
+    // Before the mark is there, so that who finds it need not.
+    if (!existsSync(file)) flushFolders(path);
+    writeFlushed(file, bytes, "wx");
     flushPath(path);
   } catch (thrown) {
     if ((thrown as NodeJS.ErrnoException).code !== "EEXIST") {
@@ -144,7 +149,7 @@ function mark(path: string, client: string, topic: string): void {
     }
     const found = readFileSync(file, "utf8");
     if (found === wanted) return;
-    if (found === "") return writeFileSync(file, wanted); // killed between making it and writing to it
+    if (found === "") return writeFlushed(file, bytes); // killed between making it and writing to it
     throw new BatonError("USAGE", `The folder ${path} belongs to ${found.trim()}, and not to ${wanted.trim()}`);
   }
 }

@@ -4,11 +4,11 @@
  * in: the rows name the last to open them, and nobody else changes them. Synchronous: it lives in the store's thread.
  */
 import { existsSync, mkdirSync, statfsSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { BatonError } from "../../../errors.ts";
 import { FilesInPlace } from "../../../support/files_in_place.ts";
-import { flushPath } from "../../../support/flush_path.ts";
+import { flushFolders } from "../../../support/flush_folders.ts";
 import { reserveFile } from "../../../support/reserve_file.ts";
 import { checkSqliteFormat } from "../../../support/sqlite_format.ts";
 
@@ -95,7 +95,12 @@ export class TopicDatabase {
       throw storeError(error, dataDir);
     }
     // Names of new files are on the disk before anything in them is answered for.
-    for (const folder of [dataDir, dirname(dataDir)]) syncFolder(folder);
+    try {
+      flushFolders(dataDir);
+    } catch (error) {
+      this.close();
+      throw storeError(error, dataDir);
+    }
     const names = [databaseName, `${databaseName}-wal`]; // another owner is found by its rows
     this.#files = new FilesInPlace(dataDir, names, { lookMs });
   }
@@ -254,14 +259,6 @@ function openRows(dataDir: string, owner: string): DatabaseSync {
 function checkFormat(database: DatabaseSync, dataDir: string): void {
   const path = join(dataDir, databaseName);
   checkSqliteFormat(database, { what: "topic store", folder: dataDir, path, applicationId, format: storedFormat });
-}
-
-function syncFolder(path: string): void {
-  try {
-    flushPath(path);
-  } catch {
-    // a folder that this user may not read, above its own: who made it has to
-  }
 }
 
 /** Locked until it is closed or the process is gone, however that happens. */
