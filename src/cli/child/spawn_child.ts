@@ -21,6 +21,10 @@ export interface SpawnOptions {
   readonly signal?: AbortSignal | undefined;
   /** It reads nothing: /dev/null is its standard input. Left out: baton's own is. */
   readonly readsNothing?: boolean | undefined;
+  /** The descriptor of a file that is its standard input. */
+  readonly input?: number | undefined;
+  /** Where it begins. Left out: where baton is. */
+  readonly cwd?: string | undefined;
   /** Its standard output is for baton to read. Left out: it is baton's own. */
   readonly isRead?: boolean | undefined;
   /** Called in the turn in which it was started. */
@@ -105,8 +109,9 @@ function spawnWithBun(start: Start): Started {
     argv0: argv[0] ?? path,
     env: { ...env },
     detached: ownGroup,
+    ...(start.cwd === undefined ? {} : { cwd: start.cwd }),
     stdio: [
-      start.readsNothing ? "ignore" : "inherit",
+      inputOf(start),
       start.isRead ? "pipe" : "inherit",
       "inherit",
       ...passOn(start.descriptors, null),
@@ -130,7 +135,7 @@ async function spawnWithNode(start: Start, spawn: typeof import("node:child_proc
   // Deno closes nothing but its own, and an index left out here would be closed: what was inherited goes on by itself.
   const descriptors = "Deno" in globalThis ? [] : passOn<"ignore">(start.descriptors, "ignore");
   const stdio: StdioOptions = [
-    start.readsNothing ? "ignore" : "inherit",
+    inputOf(start),
     start.isRead ? "pipe" : "inherit",
     "inherit",
     ...descriptors,
@@ -139,6 +144,7 @@ async function spawnWithNode(start: Start, spawn: typeof import("node:child_proc
     argv0: argv[0] ?? path,
     env: { ...env },
     detached: ownGroup,
+    ...(start.cwd === undefined ? {} : { cwd: start.cwd }),
     stdio,
   });
   const { pid } = child;
@@ -152,6 +158,10 @@ async function spawnWithNode(start: Start, spawn: typeof import("node:child_proc
     });
   });
   return { pid, ended, output: child.stdout };
+}
+
+function inputOf({ input, readsNothing }: Start): number | "ignore" | "inherit" {
+  return input ?? (readsNothing ? "ignore" : "inherit");
 }
 
 /** stdio entries from number 3 on. */

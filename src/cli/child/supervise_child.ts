@@ -57,6 +57,10 @@ export interface SuperviseOptions {
   readonly readsNothing?: boolean;
   /** Its standard output is for `onStarted` to read. */
   readonly isRead?: boolean;
+  /** The descriptor of a file that is its standard input; it may be closed when `onStarted` was called. */
+  readonly input?: number;
+  /** Where it begins; where baton is when left out. */
+  readonly cwd?: string;
 }
 
 export interface StartedChild {
@@ -187,6 +191,8 @@ function spawnOptions(options: SuperviseOptions, cookie: string) {
     signal: options.signal,
     readsNothing: options.readsNothing,
     isRead: options.isRead,
+    input: options.input,
+    cwd: options.cwd,
   };
 }
 
