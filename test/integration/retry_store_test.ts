@@ -57,7 +57,7 @@ describe("a store in a thread", () => {
       }
       expect(verifyStore(folder.path).problems).toEqual([]);
     }
-    using rig = new RetryRig({}, folder.path);
+    using rig = new RetryRig({ folder: folder.path });
     for (const id of stored) expect([id, rig.call("show", id) !== null]).toEqual([id, true]);
     for (const seq of done) expect([seq, rig.call("show", seq)?.state]).toEqual([seq, "done"]);
   });
@@ -73,7 +73,7 @@ describe("a store in a thread", () => {
     store.look();
     await eventually(() => changes > 0);
     const before = changes;
-    using rig = new RetryRig({}, folder.path);
+    using rig = new RetryRig({ folder: folder.path });
     rig.call("accept", [rigMessage("from another")], 1);
     store.look();
     await eventually(() => changes > before);

@@ -43,7 +43,8 @@ export class RetryRig implements Disposable {
   readonly #database: RetryDatabase;
   readonly #methods: StoreMethods;
 
-  constructor(rules: Partial<StoreRules> = {}, folder?: string) {
+  /** `folder`: a store that somebody else has, and removes. */
+  constructor({ folder, ...rules }: Partial<StoreRules> & { readonly folder?: string } = {}) {
     this.#isOwn = folder === undefined;
     this.folder = folder ?? join(mkdtempSync(join(tmpdir(), "baton-retry-")), "store");
     this.#database = new RetryDatabase(this.folder);
