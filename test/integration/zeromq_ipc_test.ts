@@ -1,6 +1,17 @@
 import { afterAll, afterEach, expect, test } from "bun:test";
-import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { spawnSync } from "node:child_process";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DealerSocket } from "../../src/clients/zeromq/dealer_socket.ts";
@@ -70,4 +81,38 @@ test("the file goes with the socket, unless another one stands there by then", a
   await second.receive();
   await second.close();
   expect(existsSync(path)).toBe(false);
+});
+
+test("a socket that somebody has put in the place of a stale one meanwhile stays his, even with the same inode", async () => {
+  const path = newPath();
+  leaveStale(path);
+  const { ino } = statSync(path);
+  const another = createServer();
+  const listening = () => new Promise<void>((resolve) => another.listen(path, resolve));
+  const dial = async () => {
+    rmSync(path);
+    await listening();
+    throw Object.assign(new Error("refused"), { code: "ECONNREFUSED" });
+  };
+  const left = new DealerSocket({ dial });
+  open.push(left);
+  await expect(left.bind(`ipc://${path}`)).rejects.toThrow("somebody else listens there already");
+  expect(existsSync(path)).toBe(true);
+  // Most file systems give the number of a file that was removed to the next one; where not, this proves less.
+  if (statSync(path).ino !== ino) console.error(`the inode was not used again: ${ino}`);
+  await new Promise((resolve) => another.close(resolve));
+});
+
+test("a file that cannot be looked at any more does not keep the rest of the socket open", async () => {
+  const parent = join(folder, `parent${++paths}`);
+  mkdirSync(parent);
+  const first = dealer();
+  await first.bind(`ipc://${parent}/x.sock`);
+  const tcp = await first.bind("tcp://127.0.0.1:0");
+  renameSync(parent, `${parent}.away`);
+  symlinkSync(parent, parent); // leads nowhere, for root as well
+  expect(() => lstatSync(join(parent, "x.sock"))).toThrow("ELOOP");
+  await first.close();
+  const second = dealer();
+  expect(await second.bind(tcp)).toBe(tcp);
 });

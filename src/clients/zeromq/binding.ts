@@ -2,7 +2,7 @@
  * One bound endpoint. Owns the listener and, for ipc, the socket's file: one that nobody answers at is taken away before, this
  * one's own at the end.
  */
-import { lstatSync, rmSync, type Stats } from "node:fs";
+import { type BigIntStats, lstatSync, rmSync } from "node:fs";
 import { BatonError, messageOf } from "../../errors.ts";
 import type { Address } from "../../sockets/connection.ts";
 import type { Accept, Listener } from "../../sockets/listen.ts";
@@ -18,7 +18,7 @@ export class Binding {
   /** With the port that the system chose. */
   readonly endpoint: string;
   readonly #listener: Listener;
-  readonly #file: Stats | null;
+  readonly #file: BigIntStats | null;
 
   constructor(listener: Listener) {
     this.#listener = listener;
@@ -33,7 +33,7 @@ export class Binding {
         // Closing a unix listener removes the file of that name, whoever put it there. One that stands for somebody else by
         // now must stay: then this listener, which nobody can reach any more, is left to the end of the process.
         const found = statsOf(address);
-        if (found !== null && (found.ino !== this.#file?.ino || found.dev !== this.#file.dev)) return;
+        if (found !== null && !isSameFile(found, this.#file)) return;
         rmSync(address.path, { force: true });
       } catch {
         // Not this user's to look at or to remove any more: the file stays, and nobody listens behind it.
@@ -80,7 +80,7 @@ async function clearPath(address: Address & { kind: "unix" }, options: ResolvedO
   if (await isAnswered(address, options)) throw new Error(inUse);
   const again = statsOf(address);
   // Somebody else may have cleared it and bound in the meantime.
-  if (again !== null && again.ino !== found.ino) throw new Error(inUse);
+  if (again !== null && !isSameFile(again, found)) throw new Error(inUse);
   rmSync(address.path, { force: true });
 }
 
@@ -103,6 +103,12 @@ function codeOf(error: unknown): string {
 }
 
 /** The socket's file; null when there is none, and for TCP. */
-function statsOf(address: Address): Stats | null {
-  return address.kind === "unix" ? lstatSync(address.path, { throwIfNoEntry: false }) ?? null : null;
+function statsOf(address: Address): BigIntStats | null {
+  if (address.kind !== "unix") return null;
+  return lstatSync(address.path, { bigint: true, throwIfNoEntry: false }) ?? null;
+}
+
+/** The number of a file that was removed is given to the next one at once, which has another time; a change of mode has not. */
+function isSameFile(one: BigIntStats, other: BigIntStats | null): boolean {
+  return one.ino === other?.ino && one.dev === other.dev && one.mtimeNs === other.mtimeNs;
 }
