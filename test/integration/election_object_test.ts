@@ -61,11 +61,14 @@ for (const kind of backends) {
       await using leading = new Election(place(), "followed", { root });
       const seen: string[] = [];
       const stop = new AbortController();
+      const looked = Promise.withResolvers<void>(); // from then on it misses nobody
       const watching = (async () => {
         for await (const change of follower.changes({ signal: stop.signal })) {
+          looked.resolve();
           if (change.kind !== "vacant") seen.push(change.kind === "elected" ? change.grant.value : "missed");
         }
       })();
+      await looked.promise;
       await (await leading.campaign("1")).release();
       await eventually(() => seen.length === 1);
       proxy.blackHole();
