@@ -5,6 +5,7 @@ import { BatonError, messageOf } from "../../src/errors.ts";
 import { OutFolder } from "../../src/recipes/pubsub/client/out_folder.ts";
 import { type Fetched, type Received, Subscriber } from "../../src/recipes/pubsub/client/subscriber.ts";
 import { systemClock } from "../../src/support/clock.ts";
+import { counted } from "../../src/support/counted.ts";
 import { sleep } from "../../src/support/deadline.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { MessageChildren } from "./message_child.ts";
@@ -36,7 +37,11 @@ export async function clientGet(run: ClientRun): Promise<ExitCode> {
     const waitMs = follow ? followWaitMs : values.wait;
     const { messages, missed } = await patient(run, () => subscriber.fetch({ max: wanted, waitMs, peek, signal }));
     if (missed > 0) {
-      io.err(`baton: ${missed} messages of "${words.topic}" are gone: the topic's retention gave them up\n`);
+      io.err(
+        `baton: ${counted(missed, "message")} of "${words.topic}" ${
+          missed === 1 ? "is" : "are"
+        } gone: the topic's retention\n`,
+      );
     }
     const code = messages.length === 0 ? null : await sink(messages);
     if (code !== null) return code;

@@ -3,7 +3,7 @@
  * requests is under way, and their order is kept: each says which counter has to be there before it.
  */
 import { BatonError } from "../../../errors.ts";
-import { abortable } from "../../../support/abort.ts";
+import { abortable, throwIfAborted } from "../../../support/abort.ts";
 import { bodyBytesMax } from "../../../wire/pubsub/limits.ts";
 import type { ClientSession } from "./client_session.ts";
 import type { InputPlace, PutIntent } from "./client_state.ts";
@@ -22,9 +22,14 @@ export interface PutOptions {
   readonly msgId?: string | null;
   /** What the messages come from, and what was taken of it before: the place in it is kept. */
   readonly input?: InputPlace | null;
+  /** Nothing more is awaited: what is under way is unknown. */
   readonly signal?: AbortSignal | undefined;
-  /** Told of messages that are stored. */
-  readonly onStored?: (messages: number) => void;
+  /** Nothing more is read; what was sent is waited for. */
+  readonly until?: AbortSignal | undefined;
+  /** What was read cannot be had again: it is put also after `until`. */
+  readonly isStream?: boolean;
+  /** Told of messages that are stored, and of their bytes. */
+  readonly onStored?: (messages: number, bytes: number) => void;
 }
 
 interface Flight {
@@ -34,6 +39,8 @@ interface Flight {
   readonly count: number;
   readonly bytes: number;
   readonly abort: AbortController;
+  /** Whether any of it may have arrived. */
+  readonly wasSent: () => boolean;
   readonly ended: Promise<void>;
 }
 
@@ -49,9 +56,11 @@ export class Publisher {
   #bytes = 0;
   /** Counters whose outcome is known, and whose intents are still stored. */
   #settled: number[] = [];
-  #failed: { readonly counter: number; readonly chain: string; readonly error: BatonError } | null = null;
+  #failed: { readonly counter: number; readonly chain: string; readonly error: unknown } | null = null;
   #doubt: BatonError | null = null;
   #thrown: { readonly error: unknown } | null = null;
+  #waitsForInput = false;
+  #hasReadAll = false;
   /** Aborts when nothing more is to be sent. */
   readonly #stop = new AbortController();
 
@@ -60,26 +69,42 @@ export class Publisher {
     this.#topic = topic;
   }
 
+  /** Whether `putAll` came to the end of its input. */
+  get hasReadAll(): boolean {
+    return this.#hasReadAll;
+  }
+
   /**
    * Puts all, in their order; resolves when all are stored. Rejects with OUTCOME_UNKNOWN, whose intents are kept for `resume`,
    * with what a message was refused for, or with the signal's reason. One publisher, one call.
    */
   async putAll(chunks: AsyncIterable<readonly Uint8Array[]>, options: PutOptions = {}): Promise<number> {
-    const { signal, input: place = null } = options;
+    const { signal, until, isStream = false, input: place = null } = options;
+    const ends = AbortSignal.any([signal, isStream ? undefined : until].filter((end) => end !== undefined));
     this.#chain = place?.chain ?? emptyChain;
     let inputError: unknown;
     try {
       const input = chunks[Symbol.asyncIterator]();
-      while (!this.#hasEnded && !signal?.aborted) {
-        const { done, value } = await abortable(input.next(), this.#stopped(signal));
+      const stopped = this.#stopped(signal, until);
+      while (!this.#hasEnded && !signal?.aborted && !until?.aborted) {
+        this.#waitsForInput = true;
+        this.#settleIdle();
+        const { done, value } = await abortable(input.next(), stopped);
+        this.#waitsForInput = false;
+        this.#hasReadAll = done === true;
         if (done === true) break;
         for (const batch of batchesOf(value)) {
-          if (!(await this.#room(batch.length, signal))) break;
+          if (!(await this.#room(batch.length, ends))) break;
           this.#send(batch, options);
         }
       }
     } catch (thrown) {
-      if (!this.#hasEnded && !signal?.aborted) inputError = thrown ?? new Error("the input failed");
+      if (!this.#hasEnded && !signal?.aborted && !until?.aborted) inputError = thrown ?? new Error("the input failed");
+    }
+    this.#waitsForInput = false;
+    // What nobody has been sent is in the input still.
+    if (until?.aborted && !isStream) {
+      for (const flight of this.#flights) if (!flight.wasSent()) flight.abort.abort(until.reason);
     }
     await Promise.all([...this.#flights].map(({ ended }) => ended));
     this.#store([], this.#placeIn(place, this.#failed ?? { counter: this.#counter, chain: this.#chain }));
@@ -91,10 +116,13 @@ export class Publisher {
   }
 
   /** Sends again what an earlier process, or this one, did not hear the end of. Resolves with how many messages there were. */
-  async resume({ signal, onStored = () => {} }: Pick<PutOptions, "signal" | "onStored"> = {}): Promise<number> {
+  async resume(
+    { signal, until, onStored = () => {} }: Pick<PutOptions, "signal" | "until" | "onStored"> = {},
+  ): Promise<number> {
     const { state } = this.#client;
     let count = 0;
     for (const run of runsOf(state.intents(this.#topic))) {
+      throwIfAborted(until);
       const outcome = await this.#again(run, signal);
       const isOk = outcome.kind === "answer" && outcome.answer.status === "OK";
       if (isOk || isForgotten(outcome)) {
@@ -104,13 +132,24 @@ export class Publisher {
       }
       if (!isOk) throw outcomeError(`put ${run.length} messages into topic "${this.#topic}" again`, outcome);
       count += run.length;
-      onStored(run.length);
+      onStored(run.length, run.reduce((sum, { body }) => sum + body.byteLength, 0));
     }
     return count;
   }
 
-  #stopped(signal: AbortSignal | undefined): AbortSignal {
-    return signal === undefined ? this.#stop.signal : AbortSignal.any([this.#stop.signal, signal]);
+  #stopped(...signals: readonly (AbortSignal | undefined)[]): AbortSignal {
+    return AbortSignal.any([this.#stop.signal, ...signals.filter((signal) => signal !== undefined)]);
+  }
+
+  /** What is known is noted while nothing else is to be done: after a kill nobody has to ask what became of it. */
+  #settleIdle(): void {
+    if (!this.#waitsForInput || this.#flights.size > 0) return;
+    try {
+      this.#store([], null, { durable: false });
+    } catch (error) {
+      this.#thrown ??= { error };
+      this.#stop.abort();
+    }
   }
 
   get #hasEnded(): boolean {
@@ -131,12 +170,12 @@ export class Publisher {
   }
 
   /** False: nothing more is to be sent. */
-  async #room(count: number, signal: AbortSignal | undefined): Promise<boolean> {
+  async #room(count: number, ends: AbortSignal): Promise<boolean> {
     const isFull = () => this.#messages + count > windowMessages || this.#bytes >= windowBytes;
-    while (!this.#hasEnded && !signal?.aborted && isFull()) {
+    while (!this.#hasEnded && !ends.aborted && isFull()) {
       await Promise.race([...this.#flights].map(({ ended }) => ended));
     }
-    return !this.#hasEnded && !signal?.aborted;
+    return !this.#hasEnded && !ends.aborted;
   }
 
   #send(batch: readonly Uint8Array[], options: PutOptions): void {
@@ -154,8 +193,10 @@ export class Publisher {
     const abort = new AbortController();
     const signal = options.signal === undefined ? abort.signal : AbortSignal.any([abort.signal, options.signal]);
     const lines = { low, ...(first > low ? { after: first - 1 } : {}), ...(msgId === null ? {} : { msgId }) };
+    let wasSent = false;
     const asked = this.#client.ask({ name: "PUT", topic: this.#topic, counter: first, lines, ...bodiesOf(intents) }, {
       signal,
+      onSent: () => wasSent = true,
     });
     const flight: Flight = {
       chain,
@@ -163,6 +204,7 @@ export class Publisher {
       count: batch.length,
       bytes,
       abort,
+      wasSent: () => wasSent,
       ended: this.#landed(asked, () => flight, options),
     };
     this.#flights.add(flight);
@@ -172,9 +214,11 @@ export class Publisher {
 
   async #landed(asked: Promise<Outcome>, flightOf: () => Flight, { onStored, signal }: PutOptions): Promise<void> {
     let outcome: Outcome | null = null;
+    let why: unknown;
     try {
       outcome = await asked;
     } catch (thrown) {
+      why = thrown;
       if (!signal?.aborted && this.#failed === null) this.#thrown ??= { error: thrown };
     }
     const flight = flightOf();
@@ -185,22 +229,26 @@ export class Publisher {
     const isBehind = this.#failed !== null && flight.first > this.#failed.counter;
     if (outcome === null) {
       if (isBehind) this.#settle(flight);
+      else if (!flight.wasSent()) this.#fail(flight, why); // it is in the input still
     } else if (outcome.kind === "answer" && outcome.answer.status === "OK") {
       this.#settle(flight);
-      onStored?.(flight.count);
+      onStored?.(flight.count, flight.bytes);
     } else if (outcome.kind === "unknown") {
       if (isBehind) this.#settle(flight);
       else this.#doubt ??= outcomeError(this.#whatOf(flight), outcome);
     } else {
-      this.#settle(flight);
-      if (this.#failed === null || flight.first < this.#failed.counter) this.#fail(flight, outcome);
+      this.#fail(flight, outcomeError(this.#whatOf(flight), outcome));
     }
     if (this.#hasEnded) this.#stop.abort();
+    else this.#settleIdle();
   }
 
-  #fail(flight: Flight, outcome: Outcome): void {
-    this.#failed = { counter: flight.first, chain: flight.chain, error: outcomeError(this.#whatOf(flight), outcome) };
-    for (const other of this.#flights) if (other.first > flight.first) other.abort.abort(this.#failed.error);
+  /** Definitely not done, and nothing behind it. */
+  #fail(flight: Flight, error: unknown): void {
+    this.#settle(flight);
+    if (this.#failed !== null && flight.first > this.#failed.counter) return;
+    this.#failed = { counter: flight.first, chain: flight.chain, error };
+    for (const other of this.#flights) if (other.first > flight.first) other.abort.abort(error);
   }
 
   #whatOf({ first, count }: Flight): string {
@@ -220,7 +268,7 @@ export class Publisher {
     return input === null ? null : { kind: input.kind, taken: input.taken + counter - 1, chain };
   }
 
-  #store(intents: readonly PutIntent[], place: InputPlace | null): void {
+  #store(intents: readonly PutIntent[], place: InputPlace | null, options?: { readonly durable?: boolean }): void {
     const { state } = this.#client;
     if (intents.length === 0 && this.#settled.length === 0 && place === null) return;
     const session = state.session();
@@ -228,7 +276,7 @@ export class Publisher {
       for (const counter of this.#settled) state.settleIntent({ topic: this.#topic, session, counter });
       for (const intent of intents) state.addIntent(intent);
       if (place !== null) state.setInput(this.#topic, place);
-    });
+    }, options);
     this.#settled = [];
   }
 }

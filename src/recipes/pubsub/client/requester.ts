@@ -40,6 +40,8 @@ export interface RequestOptions {
   readonly signal?: AbortSignal | undefined;
   /** How long the server may hold the answer back on purpose, in milliseconds. */
   readonly holdMs?: number;
+  /** Told when the first attempt has been sent: before that nothing can have been done. */
+  readonly onSent?: (() => void) | undefined;
 }
 
 /** Between attempts. */
@@ -70,7 +72,7 @@ export class Requester implements AsyncDisposable {
   /** Rejects with the signal's reason, and with what `findProxies` rejects with once the time is over. */
   async ask(message: Message, options: RequestOptions = {}): Promise<Outcome> {
     const { clock, timeoutMs, attemptMs, retriesMax = Infinity, random } = this.#options;
-    const { signal, holdMs = 0 } = options;
+    const { signal, holdMs = 0, onSent } = options;
     const changes = changing.has(message.name);
     const endMs = clock.now() + timeoutMs + holdMs;
     let mayBeDone = false;
@@ -87,7 +89,11 @@ export class Requester implements AsyncDisposable {
         // The proxy's last word has to arrive while it is waited for: it says what silence cannot.
         const deadlineMs = Math.ceil(withinMs - Math.min(answerMsMax, withinMs / 4));
         const lines = { version: 1, deadlineMs, ...message.lines };
-        const got = await this.#attempt(link, encodeMessage({ ...message, lines } as Message), { withinMs, signal });
+        const got = await this.#attempt(link, encodeMessage({ ...message, lines } as Message), {
+          withinMs,
+          signal,
+          onSent,
+        });
         end = got === null ? { kind: "not sent" } : got === "silent" ? { kind: "silent" } : answered(got);
         if (got !== null && got !== "silent") answer = got;
       }
@@ -112,7 +118,7 @@ export class Requester implements AsyncDisposable {
   #attempt(
     link: ProxyLink,
     frames: readonly Uint8Array[],
-    { withinMs, signal }: { readonly withinMs: number; readonly signal: AbortSignal | undefined },
+    { withinMs, signal, onSent }: Pick<RequestOptions, "signal" | "onSent"> & { readonly withinMs: number },
   ): Promise<Answer | "silent" | null> {
     return new Promise((resolve, reject) => {
       const finish = (result: () => void) => {
@@ -128,6 +134,7 @@ export class Requester implements AsyncDisposable {
           resolve(message?.name === "STATUS" ? message : "silent");
         }));
       if (forget === null) return resolve(null);
+      onSent?.();
       const cancelTimer = this.#options.clock.after(withinMs, () => {
         forget();
         this.#lastTrouble = `${link.endpoint} has not answered within ${Math.round(withinMs)} ms`;

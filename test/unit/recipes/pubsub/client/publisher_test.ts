@@ -35,7 +35,8 @@ class FakeServer {
   #underWay = 0;
 
   requester(fate: (put: MessageOf<"PUT">) => Fate): Requester {
-    const ask = async (put: MessageOf<"PUT">, { signal }: RequestOptions = {}): Promise<Outcome> => {
+    const ask = async (put: MessageOf<"PUT">, { signal, onSent }: RequestOptions = {}): Promise<Outcome> => {
+      onSent?.();
       this.#underWay += put.batch?.length ?? 1;
       this.underWayMax = Math.max(this.underWayMax, this.#underWay);
       this.heard.push(put);

@@ -1,0 +1,167 @@
+/** What `put` makes messages from: a file, the lines of one, several files, or stdin as it comes. */
+import { createReadStream, read, statSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { resolve } from "node:path";
+import { promisify } from "node:util";
+import { BatonError, messageOf } from "../../src/errors.ts";
+import type { InputPlace } from "../../src/recipes/pubsub/client/client_state.ts";
+import { chained, emptyChain } from "../../src/recipes/pubsub/client/item_chain.ts";
+import { messageBytesMax } from "../../src/recipes/pubsub/client/client_limits.ts";
+import { splitItems } from "../../src/recipes/pubsub/client/split_items.ts";
+import { counted } from "../../src/support/counted.ts";
+import type { ClientCall } from "./client.ts";
+
+/** What is put. */
+export interface Input {
+  readonly kind: string;
+  /** A stream cannot be had again from its beginning: what comes of it is always new. */
+  readonly isStream: boolean;
+  readonly isSingle: boolean;
+  /** Of all that will be read; null where nobody knows. Only asked where progress is shown. */
+  totalBytes(): number | null;
+  /** What ends each message in it takes so much. */
+  readonly separatorBytes: number;
+  read(): AsyncIterable<readonly Uint8Array[]>;
+}
+
+const newline = 10;
+const readBytes = 256 << 10;
+/** What a pipe holds. */
+const stdinBytes = 64 << 10;
+/** Between two looks at a stdin that somebody made non-blocking. */
+const emptyMs = 10;
+
+/** Null: nothing, but for what is resumed. Throws USAGE. */
+export function inputOf({ values, io }: ClientCall, paths: readonly string[]): Input | null {
+  const { lines, files, msgId, resume } = values;
+  const ways = [lines, values.null, files].filter(Boolean).length;
+  if (ways > 1) throw new BatonError("USAGE", "put: only one of --lines, --null and --files can be");
+  if (msgId !== undefined && ways > 0) throw new BatonError("USAGE", "put: --msg-id is for a single message");
+  const [path] = paths;
+  if (files) {
+    if (path === undefined) throw new BatonError("USAGE", "put --files: a PATH is missing");
+    const kind = `the files ${paths.map((one) => resolve(one)).join(", ")}`;
+    const totalBytes = () => sizeOf(paths);
+    return { kind, isStream: false, isSingle: false, totalBytes, separatorBytes: 0, read: () => eachFile(paths) };
+  }
+  if (paths.length > 1) {
+    throw new BatonError("USAGE", `put: "${paths[1]}" is too much; --files puts each of several files`);
+  }
+  if (lines || values.null) {
+    const from = path === undefined || path === "-" ? null : resolve(path);
+    const kind = `${lines ? "the lines" : "the parts between NULs"} of ${from ?? "stdin"}`;
+    const read = () => splitItems(bytesOf(from), lines ? newline : 0);
+    const totalBytes = () => from === null ? null : sizeOf([from]);
+    return { kind, isStream: from === null, isSingle: false, totalBytes, separatorBytes: 1, read };
+  }
+  if (path === undefined) {
+    if (resume) return null;
+    throw new BatonError(
+      "USAGE",
+      `put: a PATH is missing; - is stdin${io.stdinIsTerminal ? "" : ", --lines its lines"}`,
+    );
+  }
+  const single = { isStream: false, isSingle: true, totalBytes: () => null, separatorBytes: 0 };
+  return { kind: "one message", ...single, read: () => eachFile([path]) };
+}
+
+async function* eachFile(paths: readonly string[]): AsyncGenerator<Uint8Array[], void, void> {
+  for (const path of paths) yield [path === "-" ? await wholeStdin() : await contentOf(path)];
+}
+
+async function contentOf(path: string): Promise<Uint8Array> {
+  try {
+    const bytes = await readFile(path);
+    if (bytes.byteLength <= messageBytesMax) return bytes;
+    throw new BatonError("BAD_DATA", `${path} has ${bytes.byteLength} bytes; a message has at most ${messageBytesMax}`);
+  } catch (thrown) {
+    if (thrown instanceof BatonError) throw thrown;
+    throw new BatonError("IO", `Cannot read ${path}: ${messageOf(thrown)}`, { cause: thrown });
+  }
+}
+
+async function wholeStdin(): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of bytesOf(null)) {
+    chunks.push(chunk);
+    bytes += chunk.byteLength;
+    if (bytes > messageBytesMax) {
+      throw new BatonError("BAD_DATA", `stdin has more than ${messageBytesMax} bytes, a message's limit`);
+    }
+  }
+  return Buffer.concat(chunks);
+}
+
+/** A file's, or stdin's. */
+async function* bytesOf(path: string | null): AsyncGenerator<Uint8Array, void, void> {
+  try {
+    if (path === null) return yield* stdinAsItComes();
+    for await (const chunk of createReadStream(path, { highWaterMark: readBytes })) yield chunk as Uint8Array;
+  } catch (thrown) {
+    throw new BatonError("IO", `Cannot read ${path ?? "stdin"}: ${messageOf(thrown)}`, { cause: thrown });
+  }
+}
+
+/** Nothing is read ahead: what is not asked for stays in the pipe. */
+async function* stdinAsItComes(): AsyncGenerator<Uint8Array, void, void> {
+  const readAt = promisify(read);
+  for (;;) {
+    const chunk = Buffer.allocUnsafe(stdinBytes);
+    try {
+      const { bytesRead } = await readAt(0, chunk, 0, chunk.byteLength, null);
+      if (bytesRead === 0) return;
+      yield chunk.subarray(0, bytesRead);
+    } catch (thrown) {
+      if ((thrown as NodeJS.ErrnoException).code !== "EAGAIN") throw thrown;
+      await new Promise((done) => setTimeout(done, emptyMs));
+    }
+  }
+}
+
+function sizeOf(paths: readonly string[]): number | null {
+  try {
+    const stats = paths.map((path) => statSync(path));
+    return stats.every((stat) => stat.isFile()) ? stats.reduce((sum, { size }) => sum + size, 0) : null;
+  } catch {
+    return null; // who reads them will say why
+  }
+}
+
+function bytesIn(items: readonly Uint8Array[]): number {
+  return items.reduce((sum, { byteLength }) => sum + byteLength, 0);
+}
+
+/** Where to go on; null: at the beginning. Throws USAGE for another input than the one that was interrupted. */
+export function placeOf({ kind, isStream, isSingle }: Input, place: InputPlace | null): InputPlace | null {
+  if (place === null || isStream || (isSingle && place.kind !== kind)) return null;
+  if (place.kind === kind) return place;
+  throw new BatonError("USAGE", `What was put last was ${place.kind}, and not ${kind}: --resume goes on with the same`);
+}
+
+/** Without the first ones, which were taken before. Throws BAD_DATA when they are not the same any more. */
+export async function* behind(
+  input: Input,
+  { taken, chain }: InputPlace,
+  onSkipped: (messages: number, bytes: number) => void,
+): AsyncGenerator<readonly Uint8Array[], void, void> {
+  let [skipped, found] = [0, emptyChain];
+  for await (const chunk of input.read()) {
+    const skip = Math.min(taken - skipped, chunk.length);
+    for (const item of chunk.slice(0, skip)) found = chained(found, item);
+    skipped += skip;
+    onSkipped(skip, bytesIn(chunk.slice(0, skip)));
+    if (skip > 0 && skipped === taken && found !== chain) {
+      if (!input.isSingle) throw new BatonError("BAD_DATA", changed(input.kind, taken));
+      yield chunk; // another message
+    } else if (skip < chunk.length) yield chunk.slice(skip);
+  }
+  if (skipped < taken) throw new BatonError("BAD_DATA", changed(input.kind, taken));
+}
+
+function changed(kind: string, taken: number): string {
+  const first = taken === 1
+    ? "its first message is not the one"
+    : `its first ${counted(taken, "message")} are not those`;
+  return `Cannot go on with ${kind}: ${first} that was put; without --resume all are put`;
+}
