@@ -29,7 +29,7 @@ export const pubsubProxyCommand = defineCommand({
     "Takes each request to the server that owns its topic, gives new topics to the server with the fewest, and tries again " +
     "where a server is lost or has handed a topic over, as far as that can do nothing twice. It keeps nothing: killed at any " +
     "moment it costs its clients another try, and they may use any other proxy. It says on stderr where it listens, and runs " +
-    "until SIGTERM, SIGINT or SIGHUP; a second one ends it at once.",
+    "until SIGTERM, SIGINT or SIGHUP; a second one ends it at once. With --clients SIGHUP has it read the list again instead.",
     "Every request is answered within the time that its client waits (--request-timeout where it does not say): OVERLOADED means " +
     "definitely not done, ERROR that nobody knows. A client that does not read loses answers, not messages.",
     "Any ZeroMQ REQ socket can be a client; docs/protocol/pubsub.md has the messages.",

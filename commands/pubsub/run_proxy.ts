@@ -7,12 +7,13 @@ import { serveStatusPage } from "../../src/cli/metrics/status_page.ts";
 import { dieOf, stopSignals } from "../../src/cli/stopped_by_signal.ts";
 import { connect } from "../../src/clients/zookeeper/client.ts";
 import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
-import { BatonError } from "../../src/errors.ts";
+import { BatonError, messageOf } from "../../src/errors.ts";
 import { PubsubPath } from "../../src/recipes/pubsub/ownership/pubsub_path.ts";
 import { Proxy } from "../../src/recipes/pubsub/proxy/proxy.ts";
 import { SessionDirectory } from "../../src/recipes/pubsub/proxy/session_directory.ts";
 import { formatAddress } from "../../src/sockets/connection.ts";
 import { systemClock } from "../../src/support/clock.ts";
+import { counted } from "../../src/support/counted.ts";
 import { type Coordination, coordinationOf, reach } from "../coordination.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { checkAdvertised } from "./advertised.ts";
@@ -29,7 +30,9 @@ export async function runProxy({ values, sources, io }: ProxyCall): Promise<Exit
   const clock = systemClock();
   const security = serviceSecurity(values);
   const stopping = new AbortController();
+  const rereads = security?.readClients;
   const unlisten = processSignals().listen(stopSignals, (signal) => {
+    if (signal === "SIGHUP" && rereads !== undefined) return readAgain(rereads, values.pubsubClients ?? "", log);
     if (stopping.signal.aborted) return void dieOf(signal);
     log.say("info", "stopping", `${signal}: finishes what is under way; a second one ends it at once`, { signal });
     stopping.abort(new BatonError("NOT_HELD", `${signal} came`));
@@ -67,6 +70,16 @@ export async function runProxy({ values, sources, io }: ProxyCall): Promise<Exit
     return exitCodes.SUCCESS;
   } finally {
     unlisten();
+  }
+}
+
+/** SIGHUP: a list that cannot be used changes nothing. */
+function readAgain(read: () => number, file: string, log: ServiceLog): void {
+  try {
+    const keys = read();
+    log.say("info", "clients", `read ${file} again: ${counted(keys, "key")} may come in`, { file, keys });
+  } catch (thrown) {
+    log.say("error", "clients_refused", `${messageOf(thrown)}; the list that was read before stays in force`, { file });
   }
 }
 

@@ -10,6 +10,7 @@ import { PubsubPath } from "../../src/recipes/pubsub/ownership/pubsub_path.ts";
 import { TopicServer } from "../../src/recipes/pubsub/server/topic_server.ts";
 import { formatAddress } from "../../src/sockets/connection.ts";
 import { systemClock } from "../../src/support/clock.ts";
+import { counted } from "../../src/support/counted.ts";
 import { coordinationOf, reach } from "../coordination.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { checkAdvertised } from "./advertised.ts";
@@ -75,7 +76,12 @@ export async function runServer(call: ServerCall): Promise<ExitCode> {
     });
     await Promise.race([asked, server.ended]);
     const kept = await server.leave({ withinMs: values.pubsubDrainTimeout, handOver: values.handOver });
-    log.say("info", "left", `"${id}" has left; ${kept.length} topics stay with it`, { id, topics: kept.length });
+    log.say(
+      "info",
+      "left",
+      `"${id}" has left; ${counted(kept.length, "topic")} ${kept.length === 1 ? "stays" : "stay"} with it`,
+      { id, topics: kept.length },
+    );
     return exitCodes.SUCCESS;
   } catch (thrown) {
     if (stopping.signal.aborted && thrown === stopping.signal.reason) return exitCodes.SUCCESS;

@@ -14,6 +14,7 @@ import { markBackup } from "../../src/recipes/pubsub/server/server_identity.ts";
 import { backupStore } from "../../src/recipes/pubsub/store/backup_store.ts";
 import { verifyStore } from "../../src/recipes/pubsub/store/verify_store.ts";
 import { systemClock } from "../../src/support/clock.ts";
+import { counted } from "../../src/support/counted.ts";
 import { didYouMean } from "../../src/support/did_you_mean.ts";
 import { connected } from "../connected.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
@@ -236,7 +237,9 @@ async function forget(call: ServerCall, [id = ""]: readonly string[]): Promise<E
     for (const topic of lost) io.out(`lost ${topic}\n`);
     for (const topic of returned) io.out(`returned ${topic}\n`);
     if (!values.quiet) {
-      io.err(`baton: ${lost.length} topics begin again, empty; ${returned.length} are back where they came from\n`);
+      io.err(
+        `baton: topics that begin again, empty: ${lost.length}; that are back where they came from: ${returned.length}\n`,
+      );
     }
   }
   return exitCodes.SUCCESS;
@@ -249,7 +252,11 @@ async function verify({ values, io }: ServerCall): Promise<ExitCode> {
   const answer: PubsubVerifyJson = { version: 1, folder, topics, messages, clients, problems: [...problems] };
   if (values.json) io.out(`${JSON.stringify(answer)}\n`);
   else if (problems.length === 0) {
-    io.out(`${folder} is whole: ${topics} topics, ${messages} messages, ${clients} clients\n`);
+    io.out(
+      `${folder} is whole: ${counted(topics, "topic")}, ${counted(messages, "message")}, ${
+        counted(clients, "client")
+      }\n`,
+    );
   } else for (const problem of problems) io.out(`${problem}\n`);
   return problems.length === 0 ? exitCodes.SUCCESS : exitCodes.IO;
 }

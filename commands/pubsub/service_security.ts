@@ -18,6 +18,8 @@ export interface ServiceSecurity {
   readonly authorize:
     | ((userId: string | null, message: Parameters<ClientAcl["refusal"]>[1]) => string | null)
     | undefined;
+  /** Reads the list of clients again, and says how many keys it has. Throws CONFIG: then the list stays as it was. */
+  readonly readClients: (() => number) | undefined;
 }
 
 /**
@@ -37,14 +39,19 @@ export function serviceSecurity({ pubsubKey, pubsubClients }: {
   }
   const key = readSecretKey(pubsubKey);
   const own = keyText(key.publicKey);
-  const acl = pubsubClients === undefined ? null : ClientAcl.parse(textOf(pubsubClients), pubsubClients);
+  const read = pubsubClients === undefined ? null : () => ClientAcl.parse(textOf(pubsubClients), pubsubClients);
+  let acl = read?.() ?? null;
   return {
     inner: curveListening(key, (publicKey) => publicKey === own),
     dialing: curveDialing(key, key.publicKey),
     front: curveListening(key, (publicKey) => publicKey === own || acl === null || acl.knows(publicKey)),
     authorize: acl === null
       ? undefined
-      : (userId, message) => userId === own ? null : acl.refusal(userId ?? "", message),
+      : (userId, message) => userId === own ? null : acl?.refusal(userId ?? "", message) ?? null,
+    readClients: read === null ? undefined : () => {
+      acl = read();
+      return acl.size;
+    },
   };
 }
 

@@ -76,6 +76,49 @@ test("with a key only its holders reach a server, and clients do what their line
   expect(await ask(proxy, "alice", { name: "GET", sender: "alice", topic: "news", last: -1 })).toBe("OK");
 });
 
+test("SIGHUP has the list of clients read again; one with a mistake is told, and the old one stays", async () => {
+  await session.run('"$baton" pubsub keygen -q carol');
+  const keys = await Promise.all(
+    ["alice", "carol"].map((name) => session.run(`"$baton" pubsub keygen --public ${name}`)),
+  );
+  const [alice = "", carol = ""] = keys.map(({ stdout }) => stdout.trim());
+  const list = (text: string) => writeFileSync(session.path("list"), text);
+  list(`${alice} alice news get\n`);
+  const running = session.start('exec "$baton" pubsub proxy --id p9 --key service --clients list');
+  const says = (words: string) => eventually(() => running.stderr().includes(words), { what: words, withinMs: 15_000 });
+  await says("takes requests");
+  const proxy = / at (tcp:\/\/[\d.]+:\d+)/.exec(running.stderr())?.[1] ?? "";
+  const info = (sender: string) => ({ name: "GET", sender, topic: "news", last: -1 }) as const;
+  const hello = { name: "HELLO", sender: "x" } as const;
+  expect(await ask(proxy, "carol", hello, 1000)).toBeNull();
+
+  list(`${carol} carol news gte\n`);
+  running.child.kill("SIGHUP");
+  await says('list, line 1: "gte" is none of get, put, list; the list that was read before stays in force');
+  expect(await ask(proxy, "alice", hello)).toBe("OK");
+  expect(await ask(proxy, "carol", hello, 1000)).toBeNull();
+
+  await using stays = new RequestSocket(
+    curveDialing(readSecretKey(session.path("alice")), readPublicKey(session.path("service.pub"))),
+  );
+  stays.connect(proxy);
+  const statusOf = async (message: Message) => {
+    const signal = AbortSignal.timeout(10_000);
+    await stays.send(encodeMessage(message), { signal });
+    const answer = decodeMessage(await stays.receive({ signal }));
+    return answer.name === "STATUS" && answer.status;
+  };
+  expect(await statusOf(info("alice"))).not.toBe("DENIED");
+  list(`${carol} carol news get\n`);
+  running.child.kill("SIGHUP");
+  await says("read list again: 1 key may come in");
+  expect(await statusOf(info("alice"))).toBe("DENIED");
+  expect(await ask(proxy, "alice", hello, 1000)).toBeNull();
+  expect(await ask(proxy, "carol", hello)).toBe("OK");
+  running.child.kill("SIGTERM");
+  expect((await running.ended).code).toBe(0);
+});
+
 test("keys that cannot be used are told before anything is served", async () => {
   const code = async (words: string) => (await session.run(`"$baton" pubsub ${words}`)).code;
   expect(await code("server --id s3 --data-dir s3 --key nowhere")).toBe(78);

@@ -64,6 +64,11 @@ export class ClientAcl {
     return new ClientAcl(rules);
   }
 
+  /** Keys that stand in it. */
+  get size(): number {
+    return this.#rules.size;
+  }
+
   /** Whether the key stands in any line. */
   knows(publicKey: string): boolean {
     return this.#rules.has(publicKey);
