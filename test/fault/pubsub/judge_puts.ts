@@ -6,15 +6,17 @@ export interface PutMessage {
   readonly name: string;
   readonly hash: string;
   readonly client: string;
-  /** The session that put it first, and its counter there. */
+  /** The process and its session that put it first, and its counter there. A state that was lost begins at session 1 again. */
+  readonly process: string;
   readonly session: number;
   readonly counter: number;
   readonly invokedAt: At;
   /** When the first OK returned; Infinity: none did. */
   returnedAt: At;
   outcome: Outcome;
-  /** A later try, by another process. */
+  /** A later try, by another process; and whether that is the first that is known. */
   isResumed: boolean;
+  readonly isFirstResumed: boolean;
   /** Null as long as nobody has told it. */
   id: number | null;
 }
@@ -51,15 +53,23 @@ export function* deliveredBy({ result, handed }: Operation): Generator<Got, void
 }
 
 function takePut(log: TopicLog, operation: Operation, findings: Findings): void {
-  const { puts = [], result, client, session, counter = 0, invokedAt, returnedAt, resumed = false } = operation;
+  const { puts = [], result, client, process, session, counter = 0, invokedAt, returnedAt, resumed = false } =
+    operation;
   for (const [place, [name, hash]] of puts.entries()) {
     let message = log.byName.get(name);
     if (message === undefined) {
-      const more = { outcome: result.outcome, returnedAt: Infinity, isResumed: resumed, id: null };
-      message = { name, hash, client, session, counter: counter + place, invokedAt, ...more };
+      const more = {
+        outcome: result.outcome,
+        returnedAt: Infinity,
+        isResumed: resumed,
+        isFirstResumed: resumed,
+        id: null,
+      };
+      message = { name, hash, client, process, session, counter: counter + place, invokedAt, ...more };
       log.byName.set(name, message);
     } else message.isResumed ||= resumed;
-    // Once unknown, a later try that was refused says nothing of the first.
+    // Once unknown, a later try that was refused says nothing of the first; and the other way round.
+    if (result.outcome === "unknown" && message.outcome === "fail") message.outcome = "unknown";
     if (result.outcome === "ok") {
       message.outcome = "ok";
       message.returnedAt = Math.min(message.returnedAt, returnedAt);
@@ -111,7 +121,9 @@ export function judgeOrder(log: TopicLog, findings: Findings): void {
   const messages = [...log.byName.values()];
   const lines = new Map<string, PutMessage[]>();
   for (const message of messages) {
-    const key = `${message.session} ${message.client}`;
+    // Its process was killed between the note on its disk and ours: which session put it is not known.
+    if (message.isFirstResumed) continue;
+    const key = `${message.process} ${message.session} ${message.client}`;
     const line = lines.get(key);
     if (line === undefined) lines.set(key, [message]);
     else line.push(message);

@@ -1,0 +1,263 @@
+/**
+ * One campaign: a service, its clients, a load, faults from a seed; then everything is healed, what was put is had by all, and
+ * the history is judged. Owns the folder of all that, which goes when nothing was wrong.
+ */
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { messageOf } from "../../../src/errors.ts";
+import { verifyStore } from "../../../src/recipes/pubsub/store/verify_store.ts";
+import { systemClock } from "../../../src/support/clock.ts";
+import { sleep } from "../../../src/support/deadline.ts";
+import type { Backend } from "../../support/backends.ts";
+import { eventually } from "../../support/eventually.ts";
+import { ProxyClient } from "../../support/proxy_client.ts";
+import { seededRandom, shuffled } from "../../support/random.ts";
+import { CliCrew } from "./cli_crew.ts";
+import { crewTopics, planCrew } from "./crew_plan.ts";
+import { type PubsubFault, pubsubFaults } from "./faults.ts";
+import { HistoryWriter, readHistory } from "./history_file.ts";
+import { judge, type Verdict } from "./judge.ts";
+import { NodeWatch } from "./node_watch.ts";
+import { Service } from "./service.ts";
+import { StateFolders } from "./state_folders.ts";
+import { Worker } from "./worker.ts";
+import type { World } from "./world.ts";
+
+export interface CampaignOptions {
+  readonly backend: Backend;
+  readonly seed: number;
+  /** At least so many messages are put, and at least so many faults happen. */
+  readonly messages: number;
+  readonly faults: number;
+  /** Messages a second that publishers try to put. */
+  readonly rate: number;
+  /** Faults at a time. */
+  readonly lanes: number;
+  readonly sessionTimeoutMs: number;
+  readonly publishers: number;
+  readonly subscribers: number;
+  readonly workers: number;
+  /** Only faults whose name has it. */
+  readonly only?: string;
+  readonly keepFolder?: boolean;
+  readonly say: (line: string) => void;
+}
+
+export interface CampaignResult {
+  readonly verdict: Verdict;
+  /** What went wrong beside it. */
+  readonly failures: readonly string[];
+  /** How often each fault happened. */
+  readonly faults: ReadonlyMap<string, number>;
+  readonly seconds: number;
+  /** Where the history is; null when it was removed. */
+  readonly folder: string | null;
+}
+
+const topicOfCli = "cli";
+const patienceMs = 180_000;
+const reportMs = 10_000;
+
+export async function runPubsubCampaign(options: CampaignOptions): Promise<CampaignResult> {
+  const beganMs = performance.now();
+  const folder = mkdtempSync(join(tmpdir(), "baton-pubsub-fault-"));
+  const campaign = new Campaign(folder, options);
+  const failures: string[] = [];
+  try {
+    await campaign.run();
+  } catch (thrown) {
+    failures.push(messageOf(thrown));
+  } finally {
+    await campaign.close();
+  }
+  failures.push(...campaign.failures);
+  const verdict = judge(readHistory(join(folder, "history")));
+  const isGood = failures.length === 0 && verdict.violations.length === 0;
+  if (isGood && options.keepFolder !== true) rmSync(folder, { recursive: true, force: true });
+  const seconds = (performance.now() - beganMs) / 1000;
+  return { verdict, failures, faults: campaign.faults, seconds, folder: isGood ? null : folder };
+}
+
+class Campaign {
+  readonly failures: string[] = [];
+  readonly faults = new Map<string, number>();
+  readonly #folder: string;
+  readonly #options: CampaignOptions;
+  readonly #ends: (() => Promise<unknown>)[] = [];
+
+  constructor(folder: string, options: CampaignOptions) {
+    this.#folder = folder;
+    this.#options = options;
+  }
+
+  async run(): Promise<void> {
+    const { backend: kind, seed, sessionTimeoutMs, say } = this.#options;
+    const folder = (name: string) => {
+      const path = join(this.#folder, name);
+      mkdirSync(path);
+      return path;
+    };
+    const history = folder("history");
+    const random = seededRandom(seed);
+    const backend = await kind.start();
+    this.#ends.push(() => backend.close());
+    const control = new HistoryWriter(join(history, "control.jsonl"));
+    this.#ends.push(() => Promise.resolve(control[Symbol.dispose]()));
+    const service = await Service.start({
+      ...{ folder: folder("service"), backend, random, sessionTimeoutMs },
+      ...{ servers: 3, proxies: 3 },
+    });
+    this.#ends.push(() => service[Symbol.asyncDispose]());
+    const topics = [...crewTopics, topicOfCli];
+    const watch = new NodeWatch(backend.servers, { path: service.path, topics, writer: control });
+    this.#ends.push(() => watch[Symbol.asyncDispose]());
+    const workers = this.#workersOf(service, { folder: folder("workers"), history });
+    const cli = new CliCrew({
+      ...{ folder: folder("cli"), topic: topicOfCli, proxies: service.endpoints, random, history },
+      killed: (client) => this.#count(control, "client of the binary killed", client),
+      troubled: (why) => this.failures.push(why),
+    });
+    this.#ends.push(() => cli.close());
+    const world: World = {
+      ...{ service, backend, workers, watch, control, random, sessionTimeoutMs, topics },
+      states: new StateFolders(folder("states")),
+      wait: (ms) => sleep(systemClock(), ms),
+      busy: new Set(),
+    };
+    for (const worker of workers) worker.start();
+    await cli.begin();
+    const counts = () => workers.reduce((sum, { counts: { put } }) => sum + put, 0);
+    await this.#until(() => counts() >= 100 && workers.every((worker) => worker.counts.got > 0), "a load", workers);
+    for (const role of service.roles) control.sample(role.sample("baseline"));
+    say(`the load is there; ${service.roles.length} roles, ${workers.length} workers`);
+    await this.#hurt(world, counts);
+    cli.isHurt = false;
+    await this.#heal(world);
+    await this.#drain(world, cli);
+    for (const role of service.roles) control.sample(role.sample("end"));
+    for (const role of service.roles) await role.stop();
+    for (const { id, dataDir } of service.servers) {
+      if (dataDir === null) continue;
+      for (const problem of verifyStore(dataDir).problems) this.failures.push(`the store of ${id}: ${problem}`);
+    }
+  }
+
+  async close(): Promise<void> {
+    for (const end of this.#ends.reverse()) {
+      await end().catch((thrown) => this.failures.push(`at the end: ${messageOf(thrown)}`));
+    }
+  }
+
+  #workersOf(service: Service, { folder, history }: { folder: string; history: string }): Worker[] {
+    const { seed, publishers, subscribers, workers, rate } = this.#options;
+    const crew = planCrew(seed, { publishers, subscribers, workers, rate });
+    return crew.workers.map((clients, place) => {
+      const name = `w${place + 1}`;
+      const stateDir = join(folder, `state-${name}`);
+      mkdirSync(stateDir);
+      const worker = new Worker({ name, folder, historyDir: history, stateDir, proxies: service.endpoints, clients });
+      this.#ends.push(() => worker.kill());
+      return worker;
+    });
+  }
+
+  /** Faults, some at a time, until there were enough of them and of messages. */
+  async #hurt(world: World, counts: () => number): Promise<void> {
+    const { messages, faults, lanes, say } = this.#options;
+    const deck = this.#deck(world);
+    let happened = 0;
+    let lastSaidMs = performance.now();
+    const isEnough = () => counts() >= messages && happened >= faults;
+    const lane = async () => {
+      while (!isEnough() && this.failures.length === 0) {
+        const fault = deck();
+        const target = await fault.apply(world);
+        if (target === null) await world.wait(10 + world.random() * 40);
+        else {
+          happened++;
+          this.#count(world.control, fault.name, target);
+        }
+        this.#lookAtRoles(world);
+        // A breath: with faults alone nothing would ever be put.
+        await world.wait(world.random() * 400);
+        if (performance.now() - lastSaidMs < reportMs) continue;
+        lastSaidMs = performance.now();
+        say(`${counts()} messages put, ${happened} faults`);
+      }
+    };
+    await Promise.all(Array.from({ length: lanes }, lane));
+  }
+
+  /** Each as often as it weighs before any comes again. */
+  #deck({ random }: World): () => PubsubFault {
+    const { only, backend } = this.#options;
+    const isEnsemble = backend.name.includes("three");
+    const possible = pubsubFaults.filter(({ needsLeader }) => isEnsemble || needsLeader !== true)
+      .filter(({ name }) => only === undefined || name.includes(only));
+    let deck: PubsubFault[] = [];
+    return () => {
+      if (deck.length === 0) {
+        deck = shuffled(possible.flatMap((fault) => Array.from({ length: fault.weight }, () => fault)), random);
+      }
+      return deck.pop() as PubsubFault;
+    };
+  }
+
+  #count(control: HistoryWriter, name: string, target: string): void {
+    this.faults.set(name, (this.faults.get(name) ?? 0) + 1);
+    control.fault(name, target);
+  }
+
+  #lookAtRoles({ service }: World): void {
+    for (const role of service.roles) {
+      if (role.lastWords === null) continue;
+      this.failures.push(`${role.id} ended by itself, saying ${JSON.stringify(role.lastWords)}`);
+      role.isAway = true;
+    }
+  }
+
+  async #heal(world: World): Promise<void> {
+    const { service, control, backend, wait, sessionTimeoutMs } = world;
+    backend.resume();
+    service.heal();
+    this.#options.say("healed; asking whether all is well");
+    for (const proxy of service.proxies) {
+      await using client = new ProxyClient(proxy.relay.endpoint);
+      for (const topic of world.topics) {
+        const ask = async () => (await client.say({ name: "INFO", sender: "doctor", topic, lines: {} }, 5000)).status;
+        await eventually(async () => ["OK", "NOT_SUBSCRIBED"].includes(await ask()), {
+          withinMs: patienceMs,
+          everyMs: 100,
+          what: `"${topic}" to be served by ${proxy.id}`,
+        });
+      }
+    }
+    // Requests that wait for an answer which was lost are given up, and sessions that were taken over begin again.
+    await wait(sessionTimeoutMs);
+    control.healed();
+    await wait(sessionTimeoutMs);
+  }
+
+  async #drain({ workers, service }: World, cli: CliCrew): Promise<void> {
+    for (const worker of workers) worker.order("end");
+    cli.phase = "end";
+    await this.#until(() => workers.every(({ hasEnded }) => hasEnded), "publishers to end", workers);
+    await cli.published;
+    this.#options.say("all was put; having the rest");
+    for (const worker of workers) worker.order("drain");
+    cli.phase = "drain";
+    await this.#until(() => workers.every(({ exit }) => exit !== null), "subscribers to have all", workers);
+    for (const { name, exit, said } of workers) {
+      if (exit !== 0) this.failures.push(`${name} ended with ${exit}: ${said}`);
+    }
+    await cli.drained;
+    this.#lookAtRoles({ service } as World);
+  }
+
+  async #until(condition: () => boolean, what: string, workers: readonly Worker[]): Promise<void> {
+    await eventually(condition, { withinMs: patienceMs, everyMs: 20, what }).catch((thrown) => {
+      throw new Error(`${messageOf(thrown)}\n${workers.map(({ name, said }) => `${name}: ${said}`).join("\n")}`);
+    });
+  }
+}

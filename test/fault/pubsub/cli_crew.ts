@@ -1,0 +1,49 @@
+/** The clients of a campaign that are processes of the binary: one that puts, and one for each way to get. */
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { cliExec, cliFiles, type CliOptions, cliPrint, cliPublish, cliSubscribe } from "./cli_client.ts";
+import { HistoryWriter } from "./history_file.ts";
+
+export interface CliCrewOptions extends Omit<CliOptions, "writer" | "phase" | "mayKill"> {
+  readonly history: string;
+}
+
+export class CliCrew {
+  phase: ReturnType<CliOptions["phase"]> = "work";
+  /** Whether its processes may be killed. */
+  isHurt = true;
+  /** Resolves when everything is put. */
+  published: Promise<unknown> = Promise.resolve();
+  /** Resolves when everything was had. */
+  drained: Promise<unknown> = Promise.resolve();
+  readonly #options: CliCrewOptions;
+  readonly #writer: HistoryWriter;
+
+  constructor(options: CliCrewOptions) {
+    this.#options = options;
+    this.#writer = new HistoryWriter(join(options.history, "cli.jsonl"));
+  }
+
+  /** Resolves when all are subscribed, and at work. */
+  async begin(): Promise<void> {
+    const ways = { "cli-print": cliPrint, "cli-files": cliFiles, "cli-exec": cliExec };
+    const readers = Object.entries(ways).map(([client, get]) => ({ client, get, options: this.#optionsOf(client) }));
+    await Promise.all(readers.map(({ client, options }) => cliSubscribe(client, options)));
+    this.drained = Promise.all(readers.map(({ client, get, options }) => get(client, options)));
+    this.published = cliPublish("cli-put", this.#optionsOf("cli-put"));
+    this.drained.catch(() => {}); // heard of where it is waited for
+    this.published.catch(() => {});
+  }
+
+  async close(): Promise<void> {
+    this.phase = "drain";
+    await Promise.allSettled([this.published, this.drained]);
+    this.#writer[Symbol.dispose]();
+  }
+
+  #optionsOf(client: string): CliOptions {
+    const folder = join(this.#options.folder, client);
+    mkdirSync(folder);
+    return { ...this.#options, folder, writer: this.#writer, phase: () => this.phase, mayKill: () => this.isHurt };
+  }
+}

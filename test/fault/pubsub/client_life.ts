@@ -1,0 +1,164 @@
+/** A client's life by the client recipe: it opens its state, does its work, and when something fails it begins again. */
+import { type ClientSession } from "../../../src/recipes/pubsub/client/client_session.ts";
+import { ClientState } from "../../../src/recipes/pubsub/client/client_state.ts";
+import { Publisher } from "../../../src/recipes/pubsub/client/publisher.ts";
+import { Requester } from "../../../src/recipes/pubsub/client/requester.ts";
+import { Subscriber } from "../../../src/recipes/pubsub/client/subscriber.ts";
+import { messageOf } from "../../../src/errors.ts";
+import { systemClock } from "../../../src/support/clock.ts";
+import { sleep } from "../../../src/support/deadline.ts";
+import { seededRandom, shuffled } from "../../support/random.ts";
+import type { ClientPlan } from "./crew_plan.ts";
+import type { HistoryWriter } from "./history_file.ts";
+import { markedBody } from "./marked_body.ts";
+import { RecordingSession } from "./recording_session.ts";
+
+export interface LifeOptions {
+  readonly process: string;
+  readonly stateDir: string;
+  readonly proxies: readonly string[];
+  readonly writer: HistoryWriter;
+  /** What the client is to do now: go on; end its puts; have all that is there. */
+  readonly phase: () => "work" | "end" | "drain";
+  readonly counted: (what: "put" | "got", messages: number) => void;
+  /** Of a life that did not go well. */
+  readonly troubled: (why: string) => void;
+}
+
+const clock = systemClock();
+const againMs = 100;
+/** Every so often a subscriber forgets to say that it had something, as one that fell over. */
+const forgetful = 0.02;
+const largeBytes = 100_000;
+
+/** Resolves when the publisher has put all, and knows what became of it. */
+export async function publish(plan: ClientPlan, options: LifeOptions): Promise<void> {
+  const random = seededRandom(plan.seed ^ hashed(options.process));
+  const names = { next: 1 };
+  for (;;) {
+    const isLast = options.phase() !== "work";
+    const isDone = await livingAs(plan, options, async (session) => {
+      const publishers = plan.topics.map((topic) => ({ topic, publisher: new Publisher(session, topic) }));
+      for (const { publisher } of publishers) await publisher.resume();
+      if (isLast) return true;
+      const going = { on: true };
+      const results = await Promise.allSettled(publishers.map(async ({ topic, publisher }) => {
+        try {
+          await publisher.putAll(chunks(plan, topic, { options, random, names, going }), {
+            onStored: (messages) => options.counted("put", messages),
+          });
+        } finally {
+          going.on = false;
+        }
+      }));
+      for (const result of results) if (result.status === "rejected") throw result.reason;
+      return false;
+    });
+    if (isDone === true) return;
+    if (isDone === null) await sleep(clock, againMs);
+  }
+}
+
+async function* chunks(
+  { id, batch, rate, topics }: ClientPlan,
+  topic: string,
+  { options, random, names, going }: {
+    readonly options: LifeOptions;
+    readonly random: () => number;
+    readonly names: { next: number };
+    readonly going: { readonly on: boolean };
+  },
+): AsyncGenerator<Uint8Array[], void, void> {
+  // One process of a client now and then ends in order, and the next one takes over.
+  for (let left = 1 + Math.floor(random() * 200); left > 0 && going.on && options.phase() === "work"; left--) {
+    const count = 1 + Math.floor(random() * batch);
+    const size = () => random() < 0.001 ? largeBytes : 20 + Math.floor(random() * 300);
+    yield Array.from({ length: count }, () => {
+      const name = `${encodeURIComponent(id)}@${encodeURIComponent(topic)}.${options.process}.${names.next++}`;
+      return markedBody(name, size());
+    });
+    await sleep(clock, random() * 2000 * count * topics.length / rate);
+  }
+}
+
+/** Resolves when the subscriber has had all that was there after `phase` said "drain". */
+export async function consume(plan: ClientPlan, options: LifeOptions): Promise<void> {
+  const random = seededRandom(plan.seed ^ hashed(options.process));
+  const left = new Set(plan.topics);
+  while (left.size > 0) {
+    const isDone = await livingAs(plan, options, async (session) => {
+      const readers = [...left].map((topic) => ({ topic, subscriber: new Subscriber(session, topic) }));
+      const going = { on: true };
+      const results = await Promise.allSettled(readers.map(async ({ topic, subscriber }) => {
+        try {
+          await session.subscribe(topic);
+          if (await readOn(plan, { session, subscriber, random, options, going })) left.delete(topic);
+        } catch (thrown) {
+          going.on = false;
+          throw thrown;
+        }
+      }));
+      for (const result of results) if (result.status === "rejected") throw result.reason;
+      return true;
+    });
+    if (isDone === null) await sleep(clock, againMs);
+  }
+}
+
+/** True: all was had. False: another of the client's topics has failed. */
+async function readOn(
+  { batch, churn }: ClientPlan,
+  { session, subscriber, random, options, going }: {
+    readonly session: RecordingSession;
+    readonly subscriber: Subscriber;
+    readonly random: () => number;
+    readonly options: LifeOptions;
+    readonly going: { readonly on: boolean };
+  },
+): Promise<boolean> {
+  const { topic } = subscriber;
+  while (going.on) {
+    const isDraining = options.phase() === "drain";
+    const { messages } = await subscriber.fetch({ max: batch, waitMs: isDraining ? 0 : 400 });
+    const n = session.getOf(topic);
+    const last = messages.at(-1)?.id;
+    if (last === undefined) {
+      if (isDraining) return true;
+    } else {
+      subscriber.handingOut(last);
+      const again = messages.filter(({ redelivered }) => redelivered).map(({ id }) => id);
+      options.writer.saw(n, { upTo: last, ...(again.length === 0 ? {} : { again }) });
+      options.counted("got", messages.length);
+      if (!isDraining && random() < forgetful) throw new Error("it fell over before it had what it was handed");
+      subscriber.had(last, { durable: random() < 0.5 });
+      options.writer.had(n, last);
+    }
+    if (isDraining || random() >= churn) continue;
+    await session.unsubscribe(topic);
+    await sleep(clock, random() * 500);
+    await session.subscribe(topic);
+  }
+  return false;
+}
+
+/** One process of the client, as it were. Null: it failed. */
+async function livingAs<T>(
+  { id, timeoutMs, attemptMs, seed }: ClientPlan,
+  { stateDir, proxies, writer, troubled }: LifeOptions,
+  live: (session: RecordingSession & ClientSession) => Promise<T>,
+): Promise<T | null> {
+  try {
+    using state = await ClientState.open(stateDir, id, { waitMs: 20_000, clock });
+    const order = shuffled(proxies, seededRandom(seed ^ state.session().number));
+    const findProxies = () => Promise.resolve(order);
+    await using requester = new Requester({ findProxies, clock, timeoutMs, attemptMs });
+    return await live(new RecordingSession(state, requester, writer));
+  } catch (thrown) {
+    troubled(`${id}: ${messageOf(thrown)}`);
+    return null;
+  }
+}
+
+function hashed(text: string): number {
+  return [...text].reduce((hash, letter) => Math.imul(hash ^ letter.charCodeAt(0), 0x01000193) >>> 0, 0x811c9dc5);
+}

@@ -1,0 +1,354 @@
+/** What is done to a campaign's service and clients. Each does it and, after a while, takes it back. */
+import { connect as dialRaw } from "node:net";
+import { DealerSocket } from "../../../src/clients/zeromq/dealer_socket.ts";
+import { connect } from "../../../src/clients/zookeeper/client.ts";
+import { parseServers } from "../../../src/clients/zookeeper/hosts.ts";
+import { moveTopic } from "../../../src/recipes/pubsub/operator/move_topic.ts";
+import { systemClock } from "../../../src/support/clock.ts";
+import { malformed } from "./malformed.ts";
+import type { Role } from "./service.ts";
+import { Worker } from "./worker.ts";
+import { pick, span, toOne, type World } from "./world.ts";
+
+export interface PubsubFault {
+  readonly name: string;
+  /** How often it comes, compared with others. */
+  readonly weight: number;
+  /** Ensembles only. */
+  readonly needsLeader?: boolean;
+  /** Resolves when it is over, with whom it hit; null: there was nobody to hit. */
+  readonly apply: (world: World) => Promise<string | null>;
+}
+
+/** Hits one role that is free. */
+function onRole(act: (world: World, role: Role) => Promise<void>, kind?: Role["kind"]): PubsubFault["apply"] {
+  return async (world) => {
+    let name: string | null = null;
+    const roles = world.service.roles.filter((role) => kind === undefined || role.kind === kind);
+    await toOne(world, roles, async (role) => {
+      name = role.id;
+      await act(world, role);
+    });
+    return name;
+  };
+}
+
+function onWorker(act: (world: World, worker: Worker) => Promise<void>): PubsubFault["apply"] {
+  return async (world) => {
+    let name: string | null = null;
+    await toOne(world, world.workers, async (worker) => {
+      name = worker.name;
+      await act(world, worker);
+    });
+    return name;
+  };
+}
+
+const restarts: PubsubFault[] = [
+  {
+    name: "role killed",
+    weight: 6,
+    apply: onRole(async (world, role) => {
+      await role.kill();
+      await world.wait(span(world, 0, 1500));
+      await role.revive();
+    }),
+  },
+  {
+    name: "role told to end",
+    weight: 2,
+    apply: onRole(async (_world, role) => {
+      await role.stop();
+      await role.revive();
+    }),
+  },
+  {
+    name: "role stopped for longer than its session",
+    weight: 3,
+    apply: onRole(async (world, role) => {
+      role.node.pause();
+      await world.wait(span(world, 1.1, 1.8) * world.sessionTimeoutMs);
+      role.node.resume();
+    }),
+  },
+  {
+    name: "role stopped for a moment",
+    weight: 2,
+    apply: onRole(async (world, role) => {
+      role.node.pause();
+      await world.wait(span(world, 0.1, 0.6) * world.sessionTimeoutMs);
+      role.node.resume();
+    }),
+  },
+  {
+    name: "all proxies killed: cold caches",
+    weight: 1,
+    apply: async (world) => {
+      const free = world.service.proxies.filter((proxy) => !world.busy.has(proxy));
+      for (const proxy of free) world.busy.add(proxy);
+      await Promise.all(free.map((proxy) => proxy.kill()));
+      await Promise.all(free.map((proxy) => proxy.revive()));
+      for (const proxy of free) world.busy.delete(proxy);
+      return free.map(({ id }) => id).join("+");
+    },
+  },
+];
+
+const networks: PubsubFault[] = [
+  ...(["requests", "replies"] as const).flatMap((direction): PubsubFault[] => [
+    {
+      name: `${direction} wait in a hole`,
+      weight: 2,
+      apply: onRole(async (world, role) => {
+        role.relay.impair(direction, { kind: "hole" });
+        await world.wait(span(world, 300, 3000));
+        role.relay.heal();
+      }),
+    },
+    {
+      name: `${direction} are dropped`,
+      weight: 3,
+      apply: onRole(async (world, role) => {
+        role.relay.impair(direction, { kind: "drop" });
+        await world.wait(span(world, 100, 1500));
+        role.relay.heal();
+      }),
+    },
+    {
+      name: `${direction} to the coordination service wait`,
+      weight: 2,
+      apply: onRole(async (world, role) => {
+        for (const proxy of role.coordination) proxy.blackHole(direction);
+        await world.wait(span(world, 0.3, 1.8) * world.sessionTimeoutMs);
+        for (const proxy of role.coordination) proxy.heal();
+      }),
+    },
+  ]),
+  {
+    name: "requests are reordered",
+    weight: 3,
+    apply: onRole(async (world, role) => {
+      role.relay.impair("requests", { kind: "shuffle", ms: span(world, 20, 400) });
+      await world.wait(span(world, 300, 2500));
+      role.relay.heal();
+    }),
+  },
+  {
+    name: "connections are cut",
+    weight: 4,
+    apply: onRole(async (world, role) => {
+      for (let times = 0; times < 3; times++) {
+        role.relay.cut(0.5);
+        await world.wait(span(world, 0, 200));
+      }
+    }),
+  },
+  { name: "old requests are replayed", weight: 10, apply: onRole(replay) },
+  {
+    name: "malformed and huge frames",
+    weight: 3,
+    apply: onRole(async (world, role) => {
+      await Promise.all(
+        malformed(world.random).map((bytes) => sayRaw(Number(role.relay.target.split(":").at(-1)), bytes)),
+      );
+    }),
+  },
+];
+
+const handOvers: PubsubFault[] = [
+  { name: "hand-over", weight: 3, apply: (world) => move(world, 1) },
+  { name: "opposing hand-overs", weight: 3, apply: (world) => move(world, 2) },
+  {
+    name: "hand-overs cut by a kill",
+    weight: 5,
+    apply: async (world) => {
+      let names = "";
+      const moving = move(world, pick(world, [1, 2]));
+      await toOne(world, world.service.servers, async (server) => {
+        await world.wait(span(world, 0, 60));
+        await server.kill();
+        names = server.id;
+        await server.revive();
+      });
+      return `${await moving} ${names}`;
+    },
+  },
+  {
+    name: "hand-overs cut by a network",
+    weight: 3,
+    apply: async (world) => {
+      const moving = move(world, 2);
+      await toOne(world, world.service.servers, async (server) => {
+        await world.wait(span(world, 0, 40));
+        server.relay.cut();
+        server.relay.impair("replies", { kind: "drop" });
+        await world.wait(span(world, 100, 1500));
+        server.relay.heal();
+      });
+      return await moving;
+    },
+  },
+];
+
+const clients: PubsubFault[] = [
+  {
+    name: "clients killed",
+    weight: 5,
+    apply: onWorker(async (world, worker) => {
+      await worker.kill();
+      for (const { id } of worker.clients) if (world.random() < 0.4) world.states.keep(worker.stateDir, id);
+      worker.start();
+      await world.wait(span(world, 0, 500));
+    }),
+  },
+  {
+    name: "clients stopped",
+    weight: 2,
+    apply: onWorker(async (world, worker) => {
+      worker.signal("SIGSTOP");
+      await world.wait(span(world, 0.2, 1.5) * world.sessionTimeoutMs);
+      worker.signal("SIGCONT");
+    }),
+  },
+  {
+    name: "a client's state is lost",
+    weight: 2,
+    apply: onWorker(async (world, worker) => {
+      await worker.kill();
+      const { id } = pick(world, worker.clients);
+      world.states.lose(worker.stateDir, id);
+      world.control.state(id, "lost");
+      worker.start();
+    }),
+  },
+  {
+    name: "a client's state is an older copy",
+    weight: 3,
+    apply: onWorker(async (world, worker) => {
+      await worker.kill();
+      const { id } = pick(world, worker.clients);
+      if (world.states.restore(worker.stateDir, id, world.random())) world.control.state(id, "restored");
+      else world.states.keep(worker.stateDir, id);
+      worker.start();
+    }),
+  },
+  {
+    name: "clients' states are shared by two processes",
+    weight: 2,
+    apply: onWorker(async (world, worker) => {
+      await worker.kill();
+      for (const { id } of worker.clients) world.control.state(id, "shared");
+      const twin = worker.twin();
+      world.states.copyAll(worker.stateDir, twin.stateDir);
+      worker.start();
+      twin.start();
+      await world.wait(span(world, 1500, 4000));
+      await twin.kill();
+    }),
+  },
+];
+
+const coordination: PubsubFault[] = [
+  {
+    name: "coordination service stopped",
+    weight: 1,
+    apply: onBackend(async (world) => {
+      world.backend.pause();
+      await world.wait(span(world, 0.2, 1.3) * world.sessionTimeoutMs);
+      world.backend.resume();
+    }),
+  },
+  {
+    name: "coordination service killed",
+    weight: 1,
+    apply: onBackend(async (world) => {
+      await world.backend.kill();
+      await world.wait(span(world, 0, 0.8) * world.sessionTimeoutMs);
+      await world.backend.restart();
+    }),
+  },
+  {
+    name: "leader killed",
+    weight: 2,
+    needsLeader: true,
+    apply: onBackend(async (world) => {
+      const leader = await world.backend.leader();
+      await leader.kill();
+      await world.wait(span(world, 0.5, 1.5) * world.sessionTimeoutMs);
+      await leader.restart();
+    }),
+  },
+  {
+    name: "leader stopped",
+    weight: 1,
+    needsLeader: true,
+    apply: onBackend(async (world) => {
+      const leader = await world.backend.leader();
+      leader.pause();
+      await world.wait(span(world, 0.3, 1.5) * world.sessionTimeoutMs);
+      leader.resume();
+    }),
+  },
+];
+
+export const pubsubFaults: readonly PubsubFault[] = [
+  ...restarts,
+  ...networks,
+  ...handOvers,
+  ...clients,
+  ...coordination,
+];
+
+function onBackend(act: (world: World) => Promise<void>): PubsubFault["apply"] {
+  return async (world) => await toOne(world, [world.backend], () => act(world)) ? "coordination" : null;
+}
+
+/** Requests that passed some time ago, on fresh connections, some of them to where they did not go then. */
+async function replay(world: World, role: Role): Promise<void> {
+  const others = world.service.roles.filter(({ kind }) => kind === role.kind);
+  const { remembered } = role.relay;
+  if (remembered.length === 0) return;
+  const target = world.random() < 0.7 ? role : pick(world, others);
+  await using dealer = new DealerSocket({ sendHighWater: 1000 });
+  dealer.connect(target.relay.target);
+  for (let count = 1 + Math.floor(world.random() * 60); count > 0; count--) {
+    dealer.trySend([...pick(world, remembered)]);
+  }
+  await world.wait(span(world, 200, 800)); // their answers interest nobody
+}
+
+/** So many hand-overs of one topic at once, each to another server, ended or not. */
+async function move(world: World, count: number): Promise<string> {
+  const { service, backend, sessionTimeoutMs, watch } = world;
+  const topic = pick(world, world.topics);
+  const owner = watch.owners.get(topic);
+  const others = service.servers.map(({ id }) => id).filter((id) => id !== owner);
+  const to = count >= others.length ? others : [pick(world, others)];
+  const signal = AbortSignal.timeout(moveMsMax);
+  const options = { clock: systemClock(), withinMs: moveMsMax, signal };
+  try {
+    await using zk = await connect({ servers: parseServers(backend.servers), sessionTimeoutMs, signal });
+    await Promise.all(to.map((id) => moveTopic(zk, service.path, { topic, to: id }, options).catch(() => null)));
+  } catch {
+    // The coordination service is away, or the time is over: so be it.
+  }
+  return `${topic} to ${to.join(" and ")}`;
+}
+
+const moveMsMax = 3000;
+const rawMs = 300;
+
+/** Whatever it is, to a role's port, without a word of ZMTP of our own. */
+function sayRaw(port: number, bytes: Uint8Array): Promise<void> {
+  return new Promise((resolve) => {
+    const socket = dialRaw({ host: "127.0.0.1", port });
+    const end = () => {
+      socket.destroy();
+      resolve();
+    };
+    socket.on("error", end);
+    socket.on("close", () => resolve());
+    socket.write(bytes);
+    systemClock().after(rawMs, end);
+  });
+}

@@ -1,0 +1,50 @@
+/**
+ * The full dose: `scripts/fault pubsub [--rounds N] [--messages N] [--faults N] [--seed S] [--on keeper|ensemble]… [--rate N]
+ * [--lanes N] [--only FAULT] [--keep]`. A round is a campaign with a service of its own; each backend has its rounds.
+ */
+import { randomInt } from "node:crypto";
+import process from "node:process";
+import { parseArgs } from "node:util";
+import { keeper, zooKeeperEnsemble } from "../../support/backends.ts";
+import { installedBackends } from "../dose_arguments.ts";
+import { runPubsubCampaign } from "./campaign.ts";
+import { fullCrew, sessionTimeoutMs } from "./dose.ts";
+import { verdictText } from "./judge.ts";
+
+const { values } = parseArgs({
+  options: {
+    rounds: { type: "string", default: "1" },
+    messages: { type: "string", default: "200000" },
+    faults: { type: "string", default: "200" },
+    seed: { type: "string", default: String(randomInt(2 ** 31)) },
+    on: { type: "string", multiple: true, default: ["keeper", "ensemble"] },
+    rate: { type: "string", default: "1000" },
+    lanes: { type: "string", default: "2" },
+    only: { type: "string" },
+    keep: { type: "boolean", default: false },
+  },
+});
+const names = { keeper: keeper.name, ensemble: zooKeeperEnsemble.name } as const;
+const wanted = values.on.map((name) => names[name as keyof typeof names] ?? name);
+const backends = installedBackends([keeper, zooKeeperEnsemble], wanted);
+const seed = Number(values.seed);
+let isGood = true;
+for (let round = 0; round < Number(values.rounds); round++) {
+  for (const backend of backends) {
+    console.log(`round ${round} on ${backend.name}, --seed ${seed + round}`);
+    const result = await runPubsubCampaign({
+      ...{ backend, seed: seed + round, sessionTimeoutMs, ...fullCrew },
+      ...{ messages: Number(values.messages), faults: Number(values.faults) },
+      ...{ rate: Number(values.rate), lanes: Number(values.lanes), keepFolder: values.keep },
+      ...(values.only === undefined ? {} : { only: values.only }),
+      say: (line) => console.log(`  ${line}`),
+    });
+    const faults = [...result.faults].sort().map(([name, count]) => `  ${String(count).padStart(5)}  ${name}`);
+    console.log([verdictText(result.verdict), ...faults].join("\n"));
+    for (const failure of result.failures) console.log(`FAIL ${failure}`);
+    if (result.folder !== null) console.log(`the history is in ${result.folder}`);
+    console.log(`${Math.round(result.seconds)} s, on ${backend.name}, --seed ${seed + round}\n`);
+    isGood &&= result.folder === null;
+  }
+}
+process.exit(isGood ? 0 : 1);

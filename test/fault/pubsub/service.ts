@@ -1,0 +1,200 @@
+/**
+ * Servers and proxies as processes, each behind a bad network of its own: one to who asks it (ZmtpRelay), one to the
+ * coordination service (ChaosProxy). Owns the processes, the networks and the data; not the coordination service.
+ */
+import { mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import process from "node:process";
+import { PubsubPath } from "../../../src/recipes/pubsub/ownership/pubsub_path.ts";
+import { messageOf } from "../../../src/errors.ts";
+import { systemClock } from "../../../src/support/clock.ts";
+import { sleep } from "../../../src/support/deadline.ts";
+import type { RunningBackend } from "../../support/backends.ts";
+import { ChaosProxy } from "../../support/chaos_proxy.ts";
+import { freePorts } from "../../support/free_ports.ts";
+import { ProcessNode } from "../../support/pubsub_nodes.ts";
+import type { Sample } from "./history.ts";
+import { ZmtpRelay } from "./zmtp_relay.ts";
+
+/** A role may need long to come back while others are away. */
+const reviveMsMax = 120_000;
+
+export interface ServiceOptions {
+  readonly folder: string;
+  readonly backend: RunningBackend;
+  readonly random: () => number;
+  readonly sessionTimeoutMs: number;
+  readonly servers: number;
+  readonly proxies: number;
+  /** The environment of a server, for what is loaded into it. */
+  readonly serverEnv?: (id: string, dataDir: string) => Readonly<Record<string, string>>;
+}
+
+/** One server or proxy. */
+export class Role {
+  readonly id: string;
+  readonly kind: "server" | "proxy";
+  readonly relay: ZmtpRelay;
+  /** Its ways to the coordination service. */
+  readonly coordination: readonly ChaosProxy[];
+  readonly node: ProcessNode;
+  /** Null for a proxy. */
+  readonly dataDir: string | null;
+  /** It was told to be away. */
+  isAway = false;
+
+  constructor(
+    { id, kind, relay, coordination, node, dataDir }:
+      & Pick<Role, "id" | "kind" | "relay" | "coordination">
+      & Pick<Role, "node" | "dataDir">,
+  ) {
+    this.id = id;
+    this.kind = kind;
+    this.relay = relay;
+    this.coordination = coordination;
+    this.node = node;
+    this.dataDir = dataDir;
+  }
+
+  /** Null: it runs. Otherwise what it said last: nobody has told it to end. */
+  get lastWords(): string | null {
+    return this.isAway || isRunning(this.node.pid) ? null : this.node.output;
+  }
+
+  async kill(): Promise<void> {
+    this.isAway = true;
+    await this.node.kill();
+  }
+
+  async stop(): Promise<void> {
+    this.isAway = true;
+    await this.node.stop();
+  }
+
+  /** Tries until it serves: the coordination service may be away, too. */
+  async revive(): Promise<void> {
+    this.isAway = true;
+    const endMs = systemClock().now() + reviveMsMax;
+    for (;;) {
+      try {
+        await this.node.restart();
+        break;
+      } catch (thrown) {
+        if (systemClock().now() > endMs) throw new Error(`${this.id} does not come back: ${messageOf(thrown)}`);
+        await sleep(systemClock(), againMs);
+      }
+    }
+    this.isAway = false;
+  }
+
+  heal(): void {
+    this.relay.heal();
+    for (const proxy of this.coordination) proxy.heal();
+  }
+
+  sample(when: Sample["when"]): Sample {
+    const rssPages = Number(readFileSync(`/proc/${this.node.pid}/statm`, "utf8").split(" ")[1]);
+    return {
+      of: this.id,
+      when,
+      rssBytes: rssPages * 4096,
+      descriptors: readdirSync(`/proc/${this.node.pid}/fd`).length,
+      ...(this.dataDir === null ? {} : { diskBytes: bytesBelow(this.dataDir) }),
+    };
+  }
+}
+
+const againMs = 200;
+
+export class Service implements AsyncDisposable {
+  readonly path: PubsubPath;
+  readonly servers: readonly Role[];
+  readonly proxies: readonly Role[];
+
+  static async start(options: ServiceOptions): Promise<Service> {
+    const root = "/faults";
+    const names = (letter: string, count: number) => Array.from({ length: count }, (_, at) => `${letter}${at + 1}`);
+    const make = (kind: Role["kind"]) => (id: string) => makeRole(id, kind, root, options);
+    const servers = await Promise.all(names("s", options.servers).map(make("server")));
+    const proxies = await Promise.all(names("p", options.proxies).map(make("proxy")));
+    const service = new Service(new PubsubPath(root), servers, proxies);
+    try {
+      await Promise.all(service.roles.map((role) => role.revive()));
+      return service;
+    } catch (thrown) {
+      await service[Symbol.asyncDispose]();
+      throw thrown;
+    }
+  }
+
+  private constructor(path: PubsubPath, servers: readonly Role[], proxies: readonly Role[]) {
+    this.path = path;
+    this.servers = servers;
+    this.proxies = proxies;
+  }
+
+  get roles(): readonly Role[] {
+    return [...this.servers, ...this.proxies];
+  }
+
+  /** As clients are told them. */
+  get endpoints(): string[] {
+    return this.proxies.map(({ relay }) => relay.endpoint);
+  }
+
+  heal(): void {
+    for (const role of this.roles) {
+      role.heal();
+      role.node.resume();
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.roles.map((role) => role.kill()));
+    await Promise.all(
+      this.roles.flatMap(({ relay, coordination }) => [relay.close(), ...coordination.map((p) => p.close())]),
+    );
+  }
+}
+
+async function makeRole(id: string, kind: Role["kind"], root: string, options: ServiceOptions): Promise<Role> {
+  const { folder, backend, random, sessionTimeoutMs } = options;
+  const [port = 0] = await freePorts(1);
+  const relay = await ZmtpRelay.start(port, random);
+  const coordination = await Promise.all(backend.nodes.map(({ address }) => ChaosProxy.start(address)));
+  const place = join(folder, id);
+  mkdirSync(place);
+  const dataDir = kind === "server" ? join(folder, "data", id) : null;
+  if (dataDir !== null) mkdirSync(dataDir, { recursive: true });
+  const words = [
+    ...[kind, "--id", id, "--listen", `tcp://127.0.0.1:${port}`, "--advertise", relay.endpoint],
+    ...(dataDir === null ? [] : ["--data-dir", dataDir]),
+  ];
+  const around = {
+    folder: place,
+    path: new PubsubPath(root),
+    connect: () => Promise.reject(new Error("a process makes its own session")),
+    onProblem: () => {},
+    words: [
+      ...["--servers", coordination.map(({ servers }) => servers).join(",")],
+      ...["--root", root, "--session-timeout", `${sessionTimeoutMs}ms`],
+    ],
+    ...(dataDir === null ? {} : { env: options.serverEnv?.(id, dataDir) ?? {} }),
+  };
+  const says = kind === "server" ? / serves \S+ at (\S+),/ : / takes requests at (\S+),/;
+  const node = new ProcessNode(id, around, { words, says });
+  return new Role({ id, kind, relay, coordination, node, dataDir });
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return pid > 0 && process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
+function bytesBelow(folder: string): number {
+  const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
+  return files.reduce((sum, { parentPath, name }) => sum + (statSync(join(parentPath, name)).blocks * 512), 0);
+}
