@@ -34,7 +34,10 @@ export function encodeMetadata(properties: readonly (readonly [string, Uint8Arra
   return writer.finish();
 }
 
-/** Reads all of `bytes`; the values are copies. Throws ZmtpError PROPERTIES, or PROTOCOL where the bytes end too early. */
+/** A property takes some 250 bytes of memory for the 8 that it may come in; libzmq sends two or three. */
+const propertiesMax = 256;
+
+/** Reads all of `bytes`; the values are copies. Throws ZmtpError PROPERTIES or LIMIT, or PROTOCOL where the bytes end too early. */
 export function decodeMetadata(bytes: Uint8Array): Metadata {
   const properties = new Map<string, Uint8Array>();
   const reader = new ByteReader(bytes);
@@ -44,6 +47,9 @@ export function decodeMetadata(bytes: Uint8Array): Metadata {
     const value = reader.view(reader.i32()).slice();
     const key = name.toLowerCase();
     if (properties.has(key)) throw new ZmtpError("PROPERTIES", `The property ${name} is there twice`);
+    if (properties.size === propertiesMax) {
+      throw new ZmtpError("LIMIT", `The peer has more than ${propertiesMax} properties`);
+    }
     properties.set(key, value);
   }
   return properties;
