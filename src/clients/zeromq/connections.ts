@@ -23,7 +23,7 @@ export class Connections implements PortOwner {
   readonly #dialed = new Map<string, Dialed>();
   /** Every connection that is not closed, and every attempt at one. */
   readonly #ports = new Set<Port>();
-  /** Accepted connections that are not closed, and closed ones of which something is still to be taken. */
+  /** Accepted connections that are not closed, and closed ones that are decided about, or of which something is to be taken. */
   #accepted = 0;
   readonly #peers = new Set<Peer>();
   #isClosing = false;
@@ -141,9 +141,12 @@ export class Connections implements PortOwner {
   }
 
   gone(port: Port): void {
-    if (!this.#ports.delete(port)) return;
-    if (port.isAccepted) this.#vacate(port.peer);
+    this.#ports.delete(port);
     this.settled();
+  }
+
+  free(port: Port): void {
+    if (port.isAccepted) this.#vacate(port.peer);
   }
 
   #accept(connection: Connection, endpoint: string): ConnectionHandlers {

@@ -12,7 +12,7 @@ import { type PeerDescription, type Welcome, ZmtpPeer, type ZmtpPeerEvents } fro
 import { Heart } from "./heart.ts";
 import type { ResolvedOptions } from "./socket_options.ts";
 
-/** Who a link works for. Nothing is called after `over` but `gone`. */
+/** Who a link works for. Nothing is called after `over` but `gone` and `free`. */
 export interface LinkHost {
   /** Whether a peer with these properties may come in; null, or why not. `userId` is null as long as it is not known. */
   accept(properties: Metadata, userId: string | null): ZmtpError | null;
@@ -26,8 +26,10 @@ export interface LinkHost {
   room(): void;
   /** No more messages, in either direction; null: the peer ended it in order. Called once. */
   over(reason: Error | null): void;
-  /** The connection is closed. Called once, last. */
+  /** The connection is closed. Called once. */
   gone(): void;
+  /** And nobody decides about the peer any more, either. Called once, last. */
+  free(): void;
 }
 
 export interface LinkOptions {
@@ -182,8 +184,9 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
     this.#heart.heard();
     this.#sendsMany = this.#sentSinceHeard > 1;
     this.#sentSinceHeard = 0;
-    if (this.#unread !== null) this.#keep(chunk); // it was on its way when reading was stopped
-    else this.#read(chunk);
+    if (this.#unread !== null) return this.#keep(chunk); // it was on its way when reading was stopped
+    const rest = this.#read(chunk);
+    if (rest !== null) this.#keep(rest);
   }
 
   drained(): void {
@@ -196,6 +199,7 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
     this.#finish(error);
     this.#stopDeadline?.();
     this.#host.gone();
+    if (!this.#isAuthenticating) this.#host.free();
   }
 
   /** … and by the state machine. */
@@ -209,7 +213,7 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
   }
 
   message(frames: Uint8Array[]): boolean {
-    if (this.#host.message(frames)) return true;
+    if (!this.#over && this.#host.message(frames)) return true;
     this.#isFull = true;
     return false;
   }
@@ -224,8 +228,9 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
   authenticate(request: AuthenticationRequest): void {
     this.#isAuthenticating = true;
     void this.#askAbout(request).then((verdict) => {
-      if (this.#over) return;
       this.#isAuthenticating = false;
+      if (this.#closed) this.#host.free();
+      if (this.#over) return;
       try {
         this.#zmtp.authenticated(verdict);
       } catch (error) {
@@ -248,7 +253,8 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
     }
   }
 
-  #read(chunk: Uint8Array): void {
+  /** Returns what is to be read later, a view; null for nothing. */
+  #read(chunk: Uint8Array): Uint8Array | null {
     let at = 0;
     let failure: Error | null = null;
     try {
@@ -257,11 +263,14 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
       failure = error as Error;
     }
     this.#host.turn();
-    if (this.#over) return;
-    if (failure !== null) return this.#fail(failure);
+    if (this.#over) return null;
+    if (failure !== null) {
+      this.#fail(failure);
+      return null;
+    }
     if (this.#zmtp.output.bytes > 0) this.#cork();
-    if (at < chunk.byteLength) this.#keep(chunk.subarray(at));
     if (this.#isFull || this.#isAuthenticating) this.#pause();
+    return at < chunk.byteLength ? chunk.subarray(at) : null;
   }
 
   #pause(): void {
@@ -269,6 +278,7 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
     this.#connection?.pause();
   }
 
+  /** Copies what is somebody else's behind what is there already. */
   #keep(bytes: Uint8Array): void {
     const before = this.#unread;
     const keptBytes = before?.byteLength ?? 0;
@@ -281,7 +291,8 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
     if (this.#over || this.#isFull || this.#isAuthenticating) return;
     const unread = this.#unread;
     this.#unread = null;
-    if (unread !== null) this.#read(unread);
+    // This side's own: a view will do, as each copy of the rest would be as long as all of it.
+    if (unread !== null) this.#unread = this.#read(unread);
     if (this.#over || this.#isFull || this.#isAuthenticating) return;
     this.#heart.isDeaf = false;
     this.#connection?.resume();

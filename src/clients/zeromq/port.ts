@@ -55,6 +55,8 @@ export interface PortOwner {
   remove(peer: Peer): void;
   /** The connection is closed. */
   gone(port: Port): void;
+  /** The same, and nothing that it has set off is under way. */
+  free(port: Port): void;
 }
 
 export interface PortOptions {
@@ -157,6 +159,10 @@ export class Port implements LinkHost {
 
   gone(): void {
     this.#owner.gone(this);
+  }
+
+  free(): void {
+    this.#owner.free(this);
   }
 
   #lose(reason: Error | null): void {

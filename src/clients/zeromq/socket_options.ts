@@ -87,13 +87,33 @@ export function resolveOptions(options: SocketOptions): ResolvedOptions {
     dial: options.dial ?? dial,
     listen: options.listen ?? listen,
   };
-  for (
-    const name of ["sendHighWater", "receiveHighWater", "sendHighWaterBytes", "receiveHighWaterBytes"] as const
-  ) {
-    const value = resolved[name];
-    if (!(value >= 1)) throw new BatonError("USAGE", `Cannot use ${value} as ${name}: it is 1 or more`);
-  }
+  checkNumbers(resolved);
   return resolved;
+}
+
+/** NaN is refused with the rest: every comparison with it is false, so that as a limit it would be none. */
+function checkNumbers(options: ResolvedOptions): void {
+  const { limits, heartbeat, reconnect } = options;
+  const least: readonly [name: string, value: number, least: number][] = [
+    ["limits.messageBytesMax", limits.messageBytesMax, 1],
+    ["limits.framesMax", limits.framesMax, 1],
+    ["limits.commandBytesMax", limits.commandBytesMax, 1],
+    ["sendHighWater", options.sendHighWater, 1],
+    ["receiveHighWater", options.receiveHighWater, 1],
+    ["sendHighWaterBytes", options.sendHighWaterBytes, 1],
+    ["receiveHighWaterBytes", options.receiveHighWaterBytes, 1],
+    ["handshakeMsMax", options.handshakeMsMax, 1],
+    ["connectionsMax", options.connectionsMax, 1],
+    ["heartbeat.everyMs", heartbeat.everyMs, 0],
+    ["heartbeat.timeoutMs", heartbeat.timeoutMs, 0],
+    ["reconnect.minMs", reconnect.minMs, 1],
+    ["reconnect.maxMs", reconnect.maxMs, reconnect.minMs],
+  ];
+  for (const [name, value, min] of least) {
+    if (value >= min) continue;
+    const why = name === "reconnect.maxMs" ? ", as reconnect.minMs" : "";
+    throw new BatonError("USAGE", `Cannot use ${value} as ${name}: it is ${min} or more${why}`);
+  }
 }
 
 function identityOf(identity: Uint8Array | string): Uint8Array {

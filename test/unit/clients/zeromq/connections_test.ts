@@ -244,6 +244,49 @@ describe("authentication", () => {
   });
 });
 
+test("a peer that somebody still decides about keeps its place, though it has gone", async () => {
+  const rig = new SocketRig();
+  const verdicts: ((verdict: AuthenticationVerdict) => void)[] = [];
+  const authenticate = () => new Promise<AuthenticationVerdict>((resolve) => verdicts.push(resolve));
+  const router = new RouterSocket({ ...rig.options, connectionsMax: 2, authenticate });
+  for (let round = 0; round < 5; round++) {
+    const { end } = await rawPeer(rig, router);
+    end.write(join([greeting(), ready("DEALER")]));
+    await rig.settle();
+    end.close(null);
+    await rig.settle();
+  }
+  expect([verdicts.length, router.counters.connectionsRefused]).toEqual([2, 3]);
+  for (const verdict of verdicts.splice(0)) verdict({ status: 200 });
+  await rig.settle();
+  expect((await rawPeer(rig, router)).isClosed()).toBe(false);
+  await router.close({ lingerMs: 0 });
+});
+
+test("a connection that the program ends as it is made brings nothing more", async () => {
+  const rig = new SocketRig();
+  const router = new RouterSocket(rig.options);
+  const end = new Promise<void>((resolve) => {
+    const dealer: DealerSocket = new DealerSocket({
+      ...rig.options,
+      onEvent: ({ kind, endpoint }) => {
+        if (kind === "connected") dealer.disconnect(endpoint);
+        if (kind !== "disconnected") return;
+        queueMicrotask(() => {
+          expect(dealer.receiveReady()).toEqual([]);
+          resolve();
+        });
+      },
+    });
+    void rig.network.listen({ kind: "tcp", host: "127.0.0.1", port: 1 }, (far) => {
+      far.write(join([greeting(), ready("ROUTER"), frame(0, text("early"))]));
+      return { data() {}, closed() {} };
+    }).then(() => dealer.connect("tcp://127.0.0.1:1"));
+  });
+  await end;
+  await router.close();
+});
+
 test("connections over the limit are closed at once and counted, and the next one after a free place is not", async () => {
   const rig = new SocketRig();
   const router = new RouterSocket({ ...rig.options, connectionsMax: 2 });
@@ -376,4 +419,18 @@ test("options that cannot be meant are refused", () => {
   expect(refused({ identity: "x".repeat(256) })).toThrow("at most 255 bytes; this one has 256");
   expect(refused({ identity: "\0x" })).toThrow("cannot begin with a zero byte");
   expect(refused({ sendHighWater: 0 })).toThrow("Cannot use 0 as sendHighWater");
+  // Every comparison with NaN is false: as a limit it would be none.
+  expect(refused({ connectionsMax: NaN })).toThrow("Cannot use NaN as connectionsMax: it is 1 or more");
+  expect(refused({ limits: { messageBytesMax: NaN } })).toThrow("Cannot use NaN as limits.messageBytesMax");
+  expect(refused({ limits: { framesMax: 0 } })).toThrow("Cannot use 0 as limits.framesMax");
+  expect(refused({ limits: { commandBytesMax: -1 } })).toThrow("Cannot use -1 as limits.commandBytesMax");
+  expect(refused({ handshakeMsMax: NaN })).toThrow("Cannot use NaN as handshakeMsMax");
+  expect(refused({ heartbeat: { everyMs: NaN, timeoutMs: 0 } })).toThrow("Cannot use NaN as heartbeat.everyMs");
+  expect(refused({ heartbeat: { everyMs: 0, timeoutMs: -1 } })).toThrow(
+    "Cannot use -1 as heartbeat.timeoutMs: it is 0 or more",
+  );
+  expect(refused({ reconnect: { minMs: 0, maxMs: 1 } })).toThrow("Cannot use 0 as reconnect.minMs");
+  expect(refused({ reconnect: { minMs: 10, maxMs: 9 } })).toThrow(
+    "Cannot use 9 as reconnect.maxMs: it is 10 or more, as reconnect.minMs",
+  );
 });

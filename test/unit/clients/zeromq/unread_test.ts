@@ -94,6 +94,24 @@ test("a peer that is held back from its first byte on is held back with an authe
   expect(last.other.isPaused).toBe(false);
 });
 
+test("a heap of small messages costs no more each the longer the chunk is that they came in", async () => {
+  const timeMs = async (count: number): Promise<number> => {
+    const rig = new SocketRig();
+    const router = new RouterSocket({ ...rig.options, receiveHighWater: 1 });
+    await rig.network.dial(addressOf(await router.bind("tcp://127.0.0.1:0")), { data() {}, closed() {} });
+    rig.network.last.write(join([greeting(), ready("DEALER"), new Uint8Array(2 * count)])); // empty frames
+    const startMs = performance.now();
+    for (let got = 0; got < count; got++) await router.receive();
+    const tookMs = performance.now() - startMs;
+    await router.close({ lingerMs: 0 });
+    return tookMs;
+  };
+  await timeMs(2000);
+  const small = Math.min(await timeMs(2000), await timeMs(2000), await timeMs(2000));
+  // 64 times as many: a cost that grows with the square would be 4096 times as high.
+  expect(await timeMs(128_000) / small).toBeLessThan(300);
+}, 30_000);
+
 test("the endpoint of a connect that breaks again and again leaves no more unread than one that stays", async () => {
   const rig = new SocketRig();
   const router = new RouterSocket(rig.options);
