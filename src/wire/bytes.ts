@@ -144,6 +144,11 @@ export class ByteWriter {
     return this.#bytes.subarray(0, this.#length);
   }
 
+  /** Begins again, in the same memory: what `finish` gave is overwritten. */
+  clear(): void {
+    this.#length = 0;
+  }
+
   #grow(count: number): number {
     const start = this.#length;
     const needed = start + count;

@@ -75,6 +75,7 @@ describe("the checker finds a protocol that", () => {
     ["leaves the publishers' windows behind", /is there twice/, twoPuts],
     ["stores what was let in before the seal", lost, twoPuts],
     ["sends before it has sealed", lost, twoPuts],
+    ["sends more than messages ahead", /is there twice/, twoPuts],
     ["stages whatever comes", without, { ...two, moves: 2 }],
     ["a transfer replaces what is stored", lost, twoPuts],
     ["stages without reading, and opens without a state", without, diskLost],

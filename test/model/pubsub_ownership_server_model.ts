@@ -139,6 +139,11 @@ export class OwnershipServerModel {
     if (state.movesLeft === 0 || server.copy === null || !this.answers(state, who)) return;
     for (const to of state.servers.keys()) {
       if (to === who) continue;
+      if (this.#has("sends more than messages ahead") && server.early === null) {
+        const { cursor, seen } = server.copy;
+        push(out, "choice", `${serverName(who)} sends ahead`, withServer(state, who, { early: { cursor, seen } }));
+        continue;
+      }
       const copy = { ...server.copy, sealedFor: serverName(to) };
       const sealed = withServer({ ...state, movesLeft: state.movesLeft - 1 }, who, { copy });
       push(out, "choice", `${serverName(who)} seals for ${serverName(to)}`, sealed);
@@ -157,7 +162,8 @@ export class OwnershipServerModel {
     out: Out,
   ): void {
     if (server.copy === null || server.known === null || server.known === undefined) return;
-    const transfer = transferOf(server.copy, who);
+    // The messages that went ahead are a part of those that are sealed: nothing of them is ever changed.
+    const transfer = { ...transferOf(server.copy, who), ...server.early };
     const isSent = state.transfers.some(({ to, owner, epoch, birth }) =>
       to === transfer.to && owner === transfer.owner && epoch === transfer.epoch && birth === transfer.birth
     );

@@ -31,6 +31,7 @@ export type Mistake =
   | "leaves the publishers' windows behind"
   | "stores what was let in before the seal"
   | "sends before it has sealed"
+  | "sends more than messages ahead"
   | "stages whatever comes"
   | "a transfer replaces what is stored"
   | "stages without reading, and opens without a state"
@@ -109,6 +110,8 @@ export interface Server {
   readonly aside: string | null;
   /** The epoch at which an earlier session is still opening the own copy; null but for a mistake. */
   readonly late: number | null;
+  /** Cursor and window as they were when the topic's beginning was sent; null but for a mistake. */
+  readonly early: Pick<Content, "cursor" | "seen"> | null;
 }
 
 /** What clients have been told. */
@@ -159,6 +162,7 @@ export const stopped: Server = {
   dropped: null,
   aside: null,
   late: null,
+  early: null,
 };
 
 export const emptyContent = (floor: number): Content => ({ log: "", cursor: floor, seen: "" });

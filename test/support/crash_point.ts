@@ -50,17 +50,25 @@ export class CrashPoint {
     this.steps.push(name);
     this.onStep(this.steps.length);
     const isLast = this.steps.length === this.#at || name === this.#at;
-    if (isLast) this.#isCrashed = true;
     if (isLast && this.when === "before") {
-      this.#crashed.resolve();
+      this.#crash();
       return never;
     }
     const result = work();
-    if (!(result instanceof Promise)) return result;
-    if (isLast) result.then(() => this.#crashed.resolve(), () => this.#crashed.resolve());
+    if (!(result instanceof Promise)) {
+      if (isLast) this.#crash();
+      return result;
+    }
+    // After it is done, which may take steps of its own.
+    if (isLast) result.then(() => this.#crash(), () => this.#crash());
     return result.then(
       (value: unknown) => this.isCrashed ? never : value,
       (thrown: unknown) => this.isCrashed ? never : Promise.reject(thrown),
     );
+  }
+
+  #crash(): void {
+    this.#isCrashed = true;
+    this.#crashed.resolve();
   }
 }

@@ -2,8 +2,9 @@
 import { createHash } from "node:crypto";
 import type {
   ContentName,
+  IncomingContent,
+  OutgoingContent,
   OwnedStore,
-  SealedContent,
   StoredTopic,
 } from "../../src/recipes/pubsub/ownership/owned_store.ts";
 import type { TopicCopy } from "../../src/recipes/pubsub/ownership/topic_decision.ts";
@@ -85,22 +86,49 @@ export class FakeTopicStore implements OwnedStore {
     this.row(topic).copy = { ...copy, sealedFor: to };
   }
 
-  async export(topic: string, epoch: number): Promise<SealedContent> {
-    await Promise.resolve();
-    const { copy } = this.row(topic);
-    if (copy?.epoch !== epoch || copy.sealedFor === null) throw new Error(`${topic} is not sealed at ${epoch}`);
-    const bytes = utf8.encode(JSON.stringify({ log: copy.log, cursor: copy.cursor }));
-    return { hash: hashOf(bytes), pieces: piecesOf(bytes) };
+  export(topic: string, epoch: number, seal: () => Promise<void>): OutgoingContent {
+    const hash = createHash("sha256");
+    const row = this.row(topic);
+    const copy = () => {
+      if (row.copy?.epoch === epoch) return row.copy;
+      throw new BatonError("STALE_TOKEN", `${topic} is not at ${epoch}`);
+    };
+    const pieces = async function* () {
+      let sent = 0;
+      const some = (from: (copy: FakeContent) => string) => {
+        const piece = utf8.encode(from(copy()));
+        hash.update(piece);
+        return piece;
+      };
+      const messages = ({ log }: FakeContent) => {
+        const text = log.slice(sent).map((id) => `${JSON.stringify(id)}\n`).join("");
+        sent = log.length;
+        return text;
+      };
+      await Promise.resolve();
+      yield some(messages);
+      if (copy().sealedFor === null) {
+        yield null;
+        yield some(messages);
+        await seal();
+      }
+      if (copy().sealedFor === null) throw new Error(`${topic} is not sealed at ${epoch}`);
+      yield some((content) => messages(content) + JSON.stringify(content.cursor));
+    };
+    return { pieces: pieces(), hash: () => hash.digest("hex") };
   }
 
-  async importStaged(topic: string, content: ContentName, pieces: AsyncIterable<Uint8Array>): Promise<void> {
+  async importStaged(topic: string, content: ContentName, { pieces, hash }: IncomingContent): Promise<void> {
     if (this.isFull) throw new BatonError("IO", "FULL");
     const bytes: number[] = [];
     for await (const piece of pieces) bytes.push(...piece);
-    if (hashOf(Uint8Array.from(bytes)) !== content.hash) throw new BatonError("BAD_DATA", "The hash differs");
+    const all = Uint8Array.from(bytes);
+    if (createHash("sha256").update(all).digest("hex") !== hash()) throw new BatonError("BAD_DATA", "The hash differs");
     const row = this.row(topic);
     if (row.staged?.birth === content.birth && row.staged.epoch > content.epoch) return;
-    row.staged = { ...content, ...JSON.parse(new TextDecoder().decode(Uint8Array.from(bytes))) as FakeContent };
+    const lines = new TextDecoder().decode(all).split("\n");
+    const log = lines.slice(0, -1).map((line) => JSON.parse(line) as string);
+    row.staged = { ...content, log, cursor: Number(lines.at(-1)) };
   }
 
   async activate(topic: string, epoch: number, what: "copy" | "staged"): Promise<void> {
@@ -132,15 +160,4 @@ export class FakeTopicStore implements OwnedStore {
     if (row.copy !== null) row.aside.push({ log: row.copy.log, cursor: row.copy.cursor });
     row.copy = null;
   }
-}
-
-function hashOf(bytes: Uint8Array): string {
-  return createHash("sha256").update(bytes).digest("hex");
-}
-
-/** In two, so that a transfer has a middle. */
-async function* piecesOf(bytes: Uint8Array): AsyncGenerator<Uint8Array, void, void> {
-  yield bytes.subarray(0, bytes.length >> 1);
-  await Promise.resolve();
-  yield bytes.subarray(bytes.length >> 1);
 }

@@ -136,15 +136,17 @@ export class OwnershipCrew implements AsyncDisposable {
   }
 
   readonly #channel: TransferChannel = {
-    transfer: async (to, topic, content, { pieces, signal }) => {
+    transfer: async (to, topic, content, { outgoing, signal }) => {
       const { promise, reject } = Promise.withResolvers<never>();
       signal.addEventListener("abort", () => reject(signal.reason as unknown), { once: true });
+      promise.catch(() => {}); // it may come while the pieces are read
       const bytes: Uint8Array[] = [];
-      for await (const piece of pieces) bytes.push(piece);
+      for await (const piece of outgoing.pieces) if (piece !== null) bytes.push(piece);
+      const hash = outgoing.hash();
       const deliver = async () => {
         const server = this.servers.get(to.endpoint);
         if (server === undefined || this.cutOff.has(to.id)) throw new BatonError("UNREACHABLE", `${to.id} is cut off`);
-        return await server.ownership.receive(topic, content, piecesOf(bytes));
+        return await server.ownership.receive(topic, content, { pieces: piecesOf(bytes), hash: () => hash });
       };
       this.transfers.push(deliver);
       return await Promise.race([this.isNetworkSlow ? promise : deliver(), promise]);

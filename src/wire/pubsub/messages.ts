@@ -44,6 +44,8 @@ export const messageFields = {
   INFO: { sender: token, topic: token },
   /** Which topics there are. */
   TOPICS: { sender: token },
+  /** A proxy to a server: nobody waits any more for the answer to what came behind this very envelope. Has no answer of its own. */
+  CANCEL: { sender: token },
 } as const;
 
 /** Fields that may be left out, behind the others. */
@@ -104,7 +106,7 @@ export const lineFields = {
   /** TRANSFER: which of the topics that had this name it is, and the id below its first. */
   birth: token,
   floor: number,
-  /** TRANSFER: the piece's place among the topic's, from 0, and whether it is the last, which has the hash of all. */
+  /** TRANSFER: the piece's place among the topic's, from 0, and whether it is the last, which has the hash. */
   part: number,
   final: flag,
   hash: token,

@@ -1,14 +1,14 @@
 /**
  * A topic's content as bytes: how messages lie in the store, and the stream that a hand-over sends and hashes. The same
- * content gives the same bytes, however it was cut into rows: clients by name, their windows by session, their counters
- * ascending, messages by id.
+ * content gives the same bytes, however it was cut into rows: messages by id, and then, because they change until the topic
+ * is sealed, its numbers, clients by name, their windows by session, their counters ascending.
  *
  * A record is a 32-bit length, one byte for its kind, and its fields, big-endian:
+ *   message  id, time, publisher's session and counter, publisher, msg-id or none, body
  *   topic    name, birth, floor, epoch, the newest id that was given, the oldest message that is there
  *   client   name, session and its key, op and the session it was done in, the forgotten session, position or none
  *   window   of the client before it: session, its key, low, and up to 4,096 of (counter, id, fingerprint)
  *   keys     of the client before it: up to 4,096 of (msg-id, id, fingerprint), oldest first
- *   message  id, time, publisher's session and counter, publisher, msg-id or none, body
  *   end      number of records before it
  */
 import { ByteReader, ByteWriter, protocolError } from "../bytes.ts";
@@ -158,6 +158,11 @@ export class TopicDataWriter {
 
   finish(): Uint8Array {
     return this.#writer.finish();
+  }
+
+  /** Begins again, in the same memory. */
+  clear(): void {
+    this.#writer.clear();
   }
 
   #record(kind: number, write: (writer: ByteWriter) => void): void {

@@ -16,16 +16,24 @@ export interface StoredTopic {
   readonly dropped: DroppedTopic | null;
 }
 
-/** A sealed topic on its way: the same content gives the same hash, however it is cut into pieces. */
-export interface SealedContent {
-  readonly hash: string;
+/** A topic on its way out. */
+export interface OutgoingContent {
+  /** Null: what came before it is to have arrived before more is asked for. */
+  readonly pieces: AsyncIterable<Uint8Array | null>;
+  /** SHA-256 of all of them in hexadecimal, when they have ended: the same for the same content, however it is cut. */
+  readonly hash: () => string;
+}
+
+/** A topic on its way in. */
+export interface IncomingContent {
   readonly pieces: AsyncIterable<Uint8Array>;
+  /** What its sender says, when they have ended. */
+  readonly hash: () => string;
 }
 
 /** What tells one content from another, wherever it is. */
 export interface ContentName extends StagedCopy {
   readonly floor: number;
-  readonly hash: string;
 }
 
 export interface OwnedStore {
@@ -41,13 +49,17 @@ export interface OwnedStore {
    * compares epoch and seal in the transaction that stores them. Rejects when the copy is not open at this epoch.
    */
   seal(topic: string, epoch: number, to: string): Promise<void>;
-  /** The sealed copy's messages, cursors, windows. Rejects when the copy is not sealed at this epoch. */
-  export(topic: string, epoch: number): Promise<SealedContent>;
+  /**
+   * The copy of this epoch: messages, and behind them what changes until it is sealed, cursors and windows. Of an open copy the
+   * messages that are there go ahead; when hardly any are left it calls `seal`, and only then gives the rest. The pieces reject
+   * when the copy is no longer this one, and with what `seal` rejects with.
+   */
+  export(topic: string, epoch: number, seal: () => Promise<void>): OutgoingContent;
   /**
    * Stages what another server has sealed, in the place of anything staged at an earlier epoch or of another birth.
    * Rejects with BAD_DATA, and stages nothing, when the pieces do not add up to the hash.
    */
-  importStaged(topic: string, content: ContentName, pieces: AsyncIterable<Uint8Array>): Promise<void>;
+  importStaged(topic: string, content: ContentName, incoming: IncomingContent): Promise<void>;
   /** Opens the own sealed copy, or what was staged in the place of any copy, at this epoch. */
   activate(topic: string, epoch: number, what: "copy" | "staged"): Promise<void>;
   /** Removes the copy if it is of an epoch before this one, and remembers its birth with this epoch. */

@@ -3,17 +3,18 @@
  * there is nothing left to do. Whatever is known of the node was read after the server had announced itself.
  */
 import type { Clock } from "../../../support/clock.ts";
-import { abortable, throwIfAborted } from "../../../support/abort.ts";
+import { throwIfAborted } from "../../../support/abort.ts";
 import { backoffMs } from "../../../support/backoff.ts";
-import { deadlineAfter, sleep } from "../../../support/deadline.ts";
+import { sleep } from "../../../support/deadline.ts";
 import { BatonError, messageOf } from "../../../errors.ts";
 import { isTransient } from "../../transient_error.ts";
-import type { ContentName, OwnedStore, StoredTopic } from "./owned_store.ts";
+import type { ContentName, IncomingContent, OwnedStore, StoredTopic } from "./owned_store.ts";
 import type { TenureLease } from "./tenure_lease.ts";
-import { decideTopic, type TopicAction } from "./topic_decision.ts";
+import { decideTopic, type TopicAction, type TopicCopy } from "./topic_decision.ts";
 import { takenBack, type TopicNode } from "./topic_node.ts";
 import type { ReadTopic, TopicNodes, WriteOutcome } from "./topic_nodes.ts";
 import type { Peer, TransferChannel, TransferReply } from "./transfer_channel.ts";
+import { receivedUntil, sendTopic } from "./send_topic.ts";
 import { decideTransfer } from "./transfer_decision.ts";
 
 /** What all topics of a session share. */
@@ -71,6 +72,8 @@ export class OwnedTopic {
   #isOld = false;
   /** What is known was read behind a sync. */
   #isFresh = false;
+  /** The receiver has said that it has the topic: the node is to be read behind a sync. */
+  #isTold = false;
 
   constructor(topic: string, tenure: Tenure) {
     this.topic = topic;
@@ -96,7 +99,10 @@ export class OwnedTopic {
     return this.settle();
   }
 
-  /** Seals the topic and gives it to `to`. `epoch` names what is to be moved: an old request moves nothing. */
+  /**
+   * Gives the topic to `to`: sends its messages while it is served, seals it, sends the rest. `epoch` names what is to be
+   * moved: an old request moves nothing. What fails before the seal leaves everything as it was.
+   */
   handOver(to: string, epoch: number | null): Promise<HandOverResult> {
     return this.#next(async () => {
       await this.#settle();
@@ -106,11 +112,9 @@ export class OwnedTopic {
         return { kind: "kept", why: `epoch ${epoch} was to be moved, and this is ${permit.epoch}` };
       }
       if (to === this.#tenure.id) return { kind: "kept", why: "it is there already" };
-      const why = await this.#whyNotTo(to);
-      if (why !== null) return { kind: "kept", why };
-      this.permit = null;
-      this.#whyKept = "";
-      await this.#tenure.store.seal(this.topic, permit.epoch, to);
+      const reply = await this.#sendOpen(to, permit);
+      if (this.permit !== null) return { kind: "kept", why: this.#whyKept === "" ? "it was not taken" : this.#whyKept };
+      this.#isTold = reply?.kind === "taken" || reply?.kind === "passed";
       await this.#settle();
       const node = this.known?.node;
       if (node?.owner === to) return { kind: "moved", epoch: node.epoch };
@@ -119,7 +123,7 @@ export class OwnedTopic {
   }
 
   /** What another server sends. */
-  receive(content: ContentName, pieces: AsyncIterable<Uint8Array>): Promise<TransferReply> {
+  receive(content: ContentName, incoming: IncomingContent): Promise<TransferReply> {
     return this.#next(async () => {
       for (let tries = 0;; tries++) {
         const stored = await this.#tenure.store.look(this.topic);
@@ -127,7 +131,7 @@ export class OwnedTopic {
         const decision = decideTransfer(content, { ...stored, node: this.known?.node ?? null });
         if (decision === "passed") return { kind: "passed" };
         if (decision === "stage") {
-          const refused = await this.#stage(content, pieces);
+          const refused = await this.#stage(content, incoming);
           if (refused !== null) return refused;
         }
         if (decision !== "unknown") break;
@@ -151,20 +155,36 @@ export class OwnedTopic {
     await this.#tail;
   }
 
-  /** Asked before anything is sealed. */
-  async #whyNotTo(to: string): Promise<string | null> {
+  /** The reply; null when none came, or when the receiver could not be asked. Sealed or not is seen by the permit. */
+  async #sendOpen(to: string, { birth, epoch }: Permit): Promise<TransferReply | null> {
+    const { store } = this.#tenure;
+    this.#whyKept = "";
+    const { copy } = await store.look(this.topic);
+    if (copy?.birth !== birth || copy.epoch !== epoch) return null;
     try {
-      return await this.#tenure.peer(to) === null ? `the server "${to}" is not there` : null;
+      const reply = await this.#transfer(to, copy);
+      if (reply?.kind === "refused") this.#whyKept = reply.why;
+      return reply;
     } catch (thrown) {
-      if (!isTransient(thrown)) throw thrown;
-      return messageOf(thrown);
+      if (this.permit === null || !isTransient(thrown)) throw thrown;
+      this.#whyKept = messageOf(thrown);
+      return null;
     }
   }
 
-  async #stage(content: ContentName, pieces: AsyncIterable<Uint8Array>): Promise<TransferReply | null> {
+  async #seal(epoch: number, to: string): Promise<void> {
+    const { store, clock, handOverMs } = this.#tenure;
+    this.permit = null;
+    this.isInTransfer = true;
+    this.#giveUpAtMs = clock.now() + handOverMs;
+    await store.seal(this.topic, epoch, to);
+  }
+
+  async #stage(content: ContentName, { pieces, hash }: IncomingContent): Promise<TransferReply | null> {
     this.isInTransfer = true;
     try {
-      await this.#tenure.store.importStaged(this.topic, content, untilAborted(pieces, this.#tenure.signal));
+      const incoming = { pieces: receivedUntil(this.#tenure.signal, pieces), hash };
+      await this.#tenure.store.importStaged(this.topic, content, incoming);
       return null;
     } catch (thrown) {
       throwIfAborted(this.#tenure.signal);
@@ -206,6 +226,8 @@ export class OwnedTopic {
 
   async #step(): Promise<"settled" | "goes on"> {
     const { nodes, store, id } = this.#tenure;
+    if (this.#isTold) await this.#readAgain();
+    this.#isTold = false;
     if (this.known === undefined) this.known = await nodes.read(this.topic);
     const { known } = this;
     const stored = await store.look(this.topic);
@@ -301,8 +323,7 @@ export class OwnedTopic {
     if (copy === null) throw new BatonError("INTERNAL", `"${this.topic}" is to be handed over and is not there`);
     this.isInTransfer = true; // until it has settled, whatever is tried
     if (this.#giveUpAtMs === 0) this.#giveUpAtMs = clock.now() + handOverMs;
-    const leftMs = this.#giveUpAtMs - clock.now();
-    const reply = leftMs > 0 ? await this.#transfer(action.to, copy, leftMs) : null;
+    const reply = clock.now() < this.#giveUpAtMs ? await this.#transfer(action.to, copy) : null;
     if (reply?.kind === "taken" || reply?.kind === "passed") {
       this.#rechecks = 0;
       await this.#readAgain();
@@ -329,28 +350,16 @@ export class OwnedTopic {
     return await this.#wrote(await this.#write(next), next, known.version + 1);
   }
 
-  /** Null when no answer came. */
-  async #transfer(
-    to: string,
-    copy: NonNullable<StoredTopic["copy"]>,
-    leftMs: number,
-  ): Promise<TransferReply | null> {
-    const { id, store, channel, clock, signal } = this.#tenure;
-    const peer = await this.#tenure.peer(to);
-    if (peer === null) return { kind: "refused", why: `the server "${to}" is not there` };
-    const reason = () => new BatonError("UNREACHABLE", `The server "${to}" has not taken "${this.topic}" in time`);
-    const deadline = deadlineAfter(clock, leftMs, { signal, reason });
-    try {
-      const { hash, pieces } = await store.export(this.topic, copy.epoch);
-      const content = { birth: copy.birth, floor: copy.floor, owner: id, epoch: copy.epoch, hash };
-      return await channel.transfer(peer, this.topic, content, { pieces, signal: deadline.signal });
-    } catch (thrown) {
-      throwIfAborted(signal);
-      this.#whyKept = messageOf(thrown);
-      return null;
-    } finally {
-      deadline.cancel();
-    }
+  /** Null when no answer came. An open copy is sealed on the way. */
+  async #transfer(to: string, copy: TopicCopy): Promise<TransferReply | null> {
+    const sent = await sendTopic(this.#tenure, this.topic, copy, {
+      to,
+      seal: () => this.#seal(copy.epoch, to),
+      giveUpAtMs: () => this.#giveUpAtMs,
+    });
+    if (sent.kind !== "unanswered") return sent;
+    this.#whyKept = sent.why;
+    return null;
   }
 
   async #pause(failures: number): Promise<void> {
@@ -366,20 +375,6 @@ export class OwnedTopic {
       if (signal.aborted) return;
       this.refresh().catch((thrown) => signal.aborted || this.#tenure.onProblem(thrown));
     });
-  }
-}
-
-/** What is being received is given up with the session: the next one begins when nothing of this one goes on. */
-async function* untilAborted<T>(pieces: AsyncIterable<T>, signal: AbortSignal): AsyncGenerator<T, void, void> {
-  const iterator = pieces[Symbol.asyncIterator]();
-  try {
-    for (;;) {
-      const { done, value } = await abortable(iterator.next(), signal);
-      if (done === true) return;
-      yield value;
-    }
-  } finally {
-    iterator.return?.()?.catch(() => {}); // it may be waiting for what never comes
   }
 }
 

@@ -6,7 +6,7 @@ import { sleep } from "../../../support/deadline.ts";
 import { BatonError } from "../../../errors.ts";
 import { isTransient } from "../../transient_error.ts";
 import type { HandOverResult, Permit } from "./owned_topic.ts";
-import type { ContentName } from "./owned_store.ts";
+import type { ContentName, IncomingContent } from "./owned_store.ts";
 import { type ServerOptions, ServerTenure, type Standing } from "./server_tenure.ts";
 import type { TransferReply } from "./transfer_channel.ts";
 
@@ -89,9 +89,9 @@ export class TopicOwnership {
   }
 
   /** TRANSFER: what another server sends. */
-  async receive(topic: string, content: ContentName, pieces: AsyncIterable<Uint8Array>): Promise<TransferReply> {
+  async receive(topic: string, content: ContentName, incoming: IncomingContent): Promise<TransferReply> {
     if (this.#tenure === null) return { kind: "refused", why: "this server has no session at present" };
-    return await this.#tenure.topic(topic).receive(content, pieces);
+    return await this.#tenure.topic(topic).receive(content, incoming);
   }
 
   /** Topics that are served now. */

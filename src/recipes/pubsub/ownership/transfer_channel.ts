@@ -1,5 +1,5 @@
 /** How a topic's content gets from its owner to a receiver. The wire is somebody else's; a test may put anything here. */
-import type { ContentName } from "./owned_store.ts";
+import type { ContentName, OutgoingContent } from "./owned_store.ts";
 
 /**
  * - taken: the receiver owns the topic now, or has owned it since
@@ -18,11 +18,14 @@ export interface Peer {
 }
 
 export interface TransferChannel {
-  /** Rejects when no answer came, or with the signal's reason; then nobody knows what the receiver has done. */
+  /**
+   * Asks for the first piece when the receiver has begun to take the topic in. Rejects when no answer came, or with the signal's
+   * reason; then nobody knows what the receiver has done.
+   */
   transfer(
     to: Peer,
     topic: string,
     content: ContentName,
-    options: { readonly pieces: AsyncIterable<Uint8Array>; readonly signal: AbortSignal },
+    options: { readonly outgoing: OutgoingContent; readonly signal: AbortSignal },
   ): Promise<TransferReply>;
 }

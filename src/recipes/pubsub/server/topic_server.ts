@@ -104,6 +104,8 @@ export class TopicServer implements AsyncDisposable {
       limits: socketLimits,
       sendHighWater: answersWaitingMax,
       sendHighWaterBytes: answerBytesWaitingMax,
+      // The socket knows that it is gone only when it has ended what it is doing.
+      onEvent: ({ kind }) => kind === "disconnected" && queueMicrotask(() => this.#forgetGone()),
     });
   }
 
@@ -345,6 +347,8 @@ export class TopicServer implements AsyncDisposable {
         return this.#reply(envelope, { ...statusOf(id, message, "OK"), body: encodeTopicList(this.topics()) });
       case "MERGE":
         return this.#handOvers.take(envelope, message);
+      case "CANCEL":
+        return this.#desk.cancel(envelope);
       case "TRANSFER":
         return this.#receiver.take(envelope, message as MessageOf<"TRANSFER">);
       default: {
@@ -352,6 +356,11 @@ export class TopicServer implements AsyncDisposable {
         return this.#reply(envelope, statusOf(id, message, "BAD_REQUEST", { reason }));
       }
     }
+  }
+
+  /** Gets that wait for nobody. */
+  #forgetGone(): void {
+    this.#desk?.cancelGone((peer) => this.#router.peer(peer) !== null);
   }
 
   #reply(envelope: Envelope, status: Status): void {

@@ -7,7 +7,7 @@ import type { Clock } from "../../../support/clock.ts";
 import { deadlineAfter } from "../../../support/deadline.ts";
 import type { Lines, MessageOf } from "../../../wire/pubsub/messages.ts";
 import type { StatusCode } from "../../../wire/pubsub/status_codes.ts";
-import type { ContentName } from "../ownership/owned_store.ts";
+import type { ContentName, IncomingContent } from "../ownership/owned_store.ts";
 import type { TransferReply } from "../ownership/transfer_channel.ts";
 import { type Status, statusOf } from "./answer_message.ts";
 import type { Envelope } from "./request.ts";
@@ -16,7 +16,7 @@ import { arrivalsMax, piecesInFlight, transferIdleMs } from "./server_limits.ts"
 export interface ReceiverOptions {
   readonly server: string;
   readonly clock: Clock;
-  readonly receive: (topic: string, content: ContentName, pieces: AsyncIterable<Uint8Array>) => Promise<TransferReply>;
+  readonly receive: (topic: string, content: ContentName, incoming: IncomingContent) => Promise<TransferReply>;
   readonly reply: (envelope: Envelope, status: Status) => void;
 }
 
@@ -61,9 +61,9 @@ export class TransferReceiver {
     const { topic, sender, lines } = piece.message;
     const refuse = (code: StatusCode, reason: string) =>
       reply(piece.envelope, statusOf(server, piece.message, code, { reason }));
-    const { epoch, hash, birth, floor } = lines ?? {};
-    if (epoch === undefined || hash === undefined || birth === undefined || floor === undefined) {
-      return refuse("BAD_REQUEST", "a transfer begins with the lines epoch, hash, birth and floor");
+    const { epoch, birth, floor } = lines ?? {};
+    if (epoch === undefined || birth === undefined || floor === undefined) {
+      return refuse("BAD_REQUEST", "a transfer begins with the lines epoch, birth and floor");
     }
     known?.fail(new BatonError("UNREACHABLE", `${sender} has begun to send "${topic}" again`));
     if (known === undefined && this.#arrivals.size >= arrivalsMax) {
@@ -72,7 +72,7 @@ export class TransferReceiver {
     const arrival = new Arrival(from, this.#options);
     this.#arrivals.set(topic, arrival);
     arrival.add(piece);
-    void arrival.run(topic, { birth, owner: sender, epoch, floor, hash }).finally(() => {
+    void arrival.run(topic, { birth, owner: sender, epoch, floor }).finally(() => {
       if (this.#arrivals.get(topic) === arrival) this.#arrivals.delete(topic);
     });
   }
@@ -87,6 +87,7 @@ class Arrival {
   #current: Piece | null = null;
   #next = 0;
   #wake: () => void = () => {};
+  #hash = "";
   #failure: unknown = null;
   #isOver = false;
 
@@ -116,7 +117,10 @@ class Arrival {
       for (const piece of unanswered) this.#answer(piece, code, reason, { ...lines, final: true });
     };
     try {
-      const reply = await this.#options.receive(topic, content, this.#content());
+      const reply = await this.#options.receive(topic, content, {
+        pieces: this.#content(),
+        hash: () => this.#hash,
+      });
       if (reply.kind === "taken") end("OK", "");
       else if (reply.kind === "passed") {
         end("STALE_OP", `"${topic}" is past epoch ${content.epoch} of ${content.owner}`);
@@ -132,7 +136,10 @@ class Arrival {
       this.#current = piece;
       const { body, lines } = piece.message;
       if (body !== undefined) yield body;
-      if (lines?.final === true) return;
+      if (lines?.final === true) {
+        this.#hash = lines.hash ?? "";
+        return;
+      }
       this.#current = null;
       this.#answer(piece, "OK", "", {});
     }

@@ -1,5 +1,5 @@
 /**
- * Sends a sealed topic to the server it goes to: piece after piece, a few of them under way, over a connection of its own. A
+ * Sends a topic to the server it goes to: piece after piece, a few of them under way, over a connection of its own. A
  * connection that is lost ends the transfer; ownership tries again, from the start.
  */
 import { BatonError } from "../../../errors.ts";
@@ -9,8 +9,8 @@ import type { Clock } from "../../../support/clock.ts";
 import { deadlineAfter } from "../../../support/deadline.ts";
 import { decodeMessage } from "../../../wire/pubsub/decode_message.ts";
 import { encodeMessage } from "../../../wire/pubsub/encode_message.ts";
-import type { MessageOf } from "../../../wire/pubsub/messages.ts";
-import type { ContentName } from "../ownership/owned_store.ts";
+import type { Lines, MessageOf } from "../../../wire/pubsub/messages.ts";
+import type { ContentName, OutgoingContent } from "../ownership/owned_store.ts";
 import type { Peer, TransferChannel, TransferReply } from "../ownership/transfer_channel.ts";
 import { splitEnvelope } from "./request.ts";
 import { piecesInFlight, transferIdleMs } from "./server_limits.ts";
@@ -29,25 +29,17 @@ export class TransferSender implements TransferChannel {
     this.#socket = socket;
   }
 
-  async transfer(to: Peer, topic: string, content: ContentName, { pieces, signal }: {
-    readonly pieces: AsyncIterable<Uint8Array>;
+  async transfer(to: Peer, topic: string, content: ContentName, { outgoing, signal }: {
+    readonly outgoing: OutgoingContent;
     readonly signal: AbortSignal;
   }): Promise<TransferReply> {
     await using dealer = new DealerSocket(this.#socket);
     dealer.connect(to.endpoint);
-    const { epoch, hash, birth, floor } = content;
+    const { epoch, birth, floor } = content;
     let part = 0;
     let unanswered = 0;
-    const send = async (body: Uint8Array | undefined, isLast: boolean) => {
-      const lines = {
-        version: 1,
-        epoch,
-        hash,
-        birth,
-        floor,
-        part: part++,
-        ...(isLast ? { final: true as const } : {}),
-      };
+    const send = async (body: Uint8Array | undefined, more: Lines = {}) => {
+      const lines = { version: 1, epoch, birth, floor, part: part++, ...more };
       unanswered++;
       const message = { name: "TRANSFER", sender: this.#server, topic, lines, body } as const;
       await this.#inTime(
@@ -57,24 +49,29 @@ export class TransferSender implements TransferChannel {
         (idle) => dealer.send([nothing, ...encodeMessage(message)], { signal: idle }),
       );
     };
-    const answer = async (): Promise<TransferReply | null> => {
-      const frames = await this.#inTime(to, topic, signal, (idle) => dealer.receive({ signal: idle }));
-      unanswered--;
-      return replyOf(frames, to, topic);
-    };
-    for await (const piece of pieces) {
-      await send(piece, false);
-      const reply = unanswered >= piecesInFlight ? await answer() : null;
-      if (reply !== null) return reply;
-    }
-    await send(undefined, true);
-    for (;;) {
-      const reply = await answer();
-      if (reply !== null) return reply;
-      if (unanswered === 0) {
-        throw new BatonError("PROTOCOL", `${to.id} has taken every piece of "${topic}", and says no more`);
+    /** Null: all but so many are there, and more is wanted. */
+    const answers = async (left: number): Promise<TransferReply | null> => {
+      let reply: TransferReply | null = null;
+      while (reply === null && unanswered > left) {
+        const frames = await this.#inTime(to, topic, signal, (idle) => dealer.receive({ signal: idle }));
+        unanswered--;
+        reply = replyOf(frames, to, topic);
       }
+      return reply;
+    };
+    // Empty, so that whoever will not have it says so before anything is done about it here.
+    await send(undefined);
+    let reply = await answers(0);
+    if (reply !== null) return reply;
+    for await (const piece of outgoing.pieces) {
+      if (piece !== null) await send(piece);
+      reply = await answers(piece === null ? 0 : piecesInFlight - 1);
+      if (reply !== null) return reply;
     }
+    await send(undefined, { final: true, hash: outgoing.hash() });
+    reply = await answers(0);
+    if (reply !== null) return reply;
+    throw new BatonError("PROTOCOL", `${to.id} has taken every piece of "${topic}", and says no more`);
   }
 
   /** Rejects with UNREACHABLE when nothing happens for too long, and with the signal's reason. */

@@ -19,8 +19,6 @@ export interface ContentName {
   /** The server that sends it, which has sealed it at this epoch. */
   readonly owner: string;
   readonly epoch: number;
-  /** SHA-256 of the whole stream, in hexadecimal. */
-  readonly hash: string;
 }
 
 export class TopicImport {
@@ -31,6 +29,8 @@ export class TopicImport {
   readonly #reader = new TopicDataReader();
   readonly #hash = createHash("sha256");
   #topicId: number | null = null;
+  /** The topic's numbers have come, and no message comes any more. */
+  #hasTopic = false;
   #clientId: number | null = null;
   #clientName: Uint8Array | null = null;
   #records = 0;
@@ -40,24 +40,27 @@ export class TopicImport {
   #row: Uint8Array[] = [];
   #rowBytes = 0;
   #rowFirst = 0;
-  #rowLast = 0;
+  #rowLast: number;
 
   constructor(database: TopicDatabase, topics: TopicTable, name: string, content: ContentName) {
     this.#database = database;
     this.#topics = topics;
     this.name = name;
     this.#content = content;
+    this.#rowLast = content.floor;
   }
 
   /** One piece, in the open transaction. Throws BAD_DATA or PROTOCOL for what is no topic's data. */
   push(piece: Uint8Array): void {
     this.#hash.update(piece);
+    const { birth, floor, epoch, owner } = this.#content;
+    const arriving = { name: this.name, birth, floor, epoch, last: floor };
+    this.#topicId ??= this.#topics.insert(arriving, places.arriving, owner);
     for (const record of this.#reader.push(piece)) this.#receive(record);
   }
 
-  /** Everything was sent: throws BAD_DATA when it is not all, or not what its hash says. */
-  check(): void {
-    const { hash } = this.#content;
+  /** Everything was sent: throws BAD_DATA when it is not all, or not what its SHA-256 says. */
+  check(hash: string): void {
     const found = this.#hash.digest("hex");
     if (found !== hash) throw this.#wrong(`its hash is ${found}, and ${hash} was sent`);
     if (!this.#ended || this.#reader.pendingBytes > 0) throw this.#wrong("its end is missing");
@@ -66,7 +69,8 @@ export class TopicImport {
   /** In the open transaction; when that is durable the topic can be opened. */
   finish(): void {
     this.#database.run(
-      "UPDATE topics SET bytes = ?, place = ? WHERE id = ?",
+      "UPDATE topics SET last = ?, bytes = ?, place = ? WHERE id = ?",
+      this.#last,
       this.#bytes,
       places.staged,
       this.#topicId,
@@ -80,18 +84,22 @@ export class TopicImport {
 
   #receive(record: TopicDataRecord): void {
     if (this.#ended) throw this.#wrong("something comes behind its end");
-    if ((record.kind === "topic") !== (this.#topicId === null)) {
-      throw this.#wrong("its first record is no topic, or another is");
+    if ((record.kind === "message" || record.kind === "topic") === this.#hasTopic) {
+      throw this.#wrong("its numbers do not come once, behind its messages");
     }
     switch (record.kind) {
       case "topic": {
-        const { birth, floor, epoch, owner } = this.#content;
+        const { birth, floor, epoch } = this.#content;
         const sent = record.topic;
         if (sent.name !== this.name || sent.birth !== birth || sent.floor !== floor || sent.epoch !== epoch) {
           throw this.#wrong(`it is that of ${JSON.stringify(sent.name)}, ${sent.birth}, in epoch ${sent.epoch}`);
         }
+        if (sent.last < Math.max(this.#rowLast, floor)) {
+          throw this.#wrong(`its newest message is ${this.#rowLast}, and ${sent.last} is said to be`);
+        }
+        this.#writeRow();
         this.#last = sent.last;
-        this.#topicId = this.#topics.insert(sent, places.arriving, owner);
+        this.#hasTopic = true;
         break;
       }
       case "client":
@@ -107,7 +115,6 @@ export class TopicImport {
         this.#message(record.message, record.bytes);
         break;
       case "end":
-        this.#writeRow();
         if (record.records !== this.#records) {
           throw this.#wrong(`it has ${this.#records} records, and ${record.records} were sent`);
         }
@@ -139,7 +146,7 @@ export class TopicImport {
   }
 
   #message({ id }: MessageRecord, bytes: Uint8Array): void {
-    if (id > this.#last || id <= this.#rowLast) throw this.#wrong(`message ${id} is out of order`);
+    if (id <= this.#rowLast) throw this.#wrong(`message ${id} is out of order`);
     const isFull = this.#row.length === rowMessagesMax || this.#rowBytes + bytes.byteLength > rowBytesMax;
     if (this.#row.length > 0 && (isFull || id !== this.#rowLast + 1)) this.#writeRow();
     if (this.#row.length === 0) this.#rowFirst = id;

@@ -47,6 +47,14 @@ export const diskFullShare = 0.95;
 
 /** One piece of a topic on its way to another server. */
 export const pieceBytes = 1 << 20;
+/** Rows that are looked up together for it. */
+export const exportRowsMax = 512;
+/**
+ * An open topic that is sent is sealed when so little has come while the rest of it arrived, in bytes; or after so many
+ * rounds, if it is put to faster than it is sent.
+ */
+export const sealBelowBytes = 256 << 10;
+export const roundsBeforeSealMax = 8;
 /** Topics that are sent, and that are received, at once. */
 export const exportsMax = 64;
 export const importsMax = 64;

@@ -5,7 +5,7 @@
  */
 import { BatonError } from "../../../errors.ts";
 import { nameBytes, nameOf } from "./client.ts";
-import { exportTopic } from "./export_topic.ts";
+import { type ExportStep, exportTopic } from "./export_topic.ts";
 import { type ContentName, TopicImport } from "./import_topic.ts";
 import type { StoreEngine } from "./store_engine.ts";
 import { droppedTopicsMax, exportsMax, importsMax } from "./store_limits.ts";
@@ -35,7 +35,7 @@ export class TopicCustody {
   readonly #engine: StoreEngine;
   readonly #topics: TopicTable;
   readonly #imports = new Map<number, TopicImport>();
-  readonly #exports = new Map<number, Generator<Uint8Array, string, void>>();
+  readonly #exports = new Map<number, { readonly of: Topic; readonly epoch: number; readonly steps: Steps }>();
   #nextTransfer = 1;
 
   constructor(database: TopicDatabase, engine: StoreEngine) {
@@ -156,26 +156,30 @@ export class TopicCustody {
     this.#engine.wakeAll(here);
   }
 
-  /** Begins to read a sealed topic, gives a number for it. */
+  /** Begins to read a topic, gives a number for it. The end of it is there to be read when it is sealed. */
   exportBegin(name: string, epoch: number): number {
     const topic = this.#mustHave(name, epoch);
-    if (topic.sealedFor === null) {
-      throw stale(`Cannot export topic ${quoted(name)}: it is not sealed in epoch ${epoch}`);
-    }
     if (this.#exports.size >= exportsMax) throw busy("export", name, exportsMax);
     const { id, birth, floor, log } = topic;
-    const content = { id, name, birth, floor, epoch, last: log.last };
-    this.#exports.set(this.#nextTransfer, exportTopic(this.#database, this.#topics.clients, content));
+    const steps = exportTopic(this.#database, this.#topics.clients, {
+      id,
+      isSealed: () => topic.sealedFor !== null,
+      record: () => ({ name, birth, floor, epoch, last: log.last }),
+    });
+    this.#exports.set(this.#nextTransfer, { of: topic, epoch, steps });
     return this.#nextTransfer++;
   }
 
-  /** The next piece, or the hash of all. With `hashOnly` the piece itself is not wanted. */
-  exportNext(transfer: number, hashOnly: boolean): { piece: Uint8Array | null; hash: string | null } {
-    const next = this.#exports.get(transfer)?.next();
-    if (next === undefined) throw new BatonError("NOT_HELD", `Export ${transfer} has ended`);
-    if (next.done !== true) return { piece: hashOnly ? null : next.value, hash: null };
+  /** The next piece, or the hash of all. What is given is always the content of that epoch. */
+  exportNext(transfer: number): ExportStep & { hash: string | null } {
+    const found = this.#exports.get(transfer);
+    if (found === undefined) throw new BatonError("NOT_HELD", `Export ${transfer} has ended`);
+    const { of, epoch, steps } = found;
+    if (this.#mustHave(of.name, epoch) !== of) throw stale(`Topic ${quoted(of.name)} was replaced`);
+    const next = steps.next();
+    if (next.done !== true) return { ...next.value, hash: null };
     this.#exports.delete(transfer);
-    return { piece: null, hash: next.value };
+    return { piece: null, isCaughtUp: false, hash: next.value };
   }
 
   exportEnd(transfer: number): void {
@@ -198,11 +202,11 @@ export class TopicCustody {
     this.#receive(transfer, (received) => received.push(piece));
   }
 
-  /** All pieces were sent: compares the hash, and stages the topic in the place of anything staged. */
-  importDone(transfer: number): void {
+  /** All pieces were sent: compares their SHA-256, and stages the topic in the place of anything staged. */
+  importDone(transfer: number, hash: string): void {
     this.#receive(transfer, (received) => {
       const old = this.#staged(received.name);
-      received.check();
+      received.check(hash);
       if (old !== undefined) this.#topics.drop(Number(old["id"]));
       received.finish();
     });
@@ -263,6 +267,8 @@ export class TopicCustody {
     this.#database.commit();
   }
 }
+
+type Steps = Generator<ExportStep, string, void>;
 
 const quoted = (name: string) => JSON.stringify(name);
 const stateOf = ({ birth, epoch, sealedFor }: Topic) =>

@@ -7,9 +7,17 @@ import { Worker } from "node:worker_threads";
 import { BatonError } from "../../../errors.ts";
 import { OperationPacker, unpackAnswers } from "../../../wire/pubsub/store_batch.ts";
 import type { ClientOperation, StoreAnswer } from "../../../wire/pubsub/store_operations.ts";
+import type { IncomingContent, OutgoingContent } from "../ownership/owned_store.ts";
 import type { ContentName } from "./import_topic.ts";
 import { getBytesMax } from "./read_messages.ts";
-import { batchBytesMax, operationBytesMax, operationsMax, waitingGetsMax } from "./store_limits.ts";
+import {
+  batchBytesMax,
+  operationBytesMax,
+  operationsMax,
+  roundsBeforeSealMax,
+  sealBelowBytes,
+  waitingGetsMax,
+} from "./store_limits.ts";
 import type { StoreCalls, StoreReply, StoreRequest } from "./store_messages.ts";
 import type { StoredTopic, TopicCopy } from "./topic_custody.ts";
 import { defaultStoreOptions, type StoreOptions } from "./store_options.ts";
@@ -159,35 +167,43 @@ export class TopicStore {
     return this.#call("setAside", topic);
   }
 
-  /** A sealed topic: SHA-256 of its content, in hexadecimal, and the content in pieces of about 1 MiB, to be read once. */
-  async export(topic: string, epoch: number): Promise<{ hash: string; pieces: AsyncIterable<Uint8Array> }> {
-    const transfer = await this.#call("exportBegin", topic, epoch);
-    let hash: string | null = null;
-    // Step by step, so that other topics' requests come in between.
-    while (hash === null) ({ hash } = await this.#call("exportNext", transfer, true));
-    return { hash, pieces: this.#pieces(topic, epoch) };
+  /**
+   * The copy of this epoch, in pieces of about 1 MiB, to be read once. An open one's messages go ahead, and it is sealed by
+   * `seal` when hardly any are left. Null between pieces: what was given before has to arrive first, so that little is left.
+   */
+  export(topic: string, epoch: number, seal: () => Promise<void>): OutgoingContent {
+    let hash = "";
+    return { pieces: this.#pieces(topic, epoch, { seal, done: (digest) => hash = digest }), hash: () => hash };
   }
 
   /** Stages what another server has sealed. Rejects with BAD_DATA or PROTOCOL, and stages nothing, when it is not whole. */
-  async importStaged(topic: string, content: ContentName, pieces: AsyncIterable<Uint8Array>): Promise<void> {
+  async importStaged(topic: string, content: ContentName, { pieces, hash }: IncomingContent): Promise<void> {
     const transfer = await this.#call("importBegin", topic, content);
     let isDone = false;
     try {
       for await (const piece of pieces) await this.#call("importPiece", transfer, piece);
-      await this.#call("importDone", transfer);
+      await this.#call("importDone", transfer, hash());
       isDone = true;
     } finally {
       if (!isDone && this.#broken === null) await this.#call("importEnd", transfer);
     }
   }
 
-  async *#pieces(topic: string, epoch: number): AsyncGenerator<Uint8Array, void, void> {
+  async *#pieces(topic: string, epoch: number, { seal, done }: {
+    readonly seal: () => Promise<void>;
+    readonly done: (hash: string) => void;
+  }): AsyncGenerator<Uint8Array | null, void, void> {
     const transfer = await this.#call("exportBegin", topic, epoch);
     try {
-      for (;;) {
-        const { piece, hash } = await this.#call("exportNext", transfer, false);
-        if (hash !== null) return;
+      for (let rounds = 0, bytes = 0;;) {
+        const { piece, isCaughtUp, hash } = await this.#call("exportNext", transfer);
+        if (hash !== null) return done(hash);
         if (piece !== null) yield piece;
+        bytes += piece?.byteLength ?? 0;
+        if (!isCaughtUp) continue;
+        if (bytes <= sealBelowBytes || rounds++ === roundsBeforeSealMax) await seal();
+        else yield null;
+        bytes = 0;
       }
     } finally {
       if (this.#broken === null) await this.#call("exportEnd", transfer);

@@ -58,8 +58,11 @@ test("what is being received is given up with the session", async () => {
     isAsked.resolve();
     await new Promise(() => {});
   }
-  const content = { birth: copy?.birth ?? "", floor: 0, owner: "s1", epoch: 1, hash: "" };
-  const receiving = two?.ownership.receive("t", content, never()).then(() => "done", () => "given up");
+  const content = { birth: copy?.birth ?? "", floor: 0, owner: "s1", epoch: 1 };
+  const receiving = two?.ownership.receive("t", content, { pieces: never(), hash: () => "" }).then(
+    () => "done",
+    () => "given up",
+  );
   await isAsked.promise;
   (two?.zk as FakeZooKeeper).expire();
   expect(await receiving).toBe("given up");
@@ -75,7 +78,7 @@ test("what is staged at a higher epoch than the tree knows of waits, and asks no
   const router = await crew.router();
   await crew.put(router, "t", "a");
   const { birth = "" } = crew.store("s1").row("t").copy ?? {};
-  crew.store("s2").row("t").staged = { birth, floor: 0, owner: "s1", epoch: 7, hash: "", log: ["a"], cursor: 0 };
+  crew.store("s2").row("t").staged = { birth, floor: 0, owner: "s1", epoch: 7, log: ["a"], cursor: 0 };
   const two = await crew.start("s2");
   const { sent } = two.zk as FakeZooKeeper;
   await eventually(() => sent.filter((name) => name === "sync").length >= 2);

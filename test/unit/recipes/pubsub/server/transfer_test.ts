@@ -20,7 +20,7 @@ function rig(end: (taken: string[]) => Promise<TransferReply> = () => Promise.re
   const receiver = new TransferReceiver({
     server: "s2",
     clock,
-    receive: async (_topic, _content, pieces) => {
+    receive: async (_topic, _content, { pieces }) => {
       try {
         for await (const piece of pieces) taken.push(new TextDecoder().decode(piece));
       } catch (thrown) {

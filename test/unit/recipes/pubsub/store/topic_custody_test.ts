@@ -26,16 +26,16 @@ function exported({ custody }: EngineDriver, epoch = 1) {
   const transfer = custody.exportBegin("news", epoch);
   const pieces: Uint8Array[] = [];
   for (;;) {
-    const { piece, hash } = custody.exportNext(transfer, false);
+    const { piece, hash } = custody.exportNext(transfer);
     if (hash !== null) return { pieces, hash };
     if (piece !== null) pieces.push(piece);
   }
 }
 
 function received({ custody }: EngineDriver, { pieces, hash }: { pieces: Uint8Array[]; hash: string }, epoch = 1) {
-  const transfer = custody.importBegin("news", { birth: "b", floor: 0, owner: "s1", epoch, hash });
+  const transfer = custody.importBegin("news", { birth: "b", floor: 0, owner: "s1", epoch });
   for (const piece of pieces) custody.importPiece(transfer, piece);
-  custody.importDone(transfer);
+  custody.importDone(transfer, hash);
 }
 
 function filled(): EngineDriver {
@@ -100,17 +100,79 @@ describe("a hand-over", () => {
     const last = Number(to.database.get("SELECT last FROM topics WHERE place = 1")?.["last"]);
     const again = exportTopic(to.database, to.engine.topics.clients, {
       id,
-      name: "news",
-      birth: "b",
-      floor: 0,
-      epoch: 1,
-      last,
+      isSealed: () => true,
+      record: () => ({ name: "news", birth: "b", floor: 0, epoch: 1, last }),
     });
     let step = again.next();
     while (step.done !== true) step = again.next();
     expect(step.value).toBe(content.hash);
     from.close();
     to.close();
+  });
+
+  test("begins while the topic is open, and has what was put, got and trimmed until the seal", () => {
+    const from = filled(), to = driver();
+    const expected = filled();
+    to.custody.drop("news", 2);
+    const more = (store: EngineDriver) => {
+      store.execute({ kind: "put", counter: 51, bodies: bodies("later") });
+      store.execute({ kind: "put", counter: 52, msgId: "another", bodies: bodies("last") });
+      // Both have had the beginning: it goes.
+      store.execute({ kind: "get", client: "alice", session: { number: 3, key: "k" }, last: 20, max: 1 });
+      store.execute({ kind: "get", client: "zoë", last: 30, max: 1 });
+    };
+    const transfer = from.custody.exportBegin("news", 1);
+    const pieces: Uint8Array[] = [];
+    let hash: string | null = null;
+    for (let rounds = 0; hash === null;) {
+      const step = from.custody.exportNext(transfer);
+      if (step.piece !== null) pieces.push(step.piece);
+      hash = step.hash;
+      if (!step.isCaughtUp) continue;
+      if (rounds++ === 0) more(from);
+      else from.custody.seal("news", 1, "s2");
+    }
+    expect(pieces.length).toBe(3);
+    more(expected);
+    received(to, { pieces, hash });
+    for (const store of [to, expected]) store.custody.activate("news", 2, store === to ? "staged" : "copy");
+    const read = (store: EngineDriver) =>
+      store.execute(
+        { kind: "get", epoch: 2, client: "zoë", last: -1, max: 100 },
+        { kind: "get", epoch: 2, client: "alice", session: { number: 3, key: "k" }, last: -1, max: 100 },
+        { kind: "put", epoch: 2, counter: 52, bodies: bodies("last") },
+        { kind: "put", epoch: 2, counter: 51, bodies: bodies("other") },
+      ).map(({ code, messages, ids }) => [code, messages?.map(({ id, body }) => [id, body.length]), ids]);
+    expect(read(to)).toEqual(read(expected));
+    for (const store of [from, to, expected]) store.close();
+  });
+
+  test("gives no more of a topic that has gone on since", () => {
+    const store = filled();
+    const begin = () => store.custody.exportBegin("news", 1);
+    const [sealed, replaced] = [begin(), begin()];
+    store.custody.seal("news", 1, "s2");
+    expect(store.custody.exportNext(sealed).piece).not.toBeNull();
+    store.custody.activate("news", 2, "copy");
+    for (const transfer of [sealed, replaced]) {
+      expect(codeThrown(() => store.custody.exportNext(transfer))).toBe("STALE_TOKEN");
+    }
+    store.close();
+  });
+
+  test("cuts a long message into pieces that a message has room for", () => {
+    const from = driver(), to = driver();
+    to.custody.drop("news", 2);
+    from.execute({ kind: "subscribe", client: "alice" });
+    from.execute({ kind: "put", counter: 1, bodies: [new Uint8Array(5_000_000).fill(7)] });
+    from.custody.seal("news", 1, "s2");
+    const content = exported(from);
+    expect(Math.max(...content.pieces.map(({ byteLength }) => byteLength))).toBeLessThan(2 ** 21);
+    received(to, content);
+    to.custody.activate("news", 2, "staged");
+    const [answer] = to.execute({ kind: "get", epoch: 2, client: "alice", last: -1, max: 1 });
+    expect(answer?.messages?.[0]?.body.byteLength).toBe(5_000_000);
+    for (const store of [from, to]) store.close();
   });
 
   test("answers nobody between the seal and a higher epoch, whatever happens to the process", () => {
