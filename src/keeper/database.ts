@@ -3,8 +3,9 @@
  * directory has one owner while others can still read it (backup, verify). Whoever removes the second one lets another
  * owner in: the rows name the last to open them, and nobody else changes them. Synchronous: it lives in the store's thread.
  */
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { flushFolders } from "../support/flush_folders.ts";
 import { reserveFile } from "../support/reserve_file.ts";
 import { databaseName, decodeRows, encodeRows, ownerName, type Row } from "./stored_records.ts";
 
@@ -146,6 +147,8 @@ function openRows(path: string, owner: string): DatabaseSync {
     if (format !== 0 && format !== storedFormat) {
       throw new Error(`its format is ${format}, this version of baton knows ${storedFormat}`);
     }
+    // Before anything is in it, so that who finds something there need not.
+    if (format === 0) flushFolders(dirname(path));
     database.exec(`
       BEGIN IMMEDIATE;
       CREATE TABLE IF NOT EXISTS nodes (id INTEGER PRIMARY KEY, body BLOB NOT NULL);
