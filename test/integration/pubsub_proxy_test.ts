@@ -278,3 +278,23 @@ test("a proxy that leaves does not wait for ever, and says what it does not know
   await proxy.drain(50);
   expect(await asked).toMatchObject({ status: "ERROR", lines: { unknown: true } });
 });
+
+test("a get that waits is cancelled at its server when the client leaves, and when its time is over", async () => {
+  const { directory, client } = await rig.start();
+  const server = await rig.server("s1");
+  server.behaviour = (message) => message.name === "GET" ? null : { status: "OK" };
+  directory.add(server, "t");
+  const names = () => server.received.map(({ name }) => name);
+  const leaves = client();
+  leaves.say(get("t", -1, { waitMs: 20_000 })).catch(() => {});
+  await eventually(() => names().length === 1);
+  await leaves[Symbol.asyncDispose]();
+  await eventually(() => names().join() === "GET,CANCEL");
+  const late = await client().say(get("t", -1, { waitMs: 20_000, deadlineMs: 200 }));
+  expect(late.status).toBe("OVERLOADED");
+  await eventually(() => names().join() === "GET,CANCEL,GET,CANCEL");
+  // What does not wait is over in a moment, and is not worth a word.
+  expect((await client().say(get("t", -1, { deadlineMs: 200 }))).status).toBe("OVERLOADED");
+  await client().say(put("t", 1));
+  expect(names().slice(4)).toEqual(["GET", "PUT"]);
+});

@@ -9,10 +9,12 @@ import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
 import { announce } from "../../src/recipes/pubsub/ownership/announce.ts";
 import { PubsubPath } from "../../src/recipes/pubsub/ownership/pubsub_path.ts";
 import { TopicServer, type TopicServerOptions } from "../../src/recipes/pubsub/server/topic_server.ts";
+import { DealerSocket } from "../../src/clients/zeromq/dealer_socket.ts";
 import { RouterSocket } from "../../src/clients/zeromq/router_socket.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { newGuid } from "../../src/support/guid.ts";
 import { decodeMessage } from "../../src/wire/pubsub/decode_message.ts";
+import { encodeMessage } from "../../src/wire/pubsub/encode_message.ts";
 import type { Lines } from "../../src/wire/pubsub/messages.ts";
 import type { RunningBackend } from "../support/backends.ts";
 import { eventually } from "../support/eventually.ts";
@@ -252,4 +254,24 @@ test("data in use is refused, and so are another server's data and name", async 
   expect(await refusal("s1", { dataDir: join(root, "other") })).toBe("CONFIG");
   expect(await refusal("s3", { dataDir: join(root, "other") })).toBe("CONFIG");
   expect(await refusal("s4", { listen: "tcp://192.0.2.1:1" })).toBe("CANNOT_CREATE");
+});
+
+test("gets that wait do not outlive the connection that they came by", async () => {
+  const server = await start("s1");
+  const say = await talker();
+  await say.ask(subscribe("alice", "news"));
+  await using dealer = new DealerSocket();
+  dealer.connect(server.endpoint);
+  const waiting = async () => (await server.statistics()).waiting;
+  for (const number of ["1", "2"]) {
+    const request = { ...get("alice", "news"), lines: { waitMs: 50_000 } } as const;
+    dealer.trySend([bytesOf(number), new Uint8Array(0), ...encodeMessage(request)]);
+  }
+  await eventually(async () => await waiting() === 2);
+  dealer.trySend([bytesOf("1"), new Uint8Array(0), ...encodeMessage({ name: "CANCEL", sender: "p1" })]);
+  const [number, , ...frames] = await dealer.receive({ signal: AbortSignal.timeout(10_000) });
+  expect([textOf(number), decodeMessage(frames)]).toMatchObject(["1", { status: "NO_MESSAGE" }]);
+  expect(await waiting()).toBe(1);
+  await dealer.close({ lingerMs: 0 });
+  await eventually(async () => await waiting() === 0);
 });

@@ -23,6 +23,8 @@ import { type LinkHost, ServerLink } from "./server_link.ts";
 import { ServerLinks } from "./server_links.ts";
 
 export interface ForwarderOptions {
+  /** The proxy's. */
+  readonly id: string;
   readonly directory: Directory;
   readonly clock: Clock;
   readonly limits: ProxyLimits;
@@ -56,6 +58,7 @@ const parkWait = { firstMs: 20, maxMs: 1000 };
 const decoder = new TextDecoder();
 
 export class Forwarder implements LinkHost {
+  readonly id: string;
   readonly clock: Clock;
   readonly limits: ProxyLimits;
   readonly socketOptions: SocketOptions;
@@ -72,6 +75,7 @@ export class Forwarder implements LinkHost {
 
   constructor(options: ForwarderOptions) {
     this.#options = options;
+    this.id = options.id;
     this.clock = options.clock;
     this.limits = options.limits;
     this.socketOptions = options.socketOptions;

@@ -80,6 +80,7 @@ export class Proxy implements AsyncDisposable {
     this.#forwarder = new Forwarder({
       directory,
       clock,
+      id: this.id,
       limits: { ...proxyLimitsDefault, ...options.limits },
       counters: this.counters,
       socketOptions: { ...options.back, clock },
@@ -195,6 +196,8 @@ export class Proxy implements AsyncDisposable {
         return void this.counters.dropped++;
       case "TRANSFER":
         return this.#answer(envelope, { status: "BAD_REQUEST", why: "TRANSFER goes from server to server" }, hasLines);
+      case "CANCEL":
+        return this.#answer(envelope, { status: "BAD_REQUEST", why: "CANCEL goes from proxy to server" }, hasLines);
       case "HELLO":
         return this.#answer(envelope, { status: "OK", lines: { version: 1 } }, hasLines);
       case "PERIODIC": {

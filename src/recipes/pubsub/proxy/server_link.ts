@@ -7,12 +7,15 @@ import type { SocketOptions } from "../../../clients/zeromq/socket_options.ts";
 import { messageOf } from "../../../errors.ts";
 import { backoffMs } from "../../../support/backoff.ts";
 import type { Clock } from "../../../support/clock.ts";
+import { encodeMessage } from "../../../wire/pubsub/encode_message.ts";
 import { socketLimits } from "../../../wire/pubsub/limits.ts";
 import type { ProxyLimits } from "./proxy_limits.ts";
 import type { Client, Request } from "./request.ts";
 import { TurnQueue } from "./turn_queue.ts";
 
 export interface LinkHost {
+  /** The proxy's, as servers are told it. */
+  readonly id: string;
   readonly clock: Clock;
   readonly limits: Pick<ProxyLimits, "windowPerServer" | "windowBytesPerServer">;
   readonly socketOptions: SocketOptions;
@@ -110,7 +113,16 @@ export class ServerLink {
     if (sent === undefined) return;
     // Its place in the window stays taken: a silent server gets no more than that.
     if (sent.windowCount > 0) sent.request = null;
-    else this.#sent.delete(at.number);
+    else {
+      this.#sent.delete(at.number);
+      this.#cancel(at.number);
+    }
+  }
+
+  /** A get that waits there would keep its place for as long as it wanted to wait. What cannot be sent now is not worth keeping. */
+  #cancel(number: number): void {
+    if (!this.#isConnected || this.#isClosed) return;
+    this.#socket?.trySend([frameOf(number), delimiter, ...encodeMessage({ name: "CANCEL", sender: this.#host.id })]);
   }
 
   /** Takes out what was not sent, in order. */

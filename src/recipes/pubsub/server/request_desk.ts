@@ -36,8 +36,9 @@ interface UnderWay {
   readonly envelope: Envelope;
   readonly message: ClientMessage;
   readonly permit: RequestPermit;
-  /** Of a get that waits. */
+  /** Of a get that waits, and what it is known by. */
   readonly cancelTimer: (() => void) | null;
+  readonly key: string;
 }
 
 /** A request whose topic is being looked at. */
@@ -53,10 +54,11 @@ const ticketsMax = 2 ** 31;
 export class RequestDesk {
   readonly #options: DeskOptions;
   readonly #underWay = new Map<number, UnderWay>();
+  /** Gets that wait: tickets by their envelopes. */
+  readonly #waitingGets = new Map<string, number>();
   /** By topic, in the order of arrival: whoever comes later for the same topic stays behind. */
   readonly #admissions = new Map<string, Set<Admission>>();
   #admitted = 0;
-  #waiting = 0;
   #nextTicket = 0;
   #isLeaving = false;
   #settled: (() => void) | null = null;
@@ -72,7 +74,7 @@ export class RequestDesk {
 
   /** Gets that are kept back until there is a message. */
   get waiting(): number {
-    return this.#waiting;
+    return this.#waitingGets.size;
   }
 
   /** Requests whose topic is being looked at. */
@@ -90,6 +92,26 @@ export class RequestDesk {
     if (!this.#admit(admissions, envelope, message)) return;
     this.#admissions.set(message.topic, admissions);
     void this.#look(message.topic, admissions, message.lines?.epoch ?? null);
+  }
+
+  /** Nobody waits for the answer to what came in this envelope: a get that waits is answered at once. */
+  cancel(envelope: Envelope): void {
+    const key = keyOf(envelope);
+    const ticket = this.#waitingGets.get(key);
+    if (ticket !== undefined) return this.#options.store.cancel(ticket);
+    for (const queue of this.#admissions.values()) {
+      for (const admission of queue) {
+        if (keyOf(admission.envelope) === key) this.#giveUp(queue, admission, "nobody waits for it any more");
+      }
+    }
+  }
+
+  /** The same for everything that came by connections that are gone. */
+  cancelGone(isThere: (peer: Uint8Array) => boolean): void {
+    for (const ticket of this.#waitingGets.values()) {
+      const peer = this.#underWay.get(ticket)?.envelope[0];
+      if (peer !== undefined && !isThere(peer)) this.#options.store.cancel(ticket);
+    }
   }
 
   /** What the store has answered, durably. */
@@ -205,19 +227,19 @@ export class RequestDesk {
     }
     if (!taken) return this.#refuse(envelope, message, "too much is under way at this server; ask again");
     const cancelTimer = waitMs > 0 ? clock.after(waitMs, () => store.cancel(ticket)) : null;
-    if (cancelTimer !== null) this.#waiting++;
-    this.#underWay.set(ticket, { envelope, message, permit, cancelTimer });
+    const key = cancelTimer === null ? "" : keyOf(envelope);
+    if (cancelTimer !== null) this.#waitingGets.set(key, ticket);
+    this.#underWay.set(ticket, { envelope, message, permit, cancelTimer, key });
   }
 
   #refuse(envelope: Envelope, message: ClientMessage, reason: string): void {
     this.#options.reply(envelope, statusOf(this.#options.server, message, "OVERLOADED", { reason }));
   }
 
-  #forget(ticket: number, { cancelTimer }: UnderWay): void {
+  #forget(ticket: number, { cancelTimer, key }: UnderWay): void {
     this.#underWay.delete(ticket);
-    if (cancelTimer === null) return;
-    cancelTimer();
-    this.#waiting--;
+    cancelTimer?.();
+    if (this.#waitingGets.get(key) === ticket) this.#waitingGets.delete(key);
   }
 
   #ticket(): number {
@@ -232,6 +254,13 @@ export class RequestDesk {
     this.#settled?.();
     this.#settled = null;
   }
+}
+
+/** The same for the same frames, and for no others. */
+function keyOf(envelope: Envelope): string {
+  return envelope.map((frame) => Buffer.from(frame.buffer, frame.byteOffset, frame.byteLength).toString("hex")).join(
+    " ",
+  );
 }
 
 /** How long a get may be kept back; 0 for everything else. */

@@ -204,3 +204,23 @@ test("a server that leaves answers those who wait, takes nothing new, and is don
   await left;
   expect(desk.underWay).toBe(0);
 });
+
+test("a get that waits for nobody is cancelled: by its envelope, by its connection, and while its topic is looked at", () => {
+  const { desk, take, cancelled, submitted, world, answers, answer } = rig();
+  take({ ...get, lines: { waitMs: 20_000 } });
+  take(get); // it does not wait
+  const waiting = submitted[0]?.ticket ?? -1;
+  desk.cancel([bytes("proxy"), bytes("8"), new Uint8Array(0)]);
+  desk.cancelGone(() => true);
+  expect([desk.waiting, cancelled]).toEqual([1, []]);
+  desk.cancel(envelope.map((frame) => frame.slice()));
+  desk.cancelGone((peer) => text(peer) !== "proxy");
+  expect(cancelled).toEqual([waiting, waiting]);
+  desk.answered([{ ticket: waiting, code: "NO_MESSAGE", reason: "" }]);
+  expect([desk.waiting, answers.length]).toEqual([0, 1]);
+  answer("OK");
+  world.epoch = null;
+  take({ ...get, lines: { waitMs: 20_000 } });
+  desk.cancel(envelope);
+  expect([desk.admissions, answers.at(-1)?.status]).toEqual([0, "OVERLOADED"]);
+});
