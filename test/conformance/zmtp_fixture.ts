@@ -33,12 +33,13 @@ export class ZmtpFixture {
   readonly implementations: Readonly<Record<Side, Implementation>>;
   readonly #processes = new Map<Side, PeerProcess>();
   readonly #opened: { close(): Promise<void> }[] = [];
-  readonly #folder = mkdtempSync(join(tmpdir(), "baton-zmtp-"));
+  #folder = "";
   #endpoints = 0;
 
   constructor(a: Implementation, b: Implementation) {
     this.implementations = { a, b };
     beforeAll(async () => {
+      this.#folder = mkdtempSync(join(tmpdir(), "baton-zmtp-"));
       for (const side of ["a", "b"] as const) this.#processes.set(side, await this.implementations[side].start());
     }, 60_000);
     afterEach(async () => {

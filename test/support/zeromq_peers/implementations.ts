@@ -1,10 +1,14 @@
 /** Every implementation of the sockets that the conformance tests know, and how its driver is started. */
+import { afterAll } from "bun:test";
 import { existsSync, realpathSync } from "node:fs";
 import { join } from "node:path";
 import type { PeerName } from "../peers.ts";
 import { bundleForNode } from "./bundle_for_node.ts";
 import { compiled } from "./compiled.ts";
+import { removeAllMade } from "./made_once.ts";
 import { PeerProcess } from "./peer_process.ts";
+
+afterAll(removeAllMade);
 
 const project = join(import.meta.dirname, "../../..");
 const ownDriver = join(import.meta.dirname, "own_driver.ts");

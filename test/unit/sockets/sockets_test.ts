@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, test } from "bun:test";
+import { afterAll, afterEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ import { nodeDial } from "../../../src/sockets/node_dial.ts";
 import { nodeListen } from "../../../src/sockets/node_listen.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "baton-sockets-"));
-process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
 let sockets = 0;
 
 /** Handlers that collect, and promises for what a test waits for. */
