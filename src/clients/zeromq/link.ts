@@ -124,9 +124,11 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
   attach(connection: Connection): void {
     const { clock, handshakeMsMax } = this.#options.settings;
     this.#connection = connection;
-    this.#stopDeadline = clock.after(handshakeMsMax, () => {
+    const fail = () => {
       this.#fail(new ZmtpError("SILENT", `The peer has not ended the handshake within ${handshakeMsMax} ms`));
-    });
+    };
+    // Where this process stood still, what has come meanwhile is read before the next timer.
+    this.#stopDeadline = clock.after(handshakeMsMax, () => this.#stopDeadline = clock.after(0, fail));
     this.flush();
   }
 

@@ -150,6 +150,19 @@ describe("the handshake", () => {
     });
   });
 
+  test("that is not over because this process stood still goes on with what has come meanwhile", async () => {
+    const rig = new SocketRig();
+    const router = new RouterSocket(rig.options);
+    const { end } = await rawPeer(rig, router);
+    end.write(join([greeting(), ready("DEALER"), frame(0, text("early"))]));
+    rig.clock.stall(60_000);
+    rig.clock.runDue();
+    await rig.settle();
+    await rig.clock.advance(1000);
+    expect(router.receiveReady().length).toBe(1);
+    expect(rig.kinds()).toEqual(["connected"]);
+  });
+
   test("with whatever is no ZMTP ends at once, with its reason, and is counted", async () => {
     const rig = new SocketRig();
     const router = new RouterSocket(rig.options);
