@@ -24,15 +24,15 @@ function bunTest(name: string, minutesMax: number, ...args: string[]): Tier {
   return { name, minutesMax, command: ["bun", "test", `--timeout=${testMsMax}`, ...args] };
 }
 
-/** Tests that measure time run alone; the others share the processors. */
+/** Two files at a time, since tests wait for most of their time; not the faults, each of which runs many rounds at once. */
 const tiers: readonly Tier[] = [
   { name: "gate", command: ["bun", "scripts/tidy.ts"], minutesMax: 2 },
   bunTest("unit", 5, "--parallel=2", "./test/unit", "./test/support"),
   bunTest("model", 6, "--parallel=2", "./test/model"),
-  bunTest("conformance", 8, "./test/conformance"),
-  bunTest("integration", 12, "./test/integration"),
-  bunTest("cli", 8, "./test/cli"),
-  bunTest("runtime", 5, "./test/runtime"),
+  bunTest("conformance", 8, "--parallel=2", "./test/conformance"),
+  bunTest("integration", 12, "--parallel=2", "./test/integration"),
+  bunTest("cli", 8, "--parallel=2", "./test/cli"),
+  bunTest("runtime", 5, "--parallel=2", "./test/runtime"),
   bunTest("fault", 8, "./test/fault"),
 ];
 
