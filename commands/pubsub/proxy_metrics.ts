@@ -1,5 +1,5 @@
 /** What /metrics says of a proxy. */
-import { labelled, type Metric, single } from "../../src/cli/metrics/metrics_text.ts";
+import { histograms, labelled, type Metric, single } from "../../src/cli/metrics/metrics_text.ts";
 import type { Directory } from "../../src/recipes/pubsub/proxy/directory.ts";
 import type { Proxy } from "../../src/recipes/pubsub/proxy/proxy.ts";
 
@@ -25,6 +25,12 @@ export function proxyMetrics(proxy: Proxy, directory: Directory, nowMs: number):
       "Answers, by their status",
       "status",
       Object.fromEntries(counters.answers),
+    ),
+    histograms(
+      named("request_seconds"),
+      "From the arrival of a request to its answer, gets that may wait for a message left out",
+      "name",
+      counters.latency,
     ),
     counter("requests_sent_again_total", "Times that a request was sent again, or was to be", counters.sentAgain),
     counter("answers_late_total", "Answers of servers that nobody waited for any more", counters.late),

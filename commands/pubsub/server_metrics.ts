@@ -1,5 +1,5 @@
 /** What /metrics says of a server. */
-import { labelled, type Metric, single } from "../../src/cli/metrics/metrics_text.ts";
+import { histograms, labelled, type Metric, single } from "../../src/cli/metrics/metrics_text.ts";
 import type { TopicServer } from "../../src/recipes/pubsub/server/topic_server.ts";
 
 const named = (name: string) => `baton_pubsub_server_${name}`;
@@ -19,6 +19,12 @@ export async function serverMetrics(server: TopicServer): Promise<Metric[]> {
       "answers_dropped_total",
       "Answers that could not be sent: the peer does not read, or is gone",
       answersDropped,
+    ),
+    histograms(
+      named("request_seconds"),
+      "From the arrival of a request to its durable answer, gets that wait for a message left out",
+      "name",
+      server.counters.latency,
     ),
     gauge("requests_under_way", "Requests at the store, gets that wait included", now.underWay),
     gauge("gets_waiting", "Gets that are kept back until there is a message", now.waiting),

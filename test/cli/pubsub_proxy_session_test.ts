@@ -27,7 +27,7 @@ async function begun(words: string, says: string): Promise<Running> {
 const endpointOf = ({ stderr }: Running) => /takes requests at (\S+?),/.exec(stderr())?.[1] ?? "";
 
 test("finds servers by the embedded keeper, answers the paper's messages, shows its numbers, and ends with 0", async () => {
-  const server = await begun("server --id s1 --data-dir s1", "serves");
+  const server = await begun("server --id s1 --data-dir s1 --metrics-listen unix:$dir/server", "serves");
   const proxy = await begun("proxy --id p1 --metrics-listen unix:$dir/metrics --log json", "takes requests at");
   const page = async (path: string) =>
     (await session.run(`curl -s --unix-socket "$dir/metrics" http://localhost${path}`)).stdout;
@@ -40,6 +40,10 @@ test("finds servers by the embedded keeper, answers the paper's messages, shows 
   const numbers = await page("/metrics");
   expect(numbers).toContain('baton_pubsub_proxy_answers_total{status="OK"} ');
   expect(numbers).toContain("baton_pubsub_proxy_servers 1\n");
+  expect(numbers).toContain('baton_pubsub_proxy_request_seconds_count{name="PUT"} 1\n');
+  expect(numbers).toContain('baton_pubsub_proxy_request_seconds_bucket{name="GET",le="+Inf"} 1\n');
+  const atServer = (await session.run('curl -s --unix-socket "$dir/server" http://localhost/metrics')).stdout;
+  expect(atServer).toContain('baton_pubsub_server_request_seconds_count{name="PUT"} 1\n');
   expect(numbers).toContain("baton_pubsub_proxy_clients ");
   expect(numbers).toContain('baton_pubsub_proxy_server_connected{server="s1"} 1\n');
   await eventually(async () => (await page("/metrics")).includes('baton_pubsub_proxy_server_topics{server="s1"} 1\n'), {

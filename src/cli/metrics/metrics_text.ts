@@ -1,6 +1,10 @@
 /** Numbers as Prometheus reads them (text format 0.0.4). Pure. */
 
+import type { Histogram } from "../../support/histogram.ts";
+
 export interface Sample {
+  /** Behind the metric's name: of a histogram's parts. */
+  readonly suffix?: "_bucket" | "_sum" | "_count";
   readonly labels?: Readonly<Record<string, string>>;
   readonly value: number;
 }
@@ -9,7 +13,7 @@ export interface Metric {
   /** Of letters, digits and `_`; a counter's ends in `_total`. */
   readonly name: string;
   readonly help: string;
-  readonly type: "counter" | "gauge";
+  readonly type: "counter" | "gauge" | "histogram";
   readonly samples: readonly Sample[];
 }
 
@@ -19,9 +23,9 @@ export function metricsText(metrics: readonly Metric[]): string {
   let text = "";
   for (const { name, help, type, samples } of metrics) {
     text += `# HELP ${name} ${escaped(help)}\n# TYPE ${name} ${type}\n`;
-    for (const { labels = {}, value } of samples) {
+    for (const { suffix = "", labels = {}, value } of samples) {
       const pairs = Object.entries(labels).map(([label, content]) => `${label}="${escaped(content, true)}"`);
-      text += `${name}${pairs.length === 0 ? "" : `{${pairs.join(",")}}`} ${numberOf(value)}\n`;
+      text += `${name}${suffix}${pairs.length === 0 ? "" : `{${pairs.join(",")}}`} ${numberOf(value)}\n`;
     }
   }
   return text;
@@ -42,6 +46,30 @@ export function labelled(
 ): Metric {
   const samples = Object.entries(values).map(([content, value]) => ({ labels: { [label]: content }, value }));
   return { name, help, type, samples };
+}
+
+/** A histogram for each of some names; what it has measured is in seconds. */
+export function histograms(
+  name: string,
+  help: string,
+  label: string,
+  values: Readonly<Record<string, Histogram>>,
+): Metric {
+  const samples = Object.entries(values).flatMap(([content, histogram]): Sample[] => {
+    const labels = { [label]: content };
+    const counts = histogram.cumulative();
+    const buckets = counts.map((value, at): Sample => ({
+      suffix: "_bucket",
+      labels: { ...labels, le: numberOf(histogram.bounds[at] ?? Infinity) },
+      value,
+    }));
+    return [
+      ...buckets,
+      { suffix: "_sum", labels, value: histogram.sum },
+      { suffix: "_count", labels, value: counts.at(-1) ?? 0 },
+    ];
+  });
+  return { name, help, type: "histogram", samples };
 }
 
 function escaped(text: string, isLabel = false): string {

@@ -8,6 +8,7 @@ import { backoffMs } from "../../../support/backoff.ts";
 import type { Clock } from "../../../support/clock.ts";
 import { decodeMessage } from "../../../wire/pubsub/decode_message.ts";
 import type { StatusCode } from "../../../wire/pubsub/status_codes.ts";
+import { measure } from "../request_latency.ts";
 import type { Route } from "../ownership/topic_router.ts";
 import { Admission } from "./admission.ts";
 import { answerStatus } from "./answer_status.ts";
@@ -297,6 +298,10 @@ export class Forwarder implements LinkHost {
       return;
     }
     this.#end(request);
+    const { name, mayWait } = traits;
+    if (fate.do !== "forget") {
+      measure(this.#options.counters.latency, name, { ms: this.clock.now() - request.arrivedMs, mayWait });
+    }
     if (fate.do === "pass on" && event.kind === "answered") this.#options.passOn(request, frames, event.status);
     if (fate.do === "answer") this.#options.answer(request, ownAnswerFor(request, fate.status));
     if (this.#underWay.size === 0) this.#options.onIdle();

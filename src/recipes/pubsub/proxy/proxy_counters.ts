@@ -1,4 +1,5 @@
 /** What a proxy counts, from its start. */
+import { newRequestLatency, type RequestLatency } from "../request_latency.ts";
 import type { StatusCode } from "../../../wire/pubsub/status_codes.ts";
 
 export interface ProxyCounters {
@@ -16,8 +17,11 @@ export interface ProxyCounters {
   dropped: number;
   /** Connections to servers that were lost. */
   serversLost: number;
+  /** Of what was forwarded, whoever has answered it. */
+  readonly latency: RequestLatency;
 }
 
 export function newProxyCounters(): ProxyCounters {
-  return { requests: 0, answers: new Map(), sentAgain: 0, late: 0, unread: 0, dropped: 0, serversLost: 0 };
+  const counts = { requests: 0, sentAgain: 0, late: 0, unread: 0, dropped: 0, serversLost: 0 };
+  return { ...counts, answers: new Map(), latency: newRequestLatency() };
 }

@@ -5,6 +5,7 @@
 import type { Clock } from "../../../support/clock.ts";
 import { messageOf } from "../../../errors.ts";
 import type { ClientOperation, StoreAnswer } from "../../../wire/pubsub/store_operations.ts";
+import { measure, type RequestLatency } from "../request_latency.ts";
 import type { RequestPermit, RequestStanding } from "../ownership/topic_ownership.ts";
 import { answerOf, standingAnswer, type Status, statusOf, unconfirmedAnswer } from "./answer_message.ts";
 import type { ClientMessage, Envelope } from "./request.ts";
@@ -29,6 +30,7 @@ export interface DeskOptions {
   readonly reply: (envelope: Envelope, status: Status) => void;
   /** Where a server listens; null when it is not there. */
   readonly endpointOf: (id: string) => string | null;
+  readonly latency?: RequestLatency;
 }
 
 /** A request that is at the store. */
@@ -36,6 +38,7 @@ interface UnderWay {
   readonly envelope: Envelope;
   readonly message: ClientMessage;
   readonly permit: RequestPermit;
+  readonly arrivedAtMs: number;
   /** Of a get that waits, and what it is known by. */
   readonly cancelTimer: (() => void) | null;
   readonly key: string;
@@ -116,18 +119,22 @@ export class RequestDesk {
 
   /** What the store has answered, durably. */
   answered(answers: readonly StoreAnswer[]): void {
+    const nowMs = this.#options.clock.now();
     const confirmed = new Map<RequestPermit["lease"], boolean>();
     for (const answer of answers) {
       const request = this.#underWay.get(answer.ticket);
       if (request === undefined) continue;
       this.#forget(answer.ticket, request);
-      const { envelope, message, permit } = request;
-      const { server, reply } = this.#options;
+      const { envelope, message, permit, arrivedAtMs, cancelTimer } = request;
+      const { server, reply, latency } = this.#options;
       let isConfirmed = confirmed.get(permit.lease);
       if (isConfirmed === undefined) confirmed.set(permit.lease, isConfirmed = permit.lease.isConfirmed());
       const status = isConfirmed
         ? answerOf(server, message, answer, permit.epoch)
         : unconfirmedAnswer(server, message, answer.code);
+      if (latency !== undefined) {
+        measure(latency, message.name, { ms: nowMs - arrivedAtMs, mayWait: cancelTimer !== null });
+      }
       reply(envelope, status);
     }
     this.#tellSettled();
@@ -208,7 +215,12 @@ export class RequestDesk {
     }
   }
 
-  #submit(envelope: Envelope, message: ClientMessage, permit: RequestPermit, arrivedAtMs?: number): void {
+  #submit(
+    envelope: Envelope,
+    message: ClientMessage,
+    permit: RequestPermit,
+    arrivedAtMs = this.#options.clock.now(),
+  ): void {
     const { server, store, reply, clock } = this.#options;
     const asked = message.lines?.epoch ?? 0;
     if (asked > permit.epoch) {
@@ -217,7 +229,8 @@ export class RequestDesk {
       } is at epoch ${permit.epoch} here, and ${asked} is asked for`;
       return reply(envelope, statusOf(server, message, "NOT_OWNER", { reason }));
     }
-    const waitMs = waitMsOf(message) - (arrivedAtMs === undefined ? 0 : clock.now() - arrivedAtMs);
+    const longestMs = waitMsOf(message);
+    const waitMs = longestMs === 0 ? 0 : longestMs - (clock.now() - arrivedAtMs);
     const ticket = this.#ticket();
     let taken: boolean;
     try {
@@ -229,7 +242,7 @@ export class RequestDesk {
     const cancelTimer = waitMs > 0 ? clock.after(waitMs, () => store.cancel(ticket)) : null;
     const key = cancelTimer === null ? "" : keyOf(envelope);
     if (cancelTimer !== null) this.#waitingGets.set(key, ticket);
-    this.#underWay.set(ticket, { envelope, message, permit, cancelTimer, key });
+    this.#underWay.set(ticket, { envelope, message, permit, arrivedAtMs, cancelTimer, key });
   }
 
   #refuse(envelope: Envelope, message: ClientMessage, reason: string): void {

@@ -1,4 +1,5 @@
 /** What a server counts since its start. */
+import { newRequestLatency, type RequestLatency } from "../request_latency.ts";
 import { messageFields, type MessageName } from "../../../wire/pubsub/messages.ts";
 import { type StatusCode, statusCodes } from "../../../wire/pubsub/status_codes.ts";
 
@@ -11,6 +12,8 @@ export interface ServerCounters {
   refused: number;
   /** Answers that could not be sent: the peer does not read, or is gone. */
   answersDropped: number;
+  /** Of what the store has answered. */
+  readonly latency: RequestLatency;
 }
 
 export function newServerCounters(): ServerCounters {
@@ -19,6 +22,7 @@ export function newServerCounters(): ServerCounters {
     answers: zeros(statusCodes),
     refused: 0,
     answersDropped: 0,
+    latency: newRequestLatency(),
   };
 }
 

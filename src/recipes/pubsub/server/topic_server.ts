@@ -231,7 +231,8 @@ export class TopicServer implements AsyncDisposable {
     const reply = (envelope: Envelope, status: Status) => this.#reply(envelope, status);
     const ownership = this.#ownership;
     const endpointOf = (server: string) => this.#servers?.servers.get(server)?.endpoint ?? null;
-    this.#desk = new RequestDesk({ server: id, ownership, store: this.#store, clock, reply, endpointOf });
+    const { latency } = this.counters;
+    this.#desk = new RequestDesk({ server: id, ownership, store: this.#store, clock, reply, endpointOf, latency });
     this.#handOvers = new HandOvers({ server: id, ownership, reply });
     this.#receiver = new TransferReceiver({
       server: id,
