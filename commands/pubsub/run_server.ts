@@ -17,7 +17,7 @@ import { checkAdvertised } from "./advertised.ts";
 import type { ServerCall } from "./server.ts";
 import { serverHealth, serverMetrics } from "./server_metrics.ts";
 import { serviceSecurity } from "./service_security.ts";
-import { serviceLog } from "./service_log.ts";
+import { type ServiceLog, serviceLog } from "./service_log.ts";
 
 export async function runServer(call: ServerCall): Promise<ExitCode> {
   const { values, sources, io } = call;
@@ -56,10 +56,7 @@ export async function runServer(call: ServerCall): Promise<ExitCode> {
       },
       security: security === undefined ? undefined : { server: security.inner, client: security.dialing },
       onProblem: log.problem,
-      onDraining: (isDraining) => {
-        const sentence = isDraining ? "is given no new topics until it is started again" : "takes new topics again";
-        log.say("info", isDraining ? "draining" : "taking", `"${id}" ${sentence}`, { id });
-      },
+      onDraining: (isDraining) => sayDraining(log, id, isDraining),
     }, stopping.signal);
     await using page = values.pubsubMetricsListen === undefined
       ? null
@@ -89,6 +86,11 @@ export async function runServer(call: ServerCall): Promise<ExitCode> {
   } finally {
     unlisten();
   }
+}
+
+function sayDraining(log: ServiceLog, id: string, isDraining: boolean): void {
+  const sentence = isDraining ? "is given no new topics until it is started again" : "takes new topics again";
+  log.say("info", isDraining ? "draining" : "taking", `"${id}" ${sentence}`, { id });
 }
 
 function placeOf({ values }: ServerCall): { id: string; dataDir: string } {
