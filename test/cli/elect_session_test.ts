@@ -226,7 +226,8 @@ describe("--health", () => {
 
   test("neither reads the command's input nor writes to its output", async () => {
     const ended = await session.run(
-      `echo mine | "$baton" elect -q -z embedded quiet --health 'echo noise; cat' --health-interval 1ms --value a:1 -- sh -c 'sleep 0.3; cat'`,
+      `echo mine | "$baton" elect -q -z embedded quiet --health 'echo noise; cat; >checked' --health-interval 1ms --value a:1 \\
+        -- sh -c 'while [ ! -e checked ]; do sleep 0.02; done; cat'`,
     );
     expect(ended).toMatchObject({ code: 0, stdout: "mine\n" });
     expect(ended.stderr).toMatch(/^(noise\n)+$/);

@@ -253,7 +253,8 @@ describe("the promise", () => {
 });
 
 describe("release", () => {
-  const busy = `sleep 60 & a=$!; (while :; do sleep 0.05; done) & b=$!; echo $a $b >left; sleep 0.1`;
+  const busy = "sleep 60 & a=$!; (while :; do sleep 0.05; done) & b=$!; echo $a $b >left; " +
+    'until [ "$(cat /proc/$a/comm)" = sleep ]; do sleep 0.01; done';
 
   test("names what still runs and lets it be", async () => {
     const ended = await session.run(`${taking("warns")}; ${busy}; "$baton" release warns; kill $a $b && echo both`);
