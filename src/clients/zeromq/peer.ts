@@ -3,6 +3,7 @@
  * a `connect` lives from there to `disconnect`, through all its connections; one that came to a bound endpoint as long as
  * its connection.
  */
+import { setImmediate } from "node:timers";
 import { Fifo } from "../../support/fifo.ts";
 import { frameCostBytes } from "../../wire/zmtp/limits.ts";
 import type { PeerDescription } from "../../wire/zmtp/zmtp_peer.ts";
@@ -10,6 +11,9 @@ import type { Inbox } from "./fair_queue.ts";
 import type { Link } from "./link.ts";
 import type { ResolvedOptions } from "./socket_options.ts";
 import { Waiting } from "./waiting.ts";
+
+/** Messages of one peer, about, that are read before timers and other connections have their turn. */
+const messagesPerTurn = 1000;
 
 export class Peer implements Inbox {
   readonly endpoint: string;
@@ -31,6 +35,8 @@ export class Peer implements Inbox {
   #inbox = new Fifo<Uint8Array[]>();
   #inboxBytes = 0;
   #isHeldBack = false;
+  /** Messages taken since others were last given a turn. */
+  #taken = 0;
   #isFeeding = false;
 
   constructor(endpoint: string, options: ResolvedOptions) {
@@ -129,13 +135,13 @@ export class Peer implements Inbox {
     const frames = this.#inbox.shift();
     if (frames === undefined) return undefined;
     this.#inboxBytes -= costOf(frames);
+    this.#taken++;
     if (this.#inbox.length === 0) this.whenRead?.();
     if (this.#isHeldBack) {
       const { receiveHighWater, receiveHighWaterBytes } = this.#options;
       if (this.#inbox.length <= receiveHighWater / 2 && this.#inboxBytes <= receiveHighWaterBytes / 2) {
         this.#isHeldBack = false;
-        // Not from within the loop of whoever takes messages: what was held back is read in a turn of its own.
-        queueMicrotask(() => this.#link?.resume());
+        this.#resume();
       }
     }
     return frames;
@@ -156,6 +162,14 @@ export class Peer implements Inbox {
     const { length } = this.#inbox.drain();
     this.whenRead?.();
     return length;
+  }
+
+  /** Not from within the loop of whoever takes messages; and a heap of them must not keep everybody else waiting. */
+  #resume(): void {
+    const resume = () => this.#link?.resume();
+    if (this.#taken < messagesPerTurn) return queueMicrotask(resume);
+    this.#taken = 0;
+    setImmediate(resume);
   }
 
   #isAtMark(): boolean {

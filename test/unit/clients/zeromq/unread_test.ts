@@ -112,6 +112,32 @@ test("a heap of small messages costs no more each the longer the chunk is that t
   expect(await timeMs(128_000) / small).toBeLessThan(300);
 }, 30_000);
 
+test.each([1, 10, 1000])(
+  "a heap of small messages does not keep the program from everybody else (mark %i)",
+  async (mark) => {
+    const rig = new SocketRig();
+    const router = new RouterSocket({ ...rig.options, receiveHighWater: mark });
+    await rig.network.dial(addressOf(await router.bind("tcp://127.0.0.1:0")), { data() {}, closed() {} });
+    const count = 50_000;
+    rig.network.last.write(join([greeting(), ready("DEALER"), new Uint8Array(2 * count)])); // empty frames
+    let got = 0;
+    let turns = 0;
+    let isOver = false;
+    const turn = () => {
+      turns++;
+      if (!isOver) setImmediate(turn);
+    };
+    for await (const batch of router.batches()) {
+      if (got === 0) turn();
+      got += batch.length;
+      if (got === count) break;
+    }
+    isOver = true;
+    expect(turns).toBeGreaterThan(count / 2000);
+    await router.close({ lingerMs: 0 });
+  },
+);
+
 test("the endpoint of a connect that breaks again and again leaves no more unread than one that stays", async () => {
   const rig = new SocketRig();
   const router = new RouterSocket(rig.options);
