@@ -1,5 +1,6 @@
 /** Every setting that a file or a variable can give, each declared once. Flags of a single command live with the command. */
 import { pubsubSettings } from "./pubsub_settings.ts";
+import { retrySettings } from "./retry_settings.ts";
 import { setting, type SettingTable } from "./setting.ts";
 import {
   absolutePath,
@@ -175,4 +176,5 @@ export const allSettings = {
   ...lockSettings,
   ...poolSettings,
   ...pubsubSettings,
+  ...retrySettings,
 } satisfies SettingTable;

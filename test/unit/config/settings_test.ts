@@ -8,6 +8,7 @@ import {
   pubsubServerSettings,
   pubsubServiceSettings,
 } from "../../../src/config/pubsub_settings.ts";
+import { retrySettings } from "../../../src/config/retry_settings.ts";
 import { allSettings, connectionSettings, lockSettings, poolSettings } from "../../../src/config/settings.ts";
 
 const settings: Setting<unknown>[] = Object.values(allSettings);
@@ -30,7 +31,8 @@ test("no two settings share a name, a key or a variable", () => {
     pubsubClientSettings,
   ];
   expect(Object.keys(allSettings).length).toBe(
-    [connectionSettings, lockSettings, poolSettings, ...pubsub].flatMap((table) => Object.keys(table)).length,
+    [connectionSettings, lockSettings, poolSettings, ...pubsub, retrySettings].flatMap((table) => Object.keys(table))
+      .length,
   );
 });
 

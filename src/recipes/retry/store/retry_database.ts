@@ -3,7 +3,7 @@
  * Every change is one transaction, begun IMMEDIATE: who decides by what it reads is alone until it has written. Synchronous:
  * services keep it in a thread, commands that end soon call it themselves.
  */
-import { existsSync, mkdirSync, statfsSync } from "node:fs";
+import { closeSync, existsSync, mkdirSync, openSync, statfsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { BatonError, messageOf } from "../../../errors.ts";
@@ -227,6 +227,8 @@ function patiently<T>(open: () => T): T {
 function openTables(folder: string): DatabaseSync {
   const path = join(folder, databaseName);
   const isNew = !existsSync(path);
+  // Also where the folder was there before, and open to others; the log's files get the same mode.
+  if (isNew) closeSync(openSync(path, "a", 0o600));
   const database = new DatabaseSync(path);
   try {
     // Before the first table: so that a file can become shorter again.

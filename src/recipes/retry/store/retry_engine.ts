@@ -98,33 +98,41 @@ export class RetryEngine {
       bytes += message.body.byteLength;
     }
     this.#checkRoom(messages.length, bytes);
-    return messages.map(({ head, body, key, tried }) => {
-      const life = accepted(tried, this.#rules, nowMs, this.#random);
-      const { state, tries, crashes, fence, sinceMs, nextAtMs, reason } = life;
-      const { seq } = this.#database.run(
-        `INSERT INTO messages (state, key, tries, crashes, fence, first_ms, since_ms, last_ms, next_ms, ended_ms, reason,
-          error, owner, redriven, letter, bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, 0, ?, ?)`,
-        stateNumbers[state],
-        key,
-        tries,
-        crashes,
-        fence,
-        nowMs,
-        sinceMs,
-        tried === null ? null : nowMs,
-        nextAtMs,
-        this.#endedMs(life, nowMs),
-        reason,
-        tried === null ? null : tried.error.slice(0, errorCharsMax),
-        this.#letterOf(life),
-        body.byteLength,
-      );
-      if (state !== "dropped") {
-        this.#database.run("INSERT INTO bodies (seq, head, body) VALUES (?, ?, ?)", seq, JSON.stringify(head), body);
-      }
-      this.count(state, 1, body.byteLength);
-      return { id: this.idOf(seq), life };
+    const sums = new Map<MessageState, Totals>();
+    const stored = messages.map((message) => {
+      const life = accepted(message.tried, this.#rules, nowMs, this.#random);
+      const { count, bytes } = sums.get(life.state) ?? { count: 0, bytes: 0 };
+      sums.set(life.state, { count: count + 1, bytes: bytes + message.body.byteLength });
+      return { id: this.idOf(this.#insert(message, life, nowMs)), life };
     });
+    for (const [state, { count, bytes }] of sums) this.count(state, count, bytes);
+    return stored;
+  }
+
+  #insert({ head, body, key, tried }: NewMessage, life: MessageLife, nowMs: number): number {
+    const { state, tries, crashes, fence, sinceMs, nextAtMs, reason } = life;
+    const { seq } = this.#database.run(
+      `INSERT INTO messages (state, key, tries, crashes, fence, first_ms, since_ms, last_ms, next_ms, ended_ms, reason,
+        error, owner, redriven, letter, bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, 0, ?, ?)`,
+      stateNumbers[state],
+      key,
+      tries,
+      crashes,
+      fence,
+      nowMs,
+      sinceMs,
+      tried === null ? null : nowMs,
+      nextAtMs,
+      this.#endedMs(life, nowMs),
+      reason,
+      tried === null ? null : tried.error.slice(0, errorCharsMax),
+      this.#letterOf(life),
+      body.byteLength,
+    );
+    if (kept.includes(state)) {
+      this.#database.run("INSERT INTO bodies (seq, head, body) VALUES (?, ?, ?)", seq, JSON.stringify(head), body);
+    }
+    return seq;
   }
 
   /** A process that will try messages; its number. */

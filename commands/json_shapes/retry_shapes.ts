@@ -1,0 +1,105 @@
+/** What is said of stored messages and their store. */
+import * as z from "zod";
+import { count, instant, version } from "./common_shapes.ts";
+
+const name = z.string().describe("of the message store");
+const state = z.enum(["waiting", "in_flight", "done", "dead", "dropped", "cancelled"]);
+
+export const retrySubmitShape = z.strictObject({
+  version,
+  name,
+  stored: count,
+  first: z.string().nullable().describe("the id of the first message; null: there was none"),
+  last: z.string().nullable(),
+});
+export type RetrySubmitJson = z.infer<typeof retrySubmitShape>;
+
+const message = z.strictObject({
+  id: z.string().describe("nobody else's, ever; also the Idempotency-Key"),
+  name,
+  state,
+  key: z.string().nullable(),
+  tries: count.describe("that have ended since it was accepted or redriven"),
+  crashes: count.describe("tries that ended with their processor; counted apart"),
+  reason: z.enum(["exhausted", "too_old", "final", "crashed", "purged"]).nullable().describe(
+    "why it is dead, or dropped",
+  ),
+  lastError: z.string().nullable().describe("for people: the words may change"),
+  firstAt: instant.describe("when it was accepted"),
+  lastAt: instant.nullable().describe("the end of its last try"),
+  nextAt: instant.nullable().describe("when the next try is due; null: there is none"),
+  bytes: count.describe("of the body"),
+  letter: z.enum(["none", "owed", "begun", "there"]).describe(
+    "a dead letter that has another place to go: owed and begun are still in the store, there has left it",
+  ),
+});
+export type RetryMessageJson = z.infer<typeof message>;
+
+export const retryListShape = z.strictObject({
+  version,
+  name,
+  messages: z.array(message),
+  more: z.boolean().describe("there are more than --limit"),
+});
+export type RetryListJson = z.infer<typeof retryListShape>;
+
+export const retryShowShape = z.strictObject({
+  version,
+  ...message.shape,
+  command: z.array(z.string()).nullable().describe("its own command; null: run --exec or --url says"),
+  cwd: z.string().nullable(),
+  request: z.strictObject({
+    method: z.string(),
+    path: z.string(),
+    headers: z.array(z.array(z.string())).describe("names and values, in their order"),
+  }).nullable().describe("of a message that came by HTTP"),
+  body: z.string().nullable().describe("base64; null: it is not kept any more"),
+});
+export type RetryShowJson = z.infer<typeof retryShowShape>;
+
+export const retryChangesShape = z.strictObject({
+  version,
+  name,
+  changed: count.describe("messages"),
+  refused: z.array(z.strictObject({
+    id: z.string(),
+    state: z.enum([...state.options, "unknown", "sent"]).describe("sent: the letter has left the store"),
+  })),
+});
+export type RetryChangesJson = z.infer<typeof retryChangesShape>;
+
+export const retryStatsShape = z.strictObject({
+  version,
+  name,
+  folder: z.string(),
+  paused: z.boolean(),
+  states: z.record(state, z.strictObject({ count, bytes: count })).describe(
+    "done, dropped and cancelled: since the store was made",
+  ),
+  oldest: instant.nullable().describe("when the oldest message that waits was accepted"),
+  next: instant.nullable().describe("when the next try is due"),
+  disk: z.strictObject({ used: count, free: count }).describe("bytes"),
+});
+export type RetryStatsJson = z.infer<typeof retryStatsShape>;
+
+export const retryVerifyShape = z.strictObject({
+  version,
+  folder: z.string(),
+  messages: count,
+  bytes: count,
+  problems: z.array(z.string()).describe("none: all is well"),
+});
+export type RetryVerifyJson = z.infer<typeof retryVerifyShape>;
+
+export const retryExplainShape = z.strictObject({
+  version,
+  tries: z.array(z.strictObject({
+    try: count.describe("1 is the first try"),
+    afterMs: count.describe("the least time since the try before"),
+    upToMs: count.describe("the most: with jitter none the same"),
+  })),
+  maxTries: count,
+  leastMs: count.describe("from the first try to the last, at least"),
+  mostMs: count.describe("at most, tries themselves not counted"),
+});
+export type RetryExplainJson = z.infer<typeof retryExplainShape>;

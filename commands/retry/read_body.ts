@@ -1,0 +1,33 @@
+/** A message's body from a file or from stdin, up to a limit. */
+import { createReadStream } from "node:fs";
+import { BatonError, messageOf } from "../../src/errors.ts";
+
+const readBytes = 256 << 10;
+
+/** Null: stdin. What is read is the stream's own memory: copy what is kept. Throws IO. */
+export async function* readChunks(path: string | null): AsyncGenerator<Uint8Array, void, void> {
+  try {
+    const options = { highWaterMark: readBytes };
+    const stream = path === null
+      ? createReadStream("", { ...options, fd: 0, autoClose: false })
+      : createReadStream(path, options);
+    for await (const chunk of stream) yield chunk as Uint8Array;
+  } catch (error) {
+    throw new BatonError("IO", `Cannot read ${path ?? "stdin"}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** All of it. Throws IO, and BAD_DATA when it is longer. */
+export async function readBody(path: string | null, bytesMax: number): Promise<Uint8Array> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of readChunks(path)) {
+    bytes += chunk.byteLength;
+    if (bytes > bytesMax) {
+      const what = path ?? "stdin";
+      throw new BatonError("BAD_DATA", `${what} is longer than a message may be: ${bytesMax} bytes (--max-body)`);
+    }
+    chunks.push(chunk);
+  }
+  return new Uint8Array(Buffer.concat(chunks));
+}

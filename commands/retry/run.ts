@@ -1,0 +1,82 @@
+/** `baton retry-processor run`: its words. What it does is in run_processor.ts. */
+import {
+  retryLimitSettings,
+  retryPolicySettings,
+  retryProcessorSettings,
+  retryStoreSettings,
+} from "../../src/config/retry_settings.ts";
+import { setting, type SettingTable } from "../../src/config/setting.ts";
+import { choice, duration, list, text, toggle } from "../../src/config/value_types.ts";
+import { type Call, defineCommand } from "../command.ts";
+import type { ExitCode } from "../exit_codes.ts";
+
+export const runSettings = {
+  ...retryStoreSettings,
+  exec: setting(text("line"), {
+    flag: "--exec",
+    help: "run this line of shell for each message, which is its stdin, instead of the message's own command",
+  }),
+  url: setting(text("url"), {
+    flag: "--url",
+    help: "send each message there by HTTP, instead of running a command",
+  }),
+  method: setting(text("method"), {
+    flag: "--method",
+    help: "the method for messages that bring none of their own",
+    default: "POST",
+  }),
+  headers: setting(list("name:value"), {
+    flag: "--header",
+    help: "headers for --url; one that a message brings goes before",
+  }),
+  once: setting(toggle(), {
+    flag: "--once",
+    help: "try what is due now, once, and end: for a crontab",
+    default: false,
+  }),
+  untilEmpty: setting(toggle(), { flag: "--until-empty", help: "end when no message waits any more", default: false }),
+  killAfter: setting(duration(), {
+    flag: "--kill-after",
+    help: "how long a command that is told to end has before it is killed",
+    default: 5000,
+  }),
+  log: setting(choice(["text", "json"]), {
+    flag: "--log",
+    help: "how stderr is written: sentences, or a JSON object for each",
+    default: "text",
+  }),
+  ...retryPolicySettings,
+  ...retryProcessorSettings,
+  ...retryLimitSettings,
+} satisfies SettingTable;
+
+export type RunCall = Call<typeof runSettings>;
+
+export const retryRunCommand = defineCommand({
+  name: "retry-processor run",
+  summary: "try stored messages again, until they are delivered or dead",
+  usage: "[--exec LINE | --url URL] [options]",
+  details: [
+    "Takes messages from the store when they are due and tries them: the message's own command, or LINE, with the body as stdin, " +
+    "or by HTTP. A message that fails N+1 times (--max-retries N), or in a way that no repetition mends, is a dead letter. Runs until " +
+    "SIGTERM, SIGINT or SIGHUP; then what is under way may end (--drain-timeout), and a second signal ends it at once.",
+    "The command finds BATON_MESSAGE_ID, BATON_MESSAGE_TRY (1 for the first), BATON_MESSAGE_KEY, BATON_MESSAGE_STORE and " +
+    "BATON_MESSAGE_FENCE (grows with every try) in its environment. By HTTP the id is the Idempotency-Key.",
+    "No message is tried twice at once, by whatever number of processors. A processor that is killed takes its commands with " +
+    "it; what it had in flight waits for the end of its --lease, and is counted as crashed: --max-crashes times, then it is dead.",
+    "A line for --exec that is not found ends run with 127, with no message touched.",
+  ],
+  examples: [
+    ["baton retry-processor run --name propagate", "each message by its own command, as it was called"],
+    ["baton retry-processor run --exec ./propagate.sh -j 4 --backoff exponential --jitter full", "four at once"],
+    ["baton retry-processor run --url http://backend:9000/stock --interval 3s --max-retries 10", "by HTTP"],
+    ["baton retry-processor run --once --dead-letter file:dead.jsonl", "from a crontab; dead letters go to a file"],
+  ],
+  settings: runSettings,
+  runsNothing: true,
+  run,
+});
+
+async function run(call: RunCall): Promise<ExitCode> {
+  return await (await import("./run_processor.ts")).runProcessor(call);
+}

@@ -1,0 +1,135 @@
+/**
+ * A processor with all that belongs to it: the store in its thread, the look for what other processes have stored, the dead
+ * letters on their way elsewhere, and the forgetting of what was done long ago. `run` and `serve` have one.
+ */
+import process from "node:process";
+import type { ConfigSources } from "../../src/config/resolve.ts";
+import type {
+  retryLimitSettings,
+  retryPolicySettings,
+  retryProcessorSettings,
+} from "../../src/config/retry_settings.ts";
+import { retryProcessorSettings as processorSettings } from "../../src/config/retry_settings.ts";
+import { atOrigin } from "../../src/config/resolve.ts";
+import type { SettingValues } from "../../src/config/setting.ts";
+import { BatonError } from "../../src/errors.ts";
+import { Processor } from "../../src/recipes/retry/processor.ts";
+import { parseRate } from "../../src/recipes/retry/rate_limit.ts";
+import { RetryStore } from "../../src/recipes/retry/store/retry_store.ts";
+import { changesMax } from "../../src/recipes/retry/store/store_limits.ts";
+import type { Target } from "../../src/recipes/retry/target.ts";
+import { systemClock } from "../../src/support/clock.ts";
+import { sleep } from "../../src/support/deadline.ts";
+import { machineBoot } from "./machine_boot.ts";
+import { type RetryLog, sayEvent } from "./retry_log.ts";
+import { storeRulesOf } from "./retry_rules.ts";
+
+export interface StoreProcessorOptions {
+  readonly place: { readonly name: string; readonly folder: string };
+  readonly target: Target;
+  readonly values: SettingValues<
+    typeof retryLimitSettings & typeof retryPolicySettings & typeof retryProcessorSettings
+  >;
+  readonly sources: ConfigSources;
+  readonly log: RetryLog;
+  readonly until: "stopped" | "tried" | "empty";
+}
+
+/** Between two looks whether other processes have stored something. Milliseconds. */
+const lookEveryMs = 100;
+/** What a guard may need after the end of a lease, and a busy machine to let it. */
+const graceMs = 2000;
+const forgetEveryMs = 60_000;
+
+export class StoreProcessor implements AsyncDisposable {
+  readonly store: RetryStore;
+  readonly #processor: Processor;
+  readonly #keepDoneMs: number;
+  readonly #ending = new AbortController();
+
+  private constructor(store: RetryStore, processor: Processor, keepDoneMs: number) {
+    this.store = store;
+    this.#processor = processor;
+    this.#keepDoneMs = keepDoneMs;
+  }
+
+  static async open(options: StoreProcessorOptions): Promise<StoreProcessor> {
+    const { place, target, values, sources, log, until } = options;
+    const rate = atOrigin(
+      "retryRate",
+      processorSettings.retryRate,
+      sources,
+      () => values.retryRate === undefined ? null : parseRate(values.retryRate),
+    );
+    const boot = await machineBoot();
+    let processor: Processor | null = null;
+    const store = await RetryStore.open(place.folder, {
+      rules: storeRulesOf(values, sources),
+      hooks: { changed: () => processor?.notice(), broken: (error) => processor?.fail(error) },
+    });
+    const leaseMs = values.retryLease;
+    processor = new Processor({
+      store,
+      target,
+      clock: systemClock(),
+      wallClockMs: () => Date.now(),
+      boot,
+      pid: process.pid,
+      leaseMs,
+      graceMs,
+      concurrency: values.retryConcurrency,
+      order: values.retryOrder,
+      rate,
+      sampling: { batch: values.retryBatch ?? null, intervalMs: values.retryInterval },
+      breaker: { failuresMax: values.retryBreakerFailures, resetMs: values.retryBreakerReset },
+      drainMs: values.retryDrainTimeout,
+      until,
+      onEvent: (event) => sayEvent(log, event),
+    });
+    return new StoreProcessor(store, processor, values.retryKeepDone);
+  }
+
+  stop(): void {
+    this.#processor.stop();
+  }
+
+  async run(): Promise<void> {
+    // So that what was begun can be ended on a disk that has become full.
+    await this.store.call("reserveLog").catch(() => {});
+    const beside = [this.#looking(), this.#forgetting()];
+    try {
+      await this.#processor.run();
+    } finally {
+      this.#ending.abort();
+      await Promise.all(beside);
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#ending.abort();
+    await this.store.close();
+  }
+
+  async #looking(): Promise<void> {
+    while (await this.#pause(lookEveryMs)) this.store.look();
+  }
+
+  /** Step by step: a million rows at once would hold up everybody who stores something. */
+  async #forgetting(): Promise<void> {
+    do {
+      try {
+        while (
+          await this.store.call("forget", Date.now() - this.#keepDoneMs) === changesMax && !this.#ending.signal.aborted
+        );
+      } catch (error) {
+        if (!(error instanceof BatonError)) throw error; // the processor meets the same trouble, and tells it
+      }
+    } while (await this.#pause(forgetEveryMs));
+  }
+
+  /** False when it is over. */
+  async #pause(milliseconds: number): Promise<boolean> {
+    await sleep(systemClock(), milliseconds, this.#ending.signal).catch(() => {});
+    return !this.#ending.signal.aborted;
+  }
+}
