@@ -58,7 +58,7 @@ test("pings are answered, writes and what has seen them are not, and silence cos
     return performance.now() - startMs > 2500;
   });
   expect([written, seen]).toEqual([false, false]);
-  expect(slowestMs).toBeLessThan(500);
+  expect(slowestMs).toBeLessThan(2000); // the disk is held for longer; a busy machine is not
   release();
   await Promise.all([write, read]);
   expect([written, seen]).toEqual([true, true]);
