@@ -7,6 +7,7 @@ import { join } from "node:path";
 import process from "node:process";
 import type * as zeromq from "zeromq";
 import type { PeerEvent, Security, SocketOptions, SocketType } from "./peer_protocol.ts";
+import { retry } from "./retry.ts";
 import { type DriverSocket, serve } from "./stdio_driver.ts";
 
 const [project = ".", packageName = "zeromq"] = process.argv.slice(2);
@@ -124,24 +125,19 @@ async function receive(socket: AnySocket, withinMs: number): Promise<Uint8Array[
   }
 }
 
-/** Between two tries while a ROUTER does not know its peer yet, in milliseconds. */
-const retryEveryMs = 2;
-
-async function send(socket: AnySocket, frames: Uint8Array[], withinMs: number): Promise<boolean> {
-  const deadlineMs = performance.now() + withinMs;
-  for (;;) {
-    socket.sendTimeout = Math.max(0, Math.ceil(deadlineMs - performance.now()));
+/** Tried again while a ROUTER does not know its peer yet, and when a peer that goes while it is waited for makes EAGAIN come early. */
+function send(socket: AnySocket, frames: Uint8Array[], withinMs: number): Promise<boolean> {
+  return retry(withinMs, async (leftMs) => {
+    socket.sendTimeout = leftMs;
     try {
       await (socket as zeromq.Writable).send(frames);
       return true;
     } catch (error) {
       const code = codeOf(error);
       if (code !== "EAGAIN" && code !== "EHOSTUNREACH") throw error;
-      // A peer that goes while it is waited for makes EAGAIN come early.
-      if (performance.now() >= deadlineMs) return false;
-      await new Promise((resolve) => setTimeout(resolve, retryEveryMs));
+      return false;
     }
-  }
+  });
 }
 
 function codeOf(error: unknown): string | undefined {

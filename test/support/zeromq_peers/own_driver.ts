@@ -10,6 +10,7 @@ import { decodeZ85 } from "../../../src/wire/z85.ts";
 import { curveClient } from "../../../src/wire/zmtp/curve_client.ts";
 import { curveServer } from "../../../src/wire/zmtp/curve_server.ts";
 import type { PeerEvent, Security, SocketOptions, SocketType } from "./peer_protocol.ts";
+import { retry } from "./retry.ts";
 import { type DriverSocket, serve } from "./stdio_driver.ts";
 
 const classes = { REQ: RequestSocket, REP: ReplySocket, DEALER: DealerSocket, ROUTER: RouterSocket } as const;
@@ -82,25 +83,19 @@ function keyOf(text: string): Uint8Array {
   return key;
 }
 
-/** Between two tries while a ROUTER does not know its peer yet, in milliseconds. */
-const retryEveryMs = 2;
-
-/** False when the time is over first. */
-async function send(socket: AnySocket, frames: Uint8Array[], withinMs: number): Promise<boolean> {
-  const deadlineMs = performance.now() + withinMs;
-  for (;;) {
+/** False when the time is over first. A ROUTER is tried again while it does not know its peer yet. */
+function send(socket: AnySocket, frames: Uint8Array[], withinMs: number): Promise<boolean> {
+  return retry(withinMs, async (leftMs) => {
     try {
-      const remainingMs = Math.max(0, Math.ceil(deadlineMs - performance.now()));
-      return await inTime(remainingMs, async (signal) => {
+      return await inTime(leftMs, async (signal) => {
         await socket.send(frames, { signal });
         return true;
       }) ?? false;
     } catch (error) {
       if ((error as { code?: unknown }).code !== "ZMTP_UNROUTABLE") throw error;
-      if (performance.now() >= deadlineMs) return false;
-      await new Promise((resolve) => setTimeout(resolve, retryEveryMs));
+      return false;
     }
-  }
+  });
 }
 
 /** Null when the time is over first. */

@@ -2,6 +2,7 @@
 import process from "node:process";
 import { frameBytes, label, numberedMessage } from "./frames.ts";
 import type { Answer, Operation, PeerEvent, Request, SocketOptions, SocketType } from "./peer_protocol.ts";
+import { retry } from "./retry.ts";
 
 export interface DriverSocket {
   /** The endpoint with the port that was chosen. */
@@ -92,13 +93,7 @@ async function receiveAll(socket: DriverSocket, request: Operation & { op: "rece
   return received;
 }
 
-/** Between two looks at what has happened, in milliseconds. */
-const lookEveryMs = 2;
-
 async function untilHappened(socket: DriverSocket, request: Operation & { op: "await" }): Promise<number> {
-  const deadlineMs = performance.now() + request.withinMs;
-  while (socket.happened(request.event) < request.count && performance.now() < deadlineMs) {
-    await new Promise((resolve) => setTimeout(resolve, lookEveryMs));
-  }
+  await retry(request.withinMs, () => socket.happened(request.event) >= request.count);
   return socket.happened(request.event);
 }
