@@ -8,7 +8,8 @@ import { join } from "node:path";
 import { messageOf } from "../../../src/errors.ts";
 import { verifyStore } from "../../../src/recipes/pubsub/store/verify_store.ts";
 import { systemClock } from "../../../src/support/clock.ts";
-import { sleep } from "../../../src/support/deadline.ts";
+import { abortable } from "../../../src/support/abort.ts";
+import { deadlineAfter, sleep } from "../../../src/support/deadline.ts";
 import type { Backend } from "../../support/backends.ts";
 import { eventually } from "../../support/eventually.ts";
 import { ProxyClient } from "../../support/proxy_client.ts";
@@ -58,6 +59,7 @@ export interface CampaignResult {
 const topicOfCli = "cli";
 const patienceMs = 180_000;
 const reportMs = 10_000;
+const faultMsMax = 150_000;
 
 export async function runPubsubCampaign(options: CampaignOptions): Promise<CampaignResult> {
   const beganMs = performance.now();
@@ -167,12 +169,17 @@ class Campaign {
     const { messages, faults, lanes, say } = this.#options;
     const deck = this.#deck(world);
     let happened = 0;
-    let lastSaidMs = performance.now();
+    const now = new Set<string>();
     const isEnough = () => counts() >= messages && happened >= faults;
+    const report = setInterval(() => {
+      say(`${counts()} messages put, ${happened} faults; now: ${[...now].join(", and ")}`);
+    }, reportMs);
     const lane = async () => {
       while (!isEnough() && this.failures.length === 0) {
         const fault = deck();
-        const target = await fault.apply(world);
+        now.add(fault.name);
+        const target = await bounded(fault.apply(world), fault.name);
+        now.delete(fault.name);
         if (target === null) await world.wait(10 + world.random() * 40);
         else {
           happened++;
@@ -181,12 +188,9 @@ class Campaign {
         this.#lookAtRoles(world);
         // A breath: with faults alone nothing would ever be put.
         await world.wait(world.random() * 400);
-        if (performance.now() - lastSaidMs < reportMs) continue;
-        lastSaidMs = performance.now();
-        say(`${counts()} messages put, ${happened} faults`);
       }
     };
-    await Promise.all(Array.from({ length: lanes }, lane));
+    await Promise.all(Array.from({ length: lanes }, lane)).finally(() => clearInterval(report));
   }
 
   /** Each as often as it weighs before any comes again. */
@@ -260,4 +264,11 @@ class Campaign {
       throw new Error(`${messageOf(thrown)}\n${workers.map(({ name, said }) => `${name}: ${said}`).join("\n")}`);
     });
   }
+}
+
+/** Whatever a fault waits for has to come. */
+async function bounded<T>(fault: Promise<T>, name: string): Promise<T> {
+  const late = () => new Error(`the fault "${name}" has not ended within ${faultMsMax} ms`);
+  const deadline = deadlineAfter(systemClock(), faultMsMax, { reason: late });
+  return await abortable(fault, deadline.signal).finally(() => deadline.cancel());
 }

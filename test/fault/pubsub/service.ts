@@ -8,7 +8,8 @@ import process from "node:process";
 import { PubsubPath } from "../../../src/recipes/pubsub/ownership/pubsub_path.ts";
 import { messageOf } from "../../../src/errors.ts";
 import { systemClock } from "../../../src/support/clock.ts";
-import { sleep } from "../../../src/support/deadline.ts";
+import { abortable } from "../../../src/support/abort.ts";
+import { deadlineAfter, sleep } from "../../../src/support/deadline.ts";
 import type { RunningBackend } from "../../support/backends.ts";
 import { ChaosProxy } from "../../support/chaos_proxy.ts";
 import { freePorts } from "../../support/free_ports.ts";
@@ -18,6 +19,7 @@ import { ZmtpRelay } from "./zmtp_relay.ts";
 
 /** A role may need long to come back while others are away. */
 const reviveMsMax = 120_000;
+const stopMsMax = 40_000;
 
 export interface ServiceOptions {
   readonly folder: string;
@@ -66,9 +68,12 @@ export class Role {
     await this.node.kill();
   }
 
+  /** SIGTERM. Throws when it has not ended in time: --drain-timeout is 10 s. */
   async stop(): Promise<void> {
     this.isAway = true;
-    await this.node.stop();
+    const late = () => new Error(`${this.id} has not ended within ${stopMsMax} ms of SIGTERM: ${this.node.output}`);
+    const deadline = deadlineAfter(systemClock(), stopMsMax, { reason: late });
+    await abortable(this.node.stop(), deadline.signal).finally(() => deadline.cancel());
   }
 
   /** Tries until it serves: the coordination service may be away, too. */
