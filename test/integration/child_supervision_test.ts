@@ -4,22 +4,10 @@ import { readFileSync } from "node:fs";
 import { readProcess } from "../../src/cli/child/process_table.ts";
 import { catches } from "../support/catches.ts";
 import { eventually } from "../support/eventually.ts";
+import { ownSeconds, sleepers } from "../support/sleepers.ts";
 import { runtimes, SuperviseRun } from "../support/supervise_run.ts";
 
 setDefaultTimeout(20_000);
-
-/** A number no other test sleeps for: a process with a cleared environment carries no mark. */
-const seconds = () => 1000 + Math.floor(Math.random() * 1e6) / 1000;
-
-function sleepers(forSeconds: number): number[] {
-  return Array.from(new Bun.Glob("[0-9]*").scanSync({ cwd: "/proc", onlyFiles: false })).map(Number).filter((pid) => {
-    try {
-      return readFileSync(`/proc/${pid}/cmdline`, "latin1") === `sleep\0${forSeconds}\0` && !readProcess(pid)?.dead;
-    } catch {
-      return false;
-    }
-  });
-}
 
 for (const runtime of runtimes) {
   describe(runtime.name, () => {
@@ -70,7 +58,7 @@ for (const runtime of runtimes) {
     });
 
     test("what the command leaves behind is dead at the end, also in sessions of its own and with a cleared environment", async () => {
-      const time = seconds();
+      const time = ownSeconds();
       const script = `sleep ${time} & setsid sleep ${time} & (env -i setsid sleep ${time} &) ; ` +
         `(trap '' TERM INT; sleep ${time}) & touch {}/ready; exit 3`;
       await using run = new SuperviseRun(runtime, script, { killAfterMs: 300 });
@@ -80,7 +68,7 @@ for (const runtime of runtimes) {
     });
 
     test("baton killed: the command and all it started are dead within a second", async () => {
-      const time = seconds();
+      const time = ownSeconds();
       const script = `trap '' TERM INT HUP; sleep ${time} & setsid sleep ${time} & env -i setsid sleep ${time} & ` +
         "touch {}/ready; wait";
       await using run = new SuperviseRun(runtime, script);
@@ -94,7 +82,7 @@ for (const runtime of runtimes) {
     });
 
     test("baton stopped past the lease end: the guard kills in time, and baton then knows that it was in time", async () => {
-      const time = seconds();
+      const time = ownSeconds();
       const script = `trap '' TERM; setsid sleep ${time} & touch {}/ready; while :; do sleep ${time}; done`;
       await using run = new SuperviseRun(runtime, script, { sessionTimeoutMs: 2000, leaseMs: 1500, renewEveryMs: 300 });
       await run.ready();
@@ -110,7 +98,7 @@ for (const runtime of runtimes) {
     });
 
     test("a command that ignores the stop signal is dead at the lease end", async () => {
-      const time = seconds();
+      const time = ownSeconds();
       const script = `trap '' TERM; setsid sleep ${time} & touch {}/ready; while :; do sleep ${time}; done`;
       await using run = new SuperviseRun(runtime, script, { sessionTimeoutMs: 2000, leaseMs: 1500 });
       const { outcome, tookMs, events } = await run.report();

@@ -5,22 +5,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readProcess } from "../../src/cli/child/process_table.ts";
 import { eventually } from "../support/eventually.ts";
+import { ownSeconds, sleepers } from "../support/sleepers.ts";
 import { runtimes } from "../support/supervise_run.ts";
 
 setDefaultTimeout(20_000);
-
-/** A number no other test sleeps for: a process with a cleared environment carries no mark. */
-const seconds = () => 1000 + Math.floor(Math.random() * 1e6) / 1000;
-
-function sleepers(forSeconds: number): number[] {
-  return Array.from(new Bun.Glob("[0-9]*").scanSync({ cwd: "/proc", onlyFiles: false })).map(Number).filter((pid) => {
-    try {
-      return readFileSync(`/proc/${pid}/cmdline`, "latin1") === `sleep\0${forSeconds}\0` && !readProcess(pid)?.dead;
-    } catch {
-      return false;
-    }
-  });
-}
 
 class JobsRun implements AsyncDisposable {
   readonly folder = mkdtempSync(join(tmpdir(), "baton-jobs-"));
@@ -28,12 +16,18 @@ class JobsRun implements AsyncDisposable {
   readonly #times: number[];
 
   /** `{}` in the scripts is the run's own folder. */
-  constructor(command: readonly string[], jobs: Readonly<Record<string, string>>, times: number[]) {
+  constructor(
+    command: readonly string[],
+    jobs: Readonly<Record<string, string>>,
+    times: number[],
+    { leaseMs = 9_000 } = {},
+  ) {
     this.#times = times;
     const fixture = command.map((word) => word.replace(/supervise\.ts$/, "supervise_jobs.ts"));
     const words = Object.entries(jobs).map(([name, script]) => `${name}=${script.replaceAll("{}", this.folder)}`);
     this.process = Bun.spawn([...fixture, this.folder, ...words], {
       stdio: ["ignore", "inherit", "inherit"],
+      env: { ...process.env, LEASE_MS: String(leaseMs) },
       detached: true,
     });
   }
@@ -71,7 +65,7 @@ const daemon = (time: number) => `(env -i setsid sleep ${time} &)`;
 for (const { name, command } of runtimes) {
   describe(name, () => {
     test("the end of one job takes what it left behind, and nothing of the other", async () => {
-      const [one, other] = [seconds(), seconds()];
+      const [one, other] = [ownSeconds(), ownSeconds()];
       const leave = (time: number) =>
         `sleep ${time} & setsid sleep ${time} & (setsid sleep ${time} &) ; touch {}/left-$JOB`;
       await using run = new JobsRun(command, {
@@ -90,7 +84,7 @@ for (const { name, command } of runtimes) {
     });
 
     test("what may be either's is killed when both have ended, and until then the first keeps its lock", async () => {
-      const time = seconds();
+      const time = ownSeconds();
       await using run = new JobsRun(command, {
         a: `touch {}/a; ${until("go")}; ${daemon(time)}; touch {}/left; ${until("end-a")}`,
         b: `touch {}/b; ${until("end-b")}`,
@@ -109,7 +103,7 @@ for (const { name, command } of runtimes) {
     });
 
     test("what was started before the other job began is the first one's alone", async () => {
-      const time = seconds();
+      const time = ownSeconds();
       await using run = new JobsRun(command, {
         a: `${daemon(time)}; touch {}/left; ${until("end-a")}`,
       }, [time]);
@@ -122,7 +116,7 @@ for (const { name, command } of runtimes) {
 
     for (const [file, kind] of [["lose-a", "lost"], ["revoke-a", "revoked"]] as const) {
       test(`a job that is ${kind} is dead with all that may be its own, and the other runs on`, async () => {
-        const [time, others] = [seconds(), seconds()];
+        const [time, others] = [ownSeconds(), ownSeconds()];
         await using run = new JobsRun(command, {
           a: `touch {}/a; ${until("go")}; ${daemon(time)}; touch {}/left; sleep ${time}`,
           b: `touch {}/b; setsid sleep ${others} & ${until("end-b")}`,
@@ -141,7 +135,7 @@ for (const { name, command } of runtimes) {
     }
 
     test("when baton is killed the guard ends all its jobs", async () => {
-      const [one, other] = [seconds(), seconds()];
+      const [one, other] = [ownSeconds(), ownSeconds()];
       await using run = new JobsRun(command, {
         a: `setsid sleep ${one} & sleep ${one}`,
         b: `setsid sleep ${other} & trap '' TERM; sleep ${other}`,
@@ -152,8 +146,10 @@ for (const { name, command } of runtimes) {
     });
 
     test("while baton is stopped the guard strikes each job at its lease end", async () => {
-      const [one, other] = [seconds(), seconds()];
-      await using run = new JobsRun(command, { a: `sleep ${one}`, b: `sleep ${other}` }, [one, other]);
+      const [one, other] = [ownSeconds(), ownSeconds()];
+      await using run = new JobsRun(command, { a: `sleep ${one}`, b: `sleep ${other}` }, [one, other], {
+        leaseMs: 3_000,
+      });
       await eventually(() => sleepers(one).length === 1 && sleepers(other).length === 1, { withinMs: 10_000 });
       run.process.kill("SIGSTOP");
       await eventually(() => sleepers(one).length + sleepers(other).length === 0, { withinMs: 15_000 });
