@@ -266,8 +266,6 @@ function unpackIds(reader: ByteReader): IdRange[] {
 
 function packMessage(writer: ByteWriter, message: StoredMessage): void {
   writer.u53(message.id);
-  writer.u53(message.timeMs);
-  writer.utf8WithI32Length(message.publisher);
   if (message.msgId === null) writer.i32(none);
   else writer.utf8WithI32Length(message.msgId);
   writer.i32(message.body.byteLength);
@@ -276,9 +274,7 @@ function packMessage(writer: ByteWriter, message: StoredMessage): void {
 
 function unpackMessage(reader: ByteReader): StoredMessage {
   const id = reader.u53();
-  const timeMs = reader.u53();
-  const publisher = reader.utf8(reader.i32());
   const keyBytes = reader.i32();
   const msgId = keyBytes === none ? null : reader.utf8(keyBytes);
-  return { id, timeMs, publisher, msgId, body: reader.view(reader.i32()) };
+  return { id, msgId, body: reader.view(reader.i32()) };
 }

@@ -69,10 +69,7 @@ export type StoreOperation = ClientOperation | CancelOperation;
 /** A message as subscribers get it. */
 export interface StoredMessage {
   readonly id: number;
-  readonly publisher: string;
   readonly msgId: string | null;
-  /** When it was stored, in milliseconds of the server's wall clock since 1970. */
-  readonly timeMs: number;
   readonly body: Uint8Array;
 }
 

@@ -211,6 +211,32 @@ export function messageAt(records: Uint8Array, offset: number): MessageRecord {
   return record.message;
 }
 
+/** Where the publisher's length stands in a message's record: behind its length, its kind and four numbers. */
+const publisherAt = 4 + 1 + 4 * 8;
+
+/** What subscribers get of the message whose record begins at `offset`; the body is a view. Throws PROTOCOL. */
+export function messageContentAt(
+  records: Uint8Array,
+  offset: number,
+): { readonly msgId: string | null; readonly body: Uint8Array } {
+  const end = offset + 4 + int32At(records, offset);
+  const keyAt = offset + publisherAt + 4 + int32At(records, offset + publisherAt);
+  if (!(keyAt > offset && keyAt + 4 <= end && end <= records.byteLength)) {
+    throw protocolError(`The record of a message at ${offset} is damaged`);
+  }
+  const keyBytes = int32At(records, keyAt);
+  if (keyBytes === none) return { msgId: null, body: records.subarray(keyAt + 4, end) };
+  const reader = new ByteReader(records.subarray(keyAt + 4, end));
+  return { msgId: reader.utf8(keyBytes), body: reader.view(reader.remaining) };
+}
+
+/** NaN where there are no four bytes. */
+function int32At(bytes: Uint8Array, at: number): number {
+  if (!(at >= 0 && at + 4 <= bytes.byteLength)) return NaN;
+  return ((bytes[at] as number) << 24) | ((bytes[at + 1] as number) << 16) | ((bytes[at + 2] as number) << 8) |
+    (bytes[at + 3] as number);
+}
+
 /** Reads a stream of records, in whatever pieces it comes. */
 export class TopicDataReader {
   #pending: Uint8Array = new Uint8Array(0);

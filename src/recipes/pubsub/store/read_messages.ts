@@ -1,6 +1,6 @@
 /** What a get brings, from the rows of a topic's log. */
 import type { GetOperation, StoredMessage } from "../../../wire/pubsub/store_operations.ts";
-import { messageAt } from "../../../wire/pubsub/topic_data.ts";
+import { messageContentAt } from "../../../wire/pubsub/topic_data.ts";
 import type { Client } from "./client.ts";
 import { getBytesDefault } from "./store_limits.ts";
 import { batchMessagesMax, bodyBytesMax } from "../../../wire/pubsub/limits.ts";
@@ -32,10 +32,10 @@ export function readMessages(
     if (row.first > id) gone += row.first - id;
     id = Math.max(id, row.first);
     for (; id <= row.last && id <= last && messages.length < countMax; id++) {
-      const { timeMs, publisher, msgId, body } = messageAt(row.records, row.offsets[id - row.first] as number);
+      const { msgId, body } = messageContentAt(row.records, row.offsets[id - row.first] as number);
       bytes += body.byteLength;
       if (messages.length > 0 && bytes > bytesMax) return { messages, missed: gone };
-      messages.push({ id, timeMs, publisher, msgId, body });
+      messages.push({ id, msgId, body });
     }
   }
   return { messages, missed: gone };

@@ -49,7 +49,7 @@ const operation = fc.oneof(
   fc.record({ kind: fc.constant("cancel"), of: fc.nat() }),
 ) as unknown as fc.Arbitrary<StoreOperation>;
 
-const message = fc.record({ id: number, timeMs: number, publisher: text, msgId: fc.option(text), body });
+const message = fc.record({ id: number, msgId: fc.option(text), body });
 const answer = fc.record({
   ticket: fc.nat(),
   code: fc.constantFrom(...statusCodes),

@@ -40,7 +40,7 @@ export function essence(answer: StoreAnswer): Expected {
     ...(listed === undefined ? {} : { ids: listed }),
     ...(messages === undefined
       ? {}
-      : { messages: messages.map(({ id, body, publisher }) => ({ id, body: text(body), publisher })) }),
+      : { messages: messages.map(({ id, body }) => ({ id, body: text(body) })) }),
   };
 }
 
