@@ -14,6 +14,16 @@ import {
   pubsubServersShape,
   pubsubVerifyShape,
 } from "./pubsub_server_shapes.ts";
+import {
+  retryChangesShape,
+  retryExplainShape,
+  retryLetterShape,
+  retryListShape,
+  retryShowShape,
+  retryStatsShape,
+  retrySubmitShape,
+  retryVerifyShape,
+} from "./retry_shapes.ts";
 
 export interface JsonShape {
   /** The command line. */
@@ -63,4 +73,24 @@ export const allShapes: readonly JsonShape[] = [
   },
   { from: "baton pubsub server verify --json", shape: pubsubVerifyShape, goldens: ["pubsub_verify"] },
   { from: "baton pubsub keygen [FILE] --json", shape: keygenShape, goldens: ["keygen", "keygen_printed"] },
+  { from: "baton retry-processor submit --json", shape: retrySubmitShape, goldens: ["retry_submit"] },
+  {
+    from: "baton retry-processor ls --json, dlq ls --json",
+    shape: retryListShape,
+    goldens: ["retry_ls", "retry_dlq_ls"],
+  },
+  { from: "baton retry-processor show ID --json", shape: retryShowShape, goldens: ["retry_show"] },
+  {
+    from: "baton retry-processor retry|cancel|pause|resume --json, dlq redrive|purge --json",
+    shape: retryChangesShape,
+    goldens: ["retry_changes", "retry_changes_refused"],
+  },
+  { from: "baton retry-processor stats --json", shape: retryStatsShape, goldens: ["retry_stats"] },
+  { from: "baton retry-processor verify --json", shape: retryVerifyShape, goldens: ["retry_verify"] },
+  { from: "baton retry-processor explain --json", shape: retryExplainShape, goldens: ["retry_explain"] },
+  {
+    from: "baton retry-processor dlq export, a line for each; --dead-letter file:PATH",
+    shape: retryLetterShape,
+    goldens: ["retry_letter"],
+  },
 ];

@@ -78,7 +78,7 @@ export const retryStatsShape = z.strictObject({
   ),
   oldest: instant.nullable().describe("when the oldest message that waits was accepted"),
   next: instant.nullable().describe("when the next try is due"),
-  disk: z.strictObject({ used: count, free: count }).describe("bytes"),
+  disk: z.strictObject({ usedBytes: count, freeBytes: count }).describe("bytes"),
 });
 export type RetryStatsJson = z.infer<typeof retryStatsShape>;
 
@@ -103,3 +103,20 @@ export const retryExplainShape = z.strictObject({
   mostMs: count.describe("at most, tries themselves not counted"),
 });
 export type RetryExplainJson = z.infer<typeof retryExplainShape>;
+
+export const retryLetterShape = z.strictObject({
+  version,
+  id: z.string(),
+  name,
+  key: z.string().nullable(),
+  reason: z.string().nullable(),
+  tries: count,
+  crashes: count,
+  lastError: z.string().nullable(),
+  firstAt: instant,
+  lastAt: instant.nullable(),
+  command: z.array(z.string()).nullable(),
+  cwd: z.string().nullable(),
+  request: z.strictObject({ method: z.string(), path: z.string(), headers: z.array(z.array(z.string())) }).nullable(),
+  body: z.string().describe("base64"),
+});

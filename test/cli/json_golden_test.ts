@@ -167,6 +167,23 @@ test("publish/subscribe servers", async () => {
   await one.ended;
 });
 
+test("the retry processor", async () => {
+  const retry = (words: string) => `BATON_RETRY_STORE=$dir/messages "$baton" retry-processor ${words}`;
+  await printed(`printf 'a\\nb\\n' | ${retry("submit --lines --key order-7 --json -- ./send.sh x")}`, "retry_submit");
+  await session.run(
+    `echo bad | ${retry("call -- sh -c 'exit 64'")}; echo late | ${retry("call -q -- sh -c 'exit 3'")}`,
+  );
+  await printed(retry("ls --json"), "retry_ls");
+  await printed(retry("dlq ls --json"), "retry_dlq_ls");
+  await printed(retry("dlq export"), "retry_letter");
+  await printed(retry("show 1 --json"), "retry_show");
+  await printed(retry("cancel 3 99 --json"), "retry_changes_refused");
+  await printed(retry("pause --json"), "retry_changes");
+  await printed(retry("stats --json"), "retry_stats");
+  await printed(retry("verify --json"), "retry_verify");
+  await printed(retry("explain --max-retries 2 --backoff exponential --jitter equal --json"), "retry_explain");
+});
+
 test("every golden file is of a shape, and every one was compared", () => {
   const files = readdirSync(join(import.meta.dir, "../fixtures/json")).map((name) => name.replace(/\.json$/, ""));
   expect(files.sort()).toEqual(allShapes.flatMap(({ goldens }) => goldens).sort());

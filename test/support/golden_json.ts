@@ -30,6 +30,15 @@ const plausible: Readonly<Record<string, string | number>> = {
   endpoint: "tcp://10.0.0.7:7001",
   bytes: 12288,
   nodes: 4,
+  first: "9x4kq2mh-17",
+  last: "9x4kq2mh-18",
+  firstAt: "2026-01-01T12:00:00.000Z",
+  lastAt: "2026-01-01T12:00:03.000Z",
+  nextAt: "2026-01-01T12:00:06.000Z",
+  oldest: "2026-01-01T12:00:00.000Z",
+  next: "2026-01-01T12:00:06.000Z",
+  usedBytes: 1048576,
+  freeBytes: 52428800000,
   // Of doctor: as many as the server has not cleared away yet.
   locks: 3,
 };

@@ -95,6 +95,16 @@ export class RetryOperator {
     return Number(this.#database.get("SELECT paused FROM store WHERE id = 0")?.["paused"]) !== 0;
   }
 
+  /** When the oldest message that waits was accepted, and when the next try is due; null: nothing waits. */
+  outlook(): { readonly oldestMs: number | null; readonly nextMs: number | null } {
+    const first = this.#database.get("SELECT first_ms FROM messages WHERE state < 2 ORDER BY seq LIMIT 1");
+    const next = this.#database.get("SELECT next_ms FROM messages WHERE state = 0 ORDER BY next_ms LIMIT 1");
+    return {
+      oldestMs: first === undefined ? null : Number(first["first_ms"]),
+      nextMs: next === undefined ? null : Number(next["next_ms"]),
+    };
+  }
+
   /** Forgets what was over before `beforeMs`; how many rows, `changesMax` at most. */
   forget(beforeMs: number): number {
     const rows = this.#database.all(

@@ -26,6 +26,7 @@ export function storeMethods(database: RetryDatabase, rules: StoreRules, random?
     purge: operator.purge.bind(operator),
     setPaused: operator.setPaused.bind(operator),
     isPaused: operator.isPaused.bind(operator),
+    outlook: operator.outlook.bind(operator),
     forget: operator.forget.bind(operator),
     owedLetters: operator.owedLetters.bind(operator),
     letterBegun: operator.letterBegun.bind(operator),

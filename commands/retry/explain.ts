@@ -1,0 +1,78 @@
+/** `baton retry-processor explain`: the schedule that a policy gives, before anybody depends on it. */
+import { printTable } from "../../src/cli/table.ts";
+import { retryPolicySettings } from "../../src/config/retry_settings.ts";
+import type { SettingTable } from "../../src/config/setting.ts";
+import { BatonError } from "../../src/errors.ts";
+import { nextTry, type RetryPolicy } from "../../src/recipes/retry/retry_policy.ts";
+import { formatDuration } from "../../src/support/duration.ts";
+import { type Call, defineCommand } from "../command.ts";
+import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import type { RetryExplainJson } from "../json_shapes/retry_shapes.ts";
+import { jsonFlag } from "./inspect.ts";
+import { policyOf } from "./retry_rules.ts";
+
+const explainSettings = { ...retryPolicySettings, json: jsonFlag } satisfies SettingTable;
+
+/** Lines that are printed; what follows looks the same. */
+const linesMax = 100;
+/** Dice that always show the most; 1 itself never comes. */
+const most = () => 1 - 2 ** -53;
+
+export const retryExplainCommand = defineCommand({
+  name: "retry-processor explain",
+  summary: "print the schedule that a policy gives",
+  usage: "[options]",
+  details: [
+    "When each try begins, with the least and the most that jitter makes of it; the time that tries take themselves comes on top. " +
+    "Reads the configuration as call and run do.",
+  ],
+  examples: [
+    ["baton retry-processor explain --max-retries 5 --backoff exponential", "3 s, 6 s, 12 s …"],
+    ["baton retry-processor explain --delays 1s,1m,1h --jitter equal", "a list, shaken"],
+  ],
+  settings: explainSettings,
+  runsNothing: true,
+  run: explain,
+});
+
+// deno-lint-ignore require-await -- a command is asynchronous
+async function explain({ values, names, sources, io }: Call<typeof explainSettings>): Promise<ExitCode> {
+  if (names.length > 0) throw new BatonError("USAGE", `"${names[0]}" is too much: explain takes options only`);
+  const answer = schedule(policyOf(values, sources));
+  if (values.json) {
+    io.out(`${JSON.stringify(answer)}\n`);
+    return exitCodes.SUCCESS;
+  }
+  const hasJitter = answer.tries.some(({ afterMs, upToMs }) => afterMs !== upToMs);
+  let [leastMs, mostMs] = [0, 0];
+  const rows = answer.tries.map(({ try: number, afterMs, upToMs }) => {
+    [leastMs, mostMs] = [leastMs + afterMs, mostMs + upToMs];
+    const span = (least: number, most: number) =>
+      least === most ? formatDuration(least) : `${formatDuration(least)} … ${formatDuration(most)}`;
+    return [String(number), number === 1 ? "at once" : span(afterMs, upToMs), span(leastMs, mostMs)];
+  });
+  printTable(io, [
+    ["TRY", "AFTER THE LAST", hasJitter ? "SINCE THE FIRST, AT LEAST AND AT MOST" : "SINCE THE FIRST"],
+    ...rows,
+  ]);
+  if (answer.maxTries > answer.tries.length) io.out(`… up to try ${answer.maxTries}\n`);
+  io.out(`then it is dead: after ${answer.maxTries} tries, ${formatDuration(answer.mostMs)} after the first at most\n`);
+  return exitCodes.SUCCESS;
+}
+
+/** Pure. Tries themselves take no time here. */
+export function schedule(policy: RetryPolicy): RetryExplainJson {
+  const tries: RetryExplainJson["tries"] = [{ try: 1, afterMs: 0, upToMs: 0 }];
+  let [leastMs, mostMs, count] = [0, 0, 1];
+  for (;; count++) {
+    const next = (nowMs: number, dice: () => number) =>
+      nextTry(policy, { tries: count, sinceMs: 0, nowMs, retryAfterMs: null }, dice);
+    const [least, last] = [next(leastMs, () => 0), next(mostMs, most)];
+    // With --max-elapsed the lucky get further than the others.
+    if (least.kind === "never") break;
+    const upTo = last.kind === "at" ? last.atMs - mostMs : least.atMs - leastMs;
+    if (count < linesMax) tries.push({ try: count + 1, afterMs: least.atMs - leastMs, upToMs: upTo });
+    [leastMs, mostMs] = [least.atMs, Math.min(mostMs + upTo, policy.maxElapsedMs ?? Infinity)];
+  }
+  return { version: 1, tries, maxTries: count, leastMs, mostMs };
+}

@@ -1,0 +1,34 @@
+/** `--where` and `--state`: which messages are meant. Pure. */
+import { BatonError } from "../../src/errors.ts";
+import { type MessageState, messageStates } from "../../src/recipes/retry/message_life.ts";
+import type { MessageFilter } from "../../src/recipes/retry/store/retry_operator.ts";
+import { didYouMean } from "../../src/support/did_you_mean.ts";
+
+const fields = ["key", "reason", "error"] as const;
+
+/** `key=K`, `reason=R`, `error=TEXT` (stands somewhere in the last error). Throws USAGE. */
+export function whereOf(written: readonly string[] | undefined): Omit<MessageFilter, "states"> {
+  const filter: { key?: string; reason?: string; error?: string } = {};
+  for (const condition of written ?? []) {
+    const at = condition.indexOf("=");
+    const name = condition.slice(0, at);
+    const field = fields.find((one) => one === name);
+    if (field === undefined || at < 0) {
+      throw new BatonError("USAGE", `--where: "${condition}" is no condition: write key=…, reason=… or error=…`);
+    }
+    filter[field] = condition.slice(at + 1);
+  }
+  return filter;
+}
+
+/** Throws USAGE. */
+export function statesOf(written: readonly string[] | undefined): readonly MessageState[] {
+  return (written ?? messageStates).map((word) => {
+    const state = messageStates.find((one) => one === word.replace("-", "_"));
+    if (state !== undefined) return state;
+    throw new BatonError(
+      "USAGE",
+      `--state: "${word}" is none of ${messageStates.join(", ")}${didYouMean(word, messageStates)}`,
+    );
+  });
+}

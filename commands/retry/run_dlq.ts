@@ -1,0 +1,105 @@
+/** What an operator does with dead letters. */
+import { processSignals } from "../../src/cli/child/signal_source.ts";
+import { StopRequest } from "../../src/cli/stopped_by_signal.ts";
+import { WaitLine } from "../../src/cli/wait_line.ts";
+import { BatonError } from "../../src/errors.ts";
+import { letterLine } from "../../src/recipes/retry/letters/letter_line.ts";
+import { filled, fullBucket, parseRate, type Rate, tokenAtMs } from "../../src/recipes/retry/rate_limit.ts";
+import { changesMax } from "../../src/recipes/retry/store/store_limits.ts";
+import type { ClaimedMessage } from "../../src/recipes/retry/store/stored_message.ts";
+import { systemClock } from "../../src/support/clock.ts";
+import { sleep } from "../../src/support/deadline.ts";
+import { didYouMean } from "../../src/support/did_you_mean.ts";
+import { formatDuration } from "../../src/support/duration.ts";
+import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { type DlqCall, dlqOperations } from "./dlq.ts";
+import { whereOf } from "./message_filter.ts";
+import { OpenStore } from "./open_store.ts";
+import { idleRules, placeOf } from "./retry_rules.ts";
+import { changeEach, checkChoice, tellChanges } from "./run_control.ts";
+import { list, show } from "./run_inspect.ts";
+
+export async function dlq(call: DlqCall): Promise<ExitCode> {
+  const [word = "", ...names] = call.names;
+  const rest: DlqCall = { ...call, names };
+  switch (word) {
+    case "ls":
+      return await list({ ...rest, values: { ...call.values, state: ["dead"] } });
+    case "show":
+      return await show(rest);
+    case "redrive":
+    case "purge":
+      return await changeDead(rest, word);
+    case "export":
+      return exportAll(rest);
+    default:
+      throw new BatonError(
+        "USAGE",
+        word === ""
+          ? `dlq needs one of ${dlqOperations.join(", ")}`
+          : `dlq takes one of ${dlqOperations.join(", ")}, not "${word}"${didYouMean(word, dlqOperations)}`,
+      );
+  }
+}
+
+async function changeDead(call: DlqCall, kind: "redrive" | "purge"): Promise<ExitCode> {
+  const { values, names, sources } = call;
+  checkChoice(call, `dlq ${kind}`);
+  const where = whereOf(values.where);
+  const rate = values.rate === undefined ? null : parseRate(values.rate);
+  using store = new OpenStore(placeOf(values, sources).folder, idleRules, { mustExist: true });
+  if (!values.all) return tellChanges(call, changeEach(store, names, kind), kind);
+  if (kind === "redrive") {
+    return tellChanges(call, { changed: await redriveAll(call, store, where, rate), refused: [] }, kind);
+  }
+  let changed = 0;
+  for (let count = -1; count !== 0; changed += count) count = store.call("purge", where, Date.now());
+  return tellChanges(call, { changed, refused: [] }, kind);
+}
+
+/** What one command has begun again it leaves alone when that dies once more. */
+async function redriveAll(
+  { io, values }: DlqCall,
+  store: OpenStore,
+  where: ReturnType<typeof whereOf>,
+  rate: Rate | null,
+): Promise<number> {
+  const clock = systemClock();
+  using stop = new StopRequest(processSignals());
+  using line = WaitLine.fits(io) && !values.quiet ? new WaitLine(io) : null;
+  const total = store.ask("totals").dead.count;
+  const number = store.call("beginRedrive");
+  const startMs = clock.now();
+  let bucket = fullBucket(startMs), done = 0;
+  for (;;) {
+    if (rate !== null) bucket = filled(bucket, rate, clock.now());
+    const max = rate === null ? changesMax : Math.floor(bucket.tokens);
+    if (max > 0) {
+      const count = store.call("redrive", number, where, max, Date.now());
+      done += count;
+      bucket = { ...bucket, tokens: bucket.tokens - count };
+      if (count < Math.min(max, changesMax)) return done;
+      const perMs = done / Math.max(1, clock.now() - startMs);
+      line?.show(`${done} of at most ${total} are redriven, the rest in ${formatDuration((total - done) / perMs)}`);
+    }
+    // A turn of the loop at least, in which a signal is heard.
+    await sleep(clock, rate === null ? 0 : Math.max(0, tokenAtMs(bucket, rate) - clock.now()), stop.signal);
+  }
+}
+
+function exportAll({ values, names, sources, io }: DlqCall): ExitCode {
+  if (names.length > 0) throw new BatonError("USAGE", `dlq export takes no ids; --where chooses`);
+  const { name, folder } = placeOf(values, sources);
+  const filter = { states: ["dead"], ...whereOf(values.where) } as const;
+  using store = new OpenStore(folder, idleRules, { mustExist: true });
+  for (let afterSeq = 0;;) {
+    const found = store.ask("list", filter, { afterSeq, max: 100 });
+    for (const { id } of found) {
+      const message = store.ask("show", id);
+      if (message?.body !== undefined) io.out(letterLine(message as ClaimedMessage, name));
+    }
+    const last = found.at(-1);
+    if (last === undefined) return exitCodes.SUCCESS;
+    afterSeq = last.seq;
+  }
+}

@@ -1,0 +1,49 @@
+/** A dead letter as a line of JSON: all there is of it, for a file, a program, or another store. Pure. */
+import type { ClaimedMessage } from "../store/stored_message.ts";
+
+export interface LetterJson {
+  readonly version: 1;
+  readonly id: string;
+  readonly name: string;
+  readonly key: string | null;
+  readonly reason: string | null;
+  readonly tries: number;
+  readonly crashes: number;
+  readonly lastError: string | null;
+  readonly firstAt: string;
+  readonly lastAt: string | null;
+  readonly command: readonly string[] | null;
+  readonly cwd: string | null;
+  readonly request: {
+    readonly method: string;
+    readonly path: string;
+    readonly headers: (readonly [string, string])[];
+  } | null;
+  /** base64. */
+  readonly body: string;
+}
+
+export function letterOf(message: ClaimedMessage, storeName: string): LetterJson {
+  const { head } = message;
+  return {
+    version: 1,
+    id: message.id,
+    name: storeName,
+    key: message.key,
+    reason: message.reason,
+    tries: message.tries,
+    crashes: message.crashes,
+    lastError: message.error,
+    firstAt: new Date(message.firstMs).toISOString(),
+    lastAt: message.lastMs === null ? null : new Date(message.lastMs).toISOString(),
+    command: head.kind === "command" && head.argv !== null ? [...head.argv] : null,
+    cwd: head.kind === "command" ? head.cwd : null,
+    request: head.kind === "http" ? { method: head.method, path: head.path, headers: [...head.headers] } : null,
+    body: Buffer.from(message.body).toString("base64"),
+  };
+}
+
+/** With its newline; JSON has none inside. */
+export function letterLine(message: ClaimedMessage, storeName: string): string {
+  return `${JSON.stringify(letterOf(message, storeName))}\n`;
+}
