@@ -24,7 +24,7 @@ interface Client {
 export interface Expected {
   readonly code: string;
   readonly ids?: number[];
-  readonly messages?: { id: number; body: string; publisher: string }[];
+  readonly messages?: { id: number; body: string }[];
 }
 
 const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
@@ -38,15 +38,13 @@ export function essence(answer: StoreAnswer): Expected {
   return {
     code,
     ...(listed === undefined ? {} : { ids: listed }),
-    ...(messages === undefined
-      ? {}
-      : { messages: messages.map(({ id, body }) => ({ id, body: text(body) })) }),
+    ...(messages === undefined ? {} : { messages: messages.map(({ id, body }) => ({ id, body: text(body) })) }),
   };
 }
 
 export class ReferenceStore {
   last = 0;
-  readonly #log: { id: number; body: string; publisher: string }[] = [];
+  readonly #log: { id: number; body: string }[] = [];
   readonly #clients = new Map<string, Client>();
 
   /** What is not durable is lost. */
@@ -123,7 +121,7 @@ export class ReferenceStore {
     client.windows.set(number, window);
     const ids = counters.map((counter, place) => {
       const body = text(put.bodies[place] as Uint8Array);
-      const known = window.resolved.get(counter) ?? sameKey ?? this.#append(put.client, body);
+      const known = window.resolved.get(counter) ?? sameKey ?? this.#append(body);
       window.resolved.set(counter, known);
       window.highest = Math.max(window.highest, counter);
       if (put.msgId !== null && sameKey === undefined) client.msgIds.set(put.msgId, known);
@@ -133,9 +131,9 @@ export class ReferenceStore {
     return { code: "OK", ids };
   }
 
-  #append(publisher: string, body: string): { id: number; body: string } {
+  #append(body: string): { id: number; body: string } {
     const id = ++this.last;
-    if ([...this.#clients.values()].some(({ position }) => position !== null)) this.#log.push({ id, body, publisher });
+    if ([...this.#clients.values()].some(({ position }) => position !== null)) this.#log.push({ id, body });
     return { id, body };
   }
 
