@@ -29,11 +29,24 @@ export class TransferSender implements TransferChannel {
     this.#socket = socket;
   }
 
-  async transfer(to: Peer, topic: string, content: ContentName, { outgoing, signal }: {
+  async transfer(to: Peer, topic: string, content: ContentName, { outgoing, signal: told }: {
     readonly outgoing: OutgoingContent;
     readonly signal: AbortSignal;
   }): Promise<TransferReply> {
-    await using dealer = new DealerSocket(this.#socket);
+    const lost = new AbortController();
+    const signal = AbortSignal.any([told, lost.signal]);
+    const dealer = new DealerSocket({
+      ...this.#socket,
+      onEvent: (event) => {
+        if (event.kind === "connected" || event.kind === "connectionRefused") return;
+        const why = event.reason?.message ?? "it ended the connection";
+        const error = new BatonError("UNREACHABLE", `${to.id} at ${to.endpoint} is not there for "${topic}": ${why}`);
+        // Not from within the socket: it has not ended what it is doing.
+        queueMicrotask(() => lost.abort(error));
+      },
+    });
+    // What is not answered by then is of no use to anybody.
+    await using _end = { [Symbol.asyncDispose]: () => dealer.close({ lingerMs: 0 }) };
     dealer.connect(to.endpoint);
     const { epoch, birth, floor } = content;
     let part = 0;
