@@ -33,6 +33,7 @@ export function contextOf(socketType: string, changes: Partial<MechanismContext>
     acceptProperties: () => null,
     peerAddress: "192.0.2.7",
     isAuthenticated: false,
+    speaksLast: false,
     ...changes,
   };
 }

@@ -37,6 +37,8 @@ export interface LinkOptions {
   readonly settings: ResolvedOptions;
   /** The connection came to a bound endpoint. */
   readonly isAccepted: boolean;
+  /** See MechanismContext. */
+  readonly speaksLast: boolean;
 }
 
 /** What waits to be sent in one turn goes out at once from here on. */
@@ -77,7 +79,7 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
   constructor(host: LinkHost, options: LinkOptions, peerAddress: string) {
     this.#host = host;
     this.#options = options;
-    const { socketType, settings, isAccepted } = options;
+    const { socketType, settings, isAccepted, speaksLast } = options;
     const { mechanism } = settings;
     this.#zmtp = new ZmtpPeer({
       socketType,
@@ -86,6 +88,7 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
       limits: settings.limits,
       peerAddress,
       isAuthenticated: settings.authenticate !== null && (isAccepted || mechanism.asServer),
+      speaksLast,
       acceptPeer: (properties, userId) => host.accept(properties, userId),
     }, this);
     this.#heart = new Heart(settings, {

@@ -23,6 +23,8 @@ export interface PeersHost {
   readonly type: SocketType;
   readonly options: ResolvedOptions;
   readonly counters: SocketCounters;
+  /** A peer that comes to a bound endpoint may be refused for its properties: it hears nothing before that is decided. */
+  readonly isChoosy: boolean;
   /** Whether a peer may come in; null, or why not. */
   accept(newcomer: Newcomer): ZmtpError | null;
   /** The peer is there from now on: by `connect`, connected or not, or by a connection that was accepted. */
@@ -94,7 +96,10 @@ export class Port implements LinkHost {
     this.#options = options;
     this.peer = options.dialed?.peer ?? null;
     const isAccepted = options.dialed === null;
-    this.link = new Link(this, { socketType: host.type, settings: host.options, isAccepted }, options.remoteHost);
+    // Of two that both waited none would ever speak.
+    const speaksLast = isAccepted && host.isChoosy;
+    const linkOptions = { socketType: host.type, settings: host.options, isAccepted, speaksLast };
+    this.link = new Link(this, linkOptions, options.remoteHost);
   }
 
   get isAccepted(): boolean {

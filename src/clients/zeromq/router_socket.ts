@@ -77,6 +77,10 @@ export class RouterSocket extends ZeroMqSocket {
     for (const peer of this.#byKey.values()) peer.senders.fail(reason);
   }
 
+  protected override get isChoosy(): boolean {
+    return !this.#handsOver;
+  }
+
   protected override accept({ peer, properties, userId }: Newcomer): ZmtpError | null {
     const told = property(properties, propertyNames.identity);
     if (told?.[0] === 0) {

@@ -201,6 +201,10 @@ export abstract class ZeroMqSocket implements AsyncDisposable, AsyncIterable<Uin
   }
   /** Throws when it is not the time to receive. */
   protected checkReceive(): void {}
+  /** Whether `accept` refuses peers that are as they should be. */
+  protected get isChoosy(): boolean {
+    return false;
+  }
   protected accept(_newcomer: Newcomer): ZmtpError | null {
     return null;
   }
@@ -234,9 +238,13 @@ export abstract class ZeroMqSocket implements AsyncDisposable, AsyncIterable<Uin
   #peersHost(): PeersHost {
     const { options, counters } = this;
     const type = () => this.type;
+    const isChoosy = () => this.isChoosy;
     return {
       get type() {
         return type();
+      },
+      get isChoosy() {
+        return isChoosy();
       },
       options,
       counters,

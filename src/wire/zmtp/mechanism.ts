@@ -19,6 +19,8 @@ export interface MechanismContext {
   readonly peerAddress: string;
   /** True when somebody decides about peers: a server then asks before it lets one in. */
   readonly isAuthenticated: boolean;
+  /** This side tells a peer that it is in only when it has looked at the peer's properties, which may take a round trip more. */
+  readonly speaksLast: boolean;
 }
 
 /** Makes the mechanism for one connection. Keys and the like are bound in it. */

@@ -20,8 +20,8 @@ export const nullMechanism: MechanismFactory = {
 };
 
 /**
- * Sends its READY at once, as libzmq does, and not only after the client's: that saves a round trip. Where somebody decides
- * about peers it waits for the decision instead.
+ * Sends its READY at once, as libzmq does, and not only after the client's: that saves a round trip. Where a peer may be refused
+ * it waits for that to be decided instead: a peer that has heard READY sends its messages.
  */
 class NullMechanism implements Mechanism {
   readonly traffic = null;
@@ -33,7 +33,8 @@ class NullMechanism implements Mechanism {
   }
 
   start(): readonly Uint8Array[] {
-    return this.#context.isAuthenticated ? [] : [this.#ready()];
+    const { isAuthenticated, speaksLast } = this.#context;
+    return isAuthenticated || speaksLast ? [] : [this.#ready()];
   }
 
   receive(command: ZmtpCommand): HandshakeStep {
@@ -42,10 +43,10 @@ class NullMechanism implements Mechanism {
       throw new ZmtpError("COMMAND", `The peer sent ${command.name} where its READY is due`);
     }
     const properties = decodeMetadata(command.data);
-    const { isAuthenticated } = this.#context;
+    const { isAuthenticated, speaksLast } = this.#context;
     const error = this.#context.acceptProperties(properties, isAuthenticated ? null : "");
     if (error !== null) return handshakeRefused(error);
-    if (!isAuthenticated) return done(properties, "");
+    if (!isAuthenticated) return done(properties, "", ...(speaksLast ? [this.#ready()] : []));
     this.#properties = properties;
     const identity = property(properties, propertyNames.identity) ?? new Uint8Array(0);
     const request = { mechanism: "NULL", address: this.#context.peerAddress, identity, credentials: [] };

@@ -68,6 +68,8 @@ export interface ZmtpPeerOptions {
   /** See MechanismContext. */
   readonly peerAddress: string;
   readonly isAuthenticated: boolean;
+  /** See MechanismContext; false when left out. */
+  readonly speaksLast?: boolean;
   /** Looks at a peer whose type fits; null when it will do. `userId` as in MechanismContext. */
   acceptPeer?(properties: Metadata, userId: string | null): ZmtpError | null;
 }
@@ -104,6 +106,7 @@ export class ZmtpPeer {
         checkPeer(socketType, theirs) ?? options.acceptPeer?.(theirs, userId) ?? null,
       peerAddress: options.peerAddress,
       isAuthenticated: options.isAuthenticated,
+      speaksLast: options.speaksLast ?? false,
     });
     this.output.raw(encodeGreeting(mechanism));
   }
