@@ -51,6 +51,8 @@ export const errorCodes = [
   "BARRIER_BROKEN",
   /** A lower fencing token than one that was seen before. */
   "STALE_TOKEN",
+  /** There is no such topic, or the publish/subscribe client is not subscribed to it. */
+  "NOT_SUBSCRIBED",
   /** A newer session of the same publish/subscribe client took over. */
   "FENCED",
   /** A topic, or the disk of its server, has reached its limit. */

@@ -35,6 +35,9 @@ export async function clientPut(run: ClientRun): Promise<ExitCode> {
       io.err(
         `baton: ${counted(place.taken, "message")} of stdin ${place.taken === 1 ? "was" : "were"} taken, no more\n`,
       );
+    } else if (input?.isSingle === false && place?.kind === input.kind && place.taken > 0 && !values.quiet) {
+      const were = place.taken === 1 ? "was" : "were";
+      io.err(`baton: ${counted(place.taken, "message")} of the input ${were} taken before; --resume goes on behind\n`);
     }
     throw thrown;
   }

@@ -31,6 +31,31 @@ export interface ClientWords {
   readonly rest: readonly string[];
 }
 
+/** Flags that are not for every operation, by the setting's name. */
+const flagOperations: Readonly<Record<string, { readonly flag: string; readonly of: readonly ClientOperation[] }>> = {
+  count: { flag: "-n", of: ["get", "peek", "bench"] },
+  wait: { flag: "--wait", of: ["get", "peek"] },
+  follow: { flag: "--follow", of: ["get"] },
+  untilEmpty: { flag: "--until-empty", of: ["get"] },
+  outDir: { flag: "--out-dir", of: ["get"] },
+  exec: { flag: "--exec", of: ["get"] },
+  ack: { flag: "--ack", of: ["get"] },
+  lines: { flag: "--lines", of: ["put", "get", "peek"] },
+  null: { flag: "--null", of: ["put", "get", "peek"] },
+  files: { flag: "--files", of: ["put"] },
+  msgId: { flag: "--msg-id", of: ["put"] },
+  resume: { flag: "--resume", of: ["put"] },
+  json: { flag: "--json", of: ["get", "peek", "pending", "info", "topics", "bench"] },
+};
+
+/** `given`: settings that were given as flags. Throws USAGE for one that would do nothing. */
+export function checkFlags(operation: ClientOperation, given: ReadonlyMap<string, unknown>): void {
+  for (const [name, { flag, of }] of Object.entries(flagOperations)) {
+    if (!given.has(name) || of.includes(operation)) continue;
+    throw new BatonError("USAGE", `${operation}: ${flag} is not for it, but for ${of.join(", ")}`);
+  }
+}
+
 /** `named`: by --id. Throws USAGE. */
 export function clientWords(words: readonly string[], named: string | undefined): ClientWords {
   const [first, second] = words;
@@ -53,7 +78,9 @@ export function clientWords(words: readonly string[], named: string | undefined)
   if (wrong === undefined) {
     throw new BatonError("USAGE", `An operation is missing, one of ${clientOperations.join(", ")}`);
   }
-  throw new BatonError("USAGE", `There is no operation "${wrong}"${didYouMean(wrong, [...clientOperations])}`);
+  const later = words.find((word) => isOperation(word));
+  const order = later === undefined ? didYouMean(wrong, [...clientOperations]) : `; the order is: ID ${later} TOPIC`;
+  throw new BatonError("USAGE", `There is no operation "${wrong}"${order}`);
 }
 
 function wordsOf(id: string, operation: ClientOperation, behind: readonly string[]): ClientWords {
@@ -66,7 +93,7 @@ function wordsOf(id: string, operation: ClientOperation, behind: readonly string
       : `"${behind[wanted.length]}" is too much`;
     throw new BatonError(
       "USAGE",
-      `${operation}: ${given}; wanted is: baton pubsub client ID ${operation} ${wanted.join(" ")}`,
+      `${operation}: ${given}; wanted is: baton pubsub client ${["ID", operation, ...wanted].join(" ")}`,
     );
   }
   if (id === "" || behind[0] === "") throw new BatonError("USAGE", "A client's id and a topic are not empty");

@@ -10,6 +10,12 @@ import { abortable } from "../../src/support/abort.ts";
 import type { ClientCall } from "./client.ts";
 import { coordinationOf, reach } from "../coordination.ts";
 
+/** Where proxies are looked up, as a part of a sentence; undefined where they are named. */
+export function lookupPlaceOf({ values }: ClientCall): string | undefined {
+  if (values.pubsubProxies !== undefined || values.pubsubProxiesFile !== undefined) return undefined;
+  return values.servers === undefined ? undefined : `in the coordination service at ${values.servers}`;
+}
+
 /** Called whenever none of those that are known can be reached. */
 export function proxyFinder(call: ClientCall): (signal: AbortSignal) => Promise<readonly string[]> {
   const { values, sources, io } = call;

@@ -16,8 +16,8 @@ import { clientAsk, clientTopics } from "./client_ask.ts";
 import { clientBench } from "./client_bench.ts";
 import { clientGet } from "./client_get.ts";
 import { clientPut } from "./client_put.ts";
-import { type ClientWords, clientWords } from "./client_words.ts";
-import { proxyFinder } from "./find_proxies.ts";
+import { checkFlags, type ClientWords, clientWords } from "./client_words.ts";
+import { lookupPlaceOf, proxyFinder } from "./find_proxies.ts";
 import { clientSecurity } from "./service_security.ts";
 
 /** An operation as it runs. */
@@ -29,8 +29,22 @@ export interface ClientRun {
 }
 
 export async function runClient(call: ClientCall): Promise<ExitCode> {
+  const words = clientWords(call.names, call.values.pubsubClientId);
+  checkFlags(words.operation, call.sources.flags);
+  try {
+    return await runOperation(call, words);
+  } catch (thrown) {
+    if (!(thrown instanceof BatonError) || thrown.code !== "NOT_SUBSCRIBED" || words.operation === "unsubscribe") {
+      throw thrown;
+    }
+    const hint = `baton pubsub client ${words.id} subscribe ${words.topic}`;
+    throw new BatonError(thrown.code, `${thrown.message}; to subscribe: ${hint}`, { cause: thrown });
+  }
+}
+
+async function runOperation(call: ClientCall, words: ClientWords): Promise<ExitCode> {
   const { values } = call;
-  const words = clientWords(call.names, values.pubsubClientId);
+  const lookupPlace = lookupPlaceOf(call);
   checkName("client id", words.id);
   if (words.operation !== "topics") checkName("topic", words.topic);
   const clock = systemClock();
@@ -43,6 +57,7 @@ export async function runClient(call: ClientCall): Promise<ExitCode> {
     timeoutMs: values.pubsubTimeout,
     attemptMs: values.pubsubRetryTimeout,
     ...(security === undefined ? {} : { socket: security }),
+    ...(lookupPlace === undefined ? {} : { lookupPlace }),
     ...(values.pubsubRetries === undefined ? {} : { retriesMax: values.pubsubRetries }),
   });
   if (words.operation === "topics") return await clientTopics(call, words, requester, signal);

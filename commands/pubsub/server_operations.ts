@@ -61,7 +61,8 @@ export async function operate(call: ServerCall): Promise<ExitCode> {
     );
   }
   if (names.length !== operation.names) {
-    throw new BatonError("USAGE", `baton pubsub server ${word} takes ${operation.takes}, not "${names.join(" ")}"`);
+    const given = names.length === 0 ? "and none is given" : `not "${names.join(" ")}"`;
+    throw new BatonError("USAGE", `baton pubsub server ${word} takes ${operation.takes}, ${given}`);
   }
   return await operation.run(call, names);
 }

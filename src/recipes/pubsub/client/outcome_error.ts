@@ -6,7 +6,7 @@ import { type Outcome, sentenceOf } from "./requester.ts";
 const codes = {
   OK: "INTERNAL",
   NO_MESSAGE: "NEGATIVE",
-  NOT_SUBSCRIBED: "USAGE",
+  NOT_SUBSCRIBED: "NOT_SUBSCRIBED",
   NOT_OWNER: "UNREACHABLE",
   COUNTER_REUSE: "BAD_DATA",
   STALE_OP: "BAD_DATA",
@@ -25,7 +25,7 @@ export function outcomeError(what: string, outcome: Outcome): BatonError {
   }
   const { answer } = outcome;
   if (outcome.kind === "fail") {
-    const code = answer?.status === "ERROR" ? "INTERNAL" : "UNREACHABLE";
+    const code = outcome.isRefused ? "REFUSED" : answer?.status === "ERROR" ? "INTERNAL" : "UNREACHABLE";
     return new BatonError(code, `Cannot ${what}; definitely not done: ${outcome.why}`);
   }
   const { status } = outcome.answer;

@@ -16,6 +16,7 @@ export class ProxyLink {
   #why = "the connection has not come about";
   #next = 1;
   #isRetired = false;
+  #isRefused = false;
 
   /** Throws USAGE for an endpoint that is none. */
   constructor(endpoint: string, options: SocketOptions = {}) {
@@ -25,8 +26,10 @@ export class ProxyLink {
       ...options,
       onEvent: (event) => {
         if (event.kind === "connected") this.#become("connected", "");
-        else if (event.kind === "connectFailed" || event.kind === "handshakeFailed") this.#lose(event.reason.message);
-        else if (event.kind === "disconnected") this.#lose(event.reason?.message ?? "the proxy ended the connection");
+        else if (event.kind === "connectFailed" || event.kind === "handshakeFailed") {
+          this.#isRefused = event.kind === "handshakeFailed" && event.isPermanent;
+          this.#lose(event.reason.message);
+        } else if (event.kind === "disconnected") this.#lose(event.reason?.message ?? "the proxy ended the connection");
       },
     });
     this.#socket.connect(endpoint);
@@ -35,6 +38,11 @@ export class ProxyLink {
 
   get state(): LinkState {
     return this.#state;
+  }
+
+  /** The proxy does not let this client in, with these keys or without any. */
+  get isRefused(): boolean {
+    return this.#isRefused;
   }
 
   /** Why it is not connected. */

@@ -18,8 +18,8 @@ export type Answer = MessageOf<"STATUS">;
 
 export type Outcome =
   | { readonly kind: "answer"; readonly answer: Answer }
-  /** Definitely not done; `answer` is the last that was given. */
-  | { readonly kind: "fail"; readonly why: string; readonly answer: Answer | null }
+  /** Definitely not done; `answer` is the last that was given. `isRefused`: no proxy lets this client in. */
+  | { readonly kind: "fail"; readonly why: string; readonly answer: Answer | null; readonly isRefused?: boolean }
   | { readonly kind: "unknown"; readonly why: string; readonly answer: Answer | null };
 
 export interface RequesterOptions {
@@ -33,6 +33,8 @@ export interface RequesterOptions {
   /** Attempts after the first. */
   readonly retriesMax?: number;
   readonly socket?: SocketOptions;
+  /** Where `findProxies` looks, as a part of a sentence: `in the coordination service at …`. */
+  readonly lookupPlace?: string;
   readonly random?: () => number;
 }
 
@@ -64,6 +66,8 @@ export class Requester implements AsyncDisposable {
   readonly #links = new Set<ProxyLink>();
   #finding: Promise<void> | null = null;
   #lastTrouble = "no proxy was found";
+  /** Endpoints that do not let this client in, since the last that did. */
+  readonly #refusals = new Set<string>();
 
   constructor(options: RequesterOptions) {
     this.#options = options;
@@ -84,6 +88,9 @@ export class Requester implements AsyncDisposable {
         withinMs: Math.min(withinMs, connectMsMax),
         findMs: Math.max(1, endMs - clock.now()),
       }, signal);
+      const isRefused = this.#refusals.size > 0 && this.#proxies.every((endpoint) => this.#refusals.has(endpoint));
+      // Another try would be refused as well, whatever time is left.
+      if (isRefused && !mayBeDone) return { kind: "fail", why: this.#lastTrouble, answer, isRefused };
       let end: AttemptEnd = { kind: "not sent" };
       if (link !== null) {
         // The proxy's last word has to arrive while it is waited for: it says what silence cannot.
@@ -162,7 +169,11 @@ export class Requester implements AsyncDisposable {
     }
     const link = this.#link;
     if (link.state === "connecting") await this.#settled(link, withinMs, signal);
-    if (link.state === "connected") return link;
+    if (link.state === "connected") {
+      this.#refusals.clear();
+      return link;
+    }
+    if (link.isRefused) this.#refusals.add(link.endpoint);
     this.#lastTrouble = `cannot connect to the proxy at ${link.endpoint}: ${link.why}`;
     return null;
   }
@@ -195,7 +206,9 @@ export class Requester implements AsyncDisposable {
 
   /** What does not last (nobody answers) is a trouble of this try; all else rejects. */
   async #find(withinMs: number, signal: AbortSignal | undefined): Promise<void> {
-    const late = () => new BatonError("UNREACHABLE", `no proxy could be looked up within ${Math.round(withinMs)} ms`);
+    const where = this.#options.lookupPlace === undefined ? "" : ` ${this.#options.lookupPlace}`;
+    const late = () =>
+      new BatonError("UNREACHABLE", `no proxy could be looked up${where} within ${Math.round(withinMs)} ms`);
     const deadline = deadlineAfter(this.#options.clock, withinMs, { signal, reason: late });
     this.#finding ??= this.#options.findProxies(deadline.signal).then((proxies) => {
       this.#proxies = proxies;

@@ -9,15 +9,19 @@ export async function* splitItems(
 ): AsyncGenerator<Uint8Array[], void, void> {
   let open: Uint8Array[] = [];
   let openBytes = 0;
+  let number = 1;
   const keep = (part: Uint8Array) => {
     if (part.byteLength === 0) return;
     open.push(part);
     openBytes += part.byteLength;
-    if (openBytes > bodyBytesMax) throw new BatonError("BAD_DATA", `A message is longer than ${bodyBytesMax} bytes`);
+    if (openBytes > bodyBytesMax) {
+      throw new BatonError("BAD_DATA", `Message ${number} is longer than ${bodyBytesMax} bytes, the limit`);
+    }
   };
   const close = () => {
     const item = open.length === 1 ? open[0] as Uint8Array : Buffer.concat(open);
     [open, openBytes] = [[], 0];
+    number++;
     return item;
   };
   for await (const chunk of chunks) {

@@ -339,7 +339,7 @@ function ownerOf({ asked }: Request): string {
 
 function ownAnswerFor({ traits, why }: Request, status: OwnStatus): OwnAnswer {
   if (status === "NOT_SUBSCRIBED" || status === "NOT_OWNER") {
-    return { status, why: `there is no topic ${JSON.stringify(traits.topic)}; the first subscribe or put makes it` };
+    return { status, why: `there is no topic ${JSON.stringify(traits.topic)}` };
   }
   if (status === "OVERLOADED") return { status, why: `Not done: ${why}`, lines: {} };
   const tail = `${why}; whether ${traits.name} was done is not known`;

@@ -1,0 +1,162 @@
+/** What people get wrong with publish/subscribe: each mistake has its code, a sentence that says what to do, and nothing on stdout. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { BatonSession } from "../support/baton_session.ts";
+import { eventually } from "../support/eventually.ts";
+
+setDefaultTimeout(60_000);
+
+let session: BatonSession;
+beforeAll(async () => {
+  session = new BatonSession({ BATON_PUBSUB_STATE_DIR: "state", BATON_SERVERS: "embedded" });
+  for (const role of ["server --id s1 --data-dir s1", "proxy --id p1 --listen ipc://$dir/p1"]) {
+    const running = session.start(`exec "$baton" pubsub ${role}`);
+    await eventually(() => /serves|takes requests/.test(running.stderr()), { what: role, withinMs: 30_000 });
+  }
+  await session.run(
+    'echo x >file; mkdir folder; "$baton" pubsub client alice subscribe news; "$baton" pubsub keygen -q k',
+  );
+  await session.run("truncate -s 67108865 big; printf '\\377' >latin");
+});
+afterAll(() => session[Symbol.asyncDispose]());
+
+type Mistake = readonly [code: number, words: string, says: string];
+
+async function expectRefused([code, words, says]: Mistake): Promise<void> {
+  const ended = await session.run(`"$baton" pubsub ${words} </dev/null`);
+  expect([words, ended.code, ended.stdout]).toEqual([words, code, ""]);
+  expect([words, ended.stderr]).toEqual([words, expect.stringContaining(says)]);
+  expect(ended.stderr).not.toContain("internal error");
+}
+
+test("words of a client: missing, unknown, in another order, too many", async () => {
+  const mistakes: Mistake[] = [
+    [64, "client", "An operation is missing, one of subscribe, "],
+    [64, "client get news", "Who is to get? The client's id is missing, as in: baton pubsub client alice get"],
+    [64, "client alice gte news", 'There is no operation "gte", did you mean "get"?'],
+    [64, "client alice news get", 'There is no operation "news"; the order is: ID get TOPIC'],
+    [64, "client alice get", "get: TOPIC is missing; wanted is: baton pubsub client ID get TOPIC"],
+    [64, "client alice get news more", 'get: "more" is too much'],
+    [64, "client alice topics news", 'topics: "news" is too much; wanted is: baton pubsub client ID topics\n'],
+    [64, "client alice get news --id bob", 'The client id is given twice: "alice", and "bob" by --id'],
+    [64, "client '' get news", "A client's id and a topic are not empty"],
+    [64, "client alice get ''", "A client's id and a topic are not empty"],
+    [64, 'client alice get "$(cat latin)"', "it was given in bytes that are no UTF-8"],
+    [64, 'client "$(cat latin)" get news', "it was given in bytes that are no UTF-8"],
+    [64, 'client alice get "$(head -c 1025 /dev/zero | tr "\\0" a)"', "A token has 1025 bytes; 1024 are the limit"],
+    [64, "client alice seek news foo", 'seek: "foo" is not start, end or the id of a message'],
+    [64, "client alice ack news", "ack: MESSAGE-ID is missing"],
+    [64, "client alice ack news zz", 'ack: "zz" is not the id of a message'],
+    [64, "client alice ack news 7", 'ack: message 7 of "news" was not handed out to "alice"'],
+    [65, "client alice seek news 5", "message 5 was never given to anybody"],
+  ];
+  for (const mistake of mistakes) await expectRefused(mistake);
+});
+
+test("a topic that nobody has made, and one that the client is not subscribed to", async () => {
+  for (const operation of ["get", "peek", "pending", "info", "seek"]) {
+    const words = `client alice ${operation} nwes${operation === "seek" ? " end" : ""}`;
+    if (operation === "seek" || operation === "get") {
+      await expectRefused([64, words, "to subscribe: baton pubsub client alice subscribe nwes"]);
+    }
+    await expectRefused([64, words, 'there is no topic "nwes"']);
+  }
+  await expectRefused([64, "client alice unsubscribe nwes", 'there is no topic "nwes"']);
+  await expectRefused([64, "client carol get news", "this client is not subscribed to the topic; to subscribe: "]);
+  expect((await session.run('"$baton" pubsub client alice topics')).stdout).toBe("news\n");
+});
+
+test("options that do not fit the operation, each other, or what they are given", async () => {
+  const mistakes: Mistake[] = [
+    [64, "client alice put news file --out-dir in", "put: --out-dir is not for it, but for get"],
+    [64, "client alice peek news --follow", "peek: --follow is not for it, but for get"],
+    [64, "client alice get news --msg-id x", "get: --msg-id is not for it, but for put"],
+    [64, "client alice subscribe news --json", "subscribe: --json is not for it"],
+    [64, "client alice get news --out-dir in --exec true", "only one of --out-dir, --exec and --ack manual"],
+    [64, "client alice get news --follow --until-empty", "--follow has no end, and --until-empty has"],
+    [64, "client alice get news --ack manual --follow", "get --ack manual is for one message"],
+    [64, "client alice get news -n 0", '--count: "0" is not a whole number from 1'],
+    [64, "client alice get news --wait 5", '--wait: "5" is not a duration'],
+    [64, "client alice put news --lines --null file", "only one of --lines, --null and --files"],
+    [64, "client alice put news file --msg-id ''", "--msg-id: the value is empty"],
+    [64, "client alice put news --lines file --msg-id x", "--msg-id is for a single message"],
+  ];
+  for (const mistake of mistakes) await expectRefused(mistake);
+});
+
+test("what is to be put: missing, unreadable, too large", async () => {
+  const mistakes: Mistake[] = [
+    [64, "client bob put news", "put: a PATH is missing; - is stdin"],
+    [64, "client bob put news file file", 'put: "file" is too much; --files puts each of several files'],
+    [64, "client bob put news --files", "put --files: a PATH is missing"],
+    [74, "client bob put news nowhere", "Cannot read nowhere: ENOENT"],
+    [74, "client bob put news folder", "Cannot read folder: EISDIR"],
+    [65, "client bob put news big", "big has 67108865 bytes; a message has at most 67108864"],
+    [65, "client bob put news --lines big", "Message 1 is longer than 67108864 bytes, the limit"],
+    [65, "client bob put news --files file big", "1 message of the input was taken before; --resume goes on behind"],
+  ];
+  for (const mistake of mistakes) await expectRefused(mistake);
+});
+
+test("proxies: none, wrong ones, ones that are not there or let nobody in", async () => {
+  const put = "client bob put news file --timeout 1s";
+  const proxy = session.start('exec "$baton" pubsub proxy --id p2 --listen ipc://$dir/p2 --key k');
+  await eventually(() => proxy.stderr().includes("takes requests"), { withinMs: 30_000 });
+  const mistakes: Mistake[] = [
+    [69, `${put} --proxies ipc://$dir/none`, "definitely not done: cannot connect to the proxy at ipc:///"],
+    [69, `${put} --root /elsewhere`, "no proxy is there; baton pubsub proxy starts one"],
+    [
+      69,
+      `${put} --servers 127.0.0.1:1`,
+      "no proxy could be looked up in the coordination service at 127.0.0.1:1 within",
+    ],
+    [64, `${put} --proxies foo`, 'Cannot use "tcp://foo" as an endpoint'],
+    [78, `${put} --proxies-file nowhere`, "Cannot read the proxies' addresses in nowhere"],
+    [78, `${put} --proxies-file /dev/null`, "There is no proxy's address in /dev/null"],
+    [64, `${put} --key k`, "An encrypted connection takes both --key, one's own, and --service-key"],
+    [78, `${put} --key nowhere --service-key k.pub`, "baton pubsub keygen nowhere makes one"],
+    [78, `${put} --key k --service-key k`, "the public one is wanted here, which is likely in k.pub"],
+    [77, "client bob put news file --proxies ipc://$dir/p2", 'The peer wants the security mechanism "CURVE"'],
+    [77, "client bob put news file --proxies ipc://$dir/p1 --key k --service-key k.pub", 'security mechanism "NULL"'],
+  ];
+  for (const mistake of mistakes) await expectRefused(mistake);
+});
+
+test("where state and messages go: what cannot be made, and what is somebody else's", async () => {
+  await session.run('echo m | "$baton" pubsub client bob put news -');
+  const mistakes: Mistake[] = [
+    [73, "client bob put news file --state-dir file", "Cannot make the folder of client states"],
+    [73, "client bob put news file --state-dir file/x", "Cannot make the folder of client states"],
+    [73, "client alice get news --out-dir file", "Cannot make the folder"],
+    [127, "client alice get news --exec ./nowhere", "is not acknowledged: the command exited with 127"],
+  ];
+  for (const mistake of mistakes) await expectRefused(mistake);
+  expect((await session.run('"$baton" pubsub client alice get news --out-dir in')).code).toBe(0);
+  await expectRefused([64, "client carol get news --out-dir in", 'belongs to {"client":"alice","topic":"news"}']);
+  const follower = session.start('exec "$baton" pubsub client alice get news --follow');
+  const busy = 'Another process uses the client id "alice", and has not ended within 200 ms';
+  await eventually(async () => {
+    await expectRefused([75, "client alice get news --timeout 200ms", busy]);
+    return true;
+  }, { withinMs: 20_000 });
+  follower.child.kill("SIGTERM");
+  await follower.ended;
+});
+
+test("servers and proxies that cannot start, and operators' words", async () => {
+  const mistakes: Mistake[] = [
+    [64, "server", "baton pubsub server needs --id, as in:"],
+    [64, "server --id s2", "baton pubsub server needs --data-dir, as in:"],
+    [75, "server --id s2 --data-dir s1", "Another server uses the topic store in"],
+    [73, "server --id s2 --data-dir file", "Cannot make the data directory"],
+    [64, "server --id s2 --data-dir s2 --listen tcp://0.0.0.0:0", "--advertise says where they reach it"],
+    [64, "server drain", "takes a server's id, and none is given"],
+    [64, "server lss", 'not "lss", did you mean "ls"?'],
+    [64, "server move news", "needs --to"],
+    [64, "server verify", "needs --data-dir: the folder of which server?"],
+    [78, "server verify --data-dir folder", "There is no topic store in"],
+    [64, "proxy more", 'baton pubsub proxy takes no "more"'],
+    [64, "proxy --listen foo", 'Cannot use "foo" as an endpoint'],
+    [78, "proxy --key k --clients file", "file, line 1: a line has four words: KEY IDS TOPICS get,put,list"],
+  ];
+  for (const mistake of mistakes) await expectRefused(mistake);
+});
