@@ -39,7 +39,8 @@ afterEach(async () => {
   rmSync(root, { recursive: true, force: true });
 });
 
-const session = (): Promise<ZooKeeper> => connect({ servers: parseServers(backend.servers), sessionTimeoutMs: 4000 });
+const session = (sessionTimeoutMs = 4000): Promise<ZooKeeper> =>
+  connect({ servers: parseServers(backend.servers), sessionTimeoutMs });
 
 async function start(id: string, options: Partial<TopicServerOptions> = {}): Promise<TopicServer> {
   const server = await TopicServer.start({
@@ -47,7 +48,7 @@ async function start(id: string, options: Partial<TopicServerOptions> = {}): Pro
     dataDir: join(root, id),
     listen: "tcp://127.0.0.1:0",
     path,
-    connect: session,
+    connect: () => session(),
     clock: systemClock(),
     onProblem: (problem) => problems.push(problem),
     ...options,
@@ -251,7 +252,8 @@ test("data in use is refused, and so are another server's data and name", async 
     start(id, options).then(() => "started", (thrown) => thrown.code);
   expect(await refusal("s1")).toBe("LOCK_BUSY");
   expect(await refusal("s2", { dataDir: join(root, "s1") })).toBe("LOCK_BUSY");
-  expect(await refusal("s1", { dataDir: join(root, "other") })).toBe("CONFIG");
+  // A name is waited for as long as the session of who had it may last.
+  expect(await refusal("s1", { dataDir: join(root, "other"), connect: () => session(2000) })).toBe("CONFIG");
   expect(await refusal("s3", { dataDir: join(root, "other") })).toBe("CONFIG");
   expect(await refusal("s4", { listen: "tcp://192.0.2.1:1" })).toBe("CANNOT_CREATE");
 });
