@@ -12,6 +12,7 @@ import { operatorCommands } from "./operator_commands.ts";
 import { poolThroughput } from "./pool_throughput.ts";
 import { startContestants } from "./servers.ts";
 import type { Contestant } from "./contestant.ts";
+import { pubsubSpeed } from "./pubsub_speed.ts";
 import { topicHandOver } from "./topic_hand_over.ts";
 import { topicStore } from "./topic_store.ts";
 import { zmtpSpeed } from "./zmtp_speed.ts";
@@ -32,6 +33,7 @@ const benchmarks: Record<string, (contestants: readonly Contestant[], rounds: nu
 /** Those that start their own peers. They take minutes, and run only when they are named. */
 const standalone: Record<string, (rounds: number) => Promise<string>> = {
   pool: (rounds) => poolThroughput(rounds),
+  pubsub: (rounds) => pubsubSpeed(rounds),
   "pubsub-hand-over": (rounds) => topicHandOver(rounds),
   "pubsub-store": (rounds) => topicStore(rounds),
   zmtp: (rounds) => zmtpSpeed({ rounds, mechanism: "NULL" }),

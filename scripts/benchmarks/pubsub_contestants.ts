@@ -1,0 +1,102 @@
+/** What takes part in the publish/subscribe benchmark: each as it is started, and how the C program reaches it. */
+import { spawnSync } from "node:child_process";
+import { mkdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { eventually } from "../../test/support/eventually.ts";
+import { freePorts } from "../../test/support/free_ports.ts";
+import { PubsubCluster } from "../../test/support/pubsub_cluster.ts";
+import { ServerProcess } from "../../test/support/server_process.ts";
+
+export interface PubsubContestant extends AsyncDisposable {
+  /** Name and version, as the tables show it. */
+  readonly name: string;
+  /** Its first word for the C program, and the port on loopback. */
+  readonly kind: "baton" | "redis" | "nats";
+  readonly port: number;
+  /** The process that flushes. */
+  readonly pid: number;
+}
+
+const root = join(import.meta.dirname, "../..");
+
+/** Those that are installed; what is missing is named on stderr. Their data lies in the folder. */
+export async function pubsubContestants(folder: string): Promise<PubsubContestant[]> {
+  process.env["BATON_BINARY"] ??= join(root, "dist/baton");
+  const found: PubsubContestant[] = [await batonContestant()];
+  const redis = versionOf("redis-server", "--version");
+  if (redis === null) missing("Redis (Debian: redis-server; sh scripts/install_peers --bench)");
+  else found.push(await redisContestant(folder, redis));
+  const nats = versionOf("nats-server", "--version");
+  if (nats === null) missing("NATS (Debian: nats-server; sh scripts/install_peers --bench)");
+  else found.push(await natsContestant(folder, nats));
+  missing("RabbitMQ: no client of it is written here");
+  return found;
+}
+
+function missing(what: string): void {
+  console.error(`MISSING PEER: ${what}`);
+}
+
+/** Null when it is not installed. */
+function versionOf(program: string, word: string): string | null {
+  const run = spawnSync(program, [word], { encoding: "utf8" });
+  return run.error === undefined ? /\d+\.\d+(\.\d+)?/.exec(run.stdout + run.stderr)?.[0] ?? "?" : null;
+}
+
+async function batonContestant(): Promise<PubsubContestant> {
+  const cluster = await PubsubCluster.start({ as: "processes" });
+  const port = Number(cluster.proxy().endpoint.split(":").at(-1));
+  const version = versionOf(process.env["BATON_BINARY"] ?? "", "--version") ?? "?";
+  return {
+    name: `baton ${version}, through a proxy`,
+    kind: "baton",
+    port,
+    pid: cluster.server("s1").pid,
+    [Symbol.asyncDispose]: () => cluster[Symbol.asyncDispose](),
+  };
+}
+
+/** As Debian has it, but each write is on the disk before it is answered, and no snapshots come in between. */
+async function redisContestant(folder: string, version: string): Promise<PubsubContestant> {
+  const [port = 0] = await freePorts(1);
+  const dir = madeFolder(folder, "redis");
+  const words = ["--bind", "127.0.0.1", "--port", String(port), "--appendonly", "yes", "--appendfsync", "always"];
+  const server = new ServerProcess(["redis-server", ...words, "--save", "", "--dir", dir], { folder: dir });
+  await serves(server, /Ready to accept connections/, "Redis");
+  return contestantOf(server, { name: `Redis ${version} stream, appendfsync always`, kind: "redis", port });
+}
+
+/** It answers before a message is on the disk: that is how it is installed, and how it is measured. */
+async function natsContestant(folder: string, version: string): Promise<PubsubContestant> {
+  const [port = 0] = await freePorts(1);
+  const dir = madeFolder(folder, "nats");
+  const server = new ServerProcess(["nats-server", "-a", "127.0.0.1", "-p", String(port), "-js", "-sd", dir], {
+    folder: dir,
+  });
+  await serves(server, /Server is ready/, "NATS");
+  return contestantOf(server, { name: `NATS ${version} JetStream, not flushed`, kind: "nats", port });
+}
+
+function contestantOf(
+  server: ServerProcess,
+  what: Pick<PubsubContestant, "name" | "kind" | "port">,
+): PubsubContestant {
+  return { ...what, pid: server.pid, [Symbol.asyncDispose]: () => server.kill() };
+}
+
+async function serves(server: ServerProcess, says: RegExp, name: string): Promise<void> {
+  await eventually(() => says.test(server.output) || !server.alive, { withinMs: 20_000, what: `${name} to serve` });
+  if (!server.alive) throw new Error(`${name} ended at its start: ${server.output}`);
+}
+
+function madeFolder(folder: string, name: string): string {
+  const path = join(folder, name);
+  mkdirSync(path);
+  return path;
+}
+
+/** Of all threads of a process until now, in milliseconds. */
+export function cpuMs(pid: number): number {
+  const words = readFileSync(`/proc/${pid}/stat`, "latin1").split(") ")[1]?.split(" ") ?? [];
+  return (Number(words[11]) + Number(words[12])) * 10;
+}

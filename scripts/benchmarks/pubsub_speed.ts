@@ -1,0 +1,150 @@
+/**
+ * Publish, and consume, from end to end: baton through a proxy beside stores of streams, the same C program for each, in turn.
+ * A message counts when its publisher was told that it is stored and its consumer has it, acknowledging what it had before.
+ */
+import { spawn, spawnSync } from "node:child_process";
+import { closeSync, fdatasyncSync, mkdtempSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { cpuMs, type PubsubContestant, pubsubContestants } from "./pubsub_contestants.ts";
+import { probeLine } from "./machine.ts";
+import { short, summarize, table } from "./statistics.ts";
+
+interface Load {
+  readonly bodyBytes: number;
+  readonly outstanding: number;
+}
+
+interface Outcome {
+  readonly messagesPerSecond: number;
+  readonly wayP50Us: number;
+  readonly ackP50Us: number;
+  readonly ackP99Us: number;
+  /** Of the process that stores, for a message. */
+  readonly cpuUs: number;
+}
+
+const loads: readonly Load[] = [100, 1024].flatMap((bodyBytes) => [
+  { bodyBytes, outstanding: 1 },
+  { bodyBytes, outstanding: 256 },
+]);
+const warmMs = 1000;
+const measuredMs = 3000;
+
+/** A table for each load: medians of so many rounds, and what they are of the peer's in the same run. */
+export async function pubsubSpeed(rounds: number): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), "baton-bench-pubsub-"));
+  await using stack = new AsyncDisposableStack();
+  stack.defer(() => rmSync(folder, { recursive: true, force: true }));
+  const program = join(folder, "peer");
+  const source = join(import.meta.dirname, "pubsub_peer.c");
+  const built = spawnSync("cc", ["-O2", "-D_GNU_SOURCE", "-o", program, source], { encoding: "utf8" });
+  if (built.status !== 0) return `MISSING: a C compiler (Debian: gcc libc6-dev): ${built.stderr ?? ""}`;
+  const contestants = await pubsubContestants(folder);
+  for (const contestant of contestants) stack.use(contestant);
+  const tables: string[] = [];
+  for (const load of loads) {
+    const outcomes = new Map<PubsubContestant, Outcome[]>(contestants.map((contestant) => [contestant, []]));
+    const flushes: number[] = [];
+    for (let round = 0; round < rounds; round++) {
+      flushes.push(...flushesUs());
+      for (const [contestant, all] of outcomes) all.push(await measured(program, contestant, load));
+    }
+    tables.push(
+      await tableOf(load, outcomes, flushes, await Promise.all(contestants.map((one) => flushed(program, one, load)))),
+    );
+  }
+  return tables.join("\n\n");
+}
+
+async function tableOf(
+  { bodyBytes, outstanding }: Load,
+  outcomes: ReadonlyMap<PubsubContestant, readonly Outcome[]>,
+  flushes: readonly number[],
+  flushesPerMessage: readonly (number | null)[],
+): Promise<string> {
+  const head = [
+    `${bodyBytes} B, ${outstanding} outstanding`,
+    ...["msg/s", "min", "max", "× baton", "way p50 µs", "put p50 µs", "put p99 µs", "flushes/msg", "cpu µs/msg"],
+  ];
+  const rows = [head];
+  let own = 0;
+  for (const [index, [{ name }, all]] of [...outcomes].entries()) {
+    const of = (figure: keyof Outcome) => summarize(all.map((outcome) => outcome[figure]));
+    const rate = of("messagesPerSecond");
+    if (index === 0) own = rate.p50;
+    const perMessage = flushesPerMessage[index] ?? null;
+    rows.push([
+      name,
+      ...[rate.p50, rate.min, rate.max].map(short),
+      short(own / rate.p50),
+      ...[of("wayP50Us").p50, of("ackP50Us").p50, of("ackP99Us").p50].map(short),
+      perMessage === null ? "?" : short(perMessage),
+      short(of("cpuUs").p50),
+    ]);
+  }
+  const { p50 } = summarize(flushes);
+  const p99 = flushes.toSorted((a, b) => a - b)[Math.floor(flushes.length * 0.99)] ?? 0;
+  return `${table(rows)}\nthe disk's own fdatasync: p50 ${short(p50)} µs, p99 ${short(p99)} µs; ${await probeLine()}`;
+}
+
+/** One run; the first second of it does not count. */
+async function measured(program: string, contestant: PubsubContestant, load: Load): Promise<Outcome> {
+  const before = cpuMs(contestant.pid);
+  const [rate = 0, wayP50Us = 0, , ackP50Us = 0, ackP99Us = 0] = await run(program, contestant, load, measuredMs);
+  const messages = Math.max(1, rate * (warmMs + measuredMs) / 1000);
+  const cpuUs = (cpuMs(contestant.pid) - before) * 1000 / messages;
+  return { messagesPerSecond: rate, wayP50Us, ackP50Us, ackP99Us, cpuUs };
+}
+
+/** Flushes for a message, counted by strace in a run of its own, which they make slower; null where that cannot be. */
+async function flushed(program: string, contestant: PubsubContestant, load: Load): Promise<number | null> {
+  const folder = mkdtempSync(join(tmpdir(), "baton-bench-strace-"));
+  const log = join(folder, "counts");
+  const words = ["-f", "-c", "-e", "trace=fsync,fdatasync,sync_file_range", "-o", log, "-p", String(contestant.pid)];
+  const strace = spawn("strace", words, { stdio: "ignore" });
+  try {
+    const ended = new Promise((resolve) => strace.once("error", resolve).once("exit", resolve));
+    const [rate = 0] = await run(program, contestant, load, 1000);
+    strace.kill("SIGINT");
+    await ended;
+    const counts = readFileSync(log, "latin1").split("\n").filter((line) => /f(data)?sync|sync_file/.test(line));
+    const calls = counts.reduce((sum, line) => sum + Number(line.trim().split(/\s+/)[3] ?? 0), 0);
+    return calls / Math.max(1, rate * 2);
+  } catch {
+    return null; // no strace, or none that may look at it
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+function run(program: string, { kind, port }: PubsubContestant, load: Load, forMs: number): Promise<number[]> {
+  const words = [kind, "127.0.0.1", String(port), String(load.bodyBytes), String(load.outstanding), String(forMs)];
+  const child = spawn(program, words, { stdio: ["ignore", "pipe", "inherit"] });
+  return new Promise((resolve, reject) => {
+    let said = "";
+    child.stdout.on("data", (chunk: Uint8Array) => said += chunk.toString());
+    child.once("error", reject).once("close", (code) => {
+      if (code === 0) resolve(said.trim().split(" ").map(Number));
+      else reject(new Error(`the load on ${kind} ended with ${code}`));
+    });
+  });
+}
+
+/** A few of the disk's own, beside which a put's are to be seen. */
+function flushesUs(): number[] {
+  const folder = mkdtempSync(join(tmpdir(), "baton-bench-"));
+  const file = openSync(join(folder, "flush"), "w");
+  const block = new Uint8Array(4096);
+  try {
+    return Array.from({ length: 100 }, () => {
+      const start = performance.now();
+      writeSync(file, block);
+      fdatasyncSync(file);
+      return (performance.now() - start) * 1000;
+    });
+  } finally {
+    closeSync(file);
+    rmSync(folder, { recursive: true });
+  }
+}
