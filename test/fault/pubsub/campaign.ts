@@ -59,6 +59,8 @@ export interface CampaignResult {
 const topicOfCli = "cli";
 const patienceMs = 180_000;
 const reportMs = 10_000;
+/** Work goes on for so long after all is healed. */
+const healedMs = 1500;
 const faultMsMax = 150_000;
 
 export async function runPubsubCampaign(options: CampaignOptions): Promise<CampaignResult> {
@@ -222,9 +224,11 @@ class Campaign {
   }
 
   async #heal(world: World): Promise<void> {
-    const { service, control, backend, wait, sessionTimeoutMs } = world;
+    const { service, control, backend, wait, workers } = world;
     backend.resume();
     service.heal();
+    for (const worker of workers) worker.signal("SIGCONT");
+    for (const worker of workers) worker.order("calm");
     this.#options.say("healed; asking whether all is well");
     for (const proxy of service.proxies) {
       await using client = new ProxyClient(proxy.relay.endpoint);
@@ -238,9 +242,9 @@ class Campaign {
       }
     }
     // Requests that wait for an answer which was lost are given up, and sessions that were taken over begin again.
-    await wait(sessionTimeoutMs);
+    await this.#until(() => workers.every(({ isCalm }) => isCalm), "clients to be calm", workers);
     control.healed();
-    await wait(sessionTimeoutMs);
+    await wait(healedMs);
   }
 
   async #drain({ workers, service }: World, cli: CliCrew): Promise<void> {

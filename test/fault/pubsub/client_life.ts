@@ -20,6 +20,10 @@ export interface LifeOptions {
   readonly writer: HistoryWriter;
   /** What the client is to do now: go on; end its puts; have all that is there. */
   readonly phase: () => "work" | "end" | "drain";
+  /** Everything is healed: whoever was hasty is patient now, in a new life. */
+  readonly isCalm: () => boolean;
+  /** A calm life has begun, and its first request was answered. */
+  readonly calmed: (client: string) => void;
   readonly counted: (what: "put" | "got", messages: number) => void;
   /** Of a life that did not go well. */
   readonly troubled: (why: string) => void;
@@ -27,9 +31,30 @@ export interface LifeOptions {
 
 const clock = systemClock();
 const againMs = 100;
+/** Of a calm client's requests, in all and for one try. */
+const calm = { timeoutMs: 60_000, attemptMs: 10_000 };
 /** Every so often a subscriber forgets to say that it had something, as one that fell over. */
 const forgetful = 0.02;
 const largeBytes = 100_000;
+
+/** Whether a life goes on: until a part of it fails, or everything becomes calm. */
+interface Going {
+  readonly on: boolean;
+  readonly isCalm: boolean;
+  end(): void;
+}
+
+function goingIn({ isCalm }: LifeOptions): Going {
+  const wasCalm = isCalm();
+  let hasEnded = false;
+  return {
+    isCalm: wasCalm,
+    end: () => void (hasEnded = true),
+    get on() {
+      return !hasEnded && isCalm() === wasCalm;
+    },
+  };
+}
 
 /** Resolves when the publisher has put all, and knows what became of it. */
 export async function publish(plan: ClientPlan, options: LifeOptions): Promise<void> {
@@ -41,14 +66,17 @@ export async function publish(plan: ClientPlan, options: LifeOptions): Promise<v
       const publishers = plan.topics.map((topic) => ({ topic, publisher: new Publisher(session, topic) }));
       for (const { publisher } of publishers) await publisher.resume();
       if (isLast) return true;
-      const going = { on: true };
+      const going = goingIn(options);
       const results = await Promise.allSettled(publishers.map(async ({ topic, publisher }) => {
         try {
           await publisher.putAll(chunks(plan, topic, { options, random, names, going }), {
-            onStored: (messages) => options.counted("put", messages),
+            onStored(messages) {
+              options.counted("put", messages);
+              if (going.isCalm) options.calmed(plan.id);
+            },
           });
         } finally {
-          going.on = false;
+          going.end();
         }
       }));
       for (const result of results) if (result.status === "rejected") throw result.reason;
@@ -66,7 +94,7 @@ async function* chunks(
     readonly options: LifeOptions;
     readonly random: () => number;
     readonly names: { next: number };
-    readonly going: { readonly on: boolean };
+    readonly going: Going;
   },
 ): AsyncGenerator<Uint8Array[], void, void> {
   // One process of a client now and then ends in order, and the next one takes over.
@@ -88,13 +116,14 @@ export async function consume(plan: ClientPlan, options: LifeOptions): Promise<v
   while (left.size > 0) {
     const isDone = await livingAs(plan, options, async (session) => {
       const readers = [...left].map((topic) => ({ topic, subscriber: new Subscriber(session, topic) }));
-      const going = { on: true };
+      const going = goingIn(options);
       const results = await Promise.allSettled(readers.map(async ({ topic, subscriber }) => {
         try {
           await session.subscribe(topic);
+          if (going.isCalm) options.calmed(plan.id);
           if (await readOn(plan, { session, subscriber, random, options, going })) left.delete(topic);
         } catch (thrown) {
-          going.on = false;
+          going.end();
           throw thrown;
         }
       }));
@@ -113,7 +142,7 @@ async function readOn(
     readonly subscriber: Subscriber;
     readonly random: () => number;
     readonly options: LifeOptions;
-    readonly going: { readonly on: boolean };
+    readonly going: Going;
   },
 ): Promise<boolean> {
   const { topic } = subscriber;
@@ -144,14 +173,17 @@ async function readOn(
 /** One process of the client, as it were. Null: it failed. */
 async function livingAs<T>(
   { id, timeoutMs, attemptMs, seed }: ClientPlan,
-  { stateDir, proxies, writer, troubled }: LifeOptions,
+  { stateDir, proxies, writer, troubled, isCalm }: LifeOptions,
   live: (session: RecordingSession & ClientSession) => Promise<T>,
 ): Promise<T | null> {
   try {
     using state = await ClientState.open(stateDir, id, { waitMs: 20_000, clock });
     const order = shuffled(proxies, seededRandom(seed ^ state.session().number));
     const findProxies = () => Promise.resolve(order);
-    await using requester = new Requester({ findProxies, clock, timeoutMs, attemptMs });
+    await using requester = new Requester({
+      ...{ findProxies, clock },
+      ...(isCalm() ? calm : { timeoutMs, attemptMs }),
+    });
     return await live(new RecordingSession(state, requester, writer));
   } catch (thrown) {
     troubled(`${id}: ${messageOf(thrown)}`);

@@ -29,10 +29,11 @@ export class Worker {
   #child: ChildProcess | null = null;
   #life = 0;
   #twins = 0;
-  #ordered: "end" | "drain" | null = null;
+  readonly #ordered: string[] = [];
   readonly #before = { put: 0, got: 0 };
   #now = { put: 0, got: 0 };
   #hasEnded = false;
+  #isCalm = false;
   #exit: number | string | null = null;
 
   constructor(options: WorkerOptions) {
@@ -59,6 +60,11 @@ export class Worker {
     return this.#hasEnded;
   }
 
+  /** All its clients have had an answer in a calm life. */
+  get isCalm(): boolean {
+    return this.#isCalm;
+  }
+
   /** 0 when all was had; null as long as it runs. */
   get exit(): number | string | null {
     return this.#exit;
@@ -76,6 +82,7 @@ export class Worker {
     writeFileSync(planFile, JSON.stringify({ process: life, history, stateDir, proxies, clients }));
     this.#exit = null;
     this.#hasEnded = false;
+    this.#isCalm = false;
     const child = spawn(process.execPath, [join(import.meta.dirname, "worker_main.ts"), planFile], {
       stdio: ["pipe", "pipe", "pipe"],
     });
@@ -91,11 +98,11 @@ export class Worker {
     child.on("exit", (code, signal) => {
       if (this.#child === child) this.#exit = code ?? signal;
     });
-    if (this.#ordered !== null) child.stdin.write(`end\n${this.#ordered}\n`);
+    for (const word of this.#ordered) child.stdin.write(`${word}\n`);
   }
 
-  order(word: "end" | "drain"): void {
-    this.#ordered = word;
+  order(word: "calm" | "end" | "drain"): void {
+    this.#ordered.push(word);
     this.#child?.stdin?.write(`${word}\n`);
   }
 
@@ -119,6 +126,7 @@ export class Worker {
     const [word, ...rest] = line.split(" ");
     if (word === "count") this.#now = { put: Number(rest[0]), got: Number(rest[1]) };
     else if (word === "ended") this.#hasEnded = true;
+    else if (word === "calm") this.#isCalm = true;
     else {
       this.troubles++;
       this.#note(`${line}\n`);

@@ -1,7 +1,8 @@
 /**
  * Some clients of a campaign, in a process that may be stopped and killed at any moment: `worker_main.ts PLAN`, a file with a
- * WorkerPlan. On stdin a word a line: `end` (no new puts, and find out what became of the old ones), then `drain` (have all that
- * is there, and exit 0). On stdout, as they happen: `count PUT GOT`, `ended`, `trouble WHY`.
+ * WorkerPlan. On stdin a word a line: `calm` (all is healed: be patient from now on), `end` (no new puts, and find out what became of the old ones), then `drain` (have all that
+ * is there, and exit 0). On stdout, as they happen: `count PUT GOT`, `calm` (everybody
+ * is), `ended`, `trouble WHY`.
  */
 import { readFileSync } from "node:fs";
 import process from "node:process";
@@ -15,6 +16,8 @@ const reportMs = 200;
 const plan = JSON.parse(readFileSync(process.argv[2] ?? "", "utf8")) as WorkerPlan;
 using writer = new HistoryWriter(plan.history);
 let phase: ReturnType<LifeOptions["phase"]> = "work";
+let isCalm = false;
+const restless = new Set(plan.clients.map(({ id }) => id));
 const counts = { put: 0, got: 0 };
 const say = (line: string) => process.stdout.write(`${line}\n`);
 
@@ -25,12 +28,17 @@ const options: LifeOptions = {
   writer,
   phase: () => phase,
   counted: (what, messages) => counts[what] += messages,
+  isCalm: () => isCalm,
+  calmed(client) {
+    if (restless.delete(client) && restless.size === 0) say("calm");
+  },
   troubled: (why) => say(`trouble ${why}`),
 };
 
 const orders = createInterface({ input: process.stdin });
 orders.on("line", (word) => {
   if (word === "end" || word === "drain") phase = word;
+  if (word === "calm") isCalm = true;
 });
 const isOver = { value: false };
 const report = () => {

@@ -1,0 +1,19 @@
+/** The gate's dose of faults around publish/subscribe, on the binary under test; `scripts/fault pubsub` runs the full one. */
+import { expect, test } from "bun:test";
+import process from "node:process";
+import { keeper } from "../support/backends.ts";
+import { runPubsubCampaign } from "./pubsub/campaign.ts";
+import { sessionTimeoutMs, shortCrew } from "./pubsub/dose.ts";
+import { verdictText } from "./pubsub/judge.ts";
+
+const seed = Number(process.env["BATON_SEED"] ?? (Math.random() * 0x7fffffff) | 0);
+
+test(`what was answered OK is there once, in order, for everybody, whatever happens [BATON_SEED=${seed}]`, async () => {
+  const { verdict, failures } = await runPubsubCampaign({
+    ...{ backend: keeper, seed, sessionTimeoutMs, ...shortCrew },
+    ...{ messages: 300, faults: 8, rate: 400, lanes: 3 },
+    say: () => {},
+  });
+  expect([...failures, ...verdict.violations.map(() => verdictText(verdict))]).toEqual([]);
+  expect(verdict).toMatchObject({ lost: 0, duplicated: 0, unexpected: 0 });
+}, 300_000);
