@@ -73,13 +73,15 @@ export function retryRulesOf(values: PolicyValues, sources: ConfigSources): Retr
 }
 
 export type LetterPlace =
-  | { readonly kind: "store" | "drop" }
+  | { readonly kind: "store" }
+  | { readonly kind: "drop" }
   | { readonly kind: "file"; readonly path: string }
   | { readonly kind: "exec"; readonly line: string };
 
 /** Throws USAGE. */
 export function letterPlaceOf({ retryDeadLetter: written }: PolicyValues, sources: ConfigSources): LetterPlace {
-  if (written === "store" || written === "drop") return { kind: written };
+  if (written === "store") return { kind: "store" };
+  if (written === "drop") return { kind: "drop" };
   const [, kind, rest] = /^(file|exec):(.+)$/s.exec(written) ?? [];
   if (kind === "file" && rest !== undefined) return { kind, path: resolve(rest) };
   if (kind === "exec" && rest !== undefined) return { kind, line: rest };

@@ -49,6 +49,7 @@ export async function runProcessor(call: RunCall): Promise<ExitCode> {
       values,
       sources,
       log,
+      killAfterMs: values.killAfter,
       until: once ? "tried" : untilEmpty ? "empty" : "stopped",
     });
     const unlisten = signals.listen(stopSignals, (signal) => {

@@ -3,16 +3,18 @@
  * letters on their way elsewhere, and the forgetting of what was done long ago. `run` and `serve` have one.
  */
 import process from "node:process";
-import type { ConfigSources } from "../../src/config/resolve.ts";
+import { loadLibc } from "../../src/cli/child/libc.ts";
+import { atOrigin, type ConfigSources } from "../../src/config/resolve.ts";
 import type {
   retryLimitSettings,
   retryPolicySettings,
   retryProcessorSettings,
 } from "../../src/config/retry_settings.ts";
 import { retryProcessorSettings as processorSettings } from "../../src/config/retry_settings.ts";
-import { atOrigin } from "../../src/config/resolve.ts";
 import type { SettingValues } from "../../src/config/setting.ts";
 import { BatonError } from "../../src/errors.ts";
+import { FileLetters } from "../../src/recipes/retry/letters/file_letters.ts";
+import { LetterOffice, type LetterPlace } from "../../src/recipes/retry/letters/letter_office.ts";
 import { Processor } from "../../src/recipes/retry/processor.ts";
 import { parseRate } from "../../src/recipes/retry/rate_limit.ts";
 import { RetryStore } from "../../src/recipes/retry/store/retry_store.ts";
@@ -20,9 +22,10 @@ import { changesMax } from "../../src/recipes/retry/store/store_limits.ts";
 import type { Target } from "../../src/recipes/retry/target.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { sleep } from "../../src/support/deadline.ts";
+import { ExecLetters } from "./exec_letters.ts";
 import { machineBoot } from "./machine_boot.ts";
 import { type RetryLog, sayEvent } from "./retry_log.ts";
-import { storeRulesOf } from "./retry_rules.ts";
+import { letterPlaceOf, storeRulesOf } from "./retry_rules.ts";
 
 export interface StoreProcessorOptions {
   readonly place: { readonly name: string; readonly folder: string };
@@ -33,6 +36,8 @@ export interface StoreProcessorOptions {
   readonly sources: ConfigSources;
   readonly log: RetryLog;
   readonly until: "stopped" | "tried" | "empty";
+  /** From the stop signal to SIGKILL, for the commands of dead letters. */
+  readonly killAfterMs: number;
 }
 
 /** Between two looks whether other processes have stored something. Milliseconds. */
@@ -45,11 +50,17 @@ export class StoreProcessor implements AsyncDisposable {
   readonly store: RetryStore;
   readonly #processor: Processor;
   readonly #keepDoneMs: number;
+  readonly #office: LetterOffice | null;
   readonly #ending = new AbortController();
 
-  private constructor(store: RetryStore, processor: Processor, keepDoneMs: number) {
+  private constructor(
+    store: RetryStore,
+    processor: Processor,
+    { office, keepDoneMs }: { readonly office: LetterOffice | null; readonly keepDoneMs: number },
+  ) {
     this.store = store;
     this.#processor = processor;
+    this.#office = office;
     this.#keepDoneMs = keepDoneMs;
   }
 
@@ -62,10 +73,19 @@ export class StoreProcessor implements AsyncDisposable {
       () => values.retryRate === undefined ? null : parseRate(values.retryRate),
     );
     const boot = await machineBoot();
+    const lettersTo = await letterPlace(options);
     let processor: Processor | null = null;
     const store = await RetryStore.open(place.folder, {
       rules: storeRulesOf(values, sources),
       hooks: { changed: () => processor?.notice(), broken: (error) => processor?.fail(error) },
+    });
+    const office = lettersTo === null ? null : new LetterOffice({
+      store,
+      place: lettersTo,
+      clock: systemClock(),
+      wallClockMs: () => Date.now(),
+      onSent: ({ id }) => log("info", "letter_sent", `the dead letter ${id} is where --dead-letter says`, { id }),
+      onTrouble: (why) => log("warning", "letter_kept", `${why}; it stays in the store`),
     });
     const leaseMs = values.retryLease;
     processor = new Processor({
@@ -84,9 +104,12 @@ export class StoreProcessor implements AsyncDisposable {
       breaker: { failuresMax: values.retryBreakerFailures, resetMs: values.retryBreakerReset },
       drainMs: values.retryDrainTimeout,
       until,
-      onEvent: (event) => sayEvent(log, event),
+      onEvent(event) {
+        sayEvent(log, event);
+        if (event.kind === "reclaimed" || (event.kind === "ended" && event.life.state === "dead")) office?.notice();
+      },
     });
-    return new StoreProcessor(store, processor, values.retryKeepDone);
+    return new StoreProcessor(store, processor, { office, keepDoneMs: values.retryKeepDone });
   }
 
   stop(): void {
@@ -96,7 +119,7 @@ export class StoreProcessor implements AsyncDisposable {
   async run(): Promise<void> {
     // So that what was begun can be ended on a disk that has become full.
     await this.store.call("reserveLog").catch(() => {});
-    const beside = [this.#looking(), this.#forgetting()];
+    const beside = [this.#looking(), this.#forgetting(), this.#office?.run(this.#ending.signal)];
     try {
       await this.#processor.run();
     } finally {
@@ -132,4 +155,24 @@ export class StoreProcessor implements AsyncDisposable {
     await sleep(systemClock(), milliseconds, this.#ending.signal).catch(() => {});
     return !this.#ending.signal.aborted;
   }
+}
+
+/** Null: they stay in the store, or are dropped. */
+async function letterPlace(
+  { place, values, sources, killAfterMs }: StoreProcessorOptions,
+): Promise<LetterPlace | null> {
+  const letters = letterPlaceOf(values, sources);
+  if (letters.kind === "store" || letters.kind === "drop") return null;
+  const libc = await loadLibc();
+  const lockFile = (fd: number) => libc?.lockFile(fd) ?? false;
+  if (letters.kind === "file") return new FileLetters({ path: letters.path, storeName: place.name, lockFile });
+  return new ExecLetters({
+    line: letters.line,
+    storeName: place.name,
+    folder: place.folder,
+    timeoutMs: values.retryAttemptTimeout,
+    killAfterMs,
+    clock: systemClock(),
+    lockFile,
+  });
 }

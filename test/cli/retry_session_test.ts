@@ -269,6 +269,36 @@ describe("run", () => {
   });
 });
 
+describe("dead letters", () => {
+  test("go to a file, each once, also those of call, and leave the store", async () => {
+    const store = new Store();
+    const place = "--dead-letter file:letters.jsonl";
+    await store.run(
+      `echo a | @retry call ${place} -- sh -c 'exit 64'; echo b | @retry call --interval 1ms ${place} -- false`,
+    );
+    expect(store.rows()).toMatchObject([{ state: dead }, { state: waiting }]);
+    expect((await store.run(`@retry run ${place} --max-retries 1 --until-empty`)).code).toBe(0);
+    const letters = session.read("letters.jsonl").trim().split("\n").map((line) => JSON.parse(line));
+    expect(letters.map(({ reason, body, tries }) => [reason, atob(body), tries])).toEqual([
+      ["final", "a\n", 1],
+      ["exhausted", "b\n", 2],
+    ]);
+    expect((await store.run("@retry ls --state dead")).stdout).toContain("letter there");
+    expect(verifyStore(store.folder).problems).toEqual([]);
+  });
+
+  test("go to a line of shell; one that fails leaves them in the store, and says so", async () => {
+    const store = new Store();
+    const place = "--dead-letter 'exec:[ -e mail ] && cat >>mail'";
+    await store.run(`echo a | @retry call ${place} -- sh -c 'exit 64'`);
+    const kept = await store.run(`@retry run ${place} --until-empty`);
+    expect(kept).toMatchObject({ code: 0, stderr: expect.stringContaining("exited with 1; it stays in the store") });
+    await store.run(`touch mail; @retry run ${place} --until-empty`);
+    expect(JSON.parse(session.read("mail"))).toMatchObject({ reason: "final", command: ["sh", "-c", "exit 64"] });
+    expect((await store.run("@retry dlq redrive 1")).stderr).toContain("its letter has left the store");
+  });
+});
+
 describe("mistakes are told in words", () => {
   const cases: readonly [script: string, code: number, says: string][] = [
     ["@retry call", 64, "A command is missing"],

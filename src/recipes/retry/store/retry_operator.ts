@@ -138,11 +138,6 @@ export class RetryOperator {
     this.#database.run(sql, at, seq);
   }
 
-  /** Dead letters that the store kept so far are owed elsewhere too. */
-  oweAll(): number {
-    return this.#database.run("UPDATE messages SET letter = 1 WHERE state = 3 AND letter = 0").changes;
-  }
-
   #row(id: string): SqlRow | null {
     const prefix = `${this.#engine.storeName}-`;
     const number = /^\d{1,15}$/.exec(id.startsWith(prefix) ? id.slice(prefix.length) : id)?.[0];

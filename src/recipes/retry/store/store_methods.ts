@@ -30,7 +30,6 @@ export function storeMethods(database: RetryDatabase, rules: StoreRules, random?
     forget: operator.forget.bind(operator),
     owedLetters: operator.owedLetters.bind(operator),
     letterBegun: operator.letterBegun.bind(operator),
-    oweAll: operator.oweAll.bind(operator),
     reserveLog: () => database.reserveLog(),
     disk: () => database.disk(),
   };

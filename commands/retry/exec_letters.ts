@@ -1,0 +1,70 @@
+/** Dead letters as the stdin of a line of shell: there when it exits with 0; at least once, the id tells a repetition. */
+import { closeSync, openSync } from "node:fs";
+import { join } from "node:path";
+import { OwnTime } from "../../src/cli/child/own_time.ts";
+import { superviseChild } from "../../src/cli/child/supervise_child.ts";
+import { startGuard } from "../../src/cli/guard/guard.ts";
+import { BatonError } from "../../src/errors.ts";
+import { letterLine } from "../../src/recipes/retry/letters/letter_line.ts";
+import type { LetterPlace, OpenPlace } from "../../src/recipes/retry/letters/letter_office.ts";
+import type { ClaimedMessage } from "../../src/recipes/retry/store/stored_message.ts";
+import type { Clock } from "../../src/support/clock.ts";
+import { openBodyFile } from "./body_file.ts";
+import { commandEndOf } from "./command_end.ts";
+
+export interface ExecLettersOptions {
+  readonly line: string;
+  readonly storeName: string;
+  readonly folder: string;
+  readonly timeoutMs: number;
+  readonly killAfterMs: number;
+  readonly clock: Clock;
+  readonly lockFile: (fd: number) => boolean;
+}
+
+export class ExecLetters implements LetterPlace {
+  readonly #options: ExecLettersOptions;
+
+  constructor(options: ExecLettersOptions) {
+    this.#options = options;
+  }
+
+  // deno-lint-ignore require-await -- as places that are not on this machine
+  async open(): Promise<OpenPlace | null> {
+    const { folder, lockFile } = this.#options;
+    const fd = openSync(join(folder, "letters.lock"), "a", 0o600);
+    if (!lockFile(fd)) {
+      closeSync(fd);
+      return null;
+    }
+    return { next: () => 0, send: (letter) => this.#send(letter), close: () => closeSync(fd) };
+  }
+
+  async #send(letter: ClaimedMessage): Promise<void> {
+    const { line, storeName, timeoutMs, killAfterMs, clock } = this.#options;
+    const input = openBodyFile(new TextEncoder().encode(letterLine(letter, storeName)));
+    try {
+      const outcome = await superviseChild({
+        command: ["/bin/sh", "-c", line],
+        env: { BATON_MESSAGE_ID: letter.id, BATON_MESSAGE_STORE: storeName, BATON_MESSAGE_KEY: letter.key ?? "" },
+        lease: new OwnTime(clock, timeoutMs + 10 * killAfterMs + 10_000),
+        clock,
+        guard: startGuard(),
+        signals: { hangUpIgnored: false, listen: () => () => {} },
+        descriptors: [],
+        killAfterMs,
+        stopSignal: "SIGTERM",
+        onDoubt: "ignore",
+        maxHoldMs: timeoutMs,
+        foreground: false,
+        input,
+      });
+      const { code, how } = commandEndOf(outcome, timeoutMs);
+      if (code !== 0) {
+        throw new BatonError("IO", `The dead letter ${letter.id} could not be sent: --dead-letter exec ${how}`);
+      }
+    } finally {
+      closeSync(input);
+    }
+  }
+}
