@@ -168,7 +168,7 @@ test("a topic of another server is answered with where it is", async () => {
 });
 
 test("a topic is handed over under load: nothing is lost or doubled, and everything has its order", async () => {
-  const servers = [await start("s1"), await start("s2")];
+  for (const id of ["s1", "s2"]) await start(id);
   const say = await talker();
   await say.ask(subscribe("alice", "news"));
   let counter = 0, isOver = false;
@@ -180,22 +180,18 @@ test("a topic is handed over under load: nothing is lost or doubled, and everyth
       }
     })();
   const publishers = ["p", "q", "r"].map(publisher);
-  let moves = 0;
   for (let turn = 0; turn < 6; turn++) {
-    const target = servers[(turn + 1) % 2]?.endpoint === undefined ? "" : `s${(turn + 1) % 2 + 1}`;
-    const { endpoint } = await say.endpoint("news");
+    const merge = { name: "MERGE", sender: "op", topic: "news", address: `s${(turn + 1) % 2 + 1}`, lines: {} } as const;
     const before = counter;
-    const answer = await say.say(
-      endpoint,
-      { name: "MERGE", sender: "op", topic: "news", address: target, lines: {} },
-      20_000,
-    );
-    if (answer.status === "OK") moves++;
+    // A busy machine may need longer than a hand-over is given: then the topic is where it was.
+    await eventually(async () => {
+      const { endpoint } = await say.endpoint("news");
+      return (await say.say(endpoint, merge, 20_000)).status === "OK";
+    }, { withinMs: 20_000, what: `hand-over ${turn}` });
     await eventually(() => counter > before + 20, { withinMs: 20_000 });
   }
   isOver = true;
   await Promise.all(publishers);
-  expect(moves).toBeGreaterThanOrEqual(5);
   const had: string[] = [];
   let last = -1;
   for (;;) {
