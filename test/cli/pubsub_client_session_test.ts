@@ -181,7 +181,7 @@ test("server, proxy, publisher and subscriber are killed again and again: every 
   const short = "--session-timeout 2s";
   let [server, proxy] = [await startServer(short), await startProxy(short)];
   await client("alice subscribe news");
-  const count = dose({ gate: 4000, full: 40_000 });
+  const count = dose({ gate: 2000, full: 40_000 });
   await session.run(`seq 1 ${count} >lines`);
   const put = 'exec "$baton" pubsub client bob put news --lines lines --resume';
   const get = 'exec "$baton" pubsub client alice get news --follow --out-dir inbox';
