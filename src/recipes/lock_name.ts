@@ -29,6 +29,7 @@ export function encodeLockName(name: string, thing = "a lock"): string {
 
 /** The name behind a node of the tree; the node's own name when nothing that this version writes. */
 export function decodeLockName(encoded: string): string {
+  if (!encoded.includes("%")) return encoded;
   try {
     return decodeURIComponent(encoded);
   } catch {

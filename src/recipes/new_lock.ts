@@ -24,6 +24,8 @@ export interface NewLockOptions {
   readonly clock: Clock;
   /** What messages call it. */
   readonly thing: string;
+  /** See ZooKeeperLeaseOptions. */
+  readonly watchDelayMs?: number;
 }
 
 export interface NewLock {
@@ -37,7 +39,7 @@ export interface NewLock {
  * refuses, and when the session has ended; then nothing of it stays for longer than the session.
  */
 export async function takeNewLock(zk: ZooKeeper, name: string, options: NewLockOptions): Promise<NewLock | null> {
-  const { path, clock, thing } = options;
+  const { path, clock, thing, watchDelayMs } = options;
   const startedMs = clock.now();
   const guid = newGuid();
   const node = holderName({ mode: "exclusive", slot: null, guid });
@@ -55,6 +57,7 @@ export async function takeNewLock(zk: ZooKeeper, name: string, options: NewLockO
     fencingToken: granted.token,
     waitedMs: clock.now() - startedMs,
     clock,
+    watchDelayMs,
   });
   try {
     await provenLease(zk.session, { clock, signal: zk.session.ended, isPatient: false });

@@ -87,6 +87,7 @@ class PoolRun {
   async run(): Promise<PoolCounts> {
     const off = onAbort(this.#options.stop, () => this.#stopTaking());
     try {
+      this.#close(() => this.#taker.learnWhatIsDone()); // beside the wait for the component
       await this.#list();
       throwIfAborted(this.#options.stop);
       this.#startHeld();

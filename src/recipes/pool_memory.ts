@@ -47,17 +47,23 @@ export class PoolMemory {
     this.#acl = acl;
   }
 
-  /** How it ended well; null for what did not, is not remembered, or was up to `nowMs`. */
-  async look(item: string, nowMs: number): Promise<EndedItem | null> {
-    const found = await orNull(this.#zk.getData(this.#nodeOf(item, "done")));
+  /**
+   * How it ended well; null for what did not, is not remembered, or was up to `nowMs`. Where that is not likely it is asked
+   * first whether there is anything: a refusal costs more than an answer.
+   */
+  async look(item: string, nowMs: number, isLikely = false): Promise<EndedItem | null> {
+    const node = this.#nodeOf(item, "done");
+    if (!isLikely && await this.#zk.exists(node) === null) return null;
+    const found = await orNull(this.#zk.getData(node));
     const ended = found === null ? null : parseEnded(found.data);
     return ended === null || ended.untilMs <= nowMs ? null : ended;
   }
 
   /** The items that ended well, of which some may have expired. */
   async doneItems(): Promise<Set<string>> {
+    const used = await orNull(this.#zk.getChildren(this.#trees.done));
     const lists = await Promise.all(
-      [...shards].map((shard) => orNull(this.#zk.getChildren(`${this.#trees.done}/${shard}`))),
+      (used?.children ?? []).map((shard) => orNull(this.#zk.getChildren(`${this.#trees.done}/${shard}`))),
     );
     return new Set(lists.flatMap((list) => list?.children ?? []).map(decodeLockName));
   }

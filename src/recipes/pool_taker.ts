@@ -1,6 +1,7 @@
 /**
- * Takes the next item of a book that is free: looks at some at a time, tries the lock of one that seems free. Mostly it has
- * looked at that one when it took the one before, and nobody else was faster: then an item is one request.
+ * Takes the next item of a book that is free. Where nobody has used the locks of late, the next one is tried without a look:
+ * one transaction. Else some are looked at, and one that seems free is tried. Where others are as fast it goes on at another
+ * place of the list.
  */
 import type { Acl, ZooKeeper } from "../clients/zookeeper/zookeeper.ts";
 import { BatonError } from "../errors.ts";
@@ -34,26 +35,36 @@ export interface PoolTakerOptions {
 
 /** new: nobody has used its lock of late. */
 type Sight = "known" | "busy" | "free" | "new";
+/** Why an item was not granted. */
+type Miss = "known" | "busy" | "faster";
 
 /** How many are looked at in one write: one, as it is mostly free, and soon many when others are ahead. */
 const width = { max: 64, growth: 8 };
-/** How fast it goes away from the order of the list where others are as fast. */
-const spreadGrowth = 4;
+/** How far it goes away from the order of the list where others are as fast, and how soon it comes back. */
+const spread = { max: 512, growth: 8, shrink: 0.95 };
+/** So often in a row something is tried without a look, and in vain, before some are looked at. */
+const missesMax = 3;
+/** Short jobs do not pay for a watch on their item, which is often locked while the one before it runs. Milliseconds. */
+const watchDelayMs = 250;
 /** What others have done meanwhile is listed again after this, and after so many times what a list has taken. Milliseconds. */
-const listEvery = { ms: 250, times: 20 };
+const listEvery = { ms: 1000, times: 20 };
 
 export class PoolTaker {
   readonly #zk: ZooKeeper;
   readonly #options: PoolTakerOptions;
   readonly #startedMs: number;
-  /** Among how many that come next one is chosen: 1, which keeps their order, as long as nobody else was faster. */
+  /** Among how many that come next a place is chosen: 1, which keeps their order, as long as nobody else was faster. */
   #spread = 1;
+  /** The items from that place on. */
+  #run: string[] = [];
+  /** As far as was seen, nobody has used the items' locks of late. */
+  #areNew = true;
   /** What was looked at ahead. */
   readonly #ahead = new Map<string, Promise<Sight>>();
   /** Done when this run first asked: it may have expired, which a look tells in the end. Null before it has asked. */
   #doneBefore: ReadonlySet<string> | null = null;
   #listAtMs = 0;
-  #isListing = false;
+  #listing: Promise<void> | null = null;
 
   constructor(zk: ZooKeeper, options: PoolTakerOptions) {
     this.#zk = zk;
@@ -63,29 +74,45 @@ export class PoolTaker {
 
   /** Null when no item is left to try. Rejects with what the servers refuse, and when the session has ended. */
   async take(isStopping: () => boolean): Promise<TakenItem | null> {
-    const { book } = this.#options;
+    if (this.#doneBefore === null) await this.learnWhatIsDone();
+    for (let misses = 0; misses < missesMax && this.#areNew && !isStopping(); misses++) {
+      const [item] = this.#some(1);
+      if (item === undefined || this.#doneBefore?.has(item)) break;
+      const taken = await this.#try(item, true);
+      if (typeof taken === "object") return this.#took(taken);
+      if (isStopping() || !await this.#isElsewhere(item, taken)) break;
+      if (misses > 0) this.#spreadOut(); // one that is busy is no crowd
+    }
+    return await this.#lookAndTake(isStopping);
+  }
+
+  /** Whether somebody else has the item, or has had it: others are still tried without a look. */
+  async #isElsewhere(item: string, taken: Miss): Promise<boolean> {
+    const sight = taken === "faster" ? await this.#see(item) : taken;
+    if (!this.#isFree(item, sight)) return true;
+    // Its lock is left from an earlier time, as those of others may be.
+    this.#areNew = false;
+    this.#ahead.set(item, Promise.resolve(sight));
+    return false;
+  }
+
+  async #lookAndTake(isStopping: () => boolean): Promise<TakenItem | null> {
     for (let count = 1; !isStopping(); count = Math.min(width.max, width.growth * count)) {
+      if (count > 1) await this.learnWhatIsDone();
       const items = this.#some(count);
       if (items.length === 0) return null;
-      const [sights] = await Promise.all([
-        Promise.all(items.map((item) => this.#ahead.get(item) ?? this.#see(item))),
-        this.#doneBefore === null ? this.#learnWhatIsDone() : null,
-      ]);
+      const sights = await Promise.all(items.map((item) => this.#ahead.get(item) ?? this.#see(item)));
       this.#ahead.clear();
       const free = items.filter((item, index) => this.#isFree(item, sights[index] ?? "busy"));
       if (isStopping()) return null;
       const [item] = free;
       if (item === undefined) {
-        void this.#learnWhatIsDone();
         if (count > 1) this.#spreadOut(); // one that is busy is no crowd
         continue;
       }
-      const taken = await this.#try(item, sights[items.indexOf(item)] === "new");
-      if (typeof taken === "object") {
-        this.#spread = Math.max(1, this.#spread - 1);
-        book.take(item);
-        return taken;
-      }
+      this.#areNew = sights[items.indexOf(item)] === "new";
+      const taken = await this.#try(item, this.#areNew);
+      if (typeof taken === "object") return this.#took(taken);
       // Others go through the same list at the same pace: each wins by not asking for what the others ask for.
       if (taken !== "known") this.#spreadOut();
       if (taken !== "faster") this.#isFree(item, taken);
@@ -94,19 +121,32 @@ export class PoolTaker {
     return null;
   }
 
-  /** The next ones; or, where others are as fast, some of those that come next. What was looked at comes first. */
+  #took(taken: TakenItem): TakenItem {
+    this.#spread = Math.max(1, Math.min(this.#spread - 1, Math.floor(spread.shrink * this.#spread)));
+    this.#options.book.take(taken.item);
+    return taken;
+  }
+
+  /** The next ones; or, where others are as fast, those from some place of the list on. What was looked at comes first. */
   #some(count: number): string[] {
     const { book } = this.#options;
-    const some = [...this.#ahead.keys()].filter((item) => book.isWaiting(item)).slice(0, count);
-    const next = book.next(Math.max(count, this.#spread)).filter((item) => !some.includes(item));
-    while (some.length < count && next.length > 0) {
-      some.push(...next.splice(Math.floor(Math.random() * Math.min(next.length, this.#spread)), 1));
+    const some = new Set([...this.#ahead.keys()].filter((item) => book.isWaiting(item)).slice(0, count));
+    if (this.#spread > 1) {
+      while (this.#run[0] !== undefined && !book.isWaiting(this.#run[0])) this.#run.shift();
+      if (this.#run.length === 0) this.#run = this.#placeOf(book.next(this.#spread + width.max));
+      for (const item of this.#run) if (some.size < count && book.isWaiting(item)) some.add(item);
     }
-    return some;
+    if (some.size < count) { for (const item of book.next(2 * count)) if (some.size < count) some.add(item); }
+    return [...some];
+  }
+
+  #placeOf(items: string[]): string[] {
+    return items.slice(Math.floor(Math.random() * Math.min(items.length, this.#spread)));
   }
 
   #spreadOut(): void {
-    this.#spread = Math.min(width.max, spreadGrowth * this.#spread);
+    this.#spread = Math.min(spread.max, spread.growth * this.#spread);
+    this.#run = [];
   }
 
   #isFree(item: string, sight: Sight): boolean {
@@ -122,7 +162,7 @@ export class PoolTaker {
     return untilAnswered(this.#zk, async () => {
       const [holders, ended] = await Promise.all([
         this.#zk.exists(path.item(item).holders),
-        memory === null ? null : memory.look(item, Date.now()),
+        memory === null ? null : memory.look(item, Date.now(), this.#doneBefore?.has(item) === true),
       ]);
       if (ended !== null) return "known";
       if (holders === null) return "new";
@@ -130,15 +170,15 @@ export class PoolTaker {
     }, { clock });
   }
 
-  async #try(item: string, isNew: boolean): Promise<TakenItem | "known" | "busy" | "faster"> {
+  async #try(item: string, isNew: boolean): Promise<TakenItem | Miss> {
     const { component, path, info, acl, clock } = this.#options;
     const name = itemLockName(component, item);
-    const options = { path: path.item(item), info, acl, clock, thing: "item" };
+    const options = { path: path.item(item), info, acl, clock, thing: "item", watchDelayMs };
     const granting = isNew ? takeNewLock(this.#zk, name, options) : this.#acquire(name, options);
     // Behind the grant and in the same write: when the grant is answered at once, this was read under the lock.
     const looking = isNew ? this.#isDone(item) : null;
     looking?.catch(() => {}); // looked at below, if it is
-    this.#lookAhead(item);
+    if (!this.#areNew) this.#lookAhead(item);
     const granted = await granting;
     if (granted === null) return isNew ? "faster" : "busy";
     const { lease } = granted;
@@ -182,22 +222,28 @@ export class PoolTaker {
 
   /** The one that is likely to be the next: in the same write as what is asked now. */
   #lookAhead(item: string): void {
-    const next = this.#options.book.next(this.#spread + 1).filter((one) => one !== item);
-    const one = next[Math.floor(Math.random() * Math.min(next.length, this.#spread))];
+    const one = this.#some(2).find((other) => other !== item);
     if (one === undefined) return;
     const seeing = this.#see(one);
     seeing.catch(() => {}); // whoever takes it hears
     this.#ahead.set(one, seeing);
   }
 
-  /** Others have been here: of all that they have done so far sixteen lists tell more cheaply than a look at each item. */
-  async #learnWhatIsDone(): Promise<void> {
+  /**
+   * Others have been here: of all that they have done so far some lists tell more cheaply than a look at each item. What they
+   * say at the first time, which may be early, is tried last.
+   */
+  async learnWhatIsDone(): Promise<void> {
     const { memory, clock } = this.#options;
-    if (memory === null || this.#isListing || clock.now() < this.#listAtMs) return;
+    if (memory === null || (this.#listing === null && clock.now() < this.#listAtMs)) return;
+    this.#listing ??= this.#list(memory).finally(() => this.#listing = null);
+    await this.#listing;
+  }
+
+  async #list(memory: PoolMemory): Promise<void> {
+    const { clock } = this.#options;
     const fromMs = clock.now();
-    this.#isListing = true;
     await memory.doneItems().then((done) => this.#learn(done), () => {}); // else each item is looked at
-    this.#isListing = false;
     this.#listAtMs = clock.now() + Math.max(listEvery.ms, listEvery.times * (clock.now() - fromMs));
   }
 

@@ -31,10 +31,14 @@ export interface ZooKeeperLeaseOptions {
   readonly waitedMs: number;
   /** The client's. */
   readonly clock: Clock;
+  /**
+   * Who gives it back sooner does not pay for a watch on its own node, nor the server for telling of its deletion; who is
+   * asked to give it back hears of it that much later at most. Milliseconds; 50 when left out.
+   */
+  readonly watchDelayMs?: number | undefined;
 }
 
-/** A job that ends sooner does not pay for a watch on its own node, nor the server for telling of its deletion. */
-const watchDelayMs = 50;
+const watchDelayMsDefault = 50;
 /** The lease end moves with every answer; by less than this part of T it is not worth a word, and what was told is early. */
 const toldPart = 50;
 const retryWait = { firstMs: 50, maxMs: 1000 };
@@ -89,7 +93,7 @@ export class ZooKeeperLease implements Lease {
       this.#lose(`the session ended: ${messageOf(reason)}`, reason);
     }));
     this.#watchEnd();
-    if (!this.#isOver) this.#watchNodeIn(watchDelayMs);
+    if (!this.#isOver) this.#watchNodeIn(options.watchDelayMs ?? watchDelayMsDefault);
   }
 
   get lost(): AbortSignal {

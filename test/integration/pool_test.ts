@@ -183,7 +183,7 @@ for (const kind of backends) {
       expect(ran.map(Number).sort((one, other) => one - other)).toEqual(items.map(Number));
     });
 
-    test("an end between the look at an item and the grant of its lock is seen under the lock", async () => {
+    test("an end between what was seen before and the grant of the lock is seen under the lock", async () => {
       await using crew = new LockCrew(backend.servers);
       const [zk, other] = await crew.clients(2);
       if (!zk || !other) throw new Error("no clients");
@@ -193,10 +193,11 @@ for (const kind of backends) {
         get(client, key) {
           const value: unknown = Reflect.get(client, key, client);
           if (typeof value !== "function") return value;
-          if (key !== "exists") return value.bind(client);
-          return async (...words: Parameters<ZooKeeper["exists"]>) => {
-            const seen = await client.exists(...words);
+          if (key !== "getChildren") return value.bind(client);
+          return async (...words: Parameters<ZooKeeper["getChildren"]>) => {
+            const seen = await client.getChildren(...words).catch((thrown: unknown) => thrown);
             await memory.remember("1", end);
+            if (seen instanceof Error) throw seen;
             return seen;
           };
         },
