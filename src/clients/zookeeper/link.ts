@@ -2,6 +2,7 @@
  * One connection that carries a session's requests: numbers them, sends those of one turn in one write, and gives each
  * reply to its request, in order. Knows nothing of what becomes of the session when the connection is lost.
  */
+import process from "node:process";
 import type { Clock } from "../../support/clock.ts";
 import { Fifo } from "../../support/fifo.ts";
 import { ByteReader, ByteWriter, protocolError } from "../../wire/bytes.ts";
@@ -189,7 +190,8 @@ export class Link implements FrameListener {
       this.#batchMs = this.#clock.now();
       this.#lastSentMs = this.#batchMs;
       this.#batchProvesMs = this.#proof.sent(this.#batchMs);
-      queueMicrotask(() => this.#flush());
+      // Behind everything that this turn does, however many promises it waits for: what belongs together leaves together.
+      queueMicrotask(() => process.nextTick(() => this.#flush()));
     }
     batch.i32(body.byteLength + 8);
     batch.i32(xid);
