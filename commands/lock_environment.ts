@@ -75,9 +75,11 @@ export function lockEnvironment(facts: LockFacts): ChildEnvironment {
   };
 }
 
+let secrets: readonly string[] | undefined;
+
 /** The variables that hold secrets: what a child does not get unless it was asked for. */
-export function secretVariables(): string[] {
-  return Object.values<SettingTable[string]>(allSettings).flatMap(({ key, secret }) =>
+export function secretVariables(): readonly string[] {
+  return secrets ??= Object.values<SettingTable[string]>(allSettings).flatMap(({ key, secret }) =>
     key !== undefined && secret === true ? [variableOf(key)] : []
   );
 }

@@ -19,6 +19,12 @@ const delayMsMax = 0x7fffffff;
 /** Milliseconds by which two readings of the two clocks may differ without a suspend: /proc/uptime counts in 10 ms. */
 const suspendMsMin = 100;
 
+/**
+ * The wall clock goes on in a suspend too, and is cheap to read: as long as it has moved with `performance.now`, the file need
+ * not be. Where somebody sets it back by what a suspend has added, the file says so this much later. Milliseconds.
+ */
+const quiet = { driftMs: 20, readEveryMs: 1000 };
+
 let shared: Clock | undefined;
 
 /** The clock of this process, one for all: what two clocks have noticed of a suspend may differ, and leases are compared. */
@@ -36,12 +42,17 @@ function startClock(): Clock {
   const bootTimeMs = readBootTimeMs();
   const gapAtStartMs = bootTimeMs === null ? null : bootTimeMs - performance.now();
   let suspendedMs = 0;
+  let read = { atMs: -Infinity, wallGapMs: 0 };
   const clock: Clock = {
     now: () => performance.now() + suspendedMs,
     noticeSuspend() {
       if (gapAtStartMs === null) return;
+      const atMs = performance.now();
+      const wallGapMs = Date.now() - atMs;
+      if (Math.abs(wallGapMs - read.wallGapMs) < quiet.driftMs && atMs < read.atMs + quiet.readEveryMs) return;
       const nowMs = readBootTimeMs();
       if (nowMs === null) return;
+      read = { atMs, wallGapMs };
       const gapMs = nowMs - performance.now() - gapAtStartMs;
       if (gapMs > suspendedMs + suspendMsMin) suspendedMs = gapMs;
     },

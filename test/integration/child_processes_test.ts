@@ -3,7 +3,14 @@ import { expect, spyOn, test } from "bun:test";
 import { newGuid } from "../../src/support/guid.ts";
 import { cookieEnvironment } from "../../src/cli/child/cookie.ts";
 import { JobProcesses } from "../../src/cli/child/job_processes.ts";
-import { childrenOf, descendantsOf, groupMembers, readProcess } from "../../src/cli/child/process_table.ts";
+import { loadLibc } from "../../src/cli/child/libc.ts";
+import {
+  childrenOf,
+  descendantsOf,
+  groupMembers,
+  noteStarted,
+  readProcess,
+} from "../../src/cli/child/process_table.ts";
 import { eventually } from "../support/eventually.ts";
 
 function start(script: string) {
@@ -66,4 +73,19 @@ test("the table knows children, descendants, groups and the dead", async () => {
   for (const pid of [...below, child.pid]) process.kill(pid, "SIGKILL");
   await child.exited;
   expect(readProcess(child.pid)).toBeNull();
+});
+
+test("once a child has told, the look at the first thread alone finds all children, adopted orphans too", async () => {
+  const libc = await loadLibc();
+  if (libc?.becomeSubreaper() !== true) throw new Error("this system adopts no orphans");
+  const child = Bun.spawn(["sh", "-c", "sleep 1000 >/dev/null & echo $!"], { stdout: "pipe" });
+  noteStarted(child.pid);
+  expect(childrenOf(process.pid)).toContain(child.pid);
+  const orphan = Number(await new Response(child.stdout).text());
+  await child.exited;
+  expect(childrenOf(process.pid)).toContain(orphan);
+  expect(childrenOf(process.pid)).not.toContain(child.pid);
+  process.kill(orphan, "SIGKILL");
+  await eventually(() => libc.reap(orphan));
+  expect(childrenOf(process.pid)).not.toContain(orphan);
 });

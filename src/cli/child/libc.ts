@@ -107,8 +107,10 @@ function describe({ call, addressOf }: Library): Libc {
   const time = new BigInt64Array(2);
   const timeBytes = new Uint8Array(time.buffer);
   const none = new Uint8Array(8);
+  let isSubreaper = false;
+  let hears = false;
   return {
-    becomeSubreaper: () => linux && Number(call.prctl(PR_SET_CHILD_SUBREAPER, 1n, 0n, 0n, 0n)) === 0,
+    becomeSubreaper: () => isSubreaper ||= linux && Number(call.prctl(PR_SET_CHILD_SUBREAPER, 1n, 0n, 0n, 0n)) === 0,
     setProcessName(name) {
       const bytes = new TextEncoder().encode(`${name}\0`);
       if (linux) call.prctl(PR_SET_NAME, addressOf(bytes), 0n, 0n, 0n);
@@ -116,6 +118,8 @@ function describe({ call, addressOf }: Library): Libc {
     reap: (pid) => Number(call.waitpid(pid, 0n, WNOHANG)) === pid,
     ignoreSignal: (number) => void call.signal(number, SIG_IGN),
     hearOfChildren() {
+      if (hears) return;
+      hears = true;
       const action = new BigUint64Array(32); // struct sigaction, which begins with the handler
       call.sigaction(constants.signals.SIGCHLD, 0n, new Uint8Array(action.buffer));
       if (action[0] === SIG_IGN) call.signal(constants.signals.SIGCHLD, 0n);

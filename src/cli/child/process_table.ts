@@ -2,7 +2,7 @@
  * What Linux says in /proc about processes: who is whose child, in which group, with which cookie in its environment.
  * Only reads. Everything is a snapshot: a process may be gone, or have forked, before the answer is used.
  */
-import { readdirSync, readFileSync } from "node:fs";
+import { openSync, readdirSync, readFileSync, readSync } from "node:fs";
 import process from "node:process";
 import { carriesCookie, cookiesIn } from "./cookie.ts";
 
@@ -46,8 +46,45 @@ export function readProcess(pid: number): ProcessRow | null {
   };
 }
 
+/**
+ * Whether this process's children are those of its first thread, which orphans are given to (find_new_reaper of the kernel's
+ * exit.c); null as long as no child has told. The runtimes have many threads, and jobs end often.
+ */
+let firstThreadHasThemAll: boolean | null = null;
+
+/** To be told of each process that this one has started, in the turn in which it was. */
+export function noteStarted(pid: number): void {
+  if (firstThreadHasThemAll !== null) return;
+  try {
+    const children = readFileSync(`/proc/${process.pid}/task/${process.pid}/children`, "latin1").split(" ");
+    firstThreadHasThemAll = children.includes(String(pid));
+  } catch {
+    firstThreadHasThemAll = false; // no /proc, or a kernel without CONFIG_PROC_CHILDREN
+  }
+}
+
+/** Opened once, for as long as the process lives, and read from its beginning. */
+let ownChildrenFd: number | null = null;
+const ownChildrenText = Buffer.alloc(4096);
+
+/** Null where they have to be asked for thread by thread, or are too many. */
+function ownChildren(): number[] | null {
+  if (!firstThreadHasThemAll) return null;
+  try {
+    ownChildrenFd ??= openSync(`/proc/${process.pid}/task/${process.pid}/children`, "r");
+    const length = readSync(ownChildrenFd, ownChildrenText, 0, ownChildrenText.length, 0);
+    return length === ownChildrenText.length ? null : pidsIn(ownChildrenText.toString("latin1", 0, length));
+  } catch {
+    return null;
+  }
+}
+
+const pidsIn = (text: string): number[] => text.split(" ").filter((word) => word !== "").map(Number);
+
 /** Children of `pid`, dead ones included. */
 export function childrenOf(pid: number): number[] {
+  const own = pid === process.pid ? ownChildren() : null;
+  if (own !== null) return own;
   let threads: string[];
   try {
     threads = readdirSync(`/proc/${pid}/task`);
@@ -57,8 +94,7 @@ export function childrenOf(pid: number): number[] {
   const children: number[] = [];
   for (const thread of threads) {
     try {
-      const text = readFileSync(`/proc/${pid}/task/${thread}/children`, "latin1");
-      for (const word of text.split(" ")) if (word !== "") children.push(Number(word));
+      children.push(...pidsIn(readFileSync(`/proc/${pid}/task/${thread}/children`, "latin1")));
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === "ESRCH") continue; // the thread has ended; its children moved on
       if (readProcess(pid) === null) return [];

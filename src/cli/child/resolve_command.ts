@@ -9,8 +9,20 @@ export type ResolvedCommand =
 /** What execvp searches when PATH is not set. */
 const defaultPath = "/bin:/usr/bin";
 
+/** What was found the last time: who runs a command often does not have all folders of PATH looked through each time. */
+let last: { readonly name: string; readonly path: string | undefined; readonly found: ResolvedCommand } | null = null;
+
 export function resolveCommand(name: string, path: string | undefined): ResolvedCommand {
   if (name.includes("/")) return judge(name, look(name));
+  if (last?.name === name && last.path === path && last.found.kind === "found" && look(last.found.path) === "ok") {
+    return last.found;
+  }
+  const found = search(name, path);
+  last = { name, path, found };
+  return found;
+}
+
+function search(name: string, path: string | undefined): ResolvedCommand {
   let refused: string | null = null;
   for (const folder of name === "" ? [] : (path ?? defaultPath).split(":")) {
     const file = folder === "" ? `./${name}` : join(folder, name);
@@ -30,7 +42,9 @@ type Sight = "ok" | "absent" | "no_folder" | "directory" | "forbidden";
 
 function look(file: string): Sight {
   try {
-    if (statSync(file).isDirectory()) return "directory";
+    const stat = statSync(file, { throwIfNoEntry: false });
+    if (stat === undefined) return "absent";
+    if (stat.isDirectory()) return "directory";
     accessSync(file, constants.X_OK);
     return "ok";
   } catch (error) {

@@ -176,6 +176,7 @@ function passOn<Nothing>(descriptors: readonly number[], nothing: Nothing): (num
 
 /** The environment of this process with `additions`; undefined takes a variable away. */
 export function childEnvironment(additions: Readonly<Record<string, string | undefined>>): Record<string, string> {
-  const entries = Object.entries({ ...process.env, ...additions });
-  return Object.fromEntries(entries.filter((entry): entry is [string, string] => entry[1] !== undefined));
+  const all: Record<string, string | undefined> = { ...process.env, ...additions };
+  for (const name of Object.keys(additions)) if (all[name] === undefined) delete all[name];
+  return all as Record<string, string>;
 }

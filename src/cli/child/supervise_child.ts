@@ -19,7 +19,7 @@ import { JobProcesses } from "./job_processes.ts";
 import type { JobTable, TableJob } from "./job_table.ts";
 import { type Libc, loadLibc } from "./libc.ts";
 import { waitMinHold } from "./min_hold.ts";
-import { readProcess } from "./process_table.ts";
+import { noteStarted, readProcess } from "./process_table.ts";
 import type { SignalSource } from "./signal_source.ts";
 import { childEnvironment, spawnChild } from "./spawn_child.ts";
 
@@ -141,6 +141,7 @@ class SupervisedChild {
     if (spawned.kind !== "started") return this.#finish(spawned, null);
 
     const { pid, ended } = spawned;
+    noteStarted(pid);
     guard.child(this.#cookie, { pid, ownGroup, startTicks: job?.startTicks ?? readProcess(pid)?.startTicks ?? 0 });
     const processes = job !== undefined && beside !== undefined && libc !== null && adopts
       ? beside.processesOf(job, libc)

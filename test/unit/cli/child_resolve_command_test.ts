@@ -42,3 +42,14 @@ test("without PATH the system's own folders are searched, and an empty entry is 
   expect(kindOf("sh", undefined)).toBe("found");
   expect(kindOf("package.json", ":/nowhere")).toBe("not_executable");
 });
+
+test("what was found before is not believed for longer than it is there", () => {
+  const path = `${root}/first:${root}/good`;
+  const first = file("first/tool", 0o755);
+  expect(resolveCommand("tool", path)).toEqual({ kind: "found", path: first });
+  chmodSync(first, 0o644);
+  expect(resolveCommand("tool", path)).toEqual({ kind: "found", path: runs });
+  expect(resolveCommand("tool", `${root}/good`)).toEqual({ kind: "found", path: runs });
+  rmSync(first);
+  expect(kindOf("tool", `${root}/first`)).toBe("not_found");
+});
