@@ -46,6 +46,22 @@ export class FakeClock implements Clock {
     this.#nowMs = endMs;
   }
 
+  /** The promise's outcome; time passes as it must, up to `withinMs`. `state` tells what there is when nobody moves. */
+  async within<T>(
+    promise: Promise<T>,
+    { withinMs, state = () => "" }: { readonly withinMs: number; readonly state?: () => string },
+  ): Promise<T> {
+    let isDone = false;
+    const mark = () => void (isDone = true);
+    promise.then(mark, mark);
+    await settled();
+    for (let elapsedMs = 0; !isDone; elapsedMs += 100) {
+      if (elapsedMs >= withinMs) throw new Error(`Nobody moves within ${withinMs} ms: ${state()}`);
+      await this.advance(100);
+    }
+    return await promise;
+  }
+
   /** The process is stopped: time passes and nothing runs. */
   stall(ms: number): void {
     this.#nowMs += ms;

@@ -2,7 +2,7 @@
 import { expect } from "bun:test";
 import type { Lease } from "../../src/recipes/lease.ts";
 import { acquireLock, type AcquireOptions } from "../../src/recipes/lock.ts";
-import { FakeClock, settled } from "./fake_clock.ts";
+import { FakeClock } from "./fake_clock.ts";
 import { childrenIn, FakeTree } from "./fake_tree.ts";
 import { type Cut, FakeZooKeeper } from "./fake_zookeeper.ts";
 
@@ -54,16 +54,8 @@ export class LockBench {
   }
 
   /** The promise's outcome; time passes as it must, up to `withinMs`. */
-  async within<T>(promise: Promise<T>, withinMs = 5000): Promise<T> {
-    let isDone = false;
-    const mark = () => void (isDone = true);
-    promise.then(mark, mark);
-    await settled();
-    for (let elapsedMs = 0; !isDone; elapsedMs += 100) {
-      if (elapsedMs >= withinMs) throw new Error(`Nobody moves: queue ${this.queue}, holders ${this.holders}`);
-      await this.clock.advance(100);
-    }
-    return await promise;
+  within<T>(promise: Promise<T>, withinMs = 5000): Promise<T> {
+    return this.clock.within(promise, { withinMs, state: () => `queue ${this.queue}, holders ${this.holders}` });
   }
 
   expectTokensToGrow(): void {

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import { enterBarrier, type EnterOptions } from "../../../src/recipes/barrier.ts";
 import type { BarrierMembership } from "../../../src/recipes/barrier_membership.ts";
-import { FakeClock, settled } from "../../support/fake_clock.ts";
+import { FakeClock } from "../../support/fake_clock.ts";
 import { childrenIn, FakeTree } from "../../support/fake_tree.ts";
 import { type Cut, FakeZooKeeper } from "../../support/fake_zookeeper.ts";
 
@@ -26,16 +26,8 @@ class BarrierBench {
     return childrenIn(this.tree.nodes, "/baton/barriers/b");
   }
 
-  async within<T>(promise: Promise<T>, withinMs = 20_000): Promise<T> {
-    let isDone = false;
-    const mark = () => void (isDone = true);
-    promise.then(mark, mark);
-    await settled();
-    for (let elapsedMs = 0; !isDone; elapsedMs += 100) {
-      if (elapsedMs >= withinMs) throw new Error(`Nobody moves: ${this.children}`);
-      await this.clock.advance(100);
-    }
-    return await promise;
+  within<T>(promise: Promise<T>, withinMs = 20_000): Promise<T> {
+    return this.clock.within(promise, { withinMs, state: () => `${this.children}` });
   }
 }
 

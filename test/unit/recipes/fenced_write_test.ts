@@ -4,7 +4,7 @@ import type { FencedDeed } from "../../../src/recipes/fenced_deed.ts";
 import { fencedWrite, type FencedWritten } from "../../../src/recipes/fenced_write.ts";
 import { ownHolder } from "../../../src/recipes/own_holder.ts";
 import { ownFolderOf } from "../../../src/recipes/own_tree.ts";
-import { FakeClock, settled } from "../../support/fake_clock.ts";
+import { FakeClock } from "../../support/fake_clock.ts";
 import { childrenIn, FakeTree } from "../../support/fake_tree.ts";
 import { type Cut, FakeZooKeeper } from "../../support/fake_zookeeper.ts";
 
@@ -44,16 +44,8 @@ class FenceBench {
     return this.tree.nodes.get(path)?.version;
   }
 
-  async within<T>(promise: Promise<T>, withinMs = 20_000): Promise<T> {
-    let isDone = false;
-    const mark = () => void (isDone = true);
-    promise.then(mark, mark);
-    await settled();
-    for (let elapsedMs = 0; !isDone; elapsedMs += 100) {
-      if (elapsedMs >= withinMs) throw new Error("Nobody moves");
-      await this.clock.advance(100);
-    }
-    return await promise;
+  within<T>(promise: Promise<T>, withinMs = 20_000): Promise<T> {
+    return this.clock.within(promise, { withinMs });
   }
 }
 
