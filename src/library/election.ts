@@ -1,6 +1,5 @@
 /** An election as an object: campaign, who leads, and every change of it, over the sessions that this takes. */
 import { isSessionEnd } from "../clients/zookeeper/zookeeper_error.ts";
-import { BatonError } from "../errors.ts";
 import { campaign, type CampaignOptions, type Leadership } from "../recipes/campaign.ts";
 import { checkValue } from "../recipes/election_state.ts";
 import { type LeaderChange, LeaderChanges } from "../recipes/leader_changes.ts";
@@ -11,6 +10,7 @@ import { watchLeader } from "../recipes/watch_leader.ts";
 import { throwIfAborted } from "../support/abort.ts";
 import { namedPriorities, type PriorityName } from "../support/priority.ts";
 import { ownInfo } from "./own_info.ts";
+import { sessionExpired } from "./session_expired.ts";
 import { type SessionPlace, SessionSource } from "./session_source.ts";
 
 export interface ElectionOptions extends Pick<CampaignOptions, "preempt" | "root" | "acl" | "clock" | "info"> {
@@ -62,9 +62,8 @@ export class Election implements AsyncDisposable {
       this.#leaderships.add(leadership);
       return leadership;
     } catch (thrown) {
-      if (stop.aborted || !isSessionEnd(zk.session.ended.reason)) throw thrown;
-      const why = "the servers have ended its session, because nothing was heard of it for the session timeout";
-      throw new BatonError("SESSION_EXPIRED", `Cannot lead "${this.name}": ${why}`, { cause: thrown });
+      if (stop.aborted) throw thrown;
+      throw sessionExpired(`lead "${this.name}"`, zk, thrown) ?? thrown;
     }
   }
 

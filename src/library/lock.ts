@@ -12,6 +12,7 @@ import { encodeLockName } from "../recipes/lock_name.ts";
 import { throwIfAborted } from "../support/abort.ts";
 import { namedPriorities, type PriorityName } from "../support/priority.ts";
 import { ownInfo } from "./own_info.ts";
+import { sessionExpired } from "./session_expired.ts";
 import { type SessionPlace, SessionSource } from "./session_source.ts";
 
 export interface LockOptions
@@ -130,12 +131,10 @@ export class Lock implements AsyncDisposable {
   }
 
   /** The failure by the name of its cause. */
-  #named(thrown: unknown, { session }: ZooKeeper): unknown {
-    if (isSessionEnd(session.ended.reason)) {
-      const why = "the servers have ended its session, because nothing was heard of it for the session timeout";
-      return new BatonError("SESSION_EXPIRED", `Cannot acquire lock "${this.name}": ${why}`, { cause: thrown });
-    }
-    if (!(thrown instanceof BatonError) || thrown.code !== "LOCK_TIMEOUT" || session.state === "connected") {
+  #named(thrown: unknown, zk: ZooKeeper): unknown {
+    const expired = sessionExpired(`acquire lock "${this.name}"`, zk, thrown);
+    if (expired !== null) return expired;
+    if (!(thrown instanceof BatonError) || thrown.code !== "LOCK_TIMEOUT" || zk.session.state === "connected") {
       return thrown;
     }
     return new BatonError("CONNECTION_LOST", thrown.message, { cause: thrown });
