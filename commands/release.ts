@@ -13,6 +13,7 @@ import { formatDuration } from "../src/support/duration.ts";
 import { newGuid } from "../src/support/guid.ts";
 import { type Call, defineCommand } from "./command.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "./exit_codes.ts";
+import { quotedNames } from "./quoted_names.ts";
 
 const settings = {
   sweep: setting(toggle(), {
@@ -66,7 +67,7 @@ async function release(call: Call<typeof settings>): Promise<ExitCode> {
     const code = hold === null ? notHeld(name, call) : await releaseOne(hold, call);
     if (exitCode === exitCodes.SUCCESS) exitCode = code;
   }
-  if (values.verbose && exitCode === exitCodes.SUCCESS) io.err(`baton: ${quoted(names)} is released\n`);
+  if (values.verbose && exitCode === exitCodes.SUCCESS) io.err(`baton: ${quotedNames(names)} is released\n`);
   return exitCode;
 }
 
@@ -81,7 +82,7 @@ function holdsNamed(names: readonly string[], held: readonly Held[]): { name: st
     const missing = hold?.names.filter((one) => !names.includes(one)) ?? [];
     if (hold !== null && missing.length > 0) {
       const all = hold.names.join(" ");
-      throw new BatonError("USAGE", `"${name}" was taken together with ${quoted(missing)}: baton release ${all}`);
+      throw new BatonError("USAGE", `"${name}" was taken together with ${quotedNames(missing)}: baton release ${all}`);
     }
     if (hold === null || !found.some((other) => other.hold === hold)) found.push({ name, hold });
   }
@@ -109,13 +110,13 @@ async function releaseOne(hold: Held, call: Call<typeof settings>): Promise<Exit
     throw new BatonError(
       "OUTCOME_UNKNOWN",
       `Cannot tell whether ${
-        quoted(hold.names)
+        quotedNames(hold.names)
       } was released: the holder (process ${door.holderPid}) has not answered ` +
         `within ${formatDuration(values.wait)}`,
     );
   }
   return answer === "gone"
-    ? failed("LOCK_LOST", `Lock ${quoted(hold.names)} is lost: its holder (process ${door.holderPid}) was killed`)
+    ? failed("LOCK_LOST", `Lock ${quotedNames(hold.names)} is lost: its holder (process ${door.holderPid}) was killed`)
     : tell(answer, hold, { io, quiet: values.quiet });
 }
 
@@ -138,7 +139,7 @@ async function answerOf(
 }
 
 function tell(answer: ReleaseAnswer, { names }: Held, { io, quiet }: { io: Io; quiet: boolean }): ExitCode {
-  const what = quoted(names);
+  const what = quotedNames(names);
   const processes = listOf(answer);
   switch (answer.result) {
     case "released":
@@ -171,8 +172,4 @@ function failed(code: ErrorCode, message: string): never {
 function listOf({ running, more }: ReleaseAnswer): string {
   const list = running.map(({ pid, command }) => `${pid} (${command})`).join(", ");
   return more > 0 ? `${list} and ${more} more` : list;
-}
-
-function quoted(names: readonly string[]): string {
-  return names.map((name) => JSON.stringify(name)).join(", ");
 }

@@ -20,6 +20,7 @@ import type { ExitCode } from "./exit_codes.ts";
 import { endOfChild, jobEnvironment, superviseOptions } from "./job.ts";
 import { type LockEnding, lockEndingOf } from "./lock_ending.ts";
 import type { LockOptions } from "./lock_options.ts";
+import { quotedNames } from "./quoted_names.ts";
 import { reported, type ReportedEnd } from "./reported.ts";
 import { closeSession, connectWithin, warnOfTimeout } from "./session.ts";
 import { type TakeLocks, takeLocks, type TakenLocks } from "./take_locks.ts";
@@ -75,7 +76,7 @@ export async function lockAndRun(
   let guarded = false;
   let zk: ZooKeeper | null = null;
   try {
-    const what = `${quoted(options.names)} ${options.names.length === 1 ? "excludes" : "exclude"}`;
+    const what = `${quotedNames(options.names)} ${options.names.length === 1 ? "excludes" : "exclude"}`;
     const place = announcedPlace(options, io, { what, signal: stop.signal });
     const opened = (session: ZooKeeper) => {
       if (zk === null) warnOfTimeout(options, io, { place, zk: session });
@@ -98,7 +99,7 @@ export async function lockAndRun(
     });
     progress.outcome = outcome;
     const ending = lockEndingOf(outcome, {
-      what: quoted(options.names),
+      what: quotedNames(options.names),
       lost: lease.lost,
       maxHoldMs: options.values.maxHold,
       isScript: options.script !== undefined,
@@ -138,7 +139,7 @@ async function takeInSession(options: LockOptions, io: Io, { deps, place, stop, 
       if (!options.quiet) {
         io.err(
           `baton: the session that waited for ${
-            quoted(options.names)
+            quotedNames(options.names)
           } has expired; waiting again, as the last in line\n`,
         );
       }
@@ -155,10 +156,6 @@ function grantLine(leases: readonly Lease[], waitedMs: number): string {
     `baton: "${lease.name}" is locked after ${Math.round(waitedMs)} ms as ${lease.holderId}, ` +
     `token ${lease.fencingToken}, session timeout ${lease.sessionTimeoutMs} ms\n`
   ).join("");
-}
-
-function quoted(names: readonly string[]): string {
-  return names.map((name) => JSON.stringify(name)).join(", ");
 }
 
 function reportOf(

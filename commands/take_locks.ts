@@ -7,6 +7,7 @@ import { acquireLock } from "../src/recipes/lock.ts";
 import { lockStatus } from "../src/recipes/lock_status.ts";
 import type { Clock } from "../src/support/clock.ts";
 import type { LockOptions } from "./lock_options.ts";
+import { quotedNames } from "./quoted_names.ts";
 import { holderInfo, showProgress, tellOutage } from "./wait_display.ts";
 
 export interface TakeLocksContext {
@@ -34,7 +35,7 @@ export type TakeLocks = (zk: ZooKeeper, options: LockOptions, context: TakeLocks
 
 export const takeLocks: TakeLocks = async (zk, options, context) => {
   const { clock, io, startMs } = context;
-  const names = options.names.map((name) => JSON.stringify(name)).join(", ");
+  const names = quotedNames(options.names);
   using _outage = tellOutage(zk, names, { io, clock, quiet: options.quiet });
   const cookies = (io.env["BATON_LOCK_COOKIE"] ?? "").split(":").filter((cookie) => cookie !== "");
   if (cookies.length > 0) await refuseNested(zk, options, cookies);
