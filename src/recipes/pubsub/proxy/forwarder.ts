@@ -18,6 +18,7 @@ import type { OwnAnswer } from "./own_answer.ts";
 import type { ProxyCounters } from "./proxy_counters.ts";
 import type { ProxyLimits } from "./proxy_limits.ts";
 import type { Client, Request } from "./request.ts";
+import { PutChains } from "./put_chains.ts";
 import { fateOf, mayBeDoneAfter, type OwnStatus, type RequestEvent } from "./request_fate.ts";
 import type { RequestTraits } from "./request_traits.ts";
 import { type LinkHost, ServerLink } from "./server_link.ts";
@@ -70,6 +71,8 @@ export class Forwarder implements LinkHost {
   /** By topic: requests in the order in which they came, while its server is looked up. */
   readonly #looking = new Map<string, Set<Request>>();
   readonly #parked = new Set<Request>();
+  /** Of those that are parked: what waits for another put. */
+  readonly #chains = new PutChains<Request>();
   readonly #underWay = new Set<Request>();
   readonly #offDirectory: () => void;
   #isClosed = false;
@@ -254,13 +257,19 @@ export class Forwarder implements LinkHost {
     const cancel = this.clock.after(delayMs, () => this.#unpark(request));
     request.at = { kind: "parked", cancel };
     this.#parked.add(request);
+    if (request.traits.chain !== null) this.#chains.add(request.traits.chain, request);
   }
 
   #unpark(request: Request): void {
     if (request.at.kind !== "parked") return;
-    request.at.cancel();
-    this.#parked.delete(request);
+    this.#leavePlace(request);
     this.#direct(request);
+  }
+
+  /** What waited for this put, and what waits for those, can come now. */
+  #callBehind({ traits: { chain } }: Request): void {
+    if (chain === null) return;
+    for (const request of this.#chains.behind(chain, ({ traits }) => traits.chain)) this.#unpark(request);
   }
 
   #serversChanged(): void {
@@ -302,7 +311,10 @@ export class Forwarder implements LinkHost {
     if (fate.do !== "forget") {
       measure(this.#options.counters.latency, name, { ms: this.clock.now() - request.arrivedMs, mayWait });
     }
-    if (fate.do === "pass on" && event.kind === "answered") this.#options.passOn(request, frames, event.status);
+    if (fate.do === "pass on" && event.kind === "answered") {
+      this.#options.passOn(request, frames, event.status);
+      if (event.status === "OK") this.#callBehind(request);
+    }
     if (fate.do === "answer") this.#options.answer(request, ownAnswerFor(request, fate.status));
     if (this.#underWay.size === 0) this.#options.onIdle();
   }
@@ -321,6 +333,7 @@ export class Forwarder implements LinkHost {
     if (at.kind === "parked") {
       at.cancel();
       this.#parked.delete(request);
+      if (request.traits.chain !== null) this.#chains.delete(request.traits.chain, request);
     }
     request.at = { kind: "over" };
   }

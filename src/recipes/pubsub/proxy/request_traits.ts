@@ -18,6 +18,17 @@ export interface RequestTraits {
   readonly hasLines: boolean;
   /** Nobody waits for the answer after so many milliseconds. */
   readonly patienceMs: number;
+  /** Of a put by a session: where it stands among that session's. */
+  readonly chain: ChainPlace | null;
+}
+
+export interface ChainPlace {
+  /** The same for all puts of one session into one topic. */
+  readonly line: string;
+  /** The counter of its last message. */
+  readonly last: number;
+  /** The counter that has to be stored before it; null: none has. */
+  readonly after: number | null;
 }
 
 /** What is kept back of a deadline for the answer's way, at most. */
@@ -39,7 +50,16 @@ export function traitsOf(message: TopicMessage, patienceMsDefault: number): Requ
     mayWait: waitMs > 0,
     hasLines: lines !== undefined,
     patienceMs: Math.min(patienceOf(lines?.deadlineMs) ?? patienceMsDefault + waitMs, patienceMsMax),
+    chain: chainOf(message),
   };
+}
+
+function chainOf(message: TopicMessage): ChainPlace | null {
+  if (message.name !== "PUT" || message.lines?.session === undefined) return null;
+  const { sender, topic, counter, batch, lines: { session, after = null } } = message;
+  // Blanks cannot be meant otherwise: a number ends at the first, and the lengths say where the names do.
+  const line = `${session?.number} ${sender.length} ${topic.length} ${sender} ${topic}`;
+  return { line, last: counter + (batch?.length ?? 1) - 1, after };
 }
 
 /** The answer has to be there when the client stops waiting: it sets out a little earlier. */
