@@ -61,6 +61,7 @@ const patienceMs = 180_000;
 const reportMs = 10_000;
 /** Work goes on for so long after all is healed. */
 const healedMs = 1500;
+const breathMs = 50;
 const faultMsMax = 150_000;
 
 export async function runPubsubCampaign(options: CampaignOptions): Promise<CampaignResult> {
@@ -188,8 +189,9 @@ class Campaign {
           this.#count(world.control, fault.name, target);
         }
         this.#lookAtRoles(world);
-        // A breath: with faults alone nothing would ever be put.
+        // A breath: with faults alone nothing would ever be put, and they come while messages do.
         await world.wait(world.random() * 400);
+        while (happened * messages > counts() * faults && !isEnough()) await world.wait(breathMs);
       }
     };
     await Promise.all(Array.from({ length: lanes }, lane)).finally(() => clearInterval(report));

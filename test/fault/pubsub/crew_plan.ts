@@ -47,7 +47,7 @@ export function planCrew(seed: number, { publishers, subscribers, workers, rate 
 }): Crew {
   const random = seededRandom(seed ^ 0xc4e3);
   const pick = <T>(items: readonly T[]): T => items[Math.floor(random() * items.length)] as T;
-  const shape = () => ({ seed: Math.floor(random() * 2 ** 32), batch: pick([1, 4, 16, 64]) });
+  const shape = () => ({ seed: Math.floor(random() * 2 ** 32), batch: pick([1, 16, 64, 256]) });
   const crew: ClientPlan[] = [];
   for (let number = 0; number < publishers; number++) {
     // Hasty ones often do not hear the end of a put.
