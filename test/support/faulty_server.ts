@@ -15,13 +15,17 @@ export class FaultyServer implements AsyncDisposable {
   readonly dataDir: string;
   readonly faults: StorageFaults;
   readonly #folder: string;
-  readonly #words: readonly string[];
+  readonly #command: readonly string[];
   #process: ServerProcess | null = null;
 
-  /** In `folder`; `servers`: where it coordinates. `sockets`: what it sends and receives are steps, too. */
-  constructor(id: string, folder: string, servers: string, { sockets = false, words = [] }: {
+  /**
+   * In `folder`; `servers`: where it coordinates. `sockets`: what it sends and receives are steps, too. `command`: another
+   * program than the one under test.
+   */
+  constructor(id: string, folder: string, servers: string, { sockets = false, words = [], command }: {
     readonly sockets?: boolean;
     readonly words?: readonly string[];
+    readonly command?: readonly string[] | undefined;
   } = {}) {
     const disk = join(folder, `disk-${id}`);
     mkdirSync(disk);
@@ -30,11 +34,15 @@ export class FaultyServer implements AsyncDisposable {
     this.dataDir = join(this.faults.under, "new", "data"); // a folder in one that is not there, either
     this.#folder = folder;
     const place = ["--id", id, "--data-dir", this.dataDir, "--servers", servers, "--session-timeout", "4s"];
-    this.#words = ["pubsub", "server", ...place, ...words];
+    this.#command = [...command ?? batonCommand(), "pubsub", "server", ...place, ...words];
   }
 
   get alive(): boolean {
     return this.#process?.alive ?? false;
+  }
+
+  get pid(): number {
+    return this.#process?.pid ?? -1;
   }
 
   get output(): string {
@@ -51,7 +59,7 @@ export class FaultyServer implements AsyncDisposable {
     // What guards a process removes its folder when the test is killed; the data is not there.
     const folder = mkdtempSync(join(this.#folder, `cwd-${this.id}-`));
     const env = { ...process.env, ...this.faults.env } as Record<string, string>;
-    const server = this.#process = new ServerProcess([...batonCommand(), ...this.#words], { folder, env });
+    const server = this.#process = new ServerProcess(this.#command, { folder, env });
     await eventually(() => !server.alive || server.output.includes(" serves "), {
       withinMs: startMsMax,
       what: `${this.id} to serve; it said: ${server.output}`,

@@ -1,6 +1,7 @@
 /**
  * The full dose: `scripts/fault pubsub [--rounds N] [--messages N] [--faults N] [--seed S] [--on keeper|ensemble]… [--rate N]
  * [--lanes N] [--only FAULT] [--keep]`. A round is a campaign with a service of its own; each backend has its rounds.
+ * `scripts/fault pubsub --defects` instead puts the defects of the paper's program back and has the judge find each.
  */
 import { randomInt } from "node:crypto";
 import process from "node:process";
@@ -8,6 +9,7 @@ import { parseArgs } from "node:util";
 import { keeper, zooKeeperEnsemble } from "../../support/backends.ts";
 import { installedBackends } from "../dose_arguments.ts";
 import { runPubsubCampaign } from "./campaign.ts";
+import { runDefects } from "./defects/run_defects.ts";
 import { fullCrew, sessionTimeoutMs } from "./dose.ts";
 import { verdictText } from "./judge.ts";
 
@@ -22,8 +24,10 @@ const { values } = parseArgs({
     lanes: { type: "string", default: "2" },
     only: { type: "string" },
     keep: { type: "boolean", default: false },
+    defects: { type: "boolean", default: false },
   },
 });
+if (values.defects) process.exit(await tellDefects() ? 0 : 1);
 const names = { keeper: keeper.name, ensemble: zooKeeperEnsemble.name } as const;
 const wanted = values.on.map((name) => names[name as keyof typeof names] ?? name);
 const backends = installedBackends([keeper, zooKeeperEnsemble], wanted);
@@ -48,3 +52,14 @@ for (let round = 0; round < Number(values.rounds); round++) {
   }
 }
 process.exit(isGood ? 0 : 1);
+
+async function tellDefects(): Promise<boolean> {
+  const results = await runDefects({ controls: true, parallel: 2 });
+  for (const { number, what, caught, alarm } of results) {
+    console.log(`${number}, ${what}: ${caught === null ? "NOT CAUGHT" : `caught, ${caught}`}`);
+    if (alarm !== null) console.log(`   FALSE ALARM ${alarm}`);
+  }
+  const caught = results.filter((result) => result.caught !== null).length;
+  console.log(`${caught} of ${results.length} caught`);
+  return results.every((result) => result.caught !== null && result.alarm === null);
+}

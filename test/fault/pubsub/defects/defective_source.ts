@@ -30,7 +30,9 @@ export class DefectiveSource implements Disposable {
       const path = join(this.#folder, file);
       const parts = readFileSync(path, "utf8").split(from);
       if (parts.length !== 2) {
-        throw new Error(`${file} has ${parts.length - 1} times, and not once, what a defect is put in place of: ${from}`);
+        throw new Error(
+          `${file} has ${parts.length - 1} times, and not once, what a defect is put in place of: ${from}`,
+        );
       }
       writeFileSync(path, parts.join(to));
     }

@@ -23,6 +23,8 @@ export interface PutWords {
   /** Names its client's session; a plain client's, which has none, is 0. */
   readonly session?: number;
   readonly bytes?: number;
+  /** Which of its client's lives puts it, where that is not told by a session: there is no order between two of them. */
+  readonly life?: number;
   /** The same again. */
   readonly resumed?: boolean;
   /** The answer does not arrive. */
@@ -37,6 +39,7 @@ export class Stage implements AsyncDisposable {
   readonly #servers = new Map<string, FaultyServer>();
   readonly #folder = mkdtempSync(join(tmpdir(), "baton-scene-"));
   readonly #backendServers: string;
+  readonly #root: string;
   readonly #command: readonly string[] | undefined;
   /** By client and topic: the last message it had. */
   readonly #places = new Map<string, number>();
@@ -45,17 +48,19 @@ export class Stage implements AsyncDisposable {
   static async open(servers: string, root: string, command?: readonly string[]): Promise<Stage> {
     const zk = await connect({ servers: parseServers(servers) });
     const path = new PubsubPath(root);
-    return new Stage({ servers, path, zk, command, say: await PubsubTalker.start(zk, path) });
+    return new Stage({ servers, root, path, zk, command, say: await PubsubTalker.start(zk, path) });
   }
 
-  private constructor({ servers, path, zk, say, command }: {
+  private constructor({ servers, root, path, zk, say, command }: {
     readonly servers: string;
+    readonly root: string;
     readonly path: PubsubPath;
     readonly zk: ZooKeeper;
     readonly say: PubsubTalker;
     readonly command: readonly string[] | undefined;
   }) {
     this.#backendServers = servers;
+    this.#root = root;
     this.path = path;
     this.zk = zk;
     this.say = say;
@@ -65,7 +70,7 @@ export class Stage implements AsyncDisposable {
   }
 
   async start(id = "s1"): Promise<FaultyServer> {
-    const words = ["--root", this.path.root];
+    const words = ["--root", this.#root];
     const server = new FaultyServer(id, this.#folder, this.#backendServers, { words, command: this.#command });
     this.#servers.set(id, server);
     if (!(await server.start())) throw new Error(`${id} did not start: ${server.output}`);
@@ -80,14 +85,16 @@ export class Stage implements AsyncDisposable {
 
   /** Asks until it is answered, or asks the server at `to` once. */
   async put(client: string, counter: number, name: string, words: PutWords & { to?: string } = {}): Promise<Status> {
-    const { session = 0, bytes = 0, resumed = false, unheard = false, to } = words;
+    const { session = 0, life = session, bytes = 0, resumed = false, unheard = false, to } = words;
     const body = markedBody(name, bytes);
     const token = session === 0 ? {} : { session: { number: session, key: `${client} ${session}` }, low: 1 };
     const lines: NonNullable<MessageOf<"PUT">["lines"]> = { version: 1, ...token };
     const message = { name: "PUT", sender: client, topic, counter, body, lines } as const;
-    const operation: Invocation = { client, session, do: "put", topic, counter, puts: [putOf(body)] };
+    const operation: Invocation = { client, session: life, do: "put", topic, counter, puts: [putOf(body)] };
     const n = this.writer.invoke(resumed ? { ...operation, resumed } : operation);
-    const answer = to === undefined ? await this.say.ask(message, patienceMs) : await this.say.say(to, message, patienceMs);
+    const answer = to === undefined
+      ? await this.say.ask(message, patienceMs)
+      : await this.say.say(to, message, patienceMs);
     this.writer.return(n, unheard ? { outcome: "unknown" } : resultOf(answer));
     return answer;
   }
@@ -137,7 +144,10 @@ export class Stage implements AsyncDisposable {
   /** The topic's node as it is now, for the judge. */
   async seeNode(): Promise<void> {
     const { data, stat } = await this.zk.getData(this.path.topic(topic));
-    const { owner, epoch, state, birth } = JSON.parse(new TextDecoder().decode(data)) as Record<string, string | number>;
+    const { owner, epoch, state, birth } = JSON.parse(new TextDecoder().decode(data)) as Record<
+      string,
+      string | number
+    >;
     const node = { topic, owner: String(owner), epoch: Number(epoch), state: String(state), birth: String(birth) };
     this.writer.node({ ...node, version: stat.version });
   }

@@ -1,0 +1,156 @@
+/**
+ * The defects of the paper's published program (2022), each put back into this one, and the scene in which the judge has to
+ * see it. By the numbers of the design's table.
+ */
+import type { Invariant } from "../findings.ts";
+import type { Change } from "./defective_source.ts";
+import * as scenes from "./scenes.ts";
+
+export interface Defect {
+  readonly number: number;
+  /** What happens. */
+  readonly what: string;
+  readonly changes: readonly Change[];
+  readonly scene: scenes.Scene;
+  /** One of these has to be found. */
+  readonly breaks: readonly Invariant[];
+}
+
+const store = "src/recipes/pubsub/store";
+const engine = `${store}/store_engine.ts`;
+
+export const defects: readonly Defect[] = [
+  {
+    number: 1,
+    what: "what was had is known in memory only",
+    changes: [{
+      file: engine,
+      from: `      topic.place(client, decision.position);
+      this.topics.clients.changed(client);
+      this.#moved.add(topic);
+      // The next`,
+      to: `      topic.place(client, decision.position);
+      // The next`,
+    }],
+    scene: scenes.restartAfterGets,
+    breaks: ["duplicated"],
+  },
+  {
+    number: 2,
+    what: "a counter that was used before is answered OK, and another message under it is dropped",
+    changes: [{
+      file: `${store}/decide_put.ts`,
+      from: "else if (known.fingerprint !== fingerprints[place]) return",
+      to: "else if (known.id < 0) return",
+    }],
+    scene: scenes.publisherBeginsAgain,
+    breaks: ["lost", "id reused"],
+  },
+  {
+    number: 3,
+    what: "a put is noted as done before its message is stored",
+    changes: [{
+      file: engine,
+      from: `    this.#database.begin();
+    for (const topic of this.#appended) topic.log.flush();`,
+      to: `    this.#database.begin();
+    this.topics.clients.flush();
+    this.#database.commit();
+    this.#database.begin();
+    for (const topic of this.#appended) topic.log.flush();`,
+    }],
+    scene: scenes.killedAtEachStepOfAPut,
+    breaks: ["lost", "id reused"],
+  },
+  {
+    number: 4,
+    what: "of a publisher only the greatest counter is known: what is below it was done",
+    changes: [{
+      file: `${store}/decide_put.ts`,
+      from: "const known = window.get(counter) ?? view.sameKey;",
+      to: `const newest = window.entries().at(-1);
+    const passed = newest !== undefined && counter < newest.counter;
+    const known = window.get(counter) ?? view.sameKey ??
+      (passed ? { id: newest.id, fingerprint: fingerprints[place] as number } : null);`,
+    }],
+    scene: scenes.countersInAnotherOrder,
+    breaks: ["lost", "id reused"],
+  },
+  {
+    number: 5,
+    what: "a topic moves without what is known of its publishers",
+    changes: [{
+      file: `${store}/import_topic.ts`,
+      from: "this.#topics.clients.insertWindow(this.#client(), record.window);",
+      to: "this.#client();",
+    }],
+    scene: scenes.retryAtTheNewOwner,
+    breaks: ["stored twice"],
+  },
+  {
+    number: 6,
+    what: "client ids collide: a:1 is a_1",
+    changes: [{
+      file: "src/recipes/pubsub/server/topic_server.ts",
+      from: "const message = decodeMessage(content);",
+      to: `const whole = decodeMessage(content);
+    const message = whole.name === null ? whole : { ...whole, sender: whole.sender.replaceAll(":", "_") } as typeof whole;`,
+    }],
+    scene: scenes.idsThatLookAlike,
+    breaks: ["lost"],
+  },
+  {
+    number: 7,
+    what: "messages that everybody has had stay on the disk",
+    changes: [{
+      file: `${store}/trim_topic.ts`,
+      from: "  const { log } = topic;\n  for",
+      to: "  const { log } = topic;\n  if (nowMs > 0) return false;\n  for",
+    }],
+    scene: scenes.muchIsHad,
+    breaks: ["baseline"],
+  },
+  {
+    number: 8,
+    what: "a server serves what it is asked for, whoever has it",
+    changes: [{
+      file: "src/recipes/pubsub/server/request_desk.ts",
+      from: `    const permit = this.#options.ownership.permitNow(message.topic);
+    if (permit !== null) return`,
+      to: `    const guess = { birth: "guess", floor: 0, epoch: 1 };
+    const { store } = this.#options as unknown as { store: { create(...of: unknown[]): Promise<void> } };
+    let permit = this.#options.ownership.permitNow(message.topic);
+    if (permit === null) {
+      store.create(message.topic, guess).catch(() => {});
+      permit = { epoch: 1, lease: { isConfirmed: () => true }, isConfirmed: () => true };
+    }
+    if (permit !== null) return`,
+    }],
+    scene: scenes.twoServersAreAsked,
+    breaks: ["one owner", "lost"],
+  },
+  {
+    number: 9,
+    what: "a put is answered before it is on the disk",
+    changes: [{
+      file: `${store}/topic_database.ts`,
+      from: "PRAGMA synchronous = FULL",
+      to: "PRAGMA synchronous = OFF",
+    }],
+    scene: scenes.powerIsLost,
+    breaks: ["lost", "id reused", "after healing"],
+  },
+];
+
+/** The other half of the ninth: found by the cost of a put, not by the history. */
+export const slowDefect = {
+  number: 9,
+  what: "a put reads all messages for each subscriber",
+  changes: [{
+    file: engine,
+    from: "    if (fresh.length === 0) return;\n",
+    to: `    for (const _ of topic.subscribers) this.#database.all("SELECT * FROM messages WHERE topic = ?", topic.id);
+    if (fresh.length === 0) return;
+`,
+  }],
+} as const;
