@@ -37,6 +37,7 @@ export const commandLoaders: Readonly<Record<string, () => Promise<Command>>> = 
   "retry-processor call": async () => (await import("./retry/call.ts")).retryCallCommand,
   "retry-processor submit": async () => (await import("./retry/submit.ts")).retrySubmitCommand,
   "retry-processor run": async () => (await import("./retry/run.ts")).retryRunCommand,
+  "retry-processor serve": async () => (await import("./retry/serve.ts")).retryServeCommand,
   "retry-processor ls": async () => (await import("./retry/inspect.ts")).retryLsCommand,
   "retry-processor show": async () => (await import("./retry/inspect.ts")).retryShowCommand,
   "retry-processor retry": async () => (await import("./retry/control.ts")).retryRetryCommand,

@@ -4,6 +4,8 @@ import { JobTable } from "../../src/cli/child/job_table.ts";
 import { processSignals } from "../../src/cli/child/signal_source.ts";
 import { startGuard } from "../../src/cli/guard/guard.ts";
 import { BatonError } from "../../src/errors.ts";
+import { parseBackend, parseHeaders } from "../../src/recipes/retry/http/backend_request.ts";
+import { HttpTarget } from "../../src/recipes/retry/http/http_target.ts";
 import type { Target } from "../../src/recipes/retry/target.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
@@ -32,7 +34,7 @@ export async function runProcessor(call: RunCall): Promise<ExitCode> {
   const guard = startGuard();
   let isBreached = false;
   try {
-    const target: Target = url !== undefined ? await httpTarget(call, url) : new CommandTarget({
+    const target: Target = url !== undefined ? httpTarget(call, url) : new CommandTarget({
       line: exec ?? null,
       rules: retryRulesOf(values, sources),
       timeoutMs: values.retryAttemptTimeout,
@@ -75,6 +77,13 @@ export async function runProcessor(call: RunCall): Promise<ExitCode> {
   }
 }
 
-function httpTarget(_call: RunCall, _url: string): Promise<Target> {
-  return Promise.reject(new BatonError("USAGE", "run --url is not there yet"));
+function httpTarget({ values, sources }: RunCall, url: string): Target {
+  return new HttpTarget({
+    backend: parseBackend(url),
+    method: values.method,
+    headers: parseHeaders(values.headers ?? []),
+    rules: retryRulesOf(values, sources),
+    timeoutMs: values.retryAttemptTimeout,
+    clock: systemClock(),
+  });
 }

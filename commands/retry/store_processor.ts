@@ -112,6 +112,11 @@ export class StoreProcessor implements AsyncDisposable {
     return new StoreProcessor(store, processor, { office, keepDoneMs: values.retryKeepDone });
   }
 
+  /** For calls beside the tries, and what is to be told of them. */
+  get processor(): Processor {
+    return this.#processor;
+  }
+
   stop(): void {
     this.#processor.stop();
   }

@@ -108,6 +108,21 @@ export class Processor {
     return this.#breaker;
   }
 
+  /** A call beside the tries is about to be made, by the same breaker. Null: it must not be. */
+  beginCall(): { readonly isProbe: boolean } | null {
+    if (callsAllowed(this.#breaker, this.#options.clock.now()) === 0) return null;
+    const isProbe = this.#breaker.kind === "open";
+    this.#setBreaker(callBegun(this.#breaker));
+    return { isProbe };
+  }
+
+  /** It has ended; `works` as in an attempt. */
+  endCall({ isProbe }: { readonly isProbe: boolean }, works: boolean | null): void {
+    const { clock, breaker } = this.#options;
+    this.#setBreaker(callEnded(this.#breaker, { works, isProbe, nowMs: clock.now() }, breaker));
+    this.notice();
+  }
+
   /** Something may be due that was not known. */
   notice(): void {
     this.#isAwake = true;

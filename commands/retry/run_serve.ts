@@ -1,0 +1,140 @@
+/** Serves the HTTP door, and runs the processor of its store, until a signal. */
+import process from "node:process";
+import { processSignals } from "../../src/cli/child/signal_source.ts";
+import { BatonError } from "../../src/errors.ts";
+import { parseBackend } from "../../src/recipes/retry/http/backend_request.ts";
+import { HttpTarget } from "../../src/recipes/retry/http/http_target.ts";
+import { RetryStore } from "../../src/recipes/retry/store/retry_store.ts";
+import { formatAddress } from "../../src/sockets/connection.ts";
+import { parseListenAddress } from "../../src/sockets/parse_address.ts";
+import { systemClock } from "../../src/support/clock.ts";
+import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { type CallGate, HttpDoor } from "./http_door.ts";
+import { type RetryLog, retryLog } from "./retry_log.ts";
+import { bodyLimitOf, placeOf, retryRulesOf, storeRulesOf } from "./retry_rules.ts";
+import type { ServeCall } from "./serve.ts";
+import { StoreProcessor } from "./store_processor.ts";
+
+const stopSignals = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
+
+export async function runServe(call: ServeCall): Promise<ExitCode> {
+  const { values, names, sources, io } = call;
+  if (names.length > 0) {
+    throw new BatonError("USAGE", `"${names[0]}" is too much: serve takes options only; --url names the backend`);
+  }
+  if (values.url === undefined) {
+    throw new BatonError(
+      "USAGE",
+      "serve needs --url, as in: baton retry-processor serve --listen :8280 --url http://backend:9000/",
+    );
+  }
+  const backend = parseBackend(values.url);
+  const address = parseListenAddress(values.listen);
+  if (address === null) {
+    throw new BatonError("USAGE", `Cannot listen at "${values.listen}": write host:port, :port or unix:/absolute/path`);
+  }
+  const place = placeOf(values, sources);
+  const log = retryLog(io, { format: values.log, quiet: values.quiet, verbose: values.verbose });
+  await using service =
+    await (values.noProcess ? storeOnly(call, place.folder) : withProcessor(call, backend, place, log));
+  const door = new HttpDoor({
+    backend,
+    store: service.store,
+    rules: retryRulesOf(values, sources),
+    timeoutMs: values.retryAttemptTimeout,
+    bodyBytesMax: bodyLimitOf(values),
+    clock: systemClock(),
+    gate: service.gate,
+    onStored: (id, why) => log("info", "stored", `stored ${id}: the first try ${why}`, { id }),
+    onTrouble: (why) => log("error", "not_stored", why),
+  });
+  const bound = await door.listen(address);
+  const where = formatAddress(bound);
+  const facts = { listen: where, pid: process.pid };
+  log("info", "serving", `serves ${backend.href} at ${where}, stores in ${place.folder}`, facts);
+  await untilStopped(service, door, log, values.retryDrainTimeout);
+  return exitCodes.SUCCESS;
+}
+
+interface Service extends AsyncDisposable {
+  readonly store: RetryStore;
+  readonly gate: CallGate | null;
+  /** Resolves when it was stopped; rejects when it cannot go on. */
+  run(): Promise<void>;
+  stop(): void;
+}
+
+async function withProcessor(
+  { values, sources }: ServeCall,
+  backend: URL,
+  place: ReturnType<typeof placeOf>,
+  log: RetryLog,
+): Promise<Service> {
+  const target = new HttpTarget({
+    backend,
+    method: "POST",
+    headers: [],
+    rules: retryRulesOf(values, sources),
+    timeoutMs: values.retryAttemptTimeout,
+    clock: systemClock(),
+  });
+  const processor = await StoreProcessor.open({
+    place,
+    target,
+    values,
+    sources,
+    log,
+    killAfterMs: values.killAfter,
+    until: "stopped",
+  });
+  return {
+    store: processor.store,
+    gate: processor.processor,
+    run: () => processor.run(),
+    stop: () => processor.stop(),
+    [Symbol.asyncDispose]: () => processor[Symbol.asyncDispose](),
+  };
+}
+
+async function storeOnly({ values, sources }: ServeCall, folder: string): Promise<Service> {
+  const ended = Promise.withResolvers<void>();
+  const store = await RetryStore.open(folder, {
+    rules: storeRulesOf(values, sources),
+    hooks: { broken: (error) => ended.reject(error) },
+  });
+  return {
+    store,
+    gate: null,
+    run: () => ended.promise,
+    stop: () => ended.resolve(),
+    [Symbol.asyncDispose]: () => store.close(),
+  };
+}
+
+/** First the door, so that what it has in its hands can still be stored; then the processor. */
+async function untilStopped(service: Service, door: HttpDoor, log: RetryLog, drainMs: number): Promise<void> {
+  const asked = Promise.withResolvers<void>();
+  const hurried = new AbortController();
+  const cancels: (() => void)[] = [];
+  const unlisten = processSignals().listen(stopSignals, (signal) => {
+    asked.resolve();
+    if (cancels.length > 0) {
+      hurried.abort();
+      return service.stop();
+    }
+    cancels.push(systemClock().after(drainMs, () => hurried.abort()));
+    log("info", "stopping", `${signal}: what is under way may end; a second one ends it at once`, { signal });
+  });
+  const running = service.run();
+  try {
+    await Promise.race([asked.promise, running]);
+    await door.close(hurried.signal);
+    service.stop();
+    if (hurried.signal.aborted) service.stop();
+    await running;
+  } finally {
+    await door.close(AbortSignal.abort());
+    unlisten();
+    for (const cancel of cancels) cancel();
+  }
+}

@@ -1,0 +1,70 @@
+/** `baton retry-processor serve`: its words. What it does is in run_serve.ts. */
+import {
+  retryLimitSettings,
+  retryPolicySettings,
+  retryProcessorSettings,
+  retryStoreSettings,
+} from "../../src/config/retry_settings.ts";
+import { setting, type SettingTable } from "../../src/config/setting.ts";
+import { choice, duration, text, toggle } from "../../src/config/value_types.ts";
+import { type Call, defineCommand } from "../command.ts";
+import type { ExitCode } from "../exit_codes.ts";
+
+export const serveSettings = {
+  ...retryStoreSettings,
+  listen: setting(text("host:port|unix:PATH"), {
+    flag: "--listen",
+    help: "where callers reach it; :PORT means this machine only, port 0 any that is free",
+    default: "127.0.0.1:0",
+  }),
+  url: setting(text("url"), { flag: "--url", help: "the backend; what callers ask for stands behind its path" }),
+  noProcess: setting(toggle(), {
+    flag: "--no-process",
+    help: "only answer and store; baton retry-processor run tries what is stored",
+    default: false,
+  }),
+  killAfter: setting(duration(), {
+    flag: "--kill-after",
+    help: "how long the command of --dead-letter exec: has to end before it is killed",
+    default: 5000,
+  }),
+  log: setting(choice(["text", "json"]), {
+    flag: "--log",
+    help: "how stderr is written: sentences, or a JSON object for each",
+    default: "text",
+  }),
+  ...retryPolicySettings,
+  ...retryProcessorSettings,
+  ...retryLimitSettings,
+} satisfies SettingTable;
+
+export type ServeCall = Call<typeof serveSettings>;
+
+export const retryServeCommand = defineCommand({
+  name: "retry-processor serve",
+  summary: "an HTTP proxy that answers at once, stores what its backend could not take, and redelivers it",
+  usage: "--url URL [--listen ADDRESS] [options]",
+  details: [
+    "Passes each request to the backend: method, path, headers, body, and its answer back. When the backend cannot be reached the " +
+    "caller has a fault at once and the message is stored, on the disk before the fault is sent: 502, 504 when it did not answer within " +
+    "--attempt-timeout, 503 when the breaker is open. A status that is worth another try (408, 425, 429, 5xx) is passed on as it came, and " +
+    "stored. The header Baton-Message-Id has the stored message's id; without it nothing is stored.",
+    "503 with `NOT STORED` in its body: the store is full, or failed. 413: the body is over --max-body. Requests that ask for nothing to be done " +
+    "(GET, HEAD, OPTIONS) are passed on and never stored. A fault is JSON, or a SOAP 1.1 fault for who sends a SOAPAction.",
+    "Every request gets an Idempotency-Key unless it has one, the same for all tries of it: a backend that knows it deals with no message twice.",
+    "Stored messages are tried again as by run, unless --no-process. It runs until SIGTERM, SIGINT or SIGHUP.",
+  ],
+  examples: [
+    [
+      "baton retry-processor serve --name stock --listen 127.0.0.1:8280 --url http://backend:9000/stock --interval 3s --max-retries 10",
+      "the article's proxy service: N tries, each T later",
+    ],
+    [
+      "baton retry-processor serve --listen :8280 --url https://backend/api --breaker-failures 5",
+      "spare a backend that is down",
+    ],
+  ],
+  settings: serveSettings,
+  runsNothing: true,
+  run: async (call): Promise<ExitCode> => (await import("./run_serve.ts")).runServe(call),
+});

@@ -1,0 +1,110 @@
+/** Messages to a backend by HTTP. The body of the answer is not kept: its status says all. */
+import { messageOf } from "../../../errors.ts";
+import { onAbort } from "../../../support/abort.ts";
+import type { Clock } from "../../../support/clock.ts";
+import { formatDuration } from "../../../support/duration.ts";
+import type { TryLease } from "../processor_lease.ts";
+import type { ClaimedMessage } from "../store/stored_message.ts";
+import type { Attempt, Target } from "../target.ts";
+import { type RetryRules, verdictOfStatus } from "../verdict.ts";
+import { type BackendRequest, type Headers, requestOf } from "./backend_request.ts";
+import { parseRetryAfter } from "./retry_after.ts";
+
+/** What of an answer is read to keep the connection; a longer one costs it. Bytes. */
+const answerBytesMax = 256 << 10;
+
+export interface HttpTargetOptions {
+  readonly backend: URL;
+  readonly method: string;
+  readonly headers: Headers;
+  readonly rules: RetryRules;
+  readonly timeoutMs: number;
+  readonly clock: Clock;
+}
+
+export class HttpTarget implements Target {
+  readonly #options: HttpTargetOptions;
+
+  constructor(options: HttpTargetOptions) {
+    this.#options = options;
+  }
+
+  async attempt(message: ClaimedMessage, lease: TryLease): Promise<Attempt> {
+    const { rules, timeoutMs, clock } = this.#options;
+    const request = requestOf(message.head, message.id, this.#options);
+    if (request === null) return tried("final", "its path leads away from --url", null);
+    const answer = await callBackend(request, message.body, { timeoutMs, clock, signal: lease.lost });
+    if (answer.kind === "answered") {
+      await drained(answer.response);
+      answer.done();
+      const { status, headers } = answer.response;
+      const verdict = verdictOfStatus(status, rules);
+      if (verdict === "done") return tried("done", null, true);
+      const retryAfterMs = parseRetryAfter(headers.get("retry-after"), Date.now());
+      return { ...tried(verdict, `was answered with ${status}`, verdict === "final"), end: { verdict, retryAfterMs } };
+    }
+    if (lease.lost.aborted) {
+      return lease.stopped.aborted ? tried("retry", "was ended because baton was", null) : { kind: "lost" };
+    }
+    return tried("retry", answer.why, false);
+  }
+}
+
+function tried(verdict: "done" | "retry" | "final", error: string | null, works: boolean | null) {
+  return { kind: "tried", end: { verdict, retryAfterMs: null }, error, works } as const;
+}
+
+export type BackendAnswer =
+  /** `done` ends the time limit: to be called when the body was read, or is not wanted. */
+  | { readonly kind: "answered"; readonly response: Response; done(): void }
+  | { readonly kind: "timed_out" | "failed"; readonly why: string };
+
+/** Sends it, and resolves when the status is there. Never rejects; redirections are answers. */
+export async function callBackend(
+  { url, method, headers }: BackendRequest,
+  body: Uint8Array,
+  { timeoutMs, clock, signal }: {
+    readonly timeoutMs: number;
+    readonly clock: Clock;
+    readonly signal?: AbortSignal | undefined;
+  },
+): Promise<BackendAnswer> {
+  const controller = new AbortController();
+  let isLate = false;
+  const cancel = clock.after(timeoutMs, () => {
+    isLate = true;
+    controller.abort(new Error("it took too long"));
+  });
+  const off = onAbort(signal, (reason) => controller.abort(reason));
+  const done = () => {
+    cancel();
+    off();
+  };
+  try {
+    const hasBody = method !== "GET" && method !== "HEAD";
+    const response = await fetch(url, {
+      method,
+      headers: headers.map(([name, value]) => [name, value] as [string, string]),
+      redirect: "manual",
+      signal: controller.signal,
+      ...(hasBody ? { body: body as Uint8Array<ArrayBuffer> } : {}),
+    });
+    return { kind: "answered", response, done };
+  } catch (error) {
+    done();
+    if (isLate) return { kind: "timed_out", why: `was not answered within ${formatDuration(timeoutMs)}` };
+    const code = (error as NodeJS.ErrnoException).code;
+    return { kind: "failed", why: `could not be sent: ${code === undefined ? "" : `${code}: `}${messageOf(error)}` };
+  }
+}
+
+/** Reads a short answer to its end, so that the connection can be used again; gives up a long one. */
+async function drained({ body }: Response): Promise<void> {
+  if (body === null) return;
+  let bytes = 0;
+  try {
+    for await (const chunk of body) if ((bytes += chunk.byteLength) > answerBytesMax) break;
+  } catch {
+    // the status was there: what breaks off behind it changes nothing
+  }
+}
