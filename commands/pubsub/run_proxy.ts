@@ -10,6 +10,7 @@ import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { PubsubPath } from "../../src/recipes/pubsub/ownership/pubsub_path.ts";
 import { Proxy } from "../../src/recipes/pubsub/proxy/proxy.ts";
+import { machineId } from "../../src/recipes/pubsub/server/store_place.ts";
 import { SessionDirectory } from "../../src/recipes/pubsub/proxy/session_directory.ts";
 import { formatAddress } from "../../src/sockets/connection.ts";
 import { systemClock } from "../../src/support/clock.ts";
@@ -40,7 +41,7 @@ export async function runProxy({ values, sources, io }: ProxyCall): Promise<Exit
   const directory = new SessionDirectory({ path: new PubsubPath(place.root), clock, onProblem: log.problem });
   try {
     await using proxy = new Proxy({
-      id: values.pubsubProxyId ?? idOf(first),
+      id: values.pubsubProxyId ?? idOf(values.pubsubProxyAdvertise ?? first),
       directory,
       clock,
       onProblem: log.problem,
@@ -95,7 +96,8 @@ interface Surroundings {
 async function serve(proxy: Proxy, { directory, endpoint, place, log, signal }: Surroundings): Promise<void> {
   const open = (opening: AbortSignal) => connect({ ...place.connect, signal: opening });
   // A port belongs to one process of a host: what another one has announced of it is what an earlier life has left.
-  const announcement = { id: proxy.id, endpoint, storeId: `${hostname()} ${proxy.endpoints.join(" ")}` };
+  const storeId = [hostname(), machineId(), endpoint, ...proxy.endpoints].join(" ");
+  const announcement = { id: proxy.id, endpoint, storeId };
   try {
     let first: ZooKeeper | null = await open(signal);
     const opened = (opening: AbortSignal) => {
@@ -105,7 +107,8 @@ async function serve(proxy: Proxy, { directory, endpoint, place, log, signal }: 
     };
     const running = directory.run(opened, announcement, signal);
     await Promise.race([directory.begun, running]);
-    const where = proxy.endpoints.join(", ");
+    const bound = proxy.endpoints.join(", ");
+    const where = proxy.endpoints.includes(endpoint) ? bound : `${bound}, announced as ${endpoint}`;
     log.say("info", "serving", `"${proxy.id}" takes requests at ${where}, for ${reach[place.scope]}`, {
       id: proxy.id,
       endpoint,
@@ -117,9 +120,13 @@ async function serve(proxy: Proxy, { directory, endpoint, place, log, signal }: 
   }
 }
 
-/** The same at each start, so that a proxy that was killed is known again. */
+/**
+ * The same at each start, so that a proxy that was killed is known again; by the name that others dial where it has one: machines
+ * that were copied have the same name for themselves.
+ */
 function idOf(endpoint: string): string {
-  const port = /:(\d+)$/.exec(endpoint)?.[1];
-  const place = port === undefined ? basename(endpoint) : port === "0" ? `${process.pid}` : port;
-  return `${hostname()}-${place}`;
+  const [, host = "", port] = /^tcp:\/\/(.*):(\d+)$/.exec(endpoint) ?? [];
+  if (port === undefined) return `${hostname()}-${basename(endpoint)}`;
+  const isName = /[a-z]/i.test(host) && host !== "localhost" && !host.includes(":");
+  return `${isName ? host : hostname()}-${port === "0" ? process.pid : port}`;
 }

@@ -9,7 +9,7 @@ export function storePlace(dataDir: string): string {
 }
 
 /** Of systemd, where there is one: machines may have the same name. */
-function machineId(): string {
+export function machineId(): string {
   try {
     return readFileSync("/etc/machine-id", "utf8").trim();
   } catch {
