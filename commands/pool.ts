@@ -3,9 +3,6 @@ import { startGuard } from "../src/cli/guard/guard.ts";
 import { type Call, defineCommand } from "./command.ts";
 import type { ExitCode } from "./exit_codes.ts";
 import { poolCommandSettings, poolDeedOf, poolOptionsOf } from "./pool_options.ts";
-import { forgetPoolItems } from "./pool_forget.ts";
-import { showPoolStatus } from "./pool_status.ts";
-import { poolDependencies, runPoolCommand } from "./run_pool.ts";
 
 export const poolCommand = defineCommand({
   name: "pool",
@@ -50,8 +47,11 @@ export const poolCommand = defineCommand({
 
 async function pool(call: Call<typeof poolCommandSettings>): Promise<ExitCode> {
   const asked = poolDeedOf(call);
-  if (asked !== null) return await (asked.deed === "status" ? showPoolStatus : forgetPoolItems)(asked, call);
+  // Whoever only looks does not load what runs items.
+  if (asked?.deed === "status") return await (await import("./pool_status.ts")).showPoolStatus(asked, call);
+  if (asked?.deed === "forget") return await (await import("./pool_forget.ts")).forgetPoolItems(asked, call);
   const options = poolOptionsOf(call);
   const guard = startGuard(); // its start, of some milliseconds, runs beside everything that comes now
+  const { poolDependencies, runPoolCommand } = await import("./run_pool.ts");
   return await runPoolCommand(options, call.io, poolDependencies(guard));
 }

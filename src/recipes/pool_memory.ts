@@ -61,10 +61,8 @@ export class PoolMemory {
 
   /** The items that ended well, of which some may have expired. */
   async doneItems(): Promise<Set<string>> {
-    const used = await orNull(this.#zk.getChildren(this.#trees.done));
-    const lists = await Promise.all(
-      (used?.children ?? []).map((shard) => orNull(this.#zk.getChildren(`${this.#trees.done}/${shard}`))),
-    );
+    const used = await this.#usedShards(this.#trees.done);
+    const lists = await Promise.all(used.map((at) => orNull(this.#zk.getChildren(at))));
     return new Set(lists.flatMap((list) => list?.children ?? []).map(decodeLockName));
   }
 
@@ -97,12 +95,14 @@ export class PoolMemory {
   /** Everything that is remembered, by item: the last end of each. */
   async all(nowMs: number): Promise<Map<string, EndedItem>> {
     const found = new Map<string, EndedItem>();
-    for (const at of this.shards()) {
-      for (const { name, ended } of await this.#read(at)) {
-        const item = decodeLockName(name);
-        if (ended === null || ended.untilMs <= nowMs || (found.get(item)?.atMs ?? -1) > ended.atMs) continue;
-        found.set(item, ended);
-      }
+    const trees = Object.values(this.#trees);
+    const used = await Promise.all(
+      trees.map(async (tree) => (await this.#usedShards(tree)).map((at) => this.#read(at))),
+    );
+    for (const { name, ended } of (await Promise.all(used.flat())).flat()) {
+      const item = decodeLockName(name);
+      if (ended === null || ended.untilMs <= nowMs || (found.get(item)?.atMs ?? -1) > ended.atMs) continue;
+      found.set(item, ended);
     }
     return found;
   }
@@ -138,6 +138,12 @@ export class PoolMemory {
   /** The nodes that hold the ends. */
   shards(): string[] {
     return Object.values(this.#trees).flatMap((tree) => [...shards].map((shard) => `${tree}/${shard}`));
+  }
+
+  /** Those that are there: with few items most are not. */
+  async #usedShards(tree: string): Promise<string[]> {
+    const found = await orNull(this.#zk.getChildren(tree));
+    return (found?.children ?? []).map((shard) => `${tree}/${shard}`);
   }
 
   async #delete(at: string, isMeant: (row: Row) => boolean): Promise<number> {

@@ -31,27 +31,39 @@ export async function poolStatus(
   component: string,
   { path, named }: { readonly path: PoolPath; readonly named: readonly string[] | null },
 ): Promise<PoolStatus> {
-  const memory = new PoolMemory(zk, path, []);
-  const [ended, locked, own] = await Promise.all([
-    memory.all(Date.now()),
-    lockedItems(zk, path),
+  const remembering = new PoolMemory(zk, path, []).all(Date.now());
+  const listing = named ??
+    (path.items === null ? remembering.then((ended) => [...ended.keys()]) : lockedItems(zk, path.items));
+  const [ended, holders, own] = await Promise.all([
+    remembering,
+    holdersIn(zk, component, { path, listing }),
     lockStatus(zk, component, { path: path.component, detailsMax: 1 }),
   ]);
-  const items = named ?? [...new Set([...locked, ...ended.keys()])].sort();
-  const rows: PoolItemStatus[] = [];
-  for (let start = 0; start < items.length; start += batchSize) {
-    const batch = items.slice(start, start + batchSize);
-    rows.push(
-      ...await Promise.all(batch.map(async (item): Promise<PoolItemStatus> => {
-        const holder = await holderOf(zk, itemLockName(component, item), path.item(item));
-        const end = ended.get(item) ?? null;
-        return { item, holder, ended: end, state: holder === null ? end?.result ?? "free" : "running" };
-      })),
-    );
-  }
+  const items = named ?? [...new Set([...holders.keys(), ...ended.keys()])].sort();
+  const rows = items.map((item): PoolItemStatus => {
+    const [holder, end] = [holders.get(item) ?? null, ended.get(item) ?? null];
+    return { item, holder, ended: end, state: holder === null ? end?.result ?? "free" : "running" };
+  });
   // A lock that nobody holds is there until the server reaps it: without a list it says nothing.
   const shown = named === null ? rows.filter(({ state }) => state !== "free") : rows;
   return { component, chooser: own.holders[0] ?? null, items: shown };
+}
+
+async function holdersIn(
+  zk: ZooKeeper,
+  component: string,
+  { path, listing }: { readonly path: PoolPath; readonly listing: readonly string[] | Promise<readonly string[]> },
+): Promise<Map<string, HolderStatus | null>> {
+  const items = await listing;
+  const holders = new Map<string, HolderStatus | null>();
+  for (let start = 0; start < items.length; start += batchSize) {
+    await Promise.all(
+      items.slice(start, start + batchSize).map(async (item) => {
+        holders.set(item, await holderOf(zk, itemLockName(component, item), path.item(item)));
+      }),
+    );
+  }
+  return holders;
 }
 
 /** Of most items nobody holds the lock, which one request tells. */
@@ -61,9 +73,8 @@ async function holderOf(zk: ZooKeeper, name: string, path: LockPath): Promise<Ho
   return (await lockStatus(zk, name, { path })).holders[0] ?? null;
 }
 
-/** Items that have a lock, or had one a short while ago; none where the template leaves no way back to them. */
-async function lockedItems(zk: ZooKeeper, { items }: PoolPath): Promise<string[]> {
-  if (items === null) return [];
+/** Items that have a lock, or had one a short while ago. */
+async function lockedItems(zk: ZooKeeper, items: NonNullable<PoolPath["items"]>): Promise<string[]> {
   const children = (await orNull(zk.getChildren(items.parent)))?.children ?? [];
   return children.map((child) => items.itemOf(child)).filter((item) => item !== null);
 }
