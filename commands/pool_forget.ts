@@ -5,19 +5,15 @@ import type { Call } from "./command.ts";
 import { connected } from "./connected.ts";
 import { type ExitCode, exitCodes } from "./exit_codes.ts";
 import type { poolCommandSettings, PoolStatusOptions } from "./pool_options.ts";
-import { outputOf } from "./pool_query.ts";
-import { readItems } from "./pool_source.ts";
+import { namedItems } from "./pool_query.ts";
 
 export async function forgetPoolItems(
-  { component, path, items }: PoolStatusOptions,
+  options: PoolStatusOptions,
   call: Call<typeof poolCommandSettings>,
 ): Promise<ExitCode> {
   const { values, io } = call;
-  const named = items === null ? null : await readItems(items, {
-    component,
-    signal: new AbortController().signal, // whoever has enough of it ends it by its default action
-    query: (line) => outputOf(line, values.queryTimeout),
-  });
+  const { component, path } = options;
+  const named = await namedItems(options, values.queryTimeout);
   const count = await connected(call, (zk) => forgetPool(zk, { path, named, clock: systemClock() }));
   const ends = count === 0 ? "no end" : count === 1 ? "one end" : `${count} ends`;
   if (!values.quiet) io.err(`baton: ${ends} of items of "${component}" ${count > 1 ? "are" : "is"} forgotten\n`);

@@ -8,19 +8,15 @@ import type { Call } from "./command.ts";
 import { connected } from "./connected.ts";
 import { type ExitCode, exitCodes } from "./exit_codes.ts";
 import type { poolCommandSettings, PoolStatusOptions } from "./pool_options.ts";
-import { outputOf } from "./pool_query.ts";
-import { readItems } from "./pool_source.ts";
+import { namedItems } from "./pool_query.ts";
 
 export async function showPoolStatus(
-  { component, path, items }: PoolStatusOptions,
+  options: PoolStatusOptions,
   call: Call<typeof poolCommandSettings>,
 ): Promise<ExitCode> {
   const { values, io } = call;
-  const named = items === null ? null : await readItems(items, {
-    component,
-    signal: new AbortController().signal, // a look: whoever has enough of it ends it by its default action
-    query: (line) => outputOf(line, values.queryTimeout),
-  });
+  const { component, path } = options;
+  const named = await namedItems(options, values.queryTimeout);
   const status = await connected(call, (zk) => poolStatus(zk, component, { path, named }));
   if (values.json) io.out(JSON.stringify(toJson(status)) + "\n");
   else if (status.items.length > 0) {
