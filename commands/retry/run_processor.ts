@@ -27,6 +27,9 @@ export async function runProcessor(call: RunCall): Promise<ExitCode> {
     throw new BatonError("USAGE", "run: only one of --exec and --url can be");
   }
   if (once && untilEmpty) throw new BatonError("USAGE", "run: only one of --once and --until-empty can be");
+  if (once && values.retryCron !== undefined) {
+    throw new BatonError("USAGE", "run: --once tries now, --cron at its times");
+  }
   const place = placeOf(values, sources);
   const log = retryLog(io, { format: values.log, quiet: values.quiet, verbose: values.verbose });
   if (exec !== undefined) checkLine(exec, io.env["PATH"]);

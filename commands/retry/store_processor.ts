@@ -13,6 +13,7 @@ import type {
 import { retryProcessorSettings as processorSettings } from "../../src/config/retry_settings.ts";
 import type { SettingValues } from "../../src/config/setting.ts";
 import { BatonError } from "../../src/errors.ts";
+import { cronTimes } from "../../src/recipes/retry/cron_times.ts";
 import { FileLetters } from "../../src/recipes/retry/letters/file_letters.ts";
 import { LetterOffice, type LetterPlace } from "../../src/recipes/retry/letters/letter_office.ts";
 import { Processor } from "../../src/recipes/retry/processor.ts";
@@ -72,6 +73,12 @@ export class StoreProcessor implements AsyncDisposable {
       sources,
       () => values.retryRate === undefined ? null : parseRate(values.retryRate),
     );
+    const nextTimeMs = atOrigin(
+      "retryCron",
+      processorSettings.retryCron,
+      sources,
+      () => values.retryCron === undefined ? undefined : cronTimes(values.retryCron),
+    );
     const boot = await machineBoot();
     const lettersTo = await letterPlace(options);
     let processor: Processor | null = null;
@@ -100,7 +107,7 @@ export class StoreProcessor implements AsyncDisposable {
       concurrency: values.retryConcurrency,
       order: values.retryOrder,
       rate,
-      sampling: { batch: values.retryBatch ?? null, intervalMs: values.retryInterval },
+      sampling: { batch: values.retryBatch ?? null, intervalMs: values.retryInterval, nextTimeMs },
       breaker: { failuresMax: values.retryBreakerFailures, resetMs: values.retryBreakerReset },
       drainMs: values.retryDrainTimeout,
       until,

@@ -33,6 +33,7 @@ const keptIn: readonly { specifier: RegExp; where: RegExp; why: string }[] = [
     where: /^src\/wire\/zmtp\/curve_(box|traffic)\.ts$/,
     why: "the cipher is called from two files of CURVE alone",
   },
+  { specifier: /^croner$/, where: /^src\/recipes\/retry\/cron_times\.ts$/, why: "schedules are read in one file" },
   { specifier: /^smol-toml$/, where: /^src\/config\//, why: "files are read in src/config alone" },
   {
     specifier: /^bun$/,

@@ -131,6 +131,12 @@ export const retryProcessorSettings = {
     help: "take at most so many messages in each --interval, or at each time of --cron",
     unset: "all that are due",
   }),
+  retryCron: setting(text("schedule"), {
+    flag: "--cron",
+    key: "retry.cron",
+    help: "take messages that are due only at the times of this schedule, five fields as in crontab(5), in local time",
+    unset: "as soon as they are due",
+  }),
   retryRate: setting(text("count/time"), {
     flag: "--rate",
     key: "retry.rate",

@@ -202,6 +202,15 @@ describe("run", () => {
     expect(store.rows().map(({ state }) => state)).toEqual([done, waiting, done]);
   });
 
+  test("takes messages at the times of a schedule", async () => {
+    const store = new Store();
+    await store.run("echo x | @retry submit");
+    const ended = await store.run("@retry run --cron '* * * * * *' --exec 'date +%3N >at' --until-empty");
+    expect(ended.code).toBe(0);
+    // At the beginning of a second, as far as the machine lets it.
+    expect(Number(session.read("at"))).toBeLessThan(900);
+  });
+
   test("a line that is not found ends it with 127, a file that is none with 126, before any message is touched", async () => {
     const store = new Store();
     await store.run("echo x | @retry submit");
@@ -316,6 +325,8 @@ describe("mistakes are told in words", () => {
       "stdin is longer than a message may be: 3 bytes (--max-body)",
     ],
     ["@retry run --rate fast", 64, '--rate: "fast" is not a rate'],
+    ["@retry run --cron 'at noon'", 64, '--cron: "at noon" is no schedule'],
+    ["@retry run --once --cron '* * * * *'", 64, "--once tries now"],
     ["@retry run --exec true --url http://x/", 64, "only one of --exec and --url"],
     ["@retry submit a b", 64, '"b" is too much'],
     ["@retry submit ./nothing", 74, "Cannot read"],
