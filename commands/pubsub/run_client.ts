@@ -2,7 +2,7 @@
 import { resolve } from "node:path";
 import { processSignals } from "../../src/cli/child/signal_source.ts";
 import { StopRequest } from "../../src/cli/stopped_by_signal.ts";
-import { BatonError } from "../../src/errors.ts";
+import { BatonError, type ErrorCode } from "../../src/errors.ts";
 import { checkName } from "../../src/recipes/pubsub/client/client_limits.ts";
 import { ClientSession } from "../../src/recipes/pubsub/client/client_session.ts";
 import { ClientState } from "../../src/recipes/pubsub/client/client_state.ts";
@@ -34,12 +34,18 @@ export async function runClient(call: ClientCall): Promise<ExitCode> {
   try {
     return await runOperation(call, words);
   } catch (thrown) {
-    if (!(thrown instanceof BatonError) || thrown.code !== "NOT_SUBSCRIBED" || words.operation === "unsubscribe") {
-      throw thrown;
-    }
-    const hint = `baton pubsub client ${words.id} subscribe ${words.topic}`;
-    throw new BatonError(thrown.code, `${thrown.message}; to subscribe: ${hint}`, { cause: thrown });
+    if (!(thrown instanceof BatonError)) throw thrown;
+    const hint = hintOn(thrown.code, words);
+    throw hint === null ? thrown : new BatonError(thrown.code, `${thrown.message}; ${hint}`, { cause: thrown });
   }
+}
+
+/** What to do now, where there is one answer to that. */
+function hintOn(code: ErrorCode, { id, operation, topic }: ClientWords): string | null {
+  if (code === "NOT_SUBSCRIBED" && operation !== "unsubscribe") {
+    return `to subscribe: baton pubsub client ${id} subscribe ${topic}`;
+  }
+  return code === "FENCED" ? "the next call takes over" : null;
 }
 
 async function runOperation(call: ClientCall, words: ClientWords): Promise<ExitCode> {

@@ -130,6 +130,11 @@ test("where state and messages go: what cannot be made, and what is somebody els
     [127, "client alice get news --exec ./nowhere", "is not acknowledged: the command exited with 127"],
   ];
   for (const mistake of mistakes) await expectRefused(mistake);
+  // A disk that takes no more than so much of a file.
+  await session.run("head -c 600000 /dev/zero >large");
+  const full = await session.run(`trap '' XFSZ; ulimit -f 400; exec "$baton" pubsub client tiny put news large`);
+  expect([full.code, full.stderr]).toEqual([74, expect.stringContaining('Cannot write the state of client "tiny" at')]);
+  expect(full.stderr).not.toContain("rollback");
   expect((await session.run('"$baton" pubsub client alice get news --out-dir in')).code).toBe(0);
   await expectRefused([64, "client carol get news --out-dir in", 'belongs to {"client":"alice","topic":"news"}']);
   const follower = session.start('exec "$baton" pubsub client alice get news --follow');

@@ -225,7 +225,7 @@ export class ClientState implements Disposable {
         work();
         this.#prepared("COMMIT").run();
       } catch (thrown) {
-        this.#prepared("ROLLBACK").run();
+        this.#rollBack();
         throw thrown;
       }
     } catch (thrown) {
@@ -236,6 +236,15 @@ export class ClientState implements Disposable {
           cause: thrown,
         },
       );
+    }
+  }
+
+  /** After a full disk SQLite has done so itself, and what it says of a second time hides why. */
+  #rollBack(): void {
+    try {
+      this.#prepared("ROLLBACK").run();
+    } catch {
+      // nothing is under way
     }
   }
 
