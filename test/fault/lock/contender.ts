@@ -8,6 +8,7 @@ import type { RunningBackend } from "../../support/backends.ts";
 import type { Section } from "./observer.ts";
 import { killHolders } from "./kill_holders.ts";
 import type { ObserverProcess } from "./observer_process.ts";
+import type { Fault } from "./faults.ts";
 
 /** What children there are: see test/fixtures/critical_section.sh. */
 export const childKinds = ["plain", "stubborn", "background", "setsid"] as const;
@@ -20,6 +21,10 @@ export interface Wrapper {
   command(lock: string, child: readonly string[]): string[];
   /** It wants the lock again when it was lost, instead of ending. */
   readonly comesBack?: boolean;
+  /** It is itself what has to end when the lock is lost: by a signal, as its child does. */
+  readonly isScript?: boolean;
+  /** What can happen to it; the lock's faults when left out. */
+  readonly faults?: readonly Fault[];
 }
 
 export interface ContenderOptions {
@@ -63,19 +68,18 @@ export class Contender {
     this.name = options.name;
     this.proxies = proxies;
     this.#options = options;
-    const home = join(options.folder, options.name);
-    mkdirSync(home);
-    this.#life = join(home, "life");
-    const leave = join(home, "leave");
+    mkdirSync(this.home);
+    this.#life = join(this.home, "life");
+    const leave = join(this.home, "leave");
     const made = spawnSync("mkfifo", [this.#life, leave]);
-    if (made.status !== 0) throw new Error(`Cannot make FIFOs in ${home}: ${made.stderr}`);
+    if (made.status !== 0) throw new Error(`Cannot make FIFOs in ${this.home}: ${made.stderr}`);
     // Read and write, so that neither end waits for the other.
     this.#leave = openSync(leave, constants.O_RDWR);
     this.watch();
     const [program = "", ...args] = options.wrapper.command(options.lock, [
       "sh",
       sectionScript,
-      home,
+      this.home,
       options.childKind,
     ]);
     this.#child = spawn(program, args, {
@@ -99,6 +103,19 @@ export class Contender {
     const { observer, group } = this.#options;
     this.#turns.push(this.#turns.length === 0 ? this.name : `${this.name}, turn ${this.#turns.length + 1}`);
     observer.watch(group, this.#turns.at(-1) ?? "", this.#life);
+  }
+
+  get pid(): number {
+    return this.#child.pid ?? 0;
+  }
+
+  /** Its folder. */
+  get home(): string {
+    return join(this.#options.folder, this.name);
+  }
+
+  get isScript(): boolean {
+    return this.#options.wrapper.isScript ?? false;
   }
 
   get comesBack(): boolean {

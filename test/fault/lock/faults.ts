@@ -34,7 +34,7 @@ const ensembleOnly = (backend: Backend) => backend.name.includes("three");
 const span = (random: () => number, from: number, to: number) => from + (to - from) * random();
 
 /** Of the victim's own network: nobody else is touched. */
-const networkFaults: Fault[] = [
+export const networkFaults: readonly Fault[] = [
   {
     name: "black hole",
     expect: "loses",
@@ -71,7 +71,7 @@ const networkFaults: Fault[] = [
   },
 ];
 
-const serverFaults: Fault[] = [
+export const serverFaults: readonly Fault[] = [
   {
     name: "all servers stopped for a while",
     expect: "either",

@@ -15,7 +15,7 @@ export async function fullDose(wrapped: Wrapper): Promise<never> {
   const wrapper: Wrapper = rest.length === 0
     ? wrapped
     : { name: rest.join(" "), command: (lock, child) => [...rest, lock, "--", ...child] };
-  const plans = planRounds(seed, rounds, backends).filter(isWanted);
+  const plans = planRounds(seed, rounds, backends, wrapper.faults).filter(isWanted);
 
   const shown = rest.length === 0 ? batonCommand().join(" ") : wrapper.name;
   console.log(`${plans.length} rounds of "${shown}", T = ${sessionTimeoutMs} ms, --seed ${seed}`);

@@ -1,5 +1,6 @@
 /** What a round showed, and whether that is as it must be. Pure. */
 import type { Exit } from "./contender.ts";
+import type { Expectation } from "./faults.ts";
 import { overlapMs, type Section } from "./observer.ts";
 import type { RoundPlan } from "./plan.ts";
 
@@ -26,6 +27,8 @@ export interface Evidence {
     readonly sections: readonly Section[];
     readonly exit: Exit | null;
     readonly stderr: string;
+    /** See Wrapper. */
+    readonly isScript?: boolean;
   }[];
   /** What was found wrong already. */
   readonly failures: readonly string[];
@@ -56,7 +59,7 @@ export function judge(plan: RoundPlan, evidence: Evidence): RoundResult {
   const [first] = victim?.sections ?? [];
   const closedMs = first?.closedMs ?? null;
   const goneMs = closedMs === null ? null : closedMs - faultMs;
-  const outcome = outcomeOf(victim);
+  const outcome = outcomeOf(victim, plan.fault.expect);
   if (victim !== undefined) {
     const expected = plan.fault.expect === "either"
       ? (toldToLeave ? "kept" : "lost")
@@ -80,8 +83,15 @@ export function judge(plan: RoundPlan, evidence: Evidence): RoundResult {
   };
 }
 
-function outcomeOf(victim: Evidence["contenders"][number] | undefined): RoundResult["outcome"] {
+function outcomeOf(
+  victim: Evidence["contenders"][number] | undefined,
+  expect: Expectation,
+): RoundResult["outcome"] {
   const exit = victim?.exit ?? null;
+  if (victim?.isScript && exit?.signal !== null) {
+    const isEnded = exit?.signal === "SIGTERM" || exit?.signal === "SIGKILL";
+    return isEnded ? (expect === "killed" ? "killed" : "lost") : "broken";
+  }
   if (exit?.code === 0) return victim?.sections.length === 1 ? "kept" : "lost";
   if (exit?.code === exitLost) return "lost";
   return exit?.signal === "SIGKILL" ? "killed" : "broken";

@@ -83,3 +83,15 @@ test("a leader that lost, came back and ended by itself has lost; the tokens of 
     "victim, turn 2 had token 8 after 9",
   ]);
 });
+
+test("a script that holds ends by a signal with its lock, and by nothing else", () => {
+  const outcomeFor = (signal: NodeJS.Signals | null, expectation: string) => {
+    const script = { ...lost, isScript: true, exit: { code: signal === null ? 1 : null, signal } };
+    return judge(planOf(expectation), evidence(script, next)).outcome;
+  };
+  expect(outcomeFor("SIGTERM", "loses")).toBe("lost");
+  expect(outcomeFor("SIGKILL", "loses")).toBe("lost");
+  expect(outcomeFor("SIGKILL", "killed")).toBe("killed");
+  expect(outcomeFor("SIGHUP", "loses")).toBe("broken");
+  expect(outcomeFor(null, "loses")).toBe("broken");
+});

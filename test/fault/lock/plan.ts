@@ -19,14 +19,19 @@ export const faultBackends: readonly Backend[] = [keeper, zooKeeper, zooKeeperEn
  * So many rounds, the first `rounds` of an endless list that the seed decides alone: each fault on each backend comes once
  * before any comes twice, and the backends take turns.
  */
-export function planRounds(seed: number, rounds: number, backends: readonly Backend[] = faultBackends): RoundPlan[] {
+export function planRounds(
+  seed: number,
+  rounds: number,
+  backends: readonly Backend[] = faultBackends,
+  deckOf: readonly Fault[] = faults,
+): RoundPlan[] {
   const random = seededRandom(seed);
   const plans: RoundPlan[] = [];
   const decks = backends.map(() => [] as Fault[]);
   while (plans.length < rounds) {
     for (const [index, backend] of backends.entries()) {
       const deck = decks[index] ?? [];
-      if (deck.length === 0) deck.push(...shuffled(faults.filter((fault) => fault.where?.(backend) ?? true), random));
+      if (deck.length === 0) deck.push(...shuffled(deckOf.filter((fault) => fault.where?.(backend) ?? true), random));
       const fault = deck.pop();
       const childKind = childKinds[Math.floor(random() * childKinds.length)] ?? "plain";
       if (fault === undefined) throw new Error(`No fault is meant for ${backend.name}`);

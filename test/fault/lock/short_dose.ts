@@ -1,7 +1,7 @@
 /** The gate's dose of faults, on the binary under test; `scripts/fault NAME` runs the full one. */
 import { beforeAll, describe, test } from "bun:test";
 import process from "node:process";
-import { describeBackend } from "../../support/backends.ts";
+import { type Backend, describeBackend } from "../../support/backends.ts";
 import { hasPeer } from "../../support/peers.ts";
 import { runCampaign } from "./campaign.ts";
 import type { Wrapper } from "./contender.ts";
@@ -15,8 +15,13 @@ export const seed = Number(process.env["BATON_SEED"] ?? (Math.random() * 0x7ffff
 const parallel = 7;
 const campaignMsMax = 5 * 60_000;
 
-export function describeShortDose(what: string, wrapper: Wrapper, rounds: number): void {
-  const plans = planRounds(seed, rounds);
+export function describeShortDose(
+  what: string,
+  wrapper: Wrapper,
+  rounds: number,
+  backends: readonly Backend[] = faultBackends,
+): void {
+  const plans = planRounds(seed, rounds, backends, wrapper.faults);
   describe(`${what} under faults [BATON_SEED=${seed}]`, () => {
     const results = new Map<RoundPlan, RoundResult>();
     beforeAll(async () => {
@@ -29,7 +34,7 @@ export function describeShortDose(what: string, wrapper: Wrapper, rounds: number
       });
     }, campaignMsMax);
 
-    for (const backend of faultBackends) {
+    for (const backend of backends) {
       describeBackend(backend, () => {
         for (const plan of plans.filter((each) => each.backend === backend)) {
           test(`round ${plan.number}: ${plan.fault.name}, ${plan.childKind} child`, () => {

@@ -1,0 +1,5 @@
+/** The full dose: `scripts/fault hold [--rounds N] [--seed S] [--parallel P] [--backend NAME] [--only ROUND]`. */
+import { fullDose } from "../lock/full_dose.ts";
+import { holdWrapper } from "./hold_wrapper.ts";
+
+await fullDose(holdWrapper);
