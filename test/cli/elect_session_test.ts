@@ -27,10 +27,7 @@ const isAlive = (pid: number) => {
     return false;
   }
 };
-const pidIn = async (name: string) => {
-  await session.made(name);
-  return await eventually(() => Number(session.read(name)) || null);
-};
+const pidIn = async (name: string) => Number(await session.said(name));
 
 describe("the exit code", () => {
   test("is the command's own, by code and by signal", async () => {

@@ -98,9 +98,7 @@ test("a holder that was frozen with its guard, and woken when another holds, can
   expect(next).toMatchObject({ code: 0 });
   process.kill(child, "SIGCONT"); // nobody is awake who could kill it
   await session.run("echo go >go");
-  await session.made("code");
-  await eventually(() => session.read("code") !== "");
-  expect([session.read("code").trim(), session.read("written").trim()]).toEqual(["86", "new"]);
+  expect([await session.said("code"), session.read("written").trim()]).toEqual(["86", "new"]);
   for (const pid of frozen) {
     try {
       process.kill(pid, "SIGCONT");

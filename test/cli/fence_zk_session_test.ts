@@ -6,7 +6,6 @@ import { childrenOf } from "../../src/cli/child/process_table.ts";
 import { connect, parseServers, type ZooKeeper } from "../../src/baton.ts";
 import { backends, describeBackend, type RunningBackend } from "../support/backends.ts";
 import { BatonSession } from "../support/baton_session.ts";
-import { eventually } from "../support/eventually.ts";
 
 setDefaultTimeout(60_000);
 
@@ -117,9 +116,7 @@ for (const kind of backends) {
         expect(next).toMatchObject({ code: 0, stderr: "" });
         process.kill(child, "SIGCONT"); // nobody is awake who could kill it
         await session.run("echo go >go");
-        await session.made("code");
-        await eventually(() => session.read("code") !== "");
-        expect(session.read("code").trim()).toBe("86");
+        expect(await session.said("code")).toBe("86");
         expect(session.read("said")).toContain('"/frozen" was not set: "n" is not held by this job any more');
         expect(await dataOf("/frozen")).toBe("next");
         expect((await client.exists("/chroot/frozen"))?.version).toBe(1);

@@ -1,4 +1,4 @@
-/** `baton hold` and `baton release` in scripts of dash and bash, with the binary. */
+/** `baton hold` and `baton release` in scripts of every shell that is here, with the binary. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync } from "node:fs";
 import process from "node:process";
@@ -13,7 +13,10 @@ let session: BatonSession;
 beforeAll(() => session = new BatonSession());
 afterAll(() => session[Symbol.asyncDispose]());
 
-const shells = ["dash", "bash"].filter((shell) => existsSync(`/bin/${shell}`) || existsSync(`/usr/bin/${shell}`));
+/** Those of install_peers, which differ in what they fork for `$(…)`, `(…)` and a last command. */
+const shells = ["dash", "bash", "zsh", "mksh", "ksh93"].filter((shell) =>
+  existsSync(`/bin/${shell}`) || existsSync(`/usr/bin/${shell}`)
+);
 
 /** A line of a script that goes on when it has the lock. */
 const taking = (words: string) => `held=$("$baton" hold -q --pid $$ ${words}) || exit; eval "$held"`;
@@ -183,8 +186,7 @@ describe("the promise", () => {
       `${taking("leaves --session-timeout 2s")}; echo $BATON_LEASE >lease.leaves; kill -STOP $(cut -d/ -f3 lease.leaves)
        (while :; do :; done) >/dev/null 2>&1 & echo $! >left.leaves; exit 0`,
     );
-    await session.made("left.leaves");
-    const left = Number(await eventually(() => session.read("left.leaves").trim()));
+    const left = Number(await session.said("left.leaves"));
     expect(isAlive(left)).toBe(true);
     expect(await session.run('"$baton" lock -q -w 20s leaves -- true')).toMatchObject({ code: 0 });
     expect(isAlive(left)).toBe(false);

@@ -44,8 +44,8 @@ const below = (parent: number, name: string) =>
 test("all that runs for a message is dead within a second of a kill -9 of the client, and runs again after that", async () => {
   await write("handler", handler);
   const first = get();
-  await session.made("sleeper");
-  const [shell, sleeper] = [pidIn("pid"), pidIn("sleeper")];
+  const sleeper = Number(await session.said("sleeper"));
+  const shell = pidIn("pid");
   const killedMs = performance.now();
   first.child.kill("SIGKILL");
   await eventually(() => !lives(shell) && !lives(sleeper), { withinMs: 5000, what: "the handler to die" });
@@ -69,8 +69,8 @@ test("all that runs for a message is dead within a second of a kill -9 of the cl
 test("where the guard was killed with it, the next process ends what is left before it begins", async () => {
   await write("handler", handler);
   const first = get();
-  await session.made("sleeper");
-  const [shell, sleeper] = [pidIn("pid"), pidIn("sleeper")];
+  const sleeper = Number(await session.said("sleeper"));
+  const shell = pidIn("pid");
   const guards = below(first.child.pid ?? 0, "lock-guard");
   expect(guards.length).toBe(1);
   for (const pid of [...guards, first.child.pid ?? 0]) process.kill(pid, "SIGKILL");

@@ -1,6 +1,6 @@
 /** Every exit code that docs/pubsub.md gives to a role is reached, by the binary, and no other code is promised. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import { readFileSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { BatonSession, type Running } from "../support/baton_session.ts";
@@ -179,10 +179,11 @@ needsRoot("a line of --exec that cannot be killed, where there are several users
   // Another user's process; root without the right to kill others leaves it alone.
   const line = "setpriv --reuid 65534 --clear-groups sleep 60 & echo $! >sleeper; wait";
   const first = own.start(`exec setpriv --bounding-set=-kill --inh-caps=-kill ${get} '${line}'`);
-  await own.made("sleeper");
+  const sleeper = Number(await own.said("sleeper"));
+  await eventually(() => statSync(`/proc/${sleeper}`).uid === 65534);
   first.child.kill("SIGKILL");
   const second = await own.run(`exec setpriv --bounding-set=-kill --inh-caps=-kill ${get} true`);
-  process.kill(Number(own.read("sleeper")), "SIGKILL");
+  process.kill(sleeper, "SIGKILL");
   expect([second.code, second.stderr]).toEqual([83, expect.stringContaining("cannot be killed")]);
   reached.get("a client")?.add(83);
 });

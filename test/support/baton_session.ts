@@ -56,6 +56,12 @@ export class BatonSession implements AsyncDisposable {
     await eventually(() => existsSync(this.path(name)), { what: `${name} to be there`, withinMs: 15_000 });
   }
 
+  /** What somebody has written into the file, from when there is something: a shell makes it a moment before. */
+  async said(name: string): Promise<string> {
+    const said = () => existsSync(this.path(name)) && this.read(name).trim();
+    return await eventually(() => said() || null, { what: `${name} to be written`, withinMs: 15_000 });
+  }
+
   start(script: string, env: Readonly<Record<string, string>> = {}): Running {
     const startMs = performance.now();
     const child = spawn("/bin/sh", ["-c", script], {
