@@ -5,45 +5,40 @@
  */
 import type { Peer } from "./peer.ts";
 
-interface Route {
-  readonly identity: Uint8Array;
-  /** Null when the peer has this identity no more. */
-  peer: Peer | null;
-}
-
 export class IdentityFrames {
-  readonly #routes = new WeakMap<Uint8Array, Route>();
-  readonly #current = new WeakMap<Peer, Route>();
+  /** Those in use; a weak map costs several times as much to look into. */
+  readonly #peers = new Map<Uint8Array, Peer>();
+  /** What each was when it was given, as long as somebody has it. */
+  readonly #identities = new WeakMap<Uint8Array, Uint8Array>();
 
   /** A frame for the messages of this peer, which has its identity from now on. */
   issue(peer: Peer): Uint8Array {
     this.revoke(peer);
-    const route: Route = { identity: peer.identity, peer };
     const frame = peer.identity.slice();
-    this.#routes.set(frame, route);
-    this.#current.set(peer, route);
+    peer.frame = frame;
+    this.#peers.set(frame, peer);
+    this.#identities.set(frame, peer.identity);
     return frame;
   }
 
   /** The peer has its identity no more; the frames of its messages that are unread go on to say what it was. */
   revoke(peer: Peer): void {
-    const route = this.#current.get(peer);
-    if (route !== undefined) route.peer = null;
-    this.#current.delete(peer);
+    if (peer.frame !== null) this.#peers.delete(peer.frame);
+    peer.frame = null;
   }
 
   /** Whose frame this is; undefined when it was not given by this ROUTER, was changed, or is out of date. */
   peerOf(frame: Uint8Array): Peer | undefined {
-    const route = this.#routes.get(frame);
-    if (route === undefined || route.peer === null || !isSame(frame, route.identity)) return undefined;
-    return route.peer;
+    const peer = this.#peers.get(frame);
+    return peer !== undefined && isSame(frame, peer.identity) ? peer : undefined;
   }
 
-  /** Puts right what a message from a peer begins with, where the program has changed it in an earlier one. */
-  mend(message: Uint8Array[]): void {
+  /** Puts right what a message from this peer begins with, where the program has changed it in an earlier one. */
+  mend(message: Uint8Array[], peer: Peer | null): void {
     const frame = message[0] as Uint8Array;
-    const route = this.#routes.get(frame);
-    if (route !== undefined && !isSame(frame, route.identity)) message[0] = route.identity.slice();
+    // One that an earlier connection has brought begins with that one's.
+    const identity = peer !== null && frame === peer.frame ? peer.identity : this.#identities.get(frame);
+    if (identity !== undefined && !isSame(frame, identity)) message[0] = identity.slice();
   }
 }
 

@@ -20,6 +20,8 @@ export class Peer implements Inbox {
   /** What a ROUTER knows it by, as bytes that are nobody else's and as the key of a map; empty before. */
   identity: Uint8Array = new Uint8Array(0);
   key = "";
+  /** What its messages begin with at the ROUTER's program, while it is known by that. */
+  frame: Uint8Array | null = null;
   /** How often its handshake has succeeded. */
   connections = 0;
   /** As of its last handshake. */

@@ -118,7 +118,7 @@ export class RouterSocket extends ZeroMqSocket {
 
   protected override take(): Uint8Array[] | undefined {
     const message = super.take();
-    if (message !== undefined) this.#frames.mend(message);
+    if (message !== undefined) this.#frames.mend(message, this.inbound.last);
     return message;
   }
 
