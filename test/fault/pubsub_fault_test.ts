@@ -2,6 +2,7 @@
 import { expect, test } from "bun:test";
 import process from "node:process";
 import { keeper } from "../support/backends.ts";
+import { hasPeer } from "../support/peers.ts";
 import { runPubsubCampaign } from "./pubsub/campaign.ts";
 import { sessionTimeoutMs, shortCrew } from "./pubsub/dose.ts";
 import { verdictText } from "./pubsub/judge.ts";
@@ -11,7 +12,7 @@ const seed = Number(process.env["BATON_SEED"] ?? (Math.random() * 0x7fffffff) | 
 test(`what was answered OK is there once, in order, for everybody, whatever happens [BATON_SEED=${seed}]`, async () => {
   const { verdict, failures } = await runPubsubCampaign({
     ...{ backend: keeper, seed, sessionTimeoutMs, ...shortCrew },
-    ...{ messages: 300, faults: 8, rate: 400, lanes: 3 },
+    ...{ messages: 300, faults: 8, rate: 400, lanes: 3, hasStorageFaults: hasPeer("cc") },
     say: () => {},
   });
   expect([...failures, ...verdict.violations.map(() => verdictText(verdict))]).toEqual([]);

@@ -7,6 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { messageOf } from "../../../src/errors.ts";
 import { verifyStore } from "../../../src/recipes/pubsub/store/verify_store.ts";
+import { newGuid } from "../../../src/support/guid.ts";
 import { systemClock } from "../../../src/support/clock.ts";
 import { abortable } from "../../../src/support/abort.ts";
 import { deadlineAfter, sleep } from "../../../src/support/deadline.ts";
@@ -22,6 +23,7 @@ import { judge, type Verdict } from "./judge.ts";
 import { NodeWatch } from "./node_watch.ts";
 import { Service } from "./service.ts";
 import { StateFolders } from "./state_folders.ts";
+import { storageFaults } from "./storage_menu.ts";
 import { Worker } from "./worker.ts";
 import type { World } from "./world.ts";
 
@@ -39,6 +41,8 @@ export interface CampaignOptions {
   readonly publishers: number;
   readonly subscribers: number;
   readonly workers: number;
+  /** Faults of the disks below servers, too. */
+  readonly hasStorageFaults: boolean;
   /** Only faults whose name has it. */
   readonly only?: string;
   readonly keepFolder?: boolean;
@@ -56,7 +60,6 @@ export interface CampaignResult {
   readonly folder: string | null;
 }
 
-const topicOfCli = "cli";
 const patienceMs = 180_000;
 const reportMs = 10_000;
 /** Work goes on for so long after all is healed. */
@@ -111,13 +114,17 @@ class Campaign {
     this.#ends.push(() => Promise.resolve(control[Symbol.dispose]()));
     const service = await Service.start({
       ...{ folder: folder("service"), backend, random, sessionTimeoutMs },
-      ...{ servers: 3, proxies: 3 },
+      ...{ servers: 3, proxies: 3, hasStorageFaults: this.#options.hasStorageFaults },
     });
     this.#ends.push(() => service[Symbol.asyncDispose]());
-    const topics = [...crewTopics, topicOfCli];
+    // Somebody else's clients on this machine may find one of our ports where theirs was.
+    const mark = newGuid().slice(0, 6);
+    const crewed = crewTopics(mark);
+    const topicOfCli = `cli ${mark}`;
+    const topics = [...crewed, topicOfCli];
     const watch = new NodeWatch(backend.servers, { path: service.path, topics, writer: control });
     this.#ends.push(() => watch[Symbol.asyncDispose]());
-    const workers = this.#workersOf(service, { folder: folder("workers"), history });
+    const workers = this.#workersOf(service, { folder: folder("workers"), history, topics: crewed });
     const cli = new CliCrew({
       ...{ folder: folder("cli"), topic: topicOfCli, proxies: service.endpoints, random, history },
       killed: (client) => this.#count(control, "client of the binary killed", client),
@@ -154,9 +161,16 @@ class Campaign {
     }
   }
 
-  #workersOf(service: Service, { folder, history }: { folder: string; history: string }): Worker[] {
+  #workersOf(
+    service: Service,
+    { folder, history, topics }: {
+      readonly folder: string;
+      readonly history: string;
+      readonly topics: readonly string[];
+    },
+  ): Worker[] {
     const { seed, publishers, subscribers, workers, rate } = this.#options;
-    const crew = planCrew(seed, { publishers, subscribers, workers, rate });
+    const crew = planCrew(seed, { topics, publishers, subscribers, workers, rate });
     return crew.workers.map((clients, place) => {
       const name = `w${place + 1}`;
       const stateDir = join(folder, `state-${name}`);
@@ -199,9 +213,10 @@ class Campaign {
 
   /** Each as often as it weighs before any comes again. */
   #deck({ random }: World): () => PubsubFault {
-    const { only, backend } = this.#options;
+    const { only, backend, hasStorageFaults } = this.#options;
     const isEnsemble = backend.name.includes("three");
-    const possible = pubsubFaults.filter(({ needsLeader }) => isEnsemble || needsLeader !== true)
+    const menu = [...pubsubFaults, ...(hasStorageFaults ? storageFaults : [])];
+    const possible = menu.filter(({ needsLeader }) => isEnsemble || needsLeader !== true)
       .filter(({ name }) => only === undefined || name.includes(only));
     let deck: PubsubFault[] = [];
     return () => {
@@ -257,7 +272,13 @@ class Campaign {
     this.#options.say("all was put; having the rest");
     for (const worker of workers) worker.order("drain");
     cli.phase = "drain";
-    await this.#until(() => workers.every(({ exit }) => exit !== null), "subscribers to have all", workers);
+    const got = () => workers.reduce((sum, { counts }) => sum + counts.got, 0);
+    const hasDrained = () => workers.every(({ exit }) => exit !== null);
+    // As long as it takes, if only it goes on.
+    for (let before = -1; !hasDrained() && got() > before;) {
+      before = got();
+      await this.#until(() => hasDrained() || got() > before, "subscribers to have all", workers);
+    }
     for (const { name, exit, said } of workers) {
       if (exit !== 0) this.failures.push(`${name} ended with ${exit}: ${said}`);
     }

@@ -35,6 +35,7 @@ const againMs = 100;
 const calm = { timeoutMs: 60_000, attemptMs: 10_000 };
 /** Every so often a subscriber forgets to say that it had something, as one that fell over. */
 const forgetful = 0.02;
+const drainedAtOnce = 256;
 const largeBytes = 100_000;
 
 /** Whether a life goes on: until a part of it fails, or everything becomes calm. */
@@ -148,7 +149,10 @@ async function readOn(
   const { topic } = subscriber;
   while (going.on) {
     const isDraining = options.phase() === "drain";
-    const { messages } = await subscriber.fetch({ max: batch, waitMs: isDraining ? 0 : 400 });
+    const { messages } = await subscriber.fetch({
+      max: isDraining ? drainedAtOnce : batch,
+      waitMs: isDraining ? 0 : 400,
+    });
     const n = session.getOf(topic);
     const last = messages.at(-1)?.id;
     if (last === undefined) {

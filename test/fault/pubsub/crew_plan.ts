@@ -27,8 +27,9 @@ export interface WorkerPlan {
   readonly clients: readonly ClientPlan[];
 }
 
-/** Names that are no names of files, and that differ only where encodings go wrong. */
-export const crewTopics = ["news", "a/b c", "a:1", "a_1", "../x%20ö"] as const;
+/** Names that are no names of files, and that differ only where encodings go wrong. `mark`: in each of them. */
+export const crewTopics = (mark: string): string[] =>
+  ["news", "a/b c", "a:1", "a_1", "../x%20ö"].map((name) => `${name} ${mark}`);
 
 /** Ids, too. */
 const odd = (number: number) => ["", ":1", "_1", " ä", "/.."][number % 5] ?? "";
@@ -39,13 +40,15 @@ export interface Crew {
 }
 
 /** `rate`: of all publishers together, in messages a second. */
-export function planCrew(seed: number, { publishers, subscribers, workers, rate }: {
+export function planCrew(seed: number, { topics: all, publishers, subscribers, workers, rate }: {
+  readonly topics: readonly string[];
   readonly publishers: number;
   readonly subscribers: number;
   readonly workers: number;
   readonly rate: number;
 }): Crew {
   const random = seededRandom(seed ^ 0xc4e3);
+  const topicOf = (number: number): string => all[number % all.length] ?? "";
   const pick = <T>(items: readonly T[]): T => items[Math.floor(random() * items.length)] as T;
   const shape = () => ({ seed: Math.floor(random() * 2 ** 32), batch: pick([1, 16, 64, 256]) });
   const crew: ClientPlan[] = [];
@@ -71,5 +74,3 @@ export function planCrew(seed: number, { publishers, subscribers, workers, rate 
   for (const [place, client] of crew.entries()) hands[place % workers]?.push(client);
   return { workers: hands };
 }
-
-const topicOf = (number: number): string => crewTopics[number % crewTopics.length] ?? crewTopics[0];

@@ -155,10 +155,12 @@ class Pass {
         }
         return;
       case "none":
+        this.#takeOver(moment.operation);
         this.#judgeNone(moment);
         this.#confirm(moment.operation);
         return;
       case "got":
+        this.#takeOver(moment.operation);
         this.#takeGot(moment);
         this.#confirm(moment.operation);
         return;
@@ -169,12 +171,21 @@ class Pass {
     }
   }
 
-  /** The server has answered: it knows the place, and the session. */
-  #confirm({ last = -1, session, returnedAt }: Operation): void {
-    this.#confirmed = Math.max(this.#confirmed, last);
+  /** The server has answered a session, perhaps a newer one than before. */
+  #takeOver({ session, returnedAt }: Operation): void {
     if (session <= this.#session) return;
+    // What an older process had, and could not tell the server of any more, is not in the newer one's copy of the state.
+    if (this.#isShared) {
+      this.#forgottenUpTo = this.#hadUpTo;
+      this.#handedUpTo = -1;
+    }
     this.#session = session;
     this.#takenOverAt = returnedAt;
+  }
+
+  /** The server knows the place. */
+  #confirm({ last = -1 }: Operation): void {
+    this.#confirmed = Math.max(this.#confirmed, last);
   }
 
   /** Whether what was had may come again: the client's state did not know it, and the server had not been told. */

@@ -219,6 +219,17 @@ test("an answer to the older of two processes of one client may cross the newer 
   expect(broken(story.return(story.invoke({ client: "alice", do: "get" }), late))).toContain("duplicated");
 });
 
+test("two processes of one state may both have what the server was not told of, and nothing else", () => {
+  const story = told().put("bob", "a3", { ids: [3] }).state("alice", "shared");
+  story.get("alice", ["a1:1"]);
+  story.get("alice", ["a2:2"], { last: 1 });
+  story.get("alice", [], { session: 2, last: -1, had: false });
+  story.get("alice", ["a2:2", "a3:3"], { session: 2, last: 1 });
+  expect(broken(story).filter((invariant) => invariant !== "hidden")).toEqual([]);
+  story.get("alice", ["a1:1"], { session: 3 });
+  expect(broken(story)).toContain("duplicated");
+});
+
 test("a server that answers when it is the owner no more is found; one that was not seen to be the owner yet is not", () => {
   const story = new Story().node({ version: 1 });
   expect(broken(story.put("bob", "a1", { ids: [1], status: "OK", by: "s2" }))).toEqual(["one owner"]);

@@ -7,6 +7,7 @@ import { randomInt } from "node:crypto";
 import process from "node:process";
 import { parseArgs } from "node:util";
 import { keeper, zooKeeperEnsemble } from "../../support/backends.ts";
+import { hasPeer } from "../../support/peers.ts";
 import { installedBackends } from "../dose_arguments.ts";
 import { runPubsubCampaign } from "./campaign.ts";
 import { runDefects } from "./defects/run_defects.ts";
@@ -31,6 +32,12 @@ if (values.defects) process.exit(await tellDefects() ? 0 : 1);
 const names = { keeper: keeper.name, ensemble: zooKeeperEnsemble.name } as const;
 const wanted = values.on.map((name) => names[name as keyof typeof names] ?? name);
 const backends = installedBackends([keeper, zooKeeperEnsemble], wanted);
+/** For the library below the servers' disks. */
+function hasCompiler(): boolean {
+  if (hasPeer("cc")) return true;
+  console.error("MISSING PEER: cc; the disks' faults are left out");
+  return false;
+}
 const seed = Number(values.seed);
 let isGood = true;
 for (let round = 0; round < Number(values.rounds); round++) {
@@ -40,6 +47,7 @@ for (let round = 0; round < Number(values.rounds); round++) {
       ...{ backend, seed: seed + round, sessionTimeoutMs, ...fullCrew },
       ...{ messages: Number(values.messages), faults: Number(values.faults) },
       ...{ rate: Number(values.rate), lanes: Number(values.lanes), keepFolder: values.keep },
+      hasStorageFaults: hasCompiler(),
       ...(values.only === undefined ? {} : { only: values.only }),
       say: (line) => console.log(`  ${line}`),
     });

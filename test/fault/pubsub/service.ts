@@ -3,6 +3,7 @@
  * coordination service (ChaosProxy). Owns the processes, the networks and the data; not the coordination service.
  */
 import { mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { createServer } from "node:net";
 import { join } from "node:path";
 import process from "node:process";
 import { PubsubPath } from "../../../src/recipes/pubsub/ownership/pubsub_path.ts";
@@ -12,8 +13,8 @@ import { abortable } from "../../../src/support/abort.ts";
 import { deadlineAfter, sleep } from "../../../src/support/deadline.ts";
 import type { RunningBackend } from "../../support/backends.ts";
 import { ChaosProxy } from "../../support/chaos_proxy.ts";
-import { freePorts } from "../../support/free_ports.ts";
 import { ProcessNode } from "../../support/pubsub_nodes.ts";
+import { StorageFaults } from "../../support/storage_faults/storage_faults.ts";
 import type { Sample } from "./history.ts";
 import { ZmtpRelay } from "./zmtp_relay.ts";
 
@@ -28,8 +29,8 @@ export interface ServiceOptions {
   readonly sessionTimeoutMs: number;
   readonly servers: number;
   readonly proxies: number;
-  /** The environment of a server, for what is loaded into it. */
-  readonly serverEnv?: (id: string, dataDir: string) => Readonly<Record<string, string>>;
+  /** Servers' disks can forget, fill up and err. */
+  readonly hasStorageFaults: boolean;
 }
 
 /** One server or proxy. */
@@ -42,13 +43,15 @@ export class Role {
   readonly node: ProcessNode;
   /** Null for a proxy. */
   readonly dataDir: string | null;
+  /** What is below its data directory; null where that is an ordinary disk. */
+  readonly storage: StorageFaults | null;
   /** It was told to be away. */
   isAway = false;
 
   constructor(
-    { id, kind, relay, coordination, node, dataDir }:
+    { id, kind, relay, coordination, node, dataDir, storage }:
       & Pick<Role, "id" | "kind" | "relay" | "coordination">
-      & Pick<Role, "node" | "dataDir">,
+      & Pick<Role, "node" | "dataDir" | "storage">,
   ) {
     this.id = id;
     this.kind = kind;
@@ -56,11 +59,16 @@ export class Role {
     this.coordination = coordination;
     this.node = node;
     this.dataDir = dataDir;
+    this.storage = storage;
+  }
+
+  get isRunning(): boolean {
+    return isRunning(this.node.pid);
   }
 
   /** Null: it runs. Otherwise what it said last: nobody has told it to end. */
   get lastWords(): string | null {
-    return this.isAway || isRunning(this.node.pid) ? null : this.node.output;
+    return this.isAway || this.isRunning ? null : this.node.output;
   }
 
   async kill(): Promise<void> {
@@ -156,6 +164,7 @@ export class Service implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(this.roles.map((role) => role.kill()));
+    for (const { storage } of this.roles) storage?.[Symbol.dispose]();
     await Promise.all(
       this.roles.flatMap(({ relay, coordination }) => [relay.close(), ...coordination.map((p) => p.close())]),
     );
@@ -164,13 +173,14 @@ export class Service implements AsyncDisposable {
 
 async function makeRole(id: string, kind: Role["kind"], root: string, options: ServiceOptions): Promise<Role> {
   const { folder, backend, random, sessionTimeoutMs } = options;
-  const [port = 0] = await freePorts(1);
+  const port = await quietPort();
   const relay = await ZmtpRelay.start(port, random);
   const coordination = await Promise.all(backend.nodes.map(({ address }) => ChaosProxy.start(address)));
   const place = join(folder, id);
   mkdirSync(place);
   const dataDir = kind === "server" ? join(folder, "data", id) : null;
   if (dataDir !== null) mkdirSync(dataDir, { recursive: true });
+  const storage = dataDir !== null && options.hasStorageFaults ? new StorageFaults(dataDir) : null;
   const words = [
     ...[kind, "--id", id, "--listen", `tcp://127.0.0.1:${port}`, "--advertise", relay.endpoint],
     ...(dataDir === null ? [] : ["--data-dir", dataDir]),
@@ -184,11 +194,25 @@ async function makeRole(id: string, kind: Role["kind"], root: string, options: S
       ...["--servers", coordination.map(({ servers }) => servers).join(",")],
       ...["--root", root, "--session-timeout", `${sessionTimeoutMs}ms`],
     ],
-    ...(dataDir === null ? {} : { env: options.serverEnv?.(id, dataDir) ?? {} }),
+    ...(storage === null ? {} : { env: storage.env }),
   };
   const says = kind === "server" ? / serves \S+ at (\S+),/ : / takes requests at (\S+),/;
   const node = new ProcessNode(id, around, { words, says });
-  return new Role({ id, kind, relay, coordination, node, dataDir });
+  return new Role({ id, kind, relay, coordination, node, dataDir, storage });
+}
+
+/** A free port that nobody is given who asks for any: it has to be free again after each kill. */
+async function quietPort(): Promise<number> {
+  for (;;) {
+    const port = 12_000 + Math.floor(Math.random() * 18_000);
+    const server = createServer();
+    const isFree = await new Promise<boolean>((resolve) => {
+      server.once("error", () => resolve(false)).listen(port, "127.0.0.1", () => resolve(true));
+    });
+    if (!isFree) continue;
+    await new Promise((resolve) => server.close(resolve));
+    return port;
+  }
 }
 
 function isRunning(pid: number): boolean {
