@@ -25,7 +25,8 @@ const delimiter = new Uint8Array(0);
 
 /**
  * `receive` gives the answer, or rejects with OUTCOME_UNKNOWN when the connection that the request was sent by is lost: it may
- * have been heard or not, and may be sent again. A request that was not sent yet goes out with the next connection.
+ * have been heard or not, and may be sent again. A request that was not sent yet goes out with the next connection. With an
+ * identity, correlate: the late answer of a ROUTER to a lost request comes by the next connection.
  */
 export class RequestSocket extends DealerSocket {
   override readonly type: SocketType = "REQ";
