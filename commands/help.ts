@@ -5,7 +5,7 @@ import { type SettingTable, variableOf } from "../src/config/setting.ts";
 import { allSettings } from "../src/config/settings.ts";
 import { BatonError } from "../src/errors.ts";
 import { didYouMean } from "../src/support/did_you_mean.ts";
-import { defineCommand, runCommand } from "./command.ts";
+import { type Command, defineCommand, runCommand } from "./command.ts";
 import { commandLoaders } from "./command_line.ts";
 import { firstWords, membersOf, nameAt, wordsOf } from "./command_names.ts";
 import { type ExitCode, exitCodeMeanings, type ExitCodeName, exitCodes } from "./exit_codes.ts";
@@ -61,11 +61,11 @@ export async function groupHelp([group = "", word, ...more]: readonly string[], 
   if (word !== undefined && !asksForHelp) {
     throw new BatonError("USAGE", `There is no command "${group} ${word}"${didYouMean(word, members)}`);
   }
-  const commands = await Promise.all(members.map((member) => commandLoaders[`${group} ${member}`]?.()));
+  const loaders = members.flatMap((member) => commandLoaders[`${group} ${member}`] ?? []);
   const text = [
     `baton ${group} COMMAND [options]`,
     "",
-    ...commands.flatMap((command) => command === undefined ? [] : [`  ${command.name.padEnd(18)}${command.summary}`]),
+    ...await summaries(loaders),
     "",
     `baton ${group} COMMAND --help says more.`,
     "",
@@ -75,14 +75,12 @@ export async function groupHelp([group = "", word, ...more]: readonly string[], 
 }
 
 async function overview(): Promise<string> {
-  const commands = await Promise.all(Object.values(commandLoaders).map((load) => load()));
-  const nameColumns = Math.max(...commands.map(({ name }) => name.length)) + 2;
   return [
     "baton runs commands under locks, as leaders and at barriers, over processes, machines, or a ZooKeeper ensemble.",
     "",
     "Usage: baton COMMAND [options]",
     "",
-    ...commands.map(({ name, summary }) => `  ${name.padEnd(nameColumns)}${summary}`),
+    ...await summaries(Object.values(commandLoaders)),
     "",
     "Examples:",
     "  baton lock nightly -- ./backup.sh",
@@ -91,6 +89,13 @@ async function overview(): Promise<string> {
     "baton COMMAND --help says more; baton help exit-codes|environment|config has the tables; baton --version.",
     "",
   ].join("\n");
+}
+
+/** A line for each command: its name, and what it is for. */
+async function summaries(loaders: readonly (() => Promise<Command>)[]): Promise<string[]> {
+  const commands = await Promise.all(loaders.map((load) => load()));
+  const nameColumns = Math.max(...commands.map(({ name }) => name.length)) + 2;
+  return commands.map(({ name, summary }) => `  ${name.padEnd(nameColumns)}${summary}`);
 }
 
 function exitCodesHelp(): string {

@@ -42,7 +42,7 @@ export type ServeCall = Call<typeof serveSettings>;
 
 export const retryServeCommand = defineCommand({
   name: "retry-processor serve",
-  summary: "an HTTP proxy that answers at once, stores what its backend could not take, and redelivers it",
+  summary: "an HTTP proxy that stores what its backend could not take, and redelivers it",
   usage: "--url URL [--listen ADDRESS] [options]",
   details: [
     "Passes each request to the backend: method, path, headers, body, and its answer back. When the backend cannot be reached the " +
@@ -56,7 +56,7 @@ export const retryServeCommand = defineCommand({
   ],
   examples: [
     [
-      "baton retry-processor serve --name stock --listen 127.0.0.1:8280 --url http://backend:9000/stock --interval 3s --max-retries 10",
+      "baton retry-processor serve --name stock --url http://backend:9000/stock --interval 3s --max-retries 10",
       "the article's proxy service: N tries, each T later",
     ],
     [
