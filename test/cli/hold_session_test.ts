@@ -75,6 +75,20 @@ describe("a script", () => {
     });
   }
 
+  for (const shell of shells) {
+    test(`of ${shell} need not say which it is, and knows that it did not get the lock`, async () => {
+      const ended = await session.run(
+        `${shell} -c '(true; "$baton" hold -q whose | cat) >vars; eval "$(cat vars)"; "$baton" check -q; echo around $?
+          f() { "$baton" check -q; echo function $?; }; f; x=$("$baton" release whose; echo release $?); echo $x
+          held=$("$baton" hold -q whose) || exit; eval "$held"; "$baton" check -q; echo again $?
+          eval "$("$baton" hold --bogus 2>/dev/null)" || echo failed $?
+          (set -e; eval "$("$baton" hold --bogus 2>/dev/null)"; echo never); echo set -e $?'`,
+      );
+      expect(ended).toMatchObject({ code: 0, stderr: "" });
+      expect(ended.stdout).toBe("around 0\nfunction 0\nrelease 0\nagain 0\nfailed 64\nset -e 64\n");
+    });
+  }
+
   test("that is killed frees it within moments, and leaves nothing of its own alive", async () => {
     const { pids: [script = 0, ...others] } = await holding(session, "killed");
     process.kill(script, "SIGKILL");
