@@ -2,6 +2,8 @@
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { DealerSocket } from "../../../../src/clients/zeromq/dealer_socket.ts";
+import { ReplySocket } from "../../../../src/clients/zeromq/reply_socket.ts";
+import { RequestSocket } from "../../../../src/clients/zeromq/request_socket.ts";
 import { RouterSocket } from "../../../../src/clients/zeromq/router_socket.ts";
 import { dose } from "../../../support/dose.ts";
 import { bytes, SocketRig, words } from "./socket_rig.ts";
@@ -79,3 +81,57 @@ test(
   },
   60_000,
 );
+
+const mishaps = fc.array(fc.constantFrom("cut", "stop reading", "read", "settle", "pass time", "nothing"), {
+  minLength: 10,
+  maxLength: 80,
+});
+
+test(`a REQ gets the answer to what it has asked, or hears that none will come [BATON_SEED=${seed}]`, async () => {
+  await fc.assert(
+    fc.asyncProperty(mishaps, fc.boolean(), fc.boolean(), async (steps, correlate, reqBinds) => {
+      const rig = new SocketRig();
+      const req = new RequestSocket({ ...rig.options, correlate });
+      const rep = new ReplySocket(rig.options);
+      await (reqBinds ? rig.join(req, rep) : rig.join(rep, req));
+      const served = (async () => {
+        for await (const [body] of rep) await rep.send([body as Uint8Array]).catch(() => {});
+      })();
+      let isOver = false;
+      let answers = 0;
+      const asking = (async () => {
+        for (let number = 0; !isOver; number++) {
+          await req.send([bytes(String(number)), new Uint8Array(number % 3 === 0 ? 3000 : 0)]);
+          try {
+            expect(words(await req.receive())).toEqual([String(number)]);
+            answers++;
+          } catch (error) {
+            expect(error).toMatchObject({ code: "OUTCOME_UNKNOWN" });
+          }
+        }
+      })();
+      for (const step of steps) {
+        const { last } = rig.network;
+        if (step === "cut") last.close(new Error("cut"));
+        else if (step === "stop reading") last.other.pause();
+        else if (step === "read") last.other.resume();
+        else if (step === "pass time") await rig.clock.advance(700);
+        else if (step === "settle") await rig.settle();
+        else await Promise.resolve();
+      }
+      const before = answers;
+      for (let round = 0; round < 100 && answers < before + 3; round++) {
+        rig.network.last.other.resume();
+        await rig.clock.advance(500);
+      }
+      expect(answers).toBeGreaterThanOrEqual(before + 3);
+      isOver = true;
+      await asking;
+      await Promise.all([req.close({ lingerMs: 0 }), rep.close({ lingerMs: 0 })]);
+      await served;
+      await rig.settle();
+      expect(rig.clock.timers).toBe(0);
+    }),
+    { seed, numRuns: dose({ gate: 60, full: 3000 }) },
+  );
+}, 60_000);
