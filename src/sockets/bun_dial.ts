@@ -3,6 +3,7 @@ import { onAbort, throwIfAborted } from "../support/abort.ts";
 import { BunConnection, bunHalfOpenHandlers, bunHandlers } from "./bun_connection.ts";
 import { type Address, formatAddress } from "./connection.ts";
 import type { Dial } from "./dial.ts";
+import { selfConnection } from "./self_connection.ts";
 
 /** Attempts that were given up but that the kernel is still making: Bun offers nothing to cancel them by. */
 const abandoned = new Set<string>();
@@ -36,6 +37,11 @@ export const bunDial: Dial = async (address, handlers, { signal, halfOpen: allow
     attempt.then((socket) => {
       settle();
       if (signal?.aborted) return socket.terminate();
+      const alone = selfConnection(socket, address);
+      if (alone !== null) {
+        socket.terminate();
+        return reject(alone);
+      }
       connection.serve(handlers);
       resolve(connection);
     }, (error) => {

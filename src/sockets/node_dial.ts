@@ -4,6 +4,7 @@ import { onAbort, throwIfAborted } from "../support/abort.ts";
 import { type Address, formatAddress, type TlsOptions } from "./connection.ts";
 import type { Dial } from "./dial.ts";
 import { NodeConnection } from "./node_connection.ts";
+import { selfConnection } from "./self_connection.ts";
 
 export const nodeDial: Dial = async (address, handlers, { tls, signal, halfOpen: allowHalfOpen = false } = {}) => {
   throwIfAborted(signal);
@@ -26,6 +27,11 @@ export const nodeDial: Dial = async (address, handlers, { tls, signal, halfOpen:
     socket.once(tls === undefined ? "connect" : "secureConnect", () => {
       offAbort();
       if (signal?.aborted) return;
+      const alone = selfConnection(socket, address);
+      if (alone !== null) {
+        socket.destroy();
+        return reject(alone);
+      }
       const connection = new NodeConnection(socket, formatAddress(address), () => handlers);
       socket.off("error", failed);
       resolve(connection);
