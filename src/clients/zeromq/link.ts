@@ -125,6 +125,7 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
 
   /** The connection is made: greets, and from now on the handshake has its time. */
   attach(connection: Connection): void {
+    if (this.#closed) return connection.destroy(); // the peer had gone before anybody had it
     const { clock, handshakeMsMax } = this.#options.settings;
     this.#connection = connection;
     const fail = () => {

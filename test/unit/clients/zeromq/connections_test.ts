@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { DealerSocket } from "../../../../src/clients/zeromq/dealer_socket.ts";
 import { RouterSocket } from "../../../../src/clients/zeromq/router_socket.ts";
+import type { Dial } from "../../../../src/sockets/dial.ts";
 import { command, frame, greeting, join, ready, text } from "../../../support/zmtp_bytes.ts";
 import { rawPeer } from "./raw_peer.ts";
 import { bytes, outcome, SocketRig, words } from "./socket_rig.ts";
@@ -282,6 +283,31 @@ describe("closing", () => {
     await rig.settle();
     expect(closing.of).toBe("done");
     expect(dealer.counters.dropped).toBe(1);
+  });
+
+  test("leaves nothing behind of a connection that was over before anybody had it", async () => {
+    const rig = new SocketRig();
+    let writes = 0;
+    const connection = {
+      peer: "tcp://127.0.0.1:1",
+      bufferedBytes: 0,
+      write: () => void writes++,
+      pause() {},
+      resume() {},
+      end() {},
+      destroy() {},
+    };
+    // As Bun's, when the peer resets a connection at once.
+    const dial: Dial = (_address, handlers) => {
+      queueMicrotask(() => handlers.closed(null));
+      return Promise.resolve(connection);
+    };
+    const dealer = new DealerSocket({ ...rig.options, dial });
+    dealer.connect("tcp://127.0.0.1:1");
+    await rig.settle();
+    expect([rig.kinds(), writes]).toEqual([["handshakeFailed"], 0]);
+    await dealer.close({ lingerMs: 0 });
+    expect(rig.clock.timers).toBe(0);
   });
 
   test("at once, and while an attempt to connect hangs, leaves nothing behind", async () => {
