@@ -220,7 +220,7 @@ describe("the promise", () => {
       const startMs = performance.now();
       await server.kill();
       const ended = await running.ended;
-      expect(performance.now() - startMs).toBeLessThan(2000);
+      expect(performance.now() - startMs).toBeLessThan(3000); // a loaded machine; the lease inside is 1.5 s
       expect(ended.stderr).toMatch(/Lock "lost" is lost: .*; the script was stopped/);
       expect(own.read("released")).toBe("release 79\n");
       expect(isAlive(Number(own.read("child")))).toBe(false);
