@@ -86,20 +86,21 @@ export class RouterSocket extends ZeroMqSocket {
     if (told?.[0] === 0) {
       return new ZmtpError("PROPERTIES", "The peer's identity begins with a zero byte, which RFC 37 keeps for others");
     }
-    const identity = told !== undefined && told.byteLength > 0 ? told : peer?.identity ?? told;
-    return identity === undefined ? null : this.#refusal({ peer, key: keyOf(identity), userId });
+    const identity = told !== undefined && told.byteLength > 0 ? told : generatedOf(peer);
+    return this.#refusal({ peer, key: identity === null ? "" : keyOf(identity), userId });
   }
 
   protected override joined(peer: Peer, { identity: told, userId }: PeerDescription): Uint8Array {
-    let { identity } = peer;
-    if (told.byteLength > 0) identity = told.slice();
-    else if (identity[0] !== 0) identity = this.#newIdentity();
+    const identity = told.byteLength > 0 ? told.slice() : generatedOf(peer) ?? this.#newIdentity();
     const key = keyOf(identity);
     const refusal = this.#refusal({ peer, key, userId });
     if (refusal !== null) throw refusal;
     const before = this.#byKey.get(key);
     const unread = this.#unread(key, peer);
     this.#forget(peer);
+    const isAnother = key !== peer.key || (peer.description ?? { userId }).userId !== userId;
+    // What waits at the endpoint of a connect is for whom it was addressed to.
+    if (isAnother) this.counters.dropped += peer.dropOutbox();
     peer.identity = identity;
     peer.key = key;
     if (before !== undefined && before !== peer) {
@@ -185,6 +186,11 @@ export class RouterSocket extends ZeroMqSocket {
     this.#nextNumber = (number + 1) >>> 0;
     return new Uint8Array([0, number >>> 24, (number >>> 16) & 0xff, (number >>> 8) & 0xff, number & 0xff]);
   }
+}
+
+/** The identity that a peer has been given, and keeps as long as it tells none; null when it has not. */
+function generatedOf(peer: Peer | null): Uint8Array | null {
+  return peer !== null && peer.identity[0] === 0 ? peer.identity : null;
 }
 
 /** The identity as the key of a map: a character a byte. */

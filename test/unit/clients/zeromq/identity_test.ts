@@ -127,6 +127,23 @@ test("a peer that comes back under a name of which others' messages are unread l
   expect([sending.of, ...identitiesOf(router)]).toEqual(["done", "b"]);
 });
 
+test("what waits for the peer of a connect does not go to one of another name that comes in its place", async () => {
+  const rig = new SocketRig();
+  const router = new RouterSocket({ ...rig.options, mandatory: true });
+  const put = place(rig, "tcp://127.0.0.1:1");
+  router.connect("tcp://127.0.0.1:1");
+  await (await put("d")).close({ lingerMs: 0 });
+  await rig.settle();
+  expect(router.trySend([bytes("d"), bytes("for d")])).toBe(true);
+  const other = await put("e");
+  expect(other.receiveReady()).toEqual([]);
+  expect(router.counters.dropped).toBe(1);
+  expect(() => router.trySend([bytes("d"), bytes("x")])).toThrow("it is not connected");
+  router.trySend([bytes("e"), bytes("for e")]);
+  await rig.settle();
+  expect(other.receiveReady().map(words)).toEqual([["for e"]]);
+});
+
 describe("the peer of a connect that is refused for its new name", () => {
   /** A ROUTER that connects as CURVE's server, and DEALERs with keys of their own; the user is the key. */
   const keys = [seededKey(1), seededKey(2)] as const;
@@ -169,6 +186,7 @@ describe("the peer of a connect that is refused for its new name", () => {
     const second = await put("d", securityOf(1));
     const users = keys.map(({ publicKey }) => encodeZ85(publicKey));
     expect(router.peer(bytes("d"))?.userId).toBe(users[0]);
+    expect(router.trySend([bytes("d"), bytes("for the first")])).toBe(true);
     expect(router.receiveReady().map(words)).toEqual([["d", "by the first"]]);
     await rig.clock.advance(60_000);
     await rig.settle();
@@ -176,6 +194,8 @@ describe("the peer of a connect that is refused for its new name", () => {
     await rig.settle();
     expect(router.receiveReady().map(words)).toEqual([["d", "by the second"]]);
     expect(router.peer(bytes("d"))?.userId).toBe(users[1]);
+    expect(second.receiveReady()).toEqual([]);
+    expect(router.counters.dropped).toBe(1);
   });
 });
 
