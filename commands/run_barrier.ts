@@ -2,13 +2,11 @@
 import type { ChildOutcome } from "../src/cli/child/child_outcome.ts";
 import { LeaseNote } from "../src/cli/child/lease_note.ts";
 import { loadLibc } from "../src/cli/child/libc.ts";
-import { processSignals, type SignalSource } from "../src/cli/child/signal_source.ts";
 import { superviseChild, type SuperviseOptions } from "../src/cli/child/supervise_child.ts";
 import type { Guard } from "../src/cli/guard/guard.ts";
 import type { Io } from "../src/cli/io.ts";
 import type { StatusReport } from "../src/cli/status_report.ts";
 import { StoppedBySignal, StopRequest } from "../src/cli/stopped_by_signal.ts";
-import { connect, type ConnectOptions } from "../src/clients/zookeeper/client.ts";
 import type { ZooKeeper } from "../src/clients/zookeeper/zookeeper.ts";
 import { isSessionEnd } from "../src/clients/zookeeper/zookeeper_error.ts";
 import { BatonError } from "../src/errors.ts";
@@ -16,35 +14,28 @@ import { enterBarrier } from "../src/recipes/barrier.ts";
 import type { BarrierMembership } from "../src/recipes/barrier_membership.ts";
 import { barrierPath } from "../src/recipes/barrier_path.ts";
 import { partyNodes, readBarrier } from "../src/recipes/barrier_view.ts";
-import { type Clock, systemClock } from "../src/support/clock.ts";
 import { announcedPlace } from "./announced_place.ts";
 import type { BarrierOptions } from "./barrier_options.ts";
 import type { Coordination } from "./coordination.ts";
 import { type ExitCode, exitCodeOf } from "./exit_codes.ts";
 import { endOfChild, jobEnvironment, superviseOptions } from "./job.ts";
+import { type JobDependencies, jobDependencies } from "./job_dependencies.ts";
 import { type LockEnding, lockEndingOf } from "./lock_ending.ts";
 import { reported, type ReportedEnd } from "./reported.ts";
 import { closeSession, connectWithin, warnOfTimeout } from "./session.ts";
 import { holderInfo, tellOutage } from "./wait_display.ts";
 
-/** What it is made of; tests put something else in their place. */
-export interface BarrierDependencies {
-  readonly clock: Clock;
-  readonly signals: SignalSource;
+export interface BarrierDependencies extends JobDependencies {
   /** Started already; told here when there is nothing to guard. */
   readonly guard: Guard;
-  connect(options: ConnectOptions): Promise<ZooKeeper>;
   enter: typeof enterBarrier;
   supervise(options: SuperviseOptions): Promise<ChildOutcome>;
 }
 
 export function barrierDependencies(guard: Guard): BarrierDependencies {
-  const clock = systemClock();
   return {
-    clock,
+    ...jobDependencies(),
     guard,
-    signals: processSignals(),
-    connect: (options) => connect({ ...options, clock }),
     enter: enterBarrier,
     supervise: superviseChild,
   };

@@ -2,18 +2,15 @@
 import type { ChildOutcome } from "../src/cli/child/child_outcome.ts";
 import { LeaseNote } from "../src/cli/child/lease_note.ts";
 import { loadLibc } from "../src/cli/child/libc.ts";
-import { processSignals, type SignalSource } from "../src/cli/child/signal_source.ts";
 import { superviseChild, type SuperviseOptions } from "../src/cli/child/supervise_child.ts";
 import { type Guard, startGuard } from "../src/cli/guard/guard.ts";
 import type { Io } from "../src/cli/io.ts";
 import type { StatusReport } from "../src/cli/status_report.ts";
-import { connect, type ConnectOptions } from "../src/clients/zookeeper/client.ts";
 import type { ZooKeeper } from "../src/clients/zookeeper/zookeeper.ts";
 import { isSessionEnd } from "../src/clients/zookeeper/zookeeper_error.ts";
 import { BatonError } from "../src/errors.ts";
 import { campaign, type Leadership } from "../src/recipes/campaign.ts";
 import { leaderStatus } from "../src/recipes/leader_status.ts";
-import { type Clock, systemClock } from "../src/support/clock.ts";
 import { sleep } from "../src/support/deadline.ts";
 import { formatDuration } from "../src/support/duration.ts";
 import { announcedPlace } from "./announced_place.ts";
@@ -24,6 +21,7 @@ import { runTerm, type Term } from "./elect_term.ts";
 import { afterTerm } from "./election_rules.ts";
 import type { ExitCode } from "./exit_codes.ts";
 import { endOfChild, jobEnvironment } from "./job.ts";
+import { type JobDependencies, jobDependencies } from "./job_dependencies.ts";
 import { LeaderFile } from "./leader_file.ts";
 import { type LockEnding, lockEndingOf } from "./lock_ending.ts";
 import { reported, type ReportedEnd } from "./reported.ts";
@@ -31,23 +29,16 @@ import { warnOfTimeout } from "./session.ts";
 import { TermSignals } from "./term_signals.ts";
 import { holderInfo, showProgress, tellOutage } from "./wait_display.ts";
 
-/** What it is made of; tests put something else in their place. */
-export interface ElectDependencies {
-  readonly clock: Clock;
-  readonly signals: SignalSource;
+export interface ElectDependencies extends JobDependencies {
   startGuard(): Guard;
-  connect(options: ConnectOptions): Promise<ZooKeeper>;
   campaign: typeof campaign;
   supervise(options: SuperviseOptions): Promise<ChildOutcome>;
 }
 
 export function electDependencies(): ElectDependencies {
-  const clock = systemClock();
   return {
-    clock,
-    signals: processSignals(),
+    ...jobDependencies(),
     startGuard,
-    connect: (options) => connect({ ...options, clock }),
     campaign,
     supervise: superviseChild,
   };

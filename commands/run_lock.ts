@@ -2,22 +2,20 @@
 import type { ChildOutcome } from "../src/cli/child/child_outcome.ts";
 import { LeaseNote } from "../src/cli/child/lease_note.ts";
 import { loadLibc } from "../src/cli/child/libc.ts";
-import { processSignals, type SignalSource } from "../src/cli/child/signal_source.ts";
 import { superviseChild, type SuperviseOptions } from "../src/cli/child/supervise_child.ts";
 import type { Guard } from "../src/cli/guard/guard.ts";
 import type { Io } from "../src/cli/io.ts";
 import type { StatusReport } from "../src/cli/status_report.ts";
 import { StopRequest } from "../src/cli/stopped_by_signal.ts";
-import { connect, type ConnectOptions } from "../src/clients/zookeeper/client.ts";
 import type { ZooKeeper } from "../src/clients/zookeeper/zookeeper.ts";
 import { isSessionEnd } from "../src/clients/zookeeper/zookeeper_error.ts";
 import type { Lease } from "../src/recipes/lease.ts";
 import { LeaseSet } from "../src/recipes/lease_set.ts";
-import { type Clock, systemClock } from "../src/support/clock.ts";
 import { announcedPlace } from "./announced_place.ts";
 import type { Coordination } from "./coordination.ts";
 import type { ExitCode } from "./exit_codes.ts";
 import { endOfChild, jobEnvironment, superviseOptions } from "./job.ts";
+import { type JobDependencies, jobDependencies } from "./job_dependencies.ts";
 import { type LockEnding, lockEndingOf } from "./lock_ending.ts";
 import type { LockOptions } from "./lock_options.ts";
 import { quotedNames } from "./quoted_names.ts";
@@ -25,24 +23,17 @@ import { reported, type ReportedEnd } from "./reported.ts";
 import { closeSession, connectWithin, warnOfTimeout } from "./session.ts";
 import { type TakeLocks, takeLocks, type TakenLocks } from "./take_locks.ts";
 
-/** What it is made of; tests put something else in their place. */
-export interface LockDependencies {
-  readonly clock: Clock;
-  readonly signals: SignalSource;
+export interface LockDependencies extends JobDependencies {
   /** Started already; told here when there is nothing to guard. */
   readonly guard: Guard;
-  connect(options: ConnectOptions): Promise<ZooKeeper>;
   takeLocks: TakeLocks;
   supervise(options: SuperviseOptions): Promise<ChildOutcome>;
 }
 
 export function lockDependencies(guard: Guard): LockDependencies {
-  const clock = systemClock();
   return {
-    clock,
+    ...jobDependencies(),
     guard,
-    signals: processSignals(),
-    connect: (options) => connect({ ...options, clock }),
     takeLocks,
     supervise: superviseChild,
   };

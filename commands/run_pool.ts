@@ -1,21 +1,20 @@
 /** What `baton pool` does, from its options to an exit code: connect, lock, list, take, run, report. */
 import { JobTable } from "../src/cli/child/job_table.ts";
-import { processSignals, type SignalSource } from "../src/cli/child/signal_source.ts";
 import { prepareChild, type PreparedChild, type SuperviseOptions } from "../src/cli/child/supervise_child.ts";
 import type { Guard } from "../src/cli/guard/guard.ts";
 import type { Io } from "../src/cli/io.ts";
 import { type StatusReport, StatusWriter } from "../src/cli/status_report.ts";
 import { StoppedBySignal } from "../src/cli/stopped_by_signal.ts";
-import { connect, type ConnectOptions } from "../src/clients/zookeeper/client.ts";
 import type { ZooKeeper } from "../src/clients/zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../src/errors.ts";
 import { runPool } from "../src/recipes/pool.ts";
 import type { PoolCounts } from "../src/recipes/pool_book.ts";
 import { onAbort } from "../src/support/abort.ts";
-import { type Clock, systemClock } from "../src/support/clock.ts";
+import type { Clock } from "../src/support/clock.ts";
 import { announcedPlace } from "./announced_place.ts";
 import type { Coordination } from "./coordination.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "./exit_codes.ts";
+import { type JobDependencies, jobDependencies } from "./job_dependencies.ts";
 import { PoolJobs } from "./pool_job.ts";
 import type { PoolCommandOptions } from "./pool_options.ts";
 import { PoolSignals } from "./pool_signals.ts";
@@ -23,23 +22,16 @@ import { readItems } from "./pool_source.ts";
 import { closeSession, warnOfTimeout } from "./session.ts";
 import { holderInfo } from "./wait_display.ts";
 
-/** What it is made of; tests put something else in their place. */
-export interface PoolDependencies {
-  readonly clock: Clock;
-  readonly signals: SignalSource;
+export interface PoolDependencies extends JobDependencies {
   /** Started already; told here when there is nothing to guard. */
   readonly guard: Guard;
-  connect(options: ConnectOptions): Promise<ZooKeeper>;
   prepare(options: SuperviseOptions): PreparedChild;
 }
 
 export function poolDependencies(guard: Guard): PoolDependencies {
-  const clock = systemClock();
   return {
-    clock,
+    ...jobDependencies(),
     guard,
-    signals: processSignals(),
-    connect: (options) => connect({ ...options, clock }),
     prepare: prepareChild,
   };
 }
