@@ -12,7 +12,7 @@ import { flushPath } from "../../../support/flush_path.ts";
 import { reserveFile } from "../../../support/reserve_file.ts";
 import { checkSqliteFormat } from "../../../support/sqlite_format.ts";
 import { refuseNetworkFolder } from "./network_folder.ts";
-import { busyMs, logBytes } from "./store_limits.ts";
+import { busyMs, freeBytesKept, freeBytesLeast, freeShareKept, logBytes } from "./store_limits.ts";
 
 /** PRAGMA user_version: the form of the tables and of what lies in them. */
 export const storedFormat = 1;
@@ -148,9 +148,19 @@ export class RetryDatabase {
     return has;
   }
 
-  /** Makes the log's file as long as it will be. Inside a transaction: nobody else writes to it then. */
+  /** Makes the log's file as long as it will be, where there is room. Inside a transaction: nobody else writes to it then. */
   reserveLog(): void {
+    if (this.roomOnDisk() < 2 * logBytes) return;
     reserveFile(join(this.folder, `${databaseName}-wal`), logBytes);
+  }
+
+  /** After a transaction that found no room: moves the log into the database, where rows that are gone have left some. */
+  relieve(): void {
+    try {
+      this.#database.exec("PRAGMA wal_checkpoint(TRUNCATE)");
+    } catch {
+      // no room for that either: the next transaction says so
+    }
   }
 
   /** What the database takes on the disk, and what is free there for this user. Bytes. */
@@ -161,6 +171,13 @@ export class RetryDatabase {
       usedBytes: (pragma("page_count") - pragma("freelist_count")) * pragma("page_size"),
       freeBytes: bavail * bsize,
     };
+  }
+
+  /** What may still be taken in before the file system has as little room as is kept for what was accepted. Bytes. */
+  roomOnDisk(): number {
+    const { bsize, blocks, bavail } = statfsSync(this.folder);
+    const kept = Math.max(freeBytesLeast, Math.min(freeBytesKept, blocks * bsize * freeShareKept));
+    return bavail * bsize - kept;
   }
 
   close(): void {

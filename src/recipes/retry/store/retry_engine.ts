@@ -329,6 +329,11 @@ export class RetryEngine {
       const held = `its messages take ${sum("bytes")} bytes, ${bytes} more are wanted, and ${maxBytes} are its limit`;
       throw new BatonError("STORE_FULL", `${where}: ${held} (--max-bytes)`);
     }
+    // It lies in the log first, and then in the database.
+    if (this.#database.roomOnDisk() < 2 * bytes) {
+      const why = "its disk has no more room than is kept for what was accepted before";
+      throw new BatonError("STORE_FULL", `${where}: ${why}`);
+    }
   }
 
   count(state: MessageState, count: number, bytes: number): void {

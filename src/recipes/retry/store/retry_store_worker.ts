@@ -39,6 +39,7 @@ function commit(): void {
     // Nothing of it is stored, and the next transaction may go well; after anything else nobody can say what is on the disk.
     if (code !== "STORE_FULL" && code !== "LOCK_BUSY") return breakDown(error);
     for (const { id } of calls) reply({ kind: "refused", id, code, message });
+    if (code === "STORE_FULL") database.relieve();
   }
 }
 

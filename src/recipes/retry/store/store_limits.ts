@@ -20,5 +20,12 @@ export const listMax = 100_000;
 export const requestsPerCommit = 1024;
 /** The write-ahead log keeps this much of the disk, so that what has begun can be ended when the disk is full. Bytes. */
 export const logBytes = 4 << 20;
+/**
+ * Nothing is taken in that would leave the file system less: what was accepted can then still be tried and ended, and the store
+ * opened. The smaller of these, but no less than the last. Bytes, and a part of the whole.
+ */
+export const freeBytesKept = 16 << 20;
+export const freeShareKept = 0.05;
+export const freeBytesLeast = 8 << 20;
 /** How long a transaction waits for those of other processes, in milliseconds. */
 export const busyMs = 30_000;
