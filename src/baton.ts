@@ -24,6 +24,7 @@ export { type Keeper, type KeeperOptions, startKeeper } from "./keeper/keeper.ts
 export { Barrier, type BarrierEnterOptions, type BarrierOptions } from "./library/barrier.ts";
 export { Election, type ElectionCampaignOptions, type ElectionOptions } from "./library/election.ts";
 export { Lock, type LockAcquireOptions, type LockOptions } from "./library/lock.ts";
+export { Pool, type PoolItems, type PoolOptions, type PoolWork, type PoolWorkJob } from "./library/pool.ts";
 export { Semaphore, type SemaphoreOptions } from "./library/semaphore.ts";
 export type { SessionPlace } from "./library/session_source.ts";
 export { enterBarrier, type EnterOptions } from "./recipes/barrier.ts";
@@ -39,6 +40,10 @@ export { LeaseSet } from "./recipes/lease_set.ts";
 export { listLocks, type ListLocksOptions, type LockSummary } from "./recipes/list_locks.ts";
 export { acquireLock, type AcquireOptions, type WaitingStatus } from "./recipes/lock.ts";
 export { type LockStatus, lockStatus, type LockStatusOptions } from "./recipes/lock_status.ts";
+export type { PoolCounts } from "./recipes/pool_book.ts";
+export type { EndedItem } from "./recipes/pool_memory.ts";
+export type { PoolTemplates } from "./recipes/pool_path.ts";
+export type { PoolItemStatus, PoolStatus } from "./recipes/pool_status.ts";
 export { resign, type ResignOptions } from "./recipes/resign.ts";
 export { watchLeader, type WatchLeaderOptions } from "./recipes/watch_leader.ts";
 export type { Address, TlsOptions } from "./sockets/connection.ts";

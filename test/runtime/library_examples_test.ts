@@ -45,6 +45,10 @@ for (const [name, command] of runtimes) {
       expect([lines.slice(0, 3).sort(), lines.slice(3).sort()]).toEqual([round(1), round(2)]);
     });
 
+    test("two pools work through one list, each item once; one that failed is tried again", async () => {
+      expect(await run("pool.ts")).toBe("once each: true\ndone: 12, failed: 0\nnothing is left: true\n");
+    });
+
     test("an election is followed from leader to leader", async () => {
       expect(await run("election.ts")).toBe("10.0.0.1:7000 leads\n10.0.0.2:7000 leads\ntokens grow: true\n");
     });
