@@ -11,7 +11,8 @@ import { FaultyClient } from "../support/faulty_client.ts";
 import { describeWithPeer } from "../support/peers.ts";
 import type { ProxyClient } from "../support/proxy_client.ts";
 import { PubsubCluster } from "../support/pubsub_cluster.ts";
-import { seededRandom } from "../support/random.ts";
+import { seededRandom, shuffled } from "../support/random.ts";
+import type { Fault } from "../support/storage_faults/storage_faults.ts";
 
 setDefaultTimeout(600_000);
 
@@ -39,7 +40,7 @@ describeWithPeer("cc", `a client whose storage fails it [BATON_SEED=${seed}]`, (
   /** The gate's steps are some of them, and others each time. */
   async function everyStep(what: string, round: (step: number) => Promise<boolean>): Promise<void> {
     let steps = 0;
-    const stride = isFullDose ? 1 : 6;
+    const stride = isFullDose ? 1 : 10;
     for (let first = 1 + Math.floor(random() * stride); first < stepsMax; first += stride * roundsAtOnce) {
       const some = Array.from({ length: roundsAtOnce }, (_, place) => first + place * stride);
       const killed = await Promise.all(some.map(round));
@@ -47,22 +48,38 @@ describeWithPeer("cc", `a client whose storage fails it [BATON_SEED=${seed}]`, (
       if (killed.includes(false)) break;
     }
     console.log(`${what}: killed at ${steps} steps`);
-    expect(steps).toBeGreaterThan(isFullDose ? 40 : 6);
+    expect(steps).toBeGreaterThan(isFullDose ? 40 : 4);
   }
 
   const get = (client: FaultyClient, topic: string) =>
     client.run("get", topic, "--until-empty", "--out-dir", client.inbox);
 
+  /** A topic of which alice has had nothing, and three messages are there. */
+  async function somethingToGet(): Promise<string> {
+    const topic = `in ${++topics}`;
+    await subscribe("alice", topic);
+    for (const [place, body] of bodies.entries()) {
+      await say.say({ name: "PUT", sender: "bob", topic, counter: place + 1, body: encode(body) });
+    }
+    return topic;
+  }
+
+  async function whatTheReaderHas(topic: string): Promise<string[]> {
+    const found: string[] = [];
+    for (let last = -1;;) {
+      const { status, text, messageId } = await say.say({ name: "GET", sender: "reader", topic, last });
+      if (status !== "OK") return found;
+      found.push(text);
+      last = messageId ?? last;
+    }
+  }
+
   for (const losesPower of [false, true]) {
     const end = losesPower ? "and the power is lost" : "and a consumer takes the files away at once";
     test(`get --out-dir is killed before each step, ${end}: each message is a file once`, async () => {
       await everyStep(`get --out-dir, ${end}`, async (step) => {
-        const topic = `in ${++topics}`;
+        const topic = await somethingToGet();
         using client = new FaultyClient("alice", cluster.proxy().endpoint);
-        await subscribe("alice", topic);
-        for (const [place, body] of bodies.entries()) {
-          await say.say({ name: "PUT", sender: "bob", topic, counter: place + 1, body: encode(body) });
-        }
         client.faults.killAt(step);
         const first = await get(client, topic);
         const found = client.take({ away: !losesPower });
@@ -98,15 +115,61 @@ describeWithPeer("cc", `a client whose storage fails it [BATON_SEED=${seed}]`, (
       client.faults.killAt(0);
       const last = await put();
       expect([step, last]).toEqual([step, { code: 0, signal: null, stderr: "" }]);
-      const found: string[] = [];
-      for (let at = -1;;) {
-        const { status, text, messageId } = await say.say({ name: "GET", sender: "reader", topic, last: at });
-        if (status !== "OK") break;
-        found.push(text);
-        at = messageId ?? at;
-      }
-      expect([step, ...found]).toEqual([step, ...bodies]);
+      expect([step, ...await whatTheReaderHas(topic)]).toEqual([step, ...bodies]);
       return first.signal !== null;
     });
   });
+
+  const state = ".sqlite-wal";
+  const full = { calls: ["write"], error: "ENOSPC" } as const;
+  const bad = { calls: ["sync"], error: "EIO" } as const;
+
+  const gets: readonly (readonly [string, Fault])[] = [
+    ["no room for a message", { ...full, path: ".part", skip: 1 }],
+    ["no room for a file", { calls: ["create"], error: "ENOSPC", path: "2.part" }],
+    ["a message that cannot be synced", { ...bad, path: "3.part" }],
+    ["a folder that cannot be synced", { ...bad, path: "/inbox", skip: 2 }],
+    ["a file that cannot be renamed", { calls: ["rename"], error: "EIO", path: "/2" }],
+    ["no room for the state", { ...full, path: state, skip: 12, isShort: true }],
+    ["a state that cannot be synced", { ...bad, path: state, skip: 3 }],
+  ];
+  const some = <T>(items: readonly T[], count: number) => isFullDose ? items : shuffled(items, random).slice(0, count);
+  for (const [what, fault] of some(gets, 3)) {
+    test(`get --out-dir, ${what}: 74, and each message is a file once when there is nothing wrong any more`, async () => {
+      const topic = await somethingToGet();
+      using client = new FaultyClient("alice", cluster.proxy().endpoint);
+      client.faults.fail(fault);
+      expect(await get(client, topic)).toMatchObject({
+        code: 74,
+        stderr: expect.stringMatching(/^baton: Cannot .+\n$/),
+      });
+      expect(client.faults.hits).toBeGreaterThan(0);
+      const found = client.take({ away: true });
+      client.faults.fail();
+      expect(await get(client, topic)).toEqual({ code: 0, signal: null, stderr: "" });
+      found.push(...client.take({ away: true }));
+      expect(found).toEqual(bodies);
+    });
+  }
+
+  const puts: readonly (readonly [string, Fault])[] = [
+    ["no room for the state", { ...full, path: state, skip: 12 }],
+    ["a state that cannot be synced", { ...bad, path: state, skip: 3 }],
+  ];
+  for (const [what, fault] of some(puts, 1)) {
+    test(`put, ${what}: 74, and each line is put once when there is nothing wrong any more`, async () => {
+      const topic = `out ${++topics}`;
+      await subscribe("reader", topic);
+      using client = new FaultyClient("bob", cluster.proxy().endpoint);
+      const lines = join(client.faults.under, "..", "lines");
+      writeFileSync(lines, `${bodies.join("\n")}\n`);
+      const put = () => client.run("put", topic, "--lines", lines, "--resume", "--quiet");
+      client.faults.fail(fault);
+      expect(await put()).toMatchObject({ code: 74, stderr: expect.stringMatching(/^baton: Cannot .+\n$/) });
+      client.faults.losePower(random);
+      client.faults.fail();
+      expect(await put()).toMatchObject({ code: 0 });
+      expect(await whatTheReaderHas(topic)).toEqual(bodies);
+    });
+  }
 });

@@ -177,7 +177,7 @@ describeWithPeer("cc", `a hand-over between processes that are killed [BATON_SEE
       const kinds = new Map<string, number>();
       const stride = isFullDose ? 1 : 6;
       let survived = 0;
-      for (let step = 1 + Math.floor(random() * stride); survived < (isFullDose ? 3 : 1); step += stride) {
+      for (let step = 1 + Math.floor(random() * stride); survived < (isFullDose ? 3 : 2); step += stride) {
         if (await pair.round(side, step, random)) {
           survived = 0;
           killed++;
