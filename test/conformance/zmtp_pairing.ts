@@ -1,8 +1,11 @@
 /** The whole suite for two implementations, with those that are missing named aloud. */
-import { describe } from "bun:test";
+import { describe, setDefaultTimeout } from "bun:test";
 import { describeWithPeer } from "../support/peers.ts";
 import type { Implementation } from "../support/zeromq_peers/implementations.ts";
 import { zmtpSuite } from "./zmtp_suite.ts";
+
+// A test that is over its time ends all that follow: bun kills the processes of both sides with it.
+setDefaultTimeout(60_000);
 
 export function describePairing(a: Implementation, b: Implementation): void {
   const title = `${a.name} (a) and ${b.name} (b)`;
