@@ -28,11 +28,12 @@ function failing(name: string, error: "ENOSPC" | "EIO", weight: number): PubsubF
     apply: onStorage(async (world, role, storage) => {
       const calls = error === "ENOSPC" ? ["write", "create"] as const : ["write", "sync"] as const;
       role.isAway = true; // it may end
+      const { hits } = storage;
       storage.fail({ calls, error, skip: Math.floor(span(world, 0, 20)), isShort: world.random() < 0.5 });
       await world.wait(span(world, 100, 2000));
       storage.fail();
-      // Whatever it made of that: as after any kill, what it has answered is there.
-      if (world.random() < 0.5 || !role.isRunning) {
+      // A server whose store failed ends, and whoever supervises it starts it again.
+      if (storage.hits > hits || !role.isRunning) {
         await role.kill();
         await role.revive();
       } else role.isAway = false;
