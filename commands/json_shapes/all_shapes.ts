@@ -11,6 +11,7 @@ import { poolStatusShape } from "./pool_shapes.ts";
 import {
   pubsubForgottenShape,
   pubsubMovesShape,
+  pubsubRestoredShape,
   pubsubServersShape,
   pubsubVerifyShape,
 } from "./pubsub_server_shapes.ts";
@@ -70,6 +71,11 @@ export const allShapes: readonly JsonShape[] = [
     from: "baton pubsub server forget ID --accept-loss --json",
     shape: pubsubForgottenShape,
     goldens: ["pubsub_forgotten"],
+  },
+  {
+    from: "baton pubsub server restore --id ID --data-dir FOLDER --accept-loss --json",
+    shape: pubsubRestoredShape,
+    goldens: ["pubsub_restored"],
   },
   { from: "baton pubsub server verify --json", shape: pubsubVerifyShape, goldens: ["pubsub_verify"] },
   { from: "baton pubsub keygen [FILE] --json", shape: keygenShape, goldens: ["keygen", "keygen_printed"] },

@@ -39,6 +39,16 @@ export const pubsubForgottenShape = z.strictObject({
 });
 export type PubsubForgottenJson = z.infer<typeof pubsubForgottenShape>;
 
+export const pubsubRestoredShape = z.strictObject({
+  version,
+  server: z.string(),
+  restored: z.array(z.string()).describe("topics that are as they were when the copy was made"),
+  lost: z.array(z.string()).describe("topics that are not in the copy, and begin again, empty"),
+  returned: z.array(z.string()).describe("topics that the server they came from has back, whole"),
+  left: z.array(z.string()).describe("topics of which nobody can say who has them: unavailable, as before"),
+});
+export type PubsubRestoredJson = z.infer<typeof pubsubRestoredShape>;
+
 export const pubsubVerifyShape = z.strictObject({
   version,
   folder: z.string(),

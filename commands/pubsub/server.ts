@@ -39,12 +39,12 @@ export const serverCommandSettings = {
   }),
   acceptLoss: setting(toggle(), {
     flag: "--accept-loss",
-    help: "forget: the server's data is lost for good, and its topics are to begin again",
+    help: "forget: the server's data is lost for good; restore: what came after the copy is",
     default: false,
   }),
   json: setting(toggle(), {
     flag: "--json",
-    help: "ls, move, drain, rebalance, forget, verify: print one JSON object",
+    help: "ls, move, drain, rebalance, forget, verify, restore: print one JSON object",
     default: false,
   }),
   ...connectionSettings,
@@ -56,7 +56,8 @@ export const pubsubServerCommand = defineCommand({
   name: "pubsub server",
   summary: "keep topics for publishers and subscribers",
   usage: "--id ID --data-dir FOLDER [options] | " +
-    "ls [--topics] | move TOPIC --to ID | drain ID [--undo] | rebalance | forget ID --accept-loss | verify | backup FOLDER",
+    "ls [--topics] | move TOPIC --to ID | drain ID [--undo] | rebalance | forget ID --accept-loss | verify | backup FOLDER | " +
+    "restore --accept-loss",
   details: [
     "Keeps the messages of its topics on the disk until every subscriber has had them. What is answered OK is durable and " +
     "survives kill -9. Clients reach it through proxies (baton pubsub proxy), which give each new topic to the server " +
@@ -70,6 +71,10 @@ export const pubsubServerCommand = defineCommand({
     "forget gives up a server whose data is lost: its topics begin again, empty, with message numbers that were never used.",
     "verify reads all of a data directory and says whether it is whole, 74 when it is not; backup writes a copy as of one " +
     "moment into a new folder. Both may be done while the server runs.",
+    "A data directory that is an older copy of what was served last, a backup, a snapshot, a machine that was put back, is " +
+    "refused (78): messages would be lost or come twice, and numbers be used again. Where there is no newer one, restore goes " +
+    "on from it: messages, places of subscribers and counters are those of that moment, and all that came after it is lost. " +
+    "Numbers and epochs go on above all that were ever given, so that nothing lost is taken for something new.",
   ],
   examples: [
     [
@@ -85,9 +90,13 @@ export const pubsubServerCommand = defineCommand({
     ["baton pubsub server move news --to s2", "hand a topic over"],
     ["baton pubsub server drain s1", "hand over all that s1 has, before it is taken away"],
     ["baton pubsub server backup /backup/s1 --data-dir ./s1", "while it runs"],
+    [
+      "baton pubsub server restore --id s1 --data-dir /backup/s1 --accept-loss",
+      "s1's disk is lost: to be started from the backup",
+    ],
   ],
   settings: serverCommandSettings,
-  completes: ["ls", "move", "drain", "rebalance", "forget", "verify", "backup"],
+  completes: ["ls", "move", "drain", "rebalance", "forget", "verify", "backup", "restore"],
   runsNothing: true,
   run: server,
 });

@@ -1,4 +1,4 @@
-/** `baton pubsub server ls|move|drain|rebalance|forget|verify|backup`: what an operator does. */
+/** `baton pubsub server ls|move|drain|rebalance|forget|verify|backup|restore`: what an operator does. */
 import { resolve } from "node:path";
 import { printTable } from "../../src/cli/table.ts";
 import type { SocketOptions } from "../../src/clients/zeromq/socket_options.ts";
@@ -25,6 +25,7 @@ import type {
   PubsubVerifyJson,
 } from "../json_shapes/pubsub_server_shapes.ts";
 import type { ServerCall } from "./server.ts";
+import { restore } from "./server_restore.ts";
 import { serviceSecurity } from "./service_security.ts";
 
 interface Operation {
@@ -42,6 +43,7 @@ const operations: Readonly<Record<string, Operation>> = {
   forget: { takes: "a server's id, and --accept-loss", names: 1, run: forget },
   verify: { takes: "no name, and --data-dir", names: 0, run: verify },
   backup: { takes: "a folder to be made, and --data-dir", names: 1, run: backup },
+  restore: { takes: "no name, but --id, --data-dir and --accept-loss", names: 0, run: restore },
 };
 
 export const operationNames: readonly string[] = Object.keys(operations);

@@ -165,6 +165,10 @@ test("publish/subscribe servers", async () => {
   await printed('"$baton" pubsub server forget s2 --accept-loss --json', "pubsub_forgotten");
   one.child.kill("SIGTERM");
   await one.ended;
+  await printed(
+    '"$baton" pubsub server restore --id s1 --data-dir "$dir/s1" --accept-loss --json',
+    "pubsub_restored",
+  );
 });
 
 test("the retry processor", async () => {

@@ -130,10 +130,72 @@ test("a copy of a server's data, and a backup, are served only where somebody sa
     expect([folder, refused.code, refused.stderr]).toEqual([folder, 78, expect.stringContaining("it is a copy")]);
   }
   await session.run("mv c1 c1-renamed");
-  expect(await stopped(await serve("--id c1 --data-dir c1-renamed"))).toBe(0);
   expect(await stopped(await serve("--id c1 --data-dir c1-copy --moved"))).toBe(0);
   expect(await stopped(await serve("--id c1 --data-dir c1-copy"))).toBe(0);
-  expect(await stopped(await serve("--id c1 --data-dir c1-backup --moved"))).toBe(0);
+  // What was served since the others were made may have messages that they do not have.
+  for (const folder of ["c1-renamed", "c1-backup"]) {
+    const refused = await session.run(`"$baton" pubsub server --id c1 --data-dir ${folder} --moved`);
+    expect([folder, refused.code, refused.stderr]).toEqual([folder, 78, expect.stringContaining("an older copy")]);
+  }
+});
+
+test("a backup that is put back is refused, and gone on from when somebody accepts what that loses", async () => {
+  const one = await serve("--id r1 --data-dir r1");
+  await using talker = await sessionTalker(session);
+  const { say } = talker;
+  const put = (counter: number) =>
+    say.ask({
+      name: "PUT",
+      sender: "bob",
+      topic: "kept",
+      counter,
+      body: bytesOf(`body ${counter}`),
+      lines: { version: 1 },
+    });
+  const get = (sender: string, last: number) =>
+    say.ask({ name: "GET", sender, topic: "kept", last, lines: { max: 10 } });
+  for (const sender of ["alice", "carol"]) await say.ask({ name: "SUBSCRIBE", sender, topic: "kept" });
+  for (const counter of [1, 2, 3]) expect((await put(counter)).status).toBe("OK");
+  expect((await get("alice", 3)).status).toBe("NO_MESSAGE");
+  expect(await code('"$baton" pubsub server backup r1-backup --data-dir r1')).toBe(0);
+  expect((await put(4)).lines?.ids).toEqual([{ first: 4, last: 4 }]);
+  expect((await get("alice", 3)).batch?.map(textOf)).toEqual(["body 4"]);
+  await say.ask({ name: "SUBSCRIBE", sender: "alice", topic: "later" });
+  expect(await code('"$baton" pubsub server restore --id r1 --data-dir r1-backup --accept-loss')).toBe(75);
+  expect(await stopped(one)).toBe(0);
+
+  const restore = '"$baton" pubsub server restore --id r1 --data-dir r1-backup';
+  const refused = await session.run('"$baton" pubsub server --id r1 --data-dir r1-backup --moved');
+  expect([refused.code, refused.stderr]).toEqual([78, expect.stringContaining("pubsub server restore --id r1")]);
+  expect(await code(restore)).toBe(64);
+  expect(await code('"$baton" pubsub server restore --id r1 --data-dir nowhere --accept-loss')).toBe(78);
+  const restored = await eventually(async () => {
+    const ended = await session.run(`${restore} --accept-loss`);
+    return ended.code !== 75 && ended;
+  }, { withinMs: 20_000 });
+  expect([restored.code, restored.stdout]).toEqual([0, "restored kept\nlost later\n"]);
+
+  const again = await serve("--id r1 --data-dir r1-backup");
+  // What it has counts on: alice had everything, carol nothing, and counters are known.
+  expect((await get("alice", 4)).status).toBe("NO_MESSAGE");
+  const had = await get("carol", -1);
+  expect([had.batch?.map(textOf), had.lines?.missed]).toEqual([["body 1", "body 2", "body 3"], undefined]);
+  expect((await put(3)).lines?.ids).toEqual([{ first: 3, last: 3 }]);
+  // What was lost is put again as something new, under a number that was never used.
+  const id = (await put(4)).lines?.ids?.[0]?.first ?? 0;
+  expect(id).toBeGreaterThan(2 ** 43);
+  for (const [sender, last] of [["alice", 4], ["carol", 3]] as const) {
+    const next = await get(sender, last);
+    expect([next.batch?.map(textOf), next.lines?.ids, next.lines?.missed]).toEqual([
+      ["body 4"],
+      [{ first: id, last: id }],
+      undefined,
+    ]);
+  }
+  expect(await stopped(again)).toBe(0);
+  // The lost data, found again, is older now.
+  const late = await session.run('"$baton" pubsub server --id r1 --data-dir r1');
+  expect([late.code, late.stderr]).toEqual([78, expect.stringContaining("an older copy")]);
 });
 
 test("logs for programs are an object to a line", async () => {

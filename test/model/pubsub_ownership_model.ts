@@ -79,6 +79,8 @@ export class OwnershipModel implements Model<OwnershipState> {
     const answering = this.#answering(state);
     if (answering.length > 1) return `${answering.map(serverName).join(" and ")} answer for the topic`;
     if (state.node === null) return null;
+    // What was put back is gone, whoever had it; nothing may come of that but what an operator accepts.
+    if (state.servers.some(({ isOld }) => isOld)) return null;
     const truth = this.#truth(state);
     const { acked, moved, given } = state.client;
     if (truth === null) return state.isDiskLost ? null : "Its owner does not have the topic's content";

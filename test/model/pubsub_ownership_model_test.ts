@@ -12,6 +12,7 @@ const two = { servers: 2, puts: "a", moves: 1, faults: everyFault, faultsMax: 1 
 const twoPuts = { ...two, puts: "ab" };
 const forget: OwnershipModelOptions = { ...two, proxies: 1, faults: ["forget", "lease"], faultsMax: 2 };
 const diskLost: OwnershipModelOptions = { ...two, faults: ["disk lost"] };
+const putBack: OwnershipModelOptions = { ...two, faults: ["put back"], faultsMax: 2 };
 const treeLost: OwnershipModelOptions = { ...two, faults: ["tree lost"] };
 
 function check(name: string, options: OwnershipModelOptions): Exploration {
@@ -33,6 +34,7 @@ describe("topic ownership holds", () => {
     "a server is forgotten and comes back": forget,
     "a server is forgotten while a topic moves": { ...forget, faults: ["forget", "crash"] },
     "a server loses its disk": diskLost,
+    "a server's disk is put back": putBack,
     "the tree is lost": treeLost,
   };
   const dose: Record<string, OwnershipModelOptions> = {
@@ -43,6 +45,9 @@ describe("topic ownership holds", () => {
     "three servers, every fault": { ...two, servers: 3 },
     "three servers, two hand-overs": { ...two, servers: 3, moves: 2, faults: ["crash"] },
     "two proxies assign under every fault": { ...two, moves: 1, proxies: 2 },
+    "put back, with gets": { ...putBack, gets: true, moves: 0 },
+    "put back under every fault": { ...putBack, faults: ["put back", "crash", "lease"], faultsMax: 3 },
+    "put back among three servers": { ...putBack, servers: 3, moves: 2 },
     "forgotten under every fault": { ...forget, faults: ["forget", ...everyFault] },
     "forgotten with gets": { ...forget, faults: ["forget", "crash", "lease"], gets: true },
     "the tree is lost, and a crash": { ...treeLost, moves: 2, faults: ["tree lost", "crash"], faultsMax: 2 },
@@ -89,6 +94,9 @@ describe("the checker finds a protocol that", () => {
     ["registers a sealed copy as open", lost, treeLost],
     ["begins a session while the last one is at work", without, { ...two, moves: 2, faultsMax: 0 }],
     ["takes back in a tree that was made again", lost, treeLost],
+    ["serves what was put back", lost, putBack],
+    ["restores at the same epoch", without, putBack],
+    ["restores without raising numbers", /was used twice/, { ...putBack, puts: "ab", moves: 0 }],
   ];
   if (full) variants.push(["does not remember what it dropped", lost, { ...treeLost, servers: 3, moves: 2 }]);
   for (const [mistake, what, options] of variants) {

@@ -4,6 +4,7 @@ import { takenBack, type TopicNode } from "../../src/recipes/pubsub/ownership/to
 import { decideTransfer } from "../../src/recipes/pubsub/ownership/transfer_decision.ts";
 import type { Transition, TransitionKind } from "./explore.ts";
 import { told } from "./pubsub_ownership_client_model.ts";
+import { putBack, restore } from "./pubsub_ownership_restore_model.ts";
 import {
   emptyContent,
   type Fault,
@@ -16,6 +17,9 @@ import {
   stopped,
   type StoredCopy,
   type Transfer,
+  transferOf,
+  withPresence,
+  withServer,
   type Znode,
 } from "./pubsub_ownership_world.ts";
 
@@ -108,7 +112,7 @@ export class OwnershipServerModel {
       case "drop": {
         const remembered = { birth: copy?.birth ?? "", epoch: action.epoch };
         const dropped = this.#has("does not remember what it dropped") ? null : remembered;
-        const isElsewhere = state.isDiskLost ||
+        const isElsewhere = state.isDiskLost || state.servers.some(({ wasOld }) => wasOld) ||
           state.servers.some((other, index) =>
             index !== who && [other.copy?.log, other.aside].some((log) => log?.startsWith(copy?.log ?? ""))
           );
@@ -314,6 +318,9 @@ export class OwnershipServerModel {
     if (state.present[who] === "dead") {
       push(out, "step", `${name}'s old session expires`, withPresence(state, who, "none"));
     }
+    if (!server.isUp && server.isOld && !this.#has("serves what was put back")) {
+      return restore(state, who, { server, out, has: (mistake) => this.#has(mistake) });
+    }
     if (!server.isUp) return push(out, "step", `${name} starts again`, withServer(state, who, this.#restarted(server)));
     if (server.session === "none") {
       const keeps = this.#has("reads before it announces itself") ||
@@ -338,7 +345,7 @@ export class OwnershipServerModel {
     const copy = this.#has("opens a sealed copy after a restart") && server.copy !== null
       ? { ...server.copy, sealedFor: null }
       : server.copy;
-    return { isUp: true, copy };
+    return { isUp: true, copy, isOld: false };
   }
 
   #faults(state: OwnershipState, who: number, server: Server, out: Out): void {
@@ -349,6 +356,7 @@ export class OwnershipServerModel {
       const empty = { ...this.#crashed(state, who, server), isDiskLost: true };
       push(out, "fault", `${name} loses its disk`, withServer(empty, who, { copy: null, staged: null, dropped: null }));
     }
+    if (this.#may("put back")) putBack(fewer, who, { server, out, down: this.#crashed(state, who, server) });
     if (server.session !== "live") return;
     if (this.#may("lease") && server.hasLease) {
       push(out, "fault", `${name} has no lease`, withServer(fewer, who, { hasLease: false }));
@@ -359,9 +367,19 @@ export class OwnershipServerModel {
   }
 
   #crashed(state: OwnershipState, who: number, server: Server): OwnershipState {
-    const { copy, dropped, aside } = server;
+    const { copy, dropped, aside, backup, isOld, wasOld } = server;
     const staged = this.#has("stages in memory only") ? null : server.staged;
-    const down = withServer(state, who, { ...stopped, isUp: false, copy, staged, dropped, aside });
+    const down = withServer(state, who, {
+      ...stopped,
+      isUp: false,
+      copy,
+      staged,
+      dropped,
+      aside,
+      backup,
+      isOld,
+      wasOld,
+    });
     const next = server.session === "live" ? withPresence(down, who, "dead") : down;
     return { ...next, faultsLeft: state.faultsLeft - 1 };
   }
@@ -377,16 +395,3 @@ export class OwnershipServerModel {
 
 const push = (out: Out, kind: TransitionKind, label: string, state: OwnershipState): void =>
   void out.push({ kind, label, state });
-
-function withServer(state: OwnershipState, who: number, change: Partial<Server>): OwnershipState {
-  return { ...state, servers: state.servers.map((server, index) => index === who ? { ...server, ...change } : server) };
-}
-
-function withPresence(state: OwnershipState, who: number, presence: "none" | "live" | "dead"): OwnershipState {
-  return { ...state, present: state.present.map((other, index) => index === who ? presence : other) };
-}
-
-function transferOf(copy: StoredCopy, who: number): Transfer {
-  const { sealedFor, ...content } = copy;
-  return { ...content, owner: serverName(who), to: sealedFor ?? "" };
-}

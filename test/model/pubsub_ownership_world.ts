@@ -10,6 +10,7 @@ export type Fault =
   | "lease"
   | "forget"
   | "disk lost"
+  | "put back"
   | "tree lost";
 
 /** Ways to build the protocol wrong: each must be found out. */
@@ -45,7 +46,10 @@ export type Mistake =
   | "registers nothing"
   | "registers a sealed copy as open"
   | "takes back in a tree that was made again"
-  | "begins a session while the last one is at work";
+  | "begins a session while the last one is at work"
+  | "serves what was put back"
+  | "restores without raising numbers"
+  | "restores at the same epoch";
 
 export interface OwnershipModelOptions {
   readonly servers: number;
@@ -112,7 +116,15 @@ export interface Server {
   readonly late: number | null;
   /** Cursor and window as they were when the topic's beginning was sent; null but for a mistake. */
   readonly early: Pick<Content, "cursor" | "seen"> | null;
+  /** Its disk as it was at some time: a backup, a snapshot. */
+  readonly backup: Disk | null;
+  /** The disk is older than what was noted of it: no server starts on it. */
+  readonly isOld: boolean;
+  /** It once was: what others drop may be nowhere else any more, which an operator accepts. */
+  readonly wasOld: boolean;
 }
+
+export type Disk = Pick<Server, "copy" | "staged" | "dropped">;
 
 /** What clients have been told. */
 export interface Client {
@@ -163,8 +175,25 @@ export const stopped: Server = {
   aside: null,
   late: null,
   early: null,
+  backup: null,
+  isOld: false,
+  wasOld: false,
 };
 
 export const emptyContent = (floor: number): Content => ({ log: "", cursor: floor, seen: "" });
 
 export const serverName = (who: number): string => `s${who}`;
+
+export function withServer(state: OwnershipState, who: number, change: Partial<Server>): OwnershipState {
+  return { ...state, servers: state.servers.map((server, index) => index === who ? { ...server, ...change } : server) };
+}
+
+export function withPresence(state: OwnershipState, who: number, presence: "none" | "live" | "dead"): OwnershipState {
+  return { ...state, present: state.present.map((other, index) => index === who ? presence : other) };
+}
+
+/** What a sealed copy is sent as. */
+export function transferOf(copy: StoredCopy, who: number): Transfer {
+  const { sealedFor, ...content } = copy;
+  return { ...content, owner: serverName(who), to: sealedFor ?? "" };
+}

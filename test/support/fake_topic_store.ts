@@ -31,6 +31,18 @@ export class FakeTopicStore implements OwnedStore {
   readonly rows = new Map<string, Row>();
   /** Says FULL to what is sent to it. */
   isFull = false;
+  #age = 0;
+  #isChanged = true;
+
+  age(): Promise<number> {
+    return Promise.resolve(this.#age);
+  }
+
+  raiseAge(above = 0): Promise<number | null> {
+    if (!this.#isChanged && above === 0) return Promise.resolve(null);
+    this.#isChanged = false;
+    return Promise.resolve(this.#age = Math.max(this.#age, above) + 1);
+  }
 
   /** A publisher's message: the sequence number. Throws when the copy is not open at the epoch it was let in for. */
   put(topic: string, epoch: number, id: string): number {
@@ -39,6 +51,7 @@ export class FakeTopicStore implements OwnedStore {
       throw new BatonError("UNREACHABLE", "NOT_OWNER");
     }
     const log = copy.log.includes(id) ? copy.log : [...copy.log, id];
+    this.#isChanged = true;
     this.row(topic).copy = { ...copy, log };
     return copy.floor + log.indexOf(id) + 1;
   }

@@ -52,7 +52,7 @@ export class OwnershipCrew implements AsyncDisposable {
       id,
       endpoint: id,
       path: this.path,
-      store: crash.around(store, ["topics", "look"]),
+      store: crash.around(store, ["topics", "look", "age", "raiseAge"]),
       place: "here",
       channel: crash.around(this.#channel),
       clock: this.#clock,

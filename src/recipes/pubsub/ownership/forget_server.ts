@@ -6,13 +6,11 @@
 import type { ZooKeeper } from "../../../clients/zookeeper/zookeeper.ts";
 import { BatonError } from "../../../errors.ts";
 import { newGuid } from "../../../support/guid.ts";
-import { orNull } from "../../lock_view.ts";
-import { isRefusal } from "../../transient_error.ts";
-import { parseAnnouncement } from "./announce.ts";
+import { holdingServerName } from "./hold_server_name.ts";
 import { type ListedTopic, listTopics } from "./list_topics.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 import { forgotten, returned, type TopicNode } from "./topic_node.ts";
-import { makeParents, type ReadTopic, TopicNodes } from "./topic_nodes.ts";
+import { type ReadTopic, TopicNodes } from "./topic_nodes.ts";
 
 export interface Forgotten {
   /** Topics whose messages, cursors and windows are given up. */
@@ -23,9 +21,7 @@ export interface Forgotten {
 
 /** Rejects with LOCK_BUSY while the server is there, or may still answer: its session has to end first. */
 export async function forgetServer(zk: ZooKeeper, path: PubsubPath, id: string): Promise<Forgotten> {
-  const name = path.server(id);
-  await holdName(zk, name, id);
-  try {
+  return await holdingServerName(zk, path, { id, what: "forget" }, async () => {
     const nodes = new TopicNodes(zk, path);
     const lost: string[] = [];
     const back: string[] = [];
@@ -35,39 +31,15 @@ export async function forgetServer(zk: ZooKeeper, path: PubsubPath, id: string):
       if (done === "returned") back.push(listed.topic);
     }
     return { lost, returned: back };
-  } finally {
-    await zk.delete(name, -1).catch(() => {}); // it ends with the session at the latest
-  }
+  });
 }
 
-async function holdName(zk: ZooKeeper, name: string, id: string): Promise<void> {
-  for (;;) {
-    try {
-      await zk.create(name, new TextEncoder().encode(JSON.stringify({ layout: 1, forgetting: id })), {
-        mode: "ephemeral",
-      });
-      return;
-    } catch (thrown) {
-      if (isRefusal(thrown, "NONODE")) {
-        await makeParents(zk, name);
-        continue;
-      }
-      if (!isRefusal(thrown, "NODEEXISTS")) throw thrown;
-      const found = await orNull(zk.getData(name));
-      const at = found === null ? null : parseAnnouncement(found.data);
-      throw new BatonError(
-        "LOCK_BUSY",
-        `Cannot forget the server "${id}": ` +
-          (at === null
-            ? "somebody else is at it"
-            : `it is there, at ${at.endpoint}, or was a moment ago; stop it and wait until its session has ended`),
-        { cause: thrown },
-      );
-    }
-  }
-}
-
-async function giveUp(nodes: TopicNodes, listed: ListedTopic, id: string): Promise<"lost" | "returned" | "kept"> {
+/** Until it is no longer this server's, or begins again. */
+export async function giveUp(
+  nodes: TopicNodes,
+  listed: ListedTopic,
+  id: string,
+): Promise<"lost" | "returned" | "kept"> {
   const { topic } = listed;
   let read: ReadTopic | null = listed;
   for (;;) {

@@ -39,6 +39,10 @@ export interface ContentName extends StagedCopy {
 export interface OwnedStore {
   /** Names the store for as long as it lives: random, made with it. Two servers of one id are told apart by it. */
   readonly storeId: string;
+  /** Grows with what is stored, whenever it is raised: an older copy of the store has a smaller one. */
+  age(): Promise<number>;
+  /** Raises it above `above`. Null, and nothing is done, where nothing was stored since the last time and `above` is 0. */
+  raiseAge(above?: number): Promise<number | null>;
   /** Topics with a copy, or with something staged. */
   topics(): Promise<readonly string[]>;
   look(topic: string): Promise<StoredTopic>;

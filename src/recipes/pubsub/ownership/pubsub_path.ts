@@ -5,6 +5,7 @@
  *   <root>/pubsub/proxies/<id>            ephemeral: a proxy that is there
  *   <root>/pubsub/topics/<00-ff>/<name>   who owns a topic; the shard is the first byte of its SHA-256
  *   <root>/pubsub/owners/<id>/<name>      a topic counted for its owner: what assignments go by, and nothing else
+ *   <root>/pubsub/stores/<store id>       how old a server's store was when it said so last
  *
  * Shards, because a list of children comes in one frame of a megabyte: 400,000 topics of short names, 60,000 of the longest.
  */
@@ -44,6 +45,10 @@ export class PubsubPath {
 
   proxy(id: string): string {
     return `${this.proxies}/${nodeName(id)}`;
+  }
+
+  store(storeId: string): string {
+    return `${this.base}/stores/${nodeName(storeId)}`;
   }
 
   topic(topic: string): string {

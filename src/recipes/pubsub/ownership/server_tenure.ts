@@ -11,8 +11,10 @@ import { announce, parseAnnouncement } from "./announce.ts";
 import { OwnedTopic, type Permit, type Tenure } from "./owned_topic.ts";
 import type { OwnedStore } from "./owned_store.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
+import { noteAgeEveryMs, StoreAge } from "./store_age.ts";
 import { TenureLease } from "./tenure_lease.ts";
 import { decideTopic } from "./topic_decision.ts";
+import { isTransient } from "../../transient_error.ts";
 import { TopicNodes } from "./topic_nodes.ts";
 import type { Peer, TransferChannel } from "./transfer_channel.ts";
 
@@ -54,12 +56,16 @@ const lookedAtOnce = 32;
 /** Topics of others that are remembered, so that requests that went astray cost no read each. */
 const strangersMax = 10_000;
 const strangerMs = 500;
+/** How long its end may take for that, in milliseconds. */
+const lastNoteMs = 500;
 /** Problems that are told during one session. */
 const toldMax = 1000;
 
 export class ServerTenure {
   readonly lease: TenureLease;
   readonly #options: ServerOptions;
+  readonly #session: ZooKeeper["session"];
+  readonly #age: StoreAge;
   readonly #tenure: Tenure;
   readonly #topics = new Map<string, OwnedTopic>();
   readonly #strangers = new Map<string, { readonly standing: Standing; readonly readAtMs: number }>();
@@ -67,10 +73,12 @@ export class ServerTenure {
   readonly #over: AbortController;
   readonly #offs: (() => void)[] = [];
   #ended: Promise<unknown> | null = null;
+  #aging: Promise<unknown> = Promise.resolve();
+  #cancelNote: () => void = () => {};
 
   /**
    * Registers what is stored and in no tree, announces the server, and begins. Rejects with CONFIG when the id is
-   * somebody else's, with the signal's reason, and with what the session ended by.
+   * somebody else's, or the store an older copy of itself; with the signal's reason, and with what the session ended by.
    */
   static async begin(
     zk: ZooKeeper,
@@ -78,19 +86,25 @@ export class ServerTenure {
     signal: AbortSignal,
   ): Promise<ServerTenure> {
     const nodes = new TopicNodes(zk, options.path);
+    const age = new StoreAge(zk, options.path, options);
+    await age.check();
     const stored = await options.store.topics();
     await forEach(stored, (topic) => register(nodes, options, topic), signal);
     const { id, endpoint, clock, path, store, place } = options;
     const storeId = `${store.storeId} ${place}`;
     const isDraining = options.isDraining?.() ?? false;
     await announce(zk, path.server(id), { id, endpoint, storeId, isDraining }, { clock, signal });
-    const tenure = new ServerTenure(zk, options, nodes);
+    // Not before: what cannot be announced must not make another one too old.
+    await age.prove();
+    const tenure = new ServerTenure(zk, options, nodes, age);
     void forEach(stored, (topic) => tenure.#settleAtStart(topic), tenure.#over.signal).catch(() => {});
     return tenure;
   }
 
-  private constructor(zk: ZooKeeper, options: ServerOptions, nodes: TopicNodes) {
+  private constructor(zk: ZooKeeper, options: ServerOptions, nodes: TopicNodes, age: StoreAge) {
     const { session } = zk;
+    this.#session = session;
+    this.#age = age;
     this.#options = options;
     this.#over = new AbortController();
     this.lease = new TenureLease(session, options.clock);
@@ -104,6 +118,7 @@ export class ServerTenure {
       peer: (id) => peerOf(zk, options.path, id),
     };
     this.#offs.push(session.guard(), onAbort(session.ended, (reason) => this.end(reason)));
+    this.#noteAge();
     void this.#watchOwnNode(zk);
   }
 
@@ -116,7 +131,8 @@ export class ServerTenure {
     this.lease.end();
     this.#over.abort(reason);
     for (const off of this.#offs.splice(0)) off();
-    this.#ended ??= Promise.all([...this.#topics.values()].map((topic) => topic.close()));
+    this.#cancelNote();
+    this.#ended ??= Promise.all([this.#aging, ...[...this.#topics.values()].map((topic) => topic.close())]);
     this.#topics.clear();
   }
 
@@ -127,6 +143,12 @@ export class ServerTenure {
   async finish(reason: unknown): Promise<void> {
     this.end(reason);
     await this.#ended;
+    if (this.#session.ended.aborted) return;
+    // What was stored last is noted as well, if the coordination service answers soon.
+    const { promise: late, resolve } = Promise.withResolvers<void>();
+    const cancel = this.#options.clock.after(lastNoteMs, resolve);
+    await Promise.race([this.#age.advance().catch(() => {}), late]);
+    cancel();
   }
 
   /** At once, for the topics that are served: the way of almost every request. */
@@ -163,6 +185,17 @@ export class ServerTenure {
   /** Topics that are served now. */
   *served(): Generator<readonly [topic: string, permit: Permit]> {
     for (const { topic, permit } of this.#topics.values()) if (permit !== null) yield [topic, permit];
+  }
+
+  /** Again and again, as long as it lasts; a store that turns out to be an older one is not served any more. */
+  #noteAge(): void {
+    const again = () => {
+      this.#aging = this.#age.advance().catch((thrown) => {
+        if (thrown instanceof BatonError && thrown.code === "CONFIG") this.end(thrown);
+        else if (!isTransient(thrown) && !this.#over.signal.aborted) this.#report(thrown);
+      }).finally(() => this.#over.signal.aborted || this.#noteAge());
+    };
+    this.#cancelNote = this.#options.clock.after(noteAgeEveryMs, again);
   }
 
   #topicOf(name: string): OwnedTopic {

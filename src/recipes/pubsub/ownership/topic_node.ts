@@ -67,6 +67,17 @@ export function forgotten(node: TopicNode, birth: string): TopicNode | null {
   return { owner: "", epoch: node.epoch + 1, state: "new", birth, floor, source: null };
 }
 
+/**
+ * What an operator writes for an owner whose store was put back: the copy of that epoch is opened again at the next one. What
+ * was stored since is lost, and the numbers that it had are not used again. Null when no sequence numbers are left.
+ */
+export function restored(node: TopicNode, copyEpoch: number): TopicNode | null {
+  const floor = node.floor + seqsPerBirth;
+  if (!Number.isSafeInteger(floor + seqsPerBirth)) return null;
+  const { owner, birth } = node;
+  return { owner, birth, floor, epoch: node.epoch + 1, state: "moving", source: { owner, epoch: copyEpoch } };
+}
+
 /** Of a topic that was moving to a server that is lost, by an operator: its source still has everything. */
 export function returned(node: TopicNode): TopicNode | null {
   if (node.state !== "moving" || node.source === null || node.source.owner === node.owner) return null;

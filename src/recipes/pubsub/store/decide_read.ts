@@ -12,6 +12,8 @@ export interface SubscriberState extends OperationState {
 export interface LogState {
   readonly first: number;
   readonly last: number;
+  /** Numbers up to it are those of a time before a restore, and nobody knows how many of them were given; 0 otherwise. */
+  readonly floor?: number;
 }
 
 interface Refused {
@@ -38,7 +40,12 @@ export function decideGet(get: GetOperation, subscriber: SubscriberState, log: L
   }
   const moved = Math.max(position, get.last);
   const next = Math.max(moved + 1, log.first);
-  return { kind: "read", position: moved, next, missed: next - moved - 1 };
+  return { kind: "read", position: moved, next, missed: missedBetween(moved, next, log.floor) };
+}
+
+/** Messages between the last that was had and the next that is there; across a restore nobody can say. */
+export function missedBetween(had: number, next: number, floor = 0): number {
+  return had < floor && next > floor ? 0 : next - had - 1;
 }
 
 export type PlaceDecision =

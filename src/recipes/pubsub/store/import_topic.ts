@@ -40,14 +40,13 @@ export class TopicImport {
   #row: Uint8Array[] = [];
   #rowBytes = 0;
   #rowFirst = 0;
-  #rowLast: number;
+  #rowLast = 0;
 
   constructor(database: TopicDatabase, topics: TopicTable, name: string, content: ContentName) {
     this.#database = database;
     this.#topics = topics;
     this.name = name;
     this.#content = content;
-    this.#rowLast = content.floor;
   }
 
   /** One piece, in the open transaction. Throws BAD_DATA or PROTOCOL for what is no topic's data. */

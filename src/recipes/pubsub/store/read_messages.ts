@@ -2,6 +2,7 @@
 import type { GetOperation, StoredMessage } from "../../../wire/pubsub/store_operations.ts";
 import { messageContentAt } from "../../../wire/pubsub/topic_data.ts";
 import type { Client } from "./client.ts";
+import { missedBetween } from "./decide_read.ts";
 import { getBytesDefault } from "./store_limits.ts";
 import { batchMessagesMax, bodyBytesMax } from "../../../wire/pubsub/limits.ts";
 import type { Topic } from "./topic.ts";
@@ -29,7 +30,7 @@ export function readMessages(
     const row = topic.log.rowAt(id);
     if (row === null || row.first > last) break;
     if (row.first > id && messages.length > 0) break; // ids of one answer follow each other
-    if (row.first > id) gone += row.first - id;
+    if (row.first > id) gone += missedBetween(id - 1, row.first, topic.floor);
     id = Math.max(id, row.first);
     for (; id <= row.last && id <= last && messages.length < countMax; id++) {
       const { msgId, body } = messageContentAt(row.records, row.offsets[id - row.first] as number);

@@ -259,7 +259,7 @@ export class StoreEngine {
     const client = this.#clientFor(get, topic);
     if (client === null) return;
     if (get.last >= (topic.log.pendingFirst ?? Infinity)) this.#flush(topic);
-    const decision = decideGet(get, client, topic.log);
+    const decision = decideGet(get, client, { first: topic.log.first, last: topic.log.last, floor: topic.floor });
     if (decision.kind === "refused") return this.#refuse(get, decision.code, decision.reason);
     const { next, missed } = decision;
     const { last } = topic.log;
@@ -305,7 +305,7 @@ export class StoreEngine {
     const { first, last, bytes } = topic.log;
     const client = topic.subscribers.get(info.client);
     const position = client?.position ?? null;
-    const pending = position === null ? 0 : last - Math.max(position, first - 1);
+    const pending = position === null ? 0 : topic.pendingBehind(position);
     const state = { first, end: last, position, pending, subscribers: topic.subscribers.size, bytes };
     this.#answers.push({ ticket: info.ticket, code: "OK", reason: "", info: state });
   }

@@ -8,6 +8,8 @@ import type { TopicSummary } from "./topic_table.ts";
 export type StoreCalls =
   & Pick<
     TopicCustody,
+    | "age"
+    | "raiseAge"
     | "names"
     | "look"
     | "create"
@@ -15,6 +17,7 @@ export type StoreCalls =
     | "activate"
     | "drop"
     | "discard"
+    | "continueBehind"
     | "setAside"
     | "exportBegin"
     | "exportNext"

@@ -56,6 +56,14 @@ export class Topic {
     }
   }
 
+  /** Messages behind this place. Between those from before a restore and those after it are numbers that nobody was given. */
+  pendingBehind(position: number): number {
+    const { first, last } = this.log;
+    const from = Math.max(position, first - 1);
+    if (from >= this.floor) return last - from;
+    return this.log.countUpTo(this.floor, from) + last - (this.floor + 1);
+  }
+
   /** Messages that the slowest subscriber has not had. Asks every subscriber, but only after the slowest one has moved. */
   pendingOfSlowest(): number {
     if (this.subscribers.size === 0) return 0;
@@ -64,6 +72,6 @@ export class Topic {
       for (const position of this.positions()) slowest = Math.min(slowest, position);
       this.#slowest = slowest;
     }
-    return this.log.last - Math.max(this.#slowest, this.log.first - 1);
+    return this.pendingBehind(this.#slowest);
   }
 }

@@ -37,6 +37,8 @@ export class TopicCustody {
   readonly #imports = new Map<number, TopicImport>();
   readonly #exports = new Map<number, { readonly of: Topic; readonly epoch: number; readonly steps: Steps }>();
   #nextTransfer = 1;
+  /** Transactions when the age was raised last. */
+  #agedAt = -1;
 
   constructor(database: TopicDatabase, engine: StoreEngine) {
     this.#database = database;
@@ -48,6 +50,20 @@ export class TopicCustody {
         this.#topics.drop(Number(id));
       }
     });
+  }
+
+  /** Grows whenever something was stored, and is noted elsewhere: a store that is behind the note is an older copy. */
+  age(): number {
+    return Number(this.#database.get("SELECT age FROM age")?.["age"] ?? 0);
+  }
+
+  /** Raises the age above `above`. Null, and nothing is done, when nothing was stored since the last time. */
+  raiseAge(above: number): number | null {
+    if (this.#database.commits === this.#agedAt && above === 0) return null;
+    const age = Math.max(this.age(), above) + 1;
+    this.#transaction(() => this.#database.run("INSERT OR REPLACE INTO age (id, age) VALUES (0, ?)", age));
+    this.#agedAt = this.#database.commits;
+    return age;
   }
 
   /** Topics with a copy, or with something staged. */
@@ -139,6 +155,24 @@ export class TopicCustody {
       );
     });
     this.#engine.wakeAll(here);
+  }
+
+  /**
+   * Messages are numbered from behind `floor` on: the numbers up to it may have been given in a time that is lost. Who had all
+   * that is here is at the end, and has missed nothing that is known of.
+   */
+  continueBehind(name: string, floor: number): void {
+    const topic = this.#topics.here(name);
+    if (topic === null) throw missing(name, "");
+    if (topic.floor >= floor) return;
+    this.#engine.settle();
+    const { id, log: { last } } = topic;
+    this.#transaction(() => {
+      // One number more, so that it does not look like a topic that has had no message.
+      this.#database.run("UPDATE topics SET floor = ?, last = ? WHERE id = ?", floor, floor + 1, id);
+      this.#database.run("UPDATE clients SET position = ? WHERE topic = ? AND position >= ?", floor + 1, id, last);
+    });
+    this.#topics.load(id);
   }
 
   /** Removes what is staged. */

@@ -159,6 +159,18 @@ export class TopicLog {
     this.#behind = this.#subscribers();
   }
 
+  /** Messages behind `from`, up to `to`. */
+  countUpTo(to: number, from: number): number {
+    const rows = this.#database.get(
+      "SELECT sum(last - max(first - 1, ?)) AS count FROM messages WHERE topic = ? AND first <= ? AND last > ?",
+      from,
+      this.#topicId,
+      to,
+      from,
+    );
+    return Number(rows?.["count"] ?? 0);
+  }
+
   /** The row that has message `id`, or else the first one behind it; null when there is none. */
   rowAt(id: number): LogRow | null {
     const newest = this.#newest;

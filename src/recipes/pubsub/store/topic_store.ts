@@ -128,6 +128,16 @@ export class TopicStore {
     return this.#tickets.size;
   }
 
+  /** Of two copies of a store the newer one's is greater, if something was stored in between and the age was raised since. */
+  age(): Promise<number> {
+    return this.#call("age");
+  }
+
+  /** Raises it, durably, above `above`. Null, and nothing is done, where nothing was stored since and `above` is 0. */
+  raiseAge(above = 0): Promise<number | null> {
+    return this.#call("raiseAge", above);
+  }
+
   /** Topics with a copy, or with something staged. */
   topics(): Promise<string[]> {
     return this.#call("names");
@@ -155,6 +165,11 @@ export class TopicStore {
   /** Removes the copy if it is of an epoch before this one, and remembers its birth with this epoch. */
   drop(topic: string, epoch: number): Promise<void> {
     return this.#call("drop", topic, epoch);
+  }
+
+  /** For a store that was put back: messages are numbered from behind `floor` on. Rejects with NOT_HELD. */
+  continueBehind(topic: string, floor: number): Promise<void> {
+    return this.#call("continueBehind", topic, floor);
   }
 
   /** Removes what is staged. */

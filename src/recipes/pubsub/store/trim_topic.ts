@@ -14,11 +14,12 @@ export function trimTopic(topic: Topic, options: StoreOptions, nowMs: number): b
 }
 
 /** A row goes when what is behind it alone reaches the limit: somewhat more stays than was asked for, never less. */
-export function isGivenUp({ log }: Topic, options: StoreOptions, nowMs: number): boolean {
+export function isGivenUp(topic: Topic, options: StoreOptions, nowMs: number): boolean {
+  const { log } = topic;
   const { oldest } = log;
   if (oldest === null) return false;
   const { retainMessages, retainBytes, retainMs } = options;
-  if (retainMessages !== null && log.last - oldest.last >= retainMessages) return true;
+  if (retainMessages !== null && topic.pendingBehind(oldest.last) >= retainMessages) return true;
   if (retainBytes !== null && log.bytes - oldest.bytes >= retainBytes) return true;
   return retainMs !== null && nowMs - (log.oldestTimeMs() ?? nowMs) > retainMs;
 }

@@ -318,6 +318,61 @@ test("a topic that is put aside is not answered from, and not deleted", () => {
   store.close();
 });
 
+describe("a topic that was put back to an earlier time", () => {
+  const floor = 2 ** 44;
+  const ids = (answers: readonly { messages?: readonly { id: number }[] }[]) =>
+    answers.flatMap(({ messages }) => messages?.map(({ id }) => id) ?? []);
+
+  test("gives numbers behind those that may have been given, and nobody misses what there never was", () => {
+    const store = filled();
+    // alice has had 7, zoë nothing; a third one everything.
+    store.execute({ kind: "subscribe", client: "late" });
+    store.custody.continueBehind("news", floor);
+    store.custody.continueBehind("news", floor);
+    store.reopen();
+    const get = (client: string, last: number) => store.execute({ kind: "get", client, last, max: 100 });
+    const pending = (client: string) => store.execute({ kind: "info", client })[0]?.info?.pending;
+    expect([pending("zoë"), pending("alice"), pending("late")]).toEqual([51, 44, 0]);
+    const [put] = store.execute({ kind: "put", counter: 100, bodies: bodies("new") });
+    expect(put?.ids).toEqual([{ first: floor + 2, last: floor + 2 }]);
+    expect([pending("zoë"), pending("alice"), pending("late")]).toEqual([52, 45, 1]);
+    const [old] = get("zoë", -1);
+    expect([ids([old ?? {}]).length, old?.missed]).toEqual([51, 0]);
+    // One has had messages that are lost.
+    for (const [client, last] of [["zoë", 51], ["alice", 60], ["late", -1]] as const) {
+      const [next] = store.execute({
+        kind: "get",
+        client,
+        last,
+        max: 100,
+        ...(client === "alice" ? { session: { number: 3, key: "k" } } : {}),
+      });
+      expect([client, ids([next ?? {}]), next?.missed]).toEqual([client, [floor + 2], 0]);
+    }
+    store.close();
+  });
+
+  test("keeps what retention by number keeps, and is handed over as it is", () => {
+    const from = driver({ retainMessages: 21 }), to = driver();
+    from.execute({ kind: "subscribe", client: "slow" });
+    for (let counter = 1; counter <= 20; counter++) from.execute({ kind: "put", counter, bodies: bodies("x") });
+    from.custody.continueBehind("news", floor);
+    from.execute({ kind: "put", counter: 21, bodies: bodies("y") });
+    from.custody.seal("news", 1, "s2");
+    const { pieces, hash } = exported(from);
+    const transfer = to.custody.importBegin("news", { birth: "b", floor, owner: "s1", epoch: 1 });
+    for (const piece of pieces) to.custody.importPiece(transfer, piece);
+    to.custody.importDone(transfer, hash);
+    to.custody.activate("news", 2, "staged");
+    expect(to.execute({ kind: "info", epoch: 2, client: "slow" })[0]?.info).toMatchObject({ pending: 21 });
+    const [old] = to.execute({ kind: "get", epoch: 2, client: "slow", last: -1, max: 100 });
+    expect([ids([old ?? {}]).length, old?.missed]).toEqual([20, 0]);
+    const [next] = to.execute({ kind: "get", epoch: 2, client: "slow", last: 20, max: 100 });
+    expect([ids([next ?? {}]), next?.missed]).toEqual([[floor + 2], 0]);
+    for (const store of [from, to]) store.close();
+  });
+});
+
 test("a dropped topic's rows go little by little", () => {
   const store = driver();
   store.execute({ kind: "subscribe" });

@@ -1,0 +1,65 @@
+/** `baton pubsub server restore`: goes on from an older copy of a server's data, because there is no newer one. */
+import { resolve } from "node:path";
+import { BatonError } from "../../src/errors.ts";
+import { PubsubPath } from "../../src/recipes/pubsub/ownership/pubsub_path.ts";
+import { type Restored, restoreServer } from "../../src/recipes/pubsub/ownership/restore_server.ts";
+import { claimDataDir } from "../../src/recipes/pubsub/server/server_identity.ts";
+import { openToRead } from "../../src/recipes/pubsub/store/topic_database.ts";
+import { TopicStore } from "../../src/recipes/pubsub/store/topic_store.ts";
+import { connected } from "../connected.ts";
+import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import type { PubsubRestoredJson } from "../json_shapes/pubsub_server_shapes.ts";
+import type { ServerCall } from "./server.ts";
+
+export async function restore(call: ServerCall): Promise<ExitCode> {
+  const { values, io } = call;
+  const { pubsubServerId: id, pubsubDataDir } = values;
+  if (id === undefined || pubsubDataDir === undefined) {
+    throw new BatonError(
+      "USAGE",
+      "baton pubsub server restore needs --id and --data-dir: whose data is it, and where?",
+    );
+  }
+  if (!values.acceptLoss) {
+    throw new BatonError(
+      "USAGE",
+      `baton pubsub server restore gives up all that "${id}" has stored since the copy in ${pubsubDataDir} was made: say ` +
+        "--accept-loss when there is no newer one",
+    );
+  }
+  const done = await restoreFrom(call, id, resolve(pubsubDataDir));
+  const { restored, lost, returned, left } = done;
+  const answer: PubsubRestoredJson = {
+    version: 1,
+    server: id,
+    restored: [...restored],
+    lost: [...lost],
+    returned: [...returned],
+    left: [...left],
+  };
+  if (values.json) io.out(`${JSON.stringify(answer)}\n`);
+  else {
+    for (const [what, topics] of Object.entries(done)) for (const topic of topics) io.out(`${what} ${topic}\n`);
+    if (!values.quiet) {
+      io.err(
+        `baton: topics as they were when the copy was made: ${restored.length}; that begin again, empty: ${lost.length}; ` +
+          `that are back where they came from: ${returned.length}; that stay unavailable: ${left.length}\n`,
+      );
+    }
+  }
+  return exitCodes.SUCCESS;
+}
+
+/** The store is open meanwhile, so that no server starts on it. */
+async function restoreFrom(call: ServerCall, id: string, dataDir: string): Promise<Restored> {
+  openToRead(dataDir).close(); // nothing is made where there is no store
+  let broken: BatonError | null = null;
+  await using store = await TopicStore.open(dataDir, {
+    answered: () => {},
+    broken: (error) => broken = error,
+  });
+  claimDataDir(dataDir, id, { wasMoved: true });
+  const done = await connected(call, (zk) => restoreServer(zk, new PubsubPath(call.values.root), { id, store }));
+  if (broken !== null) throw broken;
+  return done;
+}
