@@ -4,11 +4,11 @@
  * services keep it in a thread, commands that end soon call it themselves.
  */
 import { closeSync, existsSync, mkdirSync, openSync, statfsSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { BatonError, messageOf } from "../../../errors.ts";
 import { FilesInPlace } from "../../../support/files_in_place.ts";
-import { flushPath } from "../../../support/flush_path.ts";
+import { flushFolders } from "../../../support/flush_folders.ts";
 import { reserveFile } from "../../../support/reserve_file.ts";
 import { checkSqliteFormat } from "../../../support/sqlite_format.ts";
 import { refuseNetworkFolder } from "./network_folder.ts";
@@ -70,12 +70,11 @@ export class RetryDatabase {
       throw storeError(error, folder);
     }
     // Names of new files are on the disk before anything in them is answered for.
-    for (const one of [folder, dirname(folder)]) {
-      try {
-        flushPath(one);
-      } catch {
-        // a folder that this user may not read, above its own: who made it has to
-      }
+    try {
+      flushFolders(folder);
+    } catch (error) {
+      this.#database.close();
+      throw storeError(error, folder);
     }
     this.#files = new FilesInPlace(folder, [databaseName, `${databaseName}-wal`], { lookMs });
   }

@@ -1,0 +1,33 @@
+/** Opens a store in a folder that is not there, whose parent is not there either, and is killed. argv: folder, which store. */
+import { mkdirSync } from "node:fs";
+import process from "node:process";
+import { Database } from "../../../src/keeper/database.ts";
+import { ClientState } from "../../../src/recipes/pubsub/client/client_state.ts";
+import { OutFolder } from "../../../src/recipes/pubsub/client/out_folder.ts";
+import { TopicDatabase } from "../../../src/recipes/pubsub/store/topic_database.ts";
+import { RetryDatabase } from "../../../src/recipes/retry/store/retry_database.ts";
+import { systemClock } from "../../../src/support/clock.ts";
+
+const [folder = "", which = ""] = process.argv.slice(2);
+switch (which) {
+  case "keeper":
+    mkdirSync(folder, { recursive: true });
+    new Database(folder);
+    break;
+  case "topics":
+    new TopicDatabase(folder);
+    break;
+  case "client":
+    await ClientState.open(folder, "alice", { waitMs: 0, clock: systemClock() });
+    break;
+  case "inbox": {
+    const place = { cursor: -1, intent: -1, folder: null };
+    const state = { id: "alice", place: () => place, setPlace: () => {} } as unknown as ClientState;
+    new OutFolder(folder, { state, topic: "news" });
+    break;
+  }
+  case "retry":
+    new RetryDatabase(folder);
+    break;
+}
+process.kill(process.pid, "SIGKILL");
