@@ -22,7 +22,7 @@ test.skipIf(!canMount)(
       "seq 2000 | sed s/$/$(head -c 100000 /dev/zero | tr \\\\0 x)/ >lines",
       "@retry submit --store disk/s --lines lines",
       "echo submit $?",
-      'head -c 1000000 lines | @retry call --store disk/s -- sh -c "exit 9"',
+      'head -c 7000000 lines | @retry call --store disk/s -- sh -c "exit 9"',
       "echo call $?",
       '@retry run --store disk/s --until-empty --exec "cat >/dev/null" -j 4 2>log &',
       "while ! grep -q tries log; do sleep 0.05; done",
