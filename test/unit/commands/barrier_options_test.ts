@@ -5,28 +5,11 @@ import {
   barrierOptionsOf,
   type GateOptions,
 } from "../../../commands/barrier_options.ts";
-import { type Call, defineCommand, runCommand } from "../../../commands/command.ts";
-import { exitCodes } from "../../../commands/exit_codes.ts";
 import { fakeIo } from "../../support/fake_io.ts";
+import { callOf } from "./call_of.ts";
 
-/** The options of a command line, by way of everything that stands before them. */
 async function optionsOf(...words: string[]): Promise<BarrierOptions | GateOptions> {
-  let options: BarrierOptions | GateOptions | null = null;
-  const command = defineCommand({
-    name: "barrier",
-    summary: "",
-    usage: "",
-    details: [],
-    examples: [],
-    settings: barrierCommandSettings,
-    run(call: Call<typeof barrierCommandSettings>) {
-      options = barrierOptionsOf(call);
-      return Promise.resolve(exitCodes.SUCCESS);
-    },
-  });
-  await runCommand(command, words, fakeIo({ env: { HOME: "/nonexistent" } }));
-  if (options === null) throw new Error("the command did not run");
-  return options;
+  return barrierOptionsOf(await callOf(barrierCommandSettings, words, fakeIo({ env: { HOME: "/nonexistent" } })));
 }
 
 describe("what a command line comes to", () => {

@@ -1,28 +1,11 @@
 import { describe, expect, test } from "bun:test";
-import { fakeIo } from "../../support/fake_io.ts";
-import { type Call, defineCommand, runCommand } from "../../../commands/command.ts";
 import { lockCommandSettings, type LockOptions, lockOptionsOf } from "../../../commands/lock_options.ts";
-import { exitCodes } from "../../../commands/exit_codes.ts";
+import { fakeIo } from "../../support/fake_io.ts";
+import { callOf } from "./call_of.ts";
 
-/** The options of a command line, by way of everything that stands before them. */
 async function optionsOf(...words: string[]): Promise<LockOptions> {
-  let options: LockOptions | null = null;
-  const command = defineCommand({
-    name: "lock",
-    summary: "",
-    usage: "",
-    details: [],
-    examples: [],
-    settings: lockCommandSettings,
-    run(call: Call<typeof lockCommandSettings>) {
-      options = lockOptionsOf(call);
-      return Promise.resolve(exitCodes.SUCCESS);
-    },
-  });
   const io = fakeIo({ env: { HOME: "/nonexistent", BATON_LOCK_BACKGROUND_WAIT: "2s" } });
-  await runCommand(command, words, io);
-  if (options === null) throw new Error("the command did not run");
-  return options;
+  return lockOptionsOf(await callOf(lockCommandSettings, words, io));
 }
 
 describe("what a command line comes to", () => {

@@ -1,6 +1,5 @@
 /** What `baton lock` does in which order, with everything it is made of in the test's hand. */
 import { describe, expect, test } from "bun:test";
-import { type Call, defineCommand, runCommand } from "../../../commands/command.ts";
 import { lockCommandSettings, type LockOptions, lockOptionsOf } from "../../../commands/lock_options.ts";
 import { type LockDependencies, runLock } from "../../../commands/run_lock.ts";
 import type { ChildEnding } from "../../../src/cli/child/child_outcome.ts";
@@ -13,6 +12,7 @@ import { BatonError } from "../../../src/errors.ts";
 import { systemClock } from "../../../src/support/clock.ts";
 import { FakeLease } from "../../support/fake_lease.ts";
 import { type FakeIo, fakeIo } from "../../support/fake_io.ts";
+import { callOf } from "./call_of.ts";
 
 class Bench {
   readonly clock = systemClock();
@@ -66,23 +66,7 @@ class Bench {
 }
 
 async function optionsOf(words: string[], io: FakeIo): Promise<LockOptions> {
-  const options: LockOptions[] = [];
-  const command = defineCommand({
-    name: "lock",
-    summary: "",
-    usage: "",
-    details: [],
-    examples: [],
-    settings: lockCommandSettings,
-    run(call: Call<typeof lockCommandSettings>) {
-      options.push(lockOptionsOf(call));
-      return Promise.resolve(0);
-    },
-  });
-  await runCommand(command, words, io);
-  const [only] = options;
-  if (only === undefined) throw new Error("the command did not run");
-  return only;
+  return lockOptionsOf(await callOf(lockCommandSettings, words, io));
 }
 
 const refusal = (code: "LOCK_BUSY" | "UNREACHABLE") => () => Promise.reject(new BatonError(code, `it is ${code}`));
