@@ -16,7 +16,7 @@ import { eventually } from "../support/eventually.ts";
 import { FaultyServer } from "../support/faulty_server.ts";
 import { startKeeperProcess } from "../support/keeper_server.ts";
 import { describeWithPeer } from "../support/peers.ts";
-import { PubsubTalker } from "../support/pubsub_talker.ts";
+import { bytesOf, PubsubTalker } from "../support/pubsub_talker.ts";
 import { seededRandom, shuffled } from "../support/random.ts";
 import { type Fault } from "../support/storage_faults/storage_faults.ts";
 import { TopicTraffic } from "../support/topic_traffic.ts";
@@ -129,6 +129,28 @@ describeWithPeer("cc", `a server whose storage fails it [BATON_SEED=${seed}]`, (
       await backend.close();
       rmSync(folder, { recursive: true, force: true });
     }
+  });
+
+  test("puts that come together share a sync, and none is answered without one", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "baton-storage-"));
+    const backend = await startKeeperProcess();
+    const zk = await connect({ servers: parseServers(backend.servers) });
+    await using say = await PubsubTalker.start(zk, new PubsubPath("/baton"));
+    await using server = new FaultyServer("s1", folder, backend.servers);
+    await server.start();
+    const topic = "news";
+    await say.ask({ name: "SUBSCRIBE", sender: "alice", topic });
+    const before = server.faults.count("sync");
+    await say.ask({ name: "PUT", sender: "p", topic, counter: 1, body: bytesOf("x") });
+    const single = server.faults.count("sync");
+    expect(single).toBeGreaterThan(before);
+    const puts = Array.from({ length: 200 }, (_, place) => `q${place}`);
+    await Promise.all(puts.map((sender) => say.ask({ name: "PUT", sender, topic, counter: 1, body: bytesOf(sender) })));
+    expect(server.faults.count("sync") - single).toBeLessThan(puts.length / 2);
+    await zk.close();
+    await backend.close();
+    await server.kill();
+    rmSync(folder, { recursive: true, force: true });
   });
 
   test("a server that answers before it has synced is caught", async () => {
