@@ -12,6 +12,7 @@ import { poolStatus } from "../../src/recipes/pool_status.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { backends, describeBackend, type RunningBackend } from "../support/backends.ts";
 import { eventually } from "../support/eventually.ts";
+import { failureCode } from "../support/failure_code.ts";
 import { LockCrew } from "../support/lock_crew.ts";
 import { done, failed, PoolWork } from "../support/pool_work.ts";
 
@@ -50,7 +51,6 @@ for (const kind of backends) {
         ...options,
       });
     };
-    const codeOf = (promise: Promise<unknown>) => promise.then(() => "none", (thrown) => thrown.code as string);
 
     test("a run takes as many as it may, skips what others have, and starts with the component free again", async () => {
       await using crew = new LockCrew(backend.servers);
@@ -82,8 +82,8 @@ for (const kind of backends) {
       let isListing = false;
       const first = pool(crew, a, work, { items: [], list: () => (isListing = true, listing.promise) });
       await eventually(() => isListing);
-      expect(await codeOf(pool(crew, b, work, { items: ["x"] }))).toBe("LOCK_BUSY");
-      expect(await codeOf(pool(crew, b, work, { items: ["x"], wait: 50 }))).toBe("LOCK_TIMEOUT");
+      expect(await failureCode(pool(crew, b, work, { items: ["x"] }))).toBe("LOCK_BUSY");
+      expect(await failureCode(pool(crew, b, work, { items: ["x"], wait: 50 }))).toBe("LOCK_TIMEOUT");
       const second = pool(crew, b, work, { items: ["x"], wait: 10_000 });
       listing.resolve(["y"]);
       await eventually(() => work.running.size === 2);
@@ -281,7 +281,7 @@ for (const kind of backends) {
       const second = pool(crew, b, work, { items, jobs: 2, total: 3 });
       await eventually(() => work.running.size === 3);
       expect((await pool(crew, c, work, { items, jobs: 2, total: 3 })).taken).toBe(0);
-      expect(await codeOf(pool(crew, c, work, { items, total: 4 }))).toBe("LIMIT_MISMATCH");
+      expect(await failureCode(pool(crew, c, work, { items, total: 4 }))).toBe("LIMIT_MISMATCH");
       await work.endAll();
       expect([(await first).done, (await second).done]).toEqual([2, 1]);
       const third = pool(crew, c, work, { items, jobs: 9, total: 3, loop: true });
@@ -335,10 +335,10 @@ for (const kind of backends) {
       const work = new PoolWork();
       const stop = new AbortController();
       const list = () => {
-        stop.abort(Object.assign(new Error("stop"), { code: "stopped" }));
+        stop.abort(new Error("stopped"));
         return Promise.resolve(["1"]);
       };
-      expect(await codeOf(pool(crew, zk, work, { items: [], list, stop: stop.signal }))).toBe("stopped");
+      expect(await failureCode(pool(crew, zk, work, { items: [], list, stop: stop.signal }))).toBe("Error: stopped");
       expect(work.began).toEqual([]);
       await (await acquireLock(zk, "c", { root: crew.root, wait: "none" })).release();
       await (await acquireLock(zk, "c/1", { root: crew.root, wait: "none" })).release();
@@ -348,12 +348,11 @@ for (const kind of backends) {
       await using crew = new LockCrew(backend.servers);
       const zk = await crew.client();
       const work = new PoolWork();
-      const refused = Object.assign(new Error("no list"), { code: "no list" });
       let lists = 0;
-      const list = () => lists++ === 0 ? Promise.resolve(["1", "2"]) : Promise.reject(refused);
-      const running = codeOf(pool(crew, zk, work, { items: [], list, listsAgain: true, loop: true, jobs: 2 }));
+      const list = () => lists++ === 0 ? Promise.resolve(["1", "2"]) : Promise.reject(new Error("no list"));
+      const running = failureCode(pool(crew, zk, work, { items: [], list, listsAgain: true, loop: true, jobs: 2 }));
       for (const item of ["1", "2"]) await work.end(item);
-      expect(await running).toBe("no list");
+      expect(await running).toBe("Error: no list");
     });
 
     test("an item whose lock is asked back loses that lock, and the others go on", async () => {
