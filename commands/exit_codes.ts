@@ -40,7 +40,8 @@ export const exitCodeMeanings = {
   INTERNAL: "an internal error: a bug in baton, or a server that breaks the protocol",
   CANNOT_CREATE: "a file could not be created",
   IO: "local input or output failed",
-  BUSY: "busy (-n), or the wait expired (-w); settable with -E",
+  BUSY:
+    "busy (-n), or the wait expired (-w), settable with -E; retry-processor call: failed, and stored to be tried again",
   OUTCOME_UNKNOWN:
     "the outcome is unknown: a change was asked for and its answer never came; not from baton lock, which finds out",
   REFUSED: "refused by an ACL or an authentication",
