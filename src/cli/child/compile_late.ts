@@ -1,0 +1,12 @@
+/** For a process that does some hundred short things and then ends: compiling what it runs costs more than it saves. */
+
+/** By so much more often than usual a function has to run before it is compiled. */
+const reluctance = 10;
+
+/**
+ * From now on. Bun alone lets a program say so: of a pool that runs a hundred short jobs a quarter of the processor's time
+ * went into the compiler. What runs for long is compiled all the same, only later.
+ */
+export function compileLate(): void {
+  if ("Bun" in globalThis) Bun.unsafe.setJITPolicy(reluctance);
+}
