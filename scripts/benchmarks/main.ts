@@ -13,6 +13,7 @@ import { poolThroughput } from "./pool_throughput.ts";
 import { startContestants } from "./servers.ts";
 import type { Contestant } from "./contestant.ts";
 import { pubsubSpeed } from "./pubsub_speed.ts";
+import { topicGrowth } from "./topic_growth.ts";
 import { topicHandOver } from "./topic_hand_over.ts";
 import { topicStore } from "./topic_store.ts";
 import { zmtpSpeed } from "./zmtp_speed.ts";
@@ -34,6 +35,7 @@ const benchmarks: Record<string, (contestants: readonly Contestant[], rounds: nu
 const standalone: Record<string, (rounds: number) => Promise<string>> = {
   pool: (rounds) => poolThroughput(rounds),
   pubsub: (rounds) => pubsubSpeed(rounds),
+  "pubsub-growth": (rounds) => topicGrowth(rounds),
   "pubsub-hand-over": (rounds) => topicHandOver(rounds),
   "pubsub-store": (rounds) => topicStore(rounds),
   zmtp: (rounds) => zmtpSpeed({ rounds, mechanism: "NULL" }),
