@@ -34,17 +34,7 @@ export function identitySuite(fixture: ZmtpFixture): void {
   });
 
   test("a ROUTER that hands over gives an identity to the peer that brings it last", async () => {
-    const router = await fixture.open("a", "ROUTER", { handOver: true });
-    const endpoint = await router.bind(fixture.endpoint());
-    const [first, second] = [
-      await fixture.open("b", "DEALER", { identity: "same" }),
-      await fixture.open("b", "DEALER", { identity: "same" }),
-    ];
-    await first.connect(endpoint);
-    await first.send(["from the first"]);
-    expect(await router.receive()).toEqual(["same", "from the first"]);
-    await second.connect(endpoint);
-    await second.send(["from the second"]);
+    const { router, first, second } = await rivals(fixture, { handOver: true });
     expect(await router.receive()).toEqual(["same", "from the second"]);
     await router.send(["same", "for the second"]);
     expect(await second.receive()).toEqual(["for the second"]);
@@ -56,17 +46,7 @@ export function identitySuite(fixture: ZmtpFixture): void {
   // libzmq leaves the second connection open, and takes nothing from it.
   if (fixture.implementations.a.peer === null) {
     test("a ROUTER that does not hand over lets the next one in when the first has left, with what it has to send", async () => {
-      const router = await fixture.open("a", "ROUTER", { handOver: false });
-      const endpoint = await router.bind(fixture.endpoint());
-      const [first, second] = [
-        await fixture.open("b", "DEALER", { identity: "same" }),
-        await fixture.open("b", "DEALER", { identity: "same" }),
-      ];
-      await first.connect(endpoint);
-      await first.send(["from the first"]);
-      expect(await router.receive()).toEqual(["same", "from the first"]);
-      await second.connect(endpoint);
-      await second.send(["from the second"]);
+      const { router, first, second } = await rivals(fixture, { handOver: false });
       await router.happened("refused");
       expect(await router.receiveMany(1, 50)).toEqual([]);
       await first.close();
@@ -124,4 +104,18 @@ export function identitySuite(fixture: ZmtpFixture): void {
     await rep.send(["answer"]);
     expect(await dealer.receive()).toEqual(["", "answer"]);
   });
+}
+
+/** A ROUTER, and two peers with the same identity: the first has been heard, the second has come and said something too. */
+async function rivals(fixture: ZmtpFixture, options: { readonly handOver: boolean }) {
+  const router = await fixture.open("a", "ROUTER", options);
+  const endpoint = await router.bind(fixture.endpoint());
+  const first = await fixture.open("b", "DEALER", { identity: "same" });
+  const second = await fixture.open("b", "DEALER", { identity: "same" });
+  await first.connect(endpoint);
+  await first.send(["from the first"]);
+  expect(await router.receive()).toEqual(["same", "from the first"]);
+  await second.connect(endpoint);
+  await second.send(["from the second"]);
+  return { router, first, second };
 }
