@@ -89,12 +89,23 @@ export class PubsubTalker implements AsyncDisposable {
   #dealer(endpoint: string): DealerSocket {
     let dealer = this.#dealers.get(endpoint);
     if (dealer === undefined) {
+      this.#forgetOthers(endpoint);
       dealer = new DealerSocket({ reconnect: { minMs: 20, maxMs: 200 } });
       dealer.connect(endpoint);
       this.#dealers.set(endpoint, dealer);
       void this.#read(dealer);
     }
     return dealer;
+  }
+
+  /** Servers that are gone: their ports may be anybody's. */
+  #forgetOthers(endpoint: string): void {
+    const there = new Set([endpoint, ...[...this.#list.servers.values()].map((server) => server.endpoint)]);
+    for (const [other, dealer] of this.#dealers) {
+      if (there.has(other)) continue;
+      this.#dealers.delete(other);
+      void dealer.close({ lingerMs: 0 });
+    }
   }
 
   async #read(dealer: DealerSocket): Promise<void> {
