@@ -1,0 +1,35 @@
+/** The full dose: `scripts/fault retry [--rounds N] [--messages N] [--seed S] [--parallel P] [--only ROUND]`. */
+import { randomInt } from "node:crypto";
+import process from "node:process";
+import { parseArgs } from "node:util";
+import { planRetryRounds, retryLine, runRetryCampaign } from "./campaign.ts";
+
+const { values } = parseArgs({
+  options: {
+    rounds: { type: "string", default: "16" },
+    // Of a round by HTTP; 16 rounds have 12 of those and 4 by commands.
+    messages: { type: "string", default: "5000" },
+    seed: { type: "string", default: String(randomInt(2 ** 31)) },
+    parallel: { type: "string", default: "2" },
+    only: { type: "string", multiple: true },
+  },
+});
+const seed = Number(values.seed);
+const plans = planRetryRounds(seed, Number(values.rounds), Number(values.messages))
+  .filter(({ number }) => values.only === undefined || values.only.includes(String(number)));
+console.log(`${plans.length} rounds of the retry processor, --seed ${seed}`);
+const results = await runRetryCampaign(plans, {
+  parallel: Number(values.parallel),
+  finished: (result) => console.log(retryLine(result)),
+});
+const sum = (of: (result: (typeof results)[number]) => number) => results.reduce((all, one) => all + of(one), 0);
+const failed = results.filter(({ failures }) => failures.length > 0).length;
+console.log(
+  `\n${sum(({ plan }) => plan.messages)} messages, ${sum(({ tries }) => tries)} tries, ${
+    sum(({ crashes }) => crashes)
+  } crashes, ` +
+    `${sum(({ plan }) => plan.kills)} kills, ${
+      sum(({ plan }) => plan.stops)
+    } stops; ${failed} rounds failed\n--seed ${seed}`,
+);
+process.exit(failed === 0 ? 0 : 1);

@@ -1,0 +1,275 @@
+/** One round: messages, processors that are killed, a backend that misbehaves; then what became of it all. Seeded. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { verifyStore } from "../../../src/recipes/retry/store/verify_store.ts";
+import { eventually } from "../../support/eventually.ts";
+import { seededRandom } from "../../support/random.ts";
+import { runtimes } from "../../support/runtimes.ts";
+import { judgeRound, type SeenTry, type StoredEnd } from "./judge.ts";
+
+export interface RetryPlan {
+  readonly number: number;
+  readonly seed: number;
+  readonly kind: "http" | "command";
+  readonly messages: number;
+  readonly processors: number;
+  /** kill -9 of a processor. */
+  readonly kills: number;
+  /** SIGSTOP of one, for longer than its lease; commands only. */
+  readonly stops: number;
+}
+
+export interface RetryResult {
+  readonly plan: RetryPlan;
+  readonly failures: readonly string[];
+  readonly tookMs: number;
+  readonly tries: number;
+  readonly crashes: number;
+  readonly dead: number;
+}
+
+const leaseMs = 2000;
+const intervalMs = 30;
+const maxRetries = 4;
+const attemptTimeoutMs = 400;
+const binary = runtimes[0]?.command[0] ?? "";
+
+type Seen = Map<string, { startMs: number; endMs: number | null; answer: number | null }[]>;
+
+export async function runRetryRound(plan: RetryPlan): Promise<RetryResult> {
+  const startMs = performance.now();
+  const folder = mkdtempSync(join(tmpdir(), "baton-retry-fault-"));
+  const random = seededRandom(plan.seed);
+  const round = new Round(plan, folder, random);
+  try {
+    const failures = await round.run();
+    const { tries, crashes, dead } = round;
+    return { plan, failures, tookMs: performance.now() - startMs, tries, crashes, dead };
+  } finally {
+    await round.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+class Round {
+  tries = 0;
+  crashes = 0;
+  dead = 0;
+  readonly #plan: RetryPlan;
+  readonly #folder: string;
+  readonly #random: () => number;
+  readonly #seen: Seen = new Map();
+  readonly #running = new Set<ChildProcess>();
+  #server: Server | null = null;
+
+  constructor(plan: RetryPlan, folder: string, random: () => number) {
+    this.#plan = plan;
+    this.#folder = folder;
+    this.#random = random;
+  }
+
+  async run(): Promise<string[]> {
+    const target = this.#plan.kind === "http" ? ["--url", await this.#backend()] : ["--exec", this.#command()];
+    const told = this.#submit();
+    const processors = Array.from({ length: this.#plan.processors }, () => this.#processor(target));
+    await this.#chaos(processors, target);
+    await told;
+    for (const child of processors) child.kill("SIGTERM");
+    await Promise.all(processors.map(ended));
+    await ended(this.#processor([...target, "--until-empty"]));
+    return this.#judge(await told);
+  }
+
+  async close(): Promise<void> {
+    for (const child of this.#running) child.kill("SIGKILL");
+    await Promise.all([...this.#running].map(ended));
+    this.#server?.closeAllConnections();
+    this.#server?.close();
+  }
+
+  #baton(words: readonly string[], stdin?: string): ChildProcess {
+    const child = spawn(binary, ["retry-processor", ...words, "--store", "store"], {
+      cwd: this.#folder,
+      stdio: ["pipe", "pipe", "ignore"],
+    });
+    child.stdin?.on("error", () => {});
+    child.stdin?.end(stdin ?? "");
+    this.#running.add(child);
+    child.once("exit", () => this.#running.delete(child));
+    return child;
+  }
+
+  #processor(words: readonly string[]): ChildProcess {
+    const policy = ["--interval", `${intervalMs}ms`, "--max-retries", String(maxRetries), "--max-crashes", "1000"];
+    const limits = [
+      "--lease",
+      `${leaseMs}ms`,
+      "--attempt-timeout",
+      `${attemptTimeoutMs}ms`,
+      "-j",
+      this.#plan.kind === "http" ? "32" : "4",
+    ];
+    const child = this.#baton(["run", "-q", ...words, ...policy, ...limits, "--dead-letter", "file:letters"]);
+    child.stdout?.resume();
+    return child;
+  }
+
+  /** Two at once, the second of them killed in the middle; what it was not told counts nothing. */
+  async #submit(): Promise<number> {
+    const lines = (from: number, count: number) =>
+      Array.from({ length: count }, (_, at) => `message ${from + at}`).join("\n");
+    const half = Math.ceil(this.#plan.messages / 2);
+    const first = this.#baton(["submit", "--lines", "--json"], lines(0, half));
+    const second = this.#baton(["submit", "--lines", "--json"], lines(half, this.#plan.messages - half));
+    setTimeout(() => second.kill("SIGKILL"), 100 + this.#random() * 400);
+    let told = 0;
+    for (const child of [first, second]) {
+      child.stdout?.on("data", (chunk: Buffer) => told += (JSON.parse(chunk.toString()) as { stored: number }).stored);
+    }
+    await Promise.all([ended(first), ended(second)]);
+    return told;
+  }
+
+  async #chaos(processors: ChildProcess[], target: readonly string[]): Promise<void> {
+    const { kills, stops } = this.#plan;
+    const pick = () => Math.floor(this.#random() * processors.length);
+    for (let event = 0; event < kills + stops; event++) {
+      await after(200 + this.#random() * 800);
+      const at = pick();
+      const child = processors[at];
+      if (child === undefined) continue;
+      if (event >= kills) {
+        child.kill("SIGSTOP");
+        await after(leaseMs * 2.5);
+        child.kill("SIGCONT");
+        continue;
+      }
+      child.kill("SIGKILL");
+      await ended(child);
+      processors[at] = this.#processor(target);
+    }
+  }
+
+  async #backend(): Promise<string> {
+    const server = this.#server = createServer((request, response) => {
+      const id = String(request.headers["idempotency-key"]);
+      const one = { startMs: performance.now(), endMs: null as number | null, answer: null as number | null };
+      const tries = this.#seen.get(id) ?? [];
+      this.#seen.set(id, [...tries, one]);
+      const end = (answer: number | null) => {
+        if (one.endMs !== null) return;
+        [one.endMs, one.answer] = [performance.now(), answer];
+      };
+      response.on("close", () => end(null));
+      const answer = (status: number, delayMs = 0) =>
+        setTimeout(() => {
+          if (response.destroyed) return;
+          end(status);
+          response.writeHead(status).end();
+        }, delayMs);
+      request.resume();
+      request.on("end", () => {
+        const dice = this.#random();
+        if (dice < 0.02) return; // hangs up to the timeout
+        if (dice < 0.05) return void request.socket.destroy();
+        if (dice < 0.07) return void answer(200, attemptTimeoutMs * 1.2); // late
+        if (dice < 0.10) return void answer(404);
+        if (dice < 0.30) return void answer(503);
+        answer(200, dice < 0.4 ? 20 : 0);
+      });
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", () => resolve()));
+    return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  }
+
+  /** Its lock goes with its last process: who finds it taken has found two tries at once. */
+  #command(): string {
+    writeFileSync(
+      join(this.#folder, "try.sh"),
+      [
+        "#!/bin/sh",
+        'exec 9>"lock.$BATON_MESSAGE_ID"',
+        'flock -n 9 || echo "$BATON_MESSAGE_ID" >>overlaps',
+        "start=$(date +%s%3N); read -r word number; dice=$(( (number * 7919 + BATON_MESSAGE_TRY * 104729) % 100 ))",
+        "code=0; [ $dice -ge 60 ] && code=1; [ $dice -ge 90 ] && code=64",
+        "if [ $dice -ge 50 ]; then sleep 0.1; fi",
+        'echo "$BATON_MESSAGE_ID $start $(date +%s%3N) $code" >>tries',
+        "exit $code",
+        "",
+      ].join("\n"),
+      { mode: 0o755 },
+    );
+    return "./try.sh";
+  }
+
+  async #judge(told: number): Promise<string[]> {
+    const store = join(this.#folder, "store");
+    const listed = this.#baton(["ls", "--json", "--limit", "100000"]);
+    let text = "";
+    listed.stdout?.on("data", (chunk: Buffer) => text += chunk.toString());
+    await ended(listed);
+    const { messages } = JSON.parse(text) as { messages: StoredEnd[] };
+    for (const { tries, crashes, state } of messages) {
+      this.tries += tries;
+      this.crashes += crashes;
+      if (state === "dead") this.dead++;
+    }
+    const isHttp = this.#plan.kind === "http";
+    const read = (name: string) =>
+      existsSync(join(this.#folder, name)) ? readFileSync(join(this.#folder, name), "utf8") : "";
+    const lines = (name: string) => read(name).split("\n").filter((line) => line !== "");
+    if (!isHttp) { for (const line of lines("tries")) this.#addTry(line); }
+    else await eventually(() => [...this.#seen.values()].flat().every(({ endMs }) => endMs !== null));
+    const overlaps = lines("overlaps").map((id) => `${id} was tried twice at once`);
+    return judgeRound({
+      maxRetries,
+      // The end of a command is written before it ends; what a late answer's connection does is the backend's own time.
+      intervalMs,
+      isDone: (answer) => (isHttp ? answer === 200 : answer === 0),
+      isFinal: (answer) => (isHttp ? answer === 404 : answer === 64),
+      told,
+      stored: messages,
+      seen: isHttp ? settled(this.#seen) : this.#seen,
+      letters: lines("letters").map((line) => (JSON.parse(line) as { id: string }).id),
+      problems: [...verifyStore(store).problems, ...overlaps],
+      isExact: false,
+    });
+  }
+
+  #addTry(line: string): void {
+    const [id = "", startMs, endMs, answer] = line.split(" ");
+    const one = { startMs: Number(startMs), endMs: Number(endMs), answer: Number(answer) };
+    this.#seen.set(id, [...this.#seen.get(id) ?? [], one]);
+  }
+}
+
+/**
+ * Of a connection that the other side cut the end is heard of some time later, perhaps behind the beginning of the next: as
+ * far as nothing was answered in between it ended before.
+ */
+function settled(seen: Seen): ReadonlyMap<string, readonly SeenTry[]> {
+  return new Map([...seen].map(([id, tries]) => {
+    const sorted = [...tries].sort((a, b) => a.startMs - b.startMs);
+    return [
+      id,
+      sorted.map((one, at) => {
+        const next = sorted[at + 1];
+        const isLate = one.answer === null && next !== undefined && (one.endMs ?? Infinity) > next.startMs - intervalMs;
+        return isLate ? { ...one, endMs: next.startMs - intervalMs } : one;
+      }),
+    ] as const;
+  }));
+}
+
+function ended(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve();
+  return new Promise((resolve) => child.once("close", () => resolve()));
+}
+
+function after(milliseconds: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, milliseconds));
+}

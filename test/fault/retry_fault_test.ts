@@ -1,0 +1,22 @@
+/** The gate's dose of faults around the retry processor, on the binary under test; `scripts/fault retry` runs the full one. */
+import { expect, test } from "bun:test";
+import process from "node:process";
+import { requireBinary } from "../support/runtimes.ts";
+import { planRetryRounds, retryLine } from "./retry/campaign.ts";
+import { runRetryRound } from "./retry/round.ts";
+
+const seed = Number(process.env["BATON_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
+
+for (const plan of planRetryRounds(seed, 2, 1000)) {
+  test(
+    `round ${plan.number}: ${plan.messages} messages by ${plan.kind} under kill -9 [BATON_SEED=${seed}]`,
+    async () => {
+      requireBinary();
+      const result = await runRetryRound(plan);
+      console.log(retryLine(result));
+      expect(result.failures).toEqual([]);
+      expect(result.tries).toBeGreaterThan(0);
+    },
+    120_000,
+  );
+}
