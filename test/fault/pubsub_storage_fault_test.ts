@@ -166,7 +166,9 @@ describeWithPeer("cc", `a server whose storage fails it [BATON_SEED=${seed}]`, (
       server.faults.syncsLie = false;
       await server.start();
       await goOn(traffic);
-      expect((await traffic.finish()).join("; ")).toMatch(/was given to|misses/);
+      // A reader may be beyond what is left.
+      const problems = await traffic.finish().catch((thrown: Error) => [thrown.message]);
+      expect(problems.join("; ")).toMatch(/was given to|misses|was never given/);
     });
   });
 
