@@ -2,6 +2,7 @@
  * Frames into messages. Never throws: what makes no sense gives a Refusal that names the field and quotes its value, so
  * that every peer gets an answer, whatever it has sent.
  */
+import { decodePut } from "./decode_put.ts";
 import { camelCase } from "./encode_message.ts";
 import type { FieldType } from "./field_types.ts";
 import { batchMessagesMax, bodyBytesMax, headerBytesMax, quotedLengthMax } from "./limits.ts";
@@ -54,6 +55,11 @@ const lf = 10;
 export function decodeMessage(frames: readonly Uint8Array[]): Message | Refusal {
   const [frame] = frames;
   if (frame === undefined) return refusal("frames", "0", "a message has at least one frame");
+  return (frames.length === 1 ? decodePut(frame) : null) ?? decodeAny(frames, frame);
+}
+
+/** As everything may be written. */
+export function decodeAny(frames: readonly Uint8Array[], frame: Uint8Array): Message | Refusal {
   const end = headerEnd(frame);
   if (end < 0) return headerRefusal(frame, end);
   const header = headerText(frame, end);

@@ -1,0 +1,150 @@
+/**
+ * The message that comes a hundred thousand times a second, read from its bytes: a PUT of one message with ordinary names. What
+ * is not ordinary is null, and read as everything else is. Names that come again and again are not made again.
+ */
+import { session as sessionType, type SessionToken } from "./field_types.ts";
+import { bodyBytesMax, tokenBytesMax } from "./limits.ts";
+import type { Message } from "./messages.ts";
+
+const blank = 32;
+const cr = 13;
+const lf = 10;
+const percent = 37;
+const zero = 48;
+/** Digits of which every number is exact; longer ones are read the other way. */
+const digitsMax = 15;
+const start = bytesOf("PUT ");
+const sessionLine = bytesOf("session: ");
+const lowLine = bytesOf("low: ");
+const afterLine = bytesOf("after: ");
+const deadlineLine = bytesOf("deadline-ms: ");
+
+/** The last values that stood somewhere, by what their bytes come to: a connection says the same ones again and again. */
+class Known<T> {
+  readonly #slots: ({ readonly bytes: Uint8Array; readonly value: T } | undefined)[] = new Array(64);
+  readonly #read: (text: string) => T | undefined;
+
+  constructor(read: (text: string) => T | undefined) {
+    this.#read = read;
+  }
+
+  get(frame: Uint8Array, from: number, to: number): T | undefined {
+    let hash = to - from;
+    for (let at = from; at < to; at++) hash = (Math.imul(hash, 31) + (frame[at] as number)) | 0;
+    const slot = (hash ^ (hash >>> 8)) & 63;
+    const known = this.#slots[slot];
+    if (known !== undefined && isAt(frame, from, known.bytes) && known.bytes.byteLength === to - from) {
+      return known.value;
+    }
+    const bytes = frame.slice(from, to);
+    let text = "";
+    for (const byte of bytes) text += String.fromCharCode(byte);
+    const value = this.#read(text);
+    if (value !== undefined) this.#slots[slot] = { bytes, value };
+    return value;
+  }
+}
+
+const names = new Known<string>((text) => text);
+const sessions = new Known<SessionToken>((text) => sessionType.read(text));
+
+interface Lines {
+  session?: SessionToken;
+  low?: number;
+  after?: number;
+  deadlineMs?: number;
+}
+
+/** Null: it is no such message, or not in order; decodeMessage says which. */
+export function decodePut(frame: Uint8Array): Message | null {
+  if (!isAt(frame, 0, start)) return null;
+  const senderEnd = wordEnd(frame, start.length);
+  const topicEnd = wordEnd(frame, senderEnd + 1);
+  if (frame[senderEnd] !== blank || frame[topicEnd] !== blank) return null;
+  const counterEnd = wordEnd(frame, topicEnd + 1);
+  const counter = numberIn(frame, topicEnd + 1, counterEnd);
+  if (counter < 0 || frame[counterEnd] !== cr || frame[counterEnd + 1] !== lf) return null;
+  const sender = names.get(frame, start.length, senderEnd);
+  const topic = names.get(frame, senderEnd + 1, topicEnd);
+  if (sender === undefined || topic === undefined || sender === "" || topic === "") return null;
+  let at = counterEnd + 2;
+  const lines: Lines = {};
+  let hasLines = false;
+  while (frame[at] !== cr) {
+    const end = lineEnd(frame, at);
+    if (end < 0 || !readLine(frame, at, end, lines)) return null;
+    hasLines = true;
+    at = end + 2;
+  }
+  if (frame[at + 1] !== lf) return null;
+  const bodyBytes = frame.byteLength - (at + 2);
+  if (bodyBytes < 1 || bodyBytes > bodyBytesMax) return null;
+  const body = frame.subarray(at + 2);
+  if (!hasLines) return { name: "PUT", sender, topic, counter, body } as Message;
+  return { name: "PUT", sender, topic, counter, body, lines } as Message;
+}
+
+/** False for a line that is not among the usual ones, stands twice, or makes no sense. */
+function readLine(frame: Uint8Array, at: number, end: number, lines: Lines): boolean {
+  if (isAt(frame, at, sessionLine)) {
+    const value = sessions.get(frame, at + sessionLine.length, end);
+    if (value === undefined || lines.session !== undefined) return false;
+    lines.session = value;
+    return true;
+  }
+  if (isAt(frame, at, lowLine)) {
+    if (lines.low !== undefined) return false;
+    return (lines.low = numberIn(frame, at + lowLine.length, end)) >= 0;
+  }
+  if (isAt(frame, at, afterLine)) {
+    if (lines.after !== undefined) return false;
+    return (lines.after = numberIn(frame, at + afterLine.length, end)) >= 0;
+  }
+  if (!isAt(frame, at, deadlineLine) || lines.deadlineMs !== undefined) return false;
+  return (lines.deadlineMs = numberIn(frame, at + deadlineLine.length, end)) >= 0;
+}
+
+/** Where a word of ordinary characters ends. */
+function wordEnd(frame: Uint8Array, from: number): number {
+  const most = Math.min(frame.byteLength, from + tokenBytesMax);
+  let at = from;
+  for (; at < most; at++) {
+    const byte = frame[at] as number;
+    if (byte <= blank || byte >= 127 || byte === percent) break;
+  }
+  return at;
+}
+
+/** Where the CR LF of a line of ordinary characters begins; -1 for any other. */
+function lineEnd(frame: Uint8Array, from: number): number {
+  const most = Math.min(frame.byteLength - 1, from + 128);
+  for (let at = from; at < most; at++) {
+    const byte = frame[at] as number;
+    if (byte === cr) return frame[at + 1] === lf ? at : -1;
+    if (byte < blank || byte >= 127 || byte === percent) return -1;
+  }
+  return -1;
+}
+
+/** -1 for what is no number, or a long one. */
+function numberIn(frame: Uint8Array, from: number, to: number): number {
+  const length = to - from;
+  if (length < 1 || length > digitsMax || (length > 1 && frame[from] === zero)) return -1;
+  let value = 0;
+  for (let at = from; at < to; at++) {
+    const digit = (frame[at] as number) - zero;
+    if (digit < 0 || digit > 9) return -1;
+    value = value * 10 + digit;
+  }
+  return value;
+}
+
+function isAt(frame: Uint8Array, from: number, bytes: Uint8Array): boolean {
+  if (from + bytes.byteLength > frame.byteLength) return false;
+  for (let at = 0; at < bytes.byteLength; at++) if (frame[from + at] !== bytes[at]) return false;
+  return true;
+}
+
+function bytesOf(text: string): Uint8Array {
+  return new TextEncoder().encode(text);
+}

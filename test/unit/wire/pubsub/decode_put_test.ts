@@ -1,0 +1,109 @@
+/** The quick way to read a PUT says what the ordinary one says, or nothing. */
+import { expect, test } from "bun:test";
+import * as fc from "fast-check";
+import { decodeAny } from "../../../../src/wire/pubsub/decode_message.ts";
+import { decodePut } from "../../../../src/wire/pubsub/decode_put.ts";
+import { encodeMessage } from "../../../../src/wire/pubsub/encode_message.ts";
+import { dose } from "../../../support/dose.ts";
+import { property } from "../../../support/property.ts";
+
+const utf8 = new TextEncoder();
+const word = fc.oneof(
+  fc.constantFrom(
+    "news",
+    "a",
+    "PUT",
+    "a:1",
+    "../x",
+    "%41",
+    "ä",
+    "",
+    "x y",
+    "1/k",
+    "0",
+    "007",
+    "9".repeat(15),
+    "9".repeat(16),
+  ),
+  fc.string({ maxLength: 12 }),
+  fc.nat().map(String),
+);
+const lineName = fc.constantFrom(
+  "session",
+  "low",
+  "after",
+  "deadline-ms",
+  "version",
+  "epoch",
+  "count",
+  "msg-id",
+  "x",
+  "",
+);
+const line = fc.tuple(lineName, fc.constantFrom(": ", ":", " : "), word).map((parts) => parts.join(""));
+const end = fc.constantFrom("\r\n", "\r\n", "\r\n", "\r\n", "\n", "\r", "");
+const ordinary = fc.record({
+  sender: fc.constantFrom("writer", "b", "a:1"),
+  topic: fc.constantFrom("news", "t"),
+  counter: fc.nat(),
+  body: fc.uint8Array({ minLength: 1, maxLength: 30 }),
+  lines: fc.option(
+    fc.record({
+      session: fc.record({ number: fc.integer({ min: 1, max: 9 }), key: fc.constantFrom("k", "w%", "long key") }),
+      low: fc.nat(),
+      after: fc.nat(),
+      deadlineMs: fc.nat(),
+    }, { requiredKeys: [] }).filter((some) => Object.keys(some).length > 0),
+    { nil: undefined },
+  ),
+});
+
+function same(frame: Uint8Array): void {
+  const quick = decodePut(frame);
+  if (quick !== null) expect(quick as unknown).toEqual(decodeAny([frame], frame));
+}
+
+property(
+  "of anything that looks like a PUT",
+  fc.tuple(
+    fc.constantFrom("PUT ", "PUT", "GET "),
+    fc.array(word, { maxLength: 5 }),
+    fc.array(fc.tuple(line, end), { maxLength: 5 }),
+    end,
+    end,
+    word,
+  ),
+  ([name, words, lines, first, last, body]) => {
+    same(utf8.encode(`${name}${words.join(" ")}${first}${lines.flat().join("")}${last}${body}`));
+  },
+  dose({ gate: 2000, full: 50_000 }),
+);
+
+property(
+  "of what was encoded, which it mostly reads, and of that with a byte changed",
+  fc.tuple(ordinary, fc.nat(), fc.nat(255)),
+  ([message, at, byte]) => {
+    const { lines, ...rest } = message;
+    const [frame = new Uint8Array(0)] = encodeMessage(
+      { name: "PUT", ...rest, ...(lines === undefined ? {} : { lines }) } as never,
+    );
+    same(frame);
+    if (lines?.session?.key !== "w%" && lines?.session?.key !== "long key") expect(decodePut(frame)).not.toBeNull();
+    same(frame.with(at % frame.byteLength, byte));
+    same(frame.subarray(0, at % frame.byteLength));
+  },
+  dose({ gate: 2000, full: 50_000 }),
+);
+
+test("names that share a place are not taken for each other", () => {
+  for (let turn = 0; turn < 2; turn++) {
+    for (let name = 0; name < 500; name++) {
+      const put = decodePut(utf8.encode(`PUT c${name} t${name} 1\r\nsession: ${name + 1}/k${name}\r\n\r\nx`));
+      expect(put as unknown).toMatchObject({
+        sender: `c${name}`,
+        topic: `t${name}`,
+        lines: { session: { key: `k${name}` } },
+      });
+    }
+  }
+});
