@@ -29,6 +29,7 @@ import { changesFor } from "./barrier_writes.ts";
 import { createParents } from "./create_contender.ts";
 import { formatNodeInfo, type HolderInfo, nameOfHolder } from "./holder_info.ts";
 import { orNull } from "./lock_view.ts";
+import { lookBehindSync } from "./look_behind_sync.ts";
 import { isRefusal, isTransient } from "./transient_error.ts";
 
 export interface PartyOptions {
@@ -151,7 +152,7 @@ export class BarrierParty {
       case "impatient":
         return this.#look(step.do === "impatient");
       case "recover":
-        return this.#recover();
+        return lookBehindSync(this.#zk, this.#options.path.barrier, () => this.#look(false));
       case "decide":
         return this.#decide(step.view, step.impatient);
       case "write":
@@ -205,15 +206,6 @@ export class BarrierParty {
     const { timeoutMs: sessionTimeoutMs } = this.#zk.session;
     const data = formatNodeInfo({ ...info, sinceMs: Date.now(), sessionTimeoutMs, revoke: null });
     return { type: "create", path: `${barrier}/${prefix}`, data, acl, flags: createFlag.ephemeralSequential };
-  }
-
-  /** After an answer that never came: only a sync makes sure that the next server has seen what was done. */
-  async #recover(): Promise<Step> {
-    const syncing = this.#zk.sync(this.#options.path.barrier);
-    const looking = this.#look(false);
-    looking.catch(() => {}); // the sync's failure is told first
-    await syncing;
-    return await looking;
   }
 
   readonly #onEvent = (): void => this.#ring();

@@ -17,6 +17,7 @@ import { contenderPrefix, holderName, parseContender, parseHolder } from "./lock
 import type { LockPath } from "./lock_path.ts";
 import type { LockState } from "./lock_state.ts";
 import { type LockView, orNull, readLock } from "./lock_view.ts";
+import { lookBehindSync } from "./look_behind_sync.ts";
 import { freeSlot, isCompatible, isFreeAfterChange, type QueuePosition, queuePosition } from "./queue_position.ts";
 import { isRefusal, isTransient } from "./transient_error.ts";
 
@@ -154,7 +155,7 @@ export class Contender {
       case "contend":
         return this.#contend();
       case "recover":
-        return this.#recover();
+        return lookBehindSync(this.#zk, this.#options.path.lock, () => this.#look(false));
       case "look":
         return this.#look(step.watch);
       case "decide":
@@ -195,15 +196,6 @@ export class Contender {
       this.#missing = created.missing;
       if (tries > 3) await this.#pause(tries);
     }
-  }
-
-  /** After an answer that never came: only a sync makes sure that the next server has seen what was done. */
-  async #recover(): Promise<Step> {
-    const syncing = this.#zk.sync(this.#options.path.lock);
-    const looking = this.#look(false);
-    looking.catch(() => {}); // the sync's failure is told first
-    await syncing;
-    return await looking;
   }
 
   async #look(watch: boolean): Promise<Step> {
