@@ -48,11 +48,6 @@ const peers = {
     packages: "gcc libc6-dev",
     installed: () => process.platform === "linux" && inPath("cc") && existsSync("/usr/include/linux/seccomp.h"),
   },
-  network: {
-    title: "a network of one's own",
-    packages: "util-linux iproute2, where the kernel lets this user have one",
-    installed: () => spawnSync("unshare", ["-rn", "ip", "link", "set", "lo", "up"]).status === 0,
-  },
   flock: { title: "flock", packages: "util-linux", installed: () => inPath("flock") },
 } as const;
 
