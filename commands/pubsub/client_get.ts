@@ -1,5 +1,6 @@
 /** `get` and `peek`: how many messages, and where they go. A message counts as had when it is there. */
 import { writeSync } from "node:fs";
+import { isatty } from "node:tty";
 import { ReaderGone } from "../../src/cli/io.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { OutFolder } from "../../src/recipes/pubsub/client/out_folder.ts";
@@ -8,6 +9,7 @@ import { systemClock } from "../../src/support/clock.ts";
 import { counted } from "../../src/support/counted.ts";
 import { sleep } from "../../src/support/deadline.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { BulkProgressLine } from "./bulk_progress.ts";
 import { MessageChildren } from "./message_child.ts";
 import type { ClientRun } from "./run_client.ts";
 
@@ -30,6 +32,7 @@ export async function clientGet(run: ClientRun): Promise<ExitCode> {
   const subscriber = new Subscriber(client, words.topic);
   using children = values.exec === undefined ? null : childrenFor(run, values.exec);
   const sink = sinkOf(run, subscriber, children, { single: max === 1, peek: peek || manual });
+  using progress = await progressOf(run, max);
   let had = 0;
   for (;;) {
     // A child may take long for each message, and what comes behind it is as well got later.
@@ -37,19 +40,28 @@ export async function clientGet(run: ClientRun): Promise<ExitCode> {
     const waitMs = follow ? followWaitMs : values.wait;
     const { messages, missed } = await patient(run, () => subscriber.fetch({ max: wanted, waitMs, peek, signal }));
     if (missed > 0) {
-      io.err(
-        `baton: ${counted(missed, "message")} of "${words.topic}" ${
-          missed === 1 ? "is" : "are"
-        } gone: the topic's retention\n`,
-      );
+      const were = missed === 1 ? "was" : "were";
+      io.err(`baton: ${counted(missed, "message")} of "${words.topic}" ${were} given up by the topic's retention\n`);
     }
     const code = messages.length === 0 ? null : await sink(messages);
     if (code !== null) return code;
     had += messages.length;
+    progress.more(messages.length, messages.length);
     if (had >= max || peek || manual) break;
     if (messages.length === 0 && !follow) break;
   }
   return had > 0 || (untilEmpty && values.wait === 0) ? exitCodes.SUCCESS : exitCodes.NEGATIVE;
+}
+
+/** Where messages go to a folder or a file, somebody may look at the terminal meanwhile. */
+async function progressOf({ call, words, client, signal }: ClientRun, max: number): Promise<BulkProgressLine> {
+  const { outDir, exec, follow } = call.values;
+  const isWanted = max > 1 && exec === undefined && (outDir !== undefined || !isatty(1));
+  let total: number | null = null;
+  if (isWanted && !follow && BulkProgressLine.fits(call)) {
+    total = Math.min(max, (await client.info(words.topic, { signal })).pending ?? 0);
+  }
+  return new BulkProgressLine(call, { verb: "received", total, isWanted });
 }
 
 /** With --follow nobody who answers is waited for as well. */

@@ -7,9 +7,9 @@ import { onAbort } from "../../src/support/abort.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { counted } from "../../src/support/counted.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { BulkProgressLine } from "./bulk_progress.ts";
 import type { ClientCall } from "./client.ts";
 import { behind, type Input, inputOf, placeOf } from "./put_input.ts";
-import { PutProgressLine } from "./put_progress.ts";
 import type { ClientRun } from "./run_client.ts";
 
 /** After a signal what is under way is waited for so long, in milliseconds; a second signal ends that. */
@@ -50,10 +50,13 @@ async function putInput(
   const { values, io } = call;
   const { state } = client;
   const publisher = new Publisher(client, topic);
-  using progress = new PutProgressLine(call, input);
+  const isWanted = input?.isSingle === false;
+  const total = isWanted && BulkProgressLine.fits(call) ? input.totalBytes() : null;
+  using progress = new BulkProgressLine(call, { verb: "stored", total, isWanted });
   using ending = new Ending(until);
   const { signal } = ending;
-  const onStored = (messages: number, bytes: number) => progress.stored(messages, bytes);
+  const inInput = (messages: number, bytes: number) => bytes + messages * (input?.separatorBytes ?? 0);
+  const onStored = (messages: number, bytes: number) => progress.more(messages, inInput(messages, bytes));
   let resumed = 0;
   if (values.resume) resumed = await publisher.resume({ signal, until, onStored });
   else warnOfIntents(call, topic, state.countIntents(topic));
@@ -61,7 +64,7 @@ async function putInput(
   if (input === null) return;
   const place = values.resume ? placeOf(input, state.input(topic)) : null;
   const begin = { kind: input.kind, taken: place?.taken ?? 0, chain: place?.chain ?? emptyChain };
-  const onSkipped = (messages: number, bytes: number) => progress.skipped(messages, bytes);
+  const onSkipped = (messages: number, bytes: number) => progress.skipped(inInput(messages, bytes));
   const count = await publisher.putAll(place === null ? input.read() : behind(input, place, onSkipped), {
     ...{ msgId: values.msgId ?? null, input: begin, isStream: input.isStream },
     ...{ signal, until, onStored },
