@@ -15,7 +15,13 @@ export async function forgetPoolItems(
   const { component, path } = options;
   const named = await namedItems(options, values.queryTimeout);
   const count = await connected(call, (zk) => forgetPool(zk, { path, named, clock: systemClock() }));
-  const ends = count === 0 ? "no end" : count === 1 ? "one end" : `${count} ends`;
-  if (!values.quiet) io.err(`baton: ${ends} of items of "${component}" ${count > 1 ? "are" : "is"} forgotten\n`);
+  const what = count === 0
+    ? `nothing to forget: no end of ${
+      named === null ? "an item" : "one of these items"
+    } of "${component}" is remembered`
+    : `${count === 1 ? "the end of one item" : `${count} ends of items`} of "${component}" ${
+      count > 1 ? "are" : "is"
+    } forgotten`;
+  if (!values.quiet) io.err(`baton: ${what}\n`);
   return exitCodes.SUCCESS;
 }

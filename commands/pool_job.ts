@@ -148,7 +148,7 @@ export class PoolJobs {
     const how = outcome.kind === "time_limit"
       ? `it ran longer than ${formatDuration(values.queryTimeout)} (--query-timeout) and was stopped`
       : ending?.message ?? `it ended with ${ending?.exitCode}`;
-    throw new BatonError("IO", `--query named no items: ${how}`);
+    throw new BatonError("IO", `--query ${JSON.stringify(line)} named no items: ${how}`);
   }
 
   #prepare(order: JobOrder): { run(): Promise<SupervisedEnd>; drop(): void } {

@@ -25,6 +25,8 @@ async function outputOf(line: string, timeoutMs: number): Promise<string> {
     const options = { timeout: timeoutMs, maxBuffer: itemsBytesMax };
     return (await promisify(execFile)("/bin/sh", ["-c", line], options)).stdout;
   } catch (thrown) {
-    throw new BatonError("IO", `--query named no items: ${messageOf(thrown)}`, { cause: thrown });
+    throw new BatonError("IO", `--query ${JSON.stringify(line)} named no items: ${messageOf(thrown)}`, {
+      cause: thrown,
+    });
   }
 }

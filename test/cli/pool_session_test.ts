@@ -102,12 +102,13 @@ describe("exit codes", () => {
     expect(long.stderr).toMatch(/^baton: --items, line 1: .* it has 304 bytes, and 255 is the most\n$/);
     expect(await session.run("\"$baton\" pool bad --query 'echo a; exit 3' -- touch never")).toMatchObject({
       code: 74,
-      stderr: "baton: --query named no items: it ended with 3\n",
+      stderr: 'baton: --query "echo a; exit 3" named no items: it ended with 3\n',
     });
     expect(await session.run('"$baton" pool bad --query "sleep 1000" --query-timeout 50ms -- touch never'))
       .toMatchObject({
         code: 74,
-        stderr: "baton: --query named no items: it ran longer than 50 ms (--query-timeout) and was stopped\n",
+        stderr:
+          'baton: --query "sleep 1000" named no items: it ran longer than 50 ms (--query-timeout) and was stopped\n',
       });
     expect((await session.run("\"$baton\" pool bad --query 'yes | tr -d \\\\n' -- touch never")).code).toBe(65);
     expect((await session.run('"$baton" pool bad --items a -- true', { BATON_POOL_ITEM_PATH: "/x" })).code).toBe(78);
@@ -296,7 +297,7 @@ test("forget has items run again, all or those that are named, and leaves nothin
   );
   expect([all.code, all.stdout]).toEqual([0, ""]);
   expect(all.stderr).toBe(
-    'baton: 3 ends of items of "past" are forgotten\nbaton: no end of items of "past" is forgotten\n',
+    'baton: 3 ends of items of "past" are forgotten\nbaton: nothing to forget: no end of an item of "past" is remembered\n',
   );
   expect(lines((await session.run(`"$baton" ls --json`)).stdout).join()).not.toContain('"past"');
   const wrong = await session.run('"$baton" pool forget; "$baton" pool forget past --json');
