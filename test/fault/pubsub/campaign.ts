@@ -15,6 +15,10 @@ import type { Backend } from "../../support/backends.ts";
 import { eventually } from "../../support/eventually.ts";
 import { ProxyClient } from "../../support/proxy_client.ts";
 import { seededRandom, shuffled } from "../../support/random.ts";
+import { connect } from "../../../src/clients/zookeeper/client.ts";
+import { parseServers } from "../../../src/clients/zookeeper/hosts.ts";
+import { moveTopic } from "../../../src/recipes/pubsub/operator/move_topic.ts";
+import { ContentTap } from "./content_tap.ts";
 import { CliCrew } from "./cli_crew.ts";
 import { crewTopics, planCrew } from "./crew_plan.ts";
 import { type PubsubFault, pubsubFaults } from "./faults.ts";
@@ -127,6 +131,7 @@ class Campaign {
     const workers = this.#workersOf(service, { folder: folder("workers"), history, topics: crewed });
     const cli = new CliCrew({
       ...{ folder: folder("cli"), topic: topicOfCli, proxies: service.endpoints, random, history },
+      sleeperTopic: crewed[0] ?? topicOfCli,
       killed: (client) => this.#count(control, "client of the binary killed", client),
       troubled: (why) => this.failures.push(why),
     });
@@ -147,6 +152,9 @@ class Campaign {
     cli.isHurt = false;
     await this.#heal(world);
     await this.#drain(world, cli);
+    await this.#carryAround(world);
+    await cli.wakeSleeper();
+    this.#lookAtRoles(world);
     for (const role of service.roles) control.sample(role.sample("end"));
     for (const role of service.roles) await role.stop();
     for (const { id, dataDir } of service.servers) {
@@ -264,7 +272,7 @@ class Campaign {
     await wait(healedMs);
   }
 
-  async #drain({ workers, service }: World, cli: CliCrew): Promise<void> {
+  async #drain({ workers }: World, cli: CliCrew): Promise<void> {
     for (const worker of workers) worker.order("end");
     cli.phase = "end";
     await this.#until(() => workers.every(({ hasEnded }) => hasEnded), "publishers to end", workers);
@@ -283,7 +291,26 @@ class Campaign {
       if (exit !== 0) this.failures.push(`${name} ended with ${exit}: ${said}`);
     }
     await cli.drained;
-    this.#lookAtRoles({ service } as World);
+  }
+
+  /** Nothing is put or had now: wherever a topic goes, it stays what it is. One client has had nothing of it so far. */
+  async #carryAround({ service, backend, control, topics }: World): Promise<void> {
+    using tap = new ContentTap(service.servers.map(({ relay }) => relay));
+    await using zk = await connect({ servers: parseServers(backend.servers) });
+    const options = { clock: systemClock(), withinMs: patienceMs };
+    for (const topic of topics) {
+      for (const { id } of [...service.servers, ...service.servers]) {
+        const outcome = await moveTopic(zk, service.path, { topic, to: id }, options);
+        if (outcome.kind === "there") continue;
+        if (outcome.kind !== "moved") {
+          this.failures.push(`"${topic}" is not moved to ${id}: ${JSON.stringify(outcome)}`);
+        }
+        const content = tap.contents.get(topic);
+        tap.contents.delete(topic);
+        if (content !== undefined) control.content(topic, content.epoch, content.digest);
+        else this.failures.push(`the hand-over of "${topic}" to ${id} was not seen`);
+      }
+    }
   }
 
   async #until(condition: () => boolean, what: string, workers: readonly Worker[]): Promise<void> {

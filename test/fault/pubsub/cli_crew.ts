@@ -6,7 +6,11 @@ import { HistoryWriter } from "./history_file.ts";
 
 export interface CliCrewOptions extends Omit<CliOptions, "writer" | "phase" | "mayKill"> {
   readonly history: string;
+  /** One more client subscribes here, and asks for nothing before everybody else has had all. */
+  readonly sleeperTopic: string;
 }
+
+const sleeper = "cli-sleeper";
 
 export class CliCrew {
   phase: ReturnType<CliOptions["phase"]> = "work";
@@ -17,6 +21,7 @@ export class CliCrew {
   /** Resolves when everything was had. */
   drained: Promise<unknown> = Promise.resolve();
   readonly #options: CliCrewOptions;
+  #asleep: CliOptions | null = null;
   readonly #writer: HistoryWriter;
 
   constructor(options: CliCrewOptions) {
@@ -29,10 +34,20 @@ export class CliCrew {
     const ways = { "cli-print": cliPrint, "cli-files": cliFiles, "cli-exec": cliExec };
     const readers = Object.entries(ways).map(([client, get]) => ({ client, get, options: this.#optionsOf(client) }));
     await Promise.all(readers.map(({ client, options }) => cliSubscribe(client, options)));
+    await cliSubscribe(sleeper, this.#sleeperOptions());
     this.drained = Promise.all(readers.map(({ client, get, options }) => get(client, options)));
     this.published = cliPublish("cli-put", this.#optionsOf("cli-put"));
     this.drained.catch(() => {}); // heard of where it is waited for
     this.published.catch(() => {});
+  }
+
+  /** Has all that was put for it since `begin`. */
+  async wakeSleeper(): Promise<void> {
+    await cliPrint(sleeper, this.#sleeperOptions());
+  }
+
+  #sleeperOptions(): CliOptions {
+    return this.#asleep ??= { ...this.#optionsOf(sleeper), topic: this.#options.sleeperTopic };
   }
 
   async close(): Promise<void> {

@@ -54,7 +54,7 @@ export function planCrew(seed: number, { topics: all, publishers, subscribers, w
   const crew: ClientPlan[] = [];
   for (let number = 0; number < publishers; number++) {
     // Hasty ones often do not hear the end of a put.
-    const [timeoutMs, attemptMs] = pick([[1200, 500], [6000, 1500], [20_000, 3000]] as const);
+    const [timeoutMs, attemptMs] = pick([[2000, 700], [10_000, 2500], [30_000, 5000]] as const);
     const topics = number % 3 === 0 ? [topicOf(number), topicOf(number + 2)] : [topicOf(number)];
     const more = { topics, timeoutMs, attemptMs, rate: rate / publishers, churn: 0 };
     crew.push({ id: `pub${number}${odd(number)}`, role: "publisher", ...more, ...shape() });

@@ -23,6 +23,7 @@ const { values } = parseArgs({
     on: { type: "string", multiple: true, default: ["keeper", "ensemble"] },
     rate: { type: "string", default: "1000" },
     lanes: { type: "string", default: "2" },
+    "session-timeout": { type: "string", default: String(sessionTimeoutMs) },
     only: { type: "string" },
     keep: { type: "boolean", default: false },
     defects: { type: "boolean", default: false },
@@ -44,7 +45,7 @@ for (let round = 0; round < Number(values.rounds); round++) {
   for (const backend of backends) {
     console.log(`round ${round} on ${backend.name}, --seed ${seed + round}`);
     const result = await runPubsubCampaign({
-      ...{ backend, seed: seed + round, sessionTimeoutMs, ...fullCrew },
+      ...{ backend, seed: seed + round, sessionTimeoutMs: Number(values["session-timeout"]), ...fullCrew },
       ...{ messages: Number(values.messages), faults: Number(values.faults) },
       ...{ rate: Number(values.rate), lanes: Number(values.lanes), keepFolder: values.keep },
       hasStorageFaults: hasCompiler(),

@@ -40,6 +40,8 @@ orders.on("line", (word) => {
   if (word === "end" || word === "drain") phase = word;
   if (word === "calm") isCalm = true;
 });
+// Whoever gives orders is gone: nobody will ask for anything any more.
+orders.on("close", () => isOver.value || process.exit(1));
 const isOver = { value: false };
 const report = () => {
   say(`count ${counts.put} ${counts.got}`);

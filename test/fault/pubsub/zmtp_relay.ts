@@ -25,6 +25,8 @@ export class ZmtpRelay {
   readonly #links = new Set<Link>();
   #remembered: Uint8Array[][] = [];
   #seen = 0;
+  /** Hears each request as it passes. */
+  tap: ((frames: readonly Uint8Array[]) => void) | null = null;
   /** Of new connections, too. */
   readonly #impaired = new Map<Direction, Impairment>();
 
@@ -42,7 +44,10 @@ export class ZmtpRelay {
     server.on("connection", (near) => {
       const link: Link = new Link(near, connect({ host: "127.0.0.1", port: targetPort, allowHalfOpen: true }), {
         random,
-        request: (frames) => this.#remember(frames),
+        request: (frames) => {
+          this.tap?.(frames);
+          this.#remember(frames);
+        },
         closed: () => this.#links.delete(link),
       });
       for (const [direction, impairment] of this.#impaired) link.impair(direction, impairment);
