@@ -172,14 +172,18 @@ export class ClientState implements Disposable {
     );
   }
 
-  /** Its outcome is known. */
-  settleIntent({ topic, session, counter }: Pick<PutIntent, "topic" | "session" | "counter">): void {
+  /** Their outcome is known. All at once: each look for one goes through those of the whole window. */
+  settleIntents(
+    { topic, session }: Pick<PutIntent, "topic" | "session">,
+    { first, last }: { readonly first: number; readonly last: number },
+  ): void {
     this.#run(
-      "DELETE FROM intents WHERE topic = ? AND session = ? AND key = ? AND counter = ?",
+      "DELETE FROM intents WHERE topic = ? AND session = ? AND key = ? AND counter BETWEEN ? AND ?",
       topic,
       session.number,
       session.key,
-      counter,
+      first,
+      last,
     );
   }
 

@@ -55,7 +55,7 @@ export class Publisher {
   #messages = 0;
   #bytes = 0;
   /** Counters whose outcome is known, and whose intents are still stored. */
-  #settled: number[] = [];
+  #settled: { readonly first: number; readonly last: number }[] = [];
   #failed: { readonly counter: number; readonly chain: string; readonly error: unknown } | null = null;
   #doubt: BatonError | null = null;
   #thrown: { readonly error: unknown } | null = null;
@@ -127,7 +127,10 @@ export class Publisher {
       const isOk = outcome.kind === "answer" && outcome.answer.status === "OK";
       if (isOk || isForgotten(outcome)) {
         state.write(() => {
-          for (const intent of run) state.settleIntent(intent);
+          const [begin] = run;
+          if (begin !== undefined) {
+            state.settleIntents(begin, { first: begin.counter, last: begin.counter + run.length - 1 });
+          }
         });
       }
       if (!isOk) throw outcomeError(`put ${run.length} messages into topic "${this.#topic}" again`, outcome);
@@ -257,7 +260,7 @@ export class Publisher {
   }
 
   #settle({ first, count }: Flight): void {
-    for (let counter = first; counter < first + count; counter++) this.#settled.push(counter);
+    this.#settled.push({ first, last: first + count - 1 });
   }
 
   /** Up to, and without, the message of this counter. */
@@ -273,7 +276,7 @@ export class Publisher {
     if (intents.length === 0 && this.#settled.length === 0 && place === null) return;
     const session = state.session();
     state.write(() => {
-      for (const counter of this.#settled) state.settleIntent({ topic: this.#topic, session, counter });
+      for (const range of this.#settled) state.settleIntents({ topic: this.#topic, session }, range);
       for (const intent of intents) state.addIntent(intent);
       if (place !== null) state.setInput(this.#topic, place);
     }, options);

@@ -61,7 +61,7 @@ test("intents, places and inputs are there after the process has ended; what fai
       state.addIntent({ topic: "else", session, counter: 4, msgId: "key", body });
       state.setInput("news", { kind: "lines", taken: 3, chain: "abc" });
     });
-    state.write(() => state.settleIntent({ topic: "news", session, counter: 2 }));
+    state.write(() => state.settleIntents({ topic: "news", session }, { first: 2, last: 2 }));
     state.setPlace("news", { cursor: 4, intent: 7, folder: "/inbox" });
     expect(() =>
       state.write(() => {
