@@ -26,6 +26,8 @@ export interface Command<S extends SettingTable = SettingTable> {
   readonly isEvaluated?: boolean;
   /** What a shell offers where a name may stand: words, or what the server has of a kind. */
   readonly completes?: ServedNames | "files" | readonly string[];
+  /** Words that may stand first where a name may, each with those that may follow it; where there are none, `completes`. */
+  readonly completesFirst?: Readonly<Record<string, readonly string[]>>;
   run(call: Call<S>): Promise<ExitCode>;
 }
 

@@ -89,7 +89,8 @@ export const fenceCommand = defineCommand({
     ["baton fence zk delete /app/state --version 3", "only if nobody has written it since"],
   ],
   settings: fenceSettings,
-  completes: ["run", "zk", "set", "create", "delete"],
+  completes: [],
+  completesFirst: { run: [], zk: ["set", "create", "delete"] },
   run: fence,
 });
 

@@ -43,6 +43,7 @@ export const poolCommand = defineCommand({
   ],
   settings: poolCommandSettings,
   completes: "pools",
+  completesFirst: { status: [], forget: [] },
   run: pool,
 });
 

@@ -4,8 +4,8 @@ import { firstWords, membersOf, nameAt, wordsOf } from "../command_names.ts";
 
 export type Candidates =
   | { readonly kind: "words"; readonly words: readonly string[] }
-  /** Names that only a server knows. */
-  | { readonly kind: "served"; readonly of: ServedNames }
+  /** Names that only a server knows, and words beside them. */
+  | { readonly kind: "served"; readonly of: ServedNames; readonly words: readonly string[] }
   /** For the shell to complete: a file's name; the name of a command. */
   | { readonly kind: "files" | "commands" };
 
@@ -47,9 +47,23 @@ export function candidates(
   if (typed.startsWith("-")) {
     return matching([...flags.flatMap(({ forms }) => forms), ...(command.runsNothing ? [] : ["--"])], typed);
   }
-  const { completes = [] } = command;
+  return namesOf(command, operandsIn(words, flags), typed);
+}
+
+/** `operands`: what stands there already. */
+function namesOf(
+  { completes = [], completesFirst = {} }: Command,
+  operands: readonly string[],
+  typed: string,
+): Candidates {
+  const [first] = operands;
+  const following = first === undefined ? undefined : completesFirst[first];
+  if (following !== undefined && following.length > 0) return matching(operands.length === 1 ? following : [], typed);
+  const words = first === undefined ? Object.keys(completesFirst) : [];
   if (completes === "files") return { kind: "files" };
-  return typeof completes === "string" ? { kind: "served", of: completes } : matching(completes, typed);
+  return typeof completes === "string"
+    ? { kind: "served", of: completes, words: words.filter((word) => word.startsWith(typed)) }
+    : matching([...words, ...completes], typed);
 }
 
 /** The command that a line names, and what stands behind its name. */
@@ -76,6 +90,11 @@ function flagsOf(command: Command): Flag[] {
 /** Where `--` stands that begins the child's command; -1 where it does not. */
 function borderOf(words: readonly string[], flags: readonly Flag[]): number {
   return words.findIndex((word, index) => word === "--" && flagAsking(words.slice(0, index), flags) === null);
+}
+
+/** The words that are neither flags nor their values. */
+function operandsIn(words: readonly string[], flags: readonly Flag[]): string[] {
+  return words.filter((word, index) => !word.startsWith("-") && flagAsking(words.slice(0, index), flags) === null);
 }
 
 /** The flag that the next word is the value of. */

@@ -28,7 +28,10 @@ export async function complete(
   if (found.kind === "served") {
     const { command, words: behind = [] } = commandAt(commands, before) ?? {};
     const names = await servedNames(found.of, { command, words: behind, io }).catch(() => []);
-    found = matching(names.filter((one) => one.startsWith(typed)).sort().slice(0, namesMax), typed);
+    found = matching(
+      [...found.words, ...names.filter((one) => one.startsWith(typed)).sort().slice(0, namesMax)],
+      typed,
+    );
   }
   io.out([found.kind, ...("words" in found ? found.words : [])].map((line) => `${line}\n`).join(""));
   return exitCodes.SUCCESS;

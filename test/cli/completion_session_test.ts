@@ -101,8 +101,14 @@ test("each kind of name is offered where it belongs", async () => {
   const words = async (line: string) => (await session.run(`"$baton" __complete ${line}`)).stdout;
   expect(await words("leader ''")).toBe("words\necho\n");
   await session.run('"$baton" pool -q inbox --items a,b --done-ttl 1h -- true');
-  expect(await words("pool ''")).toBe("words\ninbox\n");
+  expect(await words("pool ''")).toBe("words\nstatus\nforget\ninbox\n");
+  expect(await words("pool -j 2 st")).toBe("words\nstatus\n");
   expect(await words("pool forget i")).toBe("words\ninbox\n");
+  expect(await words("pool forget ''")).toBe("words\ninbox\n");
+  expect(await words("fence ''")).toBe("words\nrun\nzk\n");
+  expect(await words("fence zk ''")).toBe("words\nset\ncreate\ndelete\n");
+  expect(await words("fence run ''")).toBe("words\n");
+  expect(await words("fence zk set ''")).toBe("words\n");
   expect(await words("who t")).toBe("words\ntwo words\n");
   expect(await words("who --kind election ''")).toBe("words\necho\n");
 });
