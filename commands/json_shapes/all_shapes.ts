@@ -9,6 +9,13 @@ import { breakShape, lsShape, whoShape } from "./lock_shapes.ts";
 import { configShape, doctorShape, keeperVerifyShape, keygenShape } from "./machine_shapes.ts";
 import { poolStatusShape } from "./pool_shapes.ts";
 import {
+  pubsubBenchShape,
+  pubsubInfoShape,
+  pubsubMessageShape,
+  pubsubPendingShape,
+  pubsubTopicsShape,
+} from "./pubsub_client_shapes.ts";
+import {
   pubsubForgottenShape,
   pubsubMovesShape,
   pubsubRestoredShape,
@@ -78,6 +85,15 @@ export const allShapes: readonly JsonShape[] = [
     goldens: ["pubsub_restored"],
   },
   { from: "baton pubsub server verify --json", shape: pubsubVerifyShape, goldens: ["pubsub_verify"] },
+  {
+    from: "baton pubsub client ID get|peek TOPIC --json, a line for each message",
+    shape: pubsubMessageShape,
+    goldens: ["pubsub_message", "pubsub_message_bytes"],
+  },
+  { from: "baton pubsub client ID pending TOPIC --json", shape: pubsubPendingShape, goldens: ["pubsub_pending"] },
+  { from: "baton pubsub client ID info TOPIC --json", shape: pubsubInfoShape, goldens: ["pubsub_info"] },
+  { from: "baton pubsub client ID topics --json", shape: pubsubTopicsShape, goldens: ["pubsub_topics"] },
+  { from: "baton pubsub client ID bench TOPIC --json", shape: pubsubBenchShape, goldens: ["pubsub_bench"] },
   { from: "baton pubsub keygen [FILE] --json", shape: keygenShape, goldens: ["keygen", "keygen_printed"] },
   { from: "baton retry-processor submit --json", shape: retrySubmitShape, goldens: ["retry_submit"] },
   {

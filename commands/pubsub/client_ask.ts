@@ -2,6 +2,7 @@
 import { listTopics } from "../../src/recipes/pubsub/client/list_topics.ts";
 import type { Requester } from "../../src/recipes/pubsub/client/requester.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import type { PubsubInfoJson, PubsubPendingJson, PubsubTopicsJson } from "../json_shapes/pubsub_client_shapes.ts";
 import type { ClientCall } from "./client.ts";
 import type { ClientWords } from "./client_words.ts";
 import type { ClientRun } from "./run_client.ts";
@@ -15,10 +16,11 @@ export async function clientAsk({ call: { values, io }, words, client, signal }:
   const cursor = Math.max(position, client.state.place(topic).cursor);
   const waiting = position < 0 ? 0 : Math.max(0, Math.min(pending, end - cursor));
   if (operation === "pending") {
-    io.out(values.json ? `${JSON.stringify({ version: 1, topic, pending: waiting })}\n` : `${waiting}\n`);
+    const answer: PubsubPendingJson = { version: 1, topic, pending: waiting };
+    io.out(values.json ? `${JSON.stringify(answer)}\n` : `${waiting}\n`);
     return exitCodes.SUCCESS;
   }
-  const info = {
+  const info: PubsubInfoJson = {
     version: 1,
     topic,
     subscribed: position >= 0,
@@ -44,6 +46,7 @@ export async function clientTopics(
   signal: AbortSignal,
 ): Promise<ExitCode> {
   const topics = await listTopics(requester, id, signal);
-  io.out(values.json ? `${JSON.stringify({ version: 1, topics })}\n` : topics.map((topic) => `${topic}\n`).join(""));
+  const answer: PubsubTopicsJson = { version: 1, topics };
+  io.out(values.json ? `${JSON.stringify(answer)}\n` : topics.map((topic) => `${topic}\n`).join(""));
   return exitCodes.SUCCESS;
 }

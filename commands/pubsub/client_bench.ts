@@ -2,6 +2,7 @@
 import { Publisher } from "../../src/recipes/pubsub/client/publisher.ts";
 import { Subscriber } from "../../src/recipes/pubsub/client/subscriber.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import type { PubsubBenchJson } from "../json_shapes/pubsub_client_shapes.ts";
 import type { ClientRun } from "./run_client.ts";
 
 const bodyBytes = 1024;
@@ -24,7 +25,7 @@ export async function clientBench(
     }
   });
   const rate = (ms: number) => Math.round(count / (ms / 1000));
-  const result = {
+  const result: PubsubBenchJson = {
     version: 1,
     topic,
     messages: count,

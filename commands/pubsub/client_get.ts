@@ -11,6 +11,7 @@ import { sleep } from "../../src/support/deadline.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { BulkProgressLine } from "./bulk_progress.ts";
 import { MessageChildren } from "./message_child.ts";
+import type { PubsubMessageJson } from "../json_shapes/pubsub_client_shapes.ts";
 import type { ClientRun } from "./run_client.ts";
 
 /** Of one answer. */
@@ -157,7 +158,7 @@ function execSink(
 function jsonOf(topic: string, { id, body, redelivered, msgId }: Received): Uint8Array {
   const text = utf8Of(body);
   const content = text === null ? { body_base64: Buffer.from(body).toString("base64") } : { body: text };
-  const message = { version: 1, topic, id: String(id), redelivered, msg_id: msgId, ...content };
+  const message: PubsubMessageJson = { version: 1, topic, id: String(id), redelivered, msg_id: msgId, ...content };
   return new TextEncoder().encode(JSON.stringify(message));
 }
 

@@ -185,6 +185,31 @@ test("the retry processor", async () => {
   await printed(retry("explain --max-retries 2 --backoff exponential --jitter equal --json"), "retry_explain");
 });
 
+test("publish/subscribe clients", async () => {
+  const start = async (role: string) => {
+    const running = session.start(`exec "$baton" pubsub ${role}`);
+    await eventually(() => /serves|takes requests/.test(running.stderr()), { what: role, withinMs: 30_000 });
+    return running;
+  };
+  // Topics of its own: what the servers of the test before had is nobody's any more.
+  const running = [await start("server --id c1 --data-dir c1 --root /c"), await start("proxy --id c1 --root /c")];
+  const client = '"$baton" pubsub client --root /c --state-dir "$dir/clients"';
+  const put = (body: string, more = "") => session.run(`printf '${body}' | ${client} bob put news - ${more}`);
+  await session.run(`${client} alice subscribe news`);
+  await put("hello", "--msg-id order-4711");
+  await put("\\377\\001");
+  await printed(`${client} alice pending news --json`, "pubsub_pending");
+  await printed(`${client} alice info news --json`, "pubsub_info");
+  await printed(`${client} alice topics --json`, "pubsub_topics");
+  await printed(`${client} alice get news --json`, "pubsub_message");
+  await printed(`${client} alice get news --json`, "pubsub_message_bytes");
+  await printed(`${client} alice bench speed -n 10 --json`, "pubsub_bench");
+  for (const { child, ended } of running.reverse()) {
+    child.kill("SIGTERM");
+    await ended;
+  }
+});
+
 test("every golden file is of a shape, and every one was compared", () => {
   const files = readdirSync(join(import.meta.dir, "../fixtures/json")).map((name) => name.replace(/\.json$/, ""));
   expect(files.sort()).toEqual(allShapes.flatMap(({ goldens }) => goldens).sort());
