@@ -5,12 +5,41 @@ import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
+import { TopicDatabase } from "../../src/recipes/pubsub/store/topic_database.ts";
+import { verifyStore } from "../../src/recipes/pubsub/store/verify_store.ts";
 import { describeWithPeer } from "../support/peers.ts";
 import { StorageFaults } from "../support/storage_faults/storage_faults.ts";
 
 setDefaultTimeout(60_000);
 
 const program = join(import.meta.dirname, "../support/storage_faults/open_store.ts");
+
+describeWithPeer("cc", "a backup of topics", () => {
+  test("without room it fails, and leaves nothing that looks like one; with room it survives the loss of power", () => {
+    const [store, disk] = ["store", "disk"].map((name) => mkdtempSync(join(tmpdir(), `baton-${name}-`))) as [
+      string,
+      string,
+    ];
+    new TopicDatabase(store).close();
+    using faults = new StorageFaults(disk);
+    const target = join(disk, "a", "b");
+    const backUp = () => {
+      const env = { ...process.env, ...faults.env };
+      return spawnSync(process.execPath, [program, target, "backup", store], { env, encoding: "utf8" });
+    };
+    faults.fail({ calls: ["write"], error: "ENOSPC", path: ".sqlite", skip: 2 });
+    expect(backUp()).toMatchObject({ status: 1, stderr: expect.stringContaining("disk is full") });
+    expect(readdirSync(target)).toEqual([]);
+    faults.fail({ calls: ["sync"], error: "EIO", path: "/b" });
+    expect(backUp().status).toBe(1);
+    expect(readdirSync(target)).toEqual([]);
+    faults.fail();
+    expect(backUp().signal).toBe("SIGKILL");
+    faults.losePower();
+    expect(verifyStore(target).problems).toEqual([]);
+    for (const folder of [store, disk]) rmSync(folder, { recursive: true });
+  });
+});
 
 describeWithPeer("cc", "a store whose folders are new", () => {
   for (const which of ["keeper", "topics", "client", "inbox", "retry"]) {

@@ -1,14 +1,18 @@
-/** Opens a store in a folder that is not there, whose parent is not there either, and is killed. argv: folder, which store. */
+/**
+ * Opens a store in a folder that is not there, whose parent is not there either, and is killed. argv: folder, which store; for
+ * `backup` also the store that is copied there.
+ */
 import { mkdirSync } from "node:fs";
 import process from "node:process";
 import { Database } from "../../../src/keeper/database.ts";
 import { ClientState } from "../../../src/recipes/pubsub/client/client_state.ts";
 import { OutFolder } from "../../../src/recipes/pubsub/client/out_folder.ts";
+import { backupStore } from "../../../src/recipes/pubsub/store/backup_store.ts";
 import { TopicDatabase } from "../../../src/recipes/pubsub/store/topic_database.ts";
 import { RetryDatabase } from "../../../src/recipes/retry/store/retry_database.ts";
 import { systemClock } from "../../../src/support/clock.ts";
 
-const [folder = "", which = ""] = process.argv.slice(2);
+const [folder = "", which = "", from = ""] = process.argv.slice(2);
 switch (which) {
   case "keeper":
     mkdirSync(folder, { recursive: true });
@@ -26,6 +30,9 @@ switch (which) {
     new OutFolder(folder, { state, topic: "news" });
     break;
   }
+  case "backup":
+    backupStore(from, folder);
+    break;
   case "retry":
     new RetryDatabase(folder);
     break;

@@ -1,27 +1,34 @@
 /** A copy of a topic store that may be in use: one moment of it, whole, while commits go on beside. */
-import { existsSync, mkdirSync } from "node:fs";
+import { closeSync, mkdirSync, openSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { BatonError } from "../../../errors.ts";
+import { flushFolders } from "../../../support/flush_folders.ts";
 import { flushPath } from "../../../support/flush_path.ts";
 import { databaseName, openToRead, storeError } from "./topic_database.ts";
 
 /**
  * Copies the store in `dataDir` into the folder `target`, which then is a data directory. Takes as long as reading and writing
  * it does: call it in a process or a thread of its own. Throws CONFIG where there is no store, CANNOT_CREATE when
- * the target is there already, IO otherwise.
+ * the target is there already, IO otherwise; there is no copy then.
  */
 export function backupStore(dataDir: string, target: string): void {
   const path = join(target, databaseName);
-  if (existsSync(path)) {
-    throw new BatonError("CANNOT_CREATE", `Cannot back up ${dataDir} to ${target}: ${path} is there already`);
-  }
   const database = openToRead(dataDir);
+  let isOurs = false;
   try {
     mkdirSync(target, { recursive: true, mode: 0o700 });
+    closeSync(openSync(path, "wx", 0o600));
+    isOurs = true;
     database.exec("PRAGMA query_only = OFF"); // it would keep the copy from being written
-    database.prepare("VACUUM INTO ?").run(path);
-    for (const name of [path, target]) flushPath(name);
+    database.prepare("VACUUM INTO ?").run(path); // which takes an empty file
+    flushPath(path);
+    flushFolders(target);
   } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") {
+      throw new BatonError("CANNOT_CREATE", `Cannot back up ${dataDir} to ${target}: ${path} is there already`);
+    }
+    // A part of a copy must not be taken for one.
+    if (isOurs) { for (const name of [path, `${path}-journal`]) rmSync(name, { force: true }); }
     throw storeError(error, dataDir);
   } finally {
     database.close();
