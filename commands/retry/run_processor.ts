@@ -11,6 +11,7 @@ import { systemClock } from "../../src/support/clock.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { checkLine, CommandTarget } from "./command_target.ts";
 import { placeOf, retryRulesOf } from "./retry_rules.ts";
+import { retryStatusPage } from "./retry_metrics.ts";
 import { retryLog } from "./retry_log.ts";
 import type { RunCall } from "./run.ts";
 import { StoreProcessor } from "./store_processor.ts";
@@ -57,6 +58,7 @@ export async function runProcessor(call: RunCall): Promise<ExitCode> {
       killAfterMs: values.killAfter,
       until: once ? "tried" : untilEmpty ? "empty" : "stopped",
     });
+    await using _page = await retryStatusPage(values.retryMetricsListen, processor, log);
     const unlisten = signals.listen(stopSignals, (signal) => {
       log("info", "stopping", `${signal}: what is under way may end; a second one ends it at once`, { signal });
       processor.stop();

@@ -10,6 +10,7 @@ import { parseListenAddress } from "../../src/sockets/parse_address.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { type CallGate, HttpDoor } from "./http_door.ts";
+import { retryStatusPage } from "./retry_metrics.ts";
 import { type RetryLog, retryLog } from "./retry_log.ts";
 import { bodyLimitOf, placeOf, retryRulesOf, storeRulesOf } from "./retry_rules.ts";
 import type { ServeCall } from "./serve.ts";
@@ -87,12 +88,16 @@ async function withProcessor(
     killAfterMs: values.killAfter,
     until: "stopped",
   });
+  const page = await retryStatusPage(values.retryMetricsListen, processor, log);
   return {
     store: processor.store,
     gate: processor.processor,
     run: () => processor.run(),
     stop: () => processor.stop(),
-    [Symbol.asyncDispose]: () => processor[Symbol.asyncDispose](),
+    async [Symbol.asyncDispose]() {
+      await page?.close();
+      await processor[Symbol.asyncDispose]();
+    },
   };
 }
 

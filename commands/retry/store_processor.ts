@@ -26,6 +26,7 @@ import { sleep } from "../../src/support/deadline.ts";
 import { ExecLetters } from "./exec_letters.ts";
 import { machineBoot } from "./machine_boot.ts";
 import { type RetryLog, sayEvent } from "./retry_log.ts";
+import { RetryCounters } from "./retry_metrics.ts";
 import { letterPlaceOf, storeRulesOf } from "./retry_rules.ts";
 
 export interface StoreProcessorOptions {
@@ -49,6 +50,7 @@ const forgetEveryMs = 60_000;
 
 export class StoreProcessor implements AsyncDisposable {
   readonly store: RetryStore;
+  readonly counters: RetryCounters;
   readonly #processor: Processor;
   readonly #keepDoneMs: number;
   readonly #office: LetterOffice | null;
@@ -57,8 +59,13 @@ export class StoreProcessor implements AsyncDisposable {
   private constructor(
     store: RetryStore,
     processor: Processor,
-    { office, keepDoneMs }: { readonly office: LetterOffice | null; readonly keepDoneMs: number },
+    { office, keepDoneMs, counters }: {
+      readonly office: LetterOffice | null;
+      readonly keepDoneMs: number;
+      readonly counters: RetryCounters;
+    },
   ) {
+    this.counters = counters;
     this.store = store;
     this.#processor = processor;
     this.#office = office;
@@ -80,6 +87,7 @@ export class StoreProcessor implements AsyncDisposable {
       () => values.retryCron === undefined ? undefined : cronTimes(values.retryCron),
     );
     const boot = await machineBoot();
+    const counters = new RetryCounters();
     const lettersTo = await letterPlace(options);
     let processor: Processor | null = null;
     const store = await RetryStore.open(place.folder, {
@@ -91,7 +99,10 @@ export class StoreProcessor implements AsyncDisposable {
       place: lettersTo,
       clock: systemClock(),
       wallClockMs: () => Date.now(),
-      onSent: ({ id }) => log("info", "letter_sent", `the dead letter ${id} is where --dead-letter says`, { id }),
+      onSent({ id }) {
+        counters.letters++;
+        log("info", "letter_sent", `the dead letter ${id} is where --dead-letter says`, { id });
+      },
       onTrouble: (why) => log("warning", "letter_kept", `${why}; it stays in the store`),
     });
     const leaseMs = values.retryLease;
@@ -113,10 +124,11 @@ export class StoreProcessor implements AsyncDisposable {
       until,
       onEvent(event) {
         sayEvent(log, event);
+        counters.count(event);
         if (event.kind === "reclaimed" || (event.kind === "ended" && event.life.state === "dead")) office?.notice();
       },
     });
-    return new StoreProcessor(store, processor, { office, keepDoneMs: values.retryKeepDone });
+    return new StoreProcessor(store, processor, { office, keepDoneMs: values.retryKeepDone, counters });
   }
 
   /** For calls beside the tries, and what is to be told of them. */

@@ -173,6 +173,12 @@ export const retryProcessorSettings = {
     help: "how long tries may go on after SIGTERM before they are ended, which counts as a failure",
     default: 10_000,
   }),
+  retryMetricsListen: setting(text("host:port|unix:PATH"), {
+    flag: "--metrics-listen",
+    key: "retry.metrics_listen",
+    help: "serve /healthz and /metrics (Prometheus) there by HTTP; :PORT means this machine only",
+    unset: "nothing is served",
+  }),
   retryKeepDone: setting(duration(), {
     flag: "--keep-done",
     key: "retry.keep_done",

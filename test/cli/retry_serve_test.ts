@@ -207,6 +207,40 @@ test("what was told to be stored is there after kill -9, and is delivered by the
   expect(verifyStore(service.folder).problems).toEqual([]);
 });
 
+test("/metrics counts messages and tries, /healthz tells of an open breaker", async () => {
+  await using backend = await new HttpBackend((_, response) => void response.writeHead(503).end()).up();
+  const options = "--metrics-listen 127.0.0.1:0 --max-retries 1 --breaker-failures 2 --breaker-reset 1h";
+  const service = await new Service().start(backend.url, options);
+  const page = /metrics are at ([^ \n]+)/.exec(service.running?.stderr() ?? "")?.[1];
+  expect((await fetch(`http://${page}/healthz`)).status).toBe(200);
+  await service.post("/", "x");
+  await eventually(async () => (await fetch(`http://${page}/healthz`)).status === 503);
+  const text = await (await fetch(`http://${page}/metrics`)).text();
+  expect(text).toContain('baton_retry_messages{state="dead"} 1');
+  expect(text).toContain('baton_retry_tries_total{state="dead"} 1');
+  expect(text).toContain("baton_retry_breaker_closed 0");
+  await service.stop();
+});
+
+test.each(["POST", "PUT"])(
+  "a connection that breaks is one try by %s, and no second one that nobody counts",
+  async (method) => {
+    await using backend = await new HttpBackend((_, response, count) => {
+      if (count % 2 === 1) response.socket?.destroy();
+      else response.end();
+    }).up();
+    const store = `--store store${++stores}`;
+    await session.run(`seq 6 | "$baton" retry-processor submit ${store} --lines`);
+    const run =
+      `"$baton" retry-processor run ${store} --url ${backend.url} --method ${method} --interval 1ms --until-empty`;
+    expect((await session.run(run)).code).toBe(0);
+    const { messages } = JSON.parse((await session.run(`"$baton" retry-processor ls --json ${store}`)).stdout);
+    expect(messages.reduce((sum: number, { tries }: { tries: number }) => sum + tries, 0)).toBe(
+      backend.received.length,
+    );
+  },
+);
+
 test("run --url sends what was submitted, with the id for its key", async () => {
   await using backend = await new HttpBackend((_, response, count) =>
     void response.writeHead(count === 1 ? 500 : 200).end()

@@ -38,7 +38,8 @@ const maxRetries = 4;
 const attemptTimeoutMs = 400;
 const binary = runtimes[0]?.command[0] ?? "";
 
-type Seen = Map<string, { startMs: number; endMs: number | null; answer: number | null }[]>;
+/** `isLate`: the answer was sent when the other side had given up, or was about to. */
+type Seen = Map<string, { startMs: number; endMs: number | null; answer: number | null; isLate?: boolean }[]>;
 
 export async function runRetryRound(plan: RetryPlan): Promise<RetryResult> {
   const startMs = performance.now();
@@ -157,7 +158,12 @@ class Round {
   async #backend(): Promise<string> {
     const server = this.#server = createServer((request, response) => {
       const id = String(request.headers["idempotency-key"]);
-      const one = { startMs: performance.now(), endMs: null as number | null, answer: null as number | null };
+      const one = {
+        startMs: performance.now(),
+        endMs: null as number | null,
+        answer: null as number | null,
+        isLate: false,
+      };
       const tries = this.#seen.get(id) ?? [];
       this.#seen.set(id, [...tries, one]);
       const end = (answer: number | null) => {
@@ -176,7 +182,8 @@ class Round {
         const dice = this.#random();
         if (dice < 0.02) return; // hangs up to the timeout
         if (dice < 0.05) return void request.socket.destroy();
-        if (dice < 0.07) return void answer(200, attemptTimeoutMs * 1.2); // late
+        one.isLate = dice >= 0.05 && dice < 0.07;
+        if (one.isLate) return void answer(200, attemptTimeoutMs * 1.2);
         if (dice < 0.10) return void answer(404);
         if (dice < 0.30) return void answer(503);
         answer(200, dice < 0.4 ? 20 : 0);
@@ -258,7 +265,8 @@ function settled(seen: Seen): ReadonlyMap<string, readonly SeenTry[]> {
       id,
       sorted.map((one, at) => {
         const next = sorted[at + 1];
-        const isLate = one.answer === null && next !== undefined && (one.endMs ?? Infinity) > next.startMs - intervalMs;
+        const isLate = (one.answer === null || one.isLate) && next !== undefined &&
+          (one.endMs ?? Infinity) > next.startMs - intervalMs;
         return isLate ? { ...one, endMs: next.startMs - intervalMs } : one;
       }),
     ] as const;

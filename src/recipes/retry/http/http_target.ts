@@ -10,7 +10,7 @@ import { type RetryRules, verdictOfStatus } from "../verdict.ts";
 import { type BackendRequest, type Headers, requestOf } from "./backend_request.ts";
 import { parseRetryAfter } from "./retry_after.ts";
 
-/** What of an answer is read to keep the connection; a longer one costs it. Bytes. */
+/** What of an answer is read, so that its sender is not cut off in the middle of a short one. Bytes. */
 const answerBytesMax = 256 << 10;
 
 export interface HttpTargetOptions {
@@ -33,7 +33,7 @@ export class HttpTarget implements Target {
     const { rules, timeoutMs, clock } = this.#options;
     const request = requestOf(message.head, message.id, this.#options);
     if (request === null) return tried("final", "its path leads away from --url", null);
-    const answer = await callBackend(request, message.body, { timeoutMs, clock, signal: lease.lost });
+    const answer = await callBackend(request, message.body, { timeoutMs, clock, signal: lease.lost, mayReuse: true });
     if (answer.kind === "answered") {
       await drained(answer.response);
       answer.done();
@@ -63,10 +63,12 @@ export type BackendAnswer =
 export async function callBackend(
   { url, method, headers }: BackendRequest,
   body: Uint8Array,
-  { timeoutMs, clock, signal }: {
+  { timeoutMs, clock, signal, mayReuse = false }: {
     readonly timeoutMs: number;
     readonly clock: Clock;
     readonly signal?: AbortSignal | undefined;
+    /** A connection of an earlier one may be taken: cheaper, but it may be just about to be closed. */
+    readonly mayReuse?: boolean;
   },
 ): Promise<BackendAnswer> {
   const controller = new AbortController();
@@ -81,10 +83,13 @@ export async function callBackend(
     off();
   };
   try {
+    const pairs = headers.map(([name, value]) => [name, value] as [string, string]);
+    const isReused = mayReuse && !resends(method);
     const hasBody = method !== "GET" && method !== "HEAD";
     const response = await fetch(url, {
       method,
-      headers: headers.map(([name, value]) => [name, value] as [string, string]),
+      headers: isReused ? pairs : [...pairs, ["connection", "close"]],
+      keepalive: isReused,
       redirect: "manual",
       signal: controller.signal,
       ...(hasBody ? { body: body as Uint8Array<ArrayBuffer> } : {}),
@@ -98,7 +103,15 @@ export async function callBackend(
   }
 }
 
-/** Reads a short answer to its end, so that the connection can be used again; gives up a long one. */
+/**
+ * Whether `fetch` sends by itself once more when a connection breaks that was kept from an earlier request, so that one try would
+ * be two: Bun's does so for what is idempotent, Deno's for everything.
+ */
+function resends(method: string): boolean {
+  return !("Bun" in globalThis) || method !== "POST";
+}
+
+/** Reads a short answer to its end; gives up a long one. */
 async function drained({ body }: Response): Promise<void> {
   if (body === null) return;
   let bytes = 0;
