@@ -88,24 +88,12 @@ export class StoreProcessor implements AsyncDisposable {
     );
     const boot = await machineBoot();
     const counters = new RetryCounters();
-    const lettersTo = await letterPlace(options);
     let processor: Processor | null = null;
     const store = await RetryStore.open(place.folder, {
       rules: storeRulesOf(values, sources),
       hooks: { changed: () => processor?.notice(), broken: (error) => processor?.fail(error) },
     });
-    const office = lettersTo === null ? null : new LetterOffice({
-      store,
-      place: lettersTo,
-      clock: systemClock(),
-      wallClockMs: () => Date.now(),
-      onSent({ id }) {
-        counters.letters++;
-        log("info", "letter_sent", `the dead letter ${id} is where --dead-letter says`, { id });
-      },
-      onTrouble: (why) => log("warning", "letter_kept", `${why}; it stays in the store`),
-    });
-    const leaseMs = values.retryLease;
+    const office = await letterOffice(options, store, counters);
     processor = new Processor({
       store,
       target,
@@ -113,7 +101,7 @@ export class StoreProcessor implements AsyncDisposable {
       wallClockMs: () => Date.now(),
       boot,
       pid: process.pid,
-      leaseMs,
+      leaseMs: values.retryLease,
       graceMs,
       concurrency: values.retryConcurrency,
       order: values.retryOrder,
@@ -179,6 +167,28 @@ export class StoreProcessor implements AsyncDisposable {
     await sleep(systemClock(), milliseconds, this.#ending.signal).catch(() => {});
     return !this.#ending.signal.aborted;
   }
+}
+
+/** Null where dead letters have no other place to go than the store. */
+async function letterOffice(
+  options: StoreProcessorOptions,
+  store: RetryStore,
+  counters: RetryCounters,
+): Promise<LetterOffice | null> {
+  const { log } = options;
+  const place = await letterPlace(options);
+  if (place === null) return null;
+  return new LetterOffice({
+    store,
+    place,
+    clock: systemClock(),
+    wallClockMs: () => Date.now(),
+    onSent({ id }) {
+      counters.letters++;
+      log("info", "letter_sent", `the dead letter ${id} is where --dead-letter says`, { id });
+    },
+    onTrouble: (why) => log("warning", "letter_kept", `${why}; it stays in the store`),
+  });
 }
 
 /** Null: they stay in the store, or are dropped. */
