@@ -181,7 +181,7 @@ test("server, proxy, publisher and subscriber are killed again and again: every 
   const short = "--session-timeout 2s";
   let [server, proxy] = [await startServer(short), await startProxy(short)];
   await client("alice subscribe news");
-  const count = dose({ gate: 2000, full: 40_000 });
+  const [rounds, count] = [dose({ gate: 8, full: 40 }), dose({ gate: 2000, full: 40_000 })];
   await session.run(`seq 1 ${count} >lines`);
   const put = 'exec "$baton" pubsub client bob put news --lines lines --resume';
   const get = 'exec "$baton" pubsub client alice get news --follow --out-dir inbox';
@@ -191,9 +191,9 @@ test("server, proxy, publisher and subscriber are killed again and again: every 
     eventually(() => files().length >= lines, { what: `${lines} lines to be there`, withinMs: 60_000, everyMs: 20 });
   let [publisher, subscriber] = [session.start(put), session.start(get)];
   let isDone = false;
-  for (let round = 0; round < 12; round++) {
+  for (let round = 0; round < rounds; round++) {
     // Every other time at once: while what was killed before has only just come back.
-    const more = random() < 0.5 ? 0 : Math.ceil(random() * count / 8);
+    const more = random() < 0.5 ? 0 : Math.ceil(random() * count * 2 / rounds);
     await arrived(Math.min(count, files().length + more));
     const victim = ["publisher", "subscriber", "server", "proxy"][round % 4];
     if (victim === "publisher") {
