@@ -28,6 +28,8 @@ export class OwnershipCrew implements AsyncDisposable {
   readonly servers = new Map<string, CrewServer>();
   /** Receivers that nobody reaches. */
   readonly cutOff = new Set<string>();
+  /** Receivers that say no before anything is sent, or that break off when so many pieces were sent to them. */
+  readonly unwilling = new Map<string, number>();
   /** Transfers arrive when the test delivers them. */
   isNetworkSlow = false;
   /** Delivers what was ever sent, once more. */
@@ -141,7 +143,11 @@ export class OwnershipCrew implements AsyncDisposable {
       signal.addEventListener("abort", () => reject(signal.reason as unknown), { once: true });
       promise.catch(() => {}); // it may come while the pieces are read
       const bytes: Uint8Array[] = [];
-      for await (const piece of outgoing.pieces) if (piece !== null) bytes.push(piece);
+      const most = this.unwilling.get(to.id);
+      if (most === 0) return { kind: "refused", why: "no room" };
+      for await (const piece of outgoing.pieces) {
+        if (piece !== null && bytes.push(piece) === most) throw new BatonError("UNREACHABLE", `${to.id} broke off`);
+      }
       const hash = outgoing.hash();
       const deliver = async () => {
         const server = this.servers.get(to.endpoint);

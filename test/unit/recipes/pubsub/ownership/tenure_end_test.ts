@@ -43,6 +43,27 @@ test("a seal that the disk is slow with is done before anything is decided anew"
   expect(await crew.put(router, "t", "b")).toEqual({ seq: 2, by: "s2" });
 });
 
+test("what fails before the seal leaves the topic where it is, at its epoch, and served all the time", async () => {
+  await using crew = await crewOf("s1", "s2");
+  const router = await crew.router();
+  await crew.put(router, "t", "a");
+  const one = crew.servers.get("s1");
+  for (const [pieces, why] of [[0, "no room"], [1, "s2 broke off"]] as const) {
+    crew.unwilling.set("s2", pieces);
+    expect(await one?.ownership.handOver("t", "s2")).toEqual({ kind: "kept", why });
+    expect(one?.ownership.permitNow("t")?.epoch).toBe(1);
+    expect(one?.store.row("t").copy).toMatchObject({ epoch: 1, sealedFor: null });
+  }
+  expect(await one?.ownership.handOver("t", "s9")).toMatchObject({
+    kind: "kept",
+    why: expect.stringContaining("not there"),
+  });
+  expect(await crew.put(router, "t", "b")).toEqual({ seq: 2, by: "s1" });
+  crew.unwilling.clear();
+  expect(await one?.ownership.handOver("t", "s2")).toMatchObject({ kind: "moved", epoch: 2 });
+  expect(await crew.put(router, "t", "c")).toEqual({ seq: 3, by: "s2" });
+});
+
 test("what is being received is given up with the session", async () => {
   await using crew = await crewOf("s1", "s2");
   const router = await crew.router();
