@@ -36,9 +36,9 @@ export async function runRetryCampaign(
   return results;
 }
 
-export function retryLine({ plan, failures, tookMs, tries, crashes, dead }: RetryResult): string {
-  const { number, kind, messages, kills, stops, seed } = plan;
-  const what = `round ${number}: ${messages} messages by ${kind}, ${kills} kills, ${stops} stops, seed ${seed}`;
+export function retryLine({ plan, failures, tookMs, stored, tries, crashes, dead }: RetryResult): string {
+  const { number, kind, kills, stops, seed } = plan;
+  const what = `round ${number}: ${stored} messages by ${kind}, ${kills} kills, ${stops} stops, seed ${seed}`;
   const figures = `${tries} tries, ${crashes} crashes, ${dead} dead, ${(tookMs / 1000).toFixed(1)} s`;
   const list = failures.slice(0, 20).map((failure) => `\n  ${failure}`).join("");
   return `${failures.length === 0 ? "ok  " : "FAIL"} ${what}: ${figures}${list}`;

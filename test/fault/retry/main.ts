@@ -25,7 +25,7 @@ const results = await runRetryCampaign(plans, {
 const sum = (of: (result: (typeof results)[number]) => number) => results.reduce((all, one) => all + of(one), 0);
 const failed = results.filter(({ failures }) => failures.length > 0).length;
 console.log(
-  `\n${sum(({ plan }) => plan.messages)} messages, ${sum(({ tries }) => tries)} tries, ${
+  `\n${sum(({ stored }) => stored)} messages, ${sum(({ tries }) => tries)} tries, ${
     sum(({ crashes }) => crashes)
   } crashes, ` +
     `${sum(({ plan }) => plan.kills)} kills, ${

@@ -27,6 +27,7 @@ export interface RetryResult {
   readonly plan: RetryPlan;
   readonly failures: readonly string[];
   readonly tookMs: number;
+  readonly stored: number;
   readonly tries: number;
   readonly crashes: number;
   readonly dead: number;
@@ -48,8 +49,8 @@ export async function runRetryRound(plan: RetryPlan): Promise<RetryResult> {
   const round = new Round(plan, folder, random);
   try {
     const failures = await round.run();
-    const { tries, crashes, dead } = round;
-    return { plan, failures, tookMs: performance.now() - startMs, tries, crashes, dead };
+    const { stored, tries, crashes, dead } = round;
+    return { plan, failures, tookMs: performance.now() - startMs, stored, tries, crashes, dead };
   } finally {
     await round.close();
     rmSync(folder, { recursive: true, force: true });
@@ -57,6 +58,7 @@ export async function runRetryRound(plan: RetryPlan): Promise<RetryResult> {
 }
 
 class Round {
+  stored = 0;
   tries = 0;
   crashes = 0;
   dead = 0;
@@ -126,7 +128,7 @@ class Round {
     const half = Math.ceil(this.#plan.messages / 2);
     const first = this.#baton(["submit", "--lines", "--json"], lines(0, half));
     const second = this.#baton(["submit", "--lines", "--json"], lines(half, this.#plan.messages - half));
-    setTimeout(() => second.kill("SIGKILL"), 100 + this.#random() * 400);
+    setTimeout(() => second.kill("SIGKILL"), 200 + this.#random() * 1000);
     let told = 0;
     for (const child of [first, second]) {
       child.stdout?.on("data", (chunk: Buffer) => told += (JSON.parse(chunk.toString()) as { stored: number }).stored);
@@ -137,9 +139,12 @@ class Round {
 
   async #chaos(processors: ChildProcess[], target: readonly string[]): Promise<void> {
     const { kills, stops } = this.#plan;
+    // Who is killed before he has tried anything has lost nothing.
+    const isAtWork = () => this.#seen.size > 0 || existsSync(join(this.#folder, "tries"));
+    await eventually(isAtWork, { withinMs: 30_000, what: "the first try" });
     const pick = () => Math.floor(this.#random() * processors.length);
     for (let event = 0; event < kills + stops; event++) {
-      await after(200 + this.#random() * 800);
+      await after(200 + this.#random() * 1300);
       const at = pick();
       const child = processors[at];
       if (child === undefined) continue;
@@ -220,6 +225,7 @@ class Round {
     listed.stdout?.on("data", (chunk: Buffer) => text += chunk.toString());
     await ended(listed);
     const { messages } = JSON.parse(text) as { messages: StoredEnd[] };
+    this.stored = messages.length;
     for (const { tries, crashes, state } of messages) {
       this.tries += tries;
       this.crashes += crashes;
