@@ -1,6 +1,6 @@
 /** `baton help`: the commands, and the tables that the code itself goes by. */
 import type { Io } from "../src/cli/io.ts";
-import { childVariables } from "../src/config/child_variables.ts";
+import { childVariables, messageVariables } from "../src/config/child_variables.ts";
 import { type SettingTable, variableOf } from "../src/config/setting.ts";
 import { allSettings } from "../src/config/settings.ts";
 import { BatonError } from "../src/errors.ts";
@@ -129,6 +129,10 @@ function environmentHelp(): string {
     "Set for the child:",
     "",
     ...Object.entries(childVariables).flatMap(([name, meaning]) => entry(name, meaning)),
+    "",
+    "Set for what runs for a message:",
+    "",
+    ...Object.entries(messageVariables).flatMap(([name, meaning]) => entry(name, meaning)),
     "",
     "Secrets are taken out of the child's environment unless --pass-auth is given.",
     "",

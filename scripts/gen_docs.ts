@@ -9,7 +9,7 @@ import { commandLoaders } from "../commands/command_line.ts";
 import { type Command, commonSettings } from "../commands/command.ts";
 import { exitCodeMeanings, type ExitCodeName, exitCodes } from "../commands/exit_codes.ts";
 import { defaultForm, flagForm } from "../commands/help_text.ts";
-import { childVariables } from "../src/config/child_variables.ts";
+import { childVariables, messageVariables } from "../src/config/child_variables.ts";
 import { type SettingTable, variableOf } from "../src/config/setting.ts";
 import { allSettings } from "../src/config/settings.ts";
 import { jsonPage } from "./docs/json_page.ts";
@@ -56,7 +56,8 @@ function environmentPage(): string {
   const read = Object.values(settings).flatMap(({ key, help, secret }) =>
     key === undefined ? [] : [[code(variableOf(key)), code(key), help + (secret === true ? " (a secret)" : "")]]
   );
-  const set = Object.entries(childVariables).map(([name, meaning]) => [code(name), meaning]);
+  const rows = (variables: Readonly<Record<string, string>>) =>
+    Object.entries(variables).map(([name, meaning]) => [code(name), meaning]);
   return page("Environment", "An empty variable counts as not set.", [
     "## Read by baton",
     "",
@@ -66,7 +67,11 @@ function environmentPage(): string {
     "",
     "## Set for the child",
     "",
-    ...table(["variable", "meaning"], set),
+    ...table(["variable", "meaning"], rows(childVariables)),
+    "",
+    "## Set for what runs for a message",
+    "",
+    ...table(["variable", "meaning"], rows(messageVariables)),
   ]);
 }
 

@@ -9,6 +9,7 @@ import { systemClock } from "../../src/support/clock.ts";
 import { counted } from "../../src/support/counted.ts";
 import { sleep } from "../../src/support/deadline.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { secretVariables } from "../lock_environment.ts";
 import { BulkProgressLine } from "./bulk_progress.ts";
 import { MessageChildren } from "./message_child.ts";
 import type { PubsubMessageJson } from "../json_shapes/pubsub_client_shapes.ts";
@@ -123,7 +124,8 @@ function sinkOf(
 
 function childrenFor({ call, words, client, signal }: ClientRun, line: string): MessageChildren {
   const place = `${client.state.path}\n${words.topic}`;
-  return new MessageChildren({ line, env: call.io.env, place, clock: systemClock(), signal });
+  const secrets = Object.fromEntries(secretVariables().map((name) => [name, undefined]));
+  return new MessageChildren({ line, env: { ...call.io.env, ...secrets }, place, clock: systemClock(), signal });
 }
 
 function execSink(

@@ -34,3 +34,14 @@ export const childVariables = {
 export type ChildVariable = keyof typeof childVariables;
 /** One value for each variable, undefined where it does not apply; the type keeps the table and what is really set together. */
 export type ChildEnvironment = Readonly<Record<ChildVariable, string | undefined>>;
+
+/** What runs for a message, and under no lock: `baton pubsub client … get --exec`, `baton retry-processor run`. */
+export const messageVariables = {
+  BATON_MESSAGE_ID: "the message's id: the same each time that it comes",
+  BATON_TOPIC: "only under get --exec: the topic that it was put into",
+  BATON_REDELIVERED: "only under get --exec: 1 for a message that may have been handed out before, else 0",
+  BATON_MESSAGE_TRY: "only under baton retry-processor: 1 for the first try, and so on",
+  BATON_MESSAGE_FENCE: "only under baton retry-processor: grows with every try",
+  BATON_MESSAGE_KEY: "only under baton retry-processor: its --key, or nothing",
+  BATON_MESSAGE_STORE: "only under baton retry-processor: the store's name",
+} as const;

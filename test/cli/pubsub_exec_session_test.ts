@@ -102,6 +102,13 @@ test("a signal reaches all of the line, a second one kills it, and the message c
   expect(await get().ended).toMatchObject({ code: 0, stdout: "1\none\n" });
 });
 
+test("credentials are for baton, and not for what it runs", async () => {
+  await write("handler", "env | sort | sed -n 's/^BATON_\\([A-Z]*\\)=.*/\\1/p' | tr '\\n' ' '");
+  const words = 'exec "$baton" pubsub client alice get news --exec "$(cat handler)"';
+  const { code, stdout } = await session.run(words, { BATON_AUTH_CREDENTIALS: "digest:a:b" });
+  expect([code, stdout.includes("AUTH"), stdout.includes("TOPIC")]).toEqual([0, false, true]);
+});
+
 test("what a line leaves in the background is not waited for, and lives on when its message was had", async () => {
   await write("handler", "sleep 1000 >/dev/null 2>&1 & echo $! >sleeper");
   expect((await get().ended).code).toBe(0);
