@@ -1,11 +1,14 @@
-/** The clients of a campaign that are processes of the binary: one that puts, and one for each way to get. */
+/** The clients of a campaign that are no sessions of the recipe: processes of the binary, one that puts and one for each way to get; and two that know the paper alone. */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { cliExec, cliFiles, type CliOptions, cliPrint, cliPublish, cliSubscribe } from "./cli_client.ts";
+import { plainConsume, plainPublish } from "./plain_clients.ts";
 import { HistoryWriter } from "./history_file.ts";
 
 export interface CliCrewOptions extends Omit<CliOptions, "writer" | "phase" | "mayKill"> {
   readonly history: string;
+  /** For clients that know the paper and nothing more. */
+  readonly plainTopic: string;
   /** One more client subscribes here, and asks for nothing before everybody else has had all. */
   readonly sleeperTopic: string;
 }
@@ -36,7 +39,12 @@ export class CliCrew {
     await Promise.all(readers.map(({ client, options }) => cliSubscribe(client, options)));
     await cliSubscribe(sleeper, this.#sleeperOptions());
     this.drained = Promise.all(readers.map(({ client, get, options }) => get(client, options)));
-    this.published = cliPublish("cli-put", this.#optionsOf("cli-put"));
+    const { plainTopic: topic, proxies, random, troubled } = this.#options;
+    const plain = { topic, proxies, random, troubled, writer: this.#writer, phase: () => this.phase };
+    const { drained } = await plainConsume("plain-get", plain);
+    this.drained = Promise.all([this.drained, drained]);
+    const putting = cliPublish("cli-put", this.#optionsOf("cli-put"));
+    this.published = Promise.all([putting, plainPublish("plain-put", plain)]);
     this.drained.catch(() => {}); // heard of where it is waited for
     this.published.catch(() => {});
   }
