@@ -10,6 +10,7 @@
  * ftruncate, fallocate, rename, link, unlink, mkdir, rmdir, in all their forms; with STORAGE_FAULTS_SOCKETS=1 also what is
  * sent to and received from sockets. Not: what is written through mmap (SQLite's -shm, which it makes anew after a crash),
  * pwritev, copy_file_range, truncate by path, sync_file_range.
+ * Not for a program that executes others: the filter outlives exec, and what answers it does not.
  *
  * For each of them, in this order:
  *   counts it, in STORAGE_FAULTS/control;
