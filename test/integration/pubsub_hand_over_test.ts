@@ -1,7 +1,15 @@
 /** A topic with a backlog moves while it is put to: nobody waits long, and everything that was answered OK is there. */
 import { expect, setDefaultTimeout, test } from "bun:test";
+import { join } from "node:path";
+import { moveTopic } from "../../src/recipes/pubsub/operator/move_topic.ts";
+import { verifyStore } from "../../src/recipes/pubsub/store/verify_store.ts";
+import { systemClock } from "../../src/support/clock.ts";
+import { decodeMessage } from "../../src/wire/pubsub/decode_message.ts";
+import { encodeMessage } from "../../src/wire/pubsub/encode_message.ts";
 import { dose, isFullDose } from "../support/dose.ts";
+import { eventually } from "../support/eventually.ts";
 import { handOvers } from "../support/hand_over_load.ts";
+import { PubsubCluster } from "../support/pubsub_cluster.ts";
 
 setDefaultTimeout(300_000);
 
@@ -17,4 +25,57 @@ test("a topic with a backlog changes hands under load, and puts hardly wait for 
     `hand-over of ${backlog} messages: puts stood still for ${pauses.join(", ")} ms; took ${took.join(", ")} ms`,
   );
   expect(pauses[pauses.length >> 1]).toBeLessThan(pauseMsMax);
+});
+
+test("a server that is killed while a large topic is on its way costs no message, and none comes twice", async () => {
+  await using cluster = await PubsubCluster.start({ servers: 2, as: "processes" });
+  const client = cluster.client();
+  const topic = "news";
+  const session = { number: 1, key: "k" };
+  await client.say({ name: "SUBSCRIBE", sender: "reader", topic });
+  let counter = 0, answered = 0;
+  const puts = async (count: number) => {
+    const end = counter + count;
+    const publisher = async () => {
+      while (counter < end) {
+        const body = new TextEncoder().encode(String(++counter).padEnd(8000));
+        const lines = { session, low: 0, deadlineMs: 60_000 };
+        const { status, text } = await client.say({ name: "PUT", sender: "writer", topic, counter, body, lines });
+        expect([status, text]).toEqual(["OK", ""]);
+        answered++;
+      }
+    };
+    await Promise.all(Array.from({ length: 32 }, publisher));
+  };
+  await puts(dose({ gate: 2500, full: 10_000 }));
+  const zk = await cluster.session();
+  // Counted in puts that are answered meanwhile: at the beginning, in the middle, near the end.
+  const moments = isFullDose ? [5, 20, 60, 120, 200] : [20];
+  const kills = (["receiver", "owner"] as const).flatMap((who) => moments.map((after) => ({ who, after })));
+  for (const { who, after } of kills) {
+    const owner = (await cluster.owners()).get(topic) ?? "";
+    const to = owner === "s1" ? "s2" : "s1";
+    const putting = puts(400);
+    const before = answered;
+    const moving = moveTopic(zk, cluster.path, { topic, to }, { clock: systemClock(), withinMs: 3000 });
+    await eventually(() => answered >= before + after, { withinMs: 60_000, everyMs: 1, what: "puts to go on" });
+    await cluster.server(who === "owner" ? owner : to).restart();
+    console.log(`${who} killed after ${after} puts: ${(await moving).kind}`);
+    await putting;
+  }
+  const had: number[] = [];
+  for (let last = -1;;) {
+    const frames = await client.send(
+      encodeMessage({ name: "GET", sender: "reader", topic, last, lines: { max: 100 } }),
+    );
+    const answer = decodeMessage(frames);
+    if (answer.name !== "STATUS" || answer.status !== "OK") break;
+    had.push(...(answer.batch ?? []).map((body) => Number(new TextDecoder().decode(body))));
+    last = answer.lines?.ids?.at(-1)?.last ?? last;
+  }
+  expect(had.toSorted((a, b) => a - b)).toEqual(Array.from({ length: counter }, (_, index) => index + 1));
+  for (const id of ["s1", "s2"]) {
+    await cluster.server(id).stop();
+    expect(verifyStore(join(cluster.folder, "data", id)).problems).toEqual([]);
+  }
 });
