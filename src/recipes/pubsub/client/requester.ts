@@ -88,7 +88,7 @@ export class Requester implements AsyncDisposable {
         withinMs: Math.min(withinMs, connectMsMax),
         findMs: Math.max(1, endMs - clock.now()),
       }, signal);
-      const isRefused = this.#refusals.size > 0 && this.#proxies.every((endpoint) => this.#refusals.has(endpoint));
+      const isRefused = this.#proxies.length > 0 && this.#proxies.every((endpoint) => this.#refusals.has(endpoint));
       // Another try would be refused as well, whatever time is left.
       if (isRefused && !mayBeDone) return { kind: "fail", why: this.#lastTrouble, answer, isRefused };
       let end: AttemptEnd = { kind: "not sent" };
