@@ -89,6 +89,9 @@ export class Processor {
   #bucket: RateBucket | null = null;
   #sampler: Sampler;
   #nextMs: number | null = null;
+  /** The last claim had all that it asked for. */
+  #hasMore = true;
+  readonly #startedMs: number;
   #isStopping = false;
   #failed: BatonError | null = null;
   #wake: () => void = () => {};
@@ -97,7 +100,8 @@ export class Processor {
 
   constructor(options: ProcessorOptions) {
     this.#options = options;
-    this.#sampler = startSampler(options.sampling, options.wallClockMs());
+    this.#startedMs = options.wallClockMs();
+    this.#sampler = startSampler(options.sampling, this.#startedMs);
   }
 
   get inFlight(): number {
@@ -212,21 +216,24 @@ export class Processor {
     const { until, store } = this.#options;
     if (this.#isStopping) return true;
     if (until === "stopped") return false;
-    if (until === "tried") return true;
+    // What only has to wait for its turn is still to be tried; what a breaker or a batch keeps back is the next call's.
+    if (until === "tried") return !this.#hasMore || this.#sampler.left <= 0 || this.#breaker.kind !== "closed";
     const totals = await this.#patiently(() => store.call("totals"));
     return totals !== null && totals.waiting.count + totals.in_flight.count === 0;
   }
 
   /** Takes what may be taken; true when there may be more at once. */
   async #take(lease: ProcessorLease): Promise<boolean> {
-    const { store, order, wallClockMs, sampling } = this.#options;
-    const nowMs = wallClockMs();
-    this.#sampler = sampled(this.#sampler, sampling, nowMs);
+    const { store, order, wallClockMs, sampling, until } = this.#options;
+    this.#sampler = sampled(this.#sampler, sampling, wallClockMs());
     const max = this.#allowance();
     if (max === 0) return false;
+    // Once: what was due at the start, and not what failed since.
+    const nowMs = until === "tried" ? this.#startedMs : wallClockMs();
     const claim = await this.#patiently(() => store.call("claim", { owner: lease.owner, max, order, nowMs }));
     if (claim === null) return false;
     const { messages } = claim;
+    this.#hasMore = messages.length === max;
     this.#nextMs = claim.nextMs;
     this.#sampler = taken(this.#sampler, sampling, { count: messages.length, asked: max });
     if (this.#bucket !== null) this.#bucket = { ...this.#bucket, tokens: this.#bucket.tokens - messages.length };

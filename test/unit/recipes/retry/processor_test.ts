@@ -10,7 +10,7 @@ import type { TryLease } from "../../../../src/recipes/retry/processor_lease.ts"
 import type { ClaimedMessage } from "../../../../src/recipes/retry/store/stored_message.ts";
 import type { Attempt } from "../../../../src/recipes/retry/target.ts";
 import { FakeClock, settled } from "../../../support/fake_clock.ts";
-import { RetryRig, rigFailure, rigMessage, rigSuccess } from "../../../support/retry_rig.ts";
+import { RetryRig, rigFailure, rigMessage, rigRules, rigSuccess } from "../../../support/retry_rig.ts";
 
 const failed: Attempt = { kind: "tried", end: rigFailure, error: "exited with 1", works: false };
 const done: Attempt = { kind: "tried", end: rigSuccess, error: null, works: true };
@@ -146,6 +146,15 @@ describe("a processor", () => {
     await using bench = new Bench(() => failed, { options: { until: "tried" }, messages: 6 });
     await bench.clock.advance(1);
     expect([await bench.ended, bench.tries.length]).toEqual(["ended", 6]);
+  });
+
+  test("by then each was tried once, though a rate made them wait and they were due again soon", async () => {
+    const rate = { count: 10, perMs: 1000 };
+    const rig = new RetryRig({ policy: { ...rigRules.policy, intervalMs: 1 } });
+    await using bench = new Bench(() => failed, { options: { until: "tried", rate }, store: rig, messages: 4 });
+    await bench.clock.advance(2000);
+    expect([await bench.ended, bench.tries.map(({ seq }) => seq)]).toEqual(["ended", [1, 2, 3, 4]]);
+    rig[Symbol.dispose]();
   });
 
   test("gives a message back that could not be begun, uncounted, and ends when none can", async () => {
