@@ -11,7 +11,7 @@ import { hasPeer } from "../../support/peers.ts";
 import { installedBackends } from "../dose_arguments.ts";
 import { runPubsubCampaign } from "./campaign.ts";
 import { runDefects } from "./defects/run_defects.ts";
-import { fullCrew, sessionTimeoutMs } from "./dose.ts";
+import { fullCrew, fullSessionTimeoutMs } from "./dose.ts";
 import { verdictText } from "./judge.ts";
 
 const { values } = parseArgs({
@@ -21,9 +21,9 @@ const { values } = parseArgs({
     faults: { type: "string", default: "200" },
     seed: { type: "string", default: String(randomInt(2 ** 31)) },
     on: { type: "string", multiple: true, default: ["keeper", "ensemble"] },
-    rate: { type: "string", default: "1000" },
-    lanes: { type: "string", default: "2" },
-    "session-timeout": { type: "string", default: String(sessionTimeoutMs) },
+    rate: { type: "string", default: "20000" },
+    lanes: { type: "string", default: "3" },
+    "session-timeout": { type: "string", default: String(fullSessionTimeoutMs) },
     only: { type: "string" },
     keep: { type: "boolean", default: false },
     defects: { type: "boolean", default: false },
