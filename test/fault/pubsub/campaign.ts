@@ -84,7 +84,8 @@ export async function runPubsubCampaign(options: CampaignOptions): Promise<Campa
     await campaign.close();
   }
   failures.push(...campaign.failures);
-  const verdict = judge(readHistory(join(folder, "history")));
+  const { isDrained } = campaign;
+  const verdict = judge(readHistory(join(folder, "history")), undefined, { isDrained });
   const isGood = failures.length === 0 && verdict.violations.length === 0;
   if (isGood && options.keepFolder !== true) rmSync(folder, { recursive: true, force: true });
   const seconds = (performance.now() - beganMs) / 1000;
@@ -94,6 +95,8 @@ export async function runPubsubCampaign(options: CampaignOptions): Promise<Campa
 class Campaign {
   readonly failures: string[] = [];
   readonly faults = new Map<string, number>();
+  /** Everybody has had all. */
+  isDrained = false;
   readonly #folder: string;
   readonly #options: CampaignOptions;
   readonly #ends: (() => Promise<unknown>)[] = [];
@@ -155,6 +158,7 @@ class Campaign {
     await this.#drain(world, cli);
     await this.#carryAround(world);
     await cli.wakeSleeper();
+    this.isDrained = true;
     this.#lookAtRoles(world);
     for (const role of service.roles) control.sample(role.sample("end"));
     for (const role of service.roles) await role.stop();
@@ -166,7 +170,7 @@ class Campaign {
 
   async close(): Promise<void> {
     for (const end of this.#ends.reverse()) {
-      await end().catch((thrown) => this.failures.push(`at the end: ${messageOf(thrown)}`));
+      await bounded(end(), "the end").catch((thrown) => this.failures.push(`at the end: ${messageOf(thrown)}`));
     }
   }
 
@@ -324,7 +328,7 @@ class Campaign {
 
 /** Whatever a fault waits for has to come. */
 async function bounded<T>(fault: Promise<T>, name: string): Promise<T> {
-  const late = () => new Error(`the fault "${name}" has not ended within ${faultMsMax} ms`);
+  const late = () => new Error(`"${name}" has not ended within ${faultMsMax} ms`);
   const deadline = deadlineAfter(systemClock(), faultMsMax, { reason: late });
   return await abortable(fault, deadline.signal).finally(() => deadline.cancel());
 }

@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { onAbort } from "../../../src/support/abort.ts";
 import { systemClock } from "../../../src/support/clock.ts";
 import { sleep } from "../../../src/support/deadline.ts";
 import { batonCommand } from "../../support/keeper_server.ts";
@@ -16,6 +17,8 @@ export interface CliOptions {
   readonly writer: HistoryWriter;
   readonly random: () => number;
   readonly phase: () => "work" | "end" | "drain";
+  /** Nothing more is wanted: what runs is killed, and no matter what it had. */
+  readonly over: AbortSignal;
   /** Whether it may be killed now. */
   readonly mayKill: () => boolean;
   readonly killed: (client: string) => void;
@@ -34,7 +37,7 @@ interface Ended {
 
 /** A line for each message of a file that grows: `put --lines FILE --resume` until it ends with 0. */
 export async function cliPublish(client: string, options: CliOptions): Promise<number> {
-  const { folder, topic, writer, random, phase, troubled } = options;
+  const { folder, topic, writer, random, phase, over, troubled } = options;
   const file = join(folder, "lines");
   let count = 0;
   for (let session = 1; phase() === "work"; session++) {
@@ -49,6 +52,7 @@ export async function cliPublish(client: string, options: CliOptions): Promise<n
       const { code, stderr } = await run([client, "put", topic, "--lines", file, "--resume"], options, client).ended;
       writer.return(n, { outcome: code === 0 ? "ok" : "unknown", status: `exit ${code}` });
       if (code === 0) break;
+      if (over.aborted) return count;
       if (code !== null && ![69, 70, 76].includes(code)) troubled(`${client}: put ended with ${code}: ${stderr}`);
       await sleep(clock, lookMs);
     }
@@ -151,8 +155,8 @@ async function untilDrained(
   listen: (n: number) => Listener,
   { topic, isUnordered = false }: { readonly topic: string; readonly isUnordered?: boolean },
 ): Promise<void> {
-  const { writer, phase, troubled } = options;
-  for (;;) {
+  const { writer, phase, over, troubled } = options;
+  while (!over.aborted) {
     const isDraining = phase() === "drain";
     const wait = isDraining ? [] : ["--wait", "500ms"];
     const more = isUnordered ? { unordered: true } : {};
@@ -175,8 +179,8 @@ async function untilDrained(
 }
 
 export async function cliSubscribe(client: string, options: CliOptions): Promise<void> {
-  const { writer, topic } = options;
-  for (;;) {
+  const { writer, topic, over } = options;
+  while (!over.aborted) {
     const n = writer.invoke({ client, session: 0, do: "subscribe", topic });
     const { code } = await run([client, "subscribe", topic], options, null).ended;
     writer.return(n, { outcome: code === 0 ? "ok" : "unknown", status: `exit ${code}` });
@@ -187,7 +191,7 @@ export async function cliSubscribe(client: string, options: CliOptions): Promise
 /** `victim`: may be killed in the middle. */
 function run(
   words: readonly string[],
-  { folder, proxies, random, mayKill, killed }: CliOptions,
+  { folder, proxies, random, over, mayKill, killed }: CliOptions,
   victim: string | null,
 ): { readonly child: ChildProcess; readonly ended: Promise<Ended> } {
   const [program = "", ...rest] = batonCommand();
@@ -205,9 +209,11 @@ function run(
       if (mayKill() && child.kill("SIGKILL")) killed(victim);
     })
     : () => {};
+  const offOver = onAbort(over, () => child.kill("SIGKILL"));
   const ended = new Promise<Ended>((resolve) => {
     child.on("close", (code) => {
       cancel();
+      offOver();
       resolve({ code, stderr });
     });
   });

@@ -5,7 +5,7 @@ import { cliExec, cliFiles, type CliOptions, cliPrint, cliPublish, cliSubscribe 
 import { plainConsume, plainPublish } from "./plain_clients.ts";
 import { HistoryWriter } from "./history_file.ts";
 
-export interface CliCrewOptions extends Omit<CliOptions, "writer" | "phase" | "mayKill"> {
+export interface CliCrewOptions extends Omit<CliOptions, "writer" | "phase" | "over" | "mayKill"> {
   readonly history: string;
   /** For clients that know the paper and nothing more. */
   readonly plainTopic: string;
@@ -24,6 +24,7 @@ export class CliCrew {
   /** Resolves when everything was had. */
   drained: Promise<unknown> = Promise.resolve();
   readonly #options: CliCrewOptions;
+  readonly #over = new AbortController();
   #asleep: CliOptions | null = null;
   readonly #writer: HistoryWriter;
 
@@ -40,7 +41,15 @@ export class CliCrew {
     await cliSubscribe(sleeper, this.#sleeperOptions());
     this.drained = Promise.all(readers.map(({ client, get, options }) => get(client, options)));
     const { plainTopic: topic, proxies, random, troubled } = this.#options;
-    const plain = { topic, proxies, random, troubled, writer: this.#writer, phase: () => this.phase };
+    const plain = {
+      topic,
+      proxies,
+      random,
+      troubled,
+      writer: this.#writer,
+      phase: () => this.phase,
+      over: this.#over.signal,
+    };
     const { drained } = await plainConsume("plain-get", plain);
     this.drained = Promise.all([this.drained, drained]);
     const putting = cliPublish("cli-put", this.#optionsOf("cli-put"));
@@ -60,6 +69,7 @@ export class CliCrew {
 
   async close(): Promise<void> {
     this.phase = "drain";
+    this.#over.abort(new Error("closed"));
     await Promise.allSettled([this.published, this.drained]);
     this.#writer[Symbol.dispose]();
   }
@@ -67,6 +77,13 @@ export class CliCrew {
   #optionsOf(client: string): CliOptions {
     const folder = join(this.#options.folder, client);
     mkdirSync(folder);
-    return { ...this.#options, folder, writer: this.#writer, phase: () => this.phase, mayKill: () => this.isHurt };
+    return {
+      ...this.#options,
+      folder,
+      writer: this.#writer,
+      phase: () => this.phase,
+      over: this.#over.signal,
+      mayKill: () => this.isHurt,
+    };
   }
 }

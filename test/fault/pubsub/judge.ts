@@ -38,7 +38,12 @@ export interface BaselineLimits {
 
 const defaultLimits: BaselineLimits = { rssBytes: 128 << 20, descriptors: 32, diskBytes: 32 << 20 };
 
-export function judge(history: History, limits: BaselineLimits = defaultLimits): Verdict {
+/** `isDrained`: false where the end was not waited for; then only what is missing between messages that came is lost. */
+export function judge(
+  history: History,
+  limits: BaselineLimits = defaultLimits,
+  { isDrained = true }: { readonly isDrained?: boolean } = {},
+): Verdict {
   const findings = new Findings();
   const logs = logsOf(history.operations, findings);
   const figures = { deliveries: 0, redelivered: 0, readers: 0 };
@@ -49,7 +54,7 @@ export function judge(history: History, limits: BaselineLimits = defaultLimits):
     const stored = [...log.byName.values()].filter(({ id, outcome }) => id !== null || outcome === "ok");
     stored.sort((a, b) => (a.id ?? Infinity) - (b.id ?? Infinity) || 0);
     for (const reader of readers.get(topic) ?? []) {
-      const { deliveries, redelivered } = judgeReader(reader, { stored, returned, findings });
+      const { deliveries, redelivered } = judgeReader(reader, { stored, returned, findings, isDrained });
       figures.deliveries += deliveries;
       figures.redelivered += redelivered;
       figures.readers++;

@@ -37,10 +37,12 @@ type Moment =
 /** `returned`: the topic's messages that were answered OK, by the time of that. */
 export function judgeReader(
   reader: Reader,
-  { stored, returned, findings }: {
+  { stored, returned, findings, isDrained }: {
     readonly stored: readonly PutMessage[];
     readonly returned: ReturnedPuts;
     readonly findings: Findings;
+    /** Everybody had the time to have all. */
+    readonly isDrained: boolean;
   },
 ): ReaderFigures {
   const subscriptions = subscriptionsOf(reader.operations);
@@ -49,7 +51,7 @@ export function judgeReader(
   judgePlaces(reader, findings);
   for (const [place, subscription] of subscriptions.entries()) {
     const what = { reader, subscription, isFirst: place === 0, had: pass.hadIn(subscription) };
-    judgeSubscription(what, { stored, returned, findings });
+    judgeSubscription(what, { stored, returned, findings, isDrained });
   }
   return pass.figures;
 }
@@ -292,10 +294,11 @@ interface SubscriptionCase {
 /** All from its begin on, and nothing from before. `stored`: in the order of their ids. */
 function judgeSubscription(
   { reader: { client, log }, subscription, isFirst, had }: SubscriptionCase,
-  { stored, returned, findings }: {
+  { stored, returned, findings, isDrained }: {
     readonly stored: readonly PutMessage[];
     readonly returned: ReturnedPuts;
     readonly findings: Findings;
+    readonly isDrained: boolean;
   },
 ): void {
   const { begin, mustFrom, endFrom, isSure } = subscription;
@@ -311,7 +314,7 @@ function judgeSubscription(
         `${client} subscribed to "${log.topic}" at ${at(begin)}, and got message ${id}; ${low} had been put by then`,
     );
   }
-  const isOpen = endFrom === Infinity;
+  const isOpen = endFrom === Infinity && isDrained;
   for (const message of stored) {
     const { id, name } = message;
     if (id !== null && (id <= low || had.has(id))) continue;
@@ -322,7 +325,7 @@ function judgeSubscription(
         at(message.invokedAt)
       } and answered ` +
       `at ${at(message.returnedAt)}, did not reach ${client}, subscribed by ${at(mustFrom)}` +
-      (isOpen ? "" : `, which got ${greatest} before it unsubscribed`);
+      (isOpen ? "" : `, which got ${greatest} ${endFrom === Infinity ? "so far" : "before it unsubscribed"}`);
     if (message.outcome === "ok") findings.add("lost", say);
     else if (message.outcome === "unknown" && log.delivered.has(message)) findings.add("all or none", say);
   }

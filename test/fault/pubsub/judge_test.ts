@@ -219,6 +219,13 @@ test("an answer to the older of two processes of one client may cross the newer 
   expect(broken(story.return(story.invoke({ client: "alice", do: "get" }), late))).toContain("duplicated");
 });
 
+test("where the end was not waited for, only what is missing between messages that came is lost", () => {
+  const story = told().subscribe("carol").put("bob", "a3", { ids: [3] });
+  story.get("alice", ["a1:1", "a3:3"]);
+  const lost = (isDrained: boolean) => judge(story.history, undefined, { isDrained }).lost;
+  expect([lost(true), lost(false)]).toEqual([2, 1]);
+});
+
 test("two processes of one state may both have what the server was not told of, and nothing else", () => {
   const story = told().put("bob", "a3", { ids: [3] }).state("alice", "shared");
   story.get("alice", ["a1:1"]);

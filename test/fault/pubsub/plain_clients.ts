@@ -1,5 +1,6 @@
 /** Clients that know the paper and nothing more: no sessions, no operation numbers; they ask again until they are answered. */
 import { messageOf } from "../../../src/errors.ts";
+import { throwIfAborted } from "../../../src/support/abort.ts";
 import { systemClock } from "../../../src/support/clock.ts";
 import { sleep } from "../../../src/support/deadline.ts";
 import type { Message } from "../../../src/wire/pubsub/messages.ts";
@@ -13,6 +14,8 @@ export interface PlainOptions {
   readonly writer: HistoryWriter;
   readonly random: () => number;
   readonly phase: () => "work" | "end" | "drain";
+  /** Nothing more is wanted. */
+  readonly over: AbortSignal;
   readonly troubled: (why: string) => void;
 }
 
@@ -76,8 +79,9 @@ class Asker implements AsyncDisposable {
   }
 
   async ask(message: Message): Promise<Answered> {
-    const { proxies, troubled } = this.#options;
+    const { proxies, over, troubled } = this.#options;
     for (;;) {
+      throwIfAborted(over);
       this.#client ??= new ProxyClient(proxies[this.#at % proxies.length] ?? "");
       try {
         const answer = await this.#client.say(message, tryMs);
