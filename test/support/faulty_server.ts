@@ -72,6 +72,13 @@ export class FaultyServer implements AsyncDisposable {
     await eventually(() => !this.alive, { withinMs, what: `the end of ${this.id}; it said: ${this.output}` });
   }
 
+  /** What it has done until now survives a loss of power. */
+  settle(): void {
+    this.#process?.signal("SIGSTOP");
+    this.faults.settle();
+    this.#process?.signal("SIGCONT");
+  }
+
   async kill(): Promise<void> {
     await this.#process?.kill();
   }

@@ -147,7 +147,7 @@ export class StorageFaults implements Disposable {
     return lost;
   }
 
-  /** What was done until now counts as durable. No watched process may run. */
+  /** What was done until now counts as durable. Watched processes are ended or stopped. */
   settle(): void {
     truncateSync(join(this.#folder, "journal"), 0);
     rmSync(join(this.#folder, "trash"), { recursive: true });
