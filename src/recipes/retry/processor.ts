@@ -75,8 +75,8 @@ export interface ProcessorOptions {
 
 /** Between two looks for what others have left behind. Milliseconds. */
 const reclaimEveryMs = 1000;
-/** A wall clock may be set: no wait for a time of it is longer. */
-const waitMsMax = 30_000;
+/** A wall clock may be set, and a word of another process come late: no wait is longer before the store is asked again. */
+const waitMsMax = 1000;
 /** Between two tries to write down an end that the store had no room or no time for. */
 const insistEveryMs = 200;
 const insistMsMax = 5000;
