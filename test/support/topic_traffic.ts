@@ -72,26 +72,36 @@ export class TopicTraffic {
       else if (other !== body) problems.push(`the id ${id} was given to "${other}" and to "${body}"`);
     };
     for (const { id, body } of this.#puts) if (id !== null) seen(id, body);
-    const all = this.#had.get("alice") ?? [];
+    const first = new Set(this.#had.get("alice")?.map(({ id }) => id));
     for (const [name, had] of this.#had) {
       for (const { id, body } of had) seen(id, body);
-      const own = had.map(({ body }) => body);
-      if (new Set(own).size < own.length) problems.push(`${name} has had a message twice`);
+      const own = new Set(had.map(({ body }) => body));
+      if (own.size < had.length) problems.push(`${name} has had a message twice`);
       for (const [place, { id }] of had.entries()) {
         if (id <= (had[place - 1]?.id ?? 0)) problems.push(`${name} had ${id} out of order`);
       }
       const since = this.#subscribed.get(name) ?? Infinity;
-      const lost = this.#puts.filter(({ begunAt, body }) => begunAt > since && !own.includes(body));
+      const lost = this.#puts.filter(({ begunAt, body }) => begunAt > since && !own.has(body));
       if (lost.length > 0) problems.push(`${name} misses ${lost.map(({ body }) => body).join(", ")}`);
-      const alien = had.filter((got) => !all.some(({ id }) => id === got.id));
+      const alien = had.filter(({ id }) => !first.has(id));
       if (alien.length > 0) problems.push(`${name} had ${alien.map(({ body }) => body).join(", ")}, and alice had not`);
     }
-    const done = [...this.#puts].sort((a, b) => a.doneAt - b.doneAt);
-    for (const put of this.#puts) {
-      const before = done.find(({ doneAt, id }) => doneAt < put.begunAt && (id ?? 0) >= (put.id ?? Infinity));
-      if (before !== undefined) {
-        problems.push(`"${put.body}" has the id ${put.id}, and "${before.body}" before it ${before.id}`);
+    return [...problems, ...this.#disorder()];
+  }
+
+  /** Puts whose id is not above that of one that had returned before they began. */
+  #disorder(): string[] {
+    const problems: string[] = [];
+    const done = [...this.#puts].sort((one, two) => one.doneAt - two.doneAt);
+    let next = 0;
+    let greatest: Put | null = null;
+    for (const put of [...this.#puts].sort((one, two) => one.begunAt - two.begunAt)) {
+      for (let before = done[next]; before !== undefined && before.doneAt < put.begunAt; before = done[++next]) {
+        if (greatest === null || (before.id ?? 0) > (greatest.id ?? 0)) greatest = before;
       }
+      const before: Put | null = greatest;
+      if (before === null || (before.id ?? 0) < (put.id ?? Infinity)) continue;
+      problems.push(`"${put.body}" has the id ${put.id}, and "${before.body}" before it ${before.id}`);
     }
     return problems;
   }
