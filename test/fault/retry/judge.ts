@@ -31,8 +31,6 @@ export interface RoundFacts {
   readonly letters: readonly string[];
   /** What verify complains of. */
   readonly problems: readonly string[];
-  /** Every try reached the backend, and every end the processor: nothing was cut, and nobody was killed. */
-  readonly isExact: boolean;
 }
 
 /** Times are read by two processes: as much may be between them. */
@@ -62,7 +60,6 @@ function judgeMessage({ id, state, tries, crashes, reason }: StoredEnd, facts: R
   if (state !== "done" && state !== "dead") say("it is not at an end");
   if (tries > facts.maxRetries + 1) say(`more than ${facts.maxRetries + 1}`);
   if (seen.length > tries + crashes) say(`the backend saw ${seen.length}`);
-  if (facts.isExact && seen.length !== tries) say(`the backend saw ${seen.length}`);
   if (state === "done" && !answers.some(facts.isDone)) say("no try of it was successful");
   if (state === "dead" && reason === "exhausted" && tries !== facts.maxRetries + 1) say("it had tries left");
   if (state === "dead" && reason === "final" && !answers.some(facts.isFinal)) say("no answer was final");

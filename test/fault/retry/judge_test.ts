@@ -21,7 +21,6 @@ const good: RoundFacts = {
   ]),
   letters: ["b"],
   problems: [],
-  isExact: false,
 };
 
 test("a round in which all went well has no failures", () => expect(judgeRound(good)).toEqual([]));

@@ -249,7 +249,6 @@ class Round {
       seen: isHttp ? settled(this.#seen) : this.#seen,
       letters: lines("letters").map((line) => (JSON.parse(line) as { id: string }).id),
       problems: [...verifyStore(store).problems, ...overlaps],
-      isExact: false,
     });
   }
 
