@@ -103,9 +103,10 @@ class Pair implements AsyncDisposable {
       withinMs: patienceMs,
       what: `${from} to hand the topic to ${to}`,
     });
-    const isKilled = !target.alive;
+    const isKilled = target.faults.disarm() || !target.alive;
     this.lastStep = target.faults.lastStep;
     if (isKilled) {
+      await target.ended();
       target.faults.losePower(random() < 0.3 ? undefined : random);
       target.faults.killAt(0);
       expect(await target.start()).toBe(true);

@@ -95,6 +95,13 @@ export class StorageFaults implements Disposable {
     this.#set(at.stepKinds, bits(calls));
   }
 
+  /** No step counts any more; whether the one to be killed at was reached: then the process has ended, or does now. */
+  disarm(): boolean {
+    this.#set(at.stepKinds, 0);
+    const step = this.#get(at.killAt);
+    return step > 0 && this.steps >= step;
+  }
+
   /** Steps since `killAt`. */
   get steps(): number {
     return this.#get(at.steps);

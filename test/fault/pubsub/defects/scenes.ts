@@ -38,6 +38,7 @@ export async function killedAtEachStepOfAPut(stage: Stage): Promise<void> {
     let isDone = false;
     put.then(() => isDone = true, () => isDone = true);
     await eventually(() => isDone || !server.alive, { withinMs: 10_000, what: "the put or the server to end" });
+    if (server.faults.disarm()) await server.ended();
     server.faults.killAt(0);
     if (!server.alive) await server.start();
     await put;
