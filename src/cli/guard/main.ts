@@ -3,12 +3,13 @@
  * without a "done", or the deadline of a job passes without a renewal, it kills what it watches, or that job. It never talks to a server and never
  * stops a job in an orderly way: it is for the moments in which baton itself cannot act.
  *
- * It blocks in poll(2) rather than run an event loop: one thread, little memory, nothing that could be late.
+ * It blocks in poll(2) rather than run an event loop: one thread, little memory, nothing that could be late. What it strikes
+ * with is loaded before it says that it is ready: a disk that stands still is one of the moments it is there for.
  */
 import { type Libc, loadLibc } from "../child/libc.ts";
 import { type GuardState, idleGuard, overdueJobs, readGuardLine } from "./guard_state.ts";
-import type { ShellCopies } from "../child/shell_copies.ts";
-import type { Strike } from "./strike.ts";
+import { ShellCopies } from "../child/shell_copies.ts";
+import { Strike } from "./strike.ts";
 
 /** Not baton's, so that `pkill baton` does not take both; 15 bytes at most. */
 export const guardName = "lock-guard";
@@ -32,7 +33,7 @@ export async function runGuard(): Promise<void> {
   for (const signal of [1, 2, 3, 15]) libc.ignoreSignal(signal); // HUP INT QUIT TERM
   libc.setProcessName(guardName);
   if ("Deno" in globalThis) (await import("../child/inherited_descriptors.ts")).closeInherited(libc);
-  await new Post(libc).keep();
+  new Post(libc).keep();
 }
 
 /** A job whose deadline has passed. What is said of that deadline later changes nothing. */
@@ -55,18 +56,18 @@ class Post {
     this.#pipe = new PipeLines(libc);
   }
 
-  async keep(): Promise<void> {
+  keep(): void {
     say(this.#libc, "ready");
     for (;;) {
       this.#noticeOverdue();
-      const isStriking = await this.#strike();
+      const isStriking = this.#strike();
       if (!this.#libc.waitReadable(input, this.#restMs(isStriking))) continue;
       const lines = this.#pipe.read();
-      if (lines === null) return await this.#strikeAll();
+      if (lines === null) return this.#strikeAll();
       // After a pause the deadline counts, not a renewal that had been lying in the pipe when it passed.
       this.#noticeOverdue();
       for (const line of lines) this.#state = readGuardLine(this.#state, line);
-      await this.#noticeShells();
+      this.#noticeShells();
       if (this.#state.done) return;
       for (const cookie of this.#blows.keys()) if (!this.#state.jobs.has(cookie)) this.#blows.delete(cookie);
     }
@@ -89,12 +90,12 @@ class Post {
   }
 
   /** One look at each job that is being struck; true as long as one more is wanted. */
-  async #strike(): Promise<boolean> {
+  #strike(): boolean {
     let isStriking = false;
     for (const [cookie, blow] of this.#blows) {
       if (blow.isOver) continue;
       if (blow.strike === null) {
-        blow.strike = await this.#strikeAt(cookie);
+        blow.strike = this.#strikeAt(cookie);
         say(this.#libc, `struck ${cookie}`);
       }
       const clearedAtMs = blow.strike.look();
@@ -107,8 +108,8 @@ class Post {
   }
 
   /** The pipe has ended: there is no deadline to keep any more, and nobody who reads. */
-  async #strikeAll(): Promise<void> {
-    let strikes = await Promise.all([...this.#state.jobs.keys()].map((cookie) => this.#strikeAt(cookie)));
+  #strikeAll(): void {
+    let strikes = [...this.#state.jobs.keys()].map((cookie) => this.#strikeAt(cookie));
     for (;;) {
       strikes = strikes.filter((strike) => strike.look() === null);
       if (strikes.length === 0) return;
@@ -116,17 +117,15 @@ class Post {
     }
   }
 
-  async #strikeAt(cookie: string): Promise<Strike> {
-    const { Strike } = await import("./strike.ts"); // seldom needed, and read from disk only then
+  #strikeAt(cookie: string): Strike {
     const job = this.#state.jobs.get(cookie) ?? { child: null, deadlineMs: 0 };
     return new Strike(cookie, job, { libc: this.#libc, copies: this.#copies.get(cookie) });
   }
 
   /** A command in no group of its own may be a script, whose subshells show no cookie: how it looks is noted while it lives. */
-  async #noticeShells(): Promise<void> {
+  #noticeShells(): void {
     for (const [cookie, { child }] of this.#state.jobs) {
       if (child === null || child.ownGroup || this.#copies.has(cookie)) continue;
-      const { ShellCopies } = await import("../child/shell_copies.ts");
       this.#copies.set(cookie, new ShellCopies(child.pid, Math.floor(this.#libc.bootTimeMs() / 10)));
     }
     for (const cookie of this.#copies.keys()) if (!this.#state.jobs.has(cookie)) this.#copies.delete(cookie);
