@@ -3,6 +3,7 @@ import { randomBytes } from "node:crypto";
 import { closeSync, fchmodSync, fsyncSync, linkSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { BatonError, messageOf } from "../../errors.ts";
+import { flushPath } from "../../support/flush_path.ts";
 import { x25519KeyBytes, x25519Secret } from "../../support/x25519.ts";
 import { publicCertificate, secretCertificate } from "./curve_certificate.ts";
 
@@ -44,7 +45,7 @@ export function makeKeyFiles(file: string, { replaces }: { readonly replaces: bo
       else linkSync(piece.draft, piece.path);
       made.push(piece.path);
     }
-    syncFolder(dirname(file));
+    flushPath(dirname(file));
   } catch (error) {
     if (!replaces) { for (const one of made) rmSync(one, { force: true }); }
     throw new BatonError("CANNOT_CREATE", `Cannot make the key file ${path}: ${reasonOf(error, path)}`, {
@@ -65,15 +66,6 @@ function write({ draft, text, mode }: { readonly draft: string; readonly text: s
   try {
     if (mode === 0o600) fchmodSync(fd, mode); // whatever the umask takes away
     writeFileSync(fd, text);
-    fsyncSync(fd);
-  } finally {
-    closeSync(fd);
-  }
-}
-
-function syncFolder(folder: string): void {
-  const fd = openSync(folder, "r");
-  try {
     fsyncSync(fd);
   } finally {
     closeSync(fd);
