@@ -6,6 +6,8 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { verifyStore } from "../../../src/recipes/retry/store/verify_store.ts";
+import { systemClock } from "../../../src/support/clock.ts";
+import { sleep } from "../../../src/support/deadline.ts";
 import { eventually } from "../../support/eventually.ts";
 import { seededRandom } from "../../support/random.ts";
 import { runtimes } from "../../support/runtimes.ts";
@@ -144,13 +146,13 @@ class Round {
     await eventually(isAtWork, { withinMs: 30_000, what: "the first try" });
     const pick = () => Math.floor(this.#random() * processors.length);
     for (let event = 0; event < kills + stops; event++) {
-      await after(200 + this.#random() * 1300);
+      await sleep(systemClock(), 200 + this.#random() * 1300);
       const at = pick();
       const child = processors[at];
       if (child === undefined) continue;
       if (event >= kills) {
         child.kill("SIGSTOP");
-        await after(leaseMs * 2.5);
+        await sleep(systemClock(), leaseMs * 2.5);
         child.kill("SIGCONT");
         continue;
       }
@@ -281,8 +283,4 @@ function settled(seen: Seen): ReadonlyMap<string, readonly SeenTry[]> {
 function ended(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return Promise.resolve();
   return new Promise((resolve) => child.once("close", () => resolve()));
-}
-
-function after(milliseconds: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, milliseconds));
 }
