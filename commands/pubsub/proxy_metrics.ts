@@ -1,14 +1,12 @@
 /** What /metrics says of a proxy. */
-import { histograms, labelled, type Metric, single } from "../../src/cli/metrics/metrics_text.ts";
+import { histograms, labelled, type Metric, metricsNamed } from "../../src/cli/metrics/metrics_text.ts";
 import type { Directory } from "../../src/recipes/pubsub/proxy/directory.ts";
 import type { Proxy } from "../../src/recipes/pubsub/proxy/proxy.ts";
 
-const named = (name: string) => `baton_pubsub_proxy_${name}`;
+const { named, gauge, counter } = metricsNamed("baton_pubsub_proxy");
 
 export function proxyMetrics(proxy: Proxy, directory: Directory, nowMs: number): Metric[] {
   const { counters, underWay, loads } = proxy;
-  const gauge = (name: string, help: string, value: number) => single("gauge", named(name), help, value);
-  const counter = (name: string, help: string, value: number) => single("counter", named(name), help, value);
   const links = [...proxy.links];
   const reported = (value: (load: { topics: number; heardMs: number }) => number) =>
     Object.fromEntries(Array.from(loads.all, ([id, load]) => [id, value(load)]));

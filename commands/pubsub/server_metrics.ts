@@ -1,14 +1,12 @@
 /** What /metrics says of a server. */
-import { histograms, labelled, type Metric, single } from "../../src/cli/metrics/metrics_text.ts";
+import { histograms, labelled, type Metric, metricsNamed } from "../../src/cli/metrics/metrics_text.ts";
 import type { TopicServer } from "../../src/recipes/pubsub/server/topic_server.ts";
 
-const named = (name: string) => `baton_pubsub_server_${name}`;
+const { named, gauge, counter } = metricsNamed("baton_pubsub_server");
 
 export async function serverMetrics(server: TopicServer): Promise<Metric[]> {
   const { requests, answers, refused, answersDropped } = server.counters;
   const now = await server.statistics();
-  const gauge = (name: string, help: string, value: number) => single("gauge", named(name), help, value);
-  const counter = (name: string, help: string, value: number) => single("counter", named(name), help, value);
   return [
     gauge("serving", "1 while the server is announced and has its lease", server.isThere ? 1 : 0),
     gauge("draining", "1 while the server is given no new topics", server.isDraining ? 1 : 0),

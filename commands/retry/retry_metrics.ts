@@ -1,5 +1,5 @@
 /** What /metrics and /healthz say of a processor. */
-import { labelled, type Metric, single } from "../../src/cli/metrics/metrics_text.ts";
+import { labelled, type Metric, metricsNamed } from "../../src/cli/metrics/metrics_text.ts";
 import { serveStatusPage, type StatusPage } from "../../src/cli/metrics/status_page.ts";
 import { messageStates } from "../../src/recipes/retry/message_life.ts";
 import type { ProcessorEvent } from "../../src/recipes/retry/processor.ts";
@@ -7,7 +7,7 @@ import { formatAddress } from "../../src/sockets/connection.ts";
 import type { RetryLog } from "./retry_log.ts";
 import type { StoreProcessor } from "./store_processor.ts";
 
-const named = (name: string) => `baton_retry_${name}`;
+const { named, gauge, counter } = metricsNamed("baton_retry");
 
 /** Since the process started. */
 export class RetryCounters {
@@ -52,8 +52,6 @@ async function metricsOf({ store, processor, counters }: StoreProcessor): Promis
     store.call("isPaused"),
     store.call("outlook"),
   ]);
-  const gauge = (name: string, help: string, value: number) => single("gauge", named(name), help, value);
-  const counter = (name: string, help: string, value: number) => single("counter", named(name), help, value);
   const counts = Object.fromEntries(messageStates.map((state) => [state, totals[state].count]));
   const bytes = totals.waiting.bytes + totals.in_flight.bytes + totals.dead.bytes;
   return [

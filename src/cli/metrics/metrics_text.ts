@@ -36,6 +36,16 @@ export function single(type: Metric["type"], name: string, help: string, value: 
   return { name, help, type, samples: [{ value }] };
 }
 
+/** Metrics of one role, whose names all begin alike. */
+export function metricsNamed(prefix: string) {
+  const named = (name: string) => `${prefix}_${name}`;
+  return {
+    named,
+    gauge: (name: string, help: string, value: number) => single("gauge", named(name), help, value),
+    counter: (name: string, help: string, value: number) => single("counter", named(name), help, value),
+  };
+}
+
 /** A value for each of some names. */
 export function labelled(
   type: Metric["type"],
