@@ -1,8 +1,8 @@
 /** `baton pubsub proxy`: its words. What it does is in run_proxy.ts. */
 import { pubsubKeySettings, pubsubProxySettings, pubsubServiceSettings } from "../../src/config/pubsub_settings.ts";
-import { setting, type SettingTable } from "../../src/config/setting.ts";
+import { logSettings } from "../../src/config/log_settings.ts";
+import type { SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
-import { choice } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { type Call, defineCommand } from "../command.ts";
 import type { ExitCode } from "../exit_codes.ts";
@@ -11,11 +11,7 @@ export const proxyCommandSettings = {
   ...pubsubProxySettings,
   ...pubsubKeySettings,
   ...pubsubServiceSettings,
-  log: setting(choice(["text", "json"]), {
-    flag: "--log",
-    help: "how stderr is written: sentences, or a JSON object for each",
-    default: "text",
-  }),
+  ...logSettings,
   ...connectionSettings,
 } satisfies SettingTable;
 

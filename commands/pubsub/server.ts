@@ -1,8 +1,9 @@
 /** `baton pubsub server`: its words. What it does is in run_server.ts and the operator's part beside it. */
 import { pubsubKeySettings, pubsubServerSettings, pubsubServiceSettings } from "../../src/config/pubsub_settings.ts";
+import { logSettings } from "../../src/config/log_settings.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
-import { choice, text, toggle } from "../../src/config/value_types.ts";
+import { text, toggle } from "../../src/config/value_types.ts";
 import { type Call, defineCommand } from "../command.ts";
 import type { ExitCode } from "../exit_codes.ts";
 
@@ -20,11 +21,7 @@ export const serverCommandSettings = {
     help: "the data directory is a copy or a backup, and what it was copied from is never served again",
     default: false,
   }),
-  log: setting(choice(["text", "json"]), {
-    flag: "--log",
-    help: "how stderr is written: sentences, or a JSON object for each",
-    default: "text",
-  }),
+  ...logSettings,
   to: setting(text("id"), { flag: "--to", help: "move: the server that is to have the topic" }),
   topics: setting(toggle(), { flag: "--topics", help: "ls: each topic as well", default: false }),
   dryRun: setting(toggle(), {

@@ -1,5 +1,6 @@
 /** What a role says while it runs: a line each, with the time; sentences for people or JSON for programs. */
 import type { Io } from "../../src/cli/io.ts";
+import { logLine } from "../../src/cli/log_line.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 
 export type LogLevel = "info" | "warning" | "error";
@@ -18,9 +19,7 @@ export function serviceLog(role: string, { io, format, quiet }: {
 }): ServiceLog {
   const say: ServiceLog["say"] = (level, event, sentence, fields = {}) => {
     if (quiet && level !== "error") return;
-    const time = new Date().toISOString();
-    if (format === "json") io.err(`${JSON.stringify({ time, level, role, event, message: sentence, ...fields })}\n`);
-    else io.err(`baton pubsub ${role}: ${time} ${level === "info" ? "" : `${level}: `}${sentence}\n`);
+    io.err(logLine({ level, event, sentence, fields }, { format, who: `baton pubsub ${role}`, labels: { role } }));
   };
   return {
     say,

@@ -1,12 +1,11 @@
 /** What a processor says while it runs: a line each, with the time; sentences for people or JSON for programs. */
 import type { Io } from "../../src/cli/io.ts";
+import { type LogEntry, logLine } from "../../src/cli/log_line.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import type { ProcessorEvent } from "../../src/recipes/retry/processor.ts";
 
-export type RetryLogLevel = "detail" | "info" | "warning" | "error";
-
 export type RetryLog = (
-  level: RetryLogLevel,
+  level: LogEntry["level"],
   event: string,
   sentence: string,
   fields?: Readonly<Record<string, string | number>>,
@@ -20,11 +19,7 @@ export function retryLog(io: Io, { format, quiet, verbose }: {
 }): RetryLog {
   return (level, event, sentence, fields = {}) => {
     if ((quiet && level !== "error") || (level === "detail" && !verbose)) return;
-    const time = new Date().toISOString();
-    if (format === "json") io.err(`${JSON.stringify({ time, level, event, message: sentence, ...fields })}\n`);
-    else {io.err(
-        `baton retry-processor: ${time} ${level === "info" || level === "detail" ? "" : `${level}: `}${sentence}\n`,
-      );}
+    io.err(logLine({ level, event, sentence, fields }, { format, who: "baton retry-processor" }));
   };
 }
 

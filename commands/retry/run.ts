@@ -5,8 +5,9 @@ import {
   retryProcessorSettings,
   retryStoreSettings,
 } from "../../src/config/retry_settings.ts";
+import { logSettings } from "../../src/config/log_settings.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
-import { choice, duration, list, text, toggle } from "../../src/config/value_types.ts";
+import { duration, list, text, toggle } from "../../src/config/value_types.ts";
 import { type Call, defineCommand } from "../command.ts";
 import type { ExitCode } from "../exit_codes.ts";
 
@@ -40,11 +41,7 @@ export const runSettings = {
     help: "how long a command that is told to end has before it is killed",
     default: 5000,
   }),
-  log: setting(choice(["text", "json"]), {
-    flag: "--log",
-    help: "how stderr is written: sentences, or a JSON object for each",
-    default: "text",
-  }),
+  ...logSettings,
   ...retryPolicySettings,
   ...retryProcessorSettings,
   ...retryLimitSettings,

@@ -5,8 +5,9 @@ import {
   retryProcessorSettings,
   retryStoreSettings,
 } from "../../src/config/retry_settings.ts";
+import { logSettings } from "../../src/config/log_settings.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
-import { choice, duration, text, toggle } from "../../src/config/value_types.ts";
+import { duration, text, toggle } from "../../src/config/value_types.ts";
 import { type Call, defineCommand } from "../command.ts";
 import type { ExitCode } from "../exit_codes.ts";
 
@@ -28,11 +29,7 @@ export const serveSettings = {
     help: "how long the command of --dead-letter exec: has to end before it is killed",
     default: 5000,
   }),
-  log: setting(choice(["text", "json"]), {
-    flag: "--log",
-    help: "how stderr is written: sentences, or a JSON object for each",
-    default: "text",
-  }),
+  ...logSettings,
   ...retryPolicySettings,
   ...retryProcessorSettings,
   ...retryLimitSettings,
