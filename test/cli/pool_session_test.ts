@@ -5,6 +5,7 @@ import process from "node:process";
 import { readProcess } from "../../src/cli/child/process_table.ts";
 import { BatonSession, type Ended } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";
+import { isAlive } from "../support/is_alive.ts";
 
 setDefaultTimeout(60_000);
 
@@ -341,14 +342,5 @@ function expectEnds(ended: readonly Ended[]): void {
   for (const { code, stderr } of ended) {
     if (code === 75) expect(stderr).toMatch(/^baton: No item of ".*" is free: .* being worked on\n$/);
     else expect([code, stderr]).toEqual([0, ""]);
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
   }
 }

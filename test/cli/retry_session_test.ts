@@ -1,11 +1,11 @@
 /** `baton retry-processor call`, `submit` and `run` as scripts use them: what is passed on, what is stored, every exit code, kill -9. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { writeFileSync } from "node:fs";
-import process from "node:process";
 import { DatabaseSync } from "node:sqlite";
 import { verifyStore } from "../../src/recipes/retry/store/verify_store.ts";
 import { BatonSession, type Ended } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";
+import { isAlive } from "../support/is_alive.ts";
 
 setDefaultTimeout(60_000);
 
@@ -359,12 +359,3 @@ describe("mistakes are told in words", () => {
     expect((await session.run("ls ran")).stdout).toBe("");
   });
 });
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
-}

@@ -12,6 +12,7 @@ import {
   descendantsOf,
   groupMembers,
   hasProcessTable,
+  isAlive,
   processesWithCookie,
   readProcess,
 } from "./process_table.ts";
@@ -100,9 +101,4 @@ export function sendToJob(
 
 function isNotOfTheJob(pid: number): boolean {
   return isOwnChild(pid) || isServiceProcess(pid);
-}
-
-function isAlive(pid: number): boolean {
-  const row = readProcess(pid);
-  return row !== null && !row.dead;
 }

@@ -46,6 +46,11 @@ export function readProcess(pid: number): ProcessRow | null {
   };
 }
 
+/** Whether it is there and has not ended. */
+export function isAlive(pid: number): boolean {
+  return readProcess(pid)?.dead === false;
+}
+
 /**
  * Whether this process's children are those of its first thread, which orphans are given to (find_new_reaper of the kernel's
  * exit.c); null as long as no child has told. The runtimes have many threads, and jobs end often.

@@ -6,7 +6,7 @@
 import { type JobProcesses, sendToJob } from "../child/job_processes.ts";
 import { KnownProcesses } from "../child/known_processes.ts";
 import { livingOf } from "../child/living_processes.ts";
-import { readProcess } from "../child/process_table.ts";
+import { isAlive, readProcess } from "../child/process_table.ts";
 import { ShellCopies } from "../child/shell_copies.ts";
 import type { ScriptProcess } from "./script_process.ts";
 
@@ -99,8 +99,4 @@ export class ScriptProcesses implements RunProcesses {
 /** Of two in the same tick, of 10 ms, the one with the lower number, as the kernel counts them up. */
 function isBefore(one: ScriptProcess, other: ScriptProcess): boolean {
   return one.startTicks === other.startTicks ? one.pid < other.pid : one.startTicks < other.startTicks;
-}
-
-function isAlive(pid: number): boolean {
-  return readProcess(pid)?.dead === false;
 }

@@ -2,10 +2,10 @@
  * Servers and proxies as processes, each behind a bad network of its own: one to who asks it (ZmtpRelay), one to the
  * coordination service (ChaosProxy). Owns the processes, the networks and the data; not the coordination service.
  */
+import { isAlive } from "../../support/is_alive.ts";
 import { mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
-import process from "node:process";
 import { PubsubPath } from "../../../src/recipes/pubsub/ownership/pubsub_path.ts";
 import { messageOf } from "../../../src/errors.ts";
 import { systemClock } from "../../../src/support/clock.ts";
@@ -216,11 +216,7 @@ async function quietPort(): Promise<number> {
 }
 
 function isRunning(pid: number): boolean {
-  try {
-    return pid > 0 && process.kill(pid, 0);
-  } catch {
-    return false;
-  }
+  return pid > 0 && isAlive(pid);
 }
 
 function bytesBelow(folder: string): number {
