@@ -175,7 +175,7 @@ export class ClientSession implements Session, LinkOwner, SearchOwner {
   #adopt(established: Established): void {
     const { accepted, connectSentMs, stream } = established;
     const old = this.#link;
-    this.#lastZxid = old?.lastZxid ?? this.#lastZxid;
+    this.#lastZxid = this.#seenZxid;
     this.#established = established;
     this.#link = new Link(stream, this, {
       clock: this.#clock,
@@ -272,7 +272,7 @@ export class ClientSession implements Session, LinkOwner, SearchOwner {
       wish: {
         identity: this.#established.accepted.identity,
         timeoutMs: this.#options.timeoutMs,
-        lastZxid: this.#link?.lastZxid ?? this.#lastZxid,
+        lastZxid: this.#seenZxid,
       },
       attemptMs: resumeAttemptMs(this.#clock.now(), this.leaseEndMs(), this.timeoutMs),
       staggerMs: timingOf(this.timeoutMs).staggerMs,
@@ -282,8 +282,17 @@ export class ClientSession implements Session, LinkOwner, SearchOwner {
   }
 
   found(finding: Finding): void {
-    if (finding.kind === "accepted") this.#adopt(finding.established);
-    else this.#end(finding.kind === "expired" ? this.#expiry() : finding.error);
+    if (finding.kind !== "accepted") return this.#end(finding.kind === "expired" ? this.#expiry() : finding.error);
+    // The server in doubt has answered meanwhile: this one may not know yet what it said, and would show what was before.
+    if (finding.established.lastZxid < this.#seenZxid) {
+      finding.established.stream.destroy();
+      return this.#search.start();
+    }
+    this.#adopt(finding.established);
+  }
+
+  get #seenZxid(): bigint {
+    return this.#link?.lastZxid ?? this.#lastZxid;
   }
 
   async #close(): Promise<void> {

@@ -34,6 +34,8 @@ export interface Established {
   readonly accepted: Accepted;
   /** When the ConnectRequest was sent, on the clock. */
   readonly connectSentMs: number;
+  /** Of the wish: the server has seen as much, and perhaps no more. */
+  readonly lastZxid: bigint;
 }
 
 /** The server knows the session no longer. */
@@ -88,7 +90,7 @@ export async function establish(endpoint: Endpoint, wish: SessionWish, { options
     const connectSentMs = options.clock.now();
     connection.write(handshake.begin());
     const accepted = await outcome.promise;
-    if (accepted !== expired) return { endpoint, stream, accepted, connectSentMs };
+    if (accepted !== expired) return { endpoint, stream, accepted, connectSentMs, lastZxid: wish.lastZxid };
     stream.destroy();
     return expired;
   } catch (error) {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { ByteWriter } from "../../../../src/wire/bytes.ts";
 import { operations } from "../../../../src/wire/jute/operations.ts";
 import { settled } from "../../../support/fake_clock.ts";
 import type { ScriptedConnection } from "./scripted_ensemble.ts";
@@ -42,6 +43,27 @@ describe("a server that stops answering", () => {
     expect(states).toEqual(["doubtful", "connected"]);
     expect(zk.session.connections).toBe(1);
     expect(slow.connections[0]?.open).toBe(true);
+  });
+
+  test("that answers while it is doubted shows more than the next server may know: that one is asked again", async () => {
+    const { clock, ensemble, zk } = await start(2);
+    const slow = ensemble.current;
+    const [behind] = ensemble.others;
+    for (const server of ensemble.servers) server.mode = "silent";
+    const [answered, late] = [outcome(aNode(zk)), outcome(aNode(zk))];
+    await clock.advance(T / 6);
+    const reply = new ByteWriter();
+    for (const value of [16, 1]) reply.i32(value);
+    reply.i64(200n);
+    reply.i32(0);
+    slow.connections[0]?.send(reply.finish());
+    await settled();
+    expect([answered.of, late.of, zk.session.state]).toEqual([null, "pending", "doubtful"]);
+    behind?.wake();
+    await clock.advance(T / 20);
+    expect(behind?.hellos.map(({ lastZxidSeen }) => lastZxidSeen)).toEqual([0n, 200n]);
+    expect([late.of, zk.session.state, zk.session.connections]).toEqual(["CONNECTIONLOSS", "connected", 2]);
+    expect(behind?.connections.map(({ open }) => open)).toEqual([false, true]);
   });
 
   test("gets no more requests while it is doubted: they are not done, and go to the next server", async () => {
