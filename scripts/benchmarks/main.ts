@@ -3,6 +3,8 @@ import { parseArgs } from "node:util";
 import { barrierMeetings } from "./barrier_meetings.ts";
 import { curveCipher } from "./curve_cipher.ts";
 import { electHandOver } from "./elect_hand_over.ts";
+import { keeperSpeed } from "./keeper_speed.ts";
+import { keeperSize } from "./keeper_size.ts";
 import { lockCycles } from "./lock_cycles.ts";
 import { lockHandOver } from "./lock_hand_over.ts";
 import { lockUncontended } from "./lock_uncontended.ts";
@@ -33,6 +35,8 @@ const benchmarks: Record<string, (contestants: readonly Contestant[], rounds: nu
 
 /** Those that start their own peers. They take minutes, and run only when they are named. */
 const standalone: Record<string, (rounds: number) => Promise<string>> = {
+  keeper: (rounds) => keeperSpeed(rounds),
+  "keeper-size": (rounds) => keeperSize(rounds),
   pool: (rounds) => poolThroughput(rounds),
   pubsub: (rounds) => pubsubSpeed(rounds),
   "pubsub-growth": (rounds) => topicGrowth(rounds),

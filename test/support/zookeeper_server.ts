@@ -20,6 +20,9 @@ const nettyJars = ["codec", "resolver", "transport-native-unix-common"].map((par
   `/usr/share/java/netty-${part}.jar`
 );
 
+/** Starts sooner and takes less, and is slower in the long run than what a JVM does by itself. */
+const smallJvm = ["-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"];
+
 /** Starts `count` servers and waits until they form a quorum and serve. */
 export async function startZooKeeper(count: number, options: BackendOptions = {}): Promise<RunningBackend> {
   for (let tries = 1;; tries++) {
@@ -148,10 +151,7 @@ class ZooKeeperNode extends ProcessNode {
     };
     return [
       "java",
-      "-Xmx128m",
-      "-XX:+UseSerialGC",
-      "-XX:TieredStopAtLevel=1",
-      "-XX:-UsePerfData",
+      ...this.#options.jvm ?? smallJvm,
       ...Object.entries(properties).map(([name, value]) => `-D${name}=${value}`),
       "-cp",
       [zooKeeperJar, ...nettyJars].join(delimiter),

@@ -1,0 +1,118 @@
+/** The keeper beside real ZooKeeper as it is installed, forceSync and all: the same requests over TCP, in turn A B A B … */
+import type { Address } from "../../src/sockets/connection.ts";
+import { startKeeperProcess } from "../../test/support/keeper_server.ts";
+import { hasPeer } from "../../test/support/peers.ts";
+import { startZooKeeper } from "../../test/support/zookeeper_server.ts";
+import { cpuMs } from "./pubsub_contestants.ts";
+import { createFrame, existsFrame, type Frame, RequestLoad, setFrame, watchFrame } from "./request_load.ts";
+import { short, summarize, table } from "./statistics.ts";
+
+interface Server {
+  readonly name: string;
+  readonly address: Address;
+  readonly pid: number;
+}
+
+interface Outcome {
+  /** The median at one in flight, all divided by their number at more. */
+  readonly us: number;
+  readonly cpuUs: number;
+}
+
+const inFlight = 128;
+const counts = { 1: 1_500, [inFlight]: 15_000 } as const;
+const watchers = 100;
+const changes = 30;
+/** Before the first round: a JVM is several times slower until it has compiled what it runs. */
+const warmRounds = 3;
+
+/** A row for each load: medians of so many rounds, and how many times ZooKeeper's time the keeper's is. */
+export async function keeperSpeed(rounds: number): Promise<string> {
+  await using stack = new AsyncDisposableStack();
+  const servers = await started(stack);
+  const outcomes = new Map<string, Map<Server, Outcome[]>>();
+  for (let round = -warmRounds; round < rounds; round++) {
+    for (const server of servers) {
+      for (const [name, outcome] of await measured(server, `/r${round + warmRounds}`)) {
+        if (!outcomes.has(name)) outcomes.set(name, new Map(servers.map((one) => [one, []])));
+        if (round >= 0) outcomes.get(name)?.get(server)?.push(outcome);
+      }
+    }
+  }
+  const rows = [["", ...servers.flatMap(({ name }) => [`${name} µs`, "min", "max", "cpu µs"]), "ZooKeeper ÷ keeper"]];
+  for (const [name, all] of outcomes) {
+    const of = (server: Server, figure: keyof Outcome) =>
+      summarize((all.get(server) ?? []).map((outcome) => outcome[figure]));
+    const medians = servers.map((server) => of(server, "us").p50);
+    rows.push([
+      name,
+      ...servers.flatMap((server) => {
+        const { p50, min, max } = of(server, "us");
+        return [p50, min, max, of(server, "cpuUs").p50].map(short);
+      }),
+      medians.length === 2 ? short((medians[1] ?? NaN) / (medians[0] ?? NaN)) : "–",
+    ]);
+  }
+  return `${
+    table(rows)
+  }\nµs: of one request; in flight 1: its median; watch: from the change to the last of ${watchers} events`;
+}
+
+async function started(stack: AsyncDisposableStack): Promise<Server[]> {
+  const keeper = await startKeeperProcess();
+  stack.defer(() => keeper.close());
+  const running = [{ name: "keeper", backend: keeper }];
+  if (hasPeer("zookeeper")) {
+    const backend = await startZooKeeper(1, { javaProperties: { "zookeeper.forceSync": "yes" }, jvm: [] });
+    stack.defer(() => backend.close());
+    running.push({ name: "ZooKeeper", backend });
+  } else console.error("MISSING PEER: Apache ZooKeeper (Debian: zookeeper)");
+  return running.map(({ name, backend }) => {
+    const [node] = backend.nodes;
+    if (node === undefined) throw new Error(`${name} has no node`);
+    return { name, address: node.address, pid: node.pid };
+  });
+}
+
+async function measured({ address, pid }: Server, root: string): Promise<Map<string, Outcome>> {
+  const load = await RequestLoad.open(address);
+  const outcomes = new Map<string, Outcome>();
+  await load.run([createFrame(root), createFrame(`${root}/x`)], 1);
+  for (const window of [1, inFlight] as const) {
+    const count = counts[window];
+    await load.run([createFrame(`${root}/c${window}`)], 1);
+    const frames: Readonly<Record<string, Frame[]>> = {
+      exists: Array<Frame>(count).fill(existsFrame(`${root}/x`)),
+      create: Array.from({ length: count }, (_, index) => createFrame(`${root}/c${window}/n${index}`)),
+      set: Array<Frame>(count).fill(setFrame(`${root}/x`)),
+    };
+    for (const [name, list] of Object.entries(frames)) {
+      const before = cpuMs(pid);
+      const { totalMs, eachMs } = await load.run(list, window);
+      const us = window === 1 ? summarize(eachMs).p50 * 1000 : totalMs * 1000 / count;
+      outcomes.set(`${name}, ${window} in flight`, { us, cpuUs: (cpuMs(pid) - before) * 1000 / count });
+    }
+  }
+  outcomes.set(`watch by ${watchers} clients`, await fannedOut(load, { address, pid }, `${root}/x`));
+  load.close();
+  return outcomes;
+}
+
+/** Every client watches one node; it changes; all are told. */
+async function fannedOut(writer: RequestLoad, { address, pid }: Omit<Server, "name">, path: string): Promise<Outcome> {
+  const loads = await Promise.all(Array.from({ length: watchers }, () => RequestLoad.open(address)));
+  const times: number[] = [];
+  const beforeMs = cpuMs(pid);
+  for (let change = 0; change < changes; change++) {
+    await Promise.all(loads.map((load) => load.run([watchFrame(path)], 1)));
+    let left = watchers;
+    const told = new Promise<void>((resolve) => {
+      for (const load of loads) load.onEvent = () => --left === 0 && resolve();
+    });
+    const startMs = performance.now();
+    await Promise.all([writer.run([setFrame(path)], 1), told]);
+    times.push(performance.now() - startMs);
+  }
+  for (const load of loads) load.close();
+  return { us: summarize(times).p50 * 1000, cpuUs: (cpuMs(pid) - beforeMs) * 1000 / changes };
+}

@@ -1,0 +1,113 @@
+/**
+ * Requests to a server of ZooKeeper's protocol, so many at a time, by a client that does as little as it can: a server's cost is
+ * to be seen, not a client's. Looks at nothing in a reply but its error number and counts events.
+ */
+import type { Address, Connection } from "../../src/sockets/connection.ts";
+import { dial } from "../../src/sockets/dial.ts";
+import type { ByteWriter } from "../../src/wire/bytes.ts";
+import { encodeFrame, FrameDecoder } from "../../src/wire/jute/frame.ts";
+import { openAcl } from "../../src/wire/jute/open_acl.ts";
+import { type OperationName, operations, type RequestOf, specialXid } from "../../src/wire/jute/operations.ts";
+import { RequestHeader } from "../../src/wire/jute/records.ts";
+import { connectRequest } from "../../src/wire/jute/session_frames.ts";
+import type { Codec } from "../../src/wire/jute/codec.ts";
+
+const sessionTimeoutMs = 60_000;
+/** Bytes of the data of what is created and set. */
+export const dataBytes = 100;
+const data = new Uint8Array(dataBytes).fill(0x61);
+const errorAt = 12;
+
+export type Frame = Uint8Array;
+
+/** One request as it goes over the wire. */
+export function requestFrame<Name extends OperationName>(name: Name, request: RequestOf<Name>): Frame {
+  const { code } = operations[name];
+  const codec = operations[name].request as unknown as Codec<RequestOf<Name>>;
+  return encodeFrame((writer: ByteWriter) => {
+    RequestHeader.write(writer, { xid: 1, type: code });
+    codec.write(writer, request);
+  });
+}
+
+export const createFrame = (path: string, flags = 0): Frame =>
+  requestFrame("create", { path, data, acl: [...openAcl], flags });
+export const existsFrame = (path: string): Frame => requestFrame("exists", { path, watch: false });
+export const watchFrame = (path: string): Frame => requestFrame("getData", { path, watch: true });
+export const setFrame = (path: string): Frame => requestFrame("setData", { path, data, version: -1 });
+
+export class RequestLoad {
+  readonly #decoder = new FrameDecoder(64 << 20);
+  #connection: Connection | null = null;
+  #isGreeted = false;
+  #reply: (isGood: boolean) => void = () => {};
+  #closed: () => void = () => {};
+  /** Hears of each watch event. */
+  onEvent: () => void = () => {};
+
+  /** A connection with a session of its own. */
+  static async open(address: Address): Promise<RequestLoad> {
+    const load = new RequestLoad();
+    const handlers = { data: (chunk: Uint8Array) => load.#received(chunk), closed: () => load.#closed() };
+    load.#connection = await dial(address, handlers);
+    const greeting = { protocolVersion: 0, lastZxidSeen: 0n, timeOut: sessionTimeoutMs, sessionId: 0n };
+    const hello = { ...greeting, passwd: new Uint8Array(16), readOnly: false };
+    await new Promise<void>((resolve, reject) => {
+      load.#reply = () => resolve();
+      load.#closed = () => reject(new Error("The server closed the connection instead of opening a session"));
+      load.#connection?.write(encodeFrame((writer) => connectRequest.write(writer, hello)));
+    });
+    return load;
+  }
+
+  /** Sends all of them, never more than `window` unanswered; resolves with the milliseconds of each when that is 1, else of all. */
+  run(frames: readonly Frame[], window: number): Promise<{ totalMs: number; eachMs: number[] }> {
+    const { promise, resolve, reject } = Promise.withResolvers<{ totalMs: number; eachMs: number[] }>();
+    const eachMs: number[] = [];
+    let sent = 0;
+    let answered = 0;
+    let isSending = false;
+    const startMs = performance.now();
+    let sentMs = startMs;
+    const send = () => {
+      isSending = false;
+      const until = Math.min(frames.length, answered + window);
+      if (until <= sent) return;
+      const batch = frames.slice(sent, until);
+      sent = until;
+      sentMs = performance.now();
+      this.#connection?.write(batch.length === 1 ? batch[0] as Frame : Buffer.concat(batch));
+    };
+    this.#closed = () => reject(new Error(`The server closed the connection after ${answered} answers`));
+    this.#reply = (isGood) => {
+      if (!isGood) return reject(new Error(`Request ${answered} was refused`));
+      answered++;
+      if (window === 1) eachMs.push(performance.now() - sentMs);
+      if (answered === frames.length) return resolve({ totalMs: performance.now() - startMs, eachMs });
+      if (window === 1) return send();
+      if (isSending) return;
+      isSending = true;
+      queueMicrotask(send); // when all of this chunk's answers have been seen
+    };
+    send();
+    return promise;
+  }
+
+  close(): void {
+    this.#closed = () => {};
+    this.#connection?.destroy();
+  }
+
+  #received(chunk: Uint8Array): void {
+    for (const frame of this.#decoder.push(chunk)) {
+      if (!this.#isGreeted) {
+        this.#isGreeted = true;
+        this.#reply(true);
+        continue;
+      }
+      const view = new DataView(frame.buffer, frame.byteOffset, frame.byteLength);
+      if (view.getInt32(0) === specialXid.event) this.onEvent();
+      else this.#reply(view.getInt32(errorAt) === 0);
+    }
+  }
+}
