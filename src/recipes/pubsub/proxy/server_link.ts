@@ -2,6 +2,7 @@
  * One server as a proxy reaches it: a DEALER with one connection, the requests that wait for it and those that it has.
  * A connection that is lost takes its socket with it, so that nothing of it goes out late by the next one.
  */
+import { setImmediate } from "node:timers";
 import { DealerSocket } from "../../../clients/zeromq/dealer_socket.ts";
 import type { SocketOptions } from "../../../clients/zeromq/socket_options.ts";
 import { messageOf } from "../../../errors.ts";
@@ -71,6 +72,7 @@ export class ServerLink {
   #cancelRetry: (() => void) | null = null;
   #cancelRoom: (() => void) | null = null;
   #isClosed = false;
+  #isPumpDue = false;
 
   constructor(id: string, endpoint: string, host: LinkHost) {
     this.id = id;
@@ -98,10 +100,18 @@ export class ServerLink {
     return this.#waiting.length === 0 && this.#sent.size === 0;
   }
 
-  /** Sends it when it is its turn. */
+  /**
+   * Sends it when it is its turn, and not before all connections that have something were read: what arrives together goes to
+   * the server in one write, which the server then makes durable by one flush.
+   */
   enqueue(request: Request): void {
     request.at = { kind: "queued", link: this, place: this.#waiting.push(request.client, request) };
-    this.#pump();
+    if (this.#isPumpDue) return;
+    this.#isPumpDue = true;
+    setImmediate(() => {
+      this.#isPumpDue = false;
+      this.#pump();
+    });
   }
 
   /** Nobody waits for it any more. */
