@@ -78,7 +78,7 @@ export class Lock implements AsyncDisposable {
   /**
    * Gives back what this object acquired first and still has. Rejects NOT_HELD when there is nothing to give back, or
    * somebody has taken it; SESSION_EXPIRED when it ended with its session; CONNECTION_LOST when no server answers: it
-   * is free when the session ends.
+   * is free as soon as one does, or when the session ends.
    */
   async release(): Promise<void> {
     const [oldest] = this.#leases;

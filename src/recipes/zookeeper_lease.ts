@@ -160,7 +160,11 @@ export class ZooKeeperLease implements Lease {
     const cancel = this.#clock.after(this.sessionTimeoutMs / 2, deadline.ring);
     const late = deadline.rung.then((): "late" => "late");
     try {
-      if (await Promise.race([this.#untilDeleted(deleting, late), late]) !== "late") return;
+      const deleted = this.#untilDeleted(deleting);
+      // Whoever waits for it is told after a while; it goes on meanwhile, or the lock would be nobody's and taken for as
+      // long as the session lives.
+      deleted.catch(() => {});
+      if (await Promise.race([deleted, late]) !== "late") return;
     } finally {
       cancel();
     }
@@ -169,15 +173,13 @@ export class ZooKeeperLease implements Lease {
       `Cannot tell whether ${this.#thing} "${this.name}" was given back: no server answered within ${
         this.sessionTimeoutMs / 2
       } ms` +
-        ". If it was not, it is free when the session ends",
+        ". If it was not, it is free as soon as one does, or when the session ends",
     );
   }
 
   /** No node, or no session, is a lock given back. */
-  async #untilDeleted(first: Promise<unknown>, late: Promise<unknown>): Promise<void> {
+  async #untilDeleted(first: Promise<unknown>): Promise<void> {
     let deleting = first;
-    let isLate = false;
-    void late.then(() => isLate = true);
     for (let failures = 0;; failures++) {
       try {
         await deleting; // also of a session that has ended: a rejection must be heard
@@ -189,7 +191,7 @@ export class ZooKeeperLease implements Lease {
       const alarm = new Alarm();
       this.#clock.after(backoffMs(failures, retryWait), alarm.ring);
       await alarm.rung;
-      if (isLate || this.#zk.session.ended.aborted) return;
+      if (this.#zk.session.ended.aborted) return;
       deleting = orNull(this.#zk.delete(this.#holderPath, -1));
     }
   }

@@ -4,6 +4,7 @@ import type { AcquireOptions, WaitingStatus } from "../../../src/recipes/lock.ts
 import { breakLock } from "../../../src/recipes/break_lock.ts";
 import { listLocks } from "../../../src/recipes/list_locks.ts";
 import { lockStatus } from "../../../src/recipes/lock_status.ts";
+import { failure } from "../../../src/clients/zookeeper/zookeeper_error.ts";
 import { FakeZooKeeper } from "../../support/fake_zookeeper.ts";
 import { LockBench } from "../../support/lock_bench.ts";
 
@@ -261,6 +262,19 @@ describe("a lease", () => {
     zk.session.setState("connected");
     await bench.clock.advance(0);
     expect([looks() - before, lease.isHeld()]).toEqual([1, true]);
+  });
+
+  test("that no server could be asked to take back is given back when one can, though nobody waits for that", async () => {
+    const { zk, lease } = await bench.take();
+    const { delete: remove } = zk;
+    zk.delete = (path) => Promise.reject(failure({ action: "delete", path }, "OPERATIONTIMEOUT"));
+    const told = lease.release().catch((thrown: unknown) => thrown);
+    await bench.clock.advance(lease.sessionTimeoutMs / 2);
+    expect(await told).toMatchObject({ code: "OUTCOME_UNKNOWN", message: expect.stringContaining("within 30000 ms") });
+    expect([bench.holders.length, lease.isHeld()]).toEqual([1, false]);
+    zk.delete = remove.bind(zk);
+    await bench.clock.advance(2000);
+    expect([bench.holders.length, bench.clock.timers]).toEqual([0, 0]);
   });
 
   test("released twice is released once, and costs no timers", async () => {
