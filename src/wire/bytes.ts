@@ -32,6 +32,10 @@ export class ByteReader {
     return this.#view.getUint8(this.#advance(1));
   }
 
+  i16(): number {
+    return this.#view.getInt16(this.#advance(2));
+  }
+
   i32(): number {
     return this.#view.getInt32(this.#advance(4));
   }
@@ -98,6 +102,12 @@ export class ByteWriter {
   u8(value: number): void {
     const at = this.#grow(1);
     this.#view.setUint8(at, value);
+  }
+
+  i16(value: number): void {
+    if (value !== (value << 16) >> 16) throw new RangeError(`${value} is not a 16-bit number`);
+    const at = this.#grow(2);
+    this.#view.setInt16(at, value);
   }
 
   /** A number that does not fit is a bug, and would arrive as another one: version 2^32 - 1 as -1, "any version". */

@@ -48,6 +48,11 @@ const peers = {
     packages: "gcc libc6-dev",
     installed: () => process.platform === "linux" && inPath("cc") && existsSync("/usr/include/linux/seccomp.h"),
   },
+  kcat: {
+    title: "kcat, librdkafka's client and mock cluster for Kafka's protocol",
+    packages: "kcat",
+    installed: () => inPath("kcat"),
+  },
   flock: { title: "flock", packages: "util-linux", installed: () => inPath("flock") },
 } as const;
 

@@ -1,0 +1,75 @@
+/** Kafka's error codes, those that a producer meets. Source: Kafka protocol guide, "Error Codes". */
+
+export const kafkaErrors = {
+  NONE: 0,
+  UNKNOWN_TOPIC_OR_PARTITION: 3,
+  LEADER_NOT_AVAILABLE: 5,
+  NOT_LEADER_OR_FOLLOWER: 6,
+  REQUEST_TIMED_OUT: 7,
+  MESSAGE_TOO_LARGE: 10,
+  INVALID_TOPIC: 17,
+  RECORD_LIST_TOO_LARGE: 18,
+  NOT_ENOUGH_REPLICAS: 19,
+  NOT_ENOUGH_REPLICAS_AFTER_APPEND: 20,
+  TOPIC_AUTHORIZATION_FAILED: 29,
+  CLUSTER_AUTHORIZATION_FAILED: 31,
+  UNSUPPORTED_SASL_MECHANISM: 33,
+  UNSUPPORTED_VERSION: 35,
+  TOPIC_ALREADY_EXISTS: 36,
+  INVALID_PARTITIONS: 37,
+  INVALID_REPLICATION_FACTOR: 38,
+  POLICY_VIOLATION: 44,
+  OUT_OF_ORDER_SEQUENCE: 45,
+  DUPLICATE_SEQUENCE: 46,
+  INVALID_PRODUCER_EPOCH: 47,
+  KAFKA_STORAGE_ERROR: 56,
+  SASL_AUTHENTICATION_FAILED: 58,
+  UNKNOWN_PRODUCER_ID: 59,
+  INVALID_RECORD: 87,
+  PRODUCER_FENCED: 90,
+} as const;
+
+type KafkaErrorName = keyof typeof kafkaErrors;
+
+const names = new Map<number, string>(Object.entries(kafkaErrors).map(([name, code]) => [code, name]));
+
+/** As the guide calls it; the number where it is none of the above. */
+export function kafkaErrorName(code: number): string {
+  return names.get(code) ?? `error ${code}`;
+}
+
+function isOneOf(...members: KafkaErrorName[]): (code: number) => boolean {
+  const codes = new Set<number>(members.map((name) => kafkaErrors[name]));
+  return (code) => codes.has(code);
+}
+
+/** The partition has another leader now: ask who it is. */
+export const isStaleLeader = isOneOf(
+  "UNKNOWN_TOPIC_OR_PARTITION",
+  "LEADER_NOT_AVAILABLE",
+  "NOT_LEADER_OR_FOLLOWER",
+  "KAFKA_STORAGE_ERROR",
+);
+
+/** The broker does not know the producer's numbers, or takes them for another's: begin again under a new one. */
+export const isStaleProducer = isOneOf(
+  "OUT_OF_ORDER_SEQUENCE",
+  "UNKNOWN_PRODUCER_ID",
+  "INVALID_PRODUCER_EPOCH",
+  "PRODUCER_FENCED",
+);
+
+/** This record will never be taken; others may be. */
+export const isRecordRefused = isOneOf(
+  "MESSAGE_TOO_LARGE",
+  "RECORD_LIST_TOO_LARGE",
+  "INVALID_RECORD",
+  "POLICY_VIOLATION",
+);
+
+export const isNotAllowed = isOneOf(
+  "TOPIC_AUTHORIZATION_FAILED",
+  "CLUSTER_AUTHORIZATION_FAILED",
+  "SASL_AUTHENTICATION_FAILED",
+  "UNSUPPORTED_SASL_MECHANISM",
+);

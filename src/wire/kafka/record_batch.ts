@@ -1,0 +1,78 @@
+/**
+ * A batch of one record, as a topic keeps it: format 2 ("magic 2"), which has headers, and a producer's number for each record.
+ * Source: Kafka documentation, "Message Format", "Record Batch" and "Record". Pure.
+ */
+import { ByteWriter } from "../bytes.ts";
+import { crc32c } from "./crc32c.ts";
+
+export interface KafkaRecord {
+  readonly key: string;
+  readonly value: Uint8Array;
+  readonly headers: readonly (readonly [name: string, value: string])[];
+  /** Wall clock, milliseconds. */
+  readonly timestampMs: number;
+}
+
+/** By which the broker knows a record it has had: producer, and a number that grows by one in each partition. */
+export interface ProducerStamp {
+  readonly producerId: bigint;
+  readonly producerEpoch: number;
+  readonly sequence: number;
+}
+
+/** Of a producer that the broker does not look after. */
+export const noStamp: ProducerStamp = { producerId: -1n, producerEpoch: -1, sequence: -1 };
+
+/** From the partition leader's epoch up to the checksum, which covers all that follows it. */
+const checkedFrom = 4 + 1 + 4;
+
+export function encodeBatch(kept: KafkaRecord, { producerId, producerEpoch, sequence }: ProducerStamp): Uint8Array {
+  const writer = new ByteWriter(256 + kept.value.byteLength);
+  writer.i64(0n); // base offset: the broker's to say
+  writer.i32(0); // length, below
+  const start = writer.length;
+  writer.i32(-1); // partition leader epoch
+  writer.u8(2); // magic
+  writer.i32(0); // checksum, below
+  writer.i16(0); // attributes: not compressed, time of creation, no transaction
+  writer.i32(0); // last offset delta
+  writer.i64(BigInt(kept.timestampMs)); // first timestamp
+  writer.i64(BigInt(kept.timestampMs)); // last timestamp
+  writer.i64(producerId);
+  writer.i16(producerEpoch);
+  writer.i32(sequence);
+  writer.i32(1); // records
+  writeRecord(writer, kept);
+  const bytes = writer.finish();
+  writer.setI32(start - 4, bytes.byteLength - start);
+  writer.setI32(start + checkedFrom - 4, crc32c(bytes.subarray(start + checkedFrom)) | 0);
+  return writer.finish();
+}
+
+function writeRecord(writer: ByteWriter, { key, value, headers }: KafkaRecord): void {
+  const inner = new ByteWriter(128 + value.byteLength);
+  inner.u8(0); // attributes
+  writeVarint(inner, 0); // timestamp delta
+  writeVarint(inner, 0); // offset delta
+  writeBytes(inner, new TextEncoder().encode(key));
+  writeBytes(inner, value);
+  writeVarint(inner, headers.length);
+  for (const [name, text] of headers) {
+    writeBytes(inner, new TextEncoder().encode(name));
+    writeBytes(inner, new TextEncoder().encode(text));
+  }
+  writeVarint(writer, inner.length);
+  writer.raw(inner.finish());
+}
+
+function writeBytes(writer: ByteWriter, bytes: Uint8Array): void {
+  writeVarint(writer, bytes.byteLength);
+  writer.raw(bytes);
+}
+
+/** Zigzag, seven bits a byte, least first; of a number from 0 to 2^31 - 1. */
+function writeVarint(writer: ByteWriter, value: number): void {
+  let rest = value * 2;
+  for (; rest > 0x7f; rest = Math.floor(rest / 128)) writer.u8((rest % 128) | 0x80);
+  writer.u8(rest);
+}

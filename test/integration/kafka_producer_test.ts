@@ -1,0 +1,139 @@
+import { describe, expect, test } from "bun:test";
+import { KafkaProducer, type KafkaProducerOptions } from "../../src/clients/kafka/kafka_producer.ts";
+import { dial } from "../../src/sockets/dial.ts";
+import { systemClock } from "../../src/support/clock.ts";
+import { kafkaErrors } from "../../src/wire/kafka/error_codes.ts";
+import { failureCode } from "../support/failure_code.ts";
+import { FakeKafkaBroker } from "../support/fake_kafka_broker.ts";
+
+const never = new AbortController().signal;
+
+function producerOf(broker: FakeKafkaBroker, options: Partial<KafkaProducerOptions> = {}) {
+  const producer = new KafkaProducer({
+    addresses: [broker.address],
+    topic: "Dead",
+    makes: null,
+    clientId: "test",
+    dial,
+    tls: null,
+    credentials: null,
+    clock: systemClock(),
+    timeoutMs: 3000,
+    ...options,
+  });
+  return { producer, [Symbol.dispose]: () => producer.close() };
+}
+
+function record(key: string) {
+  return { key, value: new Uint8Array([1]), headers: [], timestampMs: 1 };
+}
+
+describe("a Kafka producer", () => {
+  test("numbers its records, so that the broker can tell a repetition", async () => {
+    await using broker = await FakeKafkaBroker.start();
+    using it = producerOf(broker);
+    for (const key of ["a", "b", "c"]) await it.producer.send(record(key), never);
+    expect(broker.produced.map(({ producerId, sequence }) => [producerId, sequence])).toEqual([[1n, 0], [1n, 1], [
+      1n,
+      2,
+    ]]);
+  });
+
+  test("sends a record whose answer was lost again under the same number, and takes DUPLICATE for there", async () => {
+    await using broker = await FakeKafkaBroker.start();
+    using it = producerOf(broker);
+    const answers = ["close", kafkaErrors.DUPLICATE_SEQUENCE, 0] as const;
+    broker.onProduce = () => answers[broker.produced.length - 1] ?? 0;
+    await it.producer.send(record("a"), never);
+    await it.producer.send(record("b"), never);
+    expect(broker.produced.map(({ producerId, sequence }) => [producerId, sequence])).toEqual([[1n, 0], [1n, 0], [
+      1n,
+      1,
+    ]]);
+  });
+
+  test("takes a new number when another record goes before the one in doubt", async () => {
+    await using broker = await FakeKafkaBroker.start();
+    using it = producerOf(broker, { timeoutMs: 300 });
+    broker.onProduce = () => (broker.produced.length === 1 ? "silent" : 0);
+    expect(await failureCode(it.producer.send(record("a"), never))).toBe("CONNECTION_LOST");
+    await it.producer.send(record("b"), never);
+    await it.producer.send(record("a"), never);
+    expect(broker.produced.map(({ producerId, sequence }) => [producerId, sequence])).toEqual([[1n, 0], [2n, 0], [
+      2n,
+      1,
+    ]]);
+  });
+
+  test("asks who leads now when a broker leads no more, and begins again under a new number when its own is forgotten", async () => {
+    await using broker = await FakeKafkaBroker.start();
+    using it = producerOf(broker);
+    const answers = [kafkaErrors.NOT_LEADER_OR_FOLLOWER, 0, kafkaErrors.UNKNOWN_PRODUCER_ID, 0];
+    broker.onProduce = () => answers[broker.produced.length - 1] ?? 0;
+    await it.producer.send(record("a"), never);
+    await it.producer.send(record("b"), never);
+    expect(broker.produced.map(({ producerId, sequence }) => [producerId, sequence])).toEqual(
+      [[1n, 0], [1n, 0], [1n, 1], [2n, 0]],
+    );
+    expect(broker.asked.filter((name) => name === "Metadata").length).toBe(2);
+  });
+
+  test("says which records are never taken, and goes on with others", async () => {
+    await using broker = await FakeKafkaBroker.start();
+    using it = producerOf(broker);
+    broker.onProduce = () => (broker.produced.length === 1 ? kafkaErrors.MESSAGE_TOO_LARGE : 0);
+    expect(await failureCode(it.producer.send(record("a"), never))).toBe("BAD_DATA");
+    await it.producer.send(record("b"), never);
+    expect(broker.produced.map(({ sequence }) => sequence)).toEqual([0, 0]);
+  });
+
+  test("waits for replicas up to its time, and says what was in the way", async () => {
+    await using broker = await FakeKafkaBroker.start();
+    using it = producerOf(broker, { timeoutMs: 400 });
+    broker.onProduce = () => kafkaErrors.NOT_ENOUGH_REPLICAS;
+    const failure = it.producer.send(record("a"), never);
+    expect(await failure.catch(String)).toContain("NOT_ENOUGH_REPLICAS");
+    expect(broker.produced.length).toBeGreaterThan(1);
+    expect(new Set(broker.produced.map(({ sequence }) => sequence))).toEqual(new Set([0]));
+  });
+
+  test("makes a topic that is missing only when it was told to", async () => {
+    await using broker = await FakeKafkaBroker.start({});
+    using strict = producerOf(broker);
+    expect(await failureCode(strict.producer.check(never))).toBe("CONFIG");
+    expect(broker.topics.size).toBe(0);
+    using made = producerOf(broker, { makes: { partitions: 3, replication: 2 } });
+    await made.producer.send(record("a"), never);
+    expect(broker.topics.get("Dead")).toBe(3);
+  });
+
+  test("refusals have a code of their own: of the topic, of the password", async () => {
+    await using broker = await FakeKafkaBroker.start();
+    broker.topicError = kafkaErrors.TOPIC_AUTHORIZATION_FAILED;
+    using plain = producerOf(broker);
+    expect(await failureCode(plain.producer.check(never))).toBe("REFUSED");
+    broker.topicError = 0;
+    using noPlain = producerOf(broker, { credentials: { user: "me", password: "right" } });
+    expect(await failureCode(noPlain.producer.check(never))).toBe("REFUSED");
+    broker.password = "right";
+    using wrong = producerOf(broker, { credentials: { user: "me", password: "wrong" } });
+    expect(await failureCode(wrong.producer.check(never))).toBe("REFUSED");
+    using right = producerOf(broker, { credentials: { user: "me", password: "right" } });
+    await right.producer.send(record("a"), never);
+  });
+
+  test("ends with the signal, and says when nobody is there", async () => {
+    await using broker = await FakeKafkaBroker.start();
+    using it = producerOf(broker);
+    broker.onProduce = () => "silent";
+    const ending = new AbortController();
+    const sending = it.producer.send(record("a"), ending.signal);
+    const end = new Error("over");
+    setTimeout(() => ending.abort(end), 20);
+    expect(await sending.catch((error) => error)).toBe(end);
+    const address = broker.address;
+    await broker[Symbol.asyncDispose]();
+    using alone = producerOf(broker, { addresses: [address] });
+    expect(await failureCode(alone.producer.check(never))).toBe("UNREACHABLE");
+  });
+});

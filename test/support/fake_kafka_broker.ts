@@ -1,0 +1,162 @@
+/**
+ * A Kafka broker that does what a test says, where a real one could not be brought to it: it answers by the same tables that the
+ * client asks by, so what the bytes are has to be shown elsewhere (test/conformance/kafka_test.ts).
+ */
+import { type Connection, formatAddress } from "../../src/sockets/connection.ts";
+import { listen, type Listener } from "../../src/sockets/listen.ts";
+import { ByteReader } from "../../src/wire/bytes.ts";
+import { text } from "../../src/wire/kafka/codec.ts";
+import {
+  apiVersions,
+  createTopics,
+  initProducerId,
+  type KafkaRequest,
+  metadata,
+  produce,
+  saslAuthenticate,
+  saslHandshake,
+} from "../../src/wire/kafka/requests.ts";
+import { encodeFrame, FrameDecoder } from "../../src/wire/jute/frame.ts";
+
+const known: readonly KafkaRequest[] = [
+  apiVersions,
+  metadata,
+  produce,
+  initProducerId,
+  createTopics,
+  saslHandshake,
+  saslAuthenticate,
+];
+
+export interface FakeProduce {
+  readonly partition: number;
+  readonly producerId: bigint;
+  readonly sequence: number;
+  readonly bytes: number;
+}
+
+export class FakeKafkaBroker {
+  /** In the order of their arrival, refused ones too. */
+  readonly produced: FakeProduce[] = [];
+  readonly topics = new Map<string, number>();
+  readonly asked: string[] = [];
+  producers = 0;
+  /** What a record is answered with: an error's number, no answer, or an end of the connection. */
+  onProduce: (record: FakeProduce) => number | "silent" | "close" = () => 0;
+  /** The error that the topic is shown with. */
+  topicError = 0;
+  password: string | null = null;
+  readonly #connections = new Set<Connection>();
+  #listener: Listener | null = null;
+
+  static async start(topics: Record<string, number> = { Dead: 1 }): Promise<FakeKafkaBroker> {
+    const broker = new FakeKafkaBroker();
+    for (const [name, partitions] of Object.entries(topics)) broker.topics.set(name, partitions);
+    broker.#listener = await listen({ kind: "tcp", host: "127.0.0.1", port: 0 }, (connection) => {
+      broker.#connections.add(connection);
+      const frames = new FrameDecoder(1 << 24);
+      return {
+        data(chunk) {
+          for (const frame of frames.push(chunk)) broker.#answer(connection, frame.slice());
+        },
+        closed: () => void broker.#connections.delete(connection),
+      };
+    });
+    return broker;
+  }
+
+  get address(): { kind: "tcp"; host: string; port: number } {
+    const address = this.#listener?.address;
+    if (address?.kind !== "tcp") throw new Error("it does not listen");
+    return address;
+  }
+
+  get name(): string {
+    return formatAddress(this.address);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const connection of this.#connections) connection.destroy();
+    await this.#listener?.close();
+  }
+
+  #answer(connection: Connection, frame: Uint8Array): void {
+    const reader = new ByteReader(frame);
+    const key = reader.i16();
+    const version = reader.i16();
+    const correlation = reader.i32();
+    text.read(reader);
+    const kind = known.find((each) => each.key === key && each.version === version);
+    if (kind === undefined) throw new Error(`asked for ${key} in version ${version}`);
+    this.asked.push(kind.name);
+    const value = this.#respond(kind, kind.request.read(reader));
+    reader.end();
+    if (value === "silent") return;
+    if (value === "close") return connection.destroy();
+    connection.write(encodeFrame((writer) => {
+      writer.i32(correlation);
+      kind.response.write(writer, value as never);
+    }));
+  }
+
+  // deno-lint-ignore no-explicit-any -- by the table's key
+  #respond(kind: KafkaRequest, value: any): unknown {
+    const { host, port } = this.address;
+    switch (kind) {
+      case apiVersions:
+        return { error: 0, apis: known.map(({ key, version }) => ({ key, min: 0, max: version })) };
+      case metadata:
+        return {
+          throttleMs: 0,
+          brokers: [{ nodeId: 1, host, port, rack: null }],
+          clusterId: null,
+          controller: 1,
+          topics: value.topics.map((name: string) => this.#topic(name)),
+        };
+      case initProducerId:
+        return { throttleMs: 0, error: 0, producerId: BigInt(++this.producers), producerEpoch: 0 };
+      case createTopics:
+        for (const { name, partitions } of value.topics) this.topics.set(name, partitions);
+        return {
+          throttleMs: 0,
+          topics: value.topics.map(({ name }: { name: string }) => ({ name, error: 0, message: null })),
+        };
+      case saslHandshake:
+        return { error: value.mechanism === "PLAIN" && this.password !== null ? 0 : 33, mechanisms: ["GSSAPI"] };
+      case saslAuthenticate: {
+        const isRight = Buffer.from(value.bytes).toString() === `\0me\0${this.password}`;
+        return { error: isRight ? 0 : 58, message: isRight ? null : "wrong password", bytes: null };
+      }
+      default:
+        return this.#produce(value);
+    }
+  }
+
+  #topic(name: string): unknown {
+    const count = this.topics.get(name);
+    const error = count === undefined ? 3 : this.topicError;
+    const partitions = Array.from(
+      { length: count ?? 0 },
+      (_, index) => ({ error: 0, index, leader: 1, replicas: [1], inSync: [1] }),
+    );
+    return { error, name, isInternal: false, partitions };
+  }
+
+  // deno-lint-ignore no-explicit-any -- as above
+  #produce({ topics: [{ name, partitions: [{ index, records }] }] }: any): unknown {
+    const view = new DataView(records.buffer, records.byteOffset, records.byteLength);
+    const record: FakeProduce = {
+      partition: index,
+      producerId: view.getBigInt64(43),
+      sequence: view.getInt32(53),
+      bytes: records.byteLength,
+    };
+    this.produced.push(record);
+    const error = this.onProduce(record);
+    if (typeof error === "string") return error;
+    return {
+      topics: [{ name, partitions: [{ index, error, baseOffset: 0n, appendedAtMs: -1n }] }],
+      throttleMs: 0,
+    };
+  }
+}
