@@ -5,6 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import { BatonError, messageOf } from "../errors.ts";
 import { flushPath } from "../support/flush_path.ts";
 import { readPieces, storedFormat } from "./database.ts";
+import { damageInLog } from "./log_check.ts";
 import { databaseName, decodeRows, nodeOf, sessionOf } from "./stored_records.ts";
 
 export interface DataReport {
@@ -14,31 +15,42 @@ export interface DataReport {
   readonly bytes: number;
 }
 
-/** Reads everything there is, and checks what SQLite and the keeper itself rely on. Throws IO when something is damaged. */
+/**
+ * Reads everything there is, and checks what SQLite and the keeper itself rely on: each row's checksum, and that the log has
+ * all that was stored. Throws IO when something is damaged. What a log has last, without its index, is taken for a write
+ * that a crash has cut short.
+ */
 export function verifyData(dataDir: string): DataReport {
-  return withData(dataDir, "verify", (database) => {
-    const found = database.prepare("PRAGMA integrity_check").all().map((row) => String(row["integrity_check"]));
-    if (found[0] !== "ok") throw new Error(found.join("; "));
-    const format = database.prepare("PRAGMA user_version").get()?.["user_version"];
-    if (format !== storedFormat) {
-      throw new Error(`its format is ${format}, this version of baton knows ${storedFormat}`);
-    }
-    const paths = new Set<string>();
-    const sessions = new Set<bigint>();
-    let zxid = 0n;
-    for (const piece of readPieces(database)) {
-      const rows = decodeRows(piece);
-      if (rows.zxid !== 0n) zxid = rows.zxid;
-      for (const row of rows.sessions) sessions.add(sessionOf(row).id);
-      for (const row of rows.nodes) checkNode(nodeOf(row), { paths, sessions, zxid });
-    }
-    return { zxid, nodes: paths.size, sessions: sessions.size, bytes: statSync(join(dataDir, databaseName)).size };
-  });
+  return withData(dataDir, "verify", (database) => ({
+    ...checkRows(database),
+    bytes: statSync(join(dataDir, databaseName)).size,
+  }));
+}
+
+function checkRows(database: DatabaseSync): Omit<DataReport, "bytes"> {
+  const found = database.prepare("PRAGMA integrity_check").all().map((row) => String(row["integrity_check"]));
+  if (found[0] !== "ok") throw new Error(found.join("; "));
+  const format = database.prepare("PRAGMA user_version").get()?.["user_version"];
+  if (format !== storedFormat) {
+    throw new Error(
+      `its format is ${format}, and this version of baton verifies ${storedFormat}, to which a keeper brings it`,
+    );
+  }
+  const paths = new Set<string>();
+  const sessions = new Set<bigint>();
+  let zxid = 0n;
+  for (const piece of readPieces(database)) {
+    const rows = decodeRows(piece);
+    if (rows.zxid !== 0n) zxid = rows.zxid;
+    for (const row of rows.sessions) sessions.add(sessionOf(row).id);
+    for (const row of rows.nodes) checkNode(nodeOf(row), { paths, sessions, zxid });
+  }
+  return { zxid, nodes: paths.size, sessions: sessions.size };
 }
 
 /**
- * Writes a copy as of one moment into a new file, which a keeper can start from. When it returns, the copy is on the disk; when
- * it throws, there is none. Throws CANNOT_CREATE when the file exists or cannot be made, else IO.
+ * Writes a copy as of one moment into a new file, and reads it back: a keeper can start from it. When it returns, the copy is on
+ * the disk; when it throws, there is none. Throws CANNOT_CREATE when the file exists or cannot be made, else IO.
  */
 export function backUpData(dataDir: string, file: string): void {
   const copy = createFile(file);
@@ -48,9 +60,12 @@ export function backUpData(dataDir: string, file: string): void {
       fsyncSync(copy);
       flushPath(dirname(file));
     });
+    using copied = new DatabaseSync(file, { readOnly: true });
+    checkRows(copied);
   } catch (error) {
     rmSync(file, { force: true });
-    throw error;
+    if (error instanceof BatonError) throw error;
+    throw new BatonError("IO", `The backup ${file} is of no use: ${messageOf(error)}`, { cause: error });
   } finally {
     closeSync(copy);
   }
@@ -90,6 +105,8 @@ function withData<T>(dataDir: string, what: string, act: (database: DatabaseSync
   const path = join(dataDir, databaseName);
   if (!existsSync(path)) throw new BatonError("IO", `Cannot ${what} ${dataDir}: there is no ${databaseName} in it`);
   try {
+    const damage = damageInLog(path);
+    if (damage !== null) throw new Error(damage);
     const database = new DatabaseSync(path);
     try {
       database.exec("PRAGMA busy_timeout = 5000");

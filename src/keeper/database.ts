@@ -7,10 +7,12 @@ import { dirname, join } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { flushFolders } from "../support/flush_folders.ts";
 import { reserveFile } from "../support/reserve_file.ts";
-import { databaseName, decodeRows, encodeRows, ownerName, type Row } from "./stored_records.ts";
+import { addChecksums } from "./format_upgrade.ts";
+import { damageInLog } from "./log_check.ts";
+import { databaseName, decodeRows, encodeRows, ownerName, type Row, zxidChecksum } from "./stored_records.ts";
 
-/** PRAGMA user_version: the form of the tables and rows below. */
-export const storedFormat = 1;
+/** PRAGMA user_version: the form of the tables and rows below. 1 was without checksums. */
+export const storedFormat = 2;
 
 /**
  * The write-ahead log keeps this much of the disk: a flush that has to make the file longer takes twice as long. It is
@@ -20,6 +22,10 @@ const logBytes = 8 << 20;
 /** … or, when there is nothing else to do, from this much on. */
 const idleCheckpointBytes = 1 << 20;
 const pageBytes = 4096;
+
+const damageRemedy =
+  "What was acknowledged can no longer be read in order; start from a backup (baton keeper backup), or " +
+  "move the folder away while nobody holds a lock";
 
 /** Rows travel to the other thread in pieces of about this size. */
 const pieceBytes = 4 << 20;
@@ -43,6 +49,9 @@ export class Database {
     this.#logPath = `${path}-wal`;
     this.#owner = own(join(dataDir, ownerName));
     try {
+      const damage = damageInLog(path);
+      // SQLite would leave out what it cannot read, and say nothing: locks would be free that are held.
+      if (damage !== null) throw new Error(`${damage}. ${damageRemedy}`);
       this.#database = openRows(path, this.#name);
     } catch (error) {
       this.#owner.close();
@@ -55,7 +64,7 @@ export class Database {
       dropNode: prepare("DELETE FROM nodes WHERE id = ?"),
       putSession: prepare("INSERT OR REPLACE INTO sessions (id, body) VALUES (?, ?)"),
       dropSession: prepare("DELETE FROM sessions WHERE id = ?"),
-      putZxid: prepare("INSERT OR REPLACE INTO progress (id, zxid) VALUES (0, ?)"),
+      putZxid: prepare("INSERT OR REPLACE INTO progress (id, zxid, checksum) VALUES (0, ?, ?)"),
     };
   }
 
@@ -78,7 +87,7 @@ export class Database {
       this.confirm(); // in the transaction: whoever opens the rows after it finds what it stored
       for (const { id, body } of nodes) body === null ? dropNode.run(id) : putNode.run(id, body);
       for (const { id, body } of sessions) body === null ? dropSession.run(id) : putSession.run(id, body);
-      putZxid.run(zxid);
+      putZxid.run(zxid, zxidChecksum(zxid));
       this.#database.exec("COMMIT");
       // At most: neighbours share a page.
       this.#loggedBytes += changes.byteLength + (nodes.length + sessions.length + 1) * pageBytes;
@@ -111,10 +120,7 @@ export class Database {
 
 /** All rows, in pieces; the first has the sessions and the zxid, which is 0 in a fresh directory. Nodes come oldest first. */
 export function* readPieces(database: DatabaseSync): Generator<Uint8Array, void, void> {
-  const progress = database.prepare("SELECT zxid FROM progress");
-  progress.setReadBigInts(true);
-  const zxid = progress.get()?.["zxid"];
-  yield encodeRows(typeof zxid === "bigint" ? zxid : 0n, [], [...rowsOf(database, "SELECT id, body FROM sessions")]);
+  yield encodeRows(zxidIn(database), [], [...rowsOf(database, "SELECT id, body FROM sessions")]);
   let nodes: Row[] = [];
   let bytes = 0;
   for (const row of rowsOf(database, "SELECT id, body FROM nodes ORDER BY id")) {
@@ -126,6 +132,16 @@ export function* readPieces(database: DatabaseSync): Generator<Uint8Array, void,
     bytes = 0;
   }
   yield encodeRows(0n, nodes, []);
+}
+
+function zxidIn(database: DatabaseSync): bigint {
+  const progress = database.prepare("SELECT zxid, checksum FROM progress");
+  progress.setReadBigInts(true);
+  const row = progress.get();
+  if (row === undefined) return 0n;
+  const { zxid, checksum } = row;
+  if (typeof zxid === "bigint" && checksum === BigInt(zxidChecksum(zxid))) return zxid;
+  throw new TypeError(`The last transaction's number is stored as ${zxid}, and its checksum does not match`);
 }
 
 function* rowsOf(database: DatabaseSync, sql: string): Generator<Row, void, void> {
@@ -144,16 +160,17 @@ function openRows(path: string, owner: string): DatabaseSync {
     database.exec("PRAGMA busy_timeout = 5000; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
     database.exec(`PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = ${4 * logBytes}`);
     const format = database.prepare("PRAGMA user_version").get()?.["user_version"];
-    if (format !== 0 && format !== storedFormat) {
+    if (format !== 0 && format !== 1 && format !== storedFormat) {
       throw new Error(`its format is ${format}, this version of baton knows ${storedFormat}`);
     }
     // Before anything is in it, so that who finds something there need not.
     if (format === 0) flushFolders(dirname(path));
+    database.exec("BEGIN IMMEDIATE");
+    if (format === 1) addChecksums(database);
     database.exec(`
-      BEGIN IMMEDIATE;
       CREATE TABLE IF NOT EXISTS nodes (id INTEGER PRIMARY KEY, body BLOB NOT NULL);
       CREATE TABLE IF NOT EXISTS sessions (id INTEGER PRIMARY KEY, body BLOB NOT NULL);
-      CREATE TABLE IF NOT EXISTS progress (id INTEGER PRIMARY KEY, zxid INTEGER NOT NULL);
+      CREATE TABLE IF NOT EXISTS progress (id INTEGER PRIMARY KEY, zxid INTEGER NOT NULL, checksum INTEGER);
       CREATE TABLE IF NOT EXISTS owner (id INTEGER PRIMARY KEY, keeper TEXT NOT NULL);
       INSERT OR REPLACE INTO owner (id, keeper) VALUES (0, '${owner}');
       PRAGMA user_version = ${storedFormat};

@@ -1,7 +1,8 @@
 /**
  * What the log holds: a row for each node and each session, and the last zxid. One declaration for the store's thread,
- * which sees rows, and for this one, which sees nodes. Pure.
+ * which sees rows, and for this one, which sees nodes. Each row carries a checksum: SQLite has none of what it stores. Pure.
  */
+import { crc32 } from "node:zlib";
 import { ByteReader, ByteWriter, protocolError } from "../wire/bytes.ts";
 import { buffer, int, long, record, ustring, vector } from "../wire/jute/codec.ts";
 import { Acl } from "../wire/jute/records.ts";
@@ -46,6 +47,8 @@ const StoredNode = record({
 });
 const StoredSession = record({ password: buffer, timeoutMs: int });
 
+const checksumBytes = 4;
+
 /** The place in this list is what is stored: only ever append. */
 const kinds: readonly NodeKind[] = ["persistent", "ephemeral", "container", "ttl"];
 
@@ -59,11 +62,11 @@ export function encodeChanges(changes: {
   writer.i64(changes.zxid);
   writer.i32(changes.nodes.size);
   for (const [id, node] of changes.nodes) {
-    writeRow(writer, BigInt(id), node === null ? null : () => writeNode(writer, node));
+    writeRow(writer, BigInt(id), node === null ? null : () => writeNode(writer, node), writeChecksum);
   }
   writer.i32(changes.sessions.size);
   for (const [id, session] of changes.sessions) {
-    writeRow(writer, id, session === null ? null : () => StoredSession.write(writer, session));
+    writeRow(writer, id, session === null ? null : () => StoredSession.write(writer, session), writeChecksum);
   }
   return writer.finish();
 }
@@ -95,9 +98,25 @@ export function decodeRows(bytes: Uint8Array): { zxid: bigint; nodes: Row[]; ses
   return { zxid: reader.i64(), nodes: rows(), sessions: rows() };
 }
 
-/** Throws PROTOCOL for a row that makes no sense: the database is damaged. */
-export function nodeOf({ id, body }: Row): ZNode {
-  const { ttlMs, ctime, mtime, acl, ...rest } = StoredNode.read(new ByteReader(body ?? new Uint8Array(0)));
+/** A row's body with its checksum behind it, which is the row number's too. */
+export function withChecksum(id: bigint, body: Uint8Array): Uint8Array {
+  const writer = new ByteWriter(body.byteLength + checksumBytes);
+  writer.raw(body);
+  writeChecksum(writer, id, 0);
+  return writer.finish();
+}
+
+/** What stands beside the last zxid: it is no row of its own, and must not fall back either. */
+export function zxidChecksum(zxid: bigint): number {
+  const writer = new ByteWriter(8);
+  writer.i64(zxid);
+  return crc32(writer.finish());
+}
+
+/** Throws PROTOCOL for a row that is not as it was stored: the database is damaged. */
+export function nodeOf(row: Row): ZNode {
+  const { id } = row;
+  const { ttlMs, ctime, mtime, acl, ...rest } = StoredNode.read(new ByteReader(checked(row)));
   const kind = kinds[rest.kind];
   if (kind === undefined) throw protocolError(`Node ${rest.path} is stored with the unknown kind ${rest.kind}`);
   return {
@@ -112,19 +131,26 @@ export function nodeOf({ id, body }: Row): ZNode {
   };
 }
 
-/** Throws PROTOCOL for a row that makes no sense: the database is damaged. */
-export function sessionOf({ id, body }: Row): Omit<Session, "deadlineMs"> {
-  const { password, timeoutMs } = StoredSession.read(new ByteReader(body ?? new Uint8Array(0)));
+/** Throws PROTOCOL for a row that is not as it was stored: the database is damaged. */
+export function sessionOf(row: Row): Omit<Session, "deadlineMs"> {
+  const { id } = row;
+  const { password, timeoutMs } = StoredSession.read(new ByteReader(checked(row)));
   if (password === null) throw protocolError(`Session ${id} is stored without a password`);
   return { id, password, timeoutMs };
 }
 
-function writeRow(writer: ByteWriter, id: bigint, write: (() => void) | null): void {
+function writeRow(
+  writer: ByteWriter,
+  id: bigint,
+  write: (() => void) | null,
+  close: (writer: ByteWriter, id: bigint, start: number) => void = () => {},
+): void {
   writer.i64(id);
   writer.i32(-1);
   if (write === null) return;
   const start = writer.length;
   write();
+  close(writer, id, start);
   writer.setI32(start - 4, writer.length - start);
 }
 
@@ -137,4 +163,24 @@ function writeNode(writer: ByteWriter, node: ZNode): void {
     mtime: BigInt(node.mtime),
     acl: node.acl === openAcl ? null : [...node.acl],
   });
+}
+
+/** Appends the checksum of what was written from `start` on. */
+function writeChecksum(writer: ByteWriter, id: bigint, start: number): void {
+  writer.i32(checksumOf(id, writer.finish().subarray(start)) | 0);
+}
+
+/** The body without its checksum, which has to be right. */
+function checked({ id, body }: Row): Uint8Array {
+  const length = (body?.byteLength ?? 0) - checksumBytes;
+  if (body !== null && length >= 0) {
+    const content = body.subarray(0, length);
+    if (new ByteReader(body.subarray(length)).i32() === (checksumOf(id, content) | 0)) return content;
+  }
+  throw protocolError(`Row ${id} is not as it was stored: its checksum does not match`);
+}
+
+/** A body under another row's number is damage too. */
+function checksumOf(id: bigint, content: Uint8Array): number {
+  return crc32(content, Number(BigInt.asUintN(32, id ^ (id >> 32n))));
 }

@@ -1,11 +1,23 @@
 /** An operator's view of the data: whole or damaged, and a copy to start from. */
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, statSync, truncateSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { backUpData, verifyData } from "../../src/keeper/data_check.ts";
 import { type Keeper, startKeeper } from "../../src/keeper/keeper.ts";
+import { zxidChecksum } from "../../src/keeper/stored_records.ts";
 import { createFlag } from "../../src/wire/jute/operations.ts";
 import { node } from "../conformance/zookeeper_fixture.ts";
 import { RawClient } from "../support/raw_client.ts";
@@ -32,8 +44,18 @@ test("running or not, what is there is counted and found whole", async () => {
 test.each([
   ["a node without a parent", "DELETE FROM nodes WHERE id = (SELECT max(id) - 1 FROM nodes)", /\/x\/y has no parent/],
   ["an ephemeral without a session", "DELETE FROM sessions", /belongs to session/],
-  ["a row cut short", "UPDATE nodes SET body = substr(body, 1, 20) WHERE id = 2", /Cannot read/],
-  ["a zxid from the future", "UPDATE progress SET zxid = 1", /was changed by transaction/],
+  ["a row cut short", "UPDATE nodes SET body = substr(body, 1, 20) WHERE id = 2", /Row 2 is not as it was stored/],
+  [
+    "a row under another's number",
+    "UPDATE nodes SET id = 99 WHERE id = (SELECT max(id) FROM nodes)",
+    /Row 99 is not as it was stored/,
+  ],
+  ["a zxid of another transaction", "UPDATE progress SET zxid = 1", /stored as 1, and its checksum does not match/],
+  [
+    "a zxid from the past",
+    `UPDATE progress SET zxid = 1, checksum = ${zxidChecksum(1n)}`,
+    /was changed by transaction/,
+  ],
 ])("%s is found", async (_, sql, message) => {
   const { keeper, client } = await running("a");
   await client.call("create", node("/e", { flags: createFlag.ephemeral }));
@@ -44,6 +66,43 @@ test.each([
   database.exec(sql);
   database.close();
   expect(() => verifyData(join(root, "a"))).toThrow(message);
+});
+
+test("data of the form without checksums is taken over as it is, and has them from then on", async () => {
+  const { keeper, client } = await running("a");
+  await client.call("create", node("/x", { data: new Uint8Array(200).fill(7) }));
+  await client.call("create", node("/e", { flags: createFlag.ephemeral }));
+  const stat = (await client.call("getData", { path: "/x", watch: false })).value;
+  await keeper.close();
+  const database = new DatabaseSync(join(root, "a/keeper.sqlite"));
+  for (const table of ["nodes", "sessions"]) {
+    database.exec(`UPDATE ${table} SET body = substr(body, 1, length(body) - 4)`);
+  }
+  database.exec("ALTER TABLE progress DROP COLUMN checksum; PRAGMA user_version = 1");
+  database.close();
+  expect(() => verifyData(join(root, "a"))).toThrow("its format is 1");
+  const again = await running("a");
+  expect((await again.client.call("getData", { path: "/x", watch: false })).value).toEqual(stat);
+  const resumed = await RawClient.connect({ kind: "unix", path: join(root, "a.sock") }, client.hello as object);
+  expect(resumed.sessionId).toBe(client.sessionId);
+  await again.keeper.close();
+  expect(verifyData(join(root, "a"))).toMatchObject({ nodes: 6 });
+});
+
+test("a keeper whose log has lost something that was stored does not start, and says so", async () => {
+  const { keeper, client } = await running("a");
+  for (let index = 0; index < 5; index++) await client.call("create", node(`/n-${index}`));
+  cpSync(join(root, "a"), join(root, "b"), { recursive: true });
+  await keeper.close();
+  const log = join(root, "b/keeper.sqlite-wal");
+  const bytes = readFileSync(log);
+  bytes[4000] = 1 ^ (bytes[4000] ?? 0);
+  writeFileSync(log, bytes);
+  const started = await running("b").then(() => "started", (error) => error);
+  expect(started).toMatchObject({
+    code: "IO",
+    message: expect.stringMatching(/the log is damaged in frame 1: its index knows of \d+\..*backup/),
+  });
 });
 
 test("a keeper starts from a backup made while another one was writing", async () => {
