@@ -17,8 +17,11 @@ export interface FrameFault {
   readonly direction: Direction;
   /** 0 is the first that passes from now on, of all connections together. */
   readonly nth: number;
-  /** drop: it does not arrive, and all connections are cut. hold: it and what follows wait until `heal()`. */
-  readonly action: "drop" | "hold";
+  /**
+   * drop: it does not arrive, and all connections are cut. tear: half of it arrives, and the end of its connection behind
+   * that. hold: it and what follows wait until `heal()`.
+   */
+  readonly action: "drop" | "tear" | "hold";
   /** Which frames count; without it all but pings and watch events. */
   readonly matching?: (frame: FrameInfo) => boolean;
 }
@@ -128,7 +131,7 @@ export class ChaosProxy {
     const link: Link = new Link(client, this.#target, {
       blocked: (direction) => this.#holes.has(direction),
       delayMs: () => this.#delayMs,
-      judge: (direction, frame) => this.#judge(direction, frame),
+      judge: (direction, frame) => this.#judge(link, direction, frame),
       passed: (frame) => this.#count(frame),
       closed: () => this.#links.delete(link),
     });
@@ -136,13 +139,14 @@ export class ChaosProxy {
   }
 
   /** Whether the frame may go on its way. */
-  #judge(direction: Direction, frame: FrameInfo): boolean {
+  #judge(link: Link, direction: Direction, frame: FrameInfo): boolean {
     for (const fault of this.#faults) {
       const counts = fault.matching ?? ordinary;
       if (fault.direction !== direction || !counts(frame)) continue;
       if (fault.passed++ < fault.nth) continue;
       this.#faults.delete(fault);
       if (fault.action === "drop") this.cut();
+      else if (fault.action === "tear") link.tear(direction);
       else this.#holes.add(direction);
       fault.happened(frame);
       return false;
@@ -194,6 +198,16 @@ class Link {
     if (!this.#open) return;
     this.#open = false;
     for (const socket of Object.values(this.#sockets)) socket.resetAndDestroy();
+    this.#owner.closed();
+  }
+
+  /** The first half of what is next in this direction, and then the end of both. */
+  tear(direction: Direction): void {
+    const next = this.#waiting[direction][0];
+    if (!this.#open || next === undefined || next === "end") return;
+    this.#open = false;
+    this.#sockets[direction].end(next.bytes.subarray(0, next.bytes.byteLength >> 1));
+    this.#sockets[direction === "requests" ? "replies" : "requests"].resetAndDestroy();
     this.#owner.closed();
   }
 

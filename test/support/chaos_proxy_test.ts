@@ -189,6 +189,20 @@ test("drops the chosen request before the server hears it", async () => {
   expect(server.heard.bytes).toBe(hello.byteLength);
 });
 
+test("tears the chosen reply: its first half arrives, and then the end of that connection alone", async () => {
+  const server = await startServer("tcp", () => replyFrame(1));
+  const proxy = await startProxy(server.address);
+  const [client, other] = [dial(proxy.address), dial(proxy.address)];
+  const torn = proxy.onFrame({ direction: "replies", nth: 1, action: "tear" });
+  other.socket.write(hello);
+  await eventually(() => proxy.counts.replies === 1);
+  client.socket.write(hello);
+  expect(await torn).toMatchObject({ kind: "reply" });
+  await eventually(() => client.heard.closed && server.heard.closes === 1);
+  expect([client.heard.bytes, other.heard.bytes]).toEqual([replyFrame(1).byteLength >> 1, replyFrame(1).byteLength]);
+  expect([other.heard.closed, proxy.connections]).toEqual([false, 1]);
+});
+
 test("holds the chosen request, and hands it on when it heals", async () => {
   const server = await startServer("tcp", () => null);
   const proxy = await startProxy(server.address);

@@ -1,0 +1,187 @@
+/** One ensemble, sessions that use it all the time, one fault after the other, and a judgement of everything at the end. */
+import { connect } from "../../../src/clients/zookeeper/client.ts";
+import { parseServers } from "../../../src/clients/zookeeper/hosts.ts";
+import { lockPath } from "../../../src/recipes/lock_path.ts";
+import { systemClock } from "../../../src/support/clock.ts";
+import { sleep } from "../../../src/support/deadline.ts";
+import { zooKeeperEnsemble } from "../../support/backends.ts";
+import { eventually } from "../../support/eventually.ts";
+import { Partition } from "../../support/partition.ts";
+import { seededRandom } from "../../support/random.ts";
+import { type EnsembleFaultContext, whole } from "./faults.ts";
+import { History } from "./history.ts";
+import { judgeAppends, judgeHeld, judgeOrder, judgeRegister } from "./judge.ts";
+import type { EnsemblePlan } from "./plan.ts";
+import { lockNames, registers, Traffic, tree } from "./traffic.ts";
+import { WatchDuty } from "./watch_duty.ts";
+import { Way } from "./way.ts";
+
+/** T, in milliseconds; tickTime is a sixteenth of it, and a server that is not heard of for a quarter is left behind. */
+export const sessionTimeoutMs = 4000;
+/** Of the session that makes the changes: it leaves a server that stands still as soon as the others do. */
+const observerTimeoutMs = sessionTimeoutMs * 1.5;
+const server = { tickTimeMs: sessionTimeoutMs / 16, syncLimit: 4 };
+/** SetWatches requests are no longer than this, as ZooKeeper's own client's are. */
+const rearmBytesMax = 128 * 1024;
+/** Every call ends T + T/3 after it was made; the rest is for a machine that is busy. */
+const callMsMax = sessionTimeoutMs * 4 / 3 + 1500;
+/** close() gives up after T/3. */
+const closeMsMax = sessionTimeoutMs / 3 + 1500;
+const nothing = new Uint8Array(0);
+
+export interface EnsembleResult {
+  readonly plan: EnsemblePlan;
+  readonly failures: readonly string[];
+  readonly changes: number;
+  readonly tookMs: number;
+}
+
+export interface EnsembleVerdict {
+  readonly results: readonly EnsembleResult[];
+  /** What is wrong with the history of all rounds. */
+  readonly failures: readonly string[];
+  /** Of what it was, in one line. */
+  readonly figures: string;
+}
+
+export interface EnsembleOptions {
+  readonly sessions: number;
+  readonly watches: number;
+  /** Of the watched nodes, so many are changed in each round. */
+  readonly changes: number;
+  readonly finished?: (result: EnsembleResult) => void;
+}
+
+export async function runEnsembleCampaign(
+  plans: readonly EnsemblePlan[],
+  options: EnsembleOptions,
+): Promise<EnsembleVerdict> {
+  await using stack = new AsyncDisposableStack();
+  const partition = new Partition();
+  stack.defer(() => partition.close());
+  const ensemble = await zooKeeperEnsemble.start({ ...server, portBetween: partition.portBetween });
+  stack.defer(() => ensemble.close());
+  const observer = stack.use(
+    await connect({ servers: parseServers(ensemble.servers), sessionTimeoutMs: observerTimeoutMs }),
+  );
+  for (const path of [tree.log, tree.registers, ...registers]) await observer.create(path, nothing);
+  const ways = await Promise.all(
+    Array.from(
+      { length: 1 + options.sessions },
+      async () => stack.use(await Way.open(ensemble.nodes, sessionTimeoutMs)),
+    ),
+  );
+  const [watcher, ...users] = ways;
+  if (watcher === undefined) throw new Error("There is no session");
+  const duty = await WatchDuty.start(watcher.zk, observer, options.watches);
+  const history = new History();
+  const traffic = users.map(({ zk }, number) => new Traffic(zk, { number, random: seededRandom(number), history }));
+  const results: EnsembleResult[] = [];
+  for (const plan of plans) {
+    const random = seededRandom(plan.seed);
+    const last = (from: number, to: number) => sleep(systemClock(), (from + (to - from) * random()) * sessionTimeoutMs);
+    const result = await runRound(plan, {
+      duty,
+      changes: options.changes,
+      context: { ensemble, partition, ways, sessionTimeoutMs, random, last },
+    });
+    results.push(result);
+    options.finished?.(result);
+  }
+  const stopped = Promise.all(traffic.map((one) => one.stop())).then(() => true);
+  const failures = await Promise.race([stopped, sleep(systemClock(), 3 * callMsMax).then(() => false)])
+    ? []
+    : [`${history.open} calls never end`];
+  await observer.sync("/");
+  failures.push(...await judge(history, observer), ...judgeRearmed(watcher), ...await judgeLocks(observer));
+  failures.push(...await judgeClose(ways, ensemble));
+  return { results, failures, figures: figuresOf(history, watcher) };
+}
+
+async function runRound(plan: EnsemblePlan, { duty, changes, context }: {
+  readonly duty: WatchDuty;
+  readonly changes: number;
+  readonly context: EnsembleFaultContext;
+}): Promise<EnsembleResult> {
+  const startMs = performance.now();
+  const failures: string[] = [];
+  try {
+    await duty.arm();
+    const all = duty.some(changes, context.random);
+    const later = all.splice(0, all.length >> 1);
+    await Promise.all([plan.fault.apply(context), ...all.map((change) => change())]);
+    // At once, while sessions are still on their way to another server.
+    await Promise.all(later.map((change) => change()));
+    await whole(context.ensemble);
+    await eventually(() => context.ways.every(({ zk }) => zk.session.state === "connected"), {
+      withinMs: sessionTimeoutMs,
+      what: "all sessions to be connected",
+    });
+    failures.push(...await duty.settle(sessionTimeoutMs));
+  } catch (thrown) {
+    failures.push(thrown instanceof Error ? thrown.message : String(thrown));
+  }
+  for (const [number, { zk }] of context.ways.entries()) {
+    const { ended } = zk.session;
+    if (ended.aborted) failures.push(`session ${number} has ended: ${(ended.reason as Error).message}`);
+  }
+  return { plan, failures, changes: duty.changes, tookMs: performance.now() - startMs };
+}
+
+async function judge(history: History, observer: Way["zk"]): Promise<string[]> {
+  const { children } = await observer.getChildren(tree.log);
+  const failures = [...history.surprises, ...judgeAppends(history.appends, children)];
+  for (const node of registers) {
+    failures.push(...judgeRegister(node, history.accesses, (await observer.getData(node)).stat));
+  }
+  failures.push(...judgeOrder(history.accesses), ...judgeHeld(history.held));
+  if (history.slowestMs > callMsMax) failures.push(`a call took ${Math.round(history.slowestMs)} ms to end`);
+  return failures;
+}
+
+/** Whoever was in a queue, and whoever held, is gone, though the sessions live: no create was done a second time. */
+async function judgeLocks(observer: Way["zk"]): Promise<string[]> {
+  const places = lockNames.flatMap((name) => {
+    const { queue, holders } = lockPath(name, tree.locks);
+    return [queue, holders];
+  });
+  let left: string[] = [];
+  await eventually(async () => {
+    const children = await Promise.all(places.map(async (path) => {
+      return (await observer.getChildren(path)).children.map((child) => `${path}/${child} is left behind`);
+    }));
+    left = children.flat();
+    return left.length === 0;
+  }, { withinMs: sessionTimeoutMs }).catch(() => {});
+  return left;
+}
+
+function judgeRearmed({ rearmed: { batches, bytesMax } }: Way): string[] {
+  if (batches === 0) return ["no watch was ever set again"];
+  return bytesMax > rearmBytesMax ? [`watches were set again with ${bytesMax} bytes at once`] : [];
+}
+
+/** With servers that stand still nobody is told to wait for longer than close() may take. */
+async function judgeClose(ways: readonly Way[], ensemble: EnsembleFaultContext["ensemble"]): Promise<string[]> {
+  ensemble.pause();
+  const startMs = performance.now();
+  await Promise.all(ways.map(({ zk }) => zk.close()));
+  const tookMs = performance.now() - startMs;
+  ensemble.resume();
+  return tookMs > closeMsMax ? [`close() took ${Math.round(tookMs)} ms with servers that stand still`] : [];
+}
+
+function figuresOf({ appends, accesses, held, slowestMs }: History, { rearmed }: Way): string {
+  const outcomes = [...appends, ...accesses].map(({ outcome }) => outcome);
+  const count = (wanted: string) => outcomes.filter((outcome) => outcome === wanted).length;
+  return `${outcomes.length} calls: ${count("done")} answered, ${count("CONNECTIONLOSS")} unknown, ` +
+    `${count("OPERATIONTIMEOUT")} not done, the slowest ${Math.round(slowestMs)} ms; ${held.length} grants; ` +
+    `watches set again in ${rearmed.batches} requests of ${rearmed.bytesMax} bytes at most`;
+}
+
+/** One line about one round, and one about each thing that is wrong with it. */
+export function ensembleLine({ plan, failures, changes, tookMs }: EnsembleResult): string {
+  const head = `${failures.length === 0 ? "ok  " : "FAIL"} round ${plan.number}: ${plan.fault.name}; ` +
+    `${changes} changes, ${(tookMs / 1000).toFixed(1)} s`;
+  return [head, ...failures.slice(0, 20).map((failure) => `       ${failure}`)].join("\n");
+}

@@ -1,0 +1,155 @@
+/** What happens to an ensemble under its clients. None of it lasts so long that a session may be lost by it. */
+import type { RunningBackend, ServerNode } from "../../support/backends.ts";
+import { eventually } from "../../support/eventually.ts";
+import { fourLetterWord } from "../../support/four_letter_word.ts";
+import type { Partition } from "../../support/partition.ts";
+import { shuffled } from "../../support/random.ts";
+import type { Way } from "./way.ts";
+
+export interface EnsembleFaultContext {
+  readonly ensemble: RunningBackend;
+  readonly partition: Partition;
+  /** Of all clients. The first one's watches are what is looked at afterwards. */
+  readonly ways: readonly Way[];
+  readonly sessionTimeoutMs: number;
+  readonly random: () => number;
+  /** How long a fault lasts is part of what it is: a share of T, by chance between these two. */
+  last(from: number, to: number): Promise<void>;
+}
+
+export interface EnsembleFault {
+  readonly name: string;
+  /** Does it, and heals it. */
+  apply(context: EnsembleFaultContext): Promise<void>;
+}
+
+export const ensembleFaults: readonly EnsembleFault[] = [
+  {
+    name: "the server that the watches are at is killed",
+    async apply(context) {
+      const node = connected(context);
+      await node.kill();
+      await context.last(0.1, 0.5);
+      await node.restart();
+    },
+  },
+  {
+    name: "the server that the watches are at stands still",
+    async apply(context) {
+      const node = connected(context);
+      node.pause();
+      await context.last(0.2, 0.9);
+      node.resume();
+    },
+  },
+  {
+    name: "the leader is killed",
+    async apply({ ensemble, last }) {
+      const leader = await ensemble.leader();
+      await leader.kill();
+      await last(0.1, 0.5);
+      await leader.restart();
+    },
+  },
+  {
+    name: "the leader stands still",
+    async apply({ ensemble, last }) {
+      const leader = await ensemble.leader();
+      leader.pause();
+      await last(0.2, 0.9);
+      leader.resume();
+    },
+  },
+  {
+    name: "the quorum is lost, and comes back",
+    async apply({ ensemble, random, last }) {
+      const two = shuffled(ensemble.nodes, random).slice(0, 2);
+      await Promise.all(two.map((node) => node.kill()));
+      await last(0.1, 0.4);
+      await Promise.all(two.map((node) => node.restart()));
+    },
+  },
+  {
+    name: "all servers stand still",
+    async apply({ ensemble, last }) {
+      ensemble.pause();
+      await last(0.1, 0.6);
+      ensemble.resume();
+    },
+  },
+  {
+    name: "a follower is cut off from the others",
+    async apply({ ensemble, partition, ways, last }) {
+      const leader = ensemble.nodes.indexOf(await ensemble.leader());
+      const at = ways[0]?.at ?? -1;
+      partition.isolate(at >= 0 && at !== leader ? at : (leader + 1) % ensemble.nodes.length);
+      await last(0.3, 0.9);
+      partition.heal();
+    },
+  },
+  {
+    name: "the leader is cut off from the others",
+    async apply({ ensemble, partition, last }) {
+      partition.isolate(ensemble.nodes.indexOf(await ensemble.leader()));
+      await last(0.3, 0.9);
+      partition.heal();
+    },
+  },
+  {
+    name: "all servers are started anew, one after the other",
+    async apply({ ensemble, random }) {
+      for (const node of shuffled(ensemble.nodes, random)) {
+        await node.restart();
+        await whole(ensemble);
+      }
+    },
+  },
+  {
+    name: "connections are cut, again and again",
+    async apply({ ways, random, last }) {
+      for (let times = 0; times < 8; times++) {
+        for (const { proxies } of ways) if (random() < 0.7) proxies.forEach((proxy) => proxy.cut());
+        await last(0, 0.05);
+      }
+    },
+  },
+  {
+    name: "connections end in the middle of a frame",
+    async apply({ ways, random, last }) {
+      for (let times = 0; times < 8; times++) {
+        const direction = random() < 0.7 ? "replies" : "requests";
+        const nth = Math.floor(random() * 4);
+        for (const { proxies } of ways) {
+          for (const proxy of proxies) void proxy.onFrame({ direction, nth, action: "tear", matching: () => true });
+        }
+        await last(0, 0.05);
+      }
+      for (const { proxies } of ways) proxies.forEach((proxy) => proxy.heal());
+    },
+  },
+  {
+    name: "nothing passes between clients and servers",
+    async apply({ ways, random, last }) {
+      const hole = (["both", "requests", "replies"] as const)[Math.floor(random() * 3)] ?? "both";
+      for (const { proxies } of ways) proxies.forEach((proxy) => proxy.blackHole(hole));
+      await last(0.2, 0.6);
+      for (const { proxies } of ways) proxies.forEach((proxy) => proxy.heal());
+    },
+  },
+];
+
+function connected({ ensemble, ways }: EnsembleFaultContext): ServerNode {
+  const node = ensemble.nodes[Math.max(0, ways[0]?.at ?? 0)];
+  if (node === undefined) throw new Error("The ensemble has no servers");
+  return node;
+}
+
+/** All servers serve, and are one ensemble. */
+export async function whole({ nodes }: RunningBackend): Promise<void> {
+  const isServing = async ({ address }: ServerNode) => /^Mode: /m.test(await fourLetterWord(address, "srvr", 500));
+  await eventually(async () => (await Promise.all(nodes.map(isServing))).every(Boolean), {
+    withinMs: 30_000,
+    what: "all servers to serve",
+    everyMs: 30,
+  });
+}

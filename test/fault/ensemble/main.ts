@@ -1,0 +1,33 @@
+/** The full dose: `scripts/fault ensemble [--rounds N] [--seed S] [--sessions N] [--watches N] [--only ROUND]`. */
+import { randomInt } from "node:crypto";
+import process from "node:process";
+import { parseArgs } from "node:util";
+import { zooKeeperEnsemble } from "../../support/backends.ts";
+import { installedBackends } from "../dose_arguments.ts";
+import { ensembleLine, runEnsembleCampaign, sessionTimeoutMs } from "./campaign.ts";
+import { planEnsembleRounds } from "./plan.ts";
+
+const { values } = parseArgs({
+  options: {
+    rounds: { type: "string", default: "60" },
+    seed: { type: "string", default: String(randomInt(2 ** 31)) },
+    sessions: { type: "string", default: "8" },
+    watches: { type: "string", default: "6000" },
+    only: { type: "string", multiple: true },
+  },
+});
+installedBackends([zooKeeperEnsemble]);
+const seed = Number(values.seed);
+const plans = planEnsembleRounds(seed, Number(values.rounds))
+  .filter(({ number }) => values.only === undefined || values.only.includes(String(number)));
+console.log(`${plans.length} rounds of clients on three servers, T = ${sessionTimeoutMs} ms, --seed ${seed}`);
+const { results, failures, figures } = await runEnsembleCampaign(plans, {
+  sessions: Number(values.sessions),
+  watches: Number(values.watches),
+  changes: Math.ceil(Number(values.watches) / 20),
+  finished: (result) => console.log(ensembleLine(result)),
+});
+const failed = results.filter((result) => result.failures.length > 0).length;
+for (const failure of failures.slice(0, 50)) console.log(`FAIL ${failure}`);
+console.log(`\n${figures}\n${failed} rounds failed, ${failures.length} faults of the history\n--seed ${seed}`);
+process.exit(failed === 0 && failures.length === 0 ? 0 : 1);

@@ -1,0 +1,29 @@
+/** The gate's dose of faults under clients of three servers; `scripts/fault ensemble` runs the full one. */
+import { beforeAll, expect, test } from "bun:test";
+import process from "node:process";
+import { describeWithPeer } from "../support/peers.ts";
+import { ensembleLine, type EnsembleVerdict, runEnsembleCampaign } from "./ensemble/campaign.ts";
+import { planEnsembleRounds } from "./ensemble/plan.ts";
+
+const seed = Number(process.env["BATON_SEED"] ?? (Math.random() * 0x7fffffff) | 0);
+const plans = planEnsembleRounds(seed, 4);
+
+describeWithPeer("zookeeper", `clients of three servers under faults [BATON_SEED=${seed}]`, () => {
+  let verdict: EnsembleVerdict;
+  beforeAll(async () => {
+    verdict = await runEnsembleCampaign(plans, { sessions: 3, watches: 3000, changes: 150 });
+    console.log(verdict.figures);
+  }, 180_000);
+
+  for (const { number, fault } of plans) {
+    test(`round ${number}: ${fault.name}; no session ends, and each change is told once`, () => {
+      const result = verdict.results[number];
+      if (result === undefined) throw new Error("The round was not run");
+      if (result.failures.length > 0) throw new Error(ensembleLine(result));
+    });
+  }
+
+  test("nothing acknowledged is missing, nothing is done twice or seen too old, and no call is late", () => {
+    expect(verdict.failures.slice(0, 20)).toEqual([]);
+  });
+});
