@@ -12,9 +12,10 @@ import type { Clock } from "../../../support/clock.ts";
 import { sleep } from "../../../support/deadline.ts";
 import { flushFolders } from "../../../support/flush_folders.ts";
 import { noMessageId, type SessionToken } from "../../../wire/pubsub/field_types.ts";
+import { joinBodies, splitBodies } from "./joined_bodies.ts";
 
 /** PRAGMA user_version. */
-const storedFormat = 1;
+const storedFormat = 2;
 /** PRAGMA application_id: "btPC". */
 const applicationId = 0x62745043;
 
@@ -23,9 +24,16 @@ const schema = `
   CREATE TABLE IF NOT EXISTS places (topic TEXT PRIMARY KEY, cursor INTEGER NOT NULL, intent INTEGER NOT NULL,
     folder TEXT);
   CREATE TABLE IF NOT EXISTS intents (id INTEGER PRIMARY KEY, topic TEXT NOT NULL, session INTEGER NOT NULL,
-    key TEXT NOT NULL, counter INTEGER NOT NULL, msg_id TEXT, body BLOB NOT NULL);
+    key TEXT NOT NULL, counter INTEGER NOT NULL, count INTEGER NOT NULL, msg_id TEXT, lengths BLOB,
+    bodies BLOB NOT NULL);
   CREATE TABLE IF NOT EXISTS inputs (topic TEXT PRIMARY KEY, kind TEXT NOT NULL, taken INTEGER NOT NULL,
     chain TEXT NOT NULL);`;
+
+/** Format 1 had a row for each message. */
+const fromFormat1 = `ALTER TABLE intents RENAME TO single_intents; ${schema}
+  INSERT INTO intents (topic, session, key, counter, count, msg_id, lengths, bodies)
+    SELECT topic, session, key, counter, 1, msg_id, NULL, body FROM single_intents ORDER BY id;
+  DROP TABLE single_intents;`;
 
 /** A subscriber's place in a topic. */
 export interface Place {
@@ -37,13 +45,14 @@ export interface Place {
   readonly folder: string | null;
 }
 
-/** A put whose outcome is not known: enough to send the very same again. */
-export interface PutIntent {
+/** Puts of one request whose outcome is not known: enough to send the very same again. */
+export interface PutIntents {
   readonly topic: string;
   readonly session: SessionToken;
+  /** Of the first; the others' follow it. */
   readonly counter: number;
   readonly msgId: string | null;
-  readonly body: Uint8Array;
+  readonly bodies: readonly Uint8Array[];
 }
 
 /** How much of an input was taken, by the last put into a topic. */
@@ -110,7 +119,9 @@ export class ClientState implements Disposable {
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000; BEGIN EXCLUSIVE",
       );
       // Before anything is in it, so that who finds something there need not.
-      if (checkFormat(database, this.path) === "new") flushFolders(folder);
+      const format = checkFormat(database, this.path);
+      if (format === 0) flushFolders(folder);
+      if (format === 1) database.exec(fromFormat1);
       database.exec(`${schema} PRAGMA user_version = ${storedFormat}; PRAGMA application_id = ${applicationId}`);
       database.prepare("INSERT OR IGNORE INTO client (only, id, session) VALUES (0, ?, 0)").run(id);
       const stored = database.prepare("SELECT id FROM client").get()?.["id"];
@@ -160,21 +171,25 @@ export class ClientState implements Disposable {
   }
 
   /** In a `write`, as all below that change something. */
-  addIntent({ topic, session, counter, msgId, body }: PutIntent): void {
+  addIntents({ topic, session, counter, msgId, bodies }: PutIntents): void {
+    const { lengths, bytes } = joinBodies(bodies);
     this.#run(
-      "INSERT INTO intents (topic, session, key, counter, msg_id, body) VALUES (?, ?, ?, ?, ?, ?)",
+      `INSERT INTO intents (topic, session, key, counter, count, msg_id, lengths, bodies)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
       topic,
       session.number,
       session.key,
       counter,
+      bodies.length,
       msgId,
-      body,
+      lengths,
+      bytes,
     );
   }
 
-  /** Their outcome is known. All at once: each look for one goes through those of the whole window. */
+  /** Their outcome is known: of those that were added with counters from `first` to `last`, none of them in part. */
   settleIntents(
-    { topic, session }: Pick<PutIntent, "topic" | "session">,
+    { topic, session }: Pick<PutIntents, "topic" | "session">,
     { first, last }: { readonly first: number; readonly last: number },
   ): void {
     this.#run(
@@ -187,8 +202,8 @@ export class ClientState implements Disposable {
     );
   }
 
-  /** All of a topic, or of all topics, in the order in which they were made. */
-  intents(topic?: string): PutIntent[] {
+  /** All of a topic, or of all topics, as they were added and in that order. */
+  intents(topic?: string): PutIntents[] {
     const rows = topic === undefined
       ? this.#all("SELECT * FROM intents ORDER BY id")
       : this.#all("SELECT * FROM intents WHERE topic = ? ORDER BY id", topic);
@@ -197,12 +212,23 @@ export class ClientState implements Disposable {
       session: { number: Number(row["session"]), key: String(row["key"]) },
       counter: Number(row["counter"]),
       msgId: row["msg_id"] === null ? null : String(row["msg_id"]),
-      body: row["body"] as Uint8Array,
+      bodies: this.#bodiesOf(row),
     }));
   }
 
+  #bodiesOf(row: Record<string, unknown>): Uint8Array[] {
+    try {
+      return splitBodies({ lengths: row["lengths"] as Uint8Array | null, bytes: row["bodies"] as Uint8Array });
+    } catch (cause) {
+      throw new BatonError("IO", `The state of client "${this.id}" at ${this.path} is damaged: ${messageOf(cause)}`, {
+        cause,
+      });
+    }
+  }
+
+  /** Messages. */
   countIntents(topic: string): number {
-    return Number(this.#get("SELECT count(*) AS count FROM intents WHERE topic = ?", topic)?.["count"]);
+    return Number(this.#get("SELECT sum(count) AS count FROM intents WHERE topic = ?", topic)?.["count"] ?? 0);
   }
 
   input(topic: string): InputPlace | null {
@@ -275,15 +301,17 @@ export class ClientState implements Disposable {
   }
 }
 
-function checkFormat(database: DatabaseSync, path: string): "new" | "known" {
+/** 0: nothing is in it yet. Throws CONFIG for a format that is none of this version's. */
+function checkFormat(database: DatabaseSync, path: string): number {
   const pragma = (name: string) => Number(database.prepare(`PRAGMA ${name}`).get()?.[name] ?? 0);
   const [format, application] = [pragma("user_version"), pragma("application_id")];
-  if (format === 0 && application === 0) return "new";
+  if (format === 0 && application === 0) return 0;
   if (application !== applicationId) {
     throw new BatonError("CONFIG", `${path} is another program's database, not a client's state`);
   }
-  if (format === storedFormat) return "known";
-  throw new BatonError("CONFIG", `${path} has format ${format}; this version of baton knows ${storedFormat}`);
+  if (format >= 1 && format <= storedFormat) return format;
+  const known = `this version of baton knows ${storedFormat}`;
+  throw new BatonError("CONFIG", `${path} has format ${format}; ${known}: a newer one wrote it`);
 }
 
 function isBusy(thrown: unknown): boolean {

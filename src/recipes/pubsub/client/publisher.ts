@@ -6,7 +6,7 @@ import { BatonError } from "../../../errors.ts";
 import { abortable, throwIfAborted } from "../../../support/abort.ts";
 import { bodyBytesMax } from "../../../wire/pubsub/limits.ts";
 import type { ClientSession } from "./client_session.ts";
-import type { InputPlace, PutIntent } from "./client_state.ts";
+import type { InputPlace, PutIntents } from "./client_state.ts";
 import { chained, emptyChain } from "./item_chain.ts";
 import { outcomeError } from "./outcome_error.ts";
 import type { Outcome } from "./requester.ts";
@@ -93,10 +93,7 @@ export class Publisher {
         this.#waitsForInput = false;
         this.#hasReadAll = done === true;
         if (done === true) break;
-        for (const batch of batchesOf(value)) {
-          if (!(await this.#room(batch.length, ends))) break;
-          this.#send(batch, options);
-        }
+        await this.#sendAll(value, options, ends);
       }
     } catch (thrown) {
       if (!this.#hasEnded && !signal?.aborted && !until?.aborted) inputError = thrown ?? new Error("the input failed");
@@ -125,17 +122,13 @@ export class Publisher {
       throwIfAborted(until);
       const outcome = await this.#again(run, signal);
       const isOk = outcome.kind === "answer" && outcome.answer.status === "OK";
+      const { counter, bodies: { length } } = run;
       if (isOk || isForgotten(outcome)) {
-        state.write(() => {
-          const [begin] = run;
-          if (begin !== undefined) {
-            state.settleIntents(begin, { first: begin.counter, last: begin.counter + run.length - 1 });
-          }
-        });
+        state.write(() => state.settleIntents(run, { first: counter, last: counter + length - 1 }));
       }
-      if (!isOk) throw outcomeError(`put ${run.length} messages into topic "${this.#topic}" again`, outcome);
-      count += run.length;
-      onStored(run.length, run.reduce((sum, { body }) => sum + body.byteLength, 0));
+      if (!isOk) throw outcomeError(`put ${length} messages into topic "${this.#topic}" again`, outcome);
+      count += length;
+      onStored(length, bytesOf(run.bodies));
     }
     return count;
   }
@@ -159,59 +152,93 @@ export class Publisher {
     return this.#failed !== null || this.#doubt !== null || this.#thrown !== null;
   }
 
-  async #again(run: readonly PutIntent[], signal: AbortSignal | undefined): Promise<Outcome> {
-    const [first] = run;
-    if (first === undefined) throw new Error("a run without an intent");
-    const { counter, session, msgId } = first;
+  async #again({ counter, session, msgId, bodies }: PutIntents, signal: AbortSignal | undefined): Promise<Outcome> {
     const own = this.#client.state.session();
     const lines = {
       low: counter,
       ...(session.number === own.number && session.key === own.key ? {} : { fromSession: session }),
       ...(msgId === null ? {} : { msgId }),
     };
-    return await this.#client.ask({ name: "PUT", topic: this.#topic, counter, lines, ...bodiesOf(run) }, { signal });
+    return await this.#client.ask({ name: "PUT", topic: this.#topic, counter, lines, ...asBody(bodies) }, { signal });
+  }
+
+  /** In requests, as the window has room: those that it has room for at once are stored at once. */
+  async #sendAll(items: readonly Uint8Array[], options: PutOptions, ends: AbortSignal): Promise<void> {
+    let group: Uint8Array[][] = [];
+    let [messages, bytes] = [0, 0];
+    const sendGroup = () => {
+      const batches = group;
+      [group, messages, bytes] = [[], 0, 0];
+      if (batches.length > 0) this.#send(batches, options);
+    };
+    try {
+      for (const batch of batchesOf(items)) {
+        if (group.length > 0 && this.#isFull(messages + batch.length, bytes)) sendGroup();
+        if (group.length === 0 && !(await this.#room(batch.length, ends))) return;
+        group.push(batch);
+        messages += batch.length;
+        bytes += bytesOf(batch);
+      }
+    } finally {
+      sendGroup(); // also in front of a message that cannot be one
+    }
   }
 
   /** False: nothing more is to be sent. */
   async #room(count: number, ends: AbortSignal): Promise<boolean> {
-    const isFull = () => this.#messages + count > windowMessages || this.#bytes >= windowBytes;
-    while (!this.#hasEnded && !ends.aborted && isFull()) {
+    while (!this.#hasEnded && !ends.aborted && this.#isFull(count, 0)) {
       await Promise.race([...this.#flights].map(({ ended }) => ended));
     }
     return !this.#hasEnded && !ends.aborted;
   }
 
-  #send(batch: readonly Uint8Array[], options: PutOptions): void {
-    const first = this.#counter;
-    this.#counter += batch.length;
-    const { msgId = null } = options;
-    const chain = this.#chain;
-    for (const body of batch) this.#chain = chained(this.#chain, body);
+  #isFull(messages: number, bytes: number): boolean {
+    return this.#messages + messages > windowMessages || this.#bytes + bytes >= windowBytes;
+  }
+
+  /** Requests, whose intents are stored by one write. Where that fails, nothing of them was taken. */
+  #send(batches: readonly (readonly Uint8Array[])[], options: PutOptions): void {
+    const { msgId = null, input = null } = options;
     const session = this.#client.state.session();
-    const intents = batch.map((body, place) => ({ topic: this.#topic, session, counter: first + place, msgId, body }));
-    this.#store(intents, this.#placeIn(options.input ?? null, { counter: this.#counter, chain: this.#chain }));
+    let counter = this.#counter;
+    let chain = this.#chain;
+    const requests = batches.map((bodies) => {
+      const intents: PutIntents = { topic: this.#topic, session, counter, msgId, bodies };
+      const before = chain;
+      counter += bodies.length;
+      if (input !== null) { for (const body of bodies) chain = chained(chain, body); }
+      return { intents, before };
+    });
+    this.#store(requests.map(({ intents }) => intents), this.#placeIn(input, { counter, chain }));
+    this.#counter = counter;
+    this.#chain = chain;
+    for (const { intents, before } of requests) this.#ask(intents, before, options);
+  }
+
+  /** `chain`: of what was taken before it. */
+  #ask({ counter: first, msgId, bodies }: PutIntents, chain: string, options: PutOptions): void {
     // What is below is settled on the disk as well: the server may forget it.
     const low = Math.min(first, ...[...this.#flights].map((flight) => flight.first));
-    const bytes = batch.reduce((sum, { byteLength }) => sum + byteLength, 0);
+    const bytes = bytesOf(bodies);
     const abort = new AbortController();
     const signal = options.signal === undefined ? abort.signal : AbortSignal.any([abort.signal, options.signal]);
     const lines = { low, ...(first > low ? { after: first - 1 } : {}), ...(msgId === null ? {} : { msgId }) };
     let wasSent = false;
-    const asked = this.#client.ask({ name: "PUT", topic: this.#topic, counter: first, lines, ...bodiesOf(intents) }, {
+    const asked = this.#client.ask({ name: "PUT", topic: this.#topic, counter: first, lines, ...asBody(bodies) }, {
       signal,
       onSent: () => wasSent = true,
     });
     const flight: Flight = {
       chain,
       first,
-      count: batch.length,
+      count: bodies.length,
       bytes,
       abort,
       wasSent: () => wasSent,
       ended: this.#landed(asked, () => flight, options),
     };
     this.#flights.add(flight);
-    this.#messages += batch.length;
+    this.#messages += bodies.length;
     this.#bytes += bytes;
   }
 
@@ -271,24 +298,26 @@ export class Publisher {
     return input === null ? null : { kind: input.kind, taken: input.taken + counter - 1, chain };
   }
 
-  #store(intents: readonly PutIntent[], place: InputPlace | null, options?: { readonly durable?: boolean }): void {
+  #store(intents: readonly PutIntents[], place: InputPlace | null, options?: { readonly durable?: boolean }): void {
     const { state } = this.#client;
     if (intents.length === 0 && this.#settled.length === 0 && place === null) return;
     const session = state.session();
     state.write(() => {
       for (const range of this.#settled) state.settleIntents({ topic: this.#topic, session }, range);
-      for (const intent of intents) state.addIntent(intent);
+      for (const request of intents) state.addIntents(request);
       if (place !== null) state.setInput(this.#topic, place);
     }, options);
     this.#settled = [];
   }
 }
 
-function bodiesOf(intents: readonly PutIntent[]): { body: Uint8Array } | { batch: Uint8Array[] } {
-  const [first] = intents;
-  return intents.length === 1 && first !== undefined
-    ? { body: first.body }
-    : { batch: intents.map(({ body }) => body) };
+function asBody(bodies: readonly Uint8Array[]): { body: Uint8Array } | { batch: readonly Uint8Array[] } {
+  const [first] = bodies;
+  return bodies.length === 1 && first !== undefined ? { body: first } : { batch: bodies };
+}
+
+function bytesOf(bodies: readonly Uint8Array[]): number {
+  return bodies.reduce((sum, { byteLength }) => sum + byteLength, 0);
 }
 
 /** In pieces that a request may have. Throws BAD_DATA for a message over the limit. */
@@ -309,23 +338,17 @@ function* batchesOf(items: readonly Uint8Array[]): Generator<Uint8Array[], void,
   if (batch.length > 0) yield batch;
 }
 
-/** Intents that can go in one request: of one session, counter behind counter, without a key. */
-function runsOf(intents: readonly PutIntent[]): PutIntent[][] {
-  const runs: PutIntent[][] = [];
-  let bytes = 0;
-  for (const intent of intents) {
+/** Joined where they can go in one request: of one session, counter behind counter, without a key. */
+function runsOf(intents: readonly PutIntents[]): PutIntents[] {
+  const runs: PutIntents[] = [];
+  for (const next of intents) {
     const run = runs.at(-1);
-    const before = run?.at(-1);
-    const follows = run !== undefined && before !== undefined && before.counter + 1 === intent.counter &&
-      before.session.number === intent.session.number && before.session.key === intent.session.key &&
-      before.msgId === null && intent.msgId === null && run.length < batchMessages &&
-      bytes + intent.body.byteLength <= batchBytes;
-    if (follows) run.push(intent);
-    else {
-      runs.push([intent]);
-      bytes = 0;
-    }
-    bytes += intent.body.byteLength;
+    const follows = run !== undefined && run.counter + run.bodies.length === next.counter &&
+      run.session.number === next.session.number && run.session.key === next.session.key &&
+      run.msgId === null && next.msgId === null && run.bodies.length + next.bodies.length <= batchMessages &&
+      bytesOf(run.bodies) + bytesOf(next.bodies) <= batchBytes;
+    if (follows) runs[runs.length - 1] = { ...run, bodies: [...run.bodies, ...next.bodies] };
+    else runs.push(next);
   }
   return runs;
 }

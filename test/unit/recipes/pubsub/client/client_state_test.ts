@@ -2,6 +2,7 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdtempSync, readdirSync, renameSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { ClientState } from "../../../../../src/recipes/pubsub/client/client_state.ts";
 import { systemClock } from "../../../../../src/support/clock.ts";
 
@@ -57,8 +58,9 @@ test("intents, places and inputs are there after the process has ended; what fai
     using state = await open("alice");
     const session = state.session();
     state.write(() => {
-      for (const counter of [1, 2, 3]) state.addIntent({ topic: "news", session, counter, msgId: null, body });
-      state.addIntent({ topic: "else", session, counter: 4, msgId: "key", body });
+      for (const counter of [1, 2]) state.addIntents({ topic: "news", session, counter, msgId: null, bodies: [body] });
+      state.addIntents({ topic: "news", session, counter: 3, msgId: null, bodies: [body, new Uint8Array(0), body] });
+      state.addIntents({ topic: "else", session, counter: 4, msgId: "key", bodies: [body] });
       state.setInput("news", { kind: "lines", taken: 3, chain: "abc" });
     });
     state.write(() => state.settleIntents({ topic: "news", session }, { first: 2, last: 2 }));
@@ -72,9 +74,43 @@ test("intents, places and inputs are there after the process has ended; what fai
   }
   using state = await open("alice");
   expect(state.intents("news").map(({ counter }) => counter)).toEqual([1, 3]);
-  expect(state.intents("news")[0]?.body).toEqual(body);
+  expect(state.intents("news").map(({ bodies }) => bodies)).toEqual([[body], [body, new Uint8Array(0), body]]);
+  expect(state.countIntents("news")).toBe(4);
+  expect(state.countIntents("none")).toBe(0);
   expect(state.intents("else")[0]?.msgId).toBe("key");
   expect(state.place("news")).toEqual({ cursor: 4, intent: 7, folder: "/inbox" });
   expect(state.place("else")).toEqual({ cursor: -1, intent: -1, folder: null });
   expect(state.input("news")).toEqual({ kind: "lines", taken: 3, chain: "abc" });
+});
+
+test("a state of format 1, a row for each message, is taken over with what it does not know the end of", async () => {
+  (await open("alice"))[Symbol.dispose]();
+  const [name = ""] = readdirSync(folder).filter((file) => file.endsWith(".sqlite"));
+  const old = new DatabaseSync(join(folder, name));
+  old.exec(`DROP TABLE intents; CREATE TABLE intents (id INTEGER PRIMARY KEY, topic TEXT NOT NULL,
+    session INTEGER NOT NULL, key TEXT NOT NULL, counter INTEGER NOT NULL, msg_id TEXT, body BLOB NOT NULL);
+    INSERT INTO intents VALUES (7, 'news', 3, 'k', 41, NULL, x'00ff'), (8, 'news', 3, 'k', 42, 'mine', x'');
+    UPDATE client SET session = 3; PRAGMA user_version = 1`);
+  old.close();
+  for (let time = 0; time < 2; time++) {
+    using state = await open("alice");
+    const common = { topic: "news", session: { number: 3, key: "k" } };
+    expect(state.intents()).toEqual([
+      { ...common, counter: 41, msgId: null, bodies: [new Uint8Array([0, 255])] },
+      { ...common, counter: 42, msgId: "mine", bodies: [new Uint8Array(0)] },
+    ]);
+    expect(state.session().number).toBe(4 + time);
+  }
+});
+
+test("a state of a newer format is refused, and says so", async () => {
+  (await open("alice"))[Symbol.dispose]();
+  const [name = ""] = readdirSync(folder).filter((file) => file.endsWith(".sqlite"));
+  const newer = new DatabaseSync(join(folder, name));
+  newer.exec("PRAGMA user_version = 3");
+  newer.close();
+  await expect(open("alice")).rejects.toMatchObject({
+    code: "CONFIG",
+    message: expect.stringMatching(/has format 3.*knows 2.*newer/),
+  });
 });

@@ -104,6 +104,43 @@ test("all are stored in their order, 256 are under way at most, and no intent is
   expect(state.input("news")?.taken).toBe(2000);
 });
 
+test("what the window has room for is noted by one write, before any of it is sent", async () => {
+  const server = new FakeServer();
+  using state = await openState();
+  const write = state.write.bind(state);
+  const noted: number[] = [];
+  state.write = (work, options) => {
+    write(work, options);
+    noted.push(server.heard.length);
+  };
+  const publisher = new Publisher(new ClientSession(state, server.requester(() => "done")), "news");
+  await publisher.putAll(chunks(numbered(256), 256), { input: begin });
+  expect(server.heard.map(({ batch }) => batch?.length)).toEqual([64, 64, 64, 64]);
+  // The session, the four requests, what became of them.
+  expect(noted).toEqual([0, 0, 4]);
+});
+
+test("what could not be noted was not taken: the place stays before it, also when the disk is well again", async () => {
+  const server = new FakeServer();
+  const items = numbered(300);
+  {
+    using state = await openState();
+    const add = state.addIntents.bind(state);
+    let rows = 0;
+    state.addIntents = (intents) => {
+      if (++rows === 3) throw new Error("no room");
+      add(intents);
+    };
+    const publisher = new Publisher(new ClientSession(state, server.requester(() => "done")), "news");
+    await expect(publisher.putAll(chunks(items, 100), { input: begin })).rejects.toMatchObject({ code: "IO" });
+    expect(state.input("news")?.taken).toBe(100);
+  }
+  using state = await openState();
+  const publisher = new Publisher(new ClientSession(state, server.requester(() => "done")), "news");
+  await publisher.putAll(chunks(items.slice(100), 100), { input: state.input("news") });
+  expect(server.log).toEqual(items);
+});
+
 test("behind a message that was refused nothing is stored, and the place is before it", async () => {
   const server = new FakeServer();
   using state = await openState();
@@ -122,7 +159,7 @@ test("an unknown outcome keeps the messages, and resume sends the same again, in
     using state = await openState();
     const publisher = new Publisher(new ClientSession(state, server.requester(() => "done, unheard")), "news");
     await expect(publisher.putAll(chunks(["a", "b"]))).rejects.toMatchObject({ code: "OUTCOME_UNKNOWN" });
-    expect(state.intents().map(({ body }) => text(body))).toEqual(["a", "b"]);
+    expect(state.intents().flatMap(({ bodies }) => bodies.map(text))).toEqual(["a", "b"]);
   }
   using state = await openState();
   const client = new ClientSession(state, server.requester(() => "done"));
