@@ -10,18 +10,27 @@ import process from "node:process";
 
 const project = join(import.meta.dirname, "../..");
 export const zooKeeperJar = "/usr/share/java/zookeeper.jar";
+export const zkCli = "/usr/share/zookeeper/bin/zkCli.sh";
+const curatorParts = ["recipes", "framework", "client"].map((part) => `curator-${part}`);
+export const curatorJars = [...curatorParts, "guava", "slf4j-api", "slf4j-nop", "zookeeper", "zookeeper-jute"]
+  .map((name) => `/usr/share/java/${name}.jar`);
 
 /** What has to be there, and the Debian packages that bring it. */
 const peers = {
   zookeeper: {
     title: "Apache ZooKeeper",
     packages: "zookeeper default-jre-headless",
-    installed: () => existsSync(zooKeeperJar) && inPath("java"),
+    installed: () => existsSync(zooKeeperJar) && existsSync(zkCli) && inPath("java"),
   },
   jdk: {
     title: "a Java compiler",
     packages: "zookeeper default-jdk-headless",
     installed: () => existsSync(zooKeeperJar) && inPath("javac"),
+  },
+  curator: {
+    title: "Apache Curator",
+    packages: "libcurator-recipes-java default-jdk-headless",
+    installed: () => curatorJars.every((jar) => existsSync(jar)) && inPath("javac"),
   },
   etcd: {
     title: "etcd",
