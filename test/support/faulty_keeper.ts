@@ -40,12 +40,12 @@ export class FaultyKeeper implements AsyncDisposable {
     return this.#process?.output ?? "";
   }
 
-  /** True when it serves; false when it ended before. */
-  async start(): Promise<boolean> {
+  /** True when it serves; false when it ended before. `more`: words of its command line. */
+  async start(more: readonly string[] = []): Promise<boolean> {
     const folder = mkdtempSync(join(this.#folder, "cwd-"));
     const env = { ...process.env, ...this.faults.env } as Record<string, string>;
     const listen = `unix:${join(this.#folder, "k.sock")}`;
-    const words = ["keeper", "--data-dir", this.dataDir, "--listen", listen, "--session-timeout-max", "60s"];
+    const words = ["keeper", "--data-dir", this.dataDir, "--listen", listen, "--session-timeout-max", "60s", ...more];
     const keeper = this.#process = new ServerProcess([...batonCommand(), ...words], { folder, env });
     await eventually(async () => !keeper.alive || await fourLetterWord(this.address, "ruok", 500) === "imok", {
       withinMs: startMsMax,
