@@ -21,6 +21,7 @@ import {
 import type { MessageLife } from "./message_life.ts";
 import { ProcessorLease, type TryLease } from "./processor_lease.ts";
 import { filled, fullBucket, type Rate, type RateBucket, tokenAtMs } from "./rate_limit.ts";
+import { restMs } from "./rest_time.ts";
 import { sampled, type Sampler, type SamplerOptions, startSampler, taken } from "./sampler.ts";
 import type { Order, TryReport } from "./store/retry_engine.ts";
 import { claimsMax } from "./store/store_limits.ts";
@@ -70,13 +71,13 @@ export interface ProcessorOptions {
   readonly drainMs: number;
   /** It ends when all that was due has been tried once, or when nothing waits any more. */
   readonly until: "stopped" | "tried" | "empty";
+  /** Where several processors elect one: whether this one may take messages now. Left out: always. `notice` tells of a change. */
+  readonly leads?: (() => boolean) | undefined;
   readonly onEvent: (event: ProcessorEvent) => void;
 }
 
 /** Between two looks for what others have left behind. Milliseconds. */
 const reclaimEveryMs = 1000;
-/** A wall clock may be set, and a word of another process come late: no wait is longer before the store is asked again. */
-const waitMsMax = 1000;
 /** Between two tries to write down an end that the store had no room or no time for. */
 const insistEveryMs = 200;
 const insistMsMax = 5000;
@@ -202,14 +203,10 @@ export class Processor {
       this.#isAwake = false;
       if (lease.isOver() || this.#isOver()) return;
       const isIdle = this.#isStopping || !(await this.#take(lease));
-      if (isIdle && this.#tries.size === 0 && await this.#isThrough()) return this.#endNow();
+      if (isIdle && this.#tries.size === 0 && await this.#isThrough()) return void (this.#isStopping = true);
       if (!isIdle || this.#isAwake) continue;
       await this.#rest();
     }
-  }
-
-  #endNow(): void {
-    this.#isStopping = true;
   }
 
   async #isThrough(): Promise<boolean> {
@@ -224,8 +221,13 @@ export class Processor {
 
   /** Takes what may be taken; true when there may be more at once. */
   async #take(lease: ProcessorLease): Promise<boolean> {
-    const { store, order, wallClockMs, sampling, until } = this.#options;
+    const { store, order, wallClockMs, sampling, until, leads } = this.#options;
     this.#sampler = sampled(this.#sampler, sampling, wallClockMs());
+    if (leads?.() === false) {
+      // A time of the schedule was for who led then.
+      if (sampling.nextTimeMs !== undefined) this.#sampler = { ...this.#sampler, left: 0 };
+      return false;
+    }
     const max = this.#allowance();
     if (max === 0) return false;
     // Once: what was due at the start, and not what failed since.
@@ -242,15 +244,21 @@ export class Processor {
   }
 
   #allowance(): number {
-    const { concurrency, rate, clock, order } = this.#options;
+    const { rate, clock } = this.#options;
     const nowMs = clock.now();
     let tokens = Infinity;
     if (rate !== null) {
       this.#bucket = filled(this.#bucket ?? fullBucket(nowMs), rate, nowMs);
       tokens = Math.floor(this.#bucket.tokens);
     }
-    const free = order === "fifo" ? 1 - this.#tries.size : concurrency - this.#tries.size;
-    return Math.max(0, Math.min(free, tokens, this.#sampler.left, callsAllowed(this.#breaker, nowMs), claimsMax));
+    const left = this.#sampler.left;
+    return Math.max(0, Math.min(this.#places(), tokens, left, callsAllowed(this.#breaker, nowMs), claimsMax));
+  }
+
+  /** How many more may be tried at once. */
+  #places(): number {
+    const { concurrency, order } = this.#options;
+    return (order === "fifo" ? 1 : concurrency) - this.#tries.size;
   }
 
   #begin(message: ClaimedMessage, lease: ProcessorLease): void {
@@ -300,33 +308,27 @@ export class Processor {
     const { seq, fence } = message;
     const isTried = attempt.kind === "tried";
     const error = isTried ? attempt.error : null;
-    const report = (): TryReport => ({
-      seq,
-      fence,
-      owner,
-      end: isTried ? attempt.end : null,
-      error,
-      nowMs: wallClockMs(),
-    });
+    const end = isTried ? attempt.end : null;
+    const report = (): TryReport => ({ seq, fence, owner, end, error, nowMs: wallClockMs() });
     const life = await this.#patiently(() => store.call("finish", report()), lost);
     if (life === null) return onEvent({ kind: "stale", message });
     if (attempt.kind === "tried") onEvent({ kind: "ended", message, life, error });
     else onEvent({ kind: "given_back", message, why: attempt.why });
   }
 
-  /** Up to when nothing can be taken, unless something is noticed before. */
+  /** Up to when something may be taken, unless something is noticed before. */
   async #rest(): Promise<void> {
-    const { clock, wallClockMs, rate } = this.#options;
+    const { clock, wallClockMs, rate, leads } = this.#options;
     const untilWall = (atMs: number | null) => (atMs === null ? Infinity : atMs - wallClockMs());
-    const untilOpen = breakerOpensAtMs(this.#breaker) - clock.now();
-    const untilToken = rate === null || this.#bucket === null ? 0 : tokenAtMs(this.#bucket, rate) - clock.now();
-    const untilSample = this.#sampler.left > 0 ? 0 : untilWall(this.#sampler.nextMs);
-    // All of them have to agree; a due message is waited for only where nothing else is in the way.
-    const due = Math.max(untilWall(this.#nextMs), untilOpen, untilToken, untilSample);
-    const obstacle = Math.max(untilOpen, untilToken, untilSample);
-    const waitMs = Math.min(waitMsMax, obstacle > 0 ? Math.min(due, Math.max(obstacle, 1)) : due);
+    const waitMs = restMs({
+      mayTake: !this.#isStopping && this.#places() > 0 && leads?.() !== false,
+      openMs: breakerOpensAtMs(this.#breaker) - clock.now(),
+      tokenMs: rate === null || this.#bucket === null ? 0 : tokenAtMs(this.#bucket, rate) - clock.now(),
+      sampleMs: this.#sampler.left > 0 ? 0 : untilWall(this.#sampler.nextMs),
+      dueMs: untilWall(this.#nextMs),
+    });
     const { promise, resolve } = Promise.withResolvers<void>();
-    const cancel = clock.after(Math.max(0, waitMs), resolve);
+    const cancel = clock.after(waitMs, resolve);
     this.#wake = resolve;
     if (this.#isAwake) resolve();
     await promise;

@@ -24,7 +24,7 @@ interface Try {
 
 /** A processor on a real store, with a clock and a target that the test moves. */
 class Bench implements AsyncDisposable {
-  readonly clock = new FakeClock(0);
+  readonly clock: FakeClock;
   readonly rig: RetryRig;
   readonly tries: Try[] = [];
   readonly events: ProcessorEvent[] = [];
@@ -39,7 +39,9 @@ class Bench implements AsyncDisposable {
     options = {},
     store,
     messages = 1,
-  }: { options?: Partial<ProcessorOptions>; store?: RetryRig; messages?: number } = {}) {
+    clock = new FakeClock(0),
+  }: { options?: Partial<ProcessorOptions>; store?: RetryRig; messages?: number; clock?: FakeClock } = {}) {
+    this.clock = clock;
     this.rig = store ?? new RetryRig();
     this.#ownsStore = store === undefined;
     if (messages > 0) this.rig.call("accept", Array.from({ length: messages }, (_, at) => rigMessage(String(at))), 0);
@@ -123,6 +125,55 @@ describe("a processor", () => {
     bench.processor.notice();
     await settled();
     expect(bench.state(1)?.state).toBe("done");
+  });
+
+  test("takes nothing while another one leads, and goes on with what it has begun when it leads no more", async () => {
+    let leads = false;
+    await using bench = new Bench(null, { messages: 8, options: { leads: () => leads } });
+    await bench.clock.advance(3000);
+    expect(bench.tries.length).toBe(0);
+    leads = true;
+    bench.processor.notice();
+    await settled();
+    expect(bench.tries.length).toBe(4);
+    leads = false;
+    bench.tries[0]?.end(done);
+    await bench.clock.advance(3000);
+    expect([bench.tries.length, bench.state(1)?.state, bench.tries[1]?.lease.lost.aborted]).toEqual([4, "done", false]);
+  });
+
+  test("that begins to lead between two times of a schedule waits for the next", async () => {
+    let leads = false;
+    const nextTimeMs = (afterMs: number) => (Math.floor(afterMs / 1000) + 1) * 1000;
+    await using bench = new Bench(() => done, {
+      options: { leads: () => leads, sampling: { batch: null, intervalMs: 10, nextTimeMs } },
+    });
+    await bench.clock.advance(2500);
+    leads = true;
+    bench.processor.notice();
+    await settled();
+    expect(bench.tries.length).toBe(0);
+    await bench.clock.advance(600);
+    expect(bench.tries.map(({ atMs }) => atMs)).toEqual([3000]);
+  });
+
+  test("sleeps while as many are tried as may be, although another one is due", async () => {
+    const clock = new FakeClock(0);
+    let timers = 0;
+    const after = clock.after.bind(clock);
+    clock.after = (delayMs, callback) => {
+      // One that asks again at once, for ever, would keep the hands of the clock where they are.
+      if (++timers > 500) throw new Error("it does not sleep");
+      return after(delayMs, callback);
+    };
+    await using bench = new Bench(null, { messages: 2, options: { concurrency: 1 }, clock });
+    await settled();
+    bench.tries[0]?.end(failed);
+    await bench.clock.advance(900);
+    expect([bench.tries.length, timers < 100]).toEqual([2, true]);
+    bench.tries[1]?.end(done);
+    await settled();
+    expect(bench.tries.map(({ seq }) => seq)).toEqual([1, 2, 1]);
   });
 
   test("waits when it is stopped, then ends what is under way, and counts it", async () => {
