@@ -11,7 +11,7 @@ export interface PubsubContestant extends AsyncDisposable {
   /** Name and version, as the tables show it. */
   readonly name: string;
   /** Its first word for the C program, and the port on loopback. */
-  readonly kind: "baton" | "redis" | "nats";
+  readonly kind: "baton" | "baton-batches" | "redis" | "nats";
   readonly port: number;
   /** The process that flushes. */
   readonly pid: number;
@@ -22,7 +22,7 @@ const root = join(import.meta.dirname, "../..");
 /** Those that are installed; what is missing is named on stderr. Their data lies in the folder. */
 export async function pubsubContestants(folder: string): Promise<PubsubContestant[]> {
   process.env["BATON_BINARY"] ??= join(root, "dist/baton");
-  const found: PubsubContestant[] = [await batonContestant()];
+  const found: PubsubContestant[] = await batonContestants();
   const redis = versionOf("redis-server", "--version");
   if (redis === null) missing("Redis (Debian: redis-server; sh scripts/install_peers --bench)");
   else found.push(await redisContestant(folder, redis));
@@ -43,17 +43,17 @@ function versionOf(program: string, word: string): string | null {
   return run.error === undefined ? /\d+\.\d+(\.\d+)?/.exec(run.stdout + run.stderr)?.[0] ?? "?" : null;
 }
 
-async function batonContestant(): Promise<PubsubContestant> {
+/** One service, used in two ways: a request for each message, and batches, as baton's own client makes them. */
+async function batonContestants(): Promise<PubsubContestant[]> {
   const cluster = await PubsubCluster.start({ as: "processes" });
   const port = Number(cluster.proxy().endpoint.split(":").at(-1));
   const version = versionOf(process.env["BATON_BINARY"] ?? "", "--version") ?? "?";
-  return {
-    name: `baton ${version}, through a proxy`,
-    kind: "baton",
-    port,
-    pid: cluster.server("s1").pid,
-    [Symbol.asyncDispose]: () => cluster[Symbol.asyncDispose](),
-  };
+  const { pid } = cluster.server("s1");
+  const name = `baton ${version}, through a proxy`;
+  return [
+    { name, kind: "baton", port, pid, [Symbol.asyncDispose]: () => cluster[Symbol.asyncDispose]() },
+    { name: `${name}, in batches`, kind: "baton-batches", port, pid, [Symbol.asyncDispose]: () => Promise.resolve() },
+  ];
 }
 
 /** As Debian has it, but each write is on the disk before it is answered, and no snapshots come in between. */

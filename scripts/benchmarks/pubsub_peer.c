@@ -1,6 +1,7 @@
 /*
  * A publisher and a consumer in one thread, in C, without a library: pubsub_peer KIND HOST PORT BYTES OUTSTANDING MS.
- * KIND: baton (a proxy), redis (a stream with a consumer group), nats (JetStream: a stream in a file, a pull consumer).
+ * KIND: baton (a proxy; each message is a put), baton-batches (what can be put at once is one put, up to 64 messages, as
+ * baton's own client does it), redis (a stream with a consumer group), nats (JetStream: a stream in a file, a pull consumer).
  * A message counts when its publisher was told that it is stored, and its consumer has it; so many are on their way. The
  * consumer acknowledges all it gets. Prints: messages a second, p50 and p99 of a message's whole way, p50 and p99 of the
  * time until its publisher was told, all in microseconds.
@@ -21,6 +22,7 @@
 #define RING 65536
 #define IN_BYTES (8 << 20)
 #define BATCH 256
+#define PUT_BATCH 64
 #define WARM_MS 1000
 #define SAMPLES_MAX 4000000
 
@@ -36,6 +38,7 @@ static char body[1 << 20], token[32];
 static uint64_t sent = 1, acked = 1, received = 1; /* the next one's number */
 static char is_acked[RING];
 static double sent_at[RING];
+static size_t put_count[RING]; /* messages of the put that begins with this one */
 static double *ways, *acks;
 static size_t way_count, ack_count;
 static int is_measuring;
@@ -173,8 +176,33 @@ static void baton_put(uint64_t number) {
   char header[256];
   snprintf(header, sizeof header, "PUT writer %s %llu\r\nsession: 1/w\r\nlow: %llu\r\n\r\n", token,
            (unsigned long long)number, (unsigned long long)acked);
+  put_count[number % RING] = 1;
   baton_say(&publisher, number, header, body_bytes);
   put(&publisher, body, body_bytes);
+}
+
+static void stamp(uint64_t number) {
+  memcpy(body, &number, sizeof number);
+  is_acked[number % RING] = 0;
+  sent_at[number % RING] = now_us();
+}
+
+/* The first one is stamped. */
+static void baton_put_batch(uint64_t first, size_t count) {
+  char header[256];
+  snprintf(header, sizeof header, "PUT writer %s %llu\r\nsession: 1/w\r\nlow: %llu\r\ncount: %zu\r\n\r\n", token,
+           (unsigned long long)first, (unsigned long long)acked, count);
+  put_count[first % RING] = count;
+  zmtp_frame(&publisher, 1, sizeof first);
+  put(&publisher, &first, sizeof first);
+  zmtp_frame(&publisher, 1, 0);
+  zmtp_frame(&publisher, 1, strlen(header));
+  put(&publisher, header, strlen(header));
+  for (size_t at = 0; at < count; at++) {
+    if (at > 0) stamp(first + at);
+    zmtp_frame(&publisher, at + 1 < count, body_bytes);
+    put(&publisher, body, body_bytes);
+  }
 }
 
 static int is_status(const char *frame, size_t count, const char *code) {
@@ -203,7 +231,7 @@ static int baton_answer(struct link *l) {
   l->from = at;
   if (l == &publisher) {
     if (!is_status(header, header_bytes, "OK")) fail("a put was answered", header);
-    was_acked(number);
+    for (size_t at = 0, count = put_count[number % RING]; at < count; at++) was_acked(number + at);
   } else if (number == 0) {
     if (!is_status(header, header_bytes, "OK") && !is_status(header, header_bytes, "NO_MESSAGE")) fail("a get was answered", header);
     baton_last += received - before;
@@ -371,7 +399,7 @@ static double rank(double *values, size_t count, double share) {
 int main(int argc, char **argv) {
   if (argc != 7) fail("usage", "pubsub_peer KIND HOST PORT BYTES OUTSTANDING MS");
   const char *kind = argv[1];
-  int is_baton = strcmp(kind, "baton") == 0, is_redis = strcmp(kind, "redis") == 0;
+  int is_batched = strcmp(kind, "baton-batches") == 0, is_baton = is_batched || strcmp(kind, "baton") == 0, is_redis = strcmp(kind, "redis") == 0;
   int (*answer)(struct link *) = is_baton ? baton_answer : is_redis ? redis_answer : nats_answer;
   void (*put_one)(uint64_t) = is_baton ? baton_put : is_redis ? redis_put : nats_put;
   body_bytes = strtoul(argv[4], NULL, 10);
@@ -391,10 +419,11 @@ int main(int argc, char **argv) {
     if (!is_measuring && now_us() - start > WARM_MS * 1e3) is_measuring = 1, measured = now_us(), first = received;
     uint64_t done = acked < received ? acked : received;
     while (sent - done < outstanding && publisher.out_to < (4 << 20)) {
-      memcpy(body, &sent, sizeof sent);
-      is_acked[sent % RING] = 0;
-      sent_at[sent % RING] = now_us();
-      put_one(sent++);
+      size_t room = outstanding - (sent - done), count = !is_batched ? 1 : room < PUT_BATCH ? room : PUT_BATCH;
+      stamp(sent);
+      if (count == 1) put_one(sent);
+      else baton_put_batch(sent, count);
+      sent += count;
     }
     flush(&publisher);
     flush(&consumer);
