@@ -11,6 +11,7 @@ import { TopicStore } from "../../src/recipes/pubsub/store/topic_store.ts";
 import { verifyStore } from "../../src/recipes/pubsub/store/verify_store.ts";
 import type { OwnedStore } from "../../src/recipes/pubsub/ownership/owned_store.ts";
 import type { ClientOperation, StoreAnswer } from "../../src/wire/pubsub/store_operations.ts";
+import { bytesBelow } from "../support/bytes_below.ts";
 import { dose } from "../support/dose.ts";
 import { eventually } from "../support/eventually.ts";
 import { seededRandom } from "../support/random.ts";
@@ -133,6 +134,49 @@ test("a body of any bytes comes back as it was, a large one too", async () => {
   // Without room for more than one, one comes all the same.
   expect((await ask(get(21, 1, { max: 9, maxBytes: 1 }))).messages).toHaveLength(1);
   await store.close();
+});
+
+test("room on the disk that a burst took is given back when everybody has had it", async () => {
+  const { store, ask } = await open(root);
+  await store.create("news", birth);
+  await ask(subscribe);
+  for (const counter of [1, 2]) await ask(put(counter + 1, counter, new Uint8Array(20 << 20).fill(counter)));
+  expect(bytesBelow(root)).toBeGreaterThan(40 << 20);
+  await ask(get(5, 2));
+  await eventually(() => bytesBelow(root) < 10 << 20, { withinMs: 30_000, everyMs: 20, what: "the files to be short" });
+  await store.close();
+});
+
+test("a topic with a long message moves in pieces that carry nothing but themselves", async () => {
+  const { store, ask } = await open(join(root, "a"));
+  await store.create("news", birth);
+  await ask(subscribe);
+  const body = crypto.getRandomValues(new Uint8Array(65_536));
+  const long = Uint8Array.from({ length: 10 << 20 }, (_, at) => body[(at * 7919) & 0xffff] as number);
+  await ask(put(2, 1, long));
+  await ask(put(3, 2, "short"));
+  const { hash, pieces } = store.export("news", 1, () => store.seal("news", 1, "s2"));
+  const other = await open(join(root, "b"));
+  let count = 0;
+  const counted = async function* () {
+    for await (const piece of withoutPauses(pieces)) {
+      count++;
+      // A buffer of its own: between threads all of a buffer is copied, however little of it a view shows.
+      expect(piece.buffer.byteLength).toBe(piece.byteLength);
+      // As it comes from a socket: in a buffer with other things.
+      const among = new Uint8Array(piece.byteLength + 100);
+      among.set(piece, 50);
+      yield among.subarray(50, 50 + piece.byteLength);
+    }
+  };
+  await other.store.importStaged("news", { birth: "b", floor: 0, owner: "s1", epoch: 1 }, { pieces: counted(), hash });
+  expect(count).toBeGreaterThan(9);
+  await other.store.activate("news", 2, "staged");
+  const moved = await other.ask(get(1, -1, { epoch: 2, max: 2, maxBytes: 16 << 20 }));
+  expect(Buffer.compare(moved.messages?.[0]?.body ?? Buffer.alloc(0), long)).toBe(0);
+  expect(moved.messages?.[1]?.body).toEqual(new TextEncoder().encode("short"));
+  await store.close();
+  await other.store.close();
 });
 
 test("too much under way is pushed back, and taken again later", async () => {

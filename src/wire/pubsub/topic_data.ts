@@ -238,33 +238,53 @@ function int32At(bytes: Uint8Array, at: number): number {
 }
 
 /** Reads a stream of records, in whatever pieces it comes. */
+/** Before each record. */
+const lengthBytes = 4;
+
 export class TopicDataReader {
-  #pending: Uint8Array = new Uint8Array(0);
+  /** A record that is not complete yet. Joined when it is: a long one comes in many pieces. */
+  #parts: Uint8Array[] = [];
+  #bytes = 0;
+  /** So many bytes of it tell more than those that are there. */
+  #wanted = lengthBytes;
 
   /** Bytes of a record that is not complete yet. */
   get pendingBytes(): number {
-    return this.#pending.byteLength;
+    return this.#bytes;
   }
 
-  /** The records that are complete now. Throws PROTOCOL for what is no record. */
+  /** The records that are complete now. Keeps the piece. Throws PROTOCOL for what is no record. */
   *push(piece: Uint8Array): Generator<TopicDataRecord, void, void> {
-    let bytes = piece;
-    if (this.#pending.byteLength > 0) {
-      bytes = new Uint8Array(this.#pending.byteLength + piece.byteLength);
-      bytes.set(this.#pending);
-      bytes.set(piece, this.#pending.byteLength);
-    }
+    this.#parts.push(piece);
+    this.#bytes += piece.byteLength;
+    if (this.#bytes < this.#wanted) return;
+    const bytes = this.#parts.length === 1 ? piece : joined(this.#parts, this.#bytes);
+    this.#wanted = lengthBytes;
     let at = 0;
-    while (bytes.byteLength - at >= 4) {
-      const length = new ByteReader(bytes.subarray(at, at + 4)).i32();
+    while (bytes.byteLength - at >= lengthBytes) {
+      const length = new ByteReader(bytes.subarray(at, at + lengthBytes)).i32();
       if (length < 1 || length > recordBytesMax) throw protocolError(`A topic's record has ${length} bytes`);
-      if (bytes.byteLength - at - 4 < length) break;
-      const whole = bytes.subarray(at, at + 4 + length);
-      at += 4 + length;
-      yield recordOf(whole.subarray(4), whole);
+      if (bytes.byteLength - at - lengthBytes < length) {
+        this.#wanted = lengthBytes + length;
+        break;
+      }
+      const whole = bytes.subarray(at, at + lengthBytes + length);
+      at += whole.byteLength;
+      yield recordOf(whole.subarray(lengthBytes), whole);
     }
-    this.#pending = bytes.slice(at);
+    this.#bytes = bytes.byteLength - at;
+    this.#parts = this.#bytes === 0 ? [] : [bytes.slice(at)];
   }
+}
+
+function joined(parts: readonly Uint8Array[], byteLength: number): Uint8Array {
+  const bytes = new Uint8Array(byteLength);
+  let at = 0;
+  for (const part of parts) {
+    bytes.set(part, at);
+    at += part.byteLength;
+  }
+  return bytes;
 }
 
 function recordOf(bytes: Uint8Array, whole: Uint8Array): TopicDataRecord {

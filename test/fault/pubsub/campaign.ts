@@ -22,8 +22,9 @@ import { ContentTap } from "./content_tap.ts";
 import { CliCrew } from "./cli_crew.ts";
 import { crewTopics, planCrew } from "./crew_plan.ts";
 import { type PubsubFault, pubsubFaults } from "./faults.ts";
+import type { Sample } from "./history.ts";
 import { HistoryWriter, readHistory } from "./history_file.ts";
-import { judge, type Verdict } from "./judge.ts";
+import { grownBeyond, judge, type Verdict } from "./judge.ts";
 import { NodeWatch } from "./node_watch.ts";
 import { Service } from "./service.ts";
 import { StateFolders } from "./state_folders.ts";
@@ -70,6 +71,12 @@ const reportMs = 10_000;
 const healedMs = 1500;
 const breathMs = 50;
 const faultMsMax = 150_000;
+/**
+ * So long roles may rest before what they hold is looked at for the last time: the collector comes in its own time (up to 10 s
+ * were measured after 300 MiB), and rows that were read are deleted bit by bit, when nothing else is to be done.
+ */
+const restMsMax = 60_000;
+const restLookMs = 1000;
 
 export async function runPubsubCampaign(options: CampaignOptions): Promise<CampaignResult> {
   const beganMs = performance.now();
@@ -150,7 +157,8 @@ class Campaign {
     await cli.begin();
     const counts = () => workers.reduce((sum, { counts: { put } }) => sum + put, 0);
     await this.#until(() => counts() >= 100 && workers.every((worker) => worker.counts.got > 0), "a load", workers);
-    for (const role of service.roles) control.sample(role.sample("baseline"));
+    const baseline = service.roles.map((role) => role.sample("baseline"));
+    for (const sample of baseline) control.sample(sample);
     say(`the load is there; ${service.roles.length} roles, ${workers.length} workers`);
     await this.#hurt(world, counts);
     cli.isHurt = false;
@@ -160,7 +168,7 @@ class Campaign {
     await cli.wakeSleeper();
     this.isDrained = true;
     this.#lookAtRoles(world);
-    for (const role of service.roles) control.sample(role.sample("end"));
+    for (const sample of await this.#rested(service, baseline)) control.sample(sample);
     for (const role of service.roles) await role.stop();
     for (const { id, dataDir } of service.servers) {
       if (dataDir === null) continue;
@@ -316,6 +324,24 @@ class Campaign {
         if (content !== undefined) control.content(topic, content.epoch, content.digest);
         else this.failures.push(`the hand-over of "${topic}" to ${id} was not seen`);
       }
+    }
+  }
+
+  /** What roles hold when nobody asks anything of them any more. */
+  async #rested(service: Service, baseline: readonly Sample[]): Promise<Sample[]> {
+    const { say } = this.#options;
+    const clock = systemClock();
+    const beganMs = clock.now();
+    for (;;) {
+      const end = service.roles.map((role) => role.sample("end"));
+      const grown = end.flatMap((sample, place) => grownBeyond(baseline[place] ?? sample, sample));
+      const restedMs = Math.round(clock.now() - beganMs);
+      if (grown.length === 0 || restedMs >= restMsMax) {
+        say(`${restedMs} ms of rest: ${grown.length === 0 ? "all is as it was" : "not all is as it was"}`);
+        return end;
+      }
+      say(`after ${restedMs} ms of rest ${grown.join("; ")}`);
+      await sleep(clock, restLookMs);
     }
   }
 

@@ -38,6 +38,16 @@ export interface BaselineLimits {
 
 const defaultLimits: BaselineLimits = { rssBytes: 128 << 20, descriptors: 32, diskBytes: 32 << 20 };
 
+/** What of it has grown by more than it may: each as a sentence. */
+export function grownBeyond(begin: Sample, end: Sample, limits = defaultLimits): string[] {
+  return (["rssBytes", "descriptors", "diskBytes"] as const).flatMap((what) => {
+    const grownBy = (end[what] ?? 0) - (begin[what] ?? 0);
+    return grownBy > limits[what]
+      ? [`${what} of ${end.of} grew by ${grownBy}, from ${begin[what]} to ${end[what]}`]
+      : [];
+  });
+}
+
 /** `isDrained`: false where the end was not waited for; then only what is missing between messages that came is lost. */
 export function judge(
   history: History,
@@ -133,10 +143,7 @@ function judgeSamples(
   const first = new Map(samples.filter(({ when }) => when === "baseline").map((sample) => [sample.of, sample]));
   for (const end of samples.filter(({ when }) => when === "end")) {
     const begin = first.get(end.of);
-    for (const what of ["rssBytes", "descriptors", "diskBytes"] as const) {
-      const grownBy = (end[what] ?? 0) - (begin?.[what] ?? 0);
-      if (begin === undefined || grownBy <= limits[what]) continue;
-      findings.add("baseline", () => `${what} of ${end.of} grew by ${grownBy}, from ${begin[what]} to ${end[what]}`);
-    }
+    const grown = begin === undefined ? [] : grownBeyond(begin, end, limits);
+    for (const sentence of grown) findings.add("baseline", () => sentence);
   }
 }

@@ -3,7 +3,7 @@
  * coordination service (ChaosProxy). Owns the processes, the networks and the data; not the coordination service.
  */
 import { isAlive } from "../../support/is_alive.ts";
-import { mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { PubsubPath } from "../../../src/recipes/pubsub/ownership/pubsub_path.ts";
@@ -12,6 +12,7 @@ import { systemClock } from "../../../src/support/clock.ts";
 import { abortable } from "../../../src/support/abort.ts";
 import { deadlineAfter, sleep } from "../../../src/support/deadline.ts";
 import type { RunningBackend } from "../../support/backends.ts";
+import { bytesBelow } from "../../support/bytes_below.ts";
 import { ChaosProxy } from "../../support/chaos_proxy.ts";
 import { ProcessNode } from "../../support/pubsub_nodes.ts";
 import { StorageFaults } from "../../support/storage_faults/storage_faults.ts";
@@ -217,9 +218,4 @@ async function quietPort(): Promise<number> {
 
 function isRunning(pid: number): boolean {
   return pid > 0 && isAlive(pid);
-}
-
-function bytesBelow(folder: string): number {
-  const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
-  return files.reduce((sum, { parentPath, name }) => sum + (statSync(join(parentPath, name)).blocks * 512), 0);
 }

@@ -102,8 +102,10 @@ class PieceStream {
   *full(): Generator<ExportStep, void, void> {
     if (this.writer.byteLength < pieceBytes) return;
     const all = this.cut() as Uint8Array;
+    if (all.byteLength < 2 * pieceBytes) return yield { piece: all, isCaughtUp: false };
     for (let at = 0; at < all.byteLength; at += pieceBytes) {
-      yield { piece: all.subarray(at, at + pieceBytes), isCaughtUp: false };
+      // Each with a buffer of its own: it goes to another thread, and its buffer goes with it.
+      yield { piece: all.slice(at, at + pieceBytes), isCaughtUp: false };
     }
   }
 

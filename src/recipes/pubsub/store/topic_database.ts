@@ -3,7 +3,7 @@
  * directory has one owner while others may read it (backup, verify). Whoever removes the second one lets another owner
  * in: the rows name the last to open them, and nobody else changes them. Synchronous: it lives in the store's thread.
  */
-import { existsSync, mkdirSync, statfsSync } from "node:fs";
+import { existsSync, mkdirSync, statfsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { BatonError } from "../../../errors.ts";
@@ -150,6 +150,16 @@ export class TopicDatabase {
     this.commits++;
   }
 
+  /** Undoes what was begun. After a full disk SQLite may have done so itself. */
+  rollBack(): void {
+    this.#isOpen = false;
+    try {
+      this.#database.exec("ROLLBACK");
+    } catch {
+      // nothing is under way
+    }
+  }
+
   /** The next commit looks at the files, however new the last look is. */
   lookAgain(): void {
     this.#files.lookAgain();
@@ -166,9 +176,13 @@ export class TopicDatabase {
     return this.#loggedBytes;
   }
 
-  /** Copies the log into the database. */
+  /** Copies the log into the database, as far as there is room in it: the rest stays where it is, and is there. */
   checkpoint(): void {
-    this.#database.exec("PRAGMA wal_checkpoint(PASSIVE)");
+    try {
+      this.#database.exec("PRAGMA wal_checkpoint(PASSIVE)");
+    } catch (error) {
+      if (!isDiskFull(error)) throw error;
+    }
     this.#loggedBytes = 0;
   }
 
@@ -179,6 +193,17 @@ export class TopicDatabase {
     this.#database.exec(`PRAGMA incremental_vacuum(${pages})`);
     this.#loggedBytes += pages * pageBytes;
     return free > pages;
+  }
+
+  /** A burst has made the log's file longer than it will be kept. */
+  get hasLongLog(): boolean {
+    return (statSync(join(this.dataDir, `${databaseName}-wal`), { throwIfNoEntry: false })?.size ?? 0) >= 2 * logBytes;
+  }
+
+  /** Makes it short, if nobody else reads or copies it just now. */
+  shortenLog(): void {
+    this.#database.exec("PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNCATE); PRAGMA busy_timeout = 5000");
+    this.#loggedBytes = 0;
   }
 
   /** Makes the log's file as long as it will be. SQLite believes only what carries the salt of its header and a checksum. */
@@ -227,6 +252,14 @@ export function openToRead(dataDir: string): DatabaseSync {
   } catch (error) {
     throw storeError(error, dataDir);
   }
+}
+
+/**
+ * SQLITE_FULL: a write found no room. It comes before the last frame of a commit is in the log, so nothing of it is stored; a
+ * flush that fails, for whatever reason, is another error.
+ */
+export function isDiskFull(error: unknown): boolean {
+  return error instanceof Error && !(error instanceof BatonError) && /database or disk is full/.test(error.message);
 }
 
 /** What went wrong with the store in `dataDir`, as a failure with a sentence. */

@@ -196,7 +196,8 @@ export class TopicStore {
     const transfer = await this.#call("importBegin", topic, content);
     let isDone = false;
     try {
-      for await (const piece of pieces) await this.#call("importPiece", transfer, piece);
+      // Without what else came in the same buffer: that would be copied along.
+      for await (const piece of pieces) await this.#call("importPiece", transfer, piece.slice());
       await this.#call("importDone", transfer, hash());
       isDone = true;
     } finally {

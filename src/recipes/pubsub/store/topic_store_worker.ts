@@ -2,6 +2,7 @@
 import { parentPort } from "node:worker_threads";
 import { BatonError } from "../../../errors.ts";
 import { AnswerPacker, unpackOperations } from "../../../wire/pubsub/store_batch.ts";
+import type { ExportStep } from "./export_topic.ts";
 import { StoreEngine } from "./store_engine.ts";
 import { answerPieceBytes } from "./store_limits.ts";
 import type { StoreCalls, StoreReply, StoreRequest } from "./store_messages.ts";
@@ -59,7 +60,8 @@ class OpenStore {
 
   call(id: number, method: keyof StoreCalls, values: readonly unknown[]): void {
     try {
-      reply({ kind: "returned", id, value: this.#called(method, values) });
+      const value = this.#called(method, values);
+      reply({ kind: "returned", id, value }, buffersOf(value));
     } catch (error) {
       // A refusal changes nothing; anything else may have left memory and disk apart.
       if (!(error instanceof BatonError) || error.code === "IO") throw error;
@@ -124,6 +126,10 @@ class OpenStore {
     this.#checkpoint(idleCheckpointBytes);
     this.#engine.disk.look();
     if (this.#database.shrink(shrinkPages)) return this.#after(0, () => this.#idle());
+    if (this.#database.hasLongLog) {
+      if (!this.#isCheckpointing) this.#database.shortenLog();
+      if (this.#database.hasLongLog) return this.#after(idleMs, () => this.#idle());
+    }
     this.#reserve();
     if (this.#expires) this.#after(expireMs, () => this.#expire());
   }
@@ -158,6 +164,12 @@ class OpenStore {
     this.#isCheckpointing = true;
     reply({ kind: "checkpoint" });
   }
+}
+
+/** A piece of a topic is not copied on its way out of here. */
+function buffersOf(value: unknown): ArrayBuffer[] {
+  const piece = (value as ExportStep | null | undefined)?.piece;
+  return piece instanceof Uint8Array ? [piece.buffer as ArrayBuffer] : [];
 }
 
 let store: OpenStore | null = null;

@@ -148,7 +148,10 @@ export class TopicTable {
         Number(row["id"])
       );
     const rows = some("messages");
-    for (const id of rows) this.#database.run("DELETE FROM messages WHERE id = ?", id);
+    for (const id of rows) {
+      this.#database.run("DELETE FROM messages WHERE id = ?", id);
+      this.#cache.delete(id);
+    }
     if (rows.length > 0) return;
     const clients = some("clients");
     for (const id of clients) {
