@@ -7,6 +7,7 @@ import {
 } from "../../src/config/retry_settings.ts";
 import { logSettings } from "../../src/config/log_settings.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
+import { connectionSettings } from "../../src/config/settings.ts";
 import { duration, list, text, toggle } from "../../src/config/value_types.ts";
 import { type Call, defineCommand } from "../command.ts";
 import type { ExitCode } from "../exit_codes.ts";
@@ -45,6 +46,7 @@ export const runSettings = {
   ...retryPolicySettings,
   ...retryProcessorSettings,
   ...retryLimitSettings,
+  ...connectionSettings,
 } satisfies SettingTable;
 
 export type RunCall = Call<typeof runSettings>;
@@ -61,12 +63,16 @@ export const retryRunCommand = defineCommand({
     "BATON_MESSAGE_FENCE (grows with every try) in its environment. By HTTP the id is the Idempotency-Key.",
     "No message is tried twice at once, by whatever number of processors. A processor that is killed takes its commands with " +
     "it; what it had in flight waits for the end of its --lease, and is counted as crashed: --max-crashes times, then it is dead.",
+    "With --elect several processors of one store elect one that begins tries, and the others wait: killed, another goes on when its " +
+    "--session-timeout has ended; told to end, at once. Servers that never answered end it with 69; those that go away later are waited " +
+    "for, and nothing is begun meanwhile. The election is called retry- and the store's own name, which baton leader and baton resign take.",
     "A line for --exec that is not found ends run with 127, with no message touched.",
   ],
   examples: [
     ["baton retry-processor run --name propagate", "each message by its own command, as it was called"],
     ["baton retry-processor run --exec ./propagate.sh -j 4 --backoff exponential --jitter full", "four at once"],
     ["baton retry-processor run --url http://backend:9000/stock --interval 3s --max-retries 10", "by HTTP"],
+    ["baton retry-processor run --name stock --elect", "started twice: one tries, the other one waits for its end"],
     ["baton retry-processor run --once --dead-letter file:dead.jsonl", "from a crontab; dead letters go to a file"],
   ],
   settings: runSettings,

@@ -31,6 +31,10 @@ export async function runProcessor(call: RunCall): Promise<ExitCode> {
   if (once && values.retryCron !== undefined) {
     throw new BatonError("USAGE", "run: --once tries now, --cron at its times");
   }
+  if (values.retryElect && (once || untilEmpty)) {
+    const why = "waits for its turn for as long as another one leads, and --once and --until-empty end by themselves";
+    throw new BatonError("USAGE", `run: --elect ${why}`);
+  }
   const place = placeOf(values, sources);
   const log = retryLog(io, { format: values.log, quiet: values.quiet, verbose: values.verbose });
   if (exec !== undefined) checkLine(exec, io.env["PATH"]);

@@ -29,6 +29,12 @@ export async function runServe(call: ServeCall): Promise<ExitCode> {
       "serve needs --url, as in: baton retry-processor serve --listen :8280 --url http://backend:9000/",
     );
   }
+  if (values.noProcess && values.retryElect) {
+    throw new BatonError(
+      "USAGE",
+      "serve: with --no-process there is nothing to elect; leave one of it and --elect out",
+    );
+  }
   const backend = parseBackend(values.url);
   const address = parseListenAddress(values.listen);
   if (address === null) {

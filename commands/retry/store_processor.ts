@@ -12,6 +12,7 @@ import type {
 } from "../../src/config/retry_settings.ts";
 import { retryProcessorSettings as processorSettings } from "../../src/config/retry_settings.ts";
 import type { SettingValues } from "../../src/config/setting.ts";
+import type { connectionSettings } from "../../src/config/settings.ts";
 import { BatonError } from "../../src/errors.ts";
 import { cronTimes } from "../../src/recipes/retry/cron_times.ts";
 import { FileLetters } from "../../src/recipes/retry/letters/file_letters.ts";
@@ -28,12 +29,13 @@ import { machineBoot } from "./machine_boot.ts";
 import { type RetryLog, sayEvent } from "./retry_log.ts";
 import { RetryCounters } from "./retry_metrics.ts";
 import { letterPlaceOf, storeRulesOf } from "./retry_rules.ts";
+import type { SamplingLeader } from "./sampling_leader.ts";
 
 export interface StoreProcessorOptions {
   readonly place: { readonly name: string; readonly folder: string };
   readonly target: Target;
   readonly values: SettingValues<
-    typeof retryLimitSettings & typeof retryPolicySettings & typeof retryProcessorSettings
+    typeof retryLimitSettings & typeof retryPolicySettings & typeof retryProcessorSettings & typeof connectionSettings
   >;
   readonly sources: ConfigSources;
   readonly log: RetryLog;
@@ -54,13 +56,15 @@ export class StoreProcessor implements AsyncDisposable {
   readonly #processor: Processor;
   readonly #keepDoneMs: number;
   readonly #office: LetterOffice | null;
+  readonly #leader: SamplingLeader | null;
   readonly #ending = new AbortController();
 
   private constructor(
     store: RetryStore,
     processor: Processor,
-    { office, keepDoneMs, counters }: {
+    { office, leader, keepDoneMs, counters }: {
       readonly office: LetterOffice | null;
+      readonly leader: SamplingLeader | null;
       readonly keepDoneMs: number;
       readonly counters: RetryCounters;
     },
@@ -69,6 +73,7 @@ export class StoreProcessor implements AsyncDisposable {
     this.store = store;
     this.#processor = processor;
     this.#office = office;
+    this.#leader = leader;
     this.#keepDoneMs = keepDoneMs;
   }
 
@@ -86,6 +91,7 @@ export class StoreProcessor implements AsyncDisposable {
       sources,
       () => values.retryCron === undefined ? undefined : cronTimes(values.retryCron),
     );
+    const openLeader = values.retryElect ? await leaderOpener(options) : null;
     const boot = await machineBoot();
     const counters = new RetryCounters();
     let processor: Processor | null = null;
@@ -94,6 +100,7 @@ export class StoreProcessor implements AsyncDisposable {
       hooks: { changed: () => processor?.notice(), broken: (error) => processor?.fail(error) },
     });
     const office = await letterOffice(options, store, counters);
+    const leader = openLeader?.(await store.call("storeName"), () => processor?.notice()) ?? null;
     processor = new Processor({
       store,
       target,
@@ -110,13 +117,14 @@ export class StoreProcessor implements AsyncDisposable {
       breaker: { failuresMax: values.retryBreakerFailures, resetMs: values.retryBreakerReset },
       drainMs: values.retryDrainTimeout,
       until,
+      leads: leader === null ? undefined : () => leader.leads(),
       onEvent(event) {
         sayEvent(log, event);
         counters.count(event);
         if (event.kind === "reclaimed" || (event.kind === "ended" && event.life.state === "dead")) office?.notice();
       },
     });
-    return new StoreProcessor(store, processor, { office, keepDoneMs: values.retryKeepDone, counters });
+    return new StoreProcessor(store, processor, { office, leader, keepDoneMs: values.retryKeepDone, counters });
   }
 
   /** For calls beside the tries, and what is to be told of them. */
@@ -124,7 +132,9 @@ export class StoreProcessor implements AsyncDisposable {
     return this.#processor;
   }
 
+  /** What is under way may end; another one may lead meanwhile. A second call ends it. */
   stop(): void {
+    this.#leader?.stop();
     this.#processor.stop();
   }
 
@@ -132,12 +142,19 @@ export class StoreProcessor implements AsyncDisposable {
     // So that what was begun can be ended on a disk that has become full.
     await this.store.call("reserveLog").catch(() => {});
     const beside = [this.#looking(), this.#forgetting(), this.#office?.run(this.#ending.signal)];
+    let refused: unknown = null;
+    const leading = this.#leader?.run().catch((error) => {
+      refused = error;
+      this.#processor.stop();
+    });
     try {
       await this.#processor.run();
     } finally {
+      this.#leader?.stop();
       this.#ending.abort();
-      await Promise.all(beside);
+      await Promise.all([...beside, leading]);
     }
+    if (refused !== null) throw refused;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -167,6 +184,17 @@ export class StoreProcessor implements AsyncDisposable {
     await sleep(systemClock(), milliseconds, this.#ending.signal).catch(() => {});
     return !this.#ending.signal.aborted;
   }
+}
+
+/** Loaded only where there is an election. Rejects what --servers and its like are refused for, before anything is opened. */
+async function leaderOpener({ values, sources, log }: StoreProcessorOptions) {
+  const [{ coordinationOf }, { SamplingLeader }] = await Promise.all([
+    import("../coordination.ts"),
+    import("./sampling_leader.ts"),
+  ]);
+  const place = coordinationOf(values, sources);
+  return (storeName: string, onChange: () => void) =>
+    new SamplingLeader({ storeName, place, clock: systemClock(), log, onChange });
 }
 
 /** Null where dead letters have no other place to go than the store. */

@@ -1,6 +1,6 @@
 /** Settings of the retry processor: section `[retry]` of a file, BATON_RETRY_… in the environment. */
 import { setting, type SettingTable } from "./setting.ts";
-import { choice, duration, integer, list, size, text } from "./value_types.ts";
+import { choice, duration, integer, list, size, text, toggle } from "./value_types.ts";
 
 /** Which store. For every command of it. */
 export const retryStoreSettings = {
@@ -148,6 +148,12 @@ export const retryProcessorSettings = {
     key: "retry.order",
     help: "none: each when it is due; key: those of one --key one after the other; fifo: all of them so",
     default: "none",
+  }),
+  retryElect: setting(toggle(), {
+    flag: "--elect",
+    key: "retry.elect",
+    help: "of several processors of one store one tries what is due, as long as it lives; the others wait",
+    default: false,
   }),
   retryLease: setting(duration({ minMs: 2000, maxMs: 3_600_000 }), {
     flag: "--lease",
