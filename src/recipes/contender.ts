@@ -4,11 +4,10 @@
  */
 import type { Acl, MultiRequest, ZooKeeper } from "../clients/zookeeper/zookeeper.ts";
 import { BatonError } from "../errors.ts";
-import { backoffMs } from "../support/backoff.ts";
 import type { Clock } from "../support/clock.ts";
 import { newGuid } from "../support/guid.ts";
 import { createFlag } from "../wire/jute/operations.ts";
-import { Alarm } from "./alarm.ts";
+import { type Armed, AttemptWaits } from "./attempt_waits.ts";
 import { createContender, createParents, type MissingNodes } from "./create_contender.ts";
 import { type GuardedState, limitOnly } from "./guarded_state.ts";
 import { formatNodeInfo, type HolderInfo } from "./holder_info.ts";
@@ -59,12 +58,6 @@ export type Outcome =
   | { readonly do: "busy"; readonly view: LockView; readonly position: QueuePosition }
   | { readonly do: "stopped" };
 
-/** A watch on the holders that was armed with a view, and the connection it was armed on. */
-interface Armed {
-  readonly alarm: Alarm;
-  readonly connections: number;
-}
-
 type Step =
   | { readonly do: "contend" | "recover" }
   | { readonly do: "look"; readonly watch: boolean }
@@ -76,12 +69,11 @@ const look: Step = { do: "look", watch: false };
 /** Whoever saw its predecessor go is most likely the first now, and will wait for the holders. */
 const lookAndWatch: Step = { do: "look", watch: true };
 
-const retryWait = { firstMs: 20, maxMs: 500 };
-
 export class Contender {
   readonly #zk: ZooKeeper;
   readonly #options: ContenderOptions;
   readonly #state: GuardedState;
+  readonly #waits: AttemptWaits;
   #guid = "";
   /** The own node in the queue; null as long as no answer has named it. */
   #node: string | null = null;
@@ -89,13 +81,12 @@ export class Contender {
   #asked: string | null = null;
   #missing: MissingNodes = "nothing";
   #hasAnnounced = false;
-  #isStopped = false;
-  #alarm: Alarm | null = null;
 
   constructor(zk: ZooKeeper, options: ContenderOptions) {
     this.#zk = zk;
     this.#options = options;
     this.#state = options.state ?? limitOnly;
+    this.#waits = new AttemptWaits(zk.session, options.clock);
     if (options.isNew === true) this.#missing = "lock";
   }
 
@@ -107,7 +98,7 @@ export class Contender {
   async run(): Promise<Outcome> {
     let step: Step = { do: "contend" };
     for (let failures = 0;;) {
-      if (this.#isStopped) return { do: "stopped" };
+      if (this.#waits.isStopped) return { do: "stopped" };
       try {
         if (step.do === "granted" || step.do === "busy" || step.do === "stopped") return step;
         step = await this.#take(step);
@@ -115,7 +106,7 @@ export class Contender {
       } catch (thrown) {
         if (!isTransient(thrown)) throw thrown;
         step = { do: "recover" };
-        if (failures > 0) await this.#pause(failures);
+        if (failures > 0) await this.#waits.pause(failures);
         failures++;
       }
     }
@@ -123,8 +114,7 @@ export class Contender {
 
   /** Sends nothing more but what `leave` sends. */
   stop(): void {
-    this.#isStopped = true;
-    this.#alarm?.ring();
+    this.#waits.stop();
   }
 
   /**
@@ -145,7 +135,7 @@ export class Contender {
         return;
       } catch (thrown) {
         if (!isTransient(thrown)) return; // the session has ended, or an ACL has changed: nothing more can be done
-        await this.#pause(failures);
+        await this.#waits.pause(failures);
       }
     }
   }
@@ -175,7 +165,7 @@ export class Contender {
     const state = this.#state.fresh(mode === "permit" ? this.#options.limit : null);
     for (let tries = 0;; tries++) {
       if (this.#missing === "parents") await createParents(this.#zk, path, acl);
-      if (this.#isStopped) return { do: "stopped" };
+      if (this.#waits.isStopped) return { do: "stopped" };
       // In one write, and answered in order: the queue that is read has the own node in it.
       const creating = createContender(this.#zk, path, {
         missing: this.#missing,
@@ -194,15 +184,14 @@ export class Contender {
         return { do: "decide", view: await reading, armed: null };
       }
       this.#missing = created.missing;
-      if (tries > 3) await this.#pause(tries);
+      if (tries > 3) await this.#waits.pause(tries);
     }
   }
 
   async #look(watch: boolean): Promise<Step> {
-    const alarm = new Alarm();
-    const { connections } = this.#zk.session;
-    const view = await readLock(this.#zk, this.#options.path, watch ? { watchHolders: alarm.ring } : {});
-    return { do: "decide", view, armed: watch ? { alarm, connections } : null };
+    const armed = this.#waits.arm();
+    const view = await readLock(this.#zk, this.#options.path, watch ? { watchHolders: armed.alarm.ring } : {});
+    return { do: "decide", view, armed: watch ? armed : null };
   }
 
   async #decide(view: LockView | null, armed: Armed | null): Promise<Step> {
@@ -250,11 +239,11 @@ export class Contender {
   }
 
   async #awaitPredecessor(name: string): Promise<Step> {
-    const alarm = new Alarm();
-    const { connections } = this.#zk.session;
+    const armed = this.#waits.arm();
     // Not `exists`, which leaves its watch behind also when the node is gone already.
-    const found = await orNull(this.#zk.getData(`${this.#options.path.queue}/${name}`, { watch: alarm.ring }));
-    if (found !== null) await this.#rung({ alarm, connections });
+    const watch = armed.alarm.ring;
+    const found = await orNull(this.#zk.getData(`${this.#options.path.queue}/${name}`, { watch }));
+    if (found !== null) await this.#waits.rung(armed);
     return lookAndWatch;
   }
 
@@ -262,12 +251,12 @@ export class Contender {
     const { mode, path } = this.#options;
     let { holders } = view;
     if (armed === null) {
-      armed = { alarm: new Alarm(), connections: this.#zk.session.connections };
+      armed = this.#waits.arm();
       const list = await orNull(this.#zk.getChildren(path.holders, { watch: armed.alarm.ring }));
       if (list === null || isCompatible(mode, list.children, limit)) return look;
       holders = list.children;
     }
-    const changed = await this.#rung(armed);
+    const changed = await this.#waits.rung(armed);
     // Saves a round trip of every hand-over; why it is safe is said at isFreeAfterChange.
     return changed && isFreeAfterChange(holders) ? { do: "grant", view: { ...view, holders: [] } } : look;
   }
@@ -320,35 +309,6 @@ export class Contender {
       `"${path.lock}" has a limit of ${state.limit}, not ${limit}: ask for ${state.limit}, or choose the limit policy ` +
         "adopt (take what is stored) or set (store the new one)",
     );
-  }
-
-  /** True when the alarm rang; false when the connection it was armed on is gone, or everything is to stop. */
-  async #rung({ alarm, connections }: Armed): Promise<boolean> {
-    const { session } = this.#zk;
-    let changed = true;
-    const giveUp = () => {
-      changed = false;
-      alarm.ring();
-    };
-    const check = () => {
-      if (session.connections !== connections || session.state === "ended") giveUp();
-    };
-    const off = session.subscribe((change) => change === "state" && check());
-    this.#alarm = alarm;
-    if (this.#isStopped) giveUp();
-    check();
-    await alarm.rung;
-    off();
-    this.#alarm = null;
-    return changed && !this.#isStopped;
-  }
-
-  async #pause(failures: number): Promise<void> {
-    const alarm = new Alarm();
-    if (!this.#isStopped) this.#alarm = alarm;
-    const cancel = this.#options.clock.after(backoffMs(failures, retryWait), alarm.ring);
-    await alarm.rung;
-    cancel();
   }
 
   async #findNode(): Promise<string | null> {
