@@ -1,4 +1,5 @@
 /** Messages into frames. What cannot be said (a token too long, a number that is none) is a bug of the caller and throws RangeError. */
+import { encodeStored } from "./encode_stored.ts";
 import type { FieldType } from "./field_types.ts";
 import { batchMessagesMax, bodyBytesMax, headerBytesMax } from "./limits.ts";
 import { lineFields, type Lines, type Message, messageFields, type MessageName, optionalFields } from "./messages.ts";
@@ -27,6 +28,12 @@ export function camelCase(name: string): string {
 
 /** The message's frames: one, or for a batch the header's and one for each body. Bodies of a batch are not copied. */
 export function encodeMessage(message: Message): Uint8Array[] {
+  const stored = encodeStored(message);
+  return stored === null ? encodeAny(message) : [stored];
+}
+
+/** As everything may be written. */
+export function encodeAny(message: Message): Uint8Array[] {
   const { batch } = message;
   const header = headerOf(message);
   if (header.length > headerBytesMax) {

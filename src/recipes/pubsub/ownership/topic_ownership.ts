@@ -28,6 +28,8 @@ export class TopicOwnership {
   readonly #options: ServerOptions;
   #tenure: ServerTenure | null = null;
   readonly #listeners = new Set<() => void>();
+  /** The last that was given: topics are asked for again and again. */
+  #given: { readonly tenure: ServerTenure; readonly permit: Permit; readonly request: RequestPermit } | null = null;
 
   constructor(options: ServerOptions) {
     this.#options = options;
@@ -67,7 +69,11 @@ export class TopicOwnership {
   permitNow(topic: string): RequestPermit | null {
     const tenure = this.#tenure;
     const permit = tenure?.permitNow(topic) ?? null;
-    return tenure === null || permit === null ? null : permitOf(tenure, permit);
+    if (tenure === null || permit === null) return null;
+    if (this.#given?.permit !== permit || this.#given.tenure !== tenure) {
+      this.#given = { tenure, permit, request: permitOf(tenure, permit) };
+    }
+    return this.#given.request;
   }
 
   async standing(topic: string, epoch: number | null = null): Promise<RequestStanding> {

@@ -1,0 +1,52 @@
+/**
+ * The answer that goes out a hundred thousand times a second, written as bytes: OK to a put, with the ids of what it has stored
+ * and nothing else. What says more is null, and written as everything else is.
+ */
+import type { Message } from "./messages.ts";
+import { encodeToken } from "./token.ts";
+
+const encoder = new TextEncoder();
+const zero = 48;
+const dash = 45;
+const end = encoder.encode("\r\n\r\n");
+/** "9007199254740991". */
+const digitsMax = 16;
+/** The beginning of all that one sender says, and room for two numbers and the end behind it. */
+let known: { readonly sender: string; readonly room: Uint8Array; readonly length: number } | null = null;
+
+/** The frame; null: it is another message. */
+export function encodeStored(message: Message): Uint8Array | null {
+  if (message.name !== "STATUS" || message.status !== "OK" || message.lines?.ids?.length !== 1) return null;
+  if (message.body !== undefined || message.batch !== undefined || message.messageId !== undefined) return null;
+  for (const line in message.lines) if (line !== "ids") return null;
+  const [{ first, last }] = message.lines.ids as [{ first: number; last: number }];
+  if (!Number.isSafeInteger(first) || !Number.isSafeInteger(last) || first < 0 || last < first) return null;
+  if (known?.sender !== message.sender) known = beginningOf(message.sender);
+  const { room } = known;
+  let at = writeNumber(room, known.length, first);
+  if (last !== first) {
+    room[at++] = dash;
+    at = writeNumber(room, at, last);
+  }
+  for (let place = 0; place < end.byteLength; place++) room[at++] = end[place] as number;
+  return room.slice(0, at);
+}
+
+function beginningOf(sender: string) {
+  const bytes = encoder.encode(`STATUS ${encodeToken(sender)} OK\r\nids: `);
+  const room = new Uint8Array(bytes.byteLength + 2 * digitsMax + 1 + end.byteLength);
+  room.set(bytes);
+  return { sender, room, length: bytes.byteLength };
+}
+
+/** Returns where it ends. */
+function writeNumber(room: Uint8Array, from: number, value: number): number {
+  let to = from + 1;
+  for (let power = 10; power <= value; power *= 10) to++;
+  for (let at = to - 1, left = value; at >= from; at--) {
+    const rest = Math.floor(left / 10);
+    room[at] = zero + (left - rest * 10);
+    left = rest;
+  }
+  return to;
+}
