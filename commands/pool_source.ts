@@ -1,5 +1,5 @@
 /** The items of a pool as text, from wherever they come, each source with a limit. */
-import { createReadStream } from "node:fs";
+import { createReadStream, readFileSync, statSync } from "node:fs";
 import process from "node:process";
 import { BatonError, messageOf } from "../src/errors.ts";
 import { itemsBytesMax, listedItems, parseItems } from "../src/recipes/pool_items.ts";
@@ -23,11 +23,24 @@ export async function readItems(
     case "stdin":
       return items(await abortable(readText(process.stdin, "standard input"), signal), "standard input");
     case "file":
-      return items(await abortable(readText(createReadStream(source.file), source.file), signal), source.file);
+      return items(
+        plainFile(source.file) ?? await abortable(readText(createReadStream(source.file), source.file), signal),
+        source.file,
+      );
     case "list":
       return items(listedItems(source.list), "--items");
     case "query":
       return items(await query(source.line), "the output of --query");
+  }
+}
+
+/** At once, while others wait for the component; null for a pipe, whose writer may be slow, and what has to be told. */
+function plainFile(file: string): string | null {
+  try {
+    const stat = statSync(file);
+    return stat.isFile() && stat.size <= itemsBytesMax ? readFileSync(file, "utf8") : null;
+  } catch {
+    return null;
   }
 }
 

@@ -11,6 +11,10 @@ import { Contender, type Granted, type LimitPolicy } from "./contender.ts";
 import type { GuardedState } from "./guarded_state.ts";
 import { type HolderInfo, unknownHolder } from "./holder_info.ts";
 import type { LockMode } from "./lease.ts";
+import { ForeignContender } from "./foreign/foreign_contender.ts";
+import type { ForeignRecipe } from "./foreign/foreign_names.ts";
+import { foreignPath } from "./foreign/foreign_path.ts";
+import { foreignStatus } from "./foreign/foreign_status.ts";
 import { withinLeaveTime } from "./leave_time.ts";
 import { describeLock } from "./lock_messages.ts";
 import { type LockPath, lockPath } from "./lock_path.ts";
@@ -37,6 +41,8 @@ export interface AcquireOptions {
   readonly info?: HolderInfo;
   /** Called when the wait begins, when the place in the queue changes, and every `progressMs`. */
   readonly onWaiting?: (status: WaitingStatus) => void;
+  /** Called when somebody else has to be waited for, each time that this is found; asks nothing. */
+  readonly onQueued?: () => void;
   /** Milliseconds; 0, the default, never looks by itself. */
   readonly progressMs?: number;
   /** Where the locks are: "/baton" when left out. */
@@ -49,6 +55,11 @@ export interface AcquireOptions {
   readonly state?: GuardedState;
   /** The caller has seen that there is no such lock: saves a round trip, and a wrong guess costs one. */
   readonly isNew?: boolean;
+  /**
+   * The name is the path of a lock that others take by this recipe of theirs: exclusive, and shared where it knows that.
+   * Limits, priorities, root, path and state have no meaning then.
+   */
+  readonly recipe?: ForeignRecipe | undefined;
   /** For every node that is made; open to everybody when left out. */
   readonly acl?: Acl[];
   /** The client's own: leases are compared with it. */
@@ -81,6 +92,14 @@ export async function acquireLock(
   return await attempt.run();
 }
 
+/** What stands in line for it. */
+interface LockAttempt {
+  /** Of its node; empty as long as there is none. */
+  readonly guid: string;
+  run(): Promise<Granted | { readonly do: "busy" | "stopped" }>;
+  leave(): Promise<void>;
+}
+
 class Attempt {
   readonly #zk: ZooKeeper;
   readonly #name: string;
@@ -89,36 +108,47 @@ class Attempt {
   readonly #path: LockPath;
   readonly #mode: LockMode;
   readonly #startedMs: number;
-  readonly #contender: Contender;
+  readonly #contender: LockAttempt;
   #isTelling = false;
   #isOver = false;
 
   constructor(zk: ZooKeeper, name: string, options: AcquireOptions) {
-    const { mode = "exclusive", limit = 1, limitPolicy = "fail", priority = 100, info = unknownHolder } = options;
-    if (!isLimit(limit)) {
-      throw new BatonError("USAGE", `A limit of ${limit} is not a whole number from 1 to ${limitMax}`);
-    }
+    const { mode = "exclusive", recipe } = options;
     this.#zk = zk;
     this.#name = name;
     this.#options = options;
     this.#mode = mode;
-    this.#path = options.path ?? lockPath(name, options.root);
+    this.#path = options.path ?? (recipe === undefined ? lockPath(name, options.root) : foreignPath(name));
     this.#clock = options.clock ?? systemClock();
     this.#startedMs = options.sinceMs ?? this.#clock.now();
-    this.#contender = new Contender(zk, {
+    this.#contender = this.#newContender();
+  }
+
+  #newContender(): LockAttempt {
+    const { recipe, info = unknownHolder, acl = openAcl, state, isNew = false } = this.#options;
+    const { limit = 1, limitPolicy = "fail", priority = 100 } = this.#options;
+    if (!isLimit(limit)) {
+      throw new BatonError("USAGE", `A limit of ${limit} is not a whole number from 1 to ${limitMax}`);
+    }
+    const common = {
       path: this.#path,
-      mode,
-      limit,
-      limitPolicy,
-      priority,
+      mode: this.#mode,
       info,
-      acl: options.acl ?? openAcl,
+      acl,
       clock: this.#clock,
       waits: !this.#isImpatient,
       onQueued: () => void this.#tellWaiting(),
-      ...(options.state === undefined ? {} : { state: options.state }),
-      isNew: options.isNew ?? false,
-    });
+    };
+    if (recipe !== undefined) return new ForeignContender(this.#zk, { ...common, recipe });
+    const guarded = state === undefined ? {} : { state };
+    return new Contender(this.#zk, { ...common, limit, limitPolicy, priority, isNew, ...guarded });
+  }
+
+  #status(): Promise<LockStatus> {
+    const { recipe } = this.#options;
+    return recipe === undefined
+      ? lockStatus(this.#zk, this.#name, { path: this.#path, detailsMax })
+      : foreignStatus(this.#zk, this.#name, { recipe, detailsMax });
   }
 
   async run(): Promise<ZooKeeperLease> {
@@ -191,7 +221,7 @@ class Attempt {
 
   /** Asks who is in the way and leaves at the same time: the questions go first, both in one write. */
   async #refusal(code: "LOCK_BUSY" | "LOCK_TIMEOUT", within: string): Promise<BatonError> {
-    const asking = lockStatus(this.#zk, this.#name, { path: this.#path, detailsMax }).catch(() => null);
+    const asking = this.#status().catch(() => null);
     const [status] = await Promise.all([withinLeaveTime(this.#clock, asking), this.#leave()]);
     const why = status === null
       ? "no server has answered in time to say who holds it"
@@ -225,7 +255,7 @@ class Attempt {
     if (onWaiting === undefined || this.#isTelling) return;
     this.#isTelling = true;
     try {
-      const status = await lockStatus(this.#zk, this.#name, { path: this.#path, detailsMax });
+      const status = await this.#status();
       const mine = status.waiters.findIndex((waiter) => waiter.holderId === this.#contender.guid);
       if (this.#isOver || mine === -1) return;
       onWaiting({ place: mine + 1, waitedMs: this.#clock.now() - this.#startedMs, status });

@@ -4,14 +4,14 @@ import { BatonError } from "../errors.ts";
 /** In UTF-8; with every byte written as %XX it is still a short path. */
 export const nameBytesMax = 255;
 
-/** Most names: there is nothing to refuse or to encode. */
-const plainName = /^[A-Za-z0-9_,:@+=-][A-Za-z0-9_,:@+=.-]{0,254}$/;
+/** Most names: there is nothing to refuse, and nothing but slashes to encode. */
+const plainName = /^[A-Za-z0-9_,:@+=-][A-Za-z0-9_,:@+=./-]{0,254}$/;
 
 const utf8 = new TextEncoder();
 
 /** Throws USAGE for what cannot be a lock's name: empty, over 255 bytes, with control characters, not valid Unicode. */
 export function encodeLockName(name: string, thing = "a lock"): string {
-  if (plainName.test(name)) return name;
+  if (plainName.test(name)) return name.replaceAll("/", "%2F");
   const refuse = (why: string) =>
     new BatonError("USAGE", `${JSON.stringify(name)} cannot be the name of ${thing}: ${why}`);
   if (name === "") throw refuse("it is empty");

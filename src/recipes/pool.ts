@@ -122,6 +122,7 @@ class PoolRun {
   /** Locks the component, lists, and takes what there is room for. */
   async #list(): Promise<void> {
     const { path, wait, clock, stop, info, acl } = this.#options;
+    let isCrowded = false;
     const component = await acquireLock(this.#zk, this.#component, {
       path: path.component,
       wait,
@@ -129,6 +130,7 @@ class PoolRun {
       info,
       signal: stop,
       thing: "component",
+      onQueued: () => isCrowded = true,
       ...(acl === undefined ? {} : { acl }),
     });
     try {
@@ -139,11 +141,22 @@ class PoolRun {
       if (path.items === null) { for (const item of items) path.item(item); }
       this.#book.read(items);
       this.#isFull = false;
-      await this.#take(() => this.#room() > 0);
+      if (!this.#listsOnly) await this.#take(() => this.#room() > 0);
     } finally {
       // Sent before anything is started, and not waited for: the next in line takes it from here.
       this.#close(() => component.release());
     }
+    if (!this.#listsOnly) return;
+    if (isCrowded) this.#taker.expectOthers();
+    await this.#take(() => this.#room() > 0);
+  }
+
+  /**
+   * The component is given back before anything is taken. With a memory whoever takes an item reads under its lock whether
+   * others have ended it meanwhile; without one it is the component's lock that keeps what was listed from being old.
+   */
+  get #listsOnly(): boolean {
+    return this.#options.loop && this.#options.rememberMs !== null;
   }
 
   #room(): number {
@@ -182,7 +195,7 @@ class PoolRun {
       const taken = await this.#taker.take(() => this.#isStopping);
       if (taken === null) return;
       this.#held.push({ taken, sinceMs: this.#options.clock.now(), prepared: null });
-      if (this.#ends + this.#running.size === 0) continue; // the first ones wait for each other
+      if (this.#ends + this.#running.size === 0 && !this.#listsOnly) continue; // the first ones wait for each other
       this.#startHeld();
       this.#prepareHeld();
     }

@@ -15,6 +15,8 @@ export class PoolBook {
   /** In the order in which they are tried. */
   readonly #waiting = new Set<string>();
   readonly #busy = new Set<string>();
+  /** Those of the waiting that were busy before. */
+  readonly #again = new Set<string>();
   readonly #known = new Set<string>();
   readonly #running = new Set<string>();
   /** They have had their turn in this run. */
@@ -28,6 +30,7 @@ export class PoolBook {
       for (const item of set) if (!named.has(item)) set.delete(item);
     }
     this.#busy.clear();
+    this.#again.clear();
     this.#known.clear();
     for (const item of items) if (!this.#running.has(item) && !this.#over.has(item)) this.#waiting.add(item);
   }
@@ -48,6 +51,11 @@ export class PoolBook {
 
   isDry(): boolean {
     return this.#waiting.size === 0;
+  }
+
+  /** It is waiting once more. */
+  wasBusy(item: string): boolean {
+    return this.#again.has(item);
   }
 
   /** They are tried after all others. */
@@ -95,7 +103,10 @@ export class PoolBook {
 
   /** Those that were busy are tried once more, after the others. */
   again(): void {
-    for (const item of this.#busy) this.#waiting.add(item);
+    for (const item of this.#busy) {
+      this.#waiting.add(item);
+      this.#again.add(item);
+    }
     this.#busy.clear();
   }
 

@@ -41,13 +41,13 @@ type Miss = "known" | "busy" | "faster";
 /** How many are looked at in one write: one, as it is mostly free, and soon many when others are ahead. */
 const width = { max: 64, growth: 8 };
 /** How far it goes away from the order of the list where others are as fast, and how soon it comes back. */
-const spread = { max: 512, growth: 8, shrink: 0.95 };
+const spread = { max: 512, growth: 8, shrink: 0.95, expected: 64 };
 /** So often in a row something is tried without a look, and in vain, before some are looked at. */
 const missesMax = 3;
 /** Short jobs do not pay for a watch on their item, which is often locked while the one before it runs. Milliseconds. */
 const watchDelayMs = 250;
 /** What others have done meanwhile is listed again after this, and after so many times what a list has taken. Milliseconds. */
-const listEvery = { ms: 1000, times: 20 };
+const listEvery = { ms: 200, times: 20 };
 
 export class PoolTaker {
   readonly #zk: ZooKeeper;
@@ -75,15 +75,22 @@ export class PoolTaker {
   /** Null when no item is left to try. Rejects with what the servers refuse, and when the session has ended. */
   async take(isStopping: () => boolean): Promise<TakenItem | null> {
     if (this.#doneBefore === null) await this.learnWhatIsDone();
-    for (let misses = 0; misses < missesMax && this.#areNew && !isStopping(); misses++) {
+    let misses = 0;
+    for (; misses < missesMax && this.#areNew && !isStopping(); misses++) {
       const [item] = this.#some(1);
-      if (item === undefined || this.#doneBefore?.has(item)) break;
+      if (item === undefined || this.#doneBefore?.has(item) || this.#options.book.wasBusy(item)) break;
       const taken = await this.#try(item, true);
       if (typeof taken === "object") return this.#took(taken);
       if (isStopping() || !await this.#isElsewhere(item, taken)) break;
       if (misses > 0) this.#spreadOut(); // one that is busy is no crowd
     }
-    return await this.#lookAndTake(isStopping);
+    return await this.#lookAndTake(isStopping, misses === missesMax ? width.growth : 1);
+  }
+
+  /** Others go through the same list at this moment. */
+  expectOthers(): void {
+    this.#spread = Math.max(this.#spread, spread.expected);
+    this.#run = [];
   }
 
   /** Whether somebody else has the item, or has had it: others are still tried without a look. */
@@ -96,8 +103,11 @@ export class PoolTaker {
     return false;
   }
 
-  async #lookAndTake(isStopping: () => boolean): Promise<TakenItem | null> {
-    for (let count = 1; !isStopping(); count = Math.min(width.max, width.growth * count)) {
+  /** `first`: so many are looked at to begin with; but what was busy before is looked at all at once. */
+  async #lookAndTake(isStopping: () => boolean, first: number): Promise<TakenItem | null> {
+    const { book } = this.#options;
+    for (let count = first; !isStopping(); count = Math.min(width.max, width.growth * count)) {
+      if (book.next(1).some((item) => book.wasBusy(item))) count = width.max;
       if (count > 1) await this.learnWhatIsDone();
       const items = this.#some(count);
       if (items.length === 0) return null;

@@ -12,6 +12,7 @@ describe("a lock's name", () => {
 
   test("is encoded where ZooKeeper would refuse it, or see a path", () => {
     expect(encodeLockName("db/nightly")).toBe("db%2Fnightly");
+    expect(encodeLockName("a//./b.c/")).toBe("a%2F%2F.%2Fb.c%2F");
     expect(encodeLockName("100%")).toBe("100%25");
     expect(encodeLockName("..")).toBe("%2E%2E");
     expect(encodeLockName("🔒")).toBe("%F0%9F%94%92");
