@@ -6,6 +6,7 @@
  * It blocks in poll(2) rather than run an event loop: one thread, little memory, nothing that could be late. What it strikes
  * with is loaded before it says that it is ready: a disk that stands still is one of the moments it is there for.
  */
+import { compileLate } from "../child/compile_late.ts";
 import { type Libc, loadLibc } from "../child/libc.ts";
 import { type GuardState, idleGuard, overdueJobs, readGuardLine } from "./guard_state.ts";
 import { ShellCopies } from "../child/shell_copies.ts";
@@ -28,6 +29,7 @@ const failedReadsMax = 3;
 
 /** Runs until there is nothing (left) to guard. The exit code says nothing to anybody. */
 export async function runGuard(): Promise<void> {
+  compileLate();
   const libc = await loadLibc();
   if (libc === null) return;
   for (const signal of [1, 2, 3, 15]) libc.ignoreSignal(signal); // HUP INT QUIT TERM
