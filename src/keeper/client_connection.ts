@@ -5,23 +5,25 @@
 import { BatonError } from "../errors.ts";
 import { ByteReader, type ByteWriter, protocolError } from "../wire/bytes.ts";
 import { zooKeeperErrorNumbers } from "../wire/jute/error_codes.ts";
-import { FrameDecoder } from "../wire/jute/frame.ts";
 import { eventStateConnected, operations, specialXid } from "../wire/jute/operations.ts";
 import { AuthPacket, ReplyHeader, WatcherEvent } from "../wire/jute/records.ts";
 import { type ConnectRequest, connectRequest, connectResponse } from "../wire/jute/session_frames.ts";
 import type { Connection, ConnectionHandlers } from "../sockets/connection.ts";
 import { digestId, type Identity } from "./acl.ts";
 import { isFourLetterWord } from "./four_letter_words.ts";
+import { Intake } from "./intake.ts";
 import type { KeeperLimits } from "./limits.ts";
 import type { Recipient, ReplyStages, Staged } from "./reply_stages.ts";
 import { type Session, sessionPasswordBytes } from "./session_table.ts";
 import type { KeeperState } from "./state.ts";
+import type { Turns, Worker } from "./turns.ts";
 
 /** What a connection needs of its keeper. */
 export interface ConnectionHost {
   readonly state: KeeperState<ClientConnection>;
   readonly stages: ReplyStages;
   readonly limits: KeeperLimits;
+  readonly turns: Turns;
   /** What the log has for certain. */
   readonly durableZxid: bigint;
   /** False while the disk refuses to store anything. */
@@ -48,10 +50,10 @@ export interface ConnectionHost {
 
 const wordBytes = 4;
 
-export class ClientConnection implements ConnectionHandlers, Recipient {
+export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
   readonly #connection: Connection;
   readonly #host: ConnectionHost;
-  readonly #decoder: FrameDecoder;
+  readonly #intake: Intake;
   readonly #identities: Identity[];
   /** The first bytes, until it is clear whether they are a word; then null. */
   #word: Uint8Array | null = new Uint8Array(0);
@@ -62,8 +64,6 @@ export class ClientConnection implements ConnectionHandlers, Recipient {
   #outstanding = 0;
   /** Bytes in the reply stages. */
   #stagedBytes = 0;
-  /** Requests that came in when there was no room for their answers. */
-  #backlog: Uint8Array[] = [];
   #received = 0;
   /** The zxid of the last reply: a ping's must not fall behind it. */
   #lastZxid = 0n;
@@ -71,7 +71,7 @@ export class ClientConnection implements ConnectionHandlers, Recipient {
   constructor(connection: Connection, host: ConnectionHost, ip: string) {
     this.#connection = connection;
     this.#host = host;
-    this.#decoder = new FrameDecoder(host.limits.frameBytesMax);
+    this.#intake = new Intake(host.limits.frameBytesMax);
     this.#identities = [{ scheme: "ip", id: ip }];
   }
 
@@ -93,32 +93,38 @@ export class ClientConnection implements ConnectionHandlers, Recipient {
   }
 
   data(chunk: Uint8Array): void {
-    this.#turn(() => this.#decoder.push(this.#word === null ? chunk : this.#afterWord(chunk)));
+    if (this.#ended) return;
+    this.#intake.push(this.#word === null ? chunk : this.#afterWord(chunk));
+    if (this.#paused) this.#intake.keep(); // it was on its way already; whoever paused has seen to what comes next
+    else this.work();
   }
 
-  /** Few bytes can ask for very many: what there is no room to answer waits as it came. */
-  #turn(read: () => Iterable<Uint8Array>): void {
+  /** One slice: few bytes can ask for very many, and what there is no room to answer waits as it came. */
+  work(): void {
     if (this.#ended) return;
     // Before anything is read that came in, not before it is answered: a lease is counted from when its holder asked.
     if (!this.#host.ownsData) return this.destroy();
+    const endMs = this.#host.turns.sliceEnd();
     try {
-      for (const frame of read()) {
-        if (this.#backlog.length > 0 || this.#unsentBytes > this.#host.limits.unsentBytesMax) {
-          this.#backlog.push(frame.slice());
-        } else this.#frame(frame);
-        if (this.#ended) break;
+      while (!this.#isFull) {
+        const frame = this.#intake.next();
+        if (frame === null) break;
+        this.#frame(frame);
+        if (this.#ended || this.#host.turns.isOver(endMs)) break;
       }
     } catch (error) {
       // As with the real server, whoever breaks the protocol gets no answer. Anything else is a bug, and undone already.
       if (!(error instanceof BatonError && error.code === "PROTOCOL")) this.#host.bug(error);
       this.#end();
     }
+    if (!this.#ended) this.#intake.keep();
     this.#pushBack();
     this.#host.turnEnded();
   }
 
   closed(): void {
     this.#ended = true;
+    this.#host.turns.leave(this);
     this.#host.closed(this);
   }
 
@@ -188,16 +194,25 @@ export class ClientConnection implements ConnectionHandlers, Recipient {
     const code = reader.i32();
     state.sessions.touch(asker.session, this.#host.now());
     if (code === operations.ping.code) {
-      const { durableZxid } = this.#host;
-      const zxid = durableZxid > this.#lastZxid ? durableZxid : this.#lastZxid;
-      return this.#reply(stages.unconditionalStage(this), { xid, zxid, err: 0 });
+      return this.#reply(stages.unconditionalStage(this), { xid, zxid: this.#saidZxid, err: 0 });
     }
     if (code === operations.auth.code) return this.#authenticate(xid, reader);
     // Nothing is changed that could not be stored: the client learns that its connection is lost, not that it was done.
     if (!this.#host.writable && state.isWrite(code)) return this.destroy();
     const answer = state.apply(code, reader, asker);
+    if (code === operations.sync.code) {
+      // It says that what was asked before has been looked at; what is read after it waits for the disk by itself. With it
+      // a lock's holder shows that it is there: others' writes must not delay that.
+      return this.#reply(stages.unconditionalStage(this), { xid, zxid: this.#saidZxid, err: answer.error }, answer);
+    }
     this.#lastZxid = answer.zxid;
     this.#reply(stages.stage(this), { xid, zxid: answer.zxid, err: answer.error }, answer);
+  }
+
+  /** What may be said before the disk has more. */
+  get #saidZxid(): bigint {
+    const { durableZxid } = this.#host;
+    return durableZxid > this.#lastZxid ? durableZxid : this.#lastZxid;
   }
 
   #reply(
@@ -276,27 +291,22 @@ export class ClientConnection implements ConnectionHandlers, Recipient {
     this.#ended = true;
   }
 
+  /** Reads on when there is room and nothing left over; asks for another slice when there is room for what is. */
   #pushBack(): void {
     if (this.#ended) return;
-    const { outstandingMax, unsentBytesMax, unsentBytesEnd } = this.#host.limits;
-    if (this.#connection.bufferedBytes > unsentBytesEnd) return this.destroy();
-    const isLong = this.#unsentBytes > unsentBytesMax;
-    // Not now: whoever delivers has others to deliver to.
-    if (!isLong && this.#backlog.length > 0) queueMicrotask(() => this.#workOff());
-    const full = this.#outstanding > outstandingMax || isLong || this.#backlog.length > 0;
-    if (full === this.#paused) return;
-    this.#paused = full;
-    if (full) this.#connection.pause();
+    if (this.#connection.bufferedBytes > this.#host.limits.unsentBytesEnd) return this.destroy();
+    if (!this.#isFull && !this.#intake.isEmpty) this.#host.turns.later(this);
+    const pause = this.#isFull || !this.#intake.isEmpty;
+    if (pause === this.#paused) return;
+    this.#paused = pause;
+    if (pause) this.#connection.pause();
     else this.#connection.resume();
   }
 
-  /** Written to this connection and not yet taken by it. */
-  get #unsentBytes(): number {
-    return this.#stagedBytes + this.#connection.bufferedBytes;
-  }
-
-  #workOff(): void {
-    this.#turn(() => this.#backlog.splice(0));
+  /** Whether it is owed so much already that nothing more it asks for is looked at. */
+  get #isFull(): boolean {
+    const { outstandingMax, unsentBytesMax } = this.#host.limits;
+    return this.#outstanding > outstandingMax || this.#stagedBytes + this.#connection.bufferedBytes > unsentBytesMax;
   }
 
   #frameInto(writer: ByteWriter, write: () => void): void {

@@ -3,6 +3,7 @@
  * elsewhere and pure; this owns what must be closed.
  */
 import { mkdirSync } from "node:fs";
+import { setImmediate } from "node:timers";
 import { BatonError, messageOf } from "../errors.ts";
 import type { Address, Connection, TlsOptions } from "../sockets/connection.ts";
 import type { Clock } from "../support/clock.ts";
@@ -19,6 +20,7 @@ import type { Session } from "./session_table.ts";
 import { KeeperState } from "./state.ts";
 import { Store } from "./store.ts";
 import { encodeChanges } from "./stored_records.ts";
+import { Turns } from "./turns.ts";
 
 export interface KeeperServerOptions {
   readonly dataDir: string;
@@ -46,6 +48,8 @@ const diskRetryMs = 1_000;
 
 export class KeeperServer implements ConnectionHost {
   readonly limits: KeeperLimits;
+  /** Of the processor, which no clock of a test stands for. */
+  readonly turns = new Turns({ now: () => performance.now(), later: (callback) => setImmediate(callback) });
   readonly superDigest: string | null;
   readonly ended: Promise<void>;
   readonly #options: KeeperServerOptions;

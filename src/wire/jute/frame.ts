@@ -19,6 +19,11 @@ export class FrameDecoder {
     this.#frameBytesMax = frameBytesMax;
   }
 
+  /** Room taken for a frame that is not complete. */
+  get pendingBytes(): number {
+    return this.#body?.byteLength ?? 0;
+  }
+
   /** The frames that are complete with this chunk, without their length. */
   *push(chunk: Uint8Array): Generator<Uint8Array, void, void> {
     let at = 0;
