@@ -137,7 +137,10 @@ class Attempt {
       acl,
       clock: this.#clock,
       waits: !this.#isImpatient,
-      onQueued: () => void this.#tellWaiting(),
+      onQueued: () => {
+        this.#options.onQueued?.();
+        void this.#tellWaiting();
+      },
     };
     if (recipe !== undefined) return new ForeignContender(this.#zk, { ...common, recipe });
     const guarded = state === undefined ? {} : { state };
