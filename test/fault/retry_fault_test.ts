@@ -7,9 +7,13 @@ import { runRetryRound } from "./retry/round.ts";
 
 const seed = Number(process.env["BATON_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
 
-for (const plan of planRetryRounds(seed, 2, 1000)) {
+// The sixth is by commands, with an election.
+const plans = planRetryRounds(seed, 6, 1000);
+for (const plan of [0, 1, 5].flatMap((number) => plans[number] ?? [])) {
   test(
-    `round ${plan.number}: ${plan.messages} messages by ${plan.kind} under kill -9 [BATON_SEED=${seed}]`,
+    `round ${plan.number}: ${plan.messages} messages by ${plan.kind}${
+      plan.elects ? ", elected" : ""
+    } under kill -9 [BATON_SEED=${seed}]`,
     async () => {
       requireBinary();
       const result = await runRetryRound(plan);

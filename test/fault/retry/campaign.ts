@@ -2,17 +2,19 @@
 import { seededRandom } from "../../support/random.ts";
 import { type RetryPlan, type RetryResult, runRetryRound } from "./round.ts";
 
-/** Each fourth round is by commands, which are slower and may be stopped as well as killed. */
+/** Each fourth round is by commands, which are slower and may be stopped as well as killed; each second of them has an election. */
 export function planRetryRounds(seed: number, rounds: number, messages: number): RetryPlan[] {
   const random = seededRandom(seed);
   return Array.from({ length: rounds }, (_, number) => {
     const kind = number % 4 === 1 ? "command" : "http";
+    const elects = number % 8 === 5;
     return {
       number,
       seed: Math.floor(random() * 2 ** 31),
       kind,
       messages: kind === "http" ? messages : Math.max(40, Math.ceil(messages / 25)),
-      processors: 2,
+      elects,
+      processors: elects ? 3 : 2,
       kills: 1 + Math.floor(random() * 3),
       stops: kind === "command" && random() < 0.5 ? 1 : 0,
     };
@@ -36,10 +38,23 @@ export async function runRetryCampaign(
   return results;
 }
 
-export function retryLine({ plan, failures, tookMs, stored, tries, crashes, dead }: RetryResult): string {
-  const { number, kind, kills, stops, seed } = plan;
-  const what = `round ${number}: ${stored} messages by ${kind}, ${kills} kills, ${stops} stops, seed ${seed}`;
-  const figures = `${tries} tries, ${crashes} crashes, ${dead} dead, ${(tookMs / 1000).toFixed(1)} s`;
-  const list = failures.slice(0, 20).map((failure) => `\n  ${failure}`).join("");
+/** A round that took so many times as long as half of its kind is worth a look, whatever it came to. */
+const slowTimes = 3;
+
+/** Those that nobody can explain by their work. */
+export function slowRounds(results: readonly RetryResult[]): RetryResult[] {
+  return results.filter(({ plan, tookMs }) => {
+    const times = results.filter((other) => other.plan.kind === plan.kind).map((other) => other.tookMs);
+    times.sort((a, b) => a - b);
+    return tookMs > slowTimes * (times[Math.floor(times.length / 2)] ?? Infinity);
+  });
+}
+
+export function retryLine({ plan, failures, tookMs, stored, tries, crashes, dead, phases }: RetryResult): string {
+  const { number, kind, elects, kills, stops, seed } = plan;
+  const how = elects ? `${kind}, elected` : kind;
+  const what = `round ${number}: ${stored} messages by ${how}, ${kills} kills, ${stops} stops, seed ${seed}`;
+  const figures = `${tries} tries, ${crashes} crashes, ${dead} dead, ${(tookMs / 1000).toFixed(1)} s (${phases})`;
+  const list = [...failures.slice(0, 20), ...phases.notes].map((failure) => `\n  ${failure}`).join("");
   return `${failures.length === 0 ? "ok  " : "FAIL"} ${what}: ${figures}${list}`;
 }

@@ -2,7 +2,7 @@
 import { randomInt } from "node:crypto";
 import process from "node:process";
 import { parseArgs } from "node:util";
-import { planRetryRounds, retryLine, runRetryCampaign } from "./campaign.ts";
+import { planRetryRounds, retryLine, runRetryCampaign, slowRounds } from "./campaign.ts";
 
 const { values } = parseArgs({
   options: {
@@ -32,4 +32,5 @@ console.log(
       sum(({ plan }) => plan.stops)
     } stops; ${failed} rounds failed\n--seed ${seed}`,
 );
+for (const result of slowRounds(results)) console.log(`SLOW, look why: ${retryLine(result)}`);
 process.exit(failed === 0 ? 0 : 1);

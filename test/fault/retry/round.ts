@@ -5,19 +5,27 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import process from "node:process";
+import { DatabaseSync } from "node:sqlite";
 import { verifyStore } from "../../../src/recipes/retry/store/verify_store.ts";
 import { systemClock } from "../../../src/support/clock.ts";
 import { sleep } from "../../../src/support/deadline.ts";
+import { killKeeper, pidInLog } from "../../support/baton_session.ts";
 import { eventually } from "../../support/eventually.ts";
 import { seededRandom } from "../../support/random.ts";
 import { runtimes } from "../../support/runtimes.ts";
 import { judgeRound, type SeenTry, type StoredEnd } from "./judge.ts";
+import { type BegunTry, judgeLeaders } from "./judge_leaders.ts";
+import { HeartBeat } from "./heart_beat.ts";
+import { Phases } from "./phases.ts";
 
 export interface RetryPlan {
   readonly number: number;
   readonly seed: number;
   readonly kind: "http" | "command";
   readonly messages: number;
+  /** The processors elect one that tries; it is the one that is killed and stopped. Commands only. */
+  readonly elects: boolean;
   readonly processors: number;
   /** kill -9 of a processor. */
   readonly kills: number;
@@ -33,6 +41,7 @@ export interface RetryResult {
   readonly tries: number;
   readonly crashes: number;
   readonly dead: number;
+  readonly phases: Phases;
 }
 
 const leaseMs = 2000;
@@ -51,8 +60,8 @@ export async function runRetryRound(plan: RetryPlan): Promise<RetryResult> {
   const round = new Round(plan, folder, random);
   try {
     const failures = await round.run();
-    const { stored, tries, crashes, dead } = round;
-    return { plan, failures, tookMs: performance.now() - startMs, stored, tries, crashes, dead };
+    const { stored, tries, crashes, dead, phases } = round;
+    return { plan, failures, tookMs: performance.now() - startMs, stored, tries, crashes, dead, phases };
   } finally {
     await round.close();
     rmSync(folder, { recursive: true, force: true });
@@ -64,16 +73,20 @@ class Round {
   tries = 0;
   crashes = 0;
   dead = 0;
+  readonly phases = new Phases(() => this.#look());
   readonly #plan: RetryPlan;
   readonly #folder: string;
   readonly #random: () => number;
   readonly #seen: Seen = new Map();
   readonly #running = new Set<ChildProcess>();
+  readonly #keeper: string;
+  readonly #beat = new HeartBeat();
   #server: Server | null = null;
 
   constructor(plan: RetryPlan, folder: string, random: () => number) {
     this.#plan = plan;
     this.#folder = folder;
+    this.#keeper = join(folder, "keeper");
     this.#random = random;
   }
 
@@ -81,24 +94,28 @@ class Round {
     const target = this.#plan.kind === "http" ? ["--url", await this.#backend()] : ["--exec", this.#command()];
     const told = this.#submit();
     const processors = Array.from({ length: this.#plan.processors }, () => this.#processor(target));
-    await this.#chaos(processors, target);
-    await told;
+    const { phases } = this;
+    await phases.run("chaos", () => this.#chaos(processors, target));
+    await phases.run("submit", () => told);
     for (const child of processors) child.kill("SIGTERM");
-    await Promise.all(processors.map(ended));
-    await ended(this.#processor([...target, "--until-empty"]));
-    return this.#judge(await told);
+    await phases.run("drain", () => Promise.all(processors.map(ended)));
+    await phases.run("empty", () => ended(this.#processor([...target, "--until-empty"], false)));
+    return await phases.run("judge", async () => this.#judge(await told));
   }
 
   async close(): Promise<void> {
+    this.#beat.stop();
     for (const child of this.#running) child.kill("SIGKILL");
     await Promise.all([...this.#running].map(ended));
     this.#server?.closeAllConnections();
     this.#server?.close();
+    await killKeeper(pidInLog(join(this.#keeper, "keeper.log")));
   }
 
   #baton(words: readonly string[], stdin?: string): ChildProcess {
     const child = spawn(binary, ["retry-processor", ...words, "--store", "store"], {
       cwd: this.#folder,
+      env: { ...process.env, BATON_KEEPER_DIR: this.#keeper, BATON_SERVERS: "embedded", BATON_SESSION_TIMEOUT: "2s" },
       stdio: ["pipe", "pipe", "ignore"],
     });
     child.stdin?.on("error", () => {});
@@ -108,7 +125,7 @@ class Round {
     return child;
   }
 
-  #processor(words: readonly string[]): ChildProcess {
+  #processor(words: readonly string[], elects = this.#plan.elects): ChildProcess {
     const policy = ["--interval", `${intervalMs}ms`, "--max-retries", String(maxRetries), "--max-crashes", "1000"];
     const limits = [
       "--lease",
@@ -118,7 +135,16 @@ class Round {
       "-j",
       this.#plan.kind === "http" ? "32" : "4",
     ];
-    const child = this.#baton(["run", "-q", ...words, ...policy, ...limits, "--dead-letter", "file:letters"]);
+    const child = this.#baton([
+      "run",
+      "-q",
+      ...words,
+      ...policy,
+      ...limits,
+      "--dead-letter",
+      "file:letters",
+      ...(elects ? ["--elect"] : []),
+    ]);
     child.stdout?.resume();
     return child;
   }
@@ -144,7 +170,11 @@ class Round {
     // Who is killed before he has tried anything has lost nothing.
     const isAtWork = () => this.#seen.size > 0 || existsSync(join(this.#folder, "tries"));
     await eventually(isAtWork, { withinMs: 30_000, what: "the first try" });
-    const pick = () => Math.floor(this.#random() * processors.length);
+    const pick = () => {
+      const any = Math.floor(this.#random() * processors.length);
+      const leader = this.#plan.elects ? this.#begun().at(-1)?.pid : undefined;
+      return Math.max(processors.findIndex(({ pid }) => pid === leader), leader === undefined ? any : 0);
+    };
     for (let event = 0; event < kills + stops; event++) {
       await sleep(systemClock(), 200 + this.#random() * 1300);
       const at = pick();
@@ -189,8 +219,9 @@ class Round {
         const dice = this.#random();
         if (dice < 0.02) return; // hangs up to the timeout
         if (dice < 0.05) return void request.socket.destroy();
-        one.isLate = dice >= 0.05 && dice < 0.07;
-        if (one.isLate) return void answer(200, attemptTimeoutMs * 1.2);
+        const isSlow = dice >= 0.05 && dice < 0.07;
+        one.isLate = isSlow || this.#beat.wasLate();
+        if (isSlow) return void answer(200, attemptTimeoutMs * 1.2);
         if (dice < 0.10) return void answer(404);
         if (dice < 0.30) return void answer(503);
         answer(200, dice < 0.4 ? 20 : 0);
@@ -211,13 +242,13 @@ class Round {
         "start=$(date +%s%3N); read -r word number; dice=$(( (number * 7919 + BATON_MESSAGE_TRY * 104729) % 100 ))",
         "code=0; [ $dice -ge 60 ] && code=1; [ $dice -ge 90 ] && code=64",
         "if [ $dice -ge 50 ]; then sleep 0.1; fi",
-        'echo "$BATON_MESSAGE_ID $start $(date +%s%3N) $code" >>tries',
+        'echo "$BATON_MESSAGE_ID $start $(date +%s%3N) $code $PPID" >>tries',
         "exit $code",
         "",
       ].join("\n"),
       { mode: 0o755 },
     );
-    return "./try.sh";
+    return "exec ./try.sh"; // so that its parent is the processor
   }
 
   async #judge(told: number): Promise<string[]> {
@@ -234,12 +265,13 @@ class Round {
       if (state === "dead") this.dead++;
     }
     const isHttp = this.#plan.kind === "http";
-    const read = (name: string) =>
-      existsSync(join(this.#folder, name)) ? readFileSync(join(this.#folder, name), "utf8") : "";
-    const lines = (name: string) => read(name).split("\n").filter((line) => line !== "");
+    const lines = (name: string) => this.#lines(name);
     if (!isHttp) { for (const line of lines("tries")) this.#addTry(line); }
     else await eventually(() => [...this.#seen.values()].flat().every(({ endMs }) => endMs !== null));
     const overlaps = lines("overlaps").map((id) => `${id} was tried twice at once`);
+    const { elects, kills, stops, processors } = this.#plan;
+    // Those that are told to end together lead one after the other, and then there is the last one, which tries what is left.
+    const leaders = elects ? judgeLeaders(this.#begun(), kills + stops + processors + 1) : [];
     return judgeRound({
       maxRetries,
       // The end of a command is written before it ends; what a late answer's connection does is the backend's own time.
@@ -250,8 +282,37 @@ class Round {
       stored: messages,
       seen: isHttp ? settled(this.#seen) : this.#seen,
       letters: lines("letters").map((line) => (JSON.parse(line) as { id: string }).id),
-      problems: [...verifyStore(store).problems, ...overlaps],
+      problems: [...verifyStore(store).problems, ...overlaps, ...leaders],
     });
+  }
+
+  #lines(name: string): string[] {
+    const path = join(this.#folder, name);
+    return existsSync(path) ? readFileSync(path, "utf8").split("\n").filter((line) => line !== "") : [];
+  }
+
+  /** By whom tries of commands were begun. */
+  #begun(): BegunTry[] {
+    return this.#lines("tries").map((line) => {
+      const [, startMs, , , pid] = line.split(" ");
+      return { pid: Number(pid), startMs: Number(startMs) };
+    });
+  }
+
+  /** For a round that takes too long: what waits for what. */
+  #look(): string {
+    const names = [...this.#running].map(({ pid, spawnargs }) => `${pid} ${spawnargs.slice(2, 5).join(" ")}`);
+    const database = new DatabaseSync(join(this.#folder, "store/messages.sqlite"), { readOnly: true });
+    try {
+      const rows = (sql: string) => JSON.stringify(database.prepare(sql).all());
+      return [
+        names.join("; "),
+        rows("SELECT state, count(*) AS n, min(next_ms) AS next, max(next_ms) AS last FROM messages GROUP BY state"),
+        rows("SELECT * FROM processors"),
+      ].join(" | ");
+    } finally {
+      database.close();
+    }
   }
 
   #addTry(line: string): void {
