@@ -32,6 +32,7 @@ const message = z.strictObject({
   letter: z.enum(["none", "owed", "begun", "there"]).describe(
     "a dead letter that has another place to go: owed and begun are still in the store, there has left it",
   ),
+  letterError: z.string().nullable().describe("what is in the way of a letter that is owed; for people"),
 });
 export type RetryMessageJson = z.infer<typeof message>;
 
@@ -78,6 +79,9 @@ export const retryStatsShape = z.strictObject({
   ),
   oldest: instant.nullable().describe("when the oldest message that waits was accepted"),
   next: instant.nullable().describe("when the next try is due"),
+  letters: z.strictObject({ owed: count, error: z.string().nullable() }).describe(
+    "dead letters that have another place to go, and what is in the way; error is for people",
+  ),
   disk: z.strictObject({ usedBytes: count, freeBytes: count }).describe("bytes"),
 });
 export type RetryStatsJson = z.infer<typeof retryStatsShape>;

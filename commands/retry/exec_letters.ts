@@ -1,6 +1,5 @@
 /** Dead letters as the stdin of a line of shell: there when it exits with 0; at least once, the id tells a repetition. */
-import { closeSync, openSync } from "node:fs";
-import { join } from "node:path";
+import { closeSync } from "node:fs";
 import { OwnTime } from "../../src/cli/child/own_time.ts";
 import { superviseChild } from "../../src/cli/child/supervise_child.ts";
 import { startGuard } from "../../src/cli/guard/guard.ts";
@@ -11,6 +10,7 @@ import type { ClaimedMessage } from "../../src/recipes/retry/store/stored_messag
 import type { Clock } from "../../src/support/clock.ts";
 import { openBodyFile } from "./body_file.ts";
 import { commandEndOf } from "./command_end.ts";
+import { takeLetterTurn } from "./letter_turn.ts";
 
 export interface ExecLettersOptions {
   readonly line: string;
@@ -23,6 +23,7 @@ export interface ExecLettersOptions {
 }
 
 export class ExecLetters implements LetterPlace {
+  readonly isEachAlone = true;
   readonly #options: ExecLettersOptions;
 
   constructor(options: ExecLettersOptions) {
@@ -32,12 +33,8 @@ export class ExecLetters implements LetterPlace {
   // deno-lint-ignore require-await -- as places that are not on this machine
   async open(): Promise<OpenPlace | null> {
     const { folder, lockFile } = this.#options;
-    const fd = openSync(join(folder, "letters.lock"), "a", 0o600);
-    if (!lockFile(fd)) {
-      closeSync(fd);
-      return null;
-    }
-    return { next: () => 0, send: (letter) => this.#send(letter), close: () => closeSync(fd) };
+    const turn = takeLetterTurn(folder, lockFile);
+    return turn === null ? null : { next: () => 0, send: (letter) => this.#send(letter), close: turn };
   }
 
   async #send(letter: ClaimedMessage): Promise<void> {
@@ -61,7 +58,7 @@ export class ExecLetters implements LetterPlace {
       });
       const { code, how } = commandEndOf(outcome, timeoutMs);
       if (code !== 0) {
-        throw new BatonError("IO", `The dead letter ${letter.id} could not be sent: --dead-letter exec ${how}`);
+        throw new BatonError("IO", `the command of --dead-letter ${how}`);
       }
     } finally {
       closeSync(input);

@@ -4,7 +4,7 @@ import { formatDuration } from "../../src/support/duration.ts";
 import type { RetryMessageJson } from "../json_shapes/retry_shapes.ts";
 
 export function messageJson(message: StoredMessage, name: string): RetryMessageJson {
-  const { id, state, key, tries, crashes, reason, error, bytes, letter } = message;
+  const { id, state, key, tries, crashes, reason, error, bytes, letter, letterError } = message;
   return {
     id,
     name,
@@ -19,6 +19,7 @@ export function messageJson(message: StoredMessage, name: string): RetryMessageJ
     nextAt: message.nextMs === null ? null : new Date(message.nextMs).toISOString(),
     bytes,
     letter,
+    letterError,
   };
 }
 

@@ -17,6 +17,7 @@ export class RetryCounters {
   reclaimed = 0;
   leasesLost = 0;
   letters = 0;
+  letterTroubles = 0;
 
   count(event: ProcessorEvent): void {
     if (event.kind === "ended" && event.life.state in this.ended) {
@@ -47,10 +48,11 @@ function healthOf({ processor }: StoreProcessor): string | null {
 }
 
 async function metricsOf({ store, processor, counters }: StoreProcessor): Promise<Metric[]> {
-  const [totals, isPaused, { oldestMs }] = await Promise.all([
+  const [totals, isPaused, { oldestMs }, owed] = await Promise.all([
     store.call("totals"),
     store.call("isPaused"),
     store.call("outlook"),
+    store.call("lettersOwed"),
   ]);
   const counts = Object.fromEntries(messageStates.map((state) => [state, totals[state].count]));
   const bytes = totals.waiting.bytes + totals.in_flight.bytes + totals.dead.bytes;
@@ -82,5 +84,11 @@ async function metricsOf({ store, processor, counters }: StoreProcessor): Promis
     counter("stale_total", "Tries whose end came too late to count", counters.stale),
     counter("leases_lost_total", "How often this process lost its lease", counters.leasesLost),
     counter("letters_total", "Dead letters that this process has sent elsewhere", counters.letters),
+    gauge("letters_owed", "Dead letters that are still to be sent elsewhere", owed.count),
+    counter(
+      "letter_troubles_total",
+      "How often this process could not send a dead letter, or not reach its place",
+      counters.letterTroubles,
+    ),
   ];
 }

@@ -11,6 +11,7 @@ import type { StoreRules } from "../../src/recipes/retry/store/retry_engine.ts";
 import { bodyBytesMax } from "../../src/recipes/retry/store/store_limits.ts";
 import { parseCodes, type RetryRules } from "../../src/recipes/retry/verdict.ts";
 import { parseDuration } from "../../src/support/duration.ts";
+import { kafkaForm, type KafkaPlace, parseKafkaPlace } from "./kafka_place.ts";
 
 type StoreValues = SettingValues<typeof retryStoreSettings>;
 type PolicyValues = SettingValues<typeof retryPolicySettings>;
@@ -76,7 +77,8 @@ export type LetterPlace =
   | { readonly kind: "store" }
   | { readonly kind: "drop" }
   | { readonly kind: "file"; readonly path: string }
-  | { readonly kind: "exec"; readonly line: string };
+  | { readonly kind: "exec"; readonly line: string }
+  | { readonly kind: "kafka"; readonly topic: KafkaPlace };
 
 /** Throws USAGE. */
 export function letterPlaceOf({ retryDeadLetter: written }: PolicyValues, sources: ConfigSources): LetterPlace {
@@ -86,9 +88,10 @@ export function letterPlaceOf({ retryDeadLetter: written }: PolicyValues, source
   if (kind === "file" && rest !== undefined) return { kind, path: resolve(rest) };
   if (kind === "exec" && rest !== undefined) return { kind, line: rest };
   return atOrigin("retryDeadLetter", retryPolicySettings.retryDeadLetter, sources, () => {
+    if (written.startsWith("kafka://")) return { kind: "kafka", topic: parseKafkaPlace(written) };
     throw new BatonError(
       "USAGE",
-      `"${written}" is no place for dead letters: write store, drop, file:PATH or exec:LINE`,
+      `"${written}" is no place for dead letters: write store, drop, file:PATH, exec:LINE or ${kafkaForm}`,
     );
   });
 }
@@ -99,7 +102,7 @@ export function storeRulesOf(values: PolicyValues & LimitValues, sources: Config
     policy: policyOf(values, sources),
     maxCrashes: values.retryMaxCrashes,
     drops: letters.kind === "drop",
-    sendsLetters: letters.kind === "file" || letters.kind === "exec",
+    sendsLetters: letters.kind !== "store" && letters.kind !== "drop",
     maxBytes: values.retryMaxBytes,
     maxMessages: values.retryMaxMessages,
   };

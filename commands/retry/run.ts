@@ -66,13 +66,18 @@ export const retryRunCommand = defineCommand({
     "With --elect several processors of one store elect one that begins tries, and the others wait: killed, another goes on when its " +
     "--session-timeout has ended; told to end, at once. Servers that never answered end it with 69; those that go away later are waited " +
     "for, and nothing is begun meanwhile. The election is called retry- and the store's own name, which baton leader and baton resign take.",
-    "A line for --exec that is not found ends run with 127, with no message touched.",
+    "A line for --exec that is not found ends run with 127, with no message touched; a Kafka topic for --dead-letter that is not there " +
+    "with 78, unless it says ?create=yes. Brokers that are down keep dead letters in the store, and nothing else.",
   ],
   examples: [
     ["baton retry-processor run --name propagate", "each message by its own command, as it was called"],
     ["baton retry-processor run --exec ./propagate.sh -j 4 --backoff exponential --jitter full", "four at once"],
     ["baton retry-processor run --url http://backend:9000/stock --interval 3s --max-retries 10", "by HTTP"],
     ["baton retry-processor run --name stock --elect", "started twice: one tries, the other one waits for its end"],
+    [
+      "baton retry-processor run --exec ./propagate.sh --dead-letter kafka://broker:9092/MdmDeadLetterQueue",
+      "dead letters become records of a Kafka topic: the id as key, the body, and headers",
+    ],
     ["baton retry-processor run --once --dead-letter file:dead.jsonl", "from a crontab; dead letters go to a file"],
   ],
   settings: runSettings,

@@ -5,6 +5,7 @@ import { printTable } from "../../src/cli/table.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { messageStates } from "../../src/recipes/retry/message_life.ts";
 import { verifyStore } from "../../src/recipes/retry/store/verify_store.ts";
+import { counted } from "../../src/support/counted.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { RetryListJson, RetryShowJson, RetryStatsJson, RetryVerifyJson } from "../json_shapes/retry_shapes.ts";
@@ -81,6 +82,7 @@ export async function stats(call: InspectCall): Promise<ExitCode> {
   const totals = store.ask("totals");
   const paused = store.ask("isPaused");
   const { oldestMs, nextMs } = store.ask("outlook");
+  const letters = store.ask("lettersOwed");
   const { usedBytes, freeBytes } = store.ask("disk");
   const instant = (atMs: number | null) => (atMs === null ? null : new Date(atMs).toISOString());
   const states = { ...totals };
@@ -92,6 +94,7 @@ export async function stats(call: InspectCall): Promise<ExitCode> {
     states,
     oldest: instant(oldestMs),
     next: instant(nextMs),
+    letters: { owed: letters.count, error: letters.trouble },
     disk: { usedBytes, freeBytes },
   };
   if (values.json) {
@@ -108,6 +111,10 @@ export async function stats(call: InspectCall): Promise<ExitCode> {
   }
   if (nextMs !== null) {
     io.out(`the next try is ${nextMs <= nowMs ? "due" : `due in ${formatDuration(nextMs - nowMs)}`}\n`);
+  }
+  if (letters.count > 0) {
+    const why = letters.trouble === null ? "" : `: ${letters.trouble}`;
+    io.out(`${counted(letters.count, "dead letter is", "dead letters are")} still to be sent${why}\n`);
   }
   if (paused) io.out("paused: nothing is tried until baton retry-processor resume\n");
   return exitCodes.SUCCESS;

@@ -3,7 +3,6 @@
  * letters on their way elsewhere, and the forgetting of what was done long ago. `run` and `serve` have one.
  */
 import process from "node:process";
-import { loadLibc } from "../../src/cli/child/libc.ts";
 import { atOrigin, type ConfigSources } from "../../src/config/resolve.ts";
 import type {
   retryLimitSettings,
@@ -15,8 +14,7 @@ import type { SettingValues } from "../../src/config/setting.ts";
 import type { connectionSettings } from "../../src/config/settings.ts";
 import { BatonError } from "../../src/errors.ts";
 import { cronTimes } from "../../src/recipes/retry/cron_times.ts";
-import { FileLetters } from "../../src/recipes/retry/letters/file_letters.ts";
-import { LetterOffice, type LetterPlace } from "../../src/recipes/retry/letters/letter_office.ts";
+import { LetterOffice } from "../../src/recipes/retry/letters/letter_office.ts";
 import { Processor } from "../../src/recipes/retry/processor.ts";
 import { parseRate } from "../../src/recipes/retry/rate_limit.ts";
 import { RetryStore } from "../../src/recipes/retry/store/retry_store.ts";
@@ -24,11 +22,11 @@ import { changesMax } from "../../src/recipes/retry/store/store_limits.ts";
 import type { Target } from "../../src/recipes/retry/target.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { sleep } from "../../src/support/deadline.ts";
-import { ExecLetters } from "./exec_letters.ts";
+import { openLetterPlace } from "./open_letter_place.ts";
 import { machineBoot } from "./machine_boot.ts";
 import { type RetryLog, sayEvent } from "./retry_log.ts";
 import { RetryCounters } from "./retry_metrics.ts";
-import { letterPlaceOf, storeRulesOf } from "./retry_rules.ts";
+import { storeRulesOf } from "./retry_rules.ts";
 import type { SamplingLeader } from "./sampling_leader.ts";
 
 export interface StoreProcessorOptions {
@@ -204,7 +202,7 @@ async function letterOffice(
   counters: RetryCounters,
 ): Promise<LetterOffice | null> {
   const { log } = options;
-  const place = await letterPlace(options);
+  const place = await openLetterPlace(options);
   if (place === null) return null;
   return new LetterOffice({
     store,
@@ -215,26 +213,12 @@ async function letterOffice(
       counters.letters++;
       log("info", "letter_sent", `the dead letter ${id} is where --dead-letter says`, { id });
     },
-    onTrouble: (why) => log("warning", "letter_kept", `${why}; it stays in the store`),
-  });
-}
-
-/** Null: they stay in the store, or are dropped. */
-async function letterPlace(
-  { place, values, sources, killAfterMs }: StoreProcessorOptions,
-): Promise<LetterPlace | null> {
-  const letters = letterPlaceOf(values, sources);
-  if (letters.kind === "store" || letters.kind === "drop") return null;
-  const libc = await loadLibc();
-  const lockFile = (fd: number) => libc?.lockFile(fd) ?? false;
-  if (letters.kind === "file") return new FileLetters({ path: letters.path, storeName: place.name, lockFile });
-  return new ExecLetters({
-    line: letters.line,
-    storeName: place.name,
-    folder: place.folder,
-    timeoutMs: values.retryAttemptTimeout,
-    killAfterMs,
-    clock: systemClock(),
-    lockFile,
+    onTrouble(why, letter) {
+      counters.letterTroubles++;
+      const sentence = letter === null
+        ? `${why}; dead letters stay in the store, and are tried again`
+        : `the dead letter ${letter.id} was not sent: ${why}; it stays in the store, and is tried again`;
+      log("warning", "letter_kept", sentence, letter === null ? {} : { id: letter.id });
+    },
   });
 }

@@ -107,12 +107,12 @@ export const retryPolicySettings = {
     help: "a message during whose tries the processor died so often is dead; counted apart from the tries",
     default: 3,
   }),
-  retryDeadLetter: setting(text("store|drop|file:PATH|exec:LINE"), {
+  retryDeadLetter: setting(text("store|drop|file:PATH|exec:LINE|kafka://BROKER/TOPIC"), {
     flag: "--dead-letter",
     key: "retry.dead_letter",
     help:
       "where a message goes that is over without success: stays in the store, is dropped, becomes a line of JSON in a " +
-      "file, or the stdin of a line of shell",
+      "file, the stdin of a line of shell, or a record of a Kafka topic",
     default: "store",
   }),
 } satisfies SettingTable;

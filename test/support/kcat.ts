@@ -48,7 +48,20 @@ export class MockKafka {
 
   /** All that is in the topic, read by kcat with its checksums checked. */
   read(topic: string): KcatMessage[] {
-    const args = ["-C", "-b", this.address, "-t", topic, "-e", "-q", "-J", "-X", "check.crcs=true"];
+    const args = [
+      "-C",
+      "-b",
+      this.address,
+      "-t",
+      topic,
+      "-e",
+      "-q",
+      "-J",
+      "-X",
+      "check.crcs=true",
+      "-X",
+      "fetch.wait.max.ms=10",
+    ];
     const { status, stdout, stderr } = spawnSync("kcat", args, { encoding: "utf8", timeout: 20_000 });
     if (status !== 0) throw new Error(`kcat -C -t ${topic} ended with ${status}: ${stderr}`);
     return stdout.split("\n").filter((line) => line !== "").map((line) => {

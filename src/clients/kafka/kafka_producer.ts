@@ -22,6 +22,8 @@ import { Brokers, type BrokersOptions } from "./brokers.ts";
 import { partitionOf } from "./partition_of.ts";
 import { makeTopic, type TopicShape, viewTopic } from "./topic_view.ts";
 
+export type { KafkaRecord };
+
 export interface KafkaProducerOptions extends BrokersOptions {
   readonly topic: string;
   /** How it is made when it is not there; null: then nothing can be sent. */

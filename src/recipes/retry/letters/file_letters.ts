@@ -16,6 +16,8 @@ export interface FileLettersOptions {
 }
 
 export class FileLetters implements LetterPlace {
+  /** Half a line that a crash has left is mended by the letter it belongs to. */
+  readonly isEachAlone = false;
   readonly #options: FileLettersOptions;
 
   constructor(options: FileLettersOptions) {

@@ -3,22 +3,31 @@
  * about to go and where, then it goes, then the store lets go of it. After a crash in between the place is asked whether it came.
  * One process of a store does this at a time.
  */
-import { BatonError, messageOf } from "../../../errors.ts";
+import { BatonError, type ErrorCode, messageOf } from "../../../errors.ts";
+import { onAbort } from "../../../support/abort.ts";
 import type { Clock } from "../../../support/clock.ts";
 import { sleep } from "../../../support/deadline.ts";
 import type { AskStore } from "../processor.ts";
+import type { OwedLetter } from "../store/letter_book.ts";
 import type { ClaimedMessage } from "../store/stored_message.ts";
 
 export interface LetterPlace {
-  /** Gets ready for some letters; null: another process is at it. Rejects when the place cannot be reached. */
-  open(): Promise<OpenPlace | null>;
+  /** A letter that cannot be sent lets others go before it. False: what one of them has left behind is mended first. */
+  readonly isEachAlone: boolean;
+  /**
+   * Gets ready for some letters; null: another process is at it. Rejects when the place cannot be reached; a rejection of the codes
+   * UNREACHABLE, REFUSED and CONFIG, here and below, is not about one letter, BAD_DATA is about nothing but one.
+   */
+  open(signal: AbortSignal): Promise<OpenPlace | null>;
+  /** No more letters. */
+  close?(): void;
 }
 
 export interface OpenPlace {
   /** Where a letter will be that is sent next; a number that `send` understands later, after a crash too. */
   next(): number;
   /** Resolves when it is there, durably. `at`: what `next` said, of this process or of one that died since. */
-  send(letter: ClaimedMessage, at: number): Promise<void>;
+  send(letter: ClaimedMessage, at: number, signal: AbortSignal): Promise<void>;
   close(): void;
 }
 
@@ -28,14 +37,19 @@ export interface LetterOfficeOptions {
   readonly clock: Clock;
   readonly wallClockMs: () => number;
   readonly onSent: (letter: ClaimedMessage) => void;
-  /** The letters stay in the store, and are tried again. */
-  readonly onTrouble: (why: string) => void;
+  /** The letter stays in the store, and is tried again; null: all of them. */
+  readonly onTrouble: (why: string, letter: ClaimedMessage | null) => void;
 }
 
 /** Between two looks for letters, and after trouble, in milliseconds. */
 const lookEveryMs = 1000;
 const troubleMsMax = 60_000;
 const lettersAtOnce = 16;
+/** What may still be sent when the end was asked for, in milliseconds. */
+const lastMs = 10_000;
+
+/** What was in the way was not about the letter that met it. */
+const placeCodes: ReadonlySet<ErrorCode> = new Set<ErrorCode>(["UNREACHABLE", "REFUSED", "CONFIG"]);
 
 export class LetterOffice {
   readonly #options: LetterOfficeOptions;
@@ -50,52 +64,89 @@ export class LetterOffice {
     this.#wake();
   }
 
-  /** Sends until the signal; then once more what there is, as far as it goes at the first try. */
+  /** Sends until the signal; then once more what there is, as far as it goes at the first try and within 10 s. */
   async run(signal: AbortSignal): Promise<void> {
-    const { clock } = this.#options;
+    const { clock, place } = this.#options;
+    const ending = new AbortController();
+    let cancel = () => {};
+    const off = onAbort(signal, (reason) => void (cancel = clock.after(lastMs, () => ending.abort(reason))));
     let waitMs = lookEveryMs;
-    while (!signal.aborted) {
-      waitMs = await this.#sendAll() ? lookEveryMs : Math.min(2 * waitMs, troubleMsMax);
-      const woken = new AbortController();
-      // Trouble is not woken from: every message that dies would try the place again.
-      if (waitMs === lookEveryMs) this.#wake = () => woken.abort();
-      await sleep(clock, waitMs, AbortSignal.any([signal, woken.signal])).catch(() => {});
-      this.#wake = () => {};
+    try {
+      while (!signal.aborted) {
+        waitMs = await this.#sendAll(ending.signal) ? lookEveryMs : Math.min(2 * waitMs, troubleMsMax);
+        const woken = new AbortController();
+        // Trouble is not woken from: every message that dies would try the place again.
+        if (waitMs === lookEveryMs) this.#wake = () => woken.abort();
+        await sleep(clock, waitMs, AbortSignal.any([signal, woken.signal])).catch(() => {});
+        this.#wake = () => {};
+      }
+      await this.#sendAll(ending.signal);
+    } finally {
+      off();
+      cancel();
+      place.close?.();
     }
-    await this.#sendAll();
   }
 
-  /** True when nothing was in the way. */
-  async #sendAll(): Promise<boolean> {
-    const { store, place, onTrouble } = this.#options;
+  /** True when nothing was in the way but of single letters. */
+  async #sendAll(signal: AbortSignal): Promise<boolean> {
+    const { store, place, wallClockMs } = this.#options;
+    let isWell = true;
     try {
-      for (;;) {
-        let letters = await store.call("owedLetters", 1);
-        if (letters.length === 0) return true;
-        const open = await place.open();
-        if (open === null) return true;
+      while (isWell && !signal.aborted) {
+        let letters = await store.call("owedLetters", 1, wallClockMs());
+        if (letters.length === 0) break;
+        const open = await place.open(signal);
+        if (open === null) break;
         try {
           // As of now: another process may have sent the first one meanwhile.
-          letters = await store.call("owedLetters", lettersAtOnce);
-          for (const letter of letters) await this.#send(letter, open);
+          letters = await store.call("owedLetters", lettersAtOnce, wallClockMs());
+          for (const letter of letters) {
+            isWell = await this.#sendOrRest(letter, open, signal);
+            if (!isWell || signal.aborted) break;
+          }
         } finally {
           open.close();
         }
       }
     } catch (error) {
-      if (!(error instanceof BatonError)) throw error;
-      onTrouble(messageOf(error));
-      return false;
+      isWell = false;
+      if (signal.aborted) return false;
+      await this.#trouble(null, error);
+    }
+    return isWell;
+  }
+
+  /** False: others would hardly fare better. Rejects with what is not about this letter. */
+  async #sendOrRest(letter: OwedLetter, open: OpenPlace, signal: AbortSignal): Promise<boolean> {
+    try {
+      await this.#send(letter, open, signal);
+      return true;
+    } catch (error) {
+      const { isEachAlone } = this.#options.place;
+      if (signal.aborted || !isEachAlone || !(error instanceof BatonError) || placeCodes.has(error.code)) throw error;
+      await this.#trouble(letter, error);
+      return error.code === "BAD_DATA";
     }
   }
 
-  async #send(letter: ClaimedMessage & { readonly letterAt: number | null }, open: OpenPlace): Promise<void> {
+  async #send(letter: OwedLetter, open: OpenPlace, signal: AbortSignal): Promise<void> {
     const { store, wallClockMs, onSent } = this.#options;
     const isBegun = letter.letter === "begun" && letter.letterAt !== null;
     const at = isBegun ? letter.letterAt ?? 0 : open.next();
     if (!isBegun) await store.call("letterBegun", letter.seq, at);
-    await open.send(letter, at);
+    await open.send(letter, at, signal);
     await store.call("letterThere", letter.seq, wallClockMs());
     onSent(letter);
+  }
+
+  /** Of one letter, which rests; null: of all of them. */
+  async #trouble(letter: OwedLetter | null, error: unknown): Promise<void> {
+    const { store, wallClockMs, onTrouble } = this.#options;
+    if (!(error instanceof BatonError)) throw error;
+    const why = messageOf(error);
+    onTrouble(why, letter);
+    // For show and stats. A store that cannot write it down has trouble of its own, which the processor tells.
+    await store.call("letterTrouble", letter?.seq ?? null, why, wallClockMs()).catch(() => {});
   }
 }

@@ -43,6 +43,11 @@ const schema = `
   CREATE TABLE IF NOT EXISTS processors (id INTEGER PRIMARY KEY AUTOINCREMENT, boot TEXT NOT NULL, end_ms REAL NOT NULL,
     pid INTEGER NOT NULL, since_ms INTEGER NOT NULL);`;
 
+/** What came later, and is made in older stores as well: who does not know of it does nothing wrong. */
+const additions = `
+  CREATE TABLE IF NOT EXISTS letter_troubles (seq INTEGER PRIMARY KEY, failures INTEGER NOT NULL, rested_ms INTEGER NOT NULL,
+    error TEXT NOT NULL)`;
+
 export type SqlValue = number | string | Uint8Array | null;
 export type SqlRow = Record<string, SqlValue>;
 
@@ -260,6 +265,7 @@ function openTables(folder: string): DatabaseSync {
         PRAGMA user_version = ${storedFormat}; PRAGMA application_id = ${applicationId};
         COMMIT`);
     }
+    database.exec(additions);
     return database;
   } catch (error) {
     database.close();

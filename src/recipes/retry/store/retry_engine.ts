@@ -257,6 +257,7 @@ export class RetryEngine {
     this.count(before, -1, -bytes);
     this.count(next.state, 1, bytes);
     if (!kept.includes(next.state)) this.#database.run("DELETE FROM bodies WHERE seq = ?", seq);
+    if (before === "dead") this.#database.run("DELETE FROM letter_troubles WHERE seq = ?", seq);
   }
 
   /** The letter has left the store: its body goes, the row says where it went. */
@@ -265,6 +266,8 @@ export class RetryEngine {
     if (row === undefined) return;
     this.#database.run("UPDATE messages SET letter = 3, ended_ms = ?, bytes = 0 WHERE seq = ?", nowMs, seq);
     this.#database.run("DELETE FROM bodies WHERE seq = ?", seq);
+    // The place's trouble is over as well.
+    this.#database.run("DELETE FROM letter_troubles WHERE seq IN (0, ?)", seq);
     this.count("dead", 0, -Number(row["bytes"]));
   }
 
@@ -297,8 +300,16 @@ export class RetryEngine {
       reason: row["reason"] as DeathReason | null,
       error: row["error"] as string | null,
       letter: letterStates[Number(row["letter"])] ?? "none",
+      letterError: this.#letterError(row),
       bytes: Number(row["bytes"]),
     };
+  }
+
+  /** Its own before that of all letters. */
+  #letterError(row: SqlRow): string | null {
+    if (stateOf(row) !== "dead" || ![1, 2].includes(Number(row["letter"]))) return null;
+    const sql = "SELECT error FROM letter_troubles WHERE seq IN (0, ?) ORDER BY seq DESC LIMIT 1";
+    return this.#database.get(sql, Number(row["seq"]))?.["error"] as string | undefined ?? null;
   }
 
   idOf(seq: number): string {

@@ -120,24 +120,6 @@ export class RetryOperator {
     return rows.length;
   }
 
-  /** Dead letters that are owed elsewhere, with their bodies; those whose way there was begun come first. */
-  owedLetters(max: number): (ClaimedMessage & { readonly letterAt: number | null })[] {
-    const rows = this.#database.all(
-      `SELECT * FROM messages WHERE state = 3 AND letter IN (1, 2) ORDER BY letter DESC, seq LIMIT ?`,
-      max,
-    );
-    return rows.map((row) => ({
-      ...this.#engine.withBody(row),
-      letterAt: row["letter_at"] === null ? null : Number(row["letter_at"]),
-    }));
-  }
-
-  /** The letter is about to be written, behind this place of its file. */
-  letterBegun(seq: number, at: number): void {
-    const sql = "UPDATE messages SET letter = 2, letter_at = ? WHERE seq = ? AND state = 3 AND letter IN (1, 2)";
-    this.#database.run(sql, at, seq);
-  }
-
   #row(id: string): SqlRow | null {
     const prefix = `${this.#engine.storeName}-`;
     const number = /^\d{1,15}$/.exec(id.startsWith(prefix) ? id.slice(prefix.length) : id)?.[0];

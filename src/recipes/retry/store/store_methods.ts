@@ -1,4 +1,5 @@
 /** Everything that can be asked of an open store, each inside a transaction: the same by a thread and without one. */
+import { LetterBook } from "./letter_book.ts";
 import type { RetryDatabase } from "./retry_database.ts";
 import { RetryEngine, type StoreRules } from "./retry_engine.ts";
 import { RetryOperator } from "./retry_operator.ts";
@@ -7,6 +8,7 @@ import { RetryOperator } from "./retry_operator.ts";
 export function storeMethods(database: RetryDatabase, rules: StoreRules, random?: () => number) {
   const engine = new RetryEngine(database, rules, random);
   const operator = new RetryOperator(database, engine);
+  const letters = new LetterBook(database, engine);
   return {
     accept: engine.accept.bind(engine),
     register: engine.register.bind(engine),
@@ -28,8 +30,10 @@ export function storeMethods(database: RetryDatabase, rules: StoreRules, random?
     isPaused: operator.isPaused.bind(operator),
     outlook: operator.outlook.bind(operator),
     forget: operator.forget.bind(operator),
-    owedLetters: operator.owedLetters.bind(operator),
-    letterBegun: operator.letterBegun.bind(operator),
+    owedLetters: letters.owedLetters.bind(letters),
+    lettersOwed: letters.lettersOwed.bind(letters),
+    letterBegun: letters.letterBegun.bind(letters),
+    letterTrouble: letters.letterTrouble.bind(letters),
     reserveLog: () => database.reserveLog(),
     disk: () => database.disk(),
   };

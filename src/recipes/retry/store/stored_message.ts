@@ -37,6 +37,8 @@ export interface StoredMessage {
   readonly reason: DeathReason | null;
   readonly error: string | null;
   readonly letter: LetterState;
+  /** What was in the way of a letter that is owed, the last time. */
+  readonly letterError: string | null;
   /** Of the body. */
   readonly bytes: number;
 }

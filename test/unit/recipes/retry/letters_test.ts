@@ -2,11 +2,12 @@ import { describe, expect, test } from "bun:test";
 import { appendFileSync, readFileSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import * as fc from "fast-check";
-import { BatonError } from "../../../../src/errors.ts";
+import { BatonError, type ErrorCode } from "../../../../src/errors.ts";
 import { FileLetters } from "../../../../src/recipes/retry/letters/file_letters.ts";
 import { LetterOffice, type LetterPlace } from "../../../../src/recipes/retry/letters/letter_office.ts";
 import { planLetter } from "../../../../src/recipes/retry/letters/plan_letter.ts";
 import type { AskStore } from "../../../../src/recipes/retry/processor.ts";
+import type { ClaimedMessage } from "../../../../src/recipes/retry/store/stored_message.ts";
 import { FakeClock, settled } from "../../../support/fake_clock.ts";
 import { property } from "../../../support/property.ts";
 import { RetryRig, rigMessage } from "../../../support/retry_rig.ts";
@@ -47,6 +48,7 @@ class Bench implements Disposable {
   readonly troubles: string[] = [];
   isLocked = false;
   crashAfter: string | null = null;
+  nowMs = 5;
 
   constructor(count = 2) {
     this.rig.call(
@@ -70,7 +72,7 @@ class Bench implements Disposable {
       store,
       place: place ?? new FileLetters({ path, storeName: "stock", lockFile: () => !this.isLocked }),
       clock: this.clock,
-      wallClockMs: () => 5,
+      wallClockMs: () => this.nowMs,
       onSent: ({ id }) => this.sent.push(id),
       onTrouble: (why) => this.troubles.push(why),
     });
@@ -133,7 +135,7 @@ describe("letters to a file", () => {
     const stop = new AbortController();
     const running = bench.office().run(stop.signal);
     await bench.clock.advance(3000);
-    expect(bench.rig.call("owedLetters", 9).length).toBe(1);
+    expect(bench.rig.call("owedLetters", 9, 5).length).toBe(1);
     bench.isLocked = false;
     await bench.clock.advance(1000);
     expect(bench.lines().length).toBe(1);
@@ -146,12 +148,13 @@ test("a place in trouble keeps its letters in the store, says so, and is asked a
   using bench = new Bench(1);
   let works = false, asked = 0;
   const place: LetterPlace = {
+    isEachAlone: true,
     open: () =>
       Promise.resolve({
         next: () => 0,
         send: () => {
           asked++;
-          return works ? Promise.resolve() : Promise.reject(new BatonError("IO", "no such place"));
+          return works ? Promise.resolve() : Promise.reject(new BatonError("UNREACHABLE", "no such place"));
         },
         close() {},
       }),
@@ -159,10 +162,72 @@ test("a place in trouble keeps its letters in the store, says so, and is asked a
   const stop = new AbortController();
   const running = bench.office(place).run(stop.signal);
   await bench.clock.advance(60_000);
-  expect([bench.troubles[0], asked < 10, bench.rig.call("owedLetters", 9).length]).toEqual(["no such place", true, 1]);
+  expect([bench.troubles[0], asked < 10, bench.rig.call("owedLetters", 9, 5).length]).toEqual([
+    "no such place",
+    true,
+    1,
+  ]);
+  expect(bench.rig.call("show", "1")?.letterError).toBe("no such place");
   works = true;
   await bench.clock.advance(60_000);
-  expect([bench.sent.length, bench.rig.call("owedLetters", 9).length]).toEqual([1, 0]);
+  expect([bench.sent.length, bench.rig.call("owedLetters", 9, 5).length]).toEqual([1, 0]);
   stop.abort();
   await running;
+});
+
+/** Letters that are in `bad` fail with that code; the others arrive in `arrived`. */
+function placeWithout(bad: Map<string, ErrorCode>, arrived: string[]): LetterPlace {
+  const send = ({ body }: ClaimedMessage) => {
+    const text = new TextDecoder().decode(body);
+    const code = bad.get(text);
+    if (code !== undefined) return Promise.reject(new BatonError(code, `${text} is not taken`));
+    arrived.push(text);
+    return Promise.resolve();
+  };
+  return { isEachAlone: true, open: () => Promise.resolve({ next: () => 0, send, close() {} }) };
+}
+
+describe("a letter that cannot be sent", () => {
+  test("lets all others go at once when it was refused by itself, and says why", async () => {
+    using bench = new Bench(40);
+    const arrived: string[] = [];
+    const bad = new Map<string, ErrorCode>(Array.from({ length: 20 }, (_, at) => [`body ${at}`, "BAD_DATA"]));
+    await bench.office(placeWithout(bad, arrived)).run(ended);
+    expect(arrived.length).toBe(20);
+    expect(bench.rig.call("show", "1")).toMatchObject({ letter: "begun", letterError: "body 0 is not taken" });
+    expect(bench.rig.call("show", "40")).toMatchObject({ letter: "there", letterError: null });
+    expect(bench.rig.call("lettersOwed")).toEqual({ count: 20, trouble: "body 0 is not taken" });
+  });
+
+  test("rests longer and longer when nobody knows whose fault it was, goes once it can, and keeps nobody back", async () => {
+    using bench = new Bench(3);
+    const arrived: string[] = [];
+    const bad = new Map<string, ErrorCode>([["body 0", "CONNECTION_LOST"]]);
+    const office = bench.office(placeWithout(bad, arrived));
+    await office.run(ended);
+    expect(arrived).toEqual([]);
+    await office.run(ended);
+    expect(arrived).toEqual(["body 1", "body 2"]);
+    await office.run(ended);
+    expect(bench.troubles.length).toBe(1);
+    for (const [afterMs, troubles] of [[1999, 1], [1, 2], [3999, 2], [1, 3]] as const) {
+      bench.nowMs += afterMs;
+      await office.run(ended);
+      expect(bench.troubles.length).toBe(troubles);
+    }
+    bad.clear();
+    // A clock that was set back keeps no letter for longer than it would rest.
+    bench.nowMs -= 10_000_000;
+    await office.run(ended);
+    expect(arrived.length).toBe(3);
+    expect(bench.rig.call("lettersOwed")).toEqual({ count: 0, trouble: null });
+  });
+
+  test("begins without its troubles when it is redriven", async () => {
+    using bench = new Bench(1);
+    await bench.office(placeWithout(new Map([["body 0", "BAD_DATA"]]), [])).run(ended);
+    bench.rig.call("change", "1", "redrive", 6);
+    bench.rig.call("change", "1", "cancel", 7);
+    expect(bench.rig.call("show", "1")).toMatchObject({ state: "cancelled", letter: "none", letterError: null });
+  });
 });

@@ -1,0 +1,44 @@
+/** From a Kafka topic as it was written to a place for dead letters: reads the files that it names. Loaded where one is used. */
+import { readFileSync } from "node:fs";
+import { BatonError, messageOf } from "../../src/errors.ts";
+import { KafkaLetters } from "../../src/recipes/retry/letters/kafka_letters.ts";
+import { dial } from "../../src/sockets/dial.ts";
+import { systemClock } from "../../src/support/clock.ts";
+import { tlsFilesOf } from "../tls_files.ts";
+import type { KafkaPlace } from "./kafka_place.ts";
+
+/** Throws CONFIG for files that cannot be used. */
+export function openKafkaLetters(
+  { brokers, topic, makes, tls, login }: KafkaPlace,
+  { storeName, timeoutMs, takeTurn }: {
+    readonly storeName: string;
+    readonly timeoutMs: number;
+    readonly takeTurn: () => (() => void) | null;
+  },
+): KafkaLetters {
+  const files = tls && { tlsCa: tls.ca, tlsCert: tls.cert, tlsKey: tls.key };
+  return new KafkaLetters({
+    addresses: brokers,
+    topic,
+    makes,
+    clientId: `baton-${storeName}`,
+    dial,
+    tls: files && tlsFilesOf(files, (_, act) => act()),
+    credentials: login && { user: login.user, password: passwordIn(login.passwordFile) },
+    clock: systemClock(),
+    timeoutMs,
+    storeName,
+    takeTurn,
+  });
+}
+
+/** Its first line. */
+function passwordIn(path: string): string {
+  try {
+    return readFileSync(path, "utf8").split(/\r?\n/, 1)[0] ?? "";
+  } catch (error) {
+    throw new BatonError("CONFIG", `Cannot read the password for Kafka in ${path}: ${messageOf(error)}`, {
+      cause: error,
+    });
+  }
+}
