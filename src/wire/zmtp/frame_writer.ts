@@ -2,13 +2,18 @@
 import { wireFlags } from "./frame_decoder.ts";
 
 const firstCapacity = 1 << 10;
-/** A buffer over this is not kept for the next turn. */
+/** A writer keeps no buffer over this for the next turn … */
 const keptCapacity = 64 << 10;
+/** … but one of up to so much is kept for all: who has that much to say need not grow into it step by step. */
+const spareCapacityMax = 1 << 20;
+let spare: Uint8Array<ArrayBuffer> | null = null;
 /** From here on a body travels in a write of its own; below, copying it is cheaper than another call of the kernel. */
 const largeBodyBytes = 32 << 10;
 
 export class FrameWriter {
   #buffer = new Uint8Array(firstCapacity);
+  /** The buffer to go on with when this one is too large to be kept. */
+  #kept: Uint8Array<ArrayBuffer> | null = null;
   /** Where in the buffer the current piece begins and ends. */
   #start = 0;
   #end = 0;
@@ -75,8 +80,13 @@ export class FrameWriter {
     this.#piecesBytes = 0;
     let isNeeded = false;
     for (const piece of pieces) isNeeded = write(piece) || isNeeded;
-    if (isNeeded || this.#buffer.byteLength > keptCapacity) {
-      this.#buffer = new Uint8Array(Math.min(keptCapacity, Math.max(firstCapacity, this.#end)));
+    if (isNeeded) {
+      this.#buffer = new Uint8Array(firstCapacity);
+      this.#kept = null;
+    } else if (this.#buffer.byteLength > keptCapacity) {
+      keepSpare(this.#buffer);
+      this.#buffer = this.#kept ?? new Uint8Array(firstCapacity);
+      this.#kept = null;
     }
     this.#start = 0;
     this.#end = 0;
@@ -92,14 +102,29 @@ export class FrameWriter {
     const needed = this.#end + count;
     if (needed > this.#buffer.byteLength) {
       const used = this.#end - this.#start;
-      const larger = new Uint8Array(Math.max(this.#buffer.byteLength * 2, used + count));
+      const wanted = Math.max(this.#buffer.byteLength * 2, used + count);
+      const larger = takeSpare(wanted) ?? new Uint8Array(wanted);
       larger.set(this.#buffer.subarray(this.#start, this.#end));
+      if (this.#buffer.byteLength <= keptCapacity) this.#kept = this.#buffer;
       this.#buffer = larger;
       this.#start = 0;
       this.#end = used;
     }
     return this.#end;
   }
+}
+
+function keepSpare(buffer: Uint8Array<ArrayBuffer>): void {
+  const { byteLength } = buffer;
+  if (byteLength <= spareCapacityMax && byteLength > (spare?.byteLength ?? 0)) spare = buffer;
+}
+
+/** Null where it is too small, in use, or not worth it. */
+function takeSpare(bytes: number): Uint8Array<ArrayBuffer> | null {
+  if (bytes <= keptCapacity || spare === null || spare.byteLength < bytes) return null;
+  const taken = spare;
+  spare = null;
+  return taken;
 }
 
 function writeLength(buffer: Uint8Array, at: number, length: number): void {
