@@ -66,13 +66,14 @@ async function progressOf({ call, words, client, signal }: ClientRun, max: numbe
   return new BulkProgressLine(call, { verb: "received", total, isWanted });
 }
 
-/** With --follow nobody who answers is waited for as well. */
+/** With --follow nobody who answers is waited for as well, and room on a server's disk. */
 async function patient({ call: { values, io }, signal }: ClientRun, fetch: () => Promise<Fetched>): Promise<Fetched> {
   for (;;) {
     try {
       return await fetch();
     } catch (thrown) {
-      if (!values.follow || !(thrown instanceof BatonError) || thrown.code !== "UNREACHABLE") throw thrown;
+      const isPassing = thrown instanceof BatonError && ["UNREACHABLE", "STORE_FULL"].includes(thrown.code);
+      if (!values.follow || !isPassing) throw thrown;
       if (!values.quiet) io.err(`baton: ${thrown.message}; trying on\n`);
     }
     await sleep(systemClock(), againMs, signal);

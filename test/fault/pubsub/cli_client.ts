@@ -53,7 +53,7 @@ export async function cliPublish(client: string, options: CliOptions): Promise<n
       writer.return(n, { outcome: code === 0 ? "ok" : "unknown", status: `exit ${code}` });
       if (code === 0) break;
       if (over.aborted) return count;
-      if (code !== null && ![69, 70, 76].includes(code)) troubled(`${client}: put ended with ${code}: ${stderr}`);
+      if (code !== null && ![69, 70, 76, 85].includes(code)) troubled(`${client}: put ended with ${code}: ${stderr}`);
       await sleep(clock, lookMs);
     }
     await sleep(clock, random() * 200);
@@ -171,7 +171,7 @@ async function untilDrained(
     const isOk = code === 0 || code === 1;
     writer.return(n, { outcome: isOk ? "ok" : "unknown", status: `exit ${code}` });
     if (isDraining && isOk) return;
-    if (code !== null && !isOk && ![69, 70, 76].includes(code)) {
+    if (code !== null && !isOk && ![69, 70, 76, 85].includes(code)) {
       troubled(`${client}: get ended with ${code}: ${stderr}`);
     }
     await sleep(clock, lookMs);

@@ -85,7 +85,7 @@ class Asker implements AsyncDisposable {
       this.#client ??= new ProxyClient(proxies[this.#at % proxies.length] ?? "");
       try {
         const answer = await this.#client.say(message, tryMs);
-        if (!["OVERLOADED", "ERROR", "NOT_OWNER"].includes(answer.status)) {
+        if (!["OVERLOADED", "ERROR", "NOT_OWNER", "FULL"].includes(answer.status)) {
           if (!["OK", "NO_MESSAGE"].includes(answer.status)) {
             troubled(`${message.name}: ${answer.status}, ${answer.text}`);
           }

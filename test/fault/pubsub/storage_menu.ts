@@ -4,7 +4,7 @@ import type { PubsubFault } from "./faults.ts";
 import type { Role } from "./service.ts";
 import { span, toOne, type World } from "./world.ts";
 
-/** A store that errs ends its server, or is opened again by it; both are as they should be. */
+/** A store that errs ends its server; one that has no room goes on when it has some again. */
 const lossMsMax = 3000;
 const lookMs = 20;
 
@@ -32,8 +32,8 @@ function failing(name: string, error: "ENOSPC" | "EIO", weight: number): PubsubF
       storage.fail({ calls, error, skip: Math.floor(span(world, 0, 20)), isShort: world.random() < 0.5 });
       await world.wait(span(world, 100, 2000));
       storage.fail();
-      // A server whose store failed ends, and whoever supervises it starts it again.
-      if (storage.hits > hits || !role.isRunning) {
+      // A server whose store failed ends, and whoever supervises it starts it again; one without room did not.
+      if (!role.isRunning || (error === "EIO" && storage.hits > hits)) {
         await role.kill();
         await role.revive();
       } else role.isAway = false;

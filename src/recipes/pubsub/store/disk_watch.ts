@@ -1,8 +1,11 @@
-/** How full the store's disk is: its own limit, and the file system's room. Looks after commits, and counts what comes in between. */
+/**
+ * How full the store's disk is: its own limit, and the file system's room, which others take as well. Looks after commits, and
+ * counts what comes in between.
+ */
 import { diskAlarmShare, diskFullShare } from "./store_limits.ts";
 import type { TopicDatabase } from "./topic_database.ts";
 
-/** Between two looks at the file system, in commits and in bytes, whichever comes first. */
+/** Between two looks at what the store takes, in commits and in bytes, whichever comes first. */
 const commitsPerLook = 64;
 const bytesPerLook = 1 << 20;
 /** What is stored lies in the log before it lies in the database. */
@@ -33,15 +36,21 @@ export class DiskWatch {
   committed(): void {
     this.#commits++;
     if (this.#maxBytes !== null || this.#commits >= commitsPerLook || this.#newBytes >= bytesPerLook) this.look();
+    // A few µs: what somebody else fills is seen before the next message is taken.
+    else if (this.#newBytes > 0) this.#lookAround();
   }
 
   look(): void {
     this.#usedBytes = this.#database.usedBytes();
+    this.#lookAround();
+    this.#commits = 0;
+    this.#newBytes = 0;
+  }
+
+  #lookAround(): void {
     const { bytes, freeBytes } = this.#database.fileSystem();
     this.#fileSystemBytes = bytes;
     this.#fileSystemShare = bytes === 0 ? 0 : 1 - freeBytes / bytes;
-    this.#commits = 0;
-    this.#newBytes = 0;
   }
 
   /** The part of the nearer limit that is taken, from 0 to 1 and beyond. */
@@ -64,6 +73,8 @@ export class DiskWatch {
 
   /** A sentence when nothing more may be stored; null otherwise. */
   full(): string | null {
+    // What somebody has freed is seen at once, too.
+    if (this.share >= diskFullShare) this.#lookAround();
     return this.share >= diskFullShare ? this.#sentence(diskFullShare) : null;
   }
 

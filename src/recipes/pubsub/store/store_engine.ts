@@ -29,6 +29,8 @@ import type { Topic } from "./topic.ts";
 import type { TopicDatabase } from "./topic_database.ts";
 import { TopicTable } from "./topic_table.ts";
 import { isGivenUp, trimTopic } from "./trim_topic.ts";
+import { WaitingGets } from "./waiting_gets.ts";
+import { whyFull } from "./why_full.ts";
 
 export interface EngineHooks {
   /** Called when what it says is durable. */
@@ -43,7 +45,7 @@ export class StoreEngine {
   readonly #database: TopicDatabase;
   readonly #options: StoreOptions;
   readonly #hooks: EngineHooks;
-  readonly #waitingTopics = new Map<number, Topic>();
+  readonly #waiting = new WaitingGets();
   /** Of the batch that is under way: */
   #answers: StoreAnswer[] = [];
   #readings: Reading[] = [];
@@ -51,6 +53,10 @@ export class StoreEngine {
   readonly #moved = new Set<Topic>();
   /** Something is promised that is not on the disk. */
   #mustCommit = false;
+  /** Gets that waited, and whose answers are not given yet. */
+  #woken: GetOperation[] = [];
+  /** Why nothing may change; null: everything may. */
+  #noRoom: string | null = null;
 
   constructor(database: TopicDatabase, options: StoreOptions, hooks: EngineHooks) {
     this.#database = database;
@@ -60,17 +66,33 @@ export class StoreEngine {
     this.disk = new DiskWatch(database, options.maxDiskBytes);
   }
 
-  /** One batch: one transaction, or none where nothing has to be durable. Answers come when it is. */
-  execute(operations: Iterable<StoreOperation>): void {
+  /**
+   * One batch: one transaction, or none where nothing has to be durable. Answers come when it is. With `noRoom`, a sentence,
+   * nothing is written: who asks for more than what is stored is refused by it.
+   */
+  execute(operations: Iterable<StoreOperation>, noRoom: string | null = null): void {
     this.#answers = [];
     this.#readings = [];
+    this.#noRoom = noRoom;
     const nowMs = this.#hooks.wallClockMs();
     for (const operation of operations) this.#apply(operation, nowMs);
     if (this.#mustCommit) this.#commit(nowMs);
     else this.#read();
     const appended = [...this.#appended];
     this.#appended.clear();
-    for (const topic of appended) this.#wake(topic);
+    // What is durable is answered, whatever becomes of those who are woken by it.
+    this.#release();
+    for (const topic of appended) {
+      this.#wake(topic);
+      this.#release();
+    }
+  }
+
+  /** The disk had no room, and what is in memory counts for nothing any more: whoever waits is to ask again. */
+  abandon(reason: string): void {
+    this.#answers = [];
+    const waiting = new Map([...this.#woken, ...this.#waiting.all()].map((get) => [get.ticket, get]));
+    for (const get of waiting.values()) this.#refuse(get, "OVERLOADED", reason);
     this.#release();
   }
 
@@ -98,20 +120,21 @@ export class StoreEngine {
 
   /** Gets that wait. */
   get waitingCount(): number {
-    let count = 0;
-    for (const topic of this.#waitingTopics.values()) count += topic.waiting.size;
-    return count;
+    return this.#waiting.count;
   }
 
   #release(): void {
     for (const answer of this.#answers) this.#hooks.answer(answer);
     this.#answers = [];
+    this.#woken = [];
   }
 
   #apply(operation: StoreOperation, nowMs: number): void {
     if (operation.kind === "cancel") return this.#cancel(operation.of);
     const topic = this.#topicFor(operation);
     if (topic === null) return;
+    const isReading = operation.kind === "get" || operation.kind === "info";
+    if (this.#noRoom !== null && !isReading) return this.#refuse(operation, "FULL", this.#noRoom);
     switch (operation.kind) {
       case "put":
         return this.#put(operation, topic, nowMs);
@@ -154,6 +177,10 @@ export class StoreEngine {
       this.#refuse(operation, "FENCED", checked.reason, { currentSession: known?.session ?? 0 });
       return null;
     }
+    if (checked.raised && this.#noRoom !== null) {
+      this.#refuse(operation, "FULL", this.#noRoom);
+      return null;
+    }
     const client = known ?? this.topics.clients.create(topic.id, operation.client);
     if (known === null) topic.clientCount++;
     if (checked.raised && operation.session !== null) {
@@ -182,7 +209,7 @@ export class StoreEngine {
       sameKey: put.msgId === null ? null : clients.msgIds(client).get(put.msgId) ?? null,
       fingerprints: put.bodies.map(fingerprintOf),
       last: topic.log.last,
-      full: (messages) => this.#full(topic, messages, put.bodies),
+      full: (messages) => this.disk.full() ?? whyFull(topic, this.#options, messages, put.bodies),
     };
     const decision = decidePut(put, view);
     if (decision.kind === "refused") {
@@ -239,22 +266,6 @@ export class StoreEngine {
     }
   }
 
-  #full(topic: Topic, messages: number, bodies: readonly Uint8Array[]): string | null {
-    const { maxPending, maxTopicBytes } = this.#options;
-    const disk = this.disk.full();
-    if (disk !== null) return disk;
-    if (topic.subscribers.size === 0) return null;
-    if (maxTopicBytes !== null) {
-      let bytes = topic.log.bytes;
-      for (const body of bodies) bytes += body.byteLength;
-      if (bytes > maxTopicBytes) return `the topic would hold ${bytes} bytes; ${maxTopicBytes} are its limit`;
-    }
-    if (maxPending === null || topic.log.last - topic.log.first + 1 + messages <= maxPending) return null;
-    const pending = topic.pendingOfSlowest();
-    if (pending + messages <= maxPending) return null;
-    return `${pending} messages wait for the slowest subscriber; ${maxPending} are the limit`;
-  }
-
   #get(get: GetOperation, topic: Topic): void {
     const client = this.#clientFor(get, topic);
     if (client === null) return;
@@ -263,7 +274,9 @@ export class StoreEngine {
     if (decision.kind === "refused") return this.#refuse(get, decision.code, decision.reason);
     const { next, missed } = decision;
     const { last } = topic.log;
-    if (!get.peek && decision.position !== client.position) {
+    const moves = !get.peek && decision.position !== client.position;
+    if (moves && this.#noRoom !== null && next <= last) return this.#refuse(get, "FULL", this.#noRoom);
+    if (moves && this.#noRoom === null) {
       topic.place(client, decision.position);
       this.topics.clients.changed(client);
       this.#moved.add(topic);
@@ -271,7 +284,7 @@ export class StoreEngine {
       if (next <= last) this.#mustCommit = true;
     }
     if (next <= last) this.#readings.push({ get, topic, client, next, missed, last });
-    else if (get.wait) this.#wait(topic, get);
+    else if (get.wait) this.#waiting.add(topic, get);
     else this.#refuse(get, "NO_MESSAGE", "there is no message that this subscriber has not had", { missed });
   }
 
@@ -298,7 +311,7 @@ export class StoreEngine {
     }
     this.topics.clients.changed(client);
     this.#answers.push({ ticket: operation.ticket, code: "OK", reason: "" });
-    for (const get of [...topic.waiting.values()]) if (get.client === client.name) this.#decideAgain(topic, get);
+    for (const get of this.#waiting.at(topic)) if (get.client === client.name) this.#decideAgain(topic, get);
   }
 
   #info(info: InfoOperation, topic: Topic): void {
@@ -310,40 +323,27 @@ export class StoreEngine {
     this.#answers.push({ ticket: info.ticket, code: "OK", reason: "", info: state });
   }
 
-  #wait(topic: Topic, get: GetOperation): void {
-    topic.waiting.set(get.ticket, get);
-    this.#waitingTopics.set(topic.id, topic);
-  }
-
-  #unwait(topic: Topic, ticket: number): void {
-    topic.waiting.delete(ticket);
-    if (topic.waiting.size === 0) this.#waitingTopics.delete(topic.id);
-  }
-
   #cancel(ticket: number): void {
-    for (const topic of this.#waitingTopics.values()) {
-      const get = topic.waiting.get(ticket);
-      if (get === undefined) continue;
-      this.#unwait(topic, ticket);
-      return this.#refuse(get, "NO_MESSAGE", "there is no message that this subscriber has not had");
-    }
+    const get = this.#waiting.take(ticket);
+    if (get !== null) this.#refuse(get, "NO_MESSAGE", "there is no message that this subscriber has not had");
   }
 
   #fenceWaiting(topic: Topic, client: Client): void {
-    for (const get of [...topic.waiting.values()]) {
+    for (const get of this.#waiting.at(topic)) {
       if (get.client === client.name && get.session !== null) this.#decideAgain(topic, get);
     }
   }
 
   /** Everybody who waits for messages of this topic. */
   #wake(topic: Topic): void {
-    for (const get of [...topic.waiting.values()]) this.#decideAgain(topic, get);
+    for (const get of this.#waiting.at(topic)) this.#decideAgain(topic, get);
     if (this.#mustCommit) this.#commit(this.#hooks.wallClockMs());
     else this.#read();
   }
 
   #decideAgain(topic: Topic, get: GetOperation): void {
-    this.#unwait(topic, get.ticket);
+    this.#waiting.delete(topic, get.ticket);
+    this.#woken.push(get);
     if (this.#topicFor(get) !== null) this.#get(get, topic);
   }
 

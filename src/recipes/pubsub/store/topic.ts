@@ -1,5 +1,4 @@
 /** One topic that a store serves or keeps sealed: its log, its subscribers, and the gets that wait for messages. */
-import type { GetOperation } from "../../../wire/pubsub/store_operations.ts";
 import type { Client } from "./client.ts";
 import type { ClientTable } from "./client_table.ts";
 import { RowCache, TopicLog } from "./topic_log.ts";
@@ -12,8 +11,6 @@ export class Topic {
   readonly log: TopicLog;
   /** By name. */
   readonly subscribers: Map<string, Client>;
-  /** Gets that wait, by ticket. */
-  readonly waiting = new Map<number, GetOperation>();
   /** Which of the topics that had this name it is; its ids begin behind `floor`. */
   readonly birth: string;
   readonly floor: number;

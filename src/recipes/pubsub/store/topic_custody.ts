@@ -36,19 +36,24 @@ export class TopicCustody {
   readonly #topics: TopicTable;
   readonly #imports = new Map<number, TopicImport>();
   readonly #exports = new Map<number, { readonly of: Topic; readonly epoch: number; readonly steps: Steps }>();
-  #nextTransfer = 1;
+  #nextTransfer: number;
   /** Transactions when the age was raised last. */
   #agedAt = -1;
 
-  constructor(database: TopicDatabase, engine: StoreEngine) {
+  /** `before`: whose place it takes, so that no transfer has the number of another one. */
+  constructor(database: TopicDatabase, engine: StoreEngine, before: TopicCustody | null = null) {
     this.#database = database;
     this.#engine = engine;
     this.#topics = engine.topics;
-    // What was being received when the store was closed is sent again from the beginning.
+    this.#nextTransfer = before === null ? 1 : before.#nextTransfer;
+  }
+
+  /** What was being received when the store was closed, or found no room, is sent again from the beginning. */
+  dropArrivals(): void {
+    const arriving = this.#database.all("SELECT id FROM topics WHERE place = ?", places.arriving);
+    if (arriving.length === 0) return;
     this.#transaction(() => {
-      for (const { id } of database.all("SELECT id FROM topics WHERE place = ?", places.arriving)) {
-        this.#topics.drop(Number(id));
-      }
+      for (const { id } of arriving) this.#topics.drop(Number(id));
     });
   }
 

@@ -2,13 +2,14 @@
 import { parentPort } from "node:worker_threads";
 import { BatonError } from "../../../errors.ts";
 import { AnswerPacker, unpackOperations } from "../../../wire/pubsub/store_batch.ts";
+import type { StoreOperation } from "../../../wire/pubsub/store_operations.ts";
 import type { ExportStep } from "./export_topic.ts";
 import { StoreEngine } from "./store_engine.ts";
 import { answerPieceBytes } from "./store_limits.ts";
 import type { StoreCalls, StoreReply, StoreRequest } from "./store_messages.ts";
 import type { StoreOptions } from "./store_options.ts";
 import { TopicCustody } from "./topic_custody.ts";
-import { checkpointAtOnceBytes, checkpointBytes, storeError, TopicDatabase } from "./topic_database.ts";
+import { checkpointAtOnceBytes, checkpointBytes, isDiskFull, storeError, TopicDatabase } from "./topic_database.ts";
 
 /** Moves of cursors that nobody waits for are on the disk after so long, or after `idleMs` where others come all the time. */
 const settleMs = 20;
@@ -22,11 +23,20 @@ const idleCheckpointBytes = 1 << 20;
 const port = parentPort;
 if (port === null) throw new Error("The store's thread was started as a program of its own");
 
+/** After a write that found no room nothing is written for so long. */
+const restMs = 1_000;
+const noRoom = "the disk of this server is full, and nothing was changed";
+
 class OpenStore {
   readonly #database: TopicDatabase;
-  readonly #engine: StoreEngine;
-  readonly #custody: TopicCustody;
+  readonly #options: StoreOptions;
+  #engine!: StoreEngine;
+  #custody!: TopicCustody;
   readonly #answers = new AnswerPacker();
+  /** Answered of the batch that is under way. */
+  #answered: number[] = [];
+  /** Nothing is written until then: the disk had no room. */
+  #restsUntilMs = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #isCheckpointing = false;
   #alarm: string | null = null;
@@ -34,17 +44,12 @@ class OpenStore {
   readonly #expires: boolean;
 
   constructor(dataDir: string, options: StoreOptions) {
+    this.#options = options;
     this.#expires = options.retainMs !== null;
     this.#database = new TopicDatabase(dataDir);
     try {
-      this.#engine = new StoreEngine(this.#database, options, {
-        wallClockMs: () => Date.now(),
-        answer: (answer) => {
-          this.#answers.add(answer);
-          if (this.#answers.byteLength >= answerPieceBytes) this.#sendAnswers(false);
-        },
-      });
-      this.#custody = new TopicCustody(this.#database, this.#engine);
+      this.#load();
+      this.#custody.dropArrivals();
     } catch (error) {
       this.#database.close();
       throw storeError(error, dataDir);
@@ -53,9 +58,53 @@ class OpenStore {
   }
 
   batch(bytes: Uint8Array): void {
-    this.#engine.execute(unpackOperations(bytes));
+    this.#answered = [];
+    try {
+      this.#engine.execute(unpackOperations(bytes), this.#isResting ? noRoom : null);
+    } catch (error) {
+      this.#outOfRoom(error);
+      this.#engine.execute(without(this.#answered, unpackOperations(bytes)), noRoom);
+    }
     this.#sendAnswers(true);
     this.#afterWork();
+  }
+
+  get #isResting(): boolean {
+    return performance.now() < this.#restsUntilMs;
+  }
+
+  /** What is on the disk, into memory. */
+  #load(): void {
+    this.#engine = new StoreEngine(this.#database, this.#options, {
+      wallClockMs: () => Date.now(),
+      answer: (answer) => {
+        this.#answers.add(answer);
+        this.#answered.push(answer.ticket);
+        if (this.#answers.byteLength >= answerPieceBytes) this.#sendAnswers(false);
+      },
+    });
+    this.#custody = new TopicCustody(this.#database, this.#engine, this.#custody ?? null);
+  }
+
+  /**
+   * Of a transaction that found no room nothing is stored: what is in memory is read from the disk again, and goes on being
+   * read. Any other error is thrown: after it nobody can say what is on the disk.
+   */
+  #outOfRoom(error: unknown): void {
+    if (!isDiskFull(error)) throw error;
+    this.#database.rollBack();
+    this.#engine.abandon(noRoom);
+    this.#load();
+    // In the log there may be room again when what it has is in the database.
+    this.#database.checkpoint();
+    this.#restsUntilMs = performance.now() + restMs;
+    clearTimeout(this.#timer);
+    this.#after(restMs, () => this.#rested());
+  }
+
+  #rested(): void {
+    this.#custody.dropArrivals();
+    this.#settle();
   }
 
   call(id: number, method: keyof StoreCalls, values: readonly unknown[]): void {
@@ -63,9 +112,11 @@ class OpenStore {
       const value = this.#called(method, values);
       reply({ kind: "returned", id, value }, buffersOf(value));
     } catch (error) {
+      const refusal = isDiskFull(error) ? new BatonError("STORE_FULL", `Cannot ${method}: ${noRoom}`) : error;
+      if (refusal !== error) this.#outOfRoom(error);
       // A refusal changes nothing; anything else may have left memory and disk apart.
-      if (!(error instanceof BatonError) || error.code === "IO") throw error;
-      reply({ kind: "refused", id, code: error.code, message: error.message });
+      if (!(refusal instanceof BatonError) || refusal.code === "IO") throw refusal;
+      reply({ kind: "refused", id, code: refusal.code, message: refusal.message });
     }
     if (this.#answers.count > 0) this.#sendAnswers(false);
     this.#afterWork();
@@ -97,7 +148,12 @@ class OpenStore {
 
   close(): void {
     clearTimeout(this.#timer);
-    this.#engine.settle();
+    try {
+      this.#engine.settle();
+    } catch (error) {
+      if (!isDiskFull(error)) throw error; // moves that nobody waits for
+      this.#database.rollBack();
+    }
     this.#database.close();
   }
 
@@ -151,7 +207,12 @@ class OpenStore {
     this.#timer = setTimeout(
       guarded(() => {
         this.#timer = undefined;
-        work();
+        try {
+          work();
+        } catch (error) {
+          this.#outOfRoom(error);
+        }
+        if (this.#answers.count > 0) this.#sendAnswers(false);
       }),
       delayMs,
     );
@@ -163,6 +224,16 @@ class OpenStore {
     if (loggedBytes < bytesMin || this.#isCheckpointing) return;
     this.#isCheckpointing = true;
     reply({ kind: "checkpoint" });
+  }
+}
+
+function* without(
+  tickets: readonly number[],
+  operations: Iterable<StoreOperation>,
+): Generator<StoreOperation, void, void> {
+  const known = new Set(tickets);
+  for (const operation of operations) {
+    if (operation.kind === "cancel" || !known.has(operation.ticket)) yield operation;
   }
 }
 

@@ -38,6 +38,8 @@ export class EngineDriver {
   #ticket = 1000;
   /** Its wall clock. */
   nowMs = 1_000_000;
+  /** Why nothing may be written. */
+  noRoom: string | null = null;
   /** Called for answers that no batch waits for. */
   onAnswer: (answer: StoreAnswer) => void = () => {};
 
@@ -75,7 +77,7 @@ export class EngineDriver {
       return whole.kind === "cancel" ? -1 : whole.ticket;
     });
     this.#answers = [];
-    this.engine.execute(unpackOperations(packer.take()));
+    this.engine.execute(unpackOperations(packer.take()), this.noRoom);
     const place = (ticket: number) => tickets.includes(ticket) ? tickets.indexOf(ticket) : tickets.length;
     return this.#answers.sort((a, b) => place(a.ticket) - place(b.ticket));
   }
@@ -91,5 +93,6 @@ export class EngineDriver {
       wallClockMs: () => this.nowMs,
     });
     this.custody = new TopicCustody(this.database, this.engine);
+    this.custody.dropArrivals();
   }
 }

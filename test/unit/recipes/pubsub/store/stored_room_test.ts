@@ -144,6 +144,39 @@ test("where the disk is full nothing of the batch is answered, and what was OK b
   store.close();
 });
 
+test("without room what is stored is read, what would change something is refused, and who waits is to ask again", () => {
+  const store = driver();
+  store.execute({ kind: "subscribe", client: "alice" }, { kind: "subscribe", client: "bob" });
+  store.execute(put(1, "one"), put(2, "two"));
+  const waiting = get(2, { client: "bob", wait: true });
+  expect(store.execute(waiting)).toEqual([]);
+  store.noRoom = "the disk is full";
+  const { commits } = store.database;
+  const session = { number: 1, key: "k" };
+  const answers = store.execute(
+    get(-1, { client: "alice" }),
+    { kind: "info", client: "alice" },
+    get(-1, { client: "alice", session }),
+    get(1, { client: "alice" }),
+    put(1, "one"),
+    put(3, "three"),
+    { kind: "subscribe", client: "carol" },
+    { kind: "unsubscribe", client: "alice" },
+    { kind: "seek", client: "alice", to: "end" },
+  );
+  expect(codes(answers)).toEqual(["OK", "OK", ...Array<string>(7).fill("FULL")]);
+  expect(answers[5]?.reason).toBe("the disk is full");
+  // All that is left is to be asked again; nothing more is there than was before.
+  const late: StoreAnswer[] = [];
+  store.onAnswer = (answer) => late.push(answer);
+  store.engine.abandon("the disk is full");
+  expect(codes(late)).toEqual(["OVERLOADED"]);
+  expect(store.database.commits).toBe(commits);
+  store.noRoom = null;
+  expect(codes(store.execute(get(1, { client: "alice" }), put(3, "three")))).toEqual(["OK", "OK"]);
+  store.close();
+});
+
 test("messages that have become too old go without anybody's doing, and not from a sealed topic", () => {
   const store = driver({ retainMs: 1000 });
   store.execute({ kind: "subscribe", client: "alice" });
