@@ -115,8 +115,13 @@ function connectionOptions(values: Values, sources: ConfigSources): Omit<Connect
     ),
   ];
   const acl = atOrigin("acl", sources, () => {
-    if (!values.acl.includes("creator") || auth.length > 0) return aclOf(values.acl);
-    throw new BatonError("CONFIG", "creator needs auth.credentials or auth.file, which say who the creator is");
+    // A certificate is a name too, to servers that ask their clients for one.
+    const hasName = auth.length > 0 || values.tlsCert !== undefined;
+    if (!values.acl.includes("creator") || hasName) return aclOf(values.acl);
+    throw new BatonError(
+      "CONFIG",
+      "creator needs auth.credentials, auth.file or tls.cert, which say who the creator is",
+    );
   });
   atOrigin("root", sources, () => validatePath(values.root));
   return {

@@ -37,6 +37,8 @@ test("a session over TLS with the certificate that the keeper asks for", async (
   expect((await zk.create("/a", new Uint8Array(0))).path).toBe("/a");
 });
 
-test.each([["without a certificate", { ca }], ["without TLS", undefined]])("no session %s", async (_, tls) => {
-  await expect(open(tls)).rejects.toMatchObject({ code: "UNREACHABLE" });
+test.each(
+  [["without a certificate", { ca }, "REFUSED"], ["without TLS", undefined, "UNREACHABLE"]] as const,
+)("no session %s", async (_, tls, code) => {
+  await expect(open(tls)).rejects.toMatchObject({ code });
 }, 10_000);

@@ -5,6 +5,7 @@ import { backoffMs } from "../../support/backoff.ts";
 import type { Clock } from "../../support/clock.ts";
 import { deadlineAfter, sleep } from "../../support/deadline.ts";
 import { formatDuration } from "../../support/duration.ts";
+import { type CertificateFault, certificateFault } from "./certificate_fault.ts";
 import { ConnectReport } from "./connect_report.ts";
 import { describeFailure } from "./describe_failure.ts";
 import { establish, type Established, type EstablishOptions, expired, type SessionWish } from "./establish.ts";
@@ -54,22 +55,30 @@ export class Connector {
   async round(wish: SessionWish, options: RoundOptions): Promise<RoundOutcome> {
     const { attemptMs, staggerMs, signal, except, report = new ConnectReport() } = options;
     const { endpoints, failures } = await this.#hosts.round(attemptMs, signal);
+    const faults: CertificateFault[] = [];
     for (const { name, why } of failures) report.fail(name, why);
     const exceptName = except === undefined ? null : formatAddress(except);
     const candidates = endpoints.filter((endpoint) => formatAddress(endpoint.address) !== exceptName);
     const outcome = await race<Endpoint, RoundOutcome>(candidates, {
-      attempt: (endpoint, raceSignal) => this.#attempt(endpoint, wish, { attemptMs, signal: raceSignal, report }),
+      attempt: (endpoint, raceSignal) =>
+        this.#attempt(endpoint, wish, { attemptMs, signal: raceSignal, report, faults }),
       discard(late) {
         if (late.kind === "accepted") late.established.stream.destroy();
       },
     }, { clock: this.#clock, staggerMs, signal });
-    return outcome ?? { kind: "failed" };
+    if (outcome !== null) return outcome;
+    // One server with a bad certificate is passed over; when it is all of them, waiting does not help.
+    if (faults.length === 0 || faults.length < candidates.length + failures.length) return { kind: "failed" };
+    const code = faults.some(({ whose }) => whose === "client") ? "REFUSED" : "UNREACHABLE";
+    const text = `Cannot open a ZooKeeper session: ${report.describe(this.#clock.now())}`;
+    return { kind: "refused", error: new BatonError(code, text) };
   }
 
-  async #attempt(endpoint: Endpoint, wish: SessionWish, { attemptMs, signal, report }: {
+  async #attempt(endpoint: Endpoint, wish: SessionWish, { attemptMs, signal, report, faults }: {
     readonly attemptMs: number;
     readonly signal: AbortSignal;
     readonly report: ConnectReport;
+    readonly faults: CertificateFault[];
   }): Promise<RoundOutcome> {
     const { name } = endpoint;
     const deadline = deadlineAfter(this.#clock, attemptMs, { signal, reason: () => timeIsUp });
@@ -84,8 +93,10 @@ export class Connector {
       if (wish.identity !== null) return { kind: "expired" };
       throw new Error("it refused to open a session"); // others may not
     } catch (error) {
+      const fault = certificateFault(error, this.#options.tls);
+      if (fault !== null) faults.push(fault);
       if (error === timeIsUp) report.timeOut(name, this.#clock.now());
-      else report.fail(name, describeFailure(error));
+      else report.fail(name, fault?.text ?? describeFailure(error, this.#options));
       if (error instanceof BatonError && isFinal(error)) return { kind: "refused", error };
       throw error;
     } finally {

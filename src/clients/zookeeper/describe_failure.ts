@@ -1,5 +1,6 @@
 /** What a system error is about, for the sentence that says why no server could be reached. */
 import { BatonError, messageOf } from "../../errors.ts";
+import type { TlsOptions } from "../../sockets/connection.ts";
 
 const systemTexts: Record<string, string> = {
   ECONNREFUSED: "connection refused",
@@ -13,10 +14,12 @@ const systemTexts: Record<string, string> = {
   ETIMEDOUT: "no connection",
 };
 
-/** One server's failure in a few words. */
-export function describeFailure(error: unknown): string {
+/** One server's failure in a few words. `tls` is what the connection was tried with. */
+export function describeFailure(error: unknown, { tls }: { readonly tls?: TlsOptions | undefined } = {}): string {
   if (error instanceof BatonError) return messageOf(error);
   const code = systemCode(error);
+  // Whatever is not TLS ends with the client's first bytes.
+  if (tls !== undefined && code === "ECONNRESET") return "connection reset; is TLS spoken at this port?";
   return (typeof code === "string" ? systemTexts[code] : undefined) ?? messageOf(error);
 }
 

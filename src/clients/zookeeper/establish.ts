@@ -60,6 +60,13 @@ export async function establish(endpoint: Endpoint, wish: SessionWish, { options
   const outcome = Promise.withResolvers<Accepted | typeof expired>();
   outcome.promise.catch(() => {}); // the dial may fail first, and nobody would look
   let framed = false;
+  // Those who have nothing to say yet, and those who wait for something else than ZooKeeper's protocol.
+  const hint = () =>
+    wish.identity !== null || framed
+      ? ""
+      : options.tls === undefined
+      ? " (as a server without a quorum does, and a port that wants TLS)"
+      : " (as a server without a quorum does)";
   const stream = new FrameStream({
     frame(frame) {
       framed = true;
@@ -73,7 +80,7 @@ export async function establish(endpoint: Endpoint, wish: SessionWish, { options
     closed(error) {
       const foreign = !framed && error instanceof BatonError && error.code === "PROTOCOL";
       if (foreign) outcome.reject(foreignProtocol(error));
-      else outcome.reject(error ?? new Error(`closed the connection during ${handshake.stage}`));
+      else outcome.reject(error ?? new Error(`closed the connection during ${handshake.stage}${hint()}`));
     },
   });
   const dialOptions = { ...(options.tls === undefined ? {} : { tls: tlsFor(options.tls, endpoint) }), signal };

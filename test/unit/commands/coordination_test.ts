@@ -123,7 +123,7 @@ describe("a value that cannot be used is reported with where it stands", () => {
     [{ flags: { acl: "x" } }, `USAGE --acl: ${notAcl}`],
     [
       { flags: { acl: "creator" } },
-      "USAGE --acl: creator needs auth.credentials or auth.file, which say who the creator is",
+      "USAGE --acl: creator needs auth.credentials, auth.file or tls.cert, which say who the creator is",
     ],
     [{ file: '[auth]\ncredentials = "x"' }, `CONFIG /c.toml, line 2: auth.credentials: ${notCredentials}`],
     [{ env: { BATON_AUTH_CREDENTIALS: "x" } }, `CONFIG BATON_AUTH_CREDENTIALS: ${notCredentials}`],

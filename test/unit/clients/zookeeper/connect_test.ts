@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { connect, type ConnectOptions } from "../../../../src/clients/zookeeper/client.ts";
 import { parseServers } from "../../../../src/clients/zookeeper/hosts.ts";
 import { BatonError } from "../../../../src/errors.ts";
+import type { Dial } from "../../../../src/sockets/dial.ts";
 import { FakeClock, settled } from "../../../support/fake_clock.ts";
 import { ScriptedEnsemble } from "./scripted_ensemble.ts";
 
@@ -158,6 +159,89 @@ describe("connect", () => {
     ensemble.server(1).connections[0]?.close();
     await settled();
     expect(zk.session.ended.reason).toHaveProperty("reason", "AUTHFAILED");
+  });
+});
+
+describe("a certificate", () => {
+  const coded = (code: string, message: string = code) => Object.assign(new Error(message), { code });
+  const refusing = (ensemble: ScriptedEnsemble, errors: readonly (Error | null)[]): Dial => {
+    return (address, ...rest) => {
+      const error = errors[address.kind === "tcp" ? Number(address.host.at(-1)) - 1 : 0];
+      return error ? Promise.reject(error) : ensemble.dial(address, ...rest);
+    };
+  };
+  const tls = { ca: "the authority's" };
+  const expired = coded("CERT_HAS_EXPIRED");
+  const wanted = coded("ERR_SSL_SSLV3_ALERT_BAD_CERTIFICATE");
+
+  test("that is bad at one server only is passed over", async () => {
+    const ensemble = new ScriptedEnsemble(3);
+    const { clock, outcome } = begin(ensemble, { tls, dial: refusing(ensemble, [expired, wanted, null]) });
+    await clock.advance(1000);
+    expect(outcome()).toBe("connected");
+  });
+
+  test("that is bad at every server ends the connect at once, and says why at each", async () => {
+    const ensemble = new ScriptedEnsemble(4);
+    const errors = [
+      expired,
+      coded("SELF_SIGNED_CERT_IN_CHAIN", "self signed"),
+      coded(
+        "ERR_TLS_CERT_ALTNAME_INVALID",
+        "Hostname/IP does not match certificate's altnames: Host: zk9. is not in the cert's altnames: DNS:zk1",
+      ),
+      coded("CERT_NOT_YET_VALID"),
+    ];
+    const { outcome } = begin(ensemble, { tls, dial: refusing(ensemble, errors) });
+    await settled();
+    const { code, message } = outcome() as BatonError;
+    expect(code).toBe("UNREACHABLE");
+    expect(message).toStartWith("Cannot open a ZooKeeper session: 10.0.0.");
+    for (
+      const why of [
+        "10.0.0.1:2181: its certificate has expired",
+        "10.0.0.2:2181: its certificate is not from an authority that is trusted here, which are those in tls.ca (self signed)",
+        "10.0.0.3:2181: its certificate is for another name (Host: zk9. is not in the cert's altnames: DNS:zk1)",
+        "10.0.0.4:2181: its certificate is not valid yet",
+      ]
+    ) expect(message).toContain(why);
+  });
+
+  test("of this client's that no server takes is a refusal", async () => {
+    const ensemble = new ScriptedEnsemble(1);
+    const none = begin(ensemble, { tls, dial: refusing(ensemble, [wanted]) });
+    const refused = coded("ERR_SSL_TLSV1_ALERT_UNKNOWN_CA");
+    const bad = begin(ensemble, { tls: { ...tls, cert: "c", key: "k" }, dial: refusing(ensemble, [refused]) });
+    await settled();
+    expect(none.outcome()).toMatchObject({
+      code: "REFUSED",
+      message: "Cannot open a ZooKeeper session: 10.0.0.1:2181: it wants a certificate of its clients, and tls.cert " +
+        "names none (alert: bad certificate)",
+    });
+    expect(bad.outcome()).toMatchObject({
+      code: "REFUSED",
+      message:
+        "Cannot open a ZooKeeper session: 10.0.0.1:2181: it refuses the certificate in tls.cert (alert: unknown ca)",
+    });
+  });
+
+  test("that goes bad under a session does not end it: somebody may renew it before the servers do", async () => {
+    const ensemble = new ScriptedEnsemble(1);
+    const clock = new FakeClock();
+    const errors: (Error | null)[] = [null];
+    const zk = await connect({
+      servers: parseServers(ensemble.text),
+      clock,
+      tls,
+      dial: refusing(ensemble, errors),
+    });
+    errors[0] = expired;
+    ensemble.server(1).connections[0]?.close();
+    await clock.advance(1000);
+    expect(zk.session.state).toBe("connecting");
+    errors[0] = null;
+    await clock.advance(1000);
+    expect(zk.session.state).toBe("connected");
   });
 });
 
