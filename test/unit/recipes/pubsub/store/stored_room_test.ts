@@ -173,6 +173,7 @@ test("without room what is stored is read, what would change something is refuse
   expect(codes(late)).toEqual(["OVERLOADED"]);
   expect(store.database.commits).toBe(commits);
   store.noRoom = null;
+  store.reopen();
   expect(codes(store.execute(get(1, { client: "alice" }), put(3, "three")))).toEqual(["OK", "OK"]);
   store.close();
 });
