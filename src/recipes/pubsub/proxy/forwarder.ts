@@ -6,6 +6,7 @@ import type { SocketOptions } from "../../../clients/zeromq/socket_options.ts";
 import { BatonError, messageOf } from "../../../errors.ts";
 import { backoffMs } from "../../../support/backoff.ts";
 import type { Clock } from "../../../support/clock.ts";
+import { TurnClock } from "../../../support/turn_clock.ts";
 import { decodeMessage } from "../../../wire/pubsub/decode_message.ts";
 import type { StatusCode } from "../../../wire/pubsub/status_codes.ts";
 import { measure } from "../request_latency.ts";
@@ -62,6 +63,7 @@ const decoder = new TextDecoder();
 export class Forwarder implements LinkHost {
   readonly id: string;
   readonly clock: Clock;
+  readonly turn: TurnClock;
   readonly limits: ProxyLimits;
   readonly socketOptions: SocketOptions;
   readonly #options: ForwarderOptions;
@@ -81,6 +83,7 @@ export class Forwarder implements LinkHost {
     this.#options = options;
     this.id = options.id;
     this.clock = options.clock;
+    this.turn = new TurnClock(options.clock);
     this.limits = options.limits;
     this.socketOptions = options.socketOptions;
     this.#admission = new Admission(options.limits);
@@ -101,7 +104,7 @@ export class Forwarder implements LinkHost {
   take({ client, envelope, frames, bytes, traits }: Arrival): string | null {
     const refusal = this.#admission.admit(client, traits.topic, bytes);
     if (refusal !== null) return refusal;
-    const arrivedMs = this.clock.now();
+    const arrivedMs = this.turn.now();
     const request: Request = {
       ...{ client, envelope, frames, bytes, traits, arrivedMs },
       tick: 0,
@@ -309,7 +312,7 @@ export class Forwarder implements LinkHost {
     this.#end(request);
     const { name, mayWait } = traits;
     if (fate.do !== "forget") {
-      measure(this.#options.counters.latency, name, { ms: this.clock.now() - request.arrivedMs, mayWait });
+      measure(this.#options.counters.latency, name, { ms: this.turn.now() - request.arrivedMs, mayWait });
     }
     if (fate.do === "pass on" && event.kind === "answered") {
       this.#options.passOn(request, frames, event.status);

@@ -155,7 +155,7 @@ export class Proxy implements AsyncDisposable {
 
   #arrived(frames: readonly Uint8Array[]): void {
     this.counters.requests++;
-    const end = frames.findIndex((frame, at) => at > 0 && frame.byteLength === 0) + 1;
+    const end = envelopeEnd(frames);
     const identity = frames[0] as Uint8Array;
     if (end === 0) {
       const why = "There is no empty frame between the envelope and the message, as a REQ socket sends it";
@@ -267,6 +267,12 @@ export class Proxy implements AsyncDisposable {
       if (gone.size > 0) this.#forwarder.clientsGone(gone);
     });
   }
+}
+
+/** Where the message begins, behind the empty frame; 0 without one. */
+function envelopeEnd(frames: readonly Uint8Array[]): number {
+  for (let at = 1; at < frames.length; at++) if ((frames[at] as Uint8Array).byteLength === 0) return at + 1;
+  return 0;
 }
 
 type TopicMessage = Exclude<Extract<Message, { topic: string }>, { name: "TRANSFER" }>;

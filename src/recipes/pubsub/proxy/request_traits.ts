@@ -57,9 +57,19 @@ export function traitsOf(message: TopicMessage, patienceMsDefault: number): Requ
 function chainOf(message: TopicMessage): ChainPlace | null {
   if (message.name !== "PUT" || message.lines?.session === undefined) return null;
   const { sender, topic, counter, batch, lines: { session, after = null } } = message;
-  // Blanks cannot be meant otherwise: a number ends at the first, and the lengths say where the names do.
-  const line = `${session?.number} ${sender.length} ${topic.length} ${sender} ${topic}`;
-  return { line, last: counter + (batch?.length ?? 1) - 1, after };
+  return { line: lineOf(session?.number, sender, topic), last: counter + (batch?.length ?? 1) - 1, after };
+}
+
+/** The last one: a connection says the same again and again. */
+let known = { number: undefined as number | undefined, sender: "", topic: "", line: "" };
+
+function lineOf(number: number | undefined, sender: string, topic: string): string {
+  if (known.number !== number || known.sender !== sender || known.topic !== topic || known.line === "") {
+    // Blanks cannot be meant otherwise: a number ends at the first, and the lengths say where the names do.
+    const line = `${number} ${sender.length} ${topic.length} ${sender} ${topic}`;
+    known = { number, sender, topic, line };
+  }
+  return known.line;
 }
 
 /** The answer has to be there when the client stops waiting: it sets out a little earlier. */

@@ -8,6 +8,7 @@ import type { SocketOptions } from "../../../clients/zeromq/socket_options.ts";
 import { messageOf } from "../../../errors.ts";
 import { backoffMs } from "../../../support/backoff.ts";
 import type { Clock } from "../../../support/clock.ts";
+import type { TurnClock } from "../../../support/turn_clock.ts";
 import { encodeMessage } from "../../../wire/pubsub/encode_message.ts";
 import { socketLimits } from "../../../wire/pubsub/limits.ts";
 import type { ProxyLimits } from "./proxy_limits.ts";
@@ -18,6 +19,7 @@ export interface LinkHost {
   /** The proxy's, as servers are told it. */
   readonly id: string;
   readonly clock: Clock;
+  readonly turn: TurnClock;
   readonly limits: Pick<ProxyLimits, "windowPerServer" | "windowBytesPerServer">;
   readonly socketOptions: SocketOptions;
   /** An answer has come; `frames` are those behind the envelope. */
@@ -253,7 +255,7 @@ export class ServerLink {
     const takesRoom = !request.traits.mayWait;
     const sent: Sent = {
       request,
-      sentMs: this.#host.clock.now(),
+      sentMs: this.#host.turn.now(),
       windowCount: takesRoom ? 1 : 0,
       windowBytes: takesRoom ? request.bytes : 0,
     };
@@ -287,8 +289,23 @@ export class ServerLink {
   }
 }
 
+/** Frames are cut from a piece: four bytes each are too little to ask for memory. */
+const sheetBytes = 4096;
+let sheet = new Uint8Array(0);
+let sheetUsed = 0;
+
 function frameOf(number: number): Uint8Array {
-  return new Uint8Array([number >>> 24, (number >>> 16) & 0xff, (number >>> 8) & 0xff, number & 0xff]);
+  if (sheetUsed === sheet.byteLength) {
+    sheet = new Uint8Array(sheetBytes);
+    sheetUsed = 0;
+  }
+  const at = sheetUsed;
+  sheetUsed += 4;
+  sheet[at] = number >>> 24;
+  sheet[at + 1] = number >>> 16;
+  sheet[at + 2] = number >>> 8;
+  sheet[at + 3] = number;
+  return sheet.subarray(at, at + 4);
 }
 
 function numberIn(frame: Uint8Array): number {
