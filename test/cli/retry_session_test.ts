@@ -330,6 +330,10 @@ describe("mistakes are told in words", () => {
     ["@retry run --exec true --url http://x/", 64, "only one of --exec and --url"],
     ["@retry submit a b", 64, '"b" is too much'],
     ["@retry submit ./nothing", 74, "Cannot read"],
+    ["@retry submit <&-", 74, "Cannot read the message from stdin: it was closed"],
+    ["@retry submit - <&-", 74, "it was closed"],
+    ["@retry submit --lines <&-", 74, "it was closed"],
+    ["@retry call -- touch ran <&-", 74, "call --no-stdin is wanted"],
     ["@retry submt", 64, 'did you mean "submit"?'],
   ];
   for (const [script, code, says] of cases) {
@@ -338,6 +342,14 @@ describe("mistakes are told in words", () => {
       expect([ended.code, ended.stderr]).toEqual([code, expect.stringContaining(says)]);
     });
   }
+
+  test("an empty message is one that is said to be: </dev/null, an empty pipe, --no-stdin", async () => {
+    const store = new Store();
+    const said = ["@retry submit </dev/null", "@retry submit - <>/dev/null", ": | @retry submit"];
+    for (const script of said) expect([script, (await store.run(script)).code]).toEqual([script, 0]);
+    expect((await store.run("@retry call --no-stdin -- true <&-")).code).toBe(0);
+    expect(store.rows().length).toBe(3);
+  });
 
   test("a store of another version, and a file that is no store", async () => {
     const store = new Store();
