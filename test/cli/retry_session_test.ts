@@ -254,10 +254,9 @@ describe("run", () => {
     const pids = (await session.run("cat pid1 pid2 pid3 pid4")).stdout.trim().split("\n").map(Number);
     const alive = () => pids.filter((pid) => isAlive(pid));
     expect(alive().length).toBe(4);
-    const killedMs = performance.now();
     first.child.kill("SIGKILL");
-    await eventually(() => alive().length === 0, { what: "the tries to be dead", withinMs: 3000 });
-    expect(performance.now() - killedMs).toBeLessThan(2000);
+    // 0.1 s on a machine that has time. What counts is that nobody else may try them before: the lease of 2 s, and 2 s more.
+    await eventually(() => alive().length === 0, { what: "the tries to be dead", withinMs: 4000 });
     expect(store.rows().map(({ state }) => state)).toEqual([inFlight, inFlight, inFlight, inFlight]);
     await session.run("rmdir lock1 lock2 lock3 lock4; touch quick");
     expect((await store.run("@retry run -j 4 --until-empty --interval 10ms --exec '" + section + "'")).code).toBe(0);
