@@ -20,6 +20,7 @@ export const recordKinds = { topic: 1, client: 2, window: 3, keys: 4, message: 5
 export const windowEntriesMax = 4096;
 const recordBytesMax = bodyBytesMax + (1 << 20);
 const none = -1;
+const encoder = new TextEncoder();
 
 export interface TopicRecord {
   readonly name: string;
@@ -82,6 +83,8 @@ export type TopicDataRecord =
 /** Writes records one behind the other. */
 export class TopicDataWriter {
   readonly #writer: ByteWriter;
+  /** The last one: many messages of one come together. */
+  #publisher = { name: "", bytes: new Uint8Array(0) };
 
   constructor(capacity = 1024) {
     this.#writer = new ByteWriter(capacity);
@@ -134,17 +137,24 @@ export class TopicDataWriter {
     });
   }
 
-  message(message: MessageRecord): void {
-    this.#record(recordKinds.message, (writer) => {
-      writer.u53(message.id);
-      writer.u53(message.timeMs);
-      writer.u53(message.session);
-      writer.u53(message.counter);
-      writer.utf8WithI32Length(message.publisher);
-      if (message.msgId === null) writer.i32(none);
-      else writer.utf8WithI32Length(message.msgId);
-      writer.raw(message.body);
-    });
+  /** Written out, as it is written for every message that is put. */
+  message({ id, timeMs, session, counter, publisher, msgId, body }: MessageRecord): void {
+    const writer = this.#writer;
+    const start = writer.length;
+    if (this.#publisher.name !== publisher) this.#publisher = { name: publisher, bytes: encoder.encode(publisher) };
+    const { bytes } = this.#publisher;
+    writer.i32(0);
+    writer.u8(recordKinds.message);
+    writer.u53(id);
+    writer.u53(timeMs);
+    writer.u53(session);
+    writer.u53(counter);
+    writer.i32(bytes.byteLength);
+    writer.raw(bytes);
+    if (msgId === null) writer.i32(none);
+    else writer.utf8WithI32Length(msgId);
+    writer.raw(body);
+    writer.setI32(start, writer.length - start - 4);
   }
 
   end(records: number): void {

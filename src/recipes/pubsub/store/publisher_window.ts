@@ -5,7 +5,7 @@ import { plainWindowCounters } from "./store_limits.ts";
 /** A stored row of resolved counters. */
 interface Row {
   readonly id: number;
-  readonly counters: readonly number[];
+  readonly entries: readonly Resolved[];
   readonly highest: number;
 }
 
@@ -63,7 +63,7 @@ export class PublisherWindow {
   addRow(id: number, entries: readonly Resolved[]): void {
     let highest = -1;
     for (const { counter } of entries) highest = Math.max(highest, counter);
-    this.#rows.push({ id, counters: entries.map(({ counter }) => counter), highest });
+    this.#rows.push({ id, entries, highest });
   }
 
   /**
@@ -77,7 +77,7 @@ export class PublisherWindow {
       if (row === undefined || row.highest >= this.#low) return null;
     }
     const gone = this.#rows.splice(0, rows);
-    for (const { counters } of gone) for (const counter of counters) this.#resolved.delete(counter);
+    for (const { entries } of gone) for (const { counter } of entries) this.#resolved.delete(counter);
     return gone.at(-1)?.id ?? null;
   }
 }

@@ -6,9 +6,16 @@ import { messageAt, messageOffsets, type MessageRecord, TopicDataWriter } from "
 import { rowBytesMax, rowMessagesMax } from "./store_limits.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
 
+/** A writer that has become this large is not used again. */
+const spareBytesMax = 2 * rowBytesMax;
+/** For whoever appends next, in whatever topic: a piece of memory for each row costs more than all that is in a small one. */
+let spareWriter: TopicDataWriter | null = null;
+
 /** A row is small below so many bytes; so many small rows are read at once. */
 const smallRowBytes = 4096;
 const rowsAhead = 64;
+/** Rows that are remembered as they were written. */
+const writtenMax = 64;
 
 /** A row as it is read. */
 export interface LogRow {
@@ -81,8 +88,9 @@ export class TopicLog {
   #pending: TopicDataWriter | null = null;
   #pendingOffsets: number[] = [];
   #pendingFirst = 0;
-  /** What rows of late have taken at most, in bytes. */
-  #rowBytes = 4096;
+  /** Rows that were written last, in their order, and which one is before the first of them: what to find out nobody has to ask. */
+  #written: OldestRow[] = [];
+  #writtenBehind = Infinity;
   /** The newest id that was given, and what the records take. */
   last: number;
   bytes: number;
@@ -113,8 +121,8 @@ export class TopicLog {
     const id = ++this.last;
     if (this.#pending !== null && this.#pending.byteLength + message.body.byteLength > rowBytesMax) this.flush();
     if (this.#pending === null) {
-      // A buffer that grows is copied: begin with what rows of late have taken.
-      this.#pending = new TopicDataWriter(this.#rowBytes + message.body.byteLength + message.publisher.length);
+      this.#pending = spareWriter ?? new TopicDataWriter(4096);
+      spareWriter = null;
       this.#pendingFirst = id;
       this.#pendingOffsets = [];
     }
@@ -140,7 +148,11 @@ export class TopicLog {
     if (this.#pending === null) return;
     const first = this.#pendingFirst;
     const last = first + this.#pendingOffsets.length - 1;
-    const row = { id: this.#nextRowId(), first, last, records: this.#pending.finish(), offsets: this.#pendingOffsets };
+    // As long as it is: a row is kept in memory, and a writer has more room than it needs.
+    const records = this.#pending.finish().slice();
+    const row = { id: this.#nextRowId(), first, last, records, offsets: this.#pendingOffsets };
+    if (records.byteLength <= spareBytesMax) spareWriter = this.#pending;
+    spareWriter?.clear();
     this.#pending = null;
     this.#database.run(
       "INSERT INTO messages (id, topic, first, last, records) VALUES (?, ?, ?, ?, ?)",
@@ -151,11 +163,12 @@ export class TopicLog {
       row.records,
     );
     this.bytes += row.records.byteLength;
-    this.#rowBytes = Math.min(rowBytesMax, Math.max(4096, row.records.byteLength, this.#rowBytes >> 1));
     this.#newest = row;
     this.#cache.set(row);
+    const written = { id: row.id, first, last, bytes: row.records.byteLength };
+    this.#noteWritten(written);
     if (this.#oldest !== null) return;
-    this.#oldest = { id: row.id, first, last, bytes: row.records.byteLength };
+    this.#oldest = written;
     this.#behind = this.#subscribers();
   }
 
@@ -227,8 +240,21 @@ export class TopicLog {
     this.#cache.delete(oldest.id);
     this.bytes -= oldest.bytes;
     if (this.#newest?.id === oldest.id) this.#newest = null;
-    this.#oldest = this.#rowFrom(oldest.last);
+    this.#oldest = this.#nextRow(oldest);
     this.count(positions);
+  }
+
+  #noteWritten(row: OldestRow): void {
+    if (this.#written.length === 0) this.#writtenBehind = row.first - 1;
+    if (this.#written.push(row) <= writtenMax) return;
+    const gone = this.#written.shift();
+    this.#writtenBehind = gone?.last ?? Infinity;
+  }
+
+  #nextRow(gone: OldestRow): OldestRow | null {
+    if (gone.last < this.#writtenBehind) return this.#rowFrom(gone.last);
+    while ((this.#written[0]?.first ?? Infinity) <= gone.last) this.#writtenBehind = this.#written.shift()?.last ?? 0;
+    return this.#written[0] ?? null;
   }
 
   /** The first row whose messages are all behind `id`. */
