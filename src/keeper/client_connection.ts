@@ -40,6 +40,10 @@ export interface ConnectionHost {
   attached(connection: ClientConnection, session: Session): void;
   /** The connection is gone. */
   closed(connection: ClientConnection): void;
+  /** What the connection makes the keeper hold: requests that are not whole or wait, answers that it has not taken. */
+  holds(connection: ClientConnection, inputBytes: number, outputBytes: number): void;
+  /** Room for one more session, where that can be had. */
+  roomForSession(): boolean;
   /** A connection said its last: it is closed if the other side does not do so. */
   closeSoon(connection: ClientConnection): void;
   /** Something was thrown that nobody threw on purpose. */
@@ -49,6 +53,9 @@ export interface ConnectionHost {
 }
 
 const wordBytes = 4;
+const nothingHeld = { input: 0, output: 0 };
+/** What one connection may have under way without being counted among those that make the keeper hold much. */
+const countedBytesMin = 4 << 10;
 
 export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
   readonly #connection: Connection;
@@ -62,8 +69,13 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
   #ended = false;
   #paused = false;
   #outstanding = 0;
+  #outstandingBytes = 0;
+  /** Of the request that is being looked at. */
+  #requestBytes = 0;
   /** Bytes in the reply stages. */
   #stagedBytes = 0;
+  /** What the host was told of it last. */
+  #held = nothingHeld;
   #received = 0;
   /** The zxid of the last reply: a ping's must not fall behind it. */
   #lastZxid = 0n;
@@ -117,7 +129,8 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
       if (!(error instanceof BatonError && error.code === "PROTOCOL")) this.#host.bug(error);
       this.#end();
     }
-    if (!this.#ended) this.#intake.keep();
+    if (this.#ended) this.#intake.drop();
+    else this.#intake.keep();
     this.#pushBack();
     this.#host.turnEnded();
   }
@@ -132,8 +145,9 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
     this.#pushBack();
   }
 
-  deliver({ writer, replies, last }: Staged): void {
+  deliver({ writer, replies, requestBytes, last }: Staged): void {
     this.#outstanding -= replies;
+    this.#outstandingBytes -= requestBytes;
     this.#stagedBytes -= writer.length;
     this.#connection.write(writer.finish());
     if (last) this.#end();
@@ -180,6 +194,7 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
 
   #frame(frame: Uint8Array): void {
     this.#received++;
+    this.#requestBytes = frame.byteLength;
     const reader = new ByteReader(frame);
     if (this.#asker === null) this.#handshake(connectRequest.read(reader));
     else this.#request(reader, this.#asker);
@@ -226,7 +241,9 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
       answer.write?.(writer);
     });
     staged.replies++;
+    staged.requestBytes += this.#requestBytes;
     this.#outstanding++;
+    this.#outstandingBytes += this.#requestBytes;
     if (!answer.last) return;
     staged.last = true;
     this.#ended = true;
@@ -236,7 +253,7 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
     const { scheme, auth } = AuthPacket.read(reader);
     const staged = this.#host.stages.unconditionalStage(this);
     if (scheme === "ip") return this.#reply(staged, { xid, zxid: 0n, err: 0 }); // as every connection has it anyway
-    if (scheme !== "digest") {
+    if (scheme !== "digest" || this.#identities.length >= this.#host.limits.identitiesMax) {
       const header = { xid, zxid: 0n, err: zooKeeperErrorNumbers.AUTHFAILED };
       return this.#reply(staged, header, { write: null, last: true });
     }
@@ -249,7 +266,7 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
   }
 
   #handshake(request: ConnectRequest): void {
-    const { state, stages, limits, writable } = this.#host;
+    const { state, stages, writable } = this.#host;
     if (request.lastZxidSeen > state.zxid) {
       throw protocolError(`The client has seen zxid ${request.lastZxidSeen}, this keeper is at ${state.zxid}`);
     }
@@ -258,7 +275,7 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
     let session: Session | undefined;
     let staged: Staged | undefined;
     if (request.sessionId === 0n) {
-      if (!writable || state.sessions.size >= limits.sessionsMax) return this.destroy();
+      if (!writable || !this.#host.roomForSession()) return this.destroy();
       session = state.openSession(timeoutMs, nowMs);
       staged = stages.unconditionalStage(this); // see KeeperState.hasPressingChanges
     } else {
@@ -297,16 +314,28 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
     if (this.#connection.bufferedBytes > this.#host.limits.unsentBytesEnd) return this.destroy();
     if (!this.#isFull && !this.#intake.isEmpty) this.#host.turns.later(this);
     const pause = this.#isFull || !this.#intake.isEmpty;
+    this.#account();
     if (pause === this.#paused) return;
     this.#paused = pause;
     if (pause) this.#connection.pause();
     else this.#connection.resume();
   }
 
+  /** Most connections make nobody hold anything worth counting, and are not counted. */
+  #account(): void {
+    const input = this.#intake.heldBytes;
+    const output = this.#stagedBytes + this.#connection.bufferedBytes;
+    const bytes = input + output >= countedBytesMin ? { input, output } : nothingHeld;
+    if (bytes === this.#held) return;
+    this.#held = bytes;
+    this.#host.holds(this, bytes.input, bytes.output);
+  }
+
   /** Whether it is owed so much already that nothing more it asks for is looked at. */
   get #isFull(): boolean {
-    const { outstandingMax, unsentBytesMax } = this.#host.limits;
-    return this.#outstanding > outstandingMax || this.#stagedBytes + this.#connection.bufferedBytes > unsentBytesMax;
+    const { outstandingMax, outstandingBytesMax, unsentBytesMax } = this.#host.limits;
+    return this.#outstanding > outstandingMax || this.#outstandingBytes > outstandingBytesMax ||
+      this.#stagedBytes + this.#connection.bufferedBytes > unsentBytesMax;
   }
 
   #frameInto(writer: ByteWriter, write: () => void): void {

@@ -63,6 +63,14 @@ export class Intake {
     }
   }
 
+  /** Nobody will ask for the rest. */
+  drop(): void {
+    this.#chunks = [];
+    this.#frames = [];
+    this.#next = 0;
+    this.#at = 0;
+  }
+
   /** Copies what is left. */
   keep(): void {
     if (this.isEmpty) return;

@@ -113,6 +113,7 @@ const runtimeInconsistency = -2;
 
 /** All or nothing: the failing operation has its own error, those before it 0, those after it -2; the header says 0. */
 function runMulti(requests: MultiRequest[], transaction: Transaction): MultiResult[] {
+  if (requests.length > transaction.limits.operationsTogetherMax) refuse("BADARGUMENTS");
   const results: MultiResult[] = [];
   for (const request of requests) {
     try {
@@ -155,15 +156,17 @@ function runInMulti(request: MultiRequest, transaction: Transaction): MultiResul
   }
 }
 
-/** Each read on its own. Throws PROTOCOL when they come to more than may be written to a connection that does not read. */
+/** Each read on its own. Throws PROTOCOL when they come to more than may be asked for at once. */
 function runMultiRead(requests: MultiRequest[], state: ReadState, asker: ReadAsker): MultiResult[] {
+  const { operationsTogetherMax, readBytesMax } = state.limits;
+  if (requests.length > operationsTogetherMax) refuse("BADARGUMENTS");
   let bytes = 0;
   return requests.map((request): MultiResult => {
     const result = runInMultiRead(request, state, asker);
     if (result.type === "getData") bytes += result.data?.byteLength ?? 0;
     if (result.type === "getChildren") bytes += (result.children ?? []).reduce((sum, name) => sum + name.length, 0);
-    if (bytes <= state.limits.unsentBytesEnd) return result;
-    throw protocolError(`A multiRead asks for more than ${state.limits.unsentBytesEnd} bytes`);
+    if (bytes <= readBytesMax) return result;
+    throw protocolError(`A multiRead asks for more than ${readBytesMax} bytes`);
   });
 }
 

@@ -49,7 +49,7 @@ export function getChildren(
 ): ResponseOf<"getChildren2"> {
   const node = readable(path, state, asker);
   if (watch) {
-    roomForWatches(1, state);
+    roomForWatch(path, 1, state, asker);
     state.watches.children.add(path || "/", asker.watcher, watchMode.once);
   }
   return { children: node.children === null ? [] : [...node.children], stat: statOf(node) };
@@ -90,7 +90,7 @@ export function addWatch(
   asker: ReadAsker,
 ): ResponseOf<"addWatch"> {
   if (mode !== 0 && mode !== 1) refuse("MARSHALLINGERROR");
-  roomForWatches(2, state);
+  roomForWatch(path, 2, state, asker);
   state.watches.addPersistent(path || "/", asker.watcher, mode === 0 ? watchMode.persistent : watchMode.recursive);
   return { err: 0 };
 }
@@ -127,12 +127,19 @@ export function removeWatches(
 export function setWatches(
   request: RequestOf<"setWatches2">,
   state: ReadState,
-  { watcher }: ReadAsker,
+  asker: ReadAsker,
 ): ResponseOf<"setWatches2"> {
   const { tree, watches } = state;
+  const { watcher } = asker;
   const lists = [request.dataWatches, request.existWatches, request.childWatches];
   const persistent = [request.persistentWatches, request.persistentRecursiveWatches];
-  roomForWatches([...lists, ...persistent, ...persistent].reduce((sum, list) => sum + (list?.length ?? 0), 0), state);
+  const count = [...lists, ...persistent, ...persistent].reduce((sum, list) => sum + (list?.length ?? 0), 0);
+  const longest = [...lists, ...persistent].flatMap((list) => list ?? []).reduce(
+    (a, b) => a.length > b.length ? a : b,
+    "",
+  );
+  if (count > state.limits.watchesTogetherMax) refuse("BADARGUMENTS");
+  roomForWatch(longest, count, state, asker);
   for (const path of request.dataWatches ?? []) {
     const node = tree.get(path);
     if (node === undefined) state.tell(watcher, eventType.deleted, path);
@@ -163,10 +170,12 @@ function readable(path: string, state: ReadState, asker: ReadAsker): ZNode {
 }
 
 function watchData(path: string, state: ReadState, asker: ReadAsker): void {
-  roomForWatches(1, state);
+  roomForWatch(path, 1, state, asker);
   state.watches.data.add(path || "/", asker.watcher, watchMode.once);
 }
 
-function roomForWatches(more: number, { watches, limits }: ReadState): void {
+function roomForWatch(path: string, more: number, { watches, limits }: ReadState, { watcher }: ReadAsker): void {
+  if (path.length > limits.pathCharsMax) refuse("BADARGUMENTS");
   if (watches.count + more > limits.watchesMax) refuse("QUOTAEXCEEDED");
+  if (watches.countOf(watcher) + more > limits.watchesPerConnectionMax) refuse("QUOTAEXCEEDED");
 }

@@ -14,6 +14,8 @@ export interface Staged {
   readonly writer: ByteWriter;
   /** Replies in it. */
   replies: number;
+  /** Bytes of the requests that they answer. */
+  requestBytes: number;
   /** The connection ends after it. */
   last: boolean;
 }
@@ -98,7 +100,9 @@ export class ReplyStages {
 
 function staged(stage: Stage, recipient: Recipient): Staged {
   let entry = stage.get(recipient);
-  if (entry === undefined) stage.set(recipient, entry = { writer: new ByteWriter(), replies: 0, last: false });
+  if (entry === undefined) {
+    stage.set(recipient, entry = { writer: new ByteWriter(), replies: 0, requestBytes: 0, last: false });
+  }
   return entry;
 }
 

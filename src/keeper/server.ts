@@ -8,6 +8,7 @@ import { BatonError, messageOf } from "../errors.ts";
 import type { Address, Connection, TlsOptions } from "../sockets/connection.ts";
 import type { Clock } from "../support/clock.ts";
 import { ClientConnection, type ConnectionHost } from "./client_connection.ts";
+import { Crowd } from "./crowd.ts";
 import { DataGuard } from "./data_guard.ts";
 import { answerFourLetterWord } from "./four_letter_words.ts";
 import type { KeeperLimits } from "./limits.ts";
@@ -45,6 +46,8 @@ const handshakeMsMax = 10_000;
 const goodbyeMsMax = 2_000;
 /** How long a disk that refused to store is left alone before it is asked again. */
 const diskRetryMs = 1_000;
+/** Idle sessions that go at once when there is no room for one more. */
+const sessionsReplacedMax = 100;
 
 export class KeeperServer implements ConnectionHost {
   readonly limits: KeeperLimits;
@@ -58,8 +61,7 @@ export class KeeperServer implements ConnectionHost {
   readonly #lookMs: number;
   readonly #listeners: Listeners;
   readonly #guard: DataGuard;
-  /** Every open connection, and since when. */
-  readonly #connections = new Map<ClientConnection, number>();
+  readonly #connections: Crowd<ClientConnection>;
   readonly #bySession = new Map<bigint, ClientConnection>();
   readonly #leaving = new Set<() => void>();
   readonly #end: { resolve: () => void; reject: (error: unknown) => void };
@@ -81,6 +83,7 @@ export class KeeperServer implements ConnectionHost {
     this.#store = store;
     this.#options = options;
     this.limits = options.limits;
+    this.#connections = new Crowd(options.limits);
     this.superDigest = options.superDigest;
     this.#lookMs = Math.max(10, options.tickTimeMs / looksPerTick);
     this.#sessionClock = new SessionClock(options.clock, this.#lookMs);
@@ -168,6 +171,7 @@ export class KeeperServer implements ConnectionHost {
   }
 
   attached(connection: ClientConnection, session: Session): void {
+    this.#connections.known(connection);
     const before = this.#bySession.get(session.id);
     this.#bySession.set(session.id, connection);
     if (before !== undefined) this.#drop(before);
@@ -175,11 +179,32 @@ export class KeeperServer implements ConnectionHost {
 
   closed(connection: ClientConnection): void {
     this.#received += connection.received;
-    this.#connections.delete(connection);
+    this.#connections.left(connection);
     this.#state.watches.removeAll(connection);
     const session = connection.session;
     if (session !== null && this.#bySession.get(session.id) === connection) this.#bySession.delete(session.id);
     this.#idleSinceMs = this.#options.clock.now();
+  }
+
+  holds(connection: ClientConnection, inputBytes: number, outputBytes: number): void {
+    for (const gone of this.#connections.hold(connection, inputBytes, outputBytes)) {
+      this.#options.log(
+        `A connection from ${gone.peer} was closed: all together make the keeper hold too much for them`,
+      );
+      this.#drop(gone);
+    }
+  }
+
+  roomForSession(): boolean {
+    const { sessions, tree } = this.#state;
+    const { sessionsMax } = this.limits;
+    if (sessions.size < sessionsMax) return true;
+    // Who has no connection and owns nothing loses nothing that anybody else could get.
+    const idle = (session: Session) => !this.#bySession.has(session.id) && !tree.hasEphemerals(session.id);
+    for (const session of [...sessions.all].filter(idle).slice(0, sessionsReplacedMax)) {
+      this.#state.closeSession(session);
+    }
+    return sessions.size < sessionsMax;
   }
 
   closeSoon(connection: ClientConnection): void {
@@ -205,7 +230,7 @@ export class KeeperServer implements ConnectionHost {
       word,
       reportOf(this.#state, {
         options: this.#options,
-        connections: [...this.#connections.keys()],
+        connections: [...this.#connections],
         receivedBefore: this.#received,
         zxid: this.#durableZxid,
         writable: this.#writable,
@@ -217,10 +242,12 @@ export class KeeperServer implements ConnectionHost {
   #accept(connection: Connection, address: Address): ClientConnection {
     const ip = address.kind === "unix" ? "127.0.0.1" : connection.peer.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1");
     const client = new ClientConnection(connection, this, ip);
-    this.#connections.set(client, this.#options.clock.now());
-    if (this.#closing !== null || this.#reloading || this.#connections.size > this.limits.connectionsMax) {
-      client.destroy();
-    }
+    const tooMany = this.#connections.came(client, {
+      address: address.kind === "tcp" ? ip : null,
+      nowMs: this.#options.clock.now(),
+    });
+    tooMany?.destroy();
+    if (this.#closing !== null || this.#reloading) client.destroy();
     return client;
   }
 
@@ -276,7 +303,7 @@ export class KeeperServer implements ConnectionHost {
     );
     this.#writable = false;
     this.#reloading = true;
-    for (const connection of this.#connections.keys()) connection.destroy();
+    for (const connection of this.#connections) connection.destroy();
     try {
       await this.#load();
       this.#reloading = false;
@@ -291,7 +318,7 @@ export class KeeperServer implements ConnectionHost {
     if (this.#closing !== null) return;
     this.#options.log(`${messageOf(error)}. The keeper ends`);
     this.#stages.stop();
-    for (const connection of this.#connections.keys()) connection.destroy();
+    for (const connection of this.#connections) connection.destroy();
     this.#closing = this.#close().catch(() => {}).then(() => this.#end.reject(error));
   }
 
@@ -316,9 +343,7 @@ export class KeeperServer implements ConnectionHost {
     if (!diskStalled) this.#expire();
     this.#stages.settle();
     const nowMs = clock.now();
-    for (const [connection, sinceMs] of this.#connections) {
-      if (connection.session === null && nowMs - sinceMs > handshakeMsMax) connection.destroy();
-    }
+    for (const silent of this.#connections.strangersSince(nowMs - handshakeMsMax)) silent.destroy();
     if (this.#connections.size > 0 || this.#state.sessions.size > 0) this.#idleSinceMs = nowMs;
     if (nowMs - this.#idleSinceMs > idleExitMs) {
       void this.close();
@@ -364,7 +389,7 @@ export class KeeperServer implements ConnectionHost {
     // Before the data directory is given up: afterwards the sockets' paths may already be somebody else's.
     await this.#listeners.close();
     this.#stages.stop();
-    for (const connection of this.#connections.keys()) connection.destroy();
+    for (const connection of this.#connections) connection.destroy();
     await this.#store.close();
   }
 }

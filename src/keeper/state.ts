@@ -189,13 +189,13 @@ export class KeeperState<Watcher> {
   }
 
   #begin(session: bigint, identities: readonly Identity[]): Transaction {
-    const { wallClock, limits: { nodesMax }, sequenceStart = 0 } = this.#options;
+    const { wallClock, limits, sequenceStart = 0 } = this.#options;
     return new Transaction(this.tree, {
       zxid: ++this.#zxid,
       wallMs: wallClock(),
       session,
       identities,
-      nodesMax,
+      limits,
       sequenceStart,
     });
   }

@@ -5,10 +5,12 @@
  */
 import { createFlag, eventType, permission } from "../wire/jute/operations.ts";
 import type { RequestOf } from "../wire/jute/operations.ts";
+import type { Acl } from "../wire/jute/records.ts";
 import { checkAcl, type Identity, resolveAcl } from "./acl.ts";
 import { checkPath, isSpecialPath, parentOf } from "./node_path.ts";
+import type { KeeperLimits } from "./limits.ts";
 import { refuse } from "./refusal.ts";
-import { createsMax, type NodeKind, type Tree, type ZNode } from "./tree.ts";
+import { bytesOf, createsMax, type NodeKind, type Tree, type ZNode } from "./tree.ts";
 
 export interface Trigger {
   readonly type: number;
@@ -22,7 +24,7 @@ export interface TransactionContext {
   readonly wallMs: number;
   readonly session: bigint;
   readonly identities: readonly Identity[];
-  readonly nodesMax: number;
+  readonly limits: KeeperLimits;
   /** The create counter of a new node; 0 except in tests of its upper end. */
   readonly sequenceStart: number;
 }
@@ -56,6 +58,10 @@ export class Transaction {
     this.#context = context;
   }
 
+  get limits(): KeeperLimits {
+    return this.#context.limits;
+  }
+
   /** Takes everything back, last first. */
   rollback(): void {
     for (let undo = this.#undo.pop(); undo !== undefined; undo = this.#undo.pop()) undo();
@@ -66,14 +72,14 @@ export class Transaction {
     const mode = createModes.get(request.flags) ?? refuse("BADARGUMENTS");
     if (mode.kind === "ttl" ? ttl <= 0n || ttl > ttlMsMax : ttl >= 0n) refuse("BADARGUMENTS");
     const parentPath = parentOf(request.path);
-    const acl = resolveAcl(request.acl, this.#context.identities);
+    const acl = this.#resolvedAcl(request.acl);
     const parent = this.#existing(parentPath);
     checkAcl(parent.acl, permission.create, this.#context.identities);
     const path = mode.sequential ? request.path + String(parent.creates).padStart(10, "0") : request.path;
     checkPath(path);
+    if (path.length > this.#context.limits.pathCharsMax) refuse("BADARGUMENTS");
     if (this.#tree.get(path) !== undefined) refuse("NODEEXISTS");
     if (parent.kind === "ephemeral") refuse("NOCHILDRENFOREPHEMERALS");
-    if (this.#tree.size >= this.#context.nodesMax) refuse("QUOTAEXCEEDED");
     const { zxid, wallMs } = this.#context;
     const node: ZNode = {
       id: this.#tree.newId(),
@@ -93,6 +99,7 @@ export class Transaction {
       creates: this.#context.sequenceStart,
       children: null,
     };
+    this.#takeRoom(bytesOf(node), 1);
     this.#restoreLater(parent);
     parent.creates = Math.min(parent.creates + 1, createsMax);
     parent.pzxid = zxid;
@@ -133,8 +140,9 @@ export class Transaction {
     const node = this.#existing(request.path);
     checkAcl(node.acl, permission.write, this.#context.identities);
     checkVersion(node.version, request.version);
+    this.#takeRoom((request.data?.byteLength ?? 0) - (node.data?.byteLength ?? 0));
     this.#restoreLater(node);
-    node.data = request.data;
+    this.#tree.change(node, { data: request.data });
     node.version = (node.version + 1) | 0;
     node.mzxid = this.#context.zxid;
     node.mtime = this.#context.wallMs;
@@ -145,12 +153,13 @@ export class Transaction {
 
   setAcl(request: RequestOf<"setAcl">): ZNode {
     checkPath(request.path);
-    const acl = resolveAcl(request.acl, this.#context.identities);
+    const acl = this.#resolvedAcl(request.acl);
     const node = this.#existing(request.path);
     checkAcl(node.acl, permission.admin, this.#context.identities);
     checkVersion(node.aversion, request.version);
+    this.#takeRoom(bytesOf({ ...node, acl }) - bytesOf(node));
     this.#restoreLater(node);
-    node.acl = acl;
+    this.#tree.change(node, { acl });
     node.aversion = (node.aversion + 1) | 0;
     this.#tree.touch(node);
     return node;
@@ -163,13 +172,28 @@ export class Transaction {
     checkVersion(node.version, request.version);
   }
 
+  #resolvedAcl(acl: RequestOf<"create">["acl"]): readonly Acl[] {
+    const resolved = resolveAcl(acl, this.#context.identities);
+    return resolved.length > this.#context.limits.aclEntriesMax ? refuse("INVALIDACL") : resolved;
+  }
+
+  /** What takes less is never refused. */
+  #takeRoom(bytes: number, nodes = 0): void {
+    const { nodesMax, dataBytesMax } = this.#context.limits;
+    if (this.#tree.size + nodes > nodesMax && nodes > 0) refuse("QUOTAEXCEEDED");
+    if (this.#tree.bytes + bytes > dataBytesMax && bytes > 0) refuse("QUOTAEXCEEDED");
+  }
+
   #existing(path: string): ZNode {
     return this.#tree.get(path) ?? refuse("NONODE");
   }
 
   #restoreLater(node: ZNode): void {
     const { data, acl, mzxid, pzxid, mtime, version, aversion, creates } = node;
-    this.#undo.push(() => Object.assign(node, { data, acl, mzxid, pzxid, mtime, version, aversion, creates }));
+    this.#undo.push(() => {
+      this.#tree.change(node, { data, acl });
+      Object.assign(node, { mzxid, pzxid, mtime, version, aversion, creates });
+    });
   }
 }
 

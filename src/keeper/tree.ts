@@ -2,7 +2,9 @@
  * The nodes, as they are after everything applied so far. Knows which nodes changed since it was last asked, so that
  * the log can be told; checks nothing: what may be done is decided in transaction.ts.
  */
+import { openAcl } from "../wire/jute/open_acl.ts";
 import type { Acl, Stat } from "../wire/jute/records.ts";
+import { DescendantCounts } from "./descendant_counts.ts";
 
 export type NodeKind = "persistent" | "ephemeral" | "container" | "ttl";
 
@@ -41,9 +43,16 @@ export class Tree {
   readonly #mortal = new Set<ZNode>();
   #changed = new Map<number, ZNode | null>();
   #nextId = 1;
+  #bytes = 0;
+  #descendants: DescendantCounts | null = null;
 
   get size(): number {
     return this.#nodes.size;
+  }
+
+  /** Of all nodes, as `bytesOf` counts them. */
+  get bytes(): number {
+    return this.#bytes;
   }
 
   get ephemeralCount(): number {
@@ -73,6 +82,10 @@ export class Tree {
     return this.#ephemerals.get(session) ?? [];
   }
 
+  hasEphemerals(session: bigint): boolean {
+    return this.#ephemerals.has(session);
+  }
+
   /** A row number that no node has. */
   newId(): number {
     return this.#nextId++;
@@ -81,6 +94,8 @@ export class Tree {
   /** Puts a new or restored node in its place. The parent's counters are the caller's business. */
   insert(node: ZNode): void {
     this.#nodes.set(node.path, node);
+    this.#bytes += bytesOf(node);
+    this.#descendants?.count(node.path, 1);
     this.#nextId = Math.max(this.#nextId, node.id + 1);
     if (node.path !== "/") {
       const parent = parentIn(this.#nodes, node.path);
@@ -99,6 +114,8 @@ export class Tree {
 
   remove(node: ZNode): void {
     this.#nodes.delete(node.path);
+    this.#bytes -= bytesOf(node);
+    this.#descendants?.count(node.path, -1);
     const parent = parentIn(this.#nodes, node.path);
     parent.children?.delete(nameOf(node.path));
     if (parent.children?.size === 0) parent.children = null;
@@ -109,6 +126,13 @@ export class Tree {
     }
     this.#mortal.delete(node);
     this.#changed.set(node.id, null);
+  }
+
+  /** The only way to what a node's size depends on; `touch` has to follow. */
+  change(node: ZNode, to: Partial<Pick<ZNode, "data" | "acl">>): void {
+    this.#bytes -= bytesOf(node);
+    Object.assign(node, to);
+    this.#bytes += bytesOf(node);
   }
 
   /** To be called after any field of a node was changed. */
@@ -125,14 +149,16 @@ export class Tree {
 
   /** Nodes below `node`, at any depth. */
   descendantCount(node: ZNode): number {
-    let count = 0;
-    const prefix = node.path === "/" ? "/" : `${node.path}/`;
-    for (const name of node.children ?? []) {
-      const child = this.#nodes.get(prefix + name);
-      if (child !== undefined) count += 1 + this.descendantCount(child);
-    }
-    return count;
+    if (node.children === null) return 0;
+    this.#descendants ??= new DescendantCounts(this.#nodes.keys());
+    return this.#descendants.of(node.path);
   }
+}
+
+/** What a node's path, data and ACL take, in bytes or so. */
+export function bytesOf({ path, data, acl }: Pick<ZNode, "path" | "data" | "acl">): number {
+  const bytes = path.length + (data?.byteLength ?? 0);
+  return acl === openAcl ? bytes : acl.reduce((sum, { id }) => sum + id.scheme.length + id.id.length, bytes);
 }
 
 /** What a client is told about a node. A container or TTL node looks like a persistent one. */

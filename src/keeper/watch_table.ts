@@ -29,6 +29,10 @@ class Watches<Watcher> {
     return this.#byWatcher.keys();
   }
 
+  countOf(watcher: Watcher): number {
+    return this.#byWatcher.get(watcher)?.size ?? 0;
+  }
+
   has(path: string, watcher: Watcher): boolean {
     return this.#byPath.get(path)?.has(watcher) ?? false;
   }
@@ -94,6 +98,11 @@ export class WatchTable<Watcher> {
 
   get count(): number {
     return this.data.count + this.children.count;
+  }
+
+  /** How many one watcher has. */
+  countOf(watcher: Watcher): number {
+    return this.data.countOf(watcher) + this.children.countOf(watcher);
   }
 
   addPersistent(path: string, watcher: Watcher, mode: Modes): void {

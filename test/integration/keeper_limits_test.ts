@@ -39,6 +39,52 @@ test("one connection more than allowed is closed, and a place that is given back
   expect((await first.ping()).err).toBe(0);
 });
 
+test("connections that open no session do not keep out those that do", async () => {
+  const first = await start({ limits: { connectionsMax: 4 } });
+  const silent = await Promise.all([1, 2, 3].map(() => RawClient.open(address())));
+  const others = [await RawClient.connect(address()), await RawClient.connect(address())];
+  await eventually(() => silent[0]?.isClosed && silent[1]?.isClosed);
+  expect(silent[2]?.isClosed).toBe(false);
+  for (const client of [first, ...others]) expect((await client.ping()).err).toBe(0);
+});
+
+test("where there is no room for a session, one goes that has no connection and owns nothing", async () => {
+  const owner = await start({ limits: { sessionsMax: 2 } });
+  await owner.call("create", node("/held", { flags: createFlag.ephemeral }));
+  await owner.drop();
+  const idle = await RawClient.connect(address());
+  await idle.drop();
+  const next = await RawClient.connect(address());
+  const resumed = (client: RawClient) => RawClient.connect(address(), client.hello as object);
+  expect((await resumed(idle)).sessionId).toBe(0n);
+  const again = await resumed(owner);
+  expect(again.sessionId).toBe(owner.sessionId);
+  expect((await next.call("exists", { path: "/held", watch: false })).err).toBe(0);
+  expect(await RawClient.connect(address()).catch(() => "closed")).toBe("closed");
+});
+
+test("who shows one identity after the other is stopped, as with a wrong one", async () => {
+  const client = await start({ limits: { identitiesMax: 3 } }); // its address is one
+  expect((await client.auth("digest", "a:x")).err).toBe(0);
+  expect((await client.auth("digest", "b:x")).err).toBe(0);
+  expect((await client.auth("digest", "c:x")).err).toBe(-115);
+  await client.closed;
+});
+
+test("requests that do not end are let go when all of them together take too much, the oldest first", async () => {
+  const client = await start({ limits: { heldBytesMax: 2_000_000 } });
+  const half = async () => {
+    const one = await RawClient.connect(address());
+    one.sendBytes(new Uint8Array([0, 0x0c, 0, 0, 1])); // of 786,432 bytes
+    await fourLetterWord(address(), "ruok");
+    return one;
+  };
+  const [first, second, third] = [await half(), await half(), await half()];
+  await first.closed;
+  expect([second.isClosed, third.isClosed]).toEqual([false, false]);
+  expect((await client.call("create", node("/a", { data: new Uint8Array(900_000) }))).err).toBe(0);
+});
+
 test.each([[0, 1000], [1000, 2009.5], [1000, 2 ** 31], [2000, 1000]])(
   "session timeouts from %d to %d ms are refused at the start",
   async (sessionTimeoutMinMs, sessionTimeoutMaxMs) => {
@@ -116,8 +162,8 @@ test("who asks for much at once is answered as fast as he reads, and the keeper 
   expect(await received()).toBe(asked + 1);
 });
 
-test("one request for more than a connection may be owed ends the connection, and nobody else notices", async () => {
-  const client = await start({ limits: { unsentBytesEnd: 1 << 20 } });
+test("one request for more than may be asked for at once ends the connection, and nobody else notices", async () => {
+  const client = await start({ limits: { readBytesMax: 1 << 20 } });
   await client.call("create", node("/large", { data: new Uint8Array(500_000) }));
   const greedy = await RawClient.connect(address());
   const large = { type: "getData", path: "/large", watch: false } as const;
