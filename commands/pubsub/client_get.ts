@@ -126,7 +126,9 @@ function sinkOf(
 function childrenFor({ call, words, client, signal }: ClientRun, line: string): MessageChildren {
   const place = `${client.state.path}\n${words.topic}`;
   const secrets = Object.fromEntries(secretVariables().map((name) => [name, undefined]));
-  return new MessageChildren({ line, env: { ...call.io.env, ...secrets }, place, clock: systemClock(), signal });
+  const env = { ...call.io.env, ...secrets };
+  const waitMs = call.values.pubsubTimeout;
+  return new MessageChildren({ line, env, place, waitMs, clock: systemClock(), signal });
 }
 
 function execSink(

@@ -23,6 +23,8 @@ export interface MessageChildrenOptions {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** Names the client's place: the same for every process that may be given the same messages. */
   readonly place: string;
+  /** What is left of the line and cannot be killed is waited for so long. */
+  readonly waitMs: number;
   readonly clock: Clock;
   readonly signal: AbortSignal;
 }
@@ -35,7 +37,7 @@ export interface MessageForChild {
 
 /** The guard's deadline is baton's own end, and nothing else: some years. */
 const forMs = 1e11;
-/** What a former process has left is given so long to end by its guard's hand, and then so long by this one's. */
+/** What a former process has left is given so long to end by its guard's hand, and then so long, at most, by this one's. */
 const leftMsMax = 2000;
 const killMsMax = 10_000;
 const lookMs = 20;
@@ -106,12 +108,12 @@ export class MessageChildren implements Disposable {
   /** Whoever ran the line for this message was killed; its guard is at work, or was killed as well. */
   async #waitForFormer(id: number, cookie: string): Promise<void> {
     if (!hasProcessTable()) return;
-    const { clock, signal } = this.#options;
+    const { clock, signal, waitMs } = this.#options;
     const startMs = clock.now();
     for (let left = living(cookie); left.length > 0; left = living(cookie)) {
       const waitedMs = clock.now() - startMs;
       if (waitedMs > leftMsMax) left.forEach((pid) => sendSignal(pid, "SIGKILL"));
-      if (waitedMs > leftMsMax + killMsMax) {
+      if (waitedMs > leftMsMax + Math.min(waitMs, killMsMax)) {
         const sentence = `Cannot run the line for message ${id} again: what was begun for it before still runs, and ` +
           `cannot be killed: process ${left.join(", ")}`;
         throw new BatonError("FENCE_BREACH", sentence);

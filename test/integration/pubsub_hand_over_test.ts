@@ -79,3 +79,37 @@ test("a server that is killed while a large topic is on its way costs no message
     expect(verifyStore(join(cluster.folder, "data", id)).problems).toEqual([]);
   }
 });
+
+test("an operator's word ends soon when nobody can answer it any more, and says what has happened", async () => {
+  await using cluster = await PubsubCluster.start({ servers: 3, as: "processes", sessionTimeoutMs: 2000 });
+  const client = cluster.client();
+  const zk = await cluster.session();
+  const topic = "news";
+  await client.say({ name: "SUBSCRIBE", sender: "reader", topic });
+  const clock = systemClock();
+  const move = async (to: string) => {
+    const startMs = clock.now();
+    const outcome = await moveTopic(zk, cluster.path, { topic, to }, { clock, withinMs: 60_000 });
+    expect(clock.now() - startMs).toBeLessThan(15_000);
+    return outcome;
+  };
+  const owner = (await cluster.owners()).get(topic) ?? "";
+  const [to = "", other = ""] = ["s1", "s2", "s3"].filter((id) => id !== owner);
+  // It takes the connection, and says nothing.
+  cluster.server(owner).pause();
+  expect(await move(to)).toMatchObject({ kind: "unknown", owner, why: expect.stringContaining(`"${owner}" was lost`) });
+  cluster.server(owner).resume();
+  const isMoved = async () => (await move(other)).kind === "moved";
+  await eventually(isMoved, { withinMs: 30_000, what: "the topic to be moved by who is back" });
+  // Killed while whom it would give the topic to stands still.
+  cluster.server(to).pause();
+  const moving = move(to);
+  await cluster.server(other).kill();
+  expect((await moving).kind).not.toBe("moved");
+  cluster.server(to).resume();
+  // Not there, and its announcement is there still.
+  await cluster.server(other).restart();
+  await eventually(async () => (await client.say({ name: "INFO", sender: "reader", topic })).status === "OK");
+  await cluster.server(other).kill();
+  expect(await move(owner)).toMatchObject({ kind: "kept", why: expect.stringContaining("cannot be reached") });
+});

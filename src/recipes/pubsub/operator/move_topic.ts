@@ -4,8 +4,8 @@ import type { SocketOptions } from "../../../clients/zeromq/socket_options.ts";
 import type { ZooKeeper } from "../../../clients/zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../../errors.ts";
 import type { Clock } from "../../../support/clock.ts";
-import { throwIfAborted } from "../../../support/abort.ts";
-import { deadlineAfter } from "../../../support/deadline.ts";
+import { onAbort, throwIfAborted } from "../../../support/abort.ts";
+import { deadlineAfter, sleep } from "../../../support/deadline.ts";
 import { decodeMessage } from "../../../wire/pubsub/decode_message.ts";
 import { encodeMessage } from "../../../wire/pubsub/encode_message.ts";
 import { orNull } from "../../lock_view.ts";
@@ -33,7 +33,12 @@ export interface MoveOptions {
 }
 
 const nothing = new Uint8Array(0);
+/** Between two looks at who is there, while the answer is waited for. */
+const lookEveryMs = 250;
+/** When the connection is lost no answer comes by it; so long the topic's node may still say what has become of it. */
+const lostMs = 3000;
 
+/** Ends early when nobody can answer any more: the owner is lost, or the topic is somewhere else. */
 export async function moveTopic(
   zk: ZooKeeper,
   path: PubsubPath,
@@ -51,19 +56,72 @@ export async function moveTopic(
   const announced = found === null ? null : parseAnnouncement(found.data);
   if (announced === null) return kept(`its owner, the server "${owner}", is not there`);
   let why: string;
+  using watch = new Watch(nodes, { topic, to, owner, endpoint: announced.endpoint, zk, path }, options);
   try {
-    const answer = await ask(announced.endpoint, { topic, to, epoch, owner }, options);
+    const answer = await ask(announced.endpoint, { topic, to, epoch, owner }, { ...options, signal: watch.signal });
     if (answer.status === "OK") return { kind: "moved", from: owner, epoch: answer.epoch ?? epoch + 1 };
     if (!answer.isUnknown) return kept(answer.why);
     why = answer.why;
   } catch (thrown) {
     throwIfAborted(options.signal);
     why = messageOf(thrown);
+    if (thrown instanceof NeverSent) return kept(why);
   }
   await nodes.catchUp(topic);
   const now = (await nodes.read(topic))?.node;
   if (now?.owner === to) return { kind: "moved", from: owner, epoch: now.epoch };
-  return { kind: "unknown", owner: now?.owner ?? "", why };
+  if (now !== undefined && now.owner !== owner) return { kind: "kept", owner: now.owner, why };
+  return { kind: "unknown", owner, why: `${why}; server ls --topics shows where it is` };
+}
+
+/** Nobody was asked. */
+class NeverSent extends Error {}
+
+/** Looks, while the owner is asked, whether it still can answer. */
+class Watch implements Disposable {
+  readonly #over = new AbortController();
+  readonly #off: () => void;
+
+  constructor(nodes: TopicNodes, what: {
+    readonly topic: string;
+    readonly to: string;
+    readonly owner: string;
+    readonly endpoint: string;
+    readonly zk: ZooKeeper;
+    readonly path: PubsubPath;
+  }, { clock, signal }: MoveOptions) {
+    this.#off = signal === undefined ? () => {} : onAbort(signal, (reason) => this.#over.abort(reason));
+    void this.#look(nodes, what, clock).catch(() => {}); // then the answer alone is waited for
+  }
+
+  /** Aborts with what has happened. */
+  get signal(): AbortSignal {
+    return this.#over.signal;
+  }
+
+  [Symbol.dispose](): void {
+    this.#off();
+    this.#over.abort(new Error("the answer is there"));
+  }
+
+  async #look(
+    nodes: TopicNodes,
+    { topic, to, owner, endpoint, zk, path }: ConstructorParameters<typeof Watch>[1],
+    clock: Clock,
+  ): Promise<void> {
+    for (;;) {
+      await sleep(clock, lookEveryMs, this.signal);
+      const found = await orNull(zk.getData(path.server(owner)));
+      const there = found === null ? null : parseAnnouncement(found.data);
+      const now = (await nodes.read(topic))?.node;
+      const end = (why: string) => this.#over.abort(new BatonError("OUTCOME_UNKNOWN", why));
+      if (now?.owner === to && now.state === "stored") return end(`"${topic}" is at "${to}"`);
+      if (now?.owner !== owner && now?.owner !== to) return end(`"${topic}" was given to "${now?.owner}" meanwhile`);
+      if (there?.endpoint !== endpoint) {
+        return end(`the server "${owner}" was lost while it was to hand "${topic}" over to "${to}"`);
+      }
+    }
+  }
 }
 
 interface MergeAnswer {
@@ -85,8 +143,23 @@ async function ask(
 ): Promise<MergeAnswer> {
   const reason = () =>
     new BatonError("OUTCOME_UNKNOWN", `The server "${owner}" at ${endpoint} has not answered within ${withinMs} ms`);
-  const deadline = deadlineAfter(clock, withinMs, { signal, reason });
-  await using dealer = new DealerSocket(socket);
+  const lost = new AbortController();
+  let wasConnected = false;
+  let cancelLost = () => {};
+  await using dealer = new DealerSocket({
+    ...socket,
+    onEvent: (event) => {
+      if (event.kind === "connectionRefused") return;
+      if (event.kind === "connected") return void (wasConnected = true);
+      const reason = event.reason?.message ?? "it ended the connection";
+      const why = `the server "${owner}" at ${endpoint} ${wasConnected ? "was lost" : "cannot be reached"}: ${reason}`;
+      const error = wasConnected ? new BatonError("OUTCOME_UNKNOWN", why) : new NeverSent(why);
+      // Not from within the socket: it has not ended what it is doing.
+      cancelLost = clock.after(wasConnected ? lostMs : 0, () => lost.abort(error));
+    },
+  });
+  const ends = AbortSignal.any([lost.signal, ...(signal === undefined ? [] : [signal])]);
+  const deadline = deadlineAfter(clock, withinMs, { signal: ends, reason });
   try {
     dealer.connect(endpoint);
     const lines = { version: 1, epoch };
@@ -102,6 +175,7 @@ async function ask(
       epoch: message.lines?.epoch,
     };
   } finally {
+    cancelLost();
     deadline.cancel();
   }
 }
