@@ -127,6 +127,7 @@ function connectionOptions(values: Values, sources: ConfigSources): Omit<Connect
   return {
     auth,
     sessionTimeoutMs: values.sessionTimeout,
+    frameBytesMax: values.connectMaxRequestSize,
     ...optional({
       connectTimeoutMs: values.connectTimeout,
       retries: values.connectRetries,

@@ -11,6 +11,7 @@ import {
   priority,
   sessionTimeout,
   signalName,
+  size,
   text,
   toggle,
 } from "./value_types.ts";
@@ -54,6 +55,11 @@ export const connectionSettings = {
     key: "connect.delay",
     help: "the wait before the servers are tried again",
     unset: "a random wait that grows from try to try",
+  }),
+  connectMaxRequestSize: setting(size(), {
+    key: "connect.max_request_size",
+    help: "no request is longer: what jute.maxbuffer is on the servers",
+    default: 0xfffff,
   }),
   tls: setting(toggle(), {
     flag: "--tls",

@@ -57,6 +57,29 @@ for (const kind of backends) {
       }
     }, 20_000);
 
+    for (const direction of ["requests", "replies"] as const) {
+      test(`${direction} that end in the middle of a frame: it is as if they had not come`, async () => {
+        await using rig = await proxied();
+        await using zk = await open(rig.proxy.servers);
+        const { path } = await zk.create("/torn-", nothing, { mode: "ephemeralSequential" });
+        for (let round = 0; round < 8; round++) {
+          const before = (await zk.getData(path)).stat.version;
+          const torn = rig.proxy.onFrame({ direction, nth: round, action: "tear" });
+          const burst = Array.from({ length: 20 }, () => zk.setData(path, nothing, -1));
+          const results = await Promise.allSettled(burst);
+          await torn;
+          const done = results.filter(({ status }) => status === "fulfilled").length;
+          const unknown = results.filter((one) => one.status === "rejected" && one.reason.reason === "CONNECTIONLOSS");
+          expect(done + unknown.length).toBe(burst.length);
+          const { version, ephemeralOwner } = (await zk.getData(path)).stat;
+          expect(ephemeralOwner).toBe(zk.session.id);
+          expect(version).toBeGreaterThanOrEqual(before + done);
+          expect(version).toBeLessThanOrEqual(before + burst.length);
+        }
+        expect(zk.session.connections).toBeGreaterThanOrEqual(8);
+      }, 20_000);
+    }
+
     test("close is bounded when nothing answers", async () => {
       await using rig = await proxied();
       const zk = await open(rig.proxy.servers);

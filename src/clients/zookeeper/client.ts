@@ -85,10 +85,11 @@ export async function connect(options: ConnectOptions): Promise<ZooKeeper> {
     signal: options.signal,
   });
   const chroot = new Chroot(options.servers.chroot);
-  const watches = new Watches();
+  const { frameBytesMax = frameBytesMaxDefault } = options;
+  const watches = new Watches({ frameBytesMax });
   const toClientPath = (path: string) => chroot.toClient(path);
   const session = new ClientSession(established, { clock, connector, timeoutMs, watches, toClientPath });
-  return new ZooKeeperClient(session, { watches, chroot, acl: options.acl, frameBytesMax: options.frameBytesMax });
+  return new ZooKeeperClient(session, { watches, chroot, acl: options.acl, frameBytesMax });
 }
 
 /** An attempt may run out of time while a server starts: the next attempt then waits for that same start. */
@@ -107,11 +108,11 @@ class ZooKeeperClient implements ZooKeeper {
   readonly #acl: Acl[];
   readonly #frameBytesMax: number;
 
-  constructor(session: ClientSession, { watches, chroot, acl = openAcl, frameBytesMax = frameBytesMaxDefault }: {
+  constructor(session: ClientSession, { watches, chroot, acl = openAcl, frameBytesMax }: {
     readonly watches: Watches;
     readonly chroot: Chroot;
     readonly acl?: Acl[] | undefined;
-    readonly frameBytesMax?: number | undefined;
+    readonly frameBytesMax: number;
   }) {
     this.#session = session;
     this.#watches = watches;
@@ -296,7 +297,7 @@ class ZooKeeperClient implements ZooKeeper {
     if (frameBytes > this.#frameBytesMax) {
       throw new ZooKeeperError(
         "BADARGUMENTS",
-        `Cannot ${deed.action} "${deed.path}": the request takes ${frameBytes} bytes, ${this.#frameBytesMax} are allowed`,
+        `Cannot ${deed.action} "${deed.path}": the request takes ${frameBytes} bytes, ${this.#frameBytesMax} are allowed (connect.max_request_size, the servers' jute.maxbuffer)`,
         { path: deed.path },
       );
     }

@@ -29,6 +29,13 @@ export class Watches {
     child: new Map(),
   };
 
+  readonly #rearmBytesMax: number;
+
+  /** `frameBytesMax` is the longest request that the servers take. */
+  constructor({ frameBytesMax = Infinity }: { readonly frameBytesMax?: number } = {}) {
+    this.#rearmBytesMax = Math.min(setWatchesBytesMax, frameBytesMax);
+  }
+
   /** Paths with a watch, each kind counted. */
   get count(): number {
     return watchKinds.reduce((sum, kind) => sum + this.#tables[kind].size, 0);
@@ -78,7 +85,7 @@ export class Watches {
       for (const path of this.#tables[kind].keys()) {
         // UTF-8 takes at most three bytes for a UTF-16 unit; four are the string's length.
         const bytesMax = path.length * 3 + 4;
-        if (bytes > 0 && bytes + bytesMax > setWatchesBytesMax - 64) finish();
+        if (bytes > 0 && bytes + bytesMax > this.#rearmBytesMax - 64) finish();
         batch[kind].push(path);
         bytes += bytesMax;
       }

@@ -49,6 +49,15 @@ describe("watches", () => {
     expect(new Set(requests.map((request) => request.relativeZxid))).toEqual(new Set([42n]));
   });
 
+  test("are armed again in shorter batches where the servers take shorter requests only", () => {
+    const watches = new Watches({ frameBytesMax: 2000 });
+    const paths = Array.from({ length: 100 }, (_, index) => `/${"x".repeat(100)}${index}`);
+    for (const path of paths) watches.add("data", path, () => {});
+    const bodies = watches.rearm(42n);
+    for (const body of bodies) expect(body.byteLength + 8).toBeLessThanOrEqual(2000);
+    expect(decode(bodies).flatMap((request) => request.dataWatches)).toEqual(paths);
+  });
+
   test("without any, nothing is sent", () => {
     expect(new Watches().rearm(1n)).toEqual([]);
   });
