@@ -27,16 +27,23 @@ const lookEveryMs = 500;
 /**
  * Makes the node, waits while one of the same id is in the way, and resolves with its path when it belongs to this session.
  * What an earlier life of the same store has left is taken away: a store has one owner, which is this process. Rejects
- * with CONFIG when another store goes on using the id, and with the signal's reason.
+ * with CONFIG when another store goes on using the id, and with the signal's reason. `onProblem` is told once what is
+ * waited for, and for how long.
  */
 export async function announce(
   zk: ZooKeeper,
   path: string,
   announcement: Announcement,
-  { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
+  { clock, signal, onProblem }: {
+    readonly clock: Clock;
+    readonly signal: AbortSignal;
+    readonly onProblem?: (problem: BatonError) => void;
+  },
 ): Promise<void> {
   const data = formatAnnouncement(announcement);
   const waitMs = Math.min(lookEveryMs, zk.session.timeoutMs / 20);
+  const waitMsMax = zk.session.timeoutMs * patience;
+  let isTold = false;
   for (let waitedMs = 0;; waitedMs += waitMs) {
     if (await isMade(zk, path, data)) return;
     const other = await orNull(zk.getData(path));
@@ -48,7 +55,9 @@ export async function announce(
       continue;
     }
     // An operator who gives up what the server had may take long, and goes.
-    if (who !== null && waitedMs > zk.session.timeoutMs * patience) {
+    if (!isTold) onProblem?.(waitingFor(announcement.id, who, waitMsMax));
+    isTold = true;
+    if (who !== null && waitedMs > waitMsMax) {
       throw new BatonError(
         "CONFIG",
         `Cannot announce "${announcement.id}" as "${path}": another one of this id is there, at ${who.endpoint}, ` +
@@ -57,6 +66,16 @@ export async function announce(
     }
     await sleep(clock, waitMs, signal);
   }
+}
+
+/** `who`: null for an operator who gives up what a server had. */
+function waitingFor(id: string, who: Announcement | null, waitMsMax: number): BatonError {
+  const what = who === null
+    ? `an operator gives up what "${id}" had; this one waits until that is done`
+    : `another one of the id "${id}" is there, at ${who.endpoint}; this one waits up to ${
+      Math.ceil(waitMsMax / 1000)
+    } s for it to go: that is how long one that was killed is still seen`;
+  return new BatonError("LOCK_BUSY", `Cannot announce "${id}" yet: ${what}`);
 }
 
 export function formatAnnouncement({ id, endpoint, storeId, isDraining = false }: Announcement): Uint8Array {

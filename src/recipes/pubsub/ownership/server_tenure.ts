@@ -90,10 +90,10 @@ export class ServerTenure {
     await age.check();
     const stored = await options.store.topics();
     await forEach(stored, (topic) => register(nodes, options, topic), signal);
-    const { id, endpoint, clock, path, store, place } = options;
+    const { id, endpoint, clock, path, store, place, onProblem } = options;
     const storeId = `${store.storeId} ${place}`;
     const isDraining = options.isDraining?.() ?? false;
-    await announce(zk, path.server(id), { id, endpoint, storeId, isDraining }, { clock, signal });
+    await announce(zk, path.server(id), { id, endpoint, storeId, isDraining }, { clock, signal, onProblem });
     // Not before: what cannot be announced must not make another one too old.
     await age.prove();
     const tenure = new ServerTenure(zk, options, nodes, age);

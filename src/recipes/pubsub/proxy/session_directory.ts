@@ -109,7 +109,7 @@ export class SessionDirectory implements Directory {
     announcement: Announcement,
     { signal, begun }: { readonly signal: AbortSignal; readonly begun: () => void },
   ): Promise<void> {
-    const { path, clock } = this.#options;
+    const { path, clock, onProblem } = this.#options;
     const over = new AbortController();
     const { promise: ended, resolve } = Promise.withResolvers<void>();
     const offs = [
@@ -125,7 +125,7 @@ export class SessionDirectory implements Directory {
     this.#begun.resolve();
     this.#tell();
     try {
-      await announce(zk, path.proxy(announcement.id), announcement, { clock, signal: over.signal });
+      await announce(zk, path.proxy(announcement.id), announcement, { clock, onProblem, signal: over.signal });
       await ended;
     } finally {
       this.#isThere = false;

@@ -10,10 +10,13 @@ function town() {
   const clock = new FakeClock();
   const tree = new FakeTree();
   const signal = new AbortController().signal;
+  const told: string[] = [];
   const come = (zk: FakeZooKeeper, storeId: string, endpoint: string) =>
-    announce(zk, path, { id: "s1", endpoint, storeId }, { clock, signal });
+    announce(zk, path, { id: "s1", endpoint, storeId }, {
+      ...{ clock, signal, onProblem: ({ message }) => void told.push(message) },
+    });
   const endpoint = () => parseAnnouncement(tree.nodes.get(path)?.data ?? new Uint8Array())?.endpoint;
-  return { clock, come, endpoint, client: () => new FakeZooKeeper(tree, clock) };
+  return { clock, come, endpoint, told, client: () => new FakeZooKeeper(tree, clock) };
 }
 
 test("the next life of a store takes the place of the one before at once", async () => {
@@ -24,11 +27,16 @@ test("the next life of a store takes the place of the one before at once", async
 });
 
 test("another store, or a copy of it elsewhere, waits until the first one's session has ended, and then gives up", async () => {
-  const { client, come, endpoint, clock } = town();
+  const { client, come, endpoint, clock, told } = town();
   const first = client();
   await come(first, "a here", "tcp://one");
   const refused = come(client(), "a there", "tcp://two").then(() => "", (thrown: Error) => thrown.message);
+  await clock.advance(100);
+  expect(told).toEqual([
+    expect.stringMatching(/another one of the id "s1" is there, at tcp:\/\/one; .* waits up to 15 s/),
+  ]);
   await clock.advance(16_000);
+  expect(told).toHaveLength(1);
   expect(await refused).toContain("another one of this id is there, at tcp://one");
   const patient = come(client(), "a there", "tcp://two");
   await clock.advance(5000);
@@ -40,13 +48,14 @@ test("another store, or a copy of it elsewhere, waits until the first one's sess
 });
 
 test("an operator who gives up what a server had is waited for", async () => {
-  const { client, come, endpoint, clock } = town();
+  const { client, come, endpoint, clock, told } = town();
   const operator = client();
   await come(operator, "a", "tcp://one");
   await operator.setData(path, new TextEncoder().encode(JSON.stringify({ layout: 1, forgetting: "s1" })), -1);
   const coming = come(client(), "a", "tcp://two");
   await clock.advance(60_000);
   expect(endpoint()).toBeUndefined();
+  expect(told).toEqual([expect.stringContaining("an operator gives up")]);
   operator.expire();
   await clock.advance(1000);
   await coming;
