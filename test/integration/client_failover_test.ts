@@ -2,10 +2,12 @@ import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 import { connect, type ConnectOptions } from "../../src/clients/zookeeper/client.ts";
 import { parseServers } from "../../src/clients/zookeeper/hosts.ts";
 import type { WatchEvent, ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
+import { formatAddress } from "../../src/sockets/connection.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { describeBackend, type RunningBackend, type ServerNode, zooKeeperEnsemble } from "../support/backends.ts";
 import { ChaosProxy } from "../support/chaos_proxy.ts";
 import { eventually } from "../support/eventually.ts";
+import { fourLetterWord } from "../support/four_letter_word.ts";
 
 const nothing = new Uint8Array(0);
 const T = 6000;
@@ -15,7 +17,11 @@ describeBackend(zooKeeperEnsemble, () => {
   let backend: RunningBackend;
   const proxies: ChaosProxy[] = [];
   beforeAll(async () => {
-    backend = await zooKeeperEnsemble.start({ tickTimeMs: 500, syncLimit: 4 });
+    backend = await zooKeeperEnsemble.start({
+      tickTimeMs: 500,
+      syncLimit: 4,
+      javaProperties: { "readonlymode.enabled": "true" },
+    });
   }, 60_000);
   afterEach(async () => {
     backend.resume();
@@ -96,4 +102,29 @@ describeBackend(zooKeeperEnsemble, () => {
     expect(fired).toBe(names.length);
     await zk.close();
   }, 40_000);
+
+  test(
+    "a server that is read-only, alone of three, is no connection: not for a session, not for a new one",
+    async () => {
+      const zk = await open(backend.servers);
+      const { path } = await zk.create("/read-only-", nothing, { mode: "ephemeralSequential" });
+      const [alone, ...others] = backend.nodes as [ServerNode, ...ServerNode[]];
+      await Promise.all(others.map((node) => node.kill()));
+      await eventually(async () => await fourLetterWord(alone.address, "isro", 500) === "ro", {
+        withinMs: 20_000,
+        what: "a server that is read-only",
+      });
+      expect(zk.session.state).toBe("connecting");
+      const refused = open(formatAddress(alone.address), { connectTimeoutMs: 1000 });
+      await expect(refused).rejects.toMatchObject({ code: "UNREACHABLE" });
+      await Promise.all(others.map((node) => node.restart()));
+      await eventually(() => zk.session.state === "connected", {
+        withinMs: 20_000,
+        what: "the session to be connected",
+      });
+      expect((await zk.exists(path))?.ephemeralOwner).toBe(zk.session.id);
+      await zk.close();
+    },
+    90_000,
+  );
 });
