@@ -55,11 +55,12 @@ export async function runServe(call: ServeCall): Promise<ExitCode> {
     onStored: (id, why) => log("info", "stored", `stored ${id}: the first try ${why}`, { id }),
     onTrouble: (why) => log("error", "not_stored", why),
   });
-  const bound = await door.listen(address);
-  const where = formatAddress(bound);
-  const facts = { listen: where, pid: process.pid };
-  log("info", "serving", `serves ${backend.href} at ${where}, stores in ${place.folder}`, facts);
-  await untilStopped(service, door, log, values.retryDrainTimeout);
+  const open = async () => {
+    const where = formatAddress(await door.listen(address));
+    const facts = { listen: where, pid: process.pid };
+    log("info", "serving", `serves ${backend.href} at ${where}, stores in ${place.folder}`, facts);
+  };
+  await untilStopped(service, door, { log, drainMs: values.retryDrainTimeout, open });
   return exitCodes.SUCCESS;
 }
 
@@ -109,6 +110,7 @@ async function withProcessor(
 
 async function storeOnly({ values, sources }: ServeCall, folder: string): Promise<Service> {
   const ended = Promise.withResolvers<void>();
+  ended.promise.catch(() => {}); // who runs it hears
   const store = await RetryStore.open(folder, {
     rules: storeRulesOf(values, sources),
     hooks: { broken: (error) => ended.reject(error) },
@@ -122,8 +124,16 @@ async function storeOnly({ values, sources }: ServeCall, folder: string): Promis
   };
 }
 
-/** First the door, so that what it has in its hands can still be stored; then the processor. */
-async function untilStopped(service: Service, door: HttpDoor, log: RetryLog, drainMs: number): Promise<void> {
+/** `open` when signals are heard. At the end first the door, so that what it has in its hands can still be stored; then the processor. */
+async function untilStopped(
+  service: Service,
+  door: HttpDoor,
+  { log, drainMs, open }: {
+    readonly log: RetryLog;
+    readonly drainMs: number;
+    readonly open: () => Promise<void>;
+  },
+): Promise<void> {
   const asked = Promise.withResolvers<void>();
   const hurried = new AbortController();
   const cancels: (() => void)[] = [];
@@ -136,8 +146,10 @@ async function untilStopped(service: Service, door: HttpDoor, log: RetryLog, dra
     cancels.push(systemClock().after(drainMs, () => hurried.abort()));
     log("info", "stopping", `${signal}: what is under way may end; a second one ends it at once`, { signal });
   });
-  const running = service.run();
+  let running: Promise<void> | null = null;
   try {
+    await open();
+    running = service.run();
     await Promise.race([asked.promise, running]);
     await door.close(hurried.signal);
     service.stop();
