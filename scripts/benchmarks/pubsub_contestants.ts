@@ -6,12 +6,13 @@ import { eventually } from "../../test/support/eventually.ts";
 import { freePorts } from "../../test/support/free_ports.ts";
 import { PubsubCluster } from "../../test/support/pubsub_cluster.ts";
 import { ServerProcess } from "../../test/support/server_process.ts";
+import { startRabbitmq } from "./rabbitmq_server.ts";
 
 export interface PubsubContestant extends AsyncDisposable {
   /** Name and version, as the tables show it. */
   readonly name: string;
   /** Its first word for the C program, and the port on loopback. */
-  readonly kind: "baton" | "baton-batches" | "redis" | "nats";
+  readonly kind: "baton" | "baton-batches" | "redis" | "nats" | "rabbitmq";
   readonly port: number;
   /** The process that flushes. */
   readonly pid: number;
@@ -29,7 +30,9 @@ export async function pubsubContestants(folder: string): Promise<PubsubContestan
   const nats = versionOf("nats-server", "--version");
   if (nats === null) missing("NATS (Debian: nats-server; sh scripts/install_peers --bench)");
   else found.push(await natsContestant(folder, nats));
-  missing("RabbitMQ: no client of it is written here");
+  const rabbitmq = await rabbitmqContestant(folder);
+  if (rabbitmq === null) missing("RabbitMQ (Debian: rabbitmq-server; sh scripts/install_peers --bench)");
+  else found.push(rabbitmq);
   return found;
 }
 
@@ -75,6 +78,15 @@ async function natsContestant(folder: string, version: string): Promise<PubsubCo
   });
   await serves(server, /Server is ready/, "NATS");
   return contestantOf(server, { name: `NATS ${version} JetStream, not flushed`, kind: "nats", port });
+}
+
+/** A durable queue, persistent messages, publisher confirms: a message is on the disk before it is confirmed. */
+async function rabbitmqContestant(folder: string): Promise<PubsubContestant | null> {
+  const server = await startRabbitmq(madeFolder(folder, "rabbitmq"));
+  if (server === null) return null;
+  const { version, port, pid, process } = server;
+  const name = `RabbitMQ ${version} durable, confirms`;
+  return { name, kind: "rabbitmq", port, pid, [Symbol.asyncDispose]: () => process.kill() };
 }
 
 function contestantOf(

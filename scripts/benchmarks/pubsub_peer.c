@@ -1,7 +1,8 @@
 /*
  * A publisher and a consumer in one thread, in C, without a library: pubsub_peer KIND HOST PORT BYTES OUTSTANDING MS.
  * KIND: baton (a proxy; each message is a put), baton-batches (what can be put at once is one put, up to 64 messages, as
- * baton's own client does it), redis (a stream with a consumer group), nats (JetStream: a stream in a file, a pull consumer).
+ * baton's own client does it), redis (a stream with a consumer group), nats (JetStream: a stream in a file, a pull consumer),
+ * rabbitmq (a durable queue with publisher confirms).
  * A message counts when its publisher was told that it is stored, and its consumer has it; so many are on their way. The
  * consumer acknowledges all it gets. Prints: messages a second, p50 and p99 of a message's whole way, p50 and p99 of the
  * time until its publisher was told, all in microseconds.
@@ -387,6 +388,8 @@ static void nats_put(uint64_t number) {
   put(&publisher, "\r\n", 2);
 }
 
+#include "pubsub_peer_rabbit.h"
+
 static int by_value(const void *a, const void *b) {
   double x = *(const double *)a, y = *(const double *)b;
   return (x > y) - (x < y);
@@ -400,8 +403,9 @@ int main(int argc, char **argv) {
   if (argc != 7) fail("usage", "pubsub_peer KIND HOST PORT BYTES OUTSTANDING MS");
   const char *kind = argv[1];
   int is_batched = strcmp(kind, "baton-batches") == 0, is_baton = is_batched || strcmp(kind, "baton") == 0, is_redis = strcmp(kind, "redis") == 0;
-  int (*answer)(struct link *) = is_baton ? baton_answer : is_redis ? redis_answer : nats_answer;
-  void (*put_one)(uint64_t) = is_baton ? baton_put : is_redis ? redis_put : nats_put;
+  int is_rabbit = strcmp(kind, "rabbitmq") == 0;
+  int (*answer)(struct link *) = is_baton ? baton_answer : is_redis ? redis_answer : is_rabbit ? rabbit_answer : nats_answer;
+  void (*put_one)(uint64_t) = is_baton ? baton_put : is_redis ? redis_put : is_rabbit ? rabbit_put : nats_put;
   body_bytes = strtoul(argv[4], NULL, 10);
   outstanding = strtoul(argv[5], NULL, 10);
   double for_us = atof(argv[6]) * 1e3;
@@ -412,7 +416,7 @@ int main(int argc, char **argv) {
   acks = malloc(SAMPLES_MAX * sizeof *acks);
   open_link(&publisher, argv[2], atoi(argv[3]));
   open_link(&consumer, argv[2], atoi(argv[3]));
-  (is_baton ? baton_begin : is_redis ? redis_begin : nats_begin)();
+  (is_baton ? baton_begin : is_redis ? redis_begin : is_rabbit ? rabbit_begin : nats_begin)();
   double start = now_us(), measured = 0, end = start + WARM_MS * 1e3 + for_us;
   uint64_t first = 0;
   while (now_us() < end) {
