@@ -14,6 +14,11 @@ export const lockCommand = defineCommand({
     "sorted order. The command and everything it starts are stopped before the lock can go to anybody else.",
     "Without --servers the lock reaches this user's (or, if root set up a keeper, all) processes on this machine, and a " +
     "line on stderr says so.",
+    "With --recipe it takes a lock that programs with Curator or kazoo take too, by their names and in their order: curator is " +
+    "an InterProcessMutex, or the place of a LeaderSelector; curator-rw an InterProcessReadWriteLock; kazoo a Lock or WriteLock, " +
+    "and with -s a ReadLock. NAME is then the path of the lock's node. Children of another kind are refused (78). baton's " +
+    "promise holds for its own command; the others keep no lease end, so that one that is stopped or cut off may go on for a " +
+    "while after its session has ended and baton has been given the lock: only the fencing token shields a store from it.",
   ],
   examples: [
     ["baton lock nightly -- ./backup.sh", "waits, runs, exits with backup.sh's code"],
@@ -29,6 +34,7 @@ export const lockCommand = defineCommand({
       "baton lock --priority background --reason 'bulk propagation' article-7 -- ./propagate.sh",
       "others pass it in the queue",
     ],
+    ["baton lock --recipe curator /app/locks/nightly -- ./backup.sh", "one at a time with programs that use Curator"],
     ["baton lock --servers zk1:2181,zk2:2181,zk3:2181/app nightly -- ./backup.sh", "over many machines"],
   ],
   settings: lockCommandSettings,

@@ -4,6 +4,8 @@ import { setting, type SettingTable, type SettingValues } from "../src/config/se
 import { connectionSettings, lockSettings } from "../src/config/settings.ts";
 import { choice, duration, integer, text, toggle } from "../src/config/value_types.ts";
 import { BatonError } from "../src/errors.ts";
+import { foreignRecipes } from "../src/recipes/foreign/foreign_names.ts";
+import { foreignPath } from "../src/recipes/foreign/foreign_path.ts";
 import type { LockMode } from "../src/recipes/lease.ts";
 import { encodeLockName } from "../src/recipes/lock_name.ts";
 import type { Call } from "./command.ts";
@@ -23,6 +25,10 @@ const flags = {
     flag: "--limit-policy",
     help: "when the lock is known with another limit: exit 78, go by that one, or change it",
     default: "fail",
+  }),
+  recipe: setting(choice(foreignRecipes), {
+    flag: "--recipe",
+    help: "take a lock that Curator's or kazoo's programs take too; NAME is the path of its node",
   }),
   reason: setting(text("text"), { flag: "--reason", help: "what the lock is for; others read it with baton who" }),
   maxHold: setting(duration({ minMs: 1 }), {
@@ -60,6 +66,8 @@ export interface LockOptions {
 /** A call of a command that takes locks, with all that `baton lock` may be told. */
 export type LockCall = Pick<Call<typeof lockCommandSettings>, "values" | "names" | "sources">;
 
+/** When nothing is said. */
+const foregroundPriority = 100;
 /** From here on a call is in the background: passed in the queue, with a wait limit of its own. */
 const backgroundPriority = 200;
 
@@ -78,7 +86,8 @@ export function lockOptionsOf(call: Call<typeof lockCommandSettings>): LockOptio
 export function lockTermsOf(call: LockCall, command: string, example: string): Omit<LockOptions, "command"> {
   const { values, names, sources } = call;
   if (names.length === 0) throw new BatonError("USAGE", `baton ${command} needs the name of a lock, ${example}`);
-  names.forEach((name) => encodeLockName(name)); // which refuses what cannot be one
+  // Both refuse what cannot be one.
+  names.forEach((name) => values.recipe === undefined ? encodeLockName(name) : foreignPath(name));
   refusePairs(values);
   return {
     names: [...new Set(names)].sort(),
@@ -97,6 +106,9 @@ function refusePairs(values: Values): void {
     [values.try, "-n", values.wait !== undefined, "-w"],
     [values.shared, "-s", values.limit !== undefined, "-N"],
     [values.limitPolicy !== "fail", "--limit-policy", values.limit === undefined, "no -N"],
+    [values.recipe !== undefined, "--recipe", values.limit !== undefined, "-N"],
+    [values.recipe !== undefined, "--recipe", values.priority !== foregroundPriority, "--priority"],
+    [values.recipe === "curator", "--recipe curator", values.shared, "-s (that is --recipe curator-rw)"],
   ] as const;
   for (const [one, oneFlag, other, otherFlag] of pairs) {
     if (one && other) throw new BatonError("USAGE", `${oneFlag} and ${otherFlag} do not go together`);

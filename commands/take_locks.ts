@@ -2,6 +2,7 @@
 import type { Io } from "../src/cli/io.ts";
 import type { Acl, ZooKeeper } from "../src/clients/zookeeper/zookeeper.ts";
 import { BatonError } from "../src/errors.ts";
+import { foreignStatus } from "../src/recipes/foreign/foreign_status.ts";
 import type { Lease } from "../src/recipes/lease.ts";
 import { acquireLock } from "../src/recipes/lock.ts";
 import { lockStatus } from "../src/recipes/lock_status.ts";
@@ -53,7 +54,9 @@ export const takeLocks: TakeLocks = async (zk, options, context) => {
 /** A job that waits for itself waits for ever: its children know the ids of what it holds. */
 async function refuseNested(zk: ZooKeeper, options: LockOptions, cookies: readonly string[]): Promise<void> {
   for (const name of options.names) {
-    const { holders } = await lockStatus(zk, name, { root: options.values.root });
+    const { recipe, root } = options.values;
+    const status = recipe === undefined ? lockStatus(zk, name, { root }) : foreignStatus(zk, name, { recipe });
+    const { holders } = await status;
     if (!holders.some(({ holderId }) => cookies.includes(holderId))) continue;
     throw new BatonError("USAGE", `"${name}" is already held by this job: a baton lock around this one has it`);
   }
@@ -74,6 +77,7 @@ async function takeOne(
     priority: values.priority,
     limitPolicy: values.limitPolicy,
     root: values.root,
+    recipe: values.recipe,
     wait: waitMs === undefined ? "forever" : waitMs === 0 ? "none" : waitMs,
     sinceMs: startMs,
     info: holderInfo(options),

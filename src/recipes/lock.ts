@@ -6,13 +6,12 @@ import type { Acl, ZooKeeper } from "../clients/zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../errors.ts";
 import { abortable, onAbort, throwIfAborted } from "../support/abort.ts";
 import { type Clock, systemClock } from "../support/clock.ts";
-import { openAcl } from "../wire/jute/open_acl.ts";
 import { Contender, type Granted, type LimitPolicy } from "./contender.ts";
 import type { GuardedState } from "./guarded_state.ts";
-import { type HolderInfo, unknownHolder } from "./holder_info.ts";
+import { type HolderInfo, parseNodeInfo, type Revocation, unknownHolder } from "./holder_info.ts";
 import type { LockMode } from "./lease.ts";
 import { ForeignContender } from "./foreign/foreign_contender.ts";
-import type { ForeignRecipe } from "./foreign/foreign_names.ts";
+import { type ForeignRecipe, isCuratorRevocation } from "./foreign/foreign_names.ts";
 import { foreignPath } from "./foreign/foreign_path.ts";
 import { foreignStatus } from "./foreign/foreign_status.ts";
 import { withinLeaveTime } from "./leave_time.ts";
@@ -60,7 +59,7 @@ export interface AcquireOptions {
    * Limits, priorities, root, path and state have no meaning then.
    */
   readonly recipe?: ForeignRecipe | undefined;
-  /** For every node that is made; open to everybody when left out. */
+  /** For every node that is made; the client's own when left out. */
   readonly acl?: Acl[];
   /** The client's own: leases are compared with it. */
   readonly clock?: Clock;
@@ -90,6 +89,10 @@ export async function acquireLock(
 ): Promise<ZooKeeperLease> {
   const attempt = new Attempt(zk, name, options);
   return await attempt.run();
+}
+
+function foreignRevocation(data: Uint8Array): Revocation | null {
+  return isCuratorRevocation(data) ? { by: "Curator's Revoker", reason: "" } : parseNodeInfo(data).revoke;
 }
 
 /** What stands in line for it. */
@@ -125,7 +128,7 @@ class Attempt {
   }
 
   #newContender(): LockAttempt {
-    const { recipe, info = unknownHolder, acl = openAcl, state, isNew = false } = this.#options;
+    const { recipe, info = unknownHolder, acl = this.#zk.acl, state, isNew = false } = this.#options;
     const { limit = 1, limitPolicy = "fail", priority = 100 } = this.#options;
     if (!isLimit(limit)) {
       throw new BatonError("USAGE", `A limit of ${limit} is not a whole number from 1 to ${limitMax}`);
@@ -219,6 +222,7 @@ class Attempt {
       fencingToken: granted.token,
       waitedMs: this.#clock.now() - this.#startedMs,
       clock: this.#clock,
+      revocationIn: this.#options.recipe === undefined ? undefined : foreignRevocation,
     });
   }
 

@@ -1,6 +1,7 @@
 /** The node by which a job holds its lock, found by the ids in the job's environment: a look, for whoever is part of the job. */
 import type { ZooKeeper } from "../clients/zookeeper/zookeeper.ts";
 import { parseParty } from "./barrier_nodes.ts";
+import { guidOfForeign } from "./foreign/foreign_names.ts";
 import { parseHolder } from "./lock_nodes.ts";
 import { orNull } from "./lock_view.ts";
 import { isTransient } from "./transient_error.ts";
@@ -35,8 +36,10 @@ async function look(zk: ZooKeeper, path: string, ids: readonly string[]): Promis
   const party = own?.children.find((name) => ids.includes(parseParty(name)?.guid ?? ""));
   if (party !== undefined) return { node: `${path}/${party}`, token: null };
   const holder = holders?.children.find((name) => ids.includes(parseHolder(name)?.guid ?? ""));
-  if (holder === undefined) return null;
-  const node = `${path}/h/${holder}`;
+  // Of a lock by another's recipe: whoever has a job was granted it, so that its place in the line is the first.
+  const foreign = own?.children.find((name) => ids.includes(guidOfForeign(name)));
+  if (holder === undefined && foreign === undefined) return null;
+  const node = holder === undefined ? `${path}/${foreign}` : `${path}/h/${holder}`;
   const stat = await zk.exists(node);
   return stat === null ? null : { node, token: stat.czxid };
 }

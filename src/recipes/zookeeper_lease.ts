@@ -10,7 +10,7 @@ import { backoffMs } from "../support/backoff.ts";
 import type { Clock } from "../support/clock.ts";
 import { printable } from "../support/printable.ts";
 import { Alarm } from "./alarm.ts";
-import { parseNodeInfo } from "./holder_info.ts";
+import { parseNodeInfo, type Revocation } from "./holder_info.ts";
 import type { Lease, LockMode } from "./lease.ts";
 import { orNull } from "./lock_view.ts";
 import { isRefusal, isTransient } from "./transient_error.ts";
@@ -36,6 +36,8 @@ export interface ZooKeeperLeaseOptions {
    * asked to give it back hears of it that much later at most. Milliseconds; 50 when left out.
    */
   readonly watchDelayMs?: number | undefined;
+  /** Reads from the node's data that it is asked back; as baton writes it when left out. */
+  readonly revocationIn?: ((data: Uint8Array) => Revocation | null) | undefined;
 }
 
 const watchDelayMsDefault = 50;
@@ -58,6 +60,7 @@ export class ZooKeeperLease implements Lease {
   readonly #clock: Clock;
   readonly #holderPath: string;
   readonly #thing: string;
+  readonly #revocationIn: (data: Uint8Array) => Revocation | null;
   readonly #lost = new AbortController();
   readonly #listeners = new Set<() => void>();
   /** What has to be taken off when it is over. */
@@ -76,6 +79,7 @@ export class ZooKeeperLease implements Lease {
     this.#clock = options.clock;
     this.#holderPath = options.holderPath;
     this.#thing = options.thing;
+    this.#revocationIn = options.revocationIn ?? ((data) => parseNodeInfo(data).revoke);
     this.name = options.name;
     this.path = options.path;
     this.holderId = options.holderId;
@@ -228,7 +232,7 @@ export class ZooKeeperLease implements Lease {
       if (found === null || found.stat.ephemeralOwner !== this.sessionId) {
         return this.#lose(`somebody deleted its node "${this.#holderPath}"`);
       }
-      const { revoke } = parseNodeInfo(found.data);
+      const revoke = this.#revocationIn(found.data);
       if (revoke === null || this.#isOver) return;
       const by = revoke.by === "" ? "" : ` by ${revoke.by}`;
       const why = revoke.reason === "" ? "" : `: ${revoke.reason}`;

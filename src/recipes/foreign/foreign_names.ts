@@ -36,7 +36,7 @@ const namings = {
   curator: {
     title: "Curator's InterProcessMutex",
     prefix: { exclusive: (guid) => `${curatorGuid(guid)}lock-`, shared: null },
-    pattern: /^(.*)lock-(-?\d{10})$/,
+    pattern: /^(.*)lock-(-\d{9,10}|\d{10})$/,
     sharedMark: null,
     makesContainers: true,
   },
@@ -46,14 +46,14 @@ const namings = {
       exclusive: (guid) => `${curatorGuid(guid)}__WRIT__`,
       shared: (guid) => `${curatorGuid(guid)}__READ__`,
     },
-    pattern: /^(.*)__(?:READ|WRIT)__(-?\d{10})$/,
+    pattern: /^(.*)__(?:READ|WRIT)__(-\d{9,10}|\d{10})$/,
     sharedMark: "__READ__",
     makesContainers: true,
   },
   kazoo: {
     title: "kazoo's Lock",
     prefix: { exclusive: (guid) => `${guid}__lock__`, shared: (guid) => `${guid}__rlock__` },
-    pattern: /^(.*)__r?lock__(-?\d{10})$/,
+    pattern: /^(.*)__r?lock__(-\d{9,10}|\d{10})$/,
     sharedMark: "__rlock__",
     makesContainers: false,
   },
@@ -73,7 +73,20 @@ export function parseForeign(recipe: ForeignRecipe, name: string): ForeignNode |
   return { name, isShared, sequence: Number(sequence), guid: guid.replaceAll("-", "") };
 }
 
+/** Of a contender of any of the recipes; empty when it is none. */
+export function guidOfForeign(name: string): string {
+  const recipe = recipeOf(name);
+  return recipe === null ? "" : (parseForeign(recipe, name)?.guid ?? "");
+}
+
 /** The recipe that writes such a name, if it is one of those known here. */
 export function recipeOf(name: string): ForeignRecipe | null {
   return foreignRecipes.find((recipe) => parseForeign(recipe, name) !== null) ?? null;
+}
+
+/** Curator's Revoker writes this over the data of a holder's node: its way to ask for the lock. */
+const curatorRevocation = "__REVOKE__";
+
+export function isCuratorRevocation(data: Uint8Array): boolean {
+  return new TextDecoder().decode(data) === curatorRevocation;
 }

@@ -1,0 +1,202 @@
+/** `baton lock --recipe` beside Curator's and kazoo's own programs on one path: never two at once, and nobody is starved. */
+import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { existsSync, mkdirSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { type Backend, backends, describeBackend, type RunningBackend } from "../support/backends.ts";
+import { BatonSession, type Running } from "../support/baton_session.ts";
+import { eventually } from "../support/eventually.ts";
+import { CuratorPrograms, python } from "../support/foreign_clients.ts";
+import { describeWithPeer, hasPeer } from "../support/peers.ts";
+
+setDefaultTimeout(60_000);
+
+const fixtures = join(import.meta.dirname, "../fixtures/foreign");
+const quoted = (words: readonly string[]) => words.map((word) => `'${word}'`).join(" ");
+
+/** Turns of each contender; those of baton are processes of their own. */
+const batonLoops = 3;
+const batonTurns = 4;
+const foreignClients = 2;
+const foreignTurns = 15;
+
+let programs: CuratorPrograms | null = null;
+beforeAll(async () => {
+  if (hasPeer("curator")) programs = await CuratorPrograms.compile("CuratorContender");
+});
+afterAll(() => programs?.close());
+
+for (const backend of backends) describeBackend(backend, () => onBackend(backend));
+
+function onBackend(backend: Backend): void {
+  let server: RunningBackend;
+  let session: BatonSession;
+  beforeAll(async () => {
+    // Empty containers go at once: whoever contends has to make the lock again.
+    server = await backend.start({ containerCheckMs: 200 });
+    session = new BatonSession({ BATON_SERVERS: server.servers });
+  });
+  afterAll(async () => {
+    await session[Symbol.asyncDispose]();
+    await server.close();
+  });
+
+  const curator = (...args: string[]) => programs?.command("CuratorContender", server.servers, ...args) ?? [];
+  const kazoo = (...args: string[]) => [python, join(fixtures, "kazoo_contender.py"), server.servers, ...args];
+
+  /** All at once on one path; gives the turns that each kind had. */
+  async function contend(
+    { recipe, command, path, kind, reads }: {
+      recipe: string;
+      command: (...args: string[]) => string[];
+      path: string;
+      kind: string;
+      reads: "never" | "sometimes" | "always";
+    },
+  ) {
+    const folder = session.path(path.replaceAll("/", "-"));
+    mkdirSync(join(folder, "now"), { recursive: true });
+    const critical = (part: string, name: string) => quoted(["sh", join(fixtures, "critical.sh"), folder, part, name]);
+    const lock = (flags: string, part: string, name: string) =>
+      `"$baton" lock -w 30s --recipe ${recipe} ${flags} ${path} -- ${critical(part, name)} || exit;`;
+    const own = Array.from({ length: batonLoops }, (_, loop) => {
+      const turns = Array.from({ length: batonTurns }, (_, turn) => {
+        const isReader = reads === "always" || reads === "sometimes" && (loop + turn) % 2 === 0;
+        return isReader ? lock("-s", "reader", `baton-${loop}`) : lock("", "inside", `baton-${loop}`);
+      });
+      return session.run(turns.join(" "));
+    });
+    const foreign = session.run(quoted(command(path, kind, folder, String(foreignClients), String(foreignTurns))));
+    for (const ended of await Promise.all([foreign, ...own])) expect(ended).toMatchObject({ code: 0, stderr: "" });
+    expect(existsSync(join(folder, "overlaps")) ? readFileSync(join(folder, "overlaps"), "utf8") : "").toBe("");
+    expect(readdirSync(join(folder, "now"))).toEqual([]);
+    const turns = readFileSync(join(folder, "turns"), "utf8").trim().split("\n");
+    expect(turns.filter((line) => line.includes("-baton-")).length).toBe(batonLoops * batonTurns);
+    expect(turns.length).toBe(batonLoops * batonTurns + foreignClients * foreignTurns);
+  }
+
+  describeWithPeer("curator", "beside Curator", () => {
+    test("InterProcessMutex: one at a time, also while its container is reaped between turns", async () => {
+      await contend({ recipe: "curator", command: curator, path: "/app/curator", kind: "mutex", reads: "never" });
+      const gone = async () => (await session.run(`"$baton" lock -n --recipe curator /app/curator -- true`)).code === 0;
+      expect(await gone()).toBe(true);
+    });
+
+    if (backend.kind === "keeper" && hasPeer("kazoo")) {
+      test("an overlap would be seen: Curator and kazoo on one path do not see each other", async () => {
+        const folder = session.path("control");
+        mkdirSync(join(folder, "now"), { recursive: true });
+        const run = (command: string[]) => session.run(quoted(command));
+        await Promise.all([
+          run(curator("/app/control", "mutex", folder, "1", "200")),
+          run(kazoo("/app/control", "Lock", folder, "1", "200")),
+        ]);
+        expect(readFileSync(join(folder, "overlaps"), "utf8")).toContain("met");
+      });
+    }
+
+    test("InterProcessReadWriteLock: readers together, writers alone", async () => {
+      await contend({
+        recipe: "curator-rw",
+        command: curator,
+        path: "/app/curator-rw",
+        kind: "rw",
+        reads: "sometimes",
+      });
+    });
+  });
+
+  describeWithPeer("kazoo", "beside kazoo", () => {
+    test("Lock: one at a time", async () => {
+      await contend({ recipe: "kazoo", command: kazoo, path: "/app/kazoo", kind: "Lock", reads: "never" });
+    });
+
+    test("WriteLock: alone, also beside readers", async () => {
+      await contend({ recipe: "kazoo", command: kazoo, path: "/app/kazoo-w", kind: "WriteLock", reads: "sometimes" });
+    });
+
+    // With writers in between, kazoo 2.8's readers and writers wait for each other for ever, without baton too.
+    test("ReadLock: together with readers", async () => {
+      await contend({ recipe: "kazoo", command: kazoo, path: "/app/kazoo-r", kind: "ReadLock", reads: "always" });
+    });
+  });
+
+  describe("alone", () => {
+    /** Holds until it is told to leave. */
+    async function hold(recipe: string, path: string): Promise<Running> {
+      const name = path.replaceAll("/", "-");
+      const running = session.start(
+        `"$baton" lock --recipe ${recipe} --reason 'for a test' ${path} -- sh -c 'echo $BATON_FENCING_TOKEN >held${name}; until [ -e leave${name} ]; do sleep 0.02; done'`,
+      );
+      await session.said(`held${name}`);
+      return running;
+    }
+    const leave = async (running: Running, path: string) => {
+      await session.run(`touch leave${path.replaceAll("/", "-")}`);
+      return await running.ended;
+    };
+
+    test("-n exits with 75 and says who holds it; a job knows that its lock is held", async () => {
+      const holder = await hold("curator", "/alone/a");
+      const busy = await session.run(`"$baton" lock -n --recipe curator /alone/a -- true`);
+      expect(busy.code).toBe(75);
+      expect(busy.stderr).toMatch(/^baton: Cannot acquire lock "\/alone\/a": held by .*: for a test\n$/);
+      expect(await leave(holder, "/alone/a")).toMatchObject({ code: 0, stderr: "" });
+      const inside = `"$baton" check -q && BATON_LEASE= "$baton" check && "$baton" fence zk create /alone/fenced x`;
+      expect(await session.run(`"$baton" lock --recipe curator /alone/a -- sh -c '${inside}'`)).toMatchObject({
+        code: 0,
+        stderr: "",
+      });
+      const nested = `"$baton" lock --recipe curator /alone/a -- "$baton" lock --recipe curator /alone/a -- true`;
+      expect(await session.run(nested)).toMatchObject({
+        code: 64,
+        stderr: expect.stringContaining("already held by this job"),
+      });
+    });
+
+    test("tokens grow from grant to grant, also when the path was reaped between two", async () => {
+      const token = async () => {
+        const ended = await session.run(`"$baton" lock --recipe curator /alone/t -- sh -c 'echo $BATON_FENCING_TOKEN'`);
+        return BigInt(ended.stdout.trim());
+      };
+      const tokens = [await token(), await token(), await token()];
+      expect(tokens).toEqual([...tokens].sort((left, right) => (left < right ? -1 : 1)));
+      expect(new Set(tokens).size).toBe(3);
+    });
+
+    test("a path with children of another kind is refused with 78, and nothing is left there", async () => {
+      const holder = await hold("kazoo", "/alone/other");
+      const ended = await session.run(`"$baton" lock -n --recipe curator /alone/other -- true`);
+      expect(ended.code).toBe(78);
+      expect(ended.stderr).toContain('its child "');
+      expect(ended.stderr).toContain("as a lock of that kind it is --recipe kazoo");
+      expect(await leave(holder, "/alone/other")).toMatchObject({ code: 0 });
+      const strange = await session.run(`"$baton" lock -n --recipe curator /zookeeper -- true`);
+      expect(strange).toMatchObject({ code: 78, stderr: expect.stringContaining("none of its names") });
+    });
+
+    test.each([
+      ["nightly", "", "named by the path of its node"],
+      ["/a", "-N 2", "--recipe and -N do not go together"],
+      ["/a", "--priority 5", "--recipe and --priority do not go together"],
+      ["/a", "-s", "--recipe curator-rw"],
+    ])("%s %s is a usage error", async (name, flags, why) => {
+      const ended = await session.run(`"$baton" lock --recipe curator ${flags} ${name} -- true`);
+      expect(ended).toMatchObject({ code: 64, stderr: expect.stringContaining(why) });
+    });
+
+    test("Curator's Revoker asks a holder for its lock: the job is stopped, exit 80", async () => {
+      const holder = await hold("curator", "/alone/revoked");
+      const { connect } = await import("../../src/clients/zookeeper/client.ts");
+      const { parseServers } = await import("../../src/clients/zookeeper/hosts.ts");
+      await using zk = await connect({ servers: parseServers(server.servers), sessionTimeoutMs: 10_000 });
+      const [child] = (await zk.getChildren("/alone/revoked")).children;
+      await zk.setData(`/alone/revoked/${child}`, new TextEncoder().encode("__REVOKE__"), -1);
+      const ended = await holder.ended;
+      expect(ended.code).toBe(80);
+      expect(ended.stderr).toContain("Curator's Revoker");
+      await eventually(async () =>
+        ((await zk.getChildren("/alone/revoked").catch(() => null))?.children ?? []).length === 0
+      );
+    });
+  });
+}
