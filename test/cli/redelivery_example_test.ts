@@ -12,7 +12,11 @@ setDefaultTimeout(60_000);
 const folder = join(import.meta.dir, "../../docs/examples/redelivery");
 
 function example(): { session: BatonSession; env: Record<string, string> } {
-  const session = new BatonSession({ BATON_SERVERS: "embedded", BATON_SESSION_TIMEOUT: "2s" });
+  const session = new BatonSession({
+    BATON_SERVERS: "embedded",
+    BATON_SESSION_TIMEOUT: "2s",
+    BATON_RETRY_INTERVAL: "50ms",
+  });
   const [, bun] = runtimes;
   return { session, env: { example: folder, BATON: session.env["baton"] ?? "", bun: bun?.command[0] ?? "" } };
 }
@@ -39,6 +43,44 @@ test("the service is down, then up: a fault at once, the order arrives once, tho
   expect(session.read("orders")).toMatch(/^[0-9a-f]{32} <order id="7"\/>\n$/);
   second.child.kill("SIGTERM");
   expect((await second.ended).code).toBe(0);
+});
+
+test("background operations that cannot get their lock are stored, delivered when it is free, and dead letters when it never is", async () => {
+  const { session, env } = example();
+  await using _session = session;
+  const hold = (name: string) =>
+    session.start(`exec "$baton" lock -q ${name} -- sh -c 'touch held; while [ ! -e free ]; do sleep 0.02; done'`);
+  const background = (article: number, wait = "50ms") =>
+    session.run(
+      `echo body ${article} | sh "$example/background.sh" store articles/${article} ${wait} sh -c 'cat >>propagated'`,
+      env,
+    );
+  const run = (words: string) =>
+    session.start(`exec "$baton" retry-processor run --store store -q --until-empty ${words}`);
+  const letters = "--dead-letter file:MdmDeadLetterQueue.jsonl";
+  const holder = hold("articles/7");
+  await session.made("held");
+  const refused = await background(7);
+  expect([refused.code, refused.stderr]).toEqual([75, expect.stringContaining("exited with 75; stored in")]);
+  expect((await background(8, "20s")).code).toBe(0);
+  expect(session.read("propagated")).toBe("body 8\n");
+
+  // Never free: dead after the redeliveries that were asked for, with the body, in the queue of dead letters.
+  expect((await run(`--max-retries 3 ${letters}`).ended).code).toBe(0);
+  const letter = JSON.parse(session.read("MdmDeadLetterQueue.jsonl")) as {
+    tries: number;
+    reason: string;
+    body: string;
+  };
+  expect([letter.tries, letter.reason, atob(letter.body)]).toEqual([4, "exhausted", "body 7\n"]);
+
+  // Free again: delivered.
+  expect((await background(7)).code).toBe(75);
+  const running = run(`--max-retries 1000 ${letters}`);
+  await session.run("touch free");
+  expect((await running.ended).code).toBe(0);
+  expect(session.read("propagated")).toBe("body 8\nbody 7\n");
+  await holder.ended;
 });
 
 test("under baton elect one processor works at a time; when it is killed another goes on, and nothing is tried twice at once", async () => {
