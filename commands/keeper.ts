@@ -1,13 +1,16 @@
 /** `baton keeper`: the single-node coordination server, in the foreground. Commands that need one start it by themselves. */
 import { join, resolve } from "node:path";
 import { processSignals } from "../src/cli/child/signal_source.ts";
+import type { LogEntry } from "../src/cli/log_line.ts";
+import type { StatusPage } from "../src/cli/metrics/status_page.ts";
 import type { Io } from "../src/cli/io.ts";
 import { atOrigin, type ConfigSources } from "../src/config/resolve.ts";
 import { setting, type SettingTable, type SettingValues } from "../src/config/setting.ts";
+import { logSettings } from "../src/config/log_settings.ts";
 import { connectionSettings } from "../src/config/settings.ts";
 import { duration, list, sessionTimeout, text, toggle } from "../src/config/value_types.ts";
 import { BatonError } from "../src/errors.ts";
-import { keeperTimes, startKeeper } from "../src/keeper/keeper.ts";
+import { type Keeper, keeperTimes, startKeeper } from "../src/keeper/keeper.ts";
 import { type KeeperPlace, machineSocketPath, makePlace } from "../src/keeper/place.ts";
 import { type Address, formatAddress, type TlsOptions } from "../src/sockets/connection.ts";
 import { parseListenAddress } from "../src/sockets/parse_address.ts";
@@ -15,6 +18,7 @@ import { didYouMean } from "../src/support/did_you_mean.ts";
 import { defineCommand } from "./command.ts";
 import { ownKeeperPlace } from "./coordination.ts";
 import { type ExitCode, exitCodes } from "./exit_codes.ts";
+import { keeperLog } from "./keeper_log.ts";
 import type { KeeperVerifyJson } from "./json_shapes/machine_shapes.ts";
 import { tlsFilesOf } from "./tls_files.ts";
 
@@ -64,6 +68,12 @@ const settings = {
     help: "end after so long without a session",
     unset: "stay",
   }),
+  metricsListen: setting(text("host:port|unix:PATH"), {
+    flag: "--metrics-listen",
+    help: "serve /healthz and /metrics (Prometheus) there by HTTP; :PORT means this machine only",
+    unset: "nothing is served",
+  }),
+  ...logSettings,
   onDemand: setting(toggle(), {
     flag: "--on-demand",
     help: "be the keeper that a command starts when it needs one: say little, leave when another one is there",
@@ -90,6 +100,10 @@ export const keeperCommand = defineCommand({
       "as root, for all users of the machine",
     ],
     ["baton keeper --data-dir ./data --listen 127.0.0.1:2181", "for ZooKeeper clients on this machine"],
+    [
+      "baton keeper --data-dir ./data --metrics-listen :9182 --log json",
+      "with /healthz and /metrics for this machine's monitoring, and a log for programs",
+    ],
     ["baton keeper verify --data-dir ./data", "is the data whole? 74 when it is not"],
     ["baton keeper backup ./keeper.sqlite.copy", "this user's keeper, also while it runs"],
   ],
@@ -114,6 +128,8 @@ interface ServeOptions {
   readonly sessionTimeoutMax: number;
   readonly containerCheck: number;
   readonly idleExit?: number | undefined;
+  readonly metricsListen?: string | undefined;
+  readonly log: "text" | "json";
   readonly onDemand: boolean;
   readonly quiet: boolean;
 }
@@ -123,7 +139,7 @@ async function serve(options: ServeOptions, place: KeeperPlace, io: Io): Promise
   process.umask(0o077);
   const dataDir = dataDirOf(place);
   if (options.dataDir === undefined) makePlace({ ...place, dir: dataDir });
-  const say = bounded(options.onDemand, (sentence) => io.err(`baton keeper: ${sentence}\n`));
+  const say = keeperLog(io, { format: options.log, isOnDemand: options.onDemand });
   await using keeper = await startKeeper({
     dataDir,
     listen: options.listen ?? [{ kind: "unix", path: place.socketPath }],
@@ -132,18 +148,37 @@ async function serve(options: ServeOptions, place: KeeperPlace, io: Io): Promise
     sessionTimeoutMaxMs: options.sessionTimeoutMax,
     containerCheckMs: options.containerCheck,
     openSocketPaths: process.geteuid?.() === 0 ? [machineSocketPath] : [],
-    log: say,
+    log: (sentence) => say({ level: "warning", event: "problem", sentence, fields: {} }),
     ...(options.tls === undefined ? {} : { tls: options.tls }),
     ...(options.idleExit === undefined ? {} : { idleExitMs: options.idleExit }),
   });
   const unlisten = processSignals().listen(["SIGTERM", "SIGINT", "SIGHUP"], () => void keeper.close());
-  if (!options.quiet) say(`process ${process.pid} serves ${keeper.addresses.map(formatAddress).join(", ")}`);
+  await using page = options.metricsListen === undefined ? null : await statusPage(options.metricsListen, keeper);
+  if (!options.quiet) sayWhere(say, keeper, page);
   try {
     await keeper.ended;
   } finally {
     unlisten();
   }
   return exitCodes.SUCCESS;
+}
+
+/** Loaded only where it is wanted: the keepers that commands start have to be there at once. */
+async function statusPage(listen: string, keeper: Keeper): Promise<StatusPage> {
+  const [{ serveStatusPage }, { keeperStatus }] = await Promise.all([
+    import("../src/cli/metrics/status_page.ts"),
+    import("./keeper_metrics.ts"),
+  ]);
+  return serveStatusPage(listen, keeperStatus(keeper));
+}
+
+function sayWhere(say: (entry: LogEntry) => void, keeper: Keeper, page: StatusPage | null): void {
+  const listen = keeper.addresses.map(formatAddress).join(", ");
+  const { pid } = process;
+  say({ level: "info", event: "serving", sentence: `process ${pid} serves ${listen}`, fields: { pid, listen } });
+  if (page === null) return;
+  const metrics = formatAddress(page.address);
+  say({ level: "info", event: "metrics", sentence: `/healthz and /metrics are at ${metrics}`, fields: { metrics } });
 }
 
 async function runDataCommand(
@@ -208,14 +243,4 @@ function parseListen(written: string): Address {
     "USAGE",
     `Cannot listen on "${written}": write unix:/absolute/path, host:port or [address]:port`,
   );
-}
-
-const onDemandSentencesMax = 10_000;
-
-/** A keeper that nobody watches must not fill the disk with what it says. */
-function bounded(limited: boolean, say: (sentence: string) => void): (sentence: string) => void {
-  let said = 0;
-  return (sentence) => {
-    if (!limited || ++said <= onDemandSentencesMax) say(`${new Date().toISOString()} ${sentence}`);
-  };
 }

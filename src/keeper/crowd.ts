@@ -27,6 +27,15 @@ export class Crowd<Connection> {
     return this.#addresses.size;
   }
 
+  /** What all of them make the keeper hold. */
+  get heldBytes(): number {
+    return this.#input.total;
+  }
+
+  get unsentBytes(): number {
+    return this.#output.total;
+  }
+
   [Symbol.iterator](): IterableIterator<Connection> {
     return this.#addresses.keys();
   }

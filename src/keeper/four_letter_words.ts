@@ -4,6 +4,8 @@
 export interface KeeperReport {
   readonly zxid: bigint;
   readonly nodes: number;
+  /** Of paths, data and ACLs. */
+  readonly dataBytes: number;
   readonly ephemerals: number;
   readonly watches: number;
   readonly watchedPaths: number;
@@ -22,6 +24,7 @@ export interface KeeperReport {
     readonly received: number;
     readonly outstanding: number;
   }[];
+  readonly sessionCount: number;
   readonly sessions: readonly {
     readonly id: bigint;
     readonly timeoutMs: number;
@@ -56,7 +59,7 @@ const words: Readonly<Record<string, (report: KeeperReport) => string[]>> = {
     `zk_znode_count\t${report.nodes}`,
     `zk_watch_count\t${report.watches}`,
     `zk_ephemerals_count\t${report.ephemerals}`,
-    `zk_global_sessions\t${report.sessions.length}`,
+    `zk_global_sessions\t${report.sessionCount}`,
   ],
   dump: (report) => [
     "SessionTracker dump:",

@@ -7,6 +7,7 @@ import type { Address, TlsOptions } from "../sockets/connection.ts";
 import { type Clock, systemClock } from "../support/clock.ts";
 import { type KeeperLimits, keeperLimitsDefault } from "./limits.ts";
 import { KeeperServer } from "./server.ts";
+import type { KeeperStatistics } from "./statistics.ts";
 
 /** What holds when nothing else is said, in milliseconds; for the command line too. */
 export const keeperTimes = {
@@ -50,6 +51,8 @@ export interface KeeperOptions {
 export interface Keeper extends AsyncDisposable {
   /** Where it listens, with the ports the system chose. */
   readonly addresses: readonly Address[];
+  /** As of now, and since it started. */
+  statistics(): KeeperStatistics;
   /** Resolves when it has ended: by `close`, or by itself when idle. Rejects with IO when its data cannot be read any more. */
   readonly ended: Promise<void>;
   /** Ends it; sessions and everything else stay for the next keeper on this data. */
@@ -102,6 +105,7 @@ export async function startKeeper(options: KeeperOptions): Promise<Keeper> {
   return {
     addresses: server.addresses,
     ended: server.ended,
+    statistics: () => server.statistics(),
     close: () => server.close(),
     [Symbol.asyncDispose]: () => server.close(),
   };

@@ -1,4 +1,4 @@
-/** What a keeper tells of itself, for the four-letter words. */
+/** What a keeper tells of itself, for the four-letter words and for /metrics. Lists are made when somebody wants them. */
 import { type Address, formatAddress } from "../sockets/connection.ts";
 import type { ClientConnection } from "./client_connection.ts";
 import type { KeeperReport } from "./four_letter_words.ts";
@@ -22,10 +22,15 @@ export function reportOf(state: KeeperState<ClientConnection>, sources: ReportSo
   return {
     zxid,
     nodes: tree.size,
-    ephemerals: tree.ephemeralCount,
+    dataBytes: tree.bytes,
+    get ephemerals() {
+      return tree.ephemeralCount;
+    },
     watches: watches.count,
     watchedPaths: watches.data.pathCount + watches.children.pathCount,
-    watchingConnections: new Set([...watches.data.watchers, ...watches.children.watchers]).size,
+    get watchingConnections() {
+      return new Set([...watches.data.watchers, ...watches.children.watchers]).size;
+    },
     received,
     sent: received - waiting,
     tickTimeMs: options.tickTimeMs,
@@ -34,16 +39,19 @@ export function reportOf(state: KeeperState<ClientConnection>, sources: ReportSo
     dataDir: options.dataDir,
     listen: sources.addresses.map(formatAddress),
     writable,
+    sessionCount: sessions.size,
     connections: connections.map(({ peer, session, received, outstanding }) => ({
       peer,
       session: session?.id ?? null,
       received,
       outstanding,
     })),
-    sessions: [...sessions.all].map(({ id, timeoutMs }) => ({
-      id,
-      timeoutMs,
-      ephemerals: [...tree.ephemeralsOf(id)].map(({ path }) => path),
-    })),
+    get sessions() {
+      return [...sessions.all].map(({ id, timeoutMs }) => ({
+        id,
+        timeoutMs,
+        ephemerals: [...tree.ephemeralsOf(id)].map(({ path }) => path),
+      }));
+    },
   };
 }

@@ -10,7 +10,7 @@ import type { Clock } from "../support/clock.ts";
 import { ClientConnection, type ConnectionHost } from "./client_connection.ts";
 import { Crowd } from "./crowd.ts";
 import { DataGuard } from "./data_guard.ts";
-import { answerFourLetterWord } from "./four_letter_words.ts";
+import { answerFourLetterWord, type KeeperReport } from "./four_letter_words.ts";
 import type { KeeperLimits } from "./limits.ts";
 import { Listeners } from "./listeners.ts";
 import { Reaping } from "./reaping.ts";
@@ -19,6 +19,7 @@ import { ReplyStages } from "./reply_stages.ts";
 import { SessionClock } from "./session_clock.ts";
 import type { Session } from "./session_table.ts";
 import { KeeperState } from "./state.ts";
+import { CommitCounters, type KeeperStatistics, statisticsOf } from "./statistics.ts";
 import { Store } from "./store.ts";
 import { encodeChanges } from "./stored_records.ts";
 import { Turns } from "./turns.ts";
@@ -74,6 +75,7 @@ export class KeeperServer implements ConnectionHost {
   #commitStartMs = 0;
   #idleSinceMs: number;
   #received = 0;
+  readonly #commits = new CommitCounters();
   #cancelLook = () => {};
   #cancelRetry = () => {};
   #stopHousekeeping = () => {};
@@ -188,23 +190,15 @@ export class KeeperServer implements ConnectionHost {
 
   holds(connection: ClientConnection, inputBytes: number, outputBytes: number): void {
     for (const gone of this.#connections.hold(connection, inputBytes, outputBytes)) {
-      this.#options.log(
-        `A connection from ${gone.peer} was closed: all together make the keeper hold too much for them`,
-      );
+      this.#options.log(`A connection from ${gone.peer} was closed: all together are owed, or have begun, too much`);
       this.#drop(gone);
     }
   }
 
   roomForSession(): boolean {
-    const { sessions, tree } = this.#state;
-    const { sessionsMax } = this.limits;
-    if (sessions.size < sessionsMax) return true;
-    // Who has no connection and owns nothing loses nothing that anybody else could get.
-    const idle = (session: Session) => !this.#bySession.has(session.id) && !tree.hasEphemerals(session.id);
-    for (const session of [...sessions.all].filter(idle).slice(0, sessionsReplacedMax)) {
-      this.#state.closeSession(session);
-    }
-    return sessions.size < sessionsMax;
+    const isFull = () => this.#state.sessions.size >= this.limits.sessionsMax;
+    if (isFull()) this.#state.endIdleSessions((id) => this.#bySession.has(id), sessionsReplacedMax);
+    return !isFull();
   }
 
   closeSoon(connection: ClientConnection): void {
@@ -216,9 +210,8 @@ export class KeeperServer implements ConnectionHost {
   }
 
   bug(error: unknown): void {
-    this.#options.log(
-      `This is a bug in baton, please report it: ${error instanceof Error ? error.stack : String(error)}`,
-    );
+    const what = error instanceof Error ? error.stack : String(error);
+    this.#options.log(`This is a bug in baton, please report it: ${what}`);
   }
 
   turnEnded(): void {
@@ -226,27 +219,30 @@ export class KeeperServer implements ConnectionHost {
   }
 
   report(word: string): string {
-    return answerFourLetterWord(
-      word,
-      reportOf(this.#state, {
-        options: this.#options,
-        connections: [...this.#connections],
-        receivedBefore: this.#received,
-        zxid: this.#durableZxid,
-        writable: this.#writable,
-        addresses: this.addresses,
-      }),
-    );
+    return answerFourLetterWord(word, this.#report());
+  }
+
+  statistics(): KeeperStatistics {
+    const { heldBytes, unsentBytes } = this.#connections;
+    return { ...this.#commits, ...statisticsOf(this.#report()), heldBytes, unsentBytes };
+  }
+
+  #report(): KeeperReport {
+    return reportOf(this.#state, {
+      options: this.#options,
+      connections: [...this.#connections],
+      receivedBefore: this.#received,
+      zxid: this.#durableZxid,
+      writable: this.#writable,
+      addresses: this.addresses,
+    });
   }
 
   #accept(connection: Connection, address: Address): ClientConnection {
     const ip = address.kind === "unix" ? "127.0.0.1" : connection.peer.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1");
     const client = new ClientConnection(connection, this, ip);
-    const tooMany = this.#connections.came(client, {
-      address: address.kind === "tcp" ? ip : null,
-      nowMs: this.#options.clock.now(),
-    });
-    tooMany?.destroy();
+    const from = { address: address.kind === "tcp" ? ip : null, nowMs: this.#options.clock.now() };
+    this.#connections.came(client, from)?.destroy();
     if (this.#closing !== null || this.#reloading) client.destroy();
     return client;
   }
@@ -288,6 +284,7 @@ export class KeeperServer implements ConnectionHost {
     const changes = this.#state.takeChanges();
     this.#commitStartMs = this.#options.clock.now();
     await this.#store.commit(encodeChanges(changes));
+    this.#commits.done(this.#options.clock.now() - this.#commitStartMs);
     this.#durableZxid = changes.zxid;
   }
 
@@ -301,6 +298,7 @@ export class KeeperServer implements ConnectionHost {
     this.#options.log(
       `${messageOf(error)}. Nothing is acknowledged until it can be stored again; connections are closed`,
     );
+    this.#commits.commitsFailed++;
     this.#writable = false;
     this.#reloading = true;
     for (const connection of this.#connections) connection.destroy();

@@ -127,6 +127,12 @@ export class KeeperState<Watcher> {
     this.#fire(transaction);
   }
 
+  /** Some sessions that are not connected and own nothing: nobody else could get anything by their end. */
+  endIdleSessions(isConnected: (id: bigint) => boolean, countMax: number): void {
+    const isIdle = ({ id }: Session) => !isConnected(id) && !this.tree.hasEphemerals(id);
+    for (const session of [...this.sessions.all].filter(isIdle).slice(0, countMax)) this.closeSession(session);
+  }
+
   /** Deletes a childless container or TTL node, in a transaction of its own. */
   reap(node: ZNode): void {
     const transaction = this.#begin(0n, []);
