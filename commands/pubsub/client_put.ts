@@ -1,6 +1,13 @@
 /** `put`: has the input put, and says at the end what is not known. */
 import { processSignals } from "../../src/cli/child/signal_source.ts";
 import { StoppedBySignal, stopSignals } from "../../src/cli/stopped_by_signal.ts";
+import type { ClientState } from "../../src/recipes/pubsub/client/client_state.ts";
+import {
+  type InputNotes,
+  SequenceNotes,
+  StreamNotes,
+  WholeNotes,
+} from "../../src/recipes/pubsub/client/input_notes.ts";
 import { emptyChain } from "../../src/recipes/pubsub/client/item_chain.ts";
 import { Publisher } from "../../src/recipes/pubsub/client/publisher.ts";
 import { onAbort } from "../../src/support/abort.ts";
@@ -9,7 +16,7 @@ import { counted } from "../../src/support/counted.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { BulkProgressLine } from "./bulk_progress.ts";
 import type { ClientCall } from "./client.ts";
-import { behind, type Input, inputOf, placeOf } from "./put_input.ts";
+import { behind, filesBut, type Input, inputOf } from "./put_input.ts";
 import type { ClientRun } from "./run_client.ts";
 
 /** After a signal what is under way is waited for so long, in milliseconds; a second signal ends that. */
@@ -19,8 +26,9 @@ export async function clientPut(run: ClientRun): Promise<ExitCode> {
   const { call, words: { id, topic, rest }, client: { state } } = run;
   const { values, io } = call;
   const input = inputOf(call, rest);
+  const stream = new StreamNotes();
   try {
-    await putInput(run, input);
+    await putInput(run, input, stream);
     return exitCodes.SUCCESS;
   } catch (thrown) {
     const left = state.countIntents(topic);
@@ -30,14 +38,15 @@ export async function clientPut(run: ClientRun): Promise<ExitCode> {
           `baton pubsub client ${id} put ${topic} --resume sends the same again\n`,
       );
     }
-    const place = state.input(topic);
-    if (input?.isStream === true && place?.kind === input.kind && !values.quiet) {
-      io.err(
-        `baton: ${counted(place.taken, "message")} of stdin ${place.taken === 1 ? "was" : "were"} taken, no more\n`,
-      );
-    } else if (input?.isSingle === false && place?.kind === input.kind && place.taken > 0 && !values.quiet) {
+    const place = input?.kind === "sequence" ? state.input(topic, input.name) : null;
+    if (stream.taken !== null && !values.quiet) {
+      const were = stream.taken === 1 ? "was" : "were";
+      io.err(`baton: ${counted(stream.taken, "message")} of stdin ${were} taken, no more\n`);
+    } else if (place !== null && place.taken > 0 && !values.quiet) {
       const were = place.taken === 1 ? "was" : "were";
       io.err(`baton: ${counted(place.taken, "message")} of the input ${were} taken before; --resume goes on behind\n`);
+    } else if (input?.kind === "files" && input.files.length > 1 && !values.quiet) {
+      io.err("baton: --resume puts those of the files that were not taken\n");
     }
     throw thrown;
   }
@@ -46,11 +55,12 @@ export async function clientPut(run: ClientRun): Promise<ExitCode> {
 async function putInput(
   { call, words: { topic }, client, signal: until }: ClientRun,
   input: Input | null,
+  stream: StreamNotes,
 ): Promise<void> {
   const { values, io } = call;
   const { state } = client;
   const publisher = new Publisher(client, topic);
-  const isWanted = input?.isSingle === false;
+  const isWanted = input !== null && (input.kind === "sequence" || input.files.length > 1);
   const total = isWanted && BulkProgressLine.fits(call) ? input.totalBytes() : null;
   using progress = new BulkProgressLine(call, { verb: "stored", total, isWanted });
   using ending = new Ending(until);
@@ -62,15 +72,34 @@ async function putInput(
   else warnOfIntents(call, topic, state.countIntents(topic));
   if (resumed > 0 && !values.quiet) io.err(`baton: put ${counted(resumed, "message")} again; each is stored once\n`);
   if (input === null) return;
-  const place = values.resume ? placeOf(input, state.input(topic)) : null;
-  const begin = { kind: input.kind, taken: place?.taken ?? 0, chain: place?.chain ?? emptyChain };
+  state.trimInputs(topic);
   const onSkipped = (messages: number, bytes: number) => progress.skipped(inInput(messages, bytes));
-  const count = await publisher.putAll(place === null ? input.read() : behind(input, place, onSkipped), {
-    ...{ msgId: values.msgId ?? null, input: begin, isStream: input.isStream },
+  const { notes, chunks } = partOf(input, { state, topic, stream, resume: values.resume === true, onSkipped });
+  const count = await publisher.putAll(chunks, {
+    ...{ msgId: values.msgId ?? null, input: notes, isStream: input.isStream },
     ...{ signal, until, onStored },
   });
   if (!publisher.hasReadAll) throw until.reason;
   if (values.resume && count === 0 && !values.quiet) io.err("baton: nothing was left to put\n");
+}
+
+/** What of the input is to be put, and where it is noted. */
+function partOf(input: Input, { state, topic, stream, resume, onSkipped }: {
+  readonly state: ClientState;
+  readonly topic: string;
+  readonly stream: StreamNotes;
+  readonly resume: boolean;
+  readonly onSkipped: (messages: number, bytes: number) => void;
+}): { readonly notes: InputNotes; readonly chunks: AsyncIterable<readonly Uint8Array[]> } {
+  const taken = (name: string) => resume ? state.input(topic, name) : null;
+  if (input.kind === "files") {
+    const notes = new WholeNotes(state, topic);
+    return { notes, chunks: filesBut(input, notes, { taken, onSkipped }) };
+  }
+  if (input.isStream) return { notes: stream, chunks: input.read() };
+  const place = taken(input.name);
+  const notes = new SequenceNotes(state, topic, place ?? { name: input.name, taken: 0, chain: emptyChain });
+  return { notes, chunks: place === null ? input.read() : behind(input, place, onSkipped) };
 }
 
 function warnOfIntents({ values, io }: ClientCall, topic: string, count: number): void {

@@ -6,22 +6,44 @@ import { promisify } from "node:util";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import type { InputPlace } from "../../src/recipes/pubsub/client/client_state.ts";
 import { chained, emptyChain } from "../../src/recipes/pubsub/client/item_chain.ts";
+import type { WholeNotes } from "../../src/recipes/pubsub/client/input_notes.ts";
 import { messageBytesMax } from "../../src/recipes/pubsub/client/client_limits.ts";
 import { splitItems } from "../../src/recipes/pubsub/client/split_items.ts";
 import { counted } from "../../src/support/counted.ts";
 import type { ClientCall } from "./client.ts";
 
 /** What is put. */
-export interface Input {
-  readonly kind: string;
+export type Input = Sequence | Files;
+
+/** Messages one behind the other in one file or stream. */
+interface Sequence extends Readable {
+  readonly kind: "sequence";
+  /** Tells it from all other inputs. */
+  readonly name: string;
   /** A stream cannot be had again from its beginning: what comes of it is always new. */
   readonly isStream: boolean;
-  readonly isSingle: boolean;
+}
+
+/** Files, of which each is a message. */
+interface Files extends Readable {
+  readonly kind: "files";
+  readonly isStream: false;
+  readonly files: readonly WholeFile[];
+}
+
+interface Readable {
   /** Of all that will be read; null where nobody knows. Only asked where progress is shown. */
   totalBytes(): number | null;
   /** What ends each message in it takes so much. */
   readonly separatorBytes: number;
   read(): AsyncIterable<readonly Uint8Array[]>;
+}
+
+interface WholeFile {
+  /** Null: stdin. */
+  readonly path: string | null;
+  /** Tells it from all other inputs; of a file that stands twice in a list the first time from the second. */
+  readonly name: string;
 }
 
 const newline = 10;
@@ -40,34 +62,40 @@ export function inputOf({ values, io }: ClientCall, paths: readonly string[]): I
   const [path] = paths;
   if (files) {
     if (path === undefined) throw new BatonError("USAGE", "put --files: a PATH is missing");
-    const kind = `the files ${paths.map((one) => resolve(one)).join(", ")}`;
-    const totalBytes = () => sizeOf(paths);
-    return { kind, isStream: false, isSingle: false, totalBytes, separatorBytes: 0, read: () => eachFile(paths) };
+    return filesOf(paths);
   }
   if (paths.length > 1) {
     throw new BatonError("USAGE", `put: "${paths[1]}" is too much; --files puts each of several files`);
   }
   if (lines || values.null) {
     const from = path === undefined || path === "-" ? null : resolve(path);
-    const kind = `${lines ? "the lines" : "the parts between NULs"} of ${from ?? "stdin"}`;
+    const name = `the ${lines ? "lines" : "parts between NULs"} of ${from ?? "stdin"}`;
     const read = () => splitItems(bytesOf(from), lines ? newline : 0);
     const totalBytes = () => from === null ? null : sizeOf([from]);
-    return { kind, isStream: from === null, isSingle: false, totalBytes, separatorBytes: 1, read };
+    return { kind: "sequence", name, isStream: from === null, totalBytes, separatorBytes: 1, read };
   }
-  if (path === undefined) {
-    if (resume) return null;
-    throw new BatonError(
-      "USAGE",
-      `put: a PATH is missing; - is stdin${io.stdinIsTerminal ? "" : ", --lines its lines"}`,
-    );
-  }
-  const single = { isStream: false, isSingle: true, totalBytes: () => null, separatorBytes: 0 };
-  return { kind: "one message", ...single, read: () => eachFile([path]) };
+  if (path !== undefined) return filesOf([path]);
+  if (resume) return null;
+  throw new BatonError("USAGE", `put: a PATH is missing; - is stdin${io.stdinIsTerminal ? "" : ", --lines its lines"}`);
 }
 
-async function* eachFile(paths: readonly string[]): AsyncGenerator<Uint8Array[], void, void> {
-  for (const path of paths) yield [path === "-" ? await wholeStdin() : await contentOf(path)];
+function filesOf(paths: readonly string[]): Files {
+  const times = new Map<string, number>();
+  const files = paths.map((given): WholeFile => {
+    const path = given === "-" ? null : resolve(given);
+    const name = path ?? "stdin";
+    const time = (times.get(name) ?? 0) + 1;
+    times.set(name, time);
+    return { path, name: time === 1 ? `all of ${name}` : `all of ${name}, time ${time}` };
+  });
+  const read = async function* () {
+    for (const { path } of files) yield [await wholeOf(path)];
+  };
+  const named = files.flatMap(({ path }) => path ?? []);
+  return { kind: "files", isStream: false, files, totalBytes: () => sizeOf(named), separatorBytes: 0, read };
 }
+
+const wholeOf = (path: string | null) => path === null ? wholeStdin() : contentOf(path);
 
 async function contentOf(path: string): Promise<Uint8Array> {
   try {
@@ -132,16 +160,29 @@ function bytesIn(items: readonly Uint8Array[]): number {
   return items.reduce((sum, { byteLength }) => sum + byteLength, 0);
 }
 
-/** Where to go on; null: at the beginning. Throws USAGE for another input than the one that was interrupted. */
-export function placeOf({ kind, isStream, isSingle }: Input, place: InputPlace | null): InputPlace | null {
-  if (place === null || isStream || (isSingle && place.kind !== kind)) return null;
-  if (place.kind === kind) return place;
-  throw new BatonError("USAGE", `What was put last was ${place.kind}, and not ${kind}: --resume goes on with the same`);
+/** Files one by one, each told to `notes`; those that `taken` says to have been put as they are now are left out. */
+export async function* filesBut(
+  { files }: Files,
+  notes: WholeNotes,
+  { taken, onSkipped }: {
+    readonly taken: (name: string) => InputPlace | null;
+    readonly onSkipped: (messages: number, bytes: number) => void;
+  },
+): AsyncGenerator<readonly Uint8Array[], void, void> {
+  for (const { path, name } of files) {
+    const body = await wholeOf(path);
+    const chain = chained(emptyChain, body);
+    if (taken(name)?.chain === chain) onSkipped(1, body.byteLength);
+    else {
+      notes.add(name, chain);
+      yield [body];
+    }
+  }
 }
 
 /** Without the first ones, which were taken before. Throws BAD_DATA when they are not the same any more. */
 export async function* behind(
-  input: Input,
+  input: Sequence,
   { taken, chain }: InputPlace,
   onSkipped: (messages: number, bytes: number) => void,
 ): AsyncGenerator<readonly Uint8Array[], void, void> {
@@ -151,17 +192,15 @@ export async function* behind(
     for (const item of chunk.slice(0, skip)) found = chained(found, item);
     skipped += skip;
     onSkipped(skip, bytesIn(chunk.slice(0, skip)));
-    if (skip > 0 && skipped === taken && found !== chain) {
-      if (!input.isSingle) throw new BatonError("BAD_DATA", changed(input.kind, taken));
-      yield chunk; // another message
-    } else if (skip < chunk.length) yield chunk.slice(skip);
+    if (skip > 0 && skipped === taken && found !== chain) throw new BatonError("BAD_DATA", changed(input.name, taken));
+    if (skip < chunk.length) yield chunk.slice(skip);
   }
-  if (skipped < taken) throw new BatonError("BAD_DATA", changed(input.kind, taken));
+  if (skipped < taken) throw new BatonError("BAD_DATA", changed(input.name, taken));
 }
 
-function changed(kind: string, taken: number): string {
+function changed(name: string, taken: number): string {
   const first = taken === 1
     ? "its first message is not the one"
     : `its first ${counted(taken, "message")} are not those`;
-  return `Cannot go on with ${kind}: ${first} that was put; without --resume all are put`;
+  return `Cannot go on with ${name}: ${first} that was put; without --resume all are put`;
 }

@@ -156,6 +156,58 @@ test("what is resumed goes on behind what was put, and is refused where that has
   }
 });
 
+test("each input has a place of its own: what is resumed is put once, whatever was put before, beside it, or killed", async () => {
+  const server = await startServer();
+  await startProxy();
+  await client("alice subscribe news");
+  await session.run("seq 1 5 >a; seq 11 15 >b; echo x >x; echo y >y; echo z >z; ln -s a link");
+  const put = (words: string) => client(`bob put news ${words} --resume --timeout 2s`);
+  const nothing = { code: 0, stderr: expect.stringContaining("nothing was left to put") };
+  const arrived = async (...lines: (number | string)[]) => {
+    const got = await client("alice get news --until-empty");
+    expect(got.stdout.split("\n").filter((line) => line !== "")).toEqual(lines.map(String));
+  };
+  expect(await put("--lines a")).toMatchObject({ code: 0, stderr: "" });
+  expect(await put("--lines b")).toMatchObject({ code: 0, stderr: "" });
+  await session.run("seq 6 7 >>a; seq 16 17 >>b");
+  for (const words of ["--lines a", "--lines ./b"]) expect(await put(words)).toMatchObject({ code: 0, stderr: "" });
+  for (const words of ["--lines a", "--lines b", "--lines $PWD/a"]) expect(await put(words)).toMatchObject(nothing);
+  await arrived(1, 2, 3, 4, 5, 11, 12, 13, 14, 15, 6, 7, 16, 17);
+  // Another name is another input, and what is in another form is, too; a beginning that has changed is refused.
+  expect(await put("--lines link")).toMatchObject({ code: 0, stderr: "" });
+  await arrived(1, 2, 3, 4, 5, 6, 7);
+  expect(await session.run('seq 2 9 >a; "$baton" pubsub client bob put news --lines a --resume')).toMatchObject({
+    code: 65,
+  });
+  expect(await put("--lines b")).toMatchObject(nothing);
+
+  // Of files each has its own: what came to the list is put, and what has changed since is another message.
+  expect(await put("--files x z")).toMatchObject({ code: 0, stderr: "" });
+  expect(await put("--files x y z x")).toMatchObject({ code: 0, stderr: "" });
+  expect(await put("y")).toMatchObject(nothing);
+  await session.run("echo y2 >y");
+  for (let time = 0; time < 2; time++) expect((await put("--files x y z x")).code).toBe(0);
+  await arrived("x", "z", "y", "x", "y2");
+
+  // Killed in the middle of one, and another one put before it is gone on with.
+  await session.run("seq 1 3000 >long; seq 5001 5010 >short");
+  const first = session.start('exec "$baton" pubsub client bob put news --lines long --resume');
+  await eventually(async () => Number((await client("alice pending news")).stdout) > 0, {
+    withinMs: 20_000,
+    everyMs: 1,
+  });
+  await kill(first);
+  server.child.kill("SIGSTOP");
+  expect((await client("bob put news --lines short --resume --timeout 500ms")).code).not.toBe(0);
+  server.child.kill("SIGCONT");
+  for (const input of ["long", "short"]) expect(await put(`--lines ${input} --timeout 20s`)).toMatchObject({ code: 0 });
+  for (const input of ["long", "short"]) expect(await put(`--lines ${input}`)).toMatchObject(nothing);
+  const got = (await client("alice get news --until-empty")).stdout.trim().split("\n").map(Number);
+  const lines = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, at) => from + at);
+  expect(got.filter((line) => line < 5000)).toEqual(lines(1, 3000));
+  expect(got.filter((line) => line > 5000)).toEqual(lines(5001, 5010));
+});
+
 test("a client id is one process at a time, and a state that was lost is fenced once", async () => {
   await startServer();
   await startProxy();

@@ -15,7 +15,7 @@ import { noMessageId, type SessionToken } from "../../../wire/pubsub/field_types
 import { joinBodies, splitBodies } from "./joined_bodies.ts";
 
 /** PRAGMA user_version. */
-const storedFormat = 2;
+const storedFormat = 3;
 /** PRAGMA application_id: "btPC". */
 const applicationId = 0x62745043;
 
@@ -26,14 +26,22 @@ const schema = `
   CREATE TABLE IF NOT EXISTS intents (id INTEGER PRIMARY KEY, topic TEXT NOT NULL, session INTEGER NOT NULL,
     key TEXT NOT NULL, counter INTEGER NOT NULL, count INTEGER NOT NULL, msg_id TEXT, lengths BLOB,
     bodies BLOB NOT NULL);
-  CREATE TABLE IF NOT EXISTS inputs (topic TEXT PRIMARY KEY, kind TEXT NOT NULL, taken INTEGER NOT NULL,
-    chain TEXT NOT NULL);`;
+  CREATE TABLE IF NOT EXISTS inputs (topic TEXT NOT NULL, name TEXT NOT NULL, taken INTEGER NOT NULL,
+    chain TEXT NOT NULL, PRIMARY KEY (topic, name));`;
 
 /** Format 1 had a row for each message. */
 const fromFormat1 = `ALTER TABLE intents RENAME TO single_intents; ${schema}
   INSERT INTO intents (topic, session, key, counter, count, msg_id, lengths, bodies)
     SELECT topic, session, key, counter, 1, msg_id, NULL, body FROM single_intents ORDER BY id;
   DROP TABLE single_intents;`;
+
+/** Format 2 knew the last input of a topic only. */
+const fromFormat2 = `ALTER TABLE inputs RENAME TO last_inputs; ${schema}
+  INSERT INTO inputs SELECT topic, kind, taken, chain FROM last_inputs;
+  DROP TABLE last_inputs;`;
+
+/** Inputs of a topic whose places are kept: those that were taken from last. */
+const inputsMax = 100_000;
 
 /** A subscriber's place in a topic. */
 export interface Place {
@@ -55,9 +63,10 @@ export interface PutIntents {
   readonly bodies: readonly Uint8Array[];
 }
 
-/** How much of an input was taken, by the last put into a topic. */
+/** How much of an input was taken, by puts into a topic. */
 export interface InputPlace {
-  readonly kind: string;
+  /** Tells it from all others. */
+  readonly name: string;
   readonly taken: number;
   /** Tells what was taken from anything else; see item_chain.ts. */
   readonly chain: string;
@@ -122,6 +131,7 @@ export class ClientState implements Disposable {
       const format = checkFormat(database, this.path);
       if (format === 0) flushFolders(folder);
       if (format === 1) database.exec(fromFormat1);
+      if (format === 1 || format === 2) database.exec(fromFormat2);
       database.exec(`${schema} PRAGMA user_version = ${storedFormat}; PRAGMA application_id = ${applicationId}`);
       database.prepare("INSERT OR IGNORE INTO client (only, id, session) VALUES (0, ?, 0)").run(id);
       const stored = database.prepare("SELECT id FROM client").get()?.["id"];
@@ -231,15 +241,26 @@ export class ClientState implements Disposable {
     return Number(this.#get("SELECT sum(count) AS count FROM intents WHERE topic = ?", topic)?.["count"] ?? 0);
   }
 
-  input(topic: string): InputPlace | null {
-    const row = this.#get("SELECT kind, taken, chain FROM inputs WHERE topic = ?", topic);
-    if (row === undefined) return null;
-    return { kind: String(row["kind"]), taken: Number(row["taken"]), chain: String(row["chain"]) };
+  input(topic: string, name: string): InputPlace | null {
+    const row = this.#get("SELECT taken, chain FROM inputs WHERE topic = ? AND name = ?", topic, name);
+    return row === undefined ? null : { name, taken: Number(row["taken"]), chain: String(row["chain"]) };
   }
 
-  setInput(topic: string, { kind, taken, chain }: InputPlace): void {
-    const sql = "INSERT OR REPLACE INTO inputs (topic, kind, taken, chain) VALUES (?, ?, ?, ?)";
-    this.#run(sql, topic, kind, taken, chain);
+  setInput(topic: string, { name, taken, chain }: InputPlace): void {
+    const sql = "INSERT OR REPLACE INTO inputs (topic, name, taken, chain) VALUES (?, ?, ?, ?)";
+    this.#run(sql, topic, name, taken, chain);
+  }
+
+  forgetInput(topic: string, name: string): void {
+    this.#run("DELETE FROM inputs WHERE topic = ? AND name = ?", topic, name);
+  }
+
+  /** Beyond the limit those that were not taken from for the longest time. */
+  trimInputs(topic: string): void {
+    const { count } = this.#get("SELECT count(*) AS count FROM inputs WHERE topic = ?", topic) ?? {};
+    if (Number(count) <= inputsMax) return;
+    const sql = "DELETE FROM inputs WHERE rowid IN (SELECT rowid FROM inputs WHERE topic = ? ORDER BY rowid LIMIT ?)";
+    this.write(() => this.#run(sql, topic, Number(count) - inputsMax));
   }
 
   /**

@@ -6,7 +6,8 @@ import { BatonError } from "../../../errors.ts";
 import { abortable, throwIfAborted } from "../../../support/abort.ts";
 import { bodyBytesMax } from "../../../wire/pubsub/limits.ts";
 import type { ClientSession } from "./client_session.ts";
-import type { InputPlace, PutIntents } from "./client_state.ts";
+import type { PutIntents } from "./client_state.ts";
+import type { InputNotes } from "./input_notes.ts";
 import { chained, emptyChain } from "./item_chain.ts";
 import { outcomeError } from "./outcome_error.ts";
 import type { Outcome } from "./requester.ts";
@@ -21,7 +22,7 @@ const batchBytes = 1 << 20;
 export interface PutOptions {
   readonly msgId?: string | null;
   /** What the messages come from, and what was taken of it before: the place in it is kept. */
-  readonly input?: InputPlace | null;
+  readonly input?: InputNotes | null;
   /** Nothing more is awaited: what is under way is unknown. */
   readonly signal?: AbortSignal | undefined;
   /** Nothing more is read; what was sent is waited for. */
@@ -42,6 +43,12 @@ interface Flight {
   /** Whether any of it may have arrived. */
   readonly wasSent: () => boolean;
   readonly ended: Promise<void>;
+}
+
+interface PlaceNoted {
+  readonly notes: InputNotes;
+  readonly counter: number;
+  readonly chain: string;
 }
 
 export class Publisher {
@@ -79,9 +86,9 @@ export class Publisher {
    * with what a message was refused for, or with the signal's reason. One publisher, one call.
    */
   async putAll(chunks: AsyncIterable<readonly Uint8Array[]>, options: PutOptions = {}): Promise<number> {
-    const { signal, until, isStream = false, input: place = null } = options;
+    const { signal, until, isStream = false, input: notes = null } = options;
     const ends = AbortSignal.any([signal, isStream ? undefined : until].filter((end) => end !== undefined));
-    this.#chain = place?.chain ?? emptyChain;
+    this.#chain = notes?.chain ?? emptyChain;
     let inputError: unknown;
     try {
       const input = chunks[Symbol.asyncIterator]();
@@ -104,7 +111,7 @@ export class Publisher {
       for (const flight of this.#flights) if (!flight.wasSent()) flight.abort.abort(until.reason);
     }
     await Promise.all([...this.#flights].map(({ ended }) => ended));
-    this.#store([], this.#placeIn(place, this.#failed ?? { counter: this.#counter, chain: this.#chain }));
+    this.#store([], notes && { notes, ...this.#failed ?? { counter: this.#counter, chain: this.#chain } });
     // Of several the one that needs a resume: what was refused behind it is put then.
     const error = this.#thrown?.error ?? this.#doubt ?? this.#failed?.error ?? inputError;
     if (error !== undefined && error !== null) throw error;
@@ -206,10 +213,10 @@ export class Publisher {
       const intents: PutIntents = { topic: this.#topic, session, counter, msgId, bodies };
       const before = chain;
       counter += bodies.length;
-      if (input !== null) { for (const body of bodies) chain = chained(chain, body); }
+      if (input !== null && input.chain !== null) { for (const body of bodies) chain = chained(chain, body); }
       return { intents, before };
     });
-    this.#store(requests.map(({ intents }) => intents), this.#placeIn(input, { counter, chain }));
+    this.#store(requests.map(({ intents }) => intents), input && { notes: input, counter, chain });
     this.#counter = counter;
     this.#chain = chain;
     for (const { intents, before } of requests) this.#ask(intents, before, options);
@@ -290,22 +297,15 @@ export class Publisher {
     this.#settled.push({ first, last: first + count - 1 });
   }
 
-  /** Up to, and without, the message of this counter. */
-  #placeIn(
-    input: InputPlace | null,
-    { counter, chain }: { readonly counter: number; readonly chain: string },
-  ): InputPlace | null {
-    return input === null ? null : { kind: input.kind, taken: input.taken + counter - 1, chain };
-  }
-
-  #store(intents: readonly PutIntents[], place: InputPlace | null, options?: { readonly durable?: boolean }): void {
+  /** `place`: up to, and without, the message of this counter. */
+  #store(intents: readonly PutIntents[], place: PlaceNoted | null, options?: { readonly durable?: boolean }): void {
     const { state } = this.#client;
     if (intents.length === 0 && this.#settled.length === 0 && place === null) return;
     const session = state.session();
     state.write(() => {
       for (const range of this.#settled) state.settleIntents({ topic: this.#topic, session }, range);
       for (const request of intents) state.addIntents(request);
-      if (place !== null) state.setInput(this.#topic, place);
+      if (place !== null) place.notes.note(place.counter - 1, place.chain);
     }, options);
     this.#settled = [];
   }

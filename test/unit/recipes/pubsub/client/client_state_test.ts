@@ -61,13 +61,13 @@ test("intents, places and inputs are there after the process has ended; what fai
       for (const counter of [1, 2]) state.addIntents({ topic: "news", session, counter, msgId: null, bodies: [body] });
       state.addIntents({ topic: "news", session, counter: 3, msgId: null, bodies: [body, new Uint8Array(0), body] });
       state.addIntents({ topic: "else", session, counter: 4, msgId: "key", bodies: [body] });
-      state.setInput("news", { kind: "lines", taken: 3, chain: "abc" });
+      state.setInput("news", { name: "lines", taken: 3, chain: "abc" });
     });
     state.write(() => state.settleIntents({ topic: "news", session }, { first: 2, last: 2 }));
     state.setPlace("news", { cursor: 4, intent: 7, folder: "/inbox" });
     expect(() =>
       state.write(() => {
-        state.setInput("news", { kind: "else", taken: 0, chain: "" });
+        state.setInput("news", { name: "else", taken: 0, chain: "" });
         throw new Error("half way");
       })
     ).toThrow("half way");
@@ -80,7 +80,8 @@ test("intents, places and inputs are there after the process has ended; what fai
   expect(state.intents("else")[0]?.msgId).toBe("key");
   expect(state.place("news")).toEqual({ cursor: 4, intent: 7, folder: "/inbox" });
   expect(state.place("else")).toEqual({ cursor: -1, intent: -1, folder: null });
-  expect(state.input("news")).toEqual({ kind: "lines", taken: 3, chain: "abc" });
+  expect(state.input("news", "lines")).toEqual({ name: "lines", taken: 3, chain: "abc" });
+  expect(state.input("news", "else")).toBeNull();
 });
 
 test("a state of format 1, a row for each message, is taken over with what it does not know the end of", async () => {
@@ -89,6 +90,8 @@ test("a state of format 1, a row for each message, is taken over with what it do
   const old = new DatabaseSync(join(folder, name));
   old.exec(`DROP TABLE intents; CREATE TABLE intents (id INTEGER PRIMARY KEY, topic TEXT NOT NULL,
     session INTEGER NOT NULL, key TEXT NOT NULL, counter INTEGER NOT NULL, msg_id TEXT, body BLOB NOT NULL);
+    DROP TABLE inputs; CREATE TABLE inputs (topic TEXT PRIMARY KEY, kind TEXT NOT NULL, taken INTEGER NOT NULL,
+    chain TEXT NOT NULL); INSERT INTO inputs VALUES ('news', 'the lines of a', 5, 'c');
     INSERT INTO intents VALUES (7, 'news', 3, 'k', 41, NULL, x'00ff'), (8, 'news', 3, 'k', 42, 'mine', x'');
     UPDATE client SET session = 3; PRAGMA user_version = 1`);
   old.close();
@@ -99,6 +102,7 @@ test("a state of format 1, a row for each message, is taken over with what it do
       { ...common, counter: 41, msgId: null, bodies: [new Uint8Array([0, 255])] },
       { ...common, counter: 42, msgId: "mine", bodies: [new Uint8Array(0)] },
     ]);
+    expect(state.input("news", "the lines of a")).toEqual({ name: "the lines of a", taken: 5, chain: "c" });
     expect(state.session().number).toBe(4 + time);
   }
 });
@@ -107,10 +111,10 @@ test("a state of a newer format is refused, and says so", async () => {
   (await open("alice"))[Symbol.dispose]();
   const [name = ""] = readdirSync(folder).filter((file) => file.endsWith(".sqlite"));
   const newer = new DatabaseSync(join(folder, name));
-  newer.exec("PRAGMA user_version = 3");
+  newer.exec("PRAGMA user_version = 4");
   newer.close();
   await expect(open("alice")).rejects.toMatchObject({
     code: "CONFIG",
-    message: expect.stringMatching(/has format 3.*knows 2.*newer/),
+    message: expect.stringMatching(/has format 4.*knows 3.*newer/),
   });
 });

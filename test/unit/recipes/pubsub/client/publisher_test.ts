@@ -6,6 +6,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { ClientSession } from "../../../../../src/recipes/pubsub/client/client_session.ts";
 import { ClientState } from "../../../../../src/recipes/pubsub/client/client_state.ts";
+import { SequenceNotes, WholeNotes } from "../../../../../src/recipes/pubsub/client/input_notes.ts";
 import { emptyChain } from "../../../../../src/recipes/pubsub/client/item_chain.ts";
 import { Publisher } from "../../../../../src/recipes/pubsub/client/publisher.ts";
 import type { Outcome, Requester, RequestOptions } from "../../../../../src/recipes/pubsub/client/requester.ts";
@@ -89,19 +90,20 @@ async function* chunks(items: readonly string[], size = 100): AsyncGenerator<Uin
 }
 
 const numbered = (count: number) => Array.from({ length: count }, (_, index) => `message ${index + 1}`);
-const begin = { kind: "lines", taken: 0, chain: emptyChain };
+const begin = { name: "lines", taken: 0, chain: emptyChain };
+const notesOf = (state: ClientState) => new SequenceNotes(state, "news", state.input("news", "lines") ?? begin);
 
 test("all are stored in their order, 256 are under way at most, and no intent is left", async () => {
   const server = new FakeServer();
   using state = await openState();
   const items = numbered(2000);
   const publisher = new Publisher(new ClientSession(state, server.requester(() => "done")), "news");
-  expect(await publisher.putAll(chunks(items, 700), { input: begin })).toBe(2000);
+  expect(await publisher.putAll(chunks(items, 700), { input: notesOf(state) })).toBe(2000);
   expect(server.log).toEqual(items);
   expect(server.underWayMax).toBeLessThanOrEqual(256);
   expect(server.underWayMax).toBeGreaterThan(128);
   expect(state.intents()).toEqual([]);
-  expect(state.input("news")?.taken).toBe(2000);
+  expect(state.input("news", "lines")?.taken).toBe(2000);
 });
 
 test("what the window has room for is noted by one write, before any of it is sent", async () => {
@@ -114,7 +116,7 @@ test("what the window has room for is noted by one write, before any of it is se
     noted.push(server.heard.length);
   };
   const publisher = new Publisher(new ClientSession(state, server.requester(() => "done")), "news");
-  await publisher.putAll(chunks(numbered(256), 256), { input: begin });
+  await publisher.putAll(chunks(numbered(256), 256), { input: notesOf(state) });
   expect(server.heard.map(({ batch }) => batch?.length)).toEqual([64, 64, 64, 64]);
   // The session, the four requests, what became of them.
   expect(noted).toEqual([0, 0, 4]);
@@ -132,12 +134,12 @@ test("what could not be noted was not taken: the place stays before it, also whe
       add(intents);
     };
     const publisher = new Publisher(new ClientSession(state, server.requester(() => "done")), "news");
-    await expect(publisher.putAll(chunks(items, 100), { input: begin })).rejects.toMatchObject({ code: "IO" });
-    expect(state.input("news")?.taken).toBe(100);
+    await expect(publisher.putAll(chunks(items, 100), { input: notesOf(state) })).rejects.toMatchObject({ code: "IO" });
+    expect(state.input("news", "lines")?.taken).toBe(100);
   }
   using state = await openState();
   const publisher = new Publisher(new ClientSession(state, server.requester(() => "done")), "news");
-  await publisher.putAll(chunks(items.slice(100), 100), { input: state.input("news") });
+  await publisher.putAll(chunks(items.slice(100), 100), { input: notesOf(state) });
   expect(server.log).toEqual(items);
 });
 
@@ -147,10 +149,32 @@ test("behind a message that was refused nothing is stored, and the place is befo
   const refuse = server.requester(({ counter }) => counter === 129 ? "full" : "done");
   const publisher = new Publisher(new ClientSession(state, refuse), "news");
   const items = numbered(1000);
-  await expect(publisher.putAll(chunks(items, 1000), { input: begin })).rejects.toMatchObject({ code: "STORE_FULL" });
+  await expect(publisher.putAll(chunks(items, 1000), { input: notesOf(state) })).rejects.toMatchObject({
+    code: "STORE_FULL",
+  });
   expect(server.log).toEqual(items.slice(0, 128));
   expect(state.intents()).toEqual([]);
-  expect(state.input("news")?.taken).toBe(128);
+  expect(state.input("news", "lines")?.taken).toBe(128);
+});
+
+test("of inputs that are a message each those are noted that were stored, and none of those behind a refusal", async () => {
+  const server = new FakeServer();
+  using state = await openState();
+  const refuse = server.requester(({ counter }) => counter === 65 ? "full" : "done");
+  const publisher = new Publisher(new ClientSession(state, refuse), "news");
+  const notes = new WholeNotes(state, "news");
+  const names = numbered(130);
+  const each = async function* () {
+    for await (const [body] of chunks(names, 1)) {
+      if (body === undefined) throw new Error("unreachable");
+      notes.add(`file ${text(body)}`, "c");
+      yield [body];
+    }
+  };
+  await expect(publisher.putAll(each(), { input: notes })).rejects.toMatchObject({ code: "STORE_FULL" });
+  const noted = names.filter((name) => state.input("news", `file ${name}`) !== null);
+  expect(noted).toEqual(names.slice(0, 64));
+  expect(server.log).toEqual(noted);
 });
 
 test("an unknown outcome keeps the messages, and resume sends the same again, in the earlier session's name", async () => {
@@ -202,8 +226,8 @@ async function oneLife(client: ClientSession, items: readonly string[], killed: 
   const publisher = new Publisher(client, "news");
   try {
     await publisher.resume({ signal: killed });
-    const input = client.state.input("news") ?? begin;
-    await publisher.putAll(chunks(items.slice(input.taken)), { input, signal: killed });
+    const { taken } = client.state.input("news", "lines") ?? begin;
+    await publisher.putAll(chunks(items.slice(taken)), { input: notesOf(client.state), signal: killed });
     return true;
   } catch {
     return false;
