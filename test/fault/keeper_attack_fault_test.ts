@@ -64,9 +64,9 @@ for (const name of chosen) {
     if (node === undefined || node.address.kind !== "unix") throw new Error("The keeper has no socket");
     await using lock = new Lock({ servers: parseServers(keeper.servers), sessionTimeoutMs: lockTimeoutMs }, "held");
     const lease = await lock.acquire();
+    await attack(name, node.address.path);
     const other = await RawClient.connect(node.address, { timeoutMs: sessionTimeoutMs });
     await other.call("create", znode("/other", { flags: createFlag.ephemeral }));
-    await attack(name, node.address.path);
     const endMs = performance.now() + atWorkMs;
     const pingsMs: number[] = [];
     let mostMib = 0;
