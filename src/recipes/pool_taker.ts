@@ -82,7 +82,7 @@ export class PoolTaker {
       const taken = await this.#try(item, true);
       if (typeof taken === "object") return this.#took(taken);
       if (isStopping() || !await this.#isElsewhere(item, taken)) break;
-      if (misses > 0) this.#spreadOut(); // one that is busy is no crowd
+      if (misses > 0 || this.#spread > 1) this.#spreadOut(); // one that is busy is no crowd
     }
     return await this.#lookAndTake(isStopping, misses === missesMax ? width.growth : 1);
   }
