@@ -9,7 +9,6 @@ import { onAbort, throwIfAborted } from "../support/abort.ts";
 import { type Clock, systemClock } from "../support/clock.ts";
 import { formatDuration } from "../support/duration.ts";
 import { printable } from "../support/printable.ts";
-import { openAcl } from "../wire/jute/open_acl.ts";
 import { type BarrierMembership, ZooKeeperMembership } from "./barrier_membership.ts";
 import { barrierStatus, describeBarrier } from "./barrier_messages.ts";
 import type { OnMemberLost, PartyNode } from "./barrier_nodes.ts";
@@ -37,7 +36,7 @@ export interface EnterOptions {
   readonly onWaiting?: (gathered: number) => void;
   /** Where the barriers are: "/baton" when left out. */
   readonly root?: string;
-  /** For every node that is made; open to everybody when left out. */
+  /** For every node that is made; the client's own when left out. */
   readonly acl?: Acl[];
   /** The client's own: leases are compared with it. */
   readonly clock?: Clock;
@@ -79,7 +78,7 @@ class Attempt {
       parties,
       onLost: onMemberLost,
       info,
-      acl: options.acl ?? openAcl,
+      acl: options.acl ?? zk.acl,
       clock: this.#clock,
       onWaiting: (_view, gathered) => options.onWaiting?.(gathered.length),
     });

@@ -6,7 +6,6 @@ import { backoffMs } from "../support/backoff.ts";
 import { type Clock, systemClock } from "../support/clock.ts";
 import { formatDuration } from "../support/duration.ts";
 import { printable } from "../support/printable.ts";
-import { openAcl } from "../wire/jute/open_acl.ts";
 import { Alarm } from "./alarm.ts";
 import { gatePath } from "./barrier_path.ts";
 import { createParents } from "./create_contender.ts";
@@ -31,7 +30,7 @@ export async function setGate(
   options: GateOptions & { readonly info?: HolderInfo } = {},
 ): Promise<boolean> {
   const { gate, parents } = gatePath(name, options.root);
-  const { info = unknownHolder, acl = openAcl } = options;
+  const { info = unknownHolder, acl = zk.acl } = options;
   const data = formatNodeInfo({ ...info, sinceMs: Date.now(), sessionTimeoutMs: zk.session.timeoutMs, revoke: null });
   return await insist(zk, options, async () => {
     try {

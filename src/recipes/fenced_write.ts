@@ -19,7 +19,6 @@ import { ancestorsOf, type FencedDeed, refusedDeed } from "./fenced_deed.ts";
 import { defaultRoot, lockPathAt } from "./lock_path.ts";
 import { orNull } from "./lock_view.ts";
 import { isRefusal, isTransient } from "./transient_error.ts";
-import { openAcl } from "../wire/jute/open_acl.ts";
 
 export interface HeldNode {
   /** What messages call the lock. */
@@ -33,7 +32,7 @@ export interface FencedWriteOptions {
   readonly held: readonly HeldNode[];
   /** Where the mark is put: "/baton" when left out. */
   readonly root?: string;
-  /** For what is made; open to everybody when left out. */
+  /** For what is made; the client's own when left out. */
   readonly acl?: Acl[];
   readonly clock?: Clock;
 }
@@ -76,7 +75,7 @@ class FencedWrite {
   #parents: readonly string[] = [];
 
   constructor(zk: ZooKeeper, deed: FencedDeed, options: FencedWriteOptions) {
-    const { held, root = defaultRoot, acl = openAcl, clock = systemClock() } = options;
+    const { held, root = defaultRoot, acl = zk.acl, clock = systemClock() } = options;
     this.#zk = zk;
     this.#deed = deed;
     this.#held = held;

@@ -6,7 +6,6 @@
 import type { ZooKeeper } from "../clients/zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../errors.ts";
 import { onAbort, throwIfAborted } from "../support/abort.ts";
-import { openAcl } from "../wire/jute/open_acl.ts";
 import { Alarm } from "./alarm.ts";
 import type { Lease } from "./lease.ts";
 import { LeaseSet } from "./lease_set.ts";
@@ -70,7 +69,7 @@ class PoolRun {
     this.#component = component;
     this.#options = options;
     this.#permits = new PoolPermits(zk, component, options);
-    this.#memory = new PoolMemory(zk, path, acl ?? openAcl);
+    this.#memory = new PoolMemory(zk, path, acl ?? zk.acl);
     this.#taker = new PoolTaker(zk, {
       component,
       path,
@@ -79,7 +78,7 @@ class PoolRun {
       rememberMs: rememberMs ?? 0,
       clock,
       info,
-      acl: acl ?? openAcl,
+      acl: acl ?? zk.acl,
     });
     this.#clearedAt.ms = clock.now();
   }

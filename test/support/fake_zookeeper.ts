@@ -5,6 +5,7 @@
 import type * as api from "../../src/clients/zookeeper/zookeeper.ts";
 import { BatonError } from "../../src/errors.ts";
 import { createFlag } from "../../src/wire/jute/operations.ts";
+import { openAcl } from "../../src/wire/jute/open_acl.ts";
 import type { Clock } from "../../src/support/clock.ts";
 import { childrenIn, type FakeTree, refuse, type Snapshot, statIn } from "./fake_tree.ts";
 
@@ -23,6 +24,7 @@ let lastSession = 0n;
 
 export class FakeZooKeeper implements api.ZooKeeper {
   readonly session: FakeSession;
+  readonly acl = openAcl;
   /** Requests sent so far, by name. */
   readonly sent: string[] = [];
   /** Called with the number of each request as it is sent. */

@@ -105,7 +105,7 @@ class ZooKeeperClient implements ZooKeeper {
   readonly #session: ClientSession;
   readonly #watches: Watches;
   readonly #chroot: Chroot;
-  readonly #acl: Acl[];
+  readonly acl: Acl[];
   readonly #frameBytesMax: number;
 
   constructor(session: ClientSession, { watches, chroot, acl = openAcl, frameBytesMax }: {
@@ -117,7 +117,7 @@ class ZooKeeperClient implements ZooKeeper {
     this.#session = session;
     this.#watches = watches;
     this.#chroot = chroot;
-    this.#acl = acl;
+    this.acl = acl;
     this.#frameBytesMax = frameBytesMax;
   }
 
@@ -138,7 +138,7 @@ class ZooKeeperClient implements ZooKeeper {
   }
 
   async #create(path: string, data: Uint8Array, options: CreateOptions): Promise<{ path: string; stat: Stat }> {
-    const { mode = "persistent", acl = this.#acl } = options;
+    const { mode = "persistent", acl = this.acl } = options;
     const flags = createFlag[mode];
     const serverPath = this.#chroot.toServer(path, isSequential(flags));
     const created = await this.#ask(mode === "container" ? "createContainer" : "create2", {
@@ -155,7 +155,7 @@ class ZooKeeperClient implements ZooKeeper {
       const path = `/${names.slice(0, count).join("/")}`;
       await this.#ask("create2", {
         deed: { action: "create the chroot's node", path },
-        request: { path, data: new Uint8Array(0), acl: this.#acl, flags: createFlag.persistent },
+        request: { path, data: new Uint8Array(0), acl: this.acl, flags: createFlag.persistent },
         signal,
         expected: { NODEEXISTS: null },
       });
@@ -307,7 +307,7 @@ class ZooKeeperClient implements ZooKeeper {
   #onServer(request: MultiRequest): MultiRequest {
     const sequential = "flags" in request && isSequential(request.flags);
     const path = this.#chroot.toServer(request.path, sequential);
-    return "acl" in request ? { ...request, path, acl: request.acl ?? this.#acl } : { ...request, path };
+    return "acl" in request ? { ...request, path, acl: request.acl ?? this.acl } : { ...request, path };
   }
 }
 

@@ -69,6 +69,8 @@ export interface Session {
  */
 export interface ZooKeeper extends AsyncDisposable {
   readonly session: Session;
+  /** For nodes that are made without an ACL of their own, by whomever. */
+  readonly acl: Acl[];
   create(path: string, data: Uint8Array, options?: CreateOptions): Promise<{ path: string; stat: Stat | null }>;
   delete(path: string, version: number, options?: RequestOptions): Promise<void>;
   exists(path: string, options?: ReadOptions): Promise<Stat | null>;

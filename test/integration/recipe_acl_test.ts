@@ -1,0 +1,46 @@
+/** A client with an ACL of its own: whatever the library's recipes make at it has that ACL, unless they are given another. */
+import { expect, setDefaultTimeout, test } from "bun:test";
+import { Barrier, connect, Election, Lock, parseServers, Pool, setGate } from "../../src/baton.ts";
+import { backends, describeBackend } from "../support/backends.ts";
+import { observedBackend } from "../support/observed_backend.ts";
+
+setDefaultTimeout(20_000);
+
+for (const kind of backends) {
+  describeBackend(kind, () => {
+    const rig = observedBackend(kind);
+    const root = "/closed";
+
+    test("nothing that a recipe makes is open to others", async () => {
+      const place = {
+        servers: parseServers(rig.backend.servers),
+        auth: [{ scheme: "digest", credentials: "jo:one" }],
+        acl: [{ perms: 31, id: { scheme: "auth", id: "" } }],
+      };
+      await using owner = await connect(place);
+      const seen = new Map<string, string>();
+      const walk = async (path: string): Promise<void> => {
+        seen.set(path, (await owner.getAcl(path)).acl.map(({ id }) => id.id.replace(/:.*/, "")).join());
+        for (const child of (await owner.getChildren(path)).children) await walk(`${path}/${child}`);
+      };
+      await using lock = new Lock(place, "l", { root });
+      await lock.use(() => walk(root));
+      await using election = new Election(place, "e", { root });
+      await using leadership = await election.campaign("here:1");
+      await using barrier = new Barrier(owner, "b", 1, { root });
+      await barrier.pass(() => walk(root));
+      await setGate(owner, "g", { root });
+      await using pool = new Pool(owner, "p", { root, doneTtlMs: 60_000 });
+      await pool.run(["one"], () => walk(root));
+      await walk(root);
+      expect(leadership.isHeld()).toBe(true);
+      expect(seen.size).toBeGreaterThan(20);
+      expect([...seen].filter(([, who]) => who !== "jo")).toEqual([]);
+      await expect(rig.observer.getChildren(root)).rejects.toHaveProperty("reason", "NOAUTH");
+
+      const open = [{ perms: 31, id: { scheme: "world", id: "anyone" } }];
+      await using shown = new Lock(owner, "l", { root: "/open", acl: open });
+      await shown.use(async () => expect((await rig.observer.getChildren("/open/locks")).children).toEqual(["l"]));
+    });
+  });
+}
