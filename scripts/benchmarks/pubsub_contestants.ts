@@ -11,9 +11,11 @@ import { startRabbitmq } from "./rabbitmq_server.ts";
 export interface PubsubContestant extends AsyncDisposable {
   /** Name and version, as the tables show it. */
   readonly name: string;
-  /** Its first word for the C program, and the port on loopback. */
-  readonly kind: "baton" | "baton-batches" | "redis" | "nats" | "rabbitmq";
+  /** Its first word for the program that puts and gets, and the port on loopback. */
+  readonly kind: "baton" | "baton-batches" | "redis" | "ioredis" | "nats" | "rabbitmq" | "amqplib";
   readonly port: number;
+  /** That program; the one in C when left out. */
+  readonly command?: readonly string[];
   /** The process that flushes. */
   readonly pid: number;
 }

@@ -8,6 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { cpuMs, type PubsubContestant, pubsubContestants } from "./pubsub_contestants.ts";
 import { probeLine } from "./machine.ts";
+import { pubsubNpmContestants } from "./pubsub_npm_contestants.ts";
 import { short, summarize, table } from "./statistics.ts";
 
 interface Load {
@@ -28,11 +29,17 @@ const loads: readonly Load[] = [100, 1024].flatMap((bodyBytes) => [
   { bodyBytes, outstanding: 1 },
   { bodyBytes, outstanding: 256 },
 ]);
+
+/** Who takes part with which loads: by a program in C for all, or each with a client as a program in Node or Bun has it. */
+const castings = {
+  c: { contestantsIn: pubsubContestants, loads },
+  npm: { contestantsIn: pubsubNpmContestants, loads: loads.filter(({ outstanding }) => outstanding > 1) },
+};
 const warmMs = 1000;
 const measuredMs = 3000;
 
 /** A table for each load: medians of so many rounds, and what they are of the peer's in the same run. */
-export async function pubsubSpeed(rounds: number): Promise<string> {
+export async function pubsubSpeed(rounds: number, casting: keyof typeof castings): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), "baton-bench-pubsub-"));
   await using stack = new AsyncDisposableStack();
   stack.defer(() => rmSync(folder, { recursive: true, force: true }));
@@ -40,19 +47,20 @@ export async function pubsubSpeed(rounds: number): Promise<string> {
   const source = join(import.meta.dirname, "pubsub_peer.c");
   const built = spawnSync("cc", ["-O2", "-D_GNU_SOURCE", "-o", program, source], { encoding: "utf8" });
   if (built.status !== 0) return `MISSING: a C compiler (Debian: gcc libc6-dev): ${built.stderr ?? ""}`;
-  const contestants = await pubsubContestants(folder);
+  const contestants = await castings[casting].contestantsIn(folder);
   for (const contestant of contestants) stack.use(contestant);
   const tables: string[] = [];
-  for (const load of loads) {
+  for (const load of castings[casting].loads) {
     const outcomes = new Map<PubsubContestant, Outcome[]>(contestants.map((contestant) => [contestant, []]));
     const flushes: number[] = [];
     for (let round = 0; round < rounds; round++) {
       flushes.push(...flushesUs());
       for (const [contestant, all] of outcomes) all.push(await measured(program, contestant, load));
     }
-    tables.push(
-      await tableOf(load, outcomes, flushes, await Promise.all(contestants.map((one) => flushed(program, one, load)))),
-    );
+    const flushesPerMessage: (number | null)[] = [];
+    // One after the other: some share a server, and only one strace can look at it.
+    for (const contestant of contestants) flushesPerMessage.push(await flushed(program, contestant, load));
+    tables.push(await tableOf(load, outcomes, flushes, flushesPerMessage));
   }
   return tables.join("\n\n");
 }
@@ -118,8 +126,15 @@ async function flushed(program: string, contestant: PubsubContestant, load: Load
   }
 }
 
-function run(program: string, { kind, port }: PubsubContestant, load: Load, forMs: number): Promise<number[]> {
-  const words = [kind, "127.0.0.1", String(port), String(load.bodyBytes), String(load.outstanding), String(forMs)];
+function run(
+  inC: string,
+  { kind, port, command = [inC] }: PubsubContestant,
+  load: Load,
+  forMs: number,
+): Promise<number[]> {
+  const [program = inC, ...first] = command;
+  const numbers = [port, load.bodyBytes, load.outstanding, forMs].map(String);
+  const words = [...first, kind, "127.0.0.1", ...numbers];
   const child = spawn(program, words, { stdio: ["ignore", "pipe", "inherit"] });
   return new Promise((resolve, reject) => {
     let said = "";
