@@ -27,7 +27,7 @@ const lockTimeoutMs = dose({ gate: 4_000, full: 2_000 });
 const sessionTimeoutMs = dose({ gate: 4_000, full: 1_000 });
 const atWorkMs = dose({ gate: 1_500, full: 8_000 });
 /** Its limits come to less together; what was given up is not given back to the system at once. */
-const memoryMibMax = 900;
+const memoryMibMax = 1_200;
 
 let keeper: RunningBackend;
 let attacker: ChildProcess | null = null;

@@ -62,6 +62,7 @@ const peers = {
     packages: "kcat",
     installed: () => inPath("kcat"),
   },
+  systemd: { title: "systemd-analyze", packages: "systemd", installed: () => inPath("systemd-analyze") },
   flock: { title: "flock", packages: "util-linux", installed: () => inPath("flock") },
 } as const;
 
