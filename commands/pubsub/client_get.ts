@@ -1,6 +1,7 @@
 /** `get` and `peek`: how many messages, and where they go. A message counts as had when it is there. */
 import { writeSync } from "node:fs";
 import { isatty } from "node:tty";
+import { stdoutWasClosed } from "../../src/cli/child/closed_stdin.ts";
 import { ReaderGone } from "../../src/cli/io.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { OutFolder } from "../../src/recipes/pubsub/client/out_folder.ts";
@@ -110,6 +111,10 @@ function sinkOf(
     };
   }
   if (children !== null) return execSink(run, subscriber, children);
+  if (stdoutWasClosed()) {
+    const why = "it was closed when baton was started; >/dev/null throws messages away";
+    throw new BatonError("IO", `Cannot write messages to stdout: ${why}`);
+  }
   const end = single && !values.json && !values.lines && !values.null ? "" : values.null ? "\0" : "\n";
   return (messages) => {
     const last = messages.at(-1)?.id ?? 0;

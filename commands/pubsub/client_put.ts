@@ -26,9 +26,9 @@ export async function clientPut(run: ClientRun): Promise<ExitCode> {
   const { call, words: { id, topic, rest }, client: { state } } = run;
   const { values, io } = call;
   const input = inputOf(call, rest);
-  const stream = new StreamNotes();
+  const [stream, whole] = [new StreamNotes(), new WholeNotes(state, topic)];
   try {
-    await putInput(run, input, stream);
+    await putInput(run, input, { stream, whole });
     return exitCodes.SUCCESS;
   } catch (thrown) {
     const left = state.countIntents(topic);
@@ -38,15 +38,13 @@ export async function clientPut(run: ClientRun): Promise<ExitCode> {
           `baton pubsub client ${id} put ${topic} --resume sends the same again\n`,
       );
     }
-    const place = input?.kind === "sequence" ? state.input(topic, input.name) : null;
+    const place = input?.kind === "sequence" ? state.input(topic, input.name)?.taken : whole.taken;
     if (stream.taken !== null && !values.quiet) {
       const were = stream.taken === 1 ? "was" : "were";
       io.err(`baton: ${counted(stream.taken, "message")} of stdin ${were} taken, no more\n`);
-    } else if (place !== null && place.taken > 0 && !values.quiet) {
-      const were = place.taken === 1 ? "was" : "were";
-      io.err(`baton: ${counted(place.taken, "message")} of the input ${were} taken before; --resume goes on behind\n`);
-    } else if (input?.kind === "files" && input.files.length > 1 && !values.quiet) {
-      io.err("baton: --resume puts those of the files that were not taken\n");
+    } else if (place !== undefined && place > 0 && !isSingle(input) && !values.quiet) {
+      const were = place === 1 ? "was" : "were";
+      io.err(`baton: ${counted(place, "message")} of the input ${were} taken before; --resume goes on behind\n`);
     }
     throw thrown;
   }
@@ -55,12 +53,12 @@ export async function clientPut(run: ClientRun): Promise<ExitCode> {
 async function putInput(
   { call, words: { topic }, client, signal: until }: ClientRun,
   input: Input | null,
-  stream: StreamNotes,
+  unread: { readonly stream: StreamNotes; readonly whole: WholeNotes },
 ): Promise<void> {
   const { values, io } = call;
   const { state } = client;
   const publisher = new Publisher(client, topic);
-  const isWanted = input !== null && (input.kind === "sequence" || input.files.length > 1);
+  const isWanted = input !== null && !isSingle(input);
   const total = isWanted && BulkProgressLine.fits(call) ? input.totalBytes() : null;
   using progress = new BulkProgressLine(call, { verb: "stored", total, isWanted });
   using ending = new Ending(until);
@@ -74,7 +72,7 @@ async function putInput(
   if (input === null) return;
   state.trimInputs(topic);
   const onSkipped = (messages: number, bytes: number) => progress.skipped(inInput(messages, bytes));
-  const { notes, chunks } = partOf(input, { state, topic, stream, resume: values.resume === true, onSkipped });
+  const { notes, chunks } = partOf(input, { ...unread, state, topic, resume: values.resume === true, onSkipped });
   const count = await publisher.putAll(chunks, {
     ...{ msgId: values.msgId ?? null, input: notes, isStream: input.isStream },
     ...{ signal, until, onStored },
@@ -83,19 +81,19 @@ async function putInput(
   if (values.resume && count === 0 && !values.quiet) io.err("baton: nothing was left to put\n");
 }
 
+const isSingle = (input: Input | null): boolean => input?.kind === "files" && input.files.length === 1;
+
 /** What of the input is to be put, and where it is noted. */
-function partOf(input: Input, { state, topic, stream, resume, onSkipped }: {
+function partOf(input: Input, { state, topic, stream, whole, resume, onSkipped }: {
   readonly state: ClientState;
   readonly topic: string;
   readonly stream: StreamNotes;
+  readonly whole: WholeNotes;
   readonly resume: boolean;
   readonly onSkipped: (messages: number, bytes: number) => void;
 }): { readonly notes: InputNotes; readonly chunks: AsyncIterable<readonly Uint8Array[]> } {
   const taken = (name: string) => resume ? state.input(topic, name) : null;
-  if (input.kind === "files") {
-    const notes = new WholeNotes(state, topic);
-    return { notes, chunks: filesBut(input, notes, { taken, onSkipped }) };
-  }
+  if (input.kind === "files") return { notes: whole, chunks: filesBut(input, whole, { taken, onSkipped }) };
   if (input.isStream) return { notes: stream, chunks: input.read() };
   const place = taken(input.name);
   const notes = new SequenceNotes(state, topic, place ?? { name: input.name, taken: 0, chain: emptyChain });

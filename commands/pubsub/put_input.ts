@@ -3,6 +3,7 @@ import { createReadStream, read, statSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { promisify } from "node:util";
+import { stdinWasClosed } from "../../src/cli/child/closed_stdin.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import type { InputPlace } from "../../src/recipes/pubsub/client/client_state.ts";
 import { chained, emptyChain } from "../../src/recipes/pubsub/client/item_chain.ts";
@@ -82,8 +83,8 @@ export function inputOf({ values, io }: ClientCall, paths: readonly string[]): I
 function filesOf(paths: readonly string[]): Files {
   const times = new Map<string, number>();
   const files = paths.map((given): WholeFile => {
-    const path = given === "-" ? null : resolve(given);
-    const name = path ?? "stdin";
+    const path = given === "-" ? null : given;
+    const name = path === null ? "stdin" : resolve(path);
     const time = (times.get(name) ?? 0) + 1;
     times.set(name, time);
     return { path, name: time === 1 ? `all of ${name}` : `all of ${name}, time ${time}` };
@@ -123,6 +124,10 @@ async function wholeStdin(): Promise<Uint8Array> {
 
 /** A file's, or stdin's. */
 async function* bytesOf(path: string | null): AsyncGenerator<Uint8Array, void, void> {
+  if (path === null && stdinWasClosed()) {
+    const why = "it was closed when baton was started; </dev/null is an empty message";
+    throw new BatonError("IO", `Cannot read stdin: ${why}`);
+  }
   try {
     if (path === null) return yield* stdinAsItComes();
     for await (const chunk of createReadStream(path, { highWaterMark: readBytes })) yield chunk as Uint8Array;

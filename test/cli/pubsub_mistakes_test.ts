@@ -65,6 +65,32 @@ test("a topic that nobody has made, and one that the client is not subscribed to
   expect((await session.run('"$baton" pubsub client alice topics')).stdout).toBe("news\n");
 });
 
+test("a stdin that is closed is no empty message, and what goes to a closed stdout was not had", async () => {
+  const pending = async () => (await session.run('"$baton" pubsub client alice pending news')).stdout;
+  const before = await pending();
+  for (
+    const words of [
+      "put news -",
+      "put news --lines",
+      "put news --null -",
+      "put news --files file -",
+      "put news - --resume",
+    ]
+  ) {
+    const ended = await session.run(`"$baton" pubsub client bob ${words} <&-`);
+    expect([words, ended.code, ended.stderr]).toEqual([words, 74, expect.stringContaining("it was closed when")]);
+  }
+  // Where stdin is not asked for, nobody minds; the file before a closed stdin was put as well.
+  expect((await session.run('"$baton" pubsub client bob put news file <&-')).code).toBe(0);
+  expect(Number(await pending())).toBe(Number(before) + 2);
+  for (const words of ["get news", "get news -n 5 --json", "peek news"]) {
+    const ended = await session.run(`"$baton" pubsub client alice ${words} >&-`);
+    expect([words, ended.code, ended.stderr]).toEqual([words, 74, expect.stringContaining("it was closed when")]);
+  }
+  expect(Number(await pending())).toBe(Number(before) + 2);
+  expect((await session.run('"$baton" pubsub client alice get news -n 9 --exec "cat >/dev/null" >&-')).code).toBe(0);
+});
+
 test("options that do not fit the operation, each other, or what they are given", async () => {
   const mistakes: Mistake[] = [
     [64, "client alice put news file --out-dir in", "put: --out-dir is not for it, but for get"],

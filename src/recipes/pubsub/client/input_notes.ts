@@ -46,6 +46,11 @@ export class WholeNotes implements InputNotes {
     this.#topic = topic;
   }
 
+  /** Inputs that were put. */
+  get taken(): number {
+    return this.#noted;
+  }
+
   /** The next message is this input's. `chain`: of it. */
   add(name: string, chain: string): void {
     this.#inputs.push({ name, taken: 1, chain });
