@@ -56,9 +56,11 @@ const words: Readonly<Record<string, (report: KeeperReport) => string[]>> = {
     `zk_packets_received\t${report.received}`,
     `zk_packets_sent\t${report.sent}`,
     `zk_num_alive_connections\t${report.connections.length}`,
+    `zk_outstanding_requests\t${outstanding(report)}`,
     `zk_znode_count\t${report.nodes}`,
     `zk_watch_count\t${report.watches}`,
     `zk_ephemerals_count\t${report.ephemerals}`,
+    `zk_approximate_data_size\t${report.dataBytes}`,
     `zk_global_sessions\t${report.sessionCount}`,
   ],
   dump: (report) => [
@@ -92,10 +94,16 @@ function summary(report: KeeperReport): string[] {
     `Received: ${report.received}`,
     `Sent: ${report.sent}`,
     `Connections: ${report.connections.length}`,
+    `Outstanding: ${outstanding(report)}`,
     `Zxid: ${hex(report.zxid)}`,
     "Mode: standalone",
     `Node count: ${report.nodes}`,
   ];
+}
+
+/** Requests whose replies wait. */
+function outstanding(report: KeeperReport): number {
+  return report.connections.reduce((sum, connection) => sum + connection.outstanding, 0);
 }
 
 function clients(report: KeeperReport): string[] {

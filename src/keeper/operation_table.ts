@@ -111,8 +111,16 @@ export const operationsByCode: ReadonlyMap<number, Operation> = table;
 const ok = 0;
 const runtimeInconsistency = -2;
 
+const readTypes: ReadonlySet<MultiRequest["type"]> = new Set(["getData", "getChildren"]);
+
+/** The real server knows either reads or writes in one request: of the other kind it makes no sense. */
+function refuseOthers(requests: readonly MultiRequest[], kind: "reads" | "writes"): void {
+  if (requests.some(({ type }) => readTypes.has(type) !== (kind === "reads"))) refuse("MARSHALLINGERROR");
+}
+
 /** All or nothing: the failing operation has its own error, those before it 0, those after it -2; the header says 0. */
 function runMulti(requests: MultiRequest[], transaction: Transaction): MultiResult[] {
+  refuseOthers(requests, "writes");
   if (requests.length > transaction.limits.operationsTogetherMax) refuse("BADARGUMENTS");
   const results: MultiResult[] = [];
   for (const request of requests) {
@@ -158,6 +166,7 @@ function runInMulti(request: MultiRequest, transaction: Transaction): MultiResul
 
 /** Each read on its own. Throws PROTOCOL when they come to more than may be asked for at once. */
 function runMultiRead(requests: MultiRequest[], state: ReadState, asker: ReadAsker): MultiResult[] {
+  refuseOthers(requests, "reads");
   const { operationsTogetherMax, readBytesMax } = state.limits;
   if (requests.length > operationsTogetherMax) refuse("BADARGUMENTS");
   let bytes = 0;

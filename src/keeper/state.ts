@@ -6,7 +6,8 @@ import { randomBytes } from "node:crypto";
 import { type ByteReader, type ByteWriter } from "../wire/bytes.ts";
 import type { AnyCodec } from "../wire/jute/codec.ts";
 import { zooKeeperErrorNumbers } from "../wire/jute/error_codes.ts";
-import { operations } from "../wire/jute/operations.ts";
+import { operations, permission } from "../wire/jute/operations.ts";
+import type { Acl } from "../wire/jute/records.ts";
 import { openAcl } from "../wire/jute/open_acl.ts";
 import type { Identity } from "./acl.ts";
 import type { KeeperLimits } from "./limits.ts";
@@ -43,6 +44,8 @@ export interface StateOptions<Watcher> {
   readonly notify: (watcher: Watcher, type: number, path: string) => void;
   readonly sequenceStart?: number;
 }
+
+const readOnlyAcl: readonly Acl[] = [{ perms: permission.read, id: { scheme: "world", id: "anyone" } }];
 
 export class KeeperState<Watcher> {
   readonly tree = new Tree();
@@ -90,6 +93,9 @@ export class KeeperState<Watcher> {
     for (const path of ["/", "/zookeeper", "/zookeeper/config", "/zookeeper/quota"]) {
       this.tree.insert(this.#ownNode(path));
     }
+    // As in the real server: read-only, and with a list that nobody has set yet.
+    const config = this.tree.get("/zookeeper/config");
+    if (config !== undefined) Object.assign(config, { acl: readOnlyAcl, aversion: -1 });
   }
 
   /** Takes in a piece of what the log holds; the restored is not a change. Each session has its full timeout from now on. */

@@ -32,9 +32,20 @@ export class Fixture {
       this.#running = await backend.start({ ...timing, superDigest: superUser.digest });
     }, 60_000);
     afterEach(async () => {
-      await Promise.all(this.#clients.splice(0).map((client) => client.drop()));
+      const clients = this.#clients.splice(0);
+      await Promise.all(clients.map((client) => client.drop()));
+      const sessions = new Map(clients.map(({ sessionId, hello }) => [sessionId, hello.passwd]));
+      await Promise.all([...sessions].map(([sessionId, passwd]) => this.#endSession(sessionId, passwd)));
     });
     afterAll(async () => await this.#running?.close());
+  }
+
+  /** One that expired later would take a zxid in the middle of another test. */
+  async #endSession(sessionId: bigint, passwd: Uint8Array | null): Promise<void> {
+    if (sessionId === 0n || passwd === null) return;
+    const again = await RawClient.connect(this.address, { sessionId, passwd });
+    if (again.sessionId === 0n) await again.drop(); // it has ended
+    else await again.close();
   }
 
   get running(): RunningBackend {

@@ -2,6 +2,8 @@
 import { describe } from "bun:test";
 import type { Backend } from "../support/backends.ts";
 import { aclSuite } from "./zookeeper_acl_suite.ts";
+import { differencesSuite } from "./zookeeper_differences_suite.ts";
+import { edgesSuite } from "./zookeeper_edges_suite.ts";
 import { Fixture } from "./zookeeper_fixture.ts";
 import { framingSuite } from "./zookeeper_framing_suite.ts";
 import { multiSuite } from "./zookeeper_multi_suite.ts";
@@ -17,4 +19,6 @@ export function zooKeeperSuite(backend: Backend): void {
   describe("a multi", () => multiSuite(fixture));
   describe("permissions", () => aclSuite(fixture));
   describe("frames", () => framingSuite(fixture));
+  describe("edges", () => edgesSuite(fixture));
+  describe("differences", () => differencesSuite(fixture));
 }

@@ -1,0 +1,113 @@
+/**
+ * Where the keeper differs from Apache ZooKeeper 3.8.0, on purpose: what each of them does, side by side. docs/protocol/keeper.md
+ * gives the reason of each by the name of its test here.
+ */
+import { expect, test } from "bun:test";
+import { createFlag } from "../../src/wire/jute/operations.ts";
+import { eventually } from "../support/eventually.ts";
+import { fourLetterWord } from "../support/four_letter_word.ts";
+import { type Fixture, node, timing } from "./zookeeper_fixture.ts";
+
+export function differencesSuite(fixture: Fixture): void {
+  const { kind } = fixture.backend;
+  const own = <T>(each: { readonly keeper: T; readonly zookeeper: T }): T => each[kind];
+
+  test("the opening of a session takes no zxid", async () => {
+    const client = await fixture.connect();
+    const last = async () => (await client.call("exists", { path: "/", watch: false })).zxid;
+    const before = await last();
+    await fixture.connect();
+    expect(await last() - before).toBe(own({ keeper: 0n, zookeeper: 1n }));
+  });
+
+  test("a new data directory begins with a zxid made of the time", async () => {
+    const client = await fixture.connect();
+    const { zxid } = await client.ping();
+    const secondsAgo = Date.now() / 1000 - Number(zxid >> 24n);
+    expect(secondsAgo < 600).toBe(own({ keeper: true, zookeeper: false }));
+  });
+
+  test("session ids are random, not counted up", async () => {
+    const [first, second] = [await fixture.connect(), await fixture.connect()];
+    expect(second.sessionId - first.sessionId === 1n).toBe(own({ keeper: false, zookeeper: true }));
+    expect([first, second].every(({ sessionId }) => sessionId >> 56n !== 0n)).toBe(true);
+  });
+
+  test("watches of several modes by one connection on one path do not end each other", async () => {
+    const [client, writer] = [await fixture.connect(), await fixture.connect()];
+    const set = (path: string) => writer.call("setData", { path, data: null, version: -1 });
+    const once = await fixture.root(writer);
+    await client.call("addWatch", { path: once, mode: 0 });
+    await client.call("getData", { path: once, watch: true });
+    await set(once);
+    await set(once);
+    expect(await client.takeEvents())
+      .toEqual(own({ keeper: [`3:${once}`, `3:${once}`], zookeeper: [`3:${once}`] }));
+    const both = await fixture.root(writer);
+    await client.call("addWatch", { path: both, mode: 0 });
+    await client.call("addWatch", { path: both, mode: 1 });
+    await writer.call("create", node(`${both}/k`));
+    expect(await client.takeEvents())
+      .toEqual(own({ keeper: [`1:${both}/k`, `4:${both}`], zookeeper: [`1:${both}/k`] }));
+  });
+
+  test("a container that never had a child is reaped too", async () => {
+    const client = await fixture.connect();
+    const root = await fixture.root(client);
+    const container = { flags: createFlag.container };
+    await client.call("createContainer", node(`${root}/never`, container));
+    // Emptied ones, one after the other, show that the reaper has been round three times.
+    for (const name of ["a", "b", "c"]) {
+      await client.call("createContainer", node(`${root}/${name}`, container));
+      await client.call("create", node(`${root}/${name}/k`));
+      await client.call("delete", { path: `${root}/${name}/k`, version: -1 });
+      await eventually(
+        async () => (await client.call("exists", { path: `${root}/${name}`, watch: false })).err === -101,
+        {
+          withinMs: 20 * timing.containerCheckMs,
+        },
+      );
+    }
+    expect((await client.call("exists", { path: `${root}/never`, watch: false })).err)
+      .toBe(own({ keeper: -101, zookeeper: 0 }));
+  });
+
+  test("quotas are not counted", async () => {
+    const client = await fixture.connect();
+    const root = await fixture.root(client);
+    const quota = `/zookeeper/quota${root}`;
+    const text = (value: string) => ({ data: new TextEncoder().encode(value) });
+    await client.call("create", node(quota));
+    await client.call("create", node(`${quota}/zookeeper_limits`, text("count=5,bytes=-1")));
+    await client.call("create", node(`${quota}/zookeeper_stats`, text("count=1,bytes=1")));
+    await client.call("create", node(`${root}/k`));
+    const stats = await client.call("getData", { path: `${quota}/zookeeper_stats`, watch: false });
+    expect(new TextDecoder().decode(stats.value?.data ?? new Uint8Array()))
+      .toBe(own({ keeper: "count=1,bytes=1", zookeeper: "count=2,bytes=2" }));
+  });
+
+  test.each([
+    ["reconfig, without the right to", 16, { keeper: -6, zookeeper: -123 }],
+    ["deleteContainer, which servers send to themselves", 20, { keeper: -6, zookeeper: -8 }],
+    ["SASL", 102, { keeper: -6, zookeeper: 0 }],
+  ])("not served: %s", async (_, code, errs) => {
+    const client = await fixture.connect();
+    const reply = await client.send(code, (writer) => {
+      for (let field = 0; field < 5; field++) writer.i32(0); // empty fields, whichever they are
+    });
+    expect(reply.err).toBe(own(errs));
+  });
+
+  test.each(["crst", "srst", "dirs", "wchc", "wchp", "hash"])("four-letter words not served: %s", async (word) => {
+    const answer = await fourLetterWord(fixture.address, word);
+    expect(answer === "").toBe(own({ keeper: true, zookeeper: false }));
+  });
+
+  test("mntr and srvr tell no latencies", async () => {
+    expect(/^zk_avg_latency\t/m.test(await fourLetterWord(fixture.address, "mntr")))
+      .toBe(own({ keeper: false, zookeeper: true }));
+    expect(/^Latency /m.test(await fourLetterWord(fixture.address, "srvr"))).toBe(
+      own({ keeper: false, zookeeper: true }),
+    );
+  });
+}
