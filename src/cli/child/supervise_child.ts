@@ -94,6 +94,7 @@ export function prepareChild(options: SuperviseOptions): PreparedChild {
 
 interface Readiness {
   readonly libc: Libc | null;
+  readonly how: ReturnType<typeof spawnOptions>;
   /** Why it cannot be started. */
   readonly obstacle: ChildEnding | null;
 }
@@ -125,7 +126,7 @@ class SupervisedChild {
     const { clock, guard, beside, signal } = this.#options;
     this.#grantedAtMs = this.#options.grantedAtMs ?? clock.now();
     // Where all is ready nothing is waited for up to the start of the command.
-    const { libc, obstacle } = this.#ready ?? await this.#preparing;
+    const { libc, how, obstacle } = this.#ready ?? await this.#preparing;
     const hindrance = obstacle ?? hindranceOf(this.#options, this.#struck.signal);
     if (hindrance !== null) return this.#finish(hindrance, null);
 
@@ -134,7 +135,7 @@ class SupervisedChild {
     libc?.hearOfChildren();
     const job = this.#job;
     const spawned = await spawnChild(this.#options.command, {
-      ...spawnOptions(this.#options, this.#cookie),
+      ...how,
       ownGroup,
       onStarted: (pid) => job !== undefined && beside?.started(job, pid),
     });
@@ -167,7 +168,9 @@ class SupervisedChild {
 
   async #prepare(): Promise<Readiness> {
     const libc = await loadLibc();
-    return this.#ready = { libc, obstacle: await watchJob(this.#options, this.#cookie, this.#struck) };
+    const watching = watchJob(this.#options, this.#cookie, this.#struck);
+    const how = spawnOptions(this.#options, this.#cookie);
+    return this.#ready = { libc, how, obstacle: await watching };
   }
 
   #finish(ending: ChildEnding, pid: number | null): ChildOutcome {
