@@ -12,6 +12,7 @@ import { duration, list, sessionTimeout, text, toggle } from "../src/config/valu
 import { BatonError } from "../src/errors.ts";
 import { type Keeper, keeperTimes, startKeeper } from "../src/keeper/keeper.ts";
 import { type KeeperPlace, machineSocketPath, makePlace } from "../src/keeper/place.ts";
+import { checkFolder } from "../src/keeper/safe_folder.ts";
 import { type Address, formatAddress, type TlsOptions } from "../src/sockets/connection.ts";
 import { parseListenAddress } from "../src/sockets/parse_address.ts";
 import { didYouMean } from "../src/support/did_you_mean.ts";
@@ -139,6 +140,7 @@ async function serve(options: ServeOptions, place: KeeperPlace, io: Io): Promise
   process.umask(0o077);
   const dataDir = dataDirOf(place);
   if (options.dataDir === undefined) makePlace({ ...place, dir: dataDir });
+  else checkFolder({ path: dataDir, rule: "home" });
   const say = keeperLog(io, { format: options.log, isOnDemand: options.onDemand });
   await using keeper = await startKeeper({
     dataDir,
