@@ -5,7 +5,7 @@
 import { Worker } from "node:worker_threads";
 import { BatonError, type ErrorCode, messageOf } from "../../../errors.ts";
 import type { StoreRules } from "./retry_engine.ts";
-import type { StoreMethod, StoreMethods, StoreReply, StoreRequest } from "./store_methods.ts";
+import type { StoreAnswer, StoreCall, StoreMethod, StoreMethods, StoreReply, StoreRequest } from "./store_methods.ts";
 
 export interface StoreHooks {
   /** Another process may have written. */
@@ -24,6 +24,8 @@ export class RetryStore implements AsyncDisposable {
   readonly #worker: Worker;
   readonly #hooks: StoreHooks;
   readonly #calls = new Map<number, Waiting>();
+  /** Asked while the thread was at others: sent when those are answered, so that they are one transaction. */
+  #unsent: StoreCall[] = [];
   #next = 0;
   #broken: BatonError | null = null;
   #opening: Waiting | null = null;
@@ -69,7 +71,8 @@ export class RetryStore implements AsyncDisposable {
     return new Promise((resolve, failed) => {
       const id = this.#next++;
       this.#calls.set(id, { done: (value) => resolve(value as ReturnType<StoreMethods[Name]>), failed });
-      this.#post({ kind: "call", id, method, values });
+      this.#unsent.push({ id, method, values });
+      if (this.#calls.size === 1) setImmediate(() => this.#send());
     });
   }
 
@@ -93,7 +96,15 @@ export class RetryStore implements AsyncDisposable {
     return this.close();
   }
 
+  #send(): void {
+    const calls = this.#unsent;
+    this.#unsent = [];
+    if (calls.length > 0 && this.#broken === null) this.#worker.postMessage({ kind: "calls", calls });
+  }
+
+  /** Behind what was asked before. */
   #post(request: StoreRequest): void {
+    this.#send();
     if (this.#broken === null) this.#worker.postMessage(request);
   }
 
@@ -106,11 +117,10 @@ export class RetryStore implements AsyncDisposable {
       case "changed":
         this.#hooks.changed?.();
         break;
-      case "returned":
-        this.#take(reply.id)?.done(reply.value);
-        break;
-      case "refused":
-        this.#take(reply.id)?.failed(new BatonError(reply.code as ErrorCode, reply.message));
+      case "answers":
+        for (const answer of reply.answers) this.#answered(answer);
+        // Those of this turn, too: what was answered leads to more.
+        if (this.#calls.size === this.#unsent.length && this.#unsent.length > 0) setImmediate(() => this.#send());
         break;
       case "broken":
         this.#break(new BatonError(reply.code as ErrorCode, reply.message));
@@ -121,10 +131,11 @@ export class RetryStore implements AsyncDisposable {
     }
   }
 
-  #take(id: number): Waiting | undefined {
-    const waiting = this.#calls.get(id);
-    this.#calls.delete(id);
-    return waiting;
+  #answered(answer: StoreAnswer): void {
+    const waiting = this.#calls.get(answer.id);
+    this.#calls.delete(answer.id);
+    if (answer.kind === "returned") waiting?.done(answer.value);
+    else waiting?.failed(new BatonError(answer.code as ErrorCode, answer.message));
   }
 
   #break(error: BatonError): void {

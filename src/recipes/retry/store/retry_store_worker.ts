@@ -3,19 +3,24 @@ import { parentPort } from "node:worker_threads";
 import { BatonError } from "../../../errors.ts";
 import { RetryDatabase, storeError } from "./retry_database.ts";
 import { requestsPerCommit } from "./store_limits.ts";
-import { type StoreMethods, storeMethods, type StoreReply, type StoreRequest } from "./store_methods.ts";
+import {
+  type StoreAnswer,
+  type StoreCall,
+  type StoreMethods,
+  storeMethods,
+  type StoreReply,
+  type StoreRequest,
+} from "./store_methods.ts";
 
 const port = parentPort;
 if (port === null) throw new Error("The store's thread was started as a program of its own");
-
-type Call = Extract<StoreRequest, { kind: "call" }>;
 
 let database: RetryDatabase | null = null;
 let methods: StoreMethods | null = null;
 let folder = "";
 let isBroken = false;
 let isScheduled = false;
-const waiting: Call[] = [];
+const waiting: StoreCall[] = [];
 
 function reply(message: StoreReply): void {
   port?.postMessage(message);
@@ -27,24 +32,24 @@ function commit(): void {
   const calls = waiting.splice(0, requestsPerCommit);
   if (waiting.length > 0) schedule();
   if (calls.length === 0 || isBroken || database === null) return;
-  const answers: StoreReply[] = [];
+  const answers: StoreAnswer[] = [];
   try {
     database.transaction(() => {
       answers.length = 0;
       for (const call of calls) answers.push(answerTo(call));
     });
-    answers.forEach(reply);
+    reply({ kind: "answers", answers });
   } catch (error) {
     const { code, message } = storeError(error, folder);
     // Nothing of it is stored, and the next transaction may go well; after anything else nobody can say what is on the disk.
     if (code !== "STORE_FULL" && code !== "LOCK_BUSY") return breakDown(error);
-    for (const { id } of calls) reply({ kind: "refused", id, code, message });
+    reply({ kind: "answers", answers: calls.map(({ id }) => ({ kind: "refused", id, code, message })) });
     if (code === "STORE_FULL") database.relieve();
   }
 }
 
 /** A refusal changes nothing; anything else undoes the whole transaction. */
-function answerTo({ id, method, values }: Call): StoreReply {
+function answerTo({ id, method, values }: StoreCall): StoreAnswer {
   try {
     const call = methods?.[method] as (...values: readonly unknown[]) => unknown;
     return { kind: "returned", id, value: call(...values) };
@@ -67,8 +72,8 @@ function schedule(): void {
 }
 
 function receive(request: StoreRequest): void {
-  if (request.kind === "call") {
-    waiting.push(request);
+  if (request.kind === "calls") {
+    waiting.push(...request.calls);
     return schedule();
   }
   if (request.kind === "open") {

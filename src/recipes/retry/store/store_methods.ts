@@ -42,17 +42,26 @@ export function storeMethods(database: RetryDatabase, rules: StoreRules, random?
 export type StoreMethods = ReturnType<typeof storeMethods>;
 export type StoreMethod = keyof StoreMethods;
 
-/** To the store's thread. */
+export interface StoreCall {
+  readonly id: number;
+  readonly method: StoreMethod;
+  readonly values: readonly unknown[];
+}
+
+/** To the store's thread. A message to a thread costs as much as a message in the store: one takes all that is asked in a turn. */
 export type StoreRequest =
   | { readonly kind: "open"; readonly folder: string; readonly rules: StoreRules; readonly mustExist: boolean }
-  | { readonly kind: "call"; readonly id: number; readonly method: StoreMethod; readonly values: readonly unknown[] }
+  | { readonly kind: "calls"; readonly calls: readonly StoreCall[] }
   /** Whether another process has written since the last time. */
   | { readonly kind: "look" }
   | { readonly kind: "close" };
 
-/** From it. */
+export type StoreAnswer =
+  | { readonly kind: "returned"; readonly id: number; readonly value: unknown }
+  | { readonly kind: "refused"; readonly id: number; readonly code: string; readonly message: string };
+
+/** From it; the answers of one transaction together. */
 export type StoreReply =
   | { readonly kind: "opened" | "changed" | "closed" }
-  | { readonly kind: "returned"; readonly id: number; readonly value: unknown }
-  | { readonly kind: "refused"; readonly id: number; readonly code: string; readonly message: string }
+  | { readonly kind: "answers"; readonly answers: readonly StoreAnswer[] }
   | { readonly kind: "broken"; readonly code: string; readonly message: string };
