@@ -2,22 +2,30 @@
 import { readFileSync } from "node:fs";
 import { connect } from "../../src/clients/zookeeper/client.ts";
 import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
+import type { pubsubClientSettings } from "../../src/config/pubsub_settings.ts";
+import type { connectionSettings } from "../../src/config/settings.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { type Announcement, parseAnnouncement } from "../../src/recipes/pubsub/ownership/announce.ts";
 import { PubsubPath } from "../../src/recipes/pubsub/ownership/pubsub_path.ts";
 import { orNull } from "../../src/recipes/lock_view.ts";
 import { abortable } from "../../src/support/abort.ts";
-import type { ClientCall } from "./client.ts";
+import type { Call } from "../command.ts";
 import { coordinationOf, reach } from "../coordination.ts";
 
+/** What of a call says where proxies are. */
+export type ProxyCall = Pick<
+  Call<typeof connectionSettings & Pick<typeof pubsubClientSettings, "pubsubProxies" | "pubsubProxiesFile">>,
+  "values" | "sources" | "io"
+>;
+
 /** Where proxies are looked up, as a part of a sentence; undefined where they are named. */
-export function lookupPlaceOf({ values }: ClientCall): string | undefined {
+export function lookupPlaceOf({ values }: ProxyCall): string | undefined {
   if (values.pubsubProxies !== undefined || values.pubsubProxiesFile !== undefined) return undefined;
   return values.servers === undefined ? undefined : `in the coordination service at ${values.servers}`;
 }
 
 /** Called whenever none of those that are known can be reached. */
-export function proxyFinder(call: ClientCall): (signal: AbortSignal) => Promise<readonly string[]> {
+export function proxyFinder(call: ProxyCall): (signal: AbortSignal) => Promise<readonly string[]> {
   const { values, sources, io } = call;
   const named = values.pubsubProxies ??
     (values.pubsubProxiesFile === undefined ? null : inFile(values.pubsubProxiesFile));

@@ -2,23 +2,20 @@
 import { loadLibc } from "../../src/cli/child/libc.ts";
 import { BatonError } from "../../src/errors.ts";
 import { FileLetters } from "../../src/recipes/retry/letters/file_letters.ts";
-import type { KafkaLetters } from "../../src/recipes/retry/letters/kafka_letters.ts";
 import type { LetterPlace } from "../../src/recipes/retry/letters/letter_office.ts";
 import { systemClock } from "../../src/support/clock.ts";
-import { deadlineAfter } from "../../src/support/deadline.ts";
+import { checkPlace } from "./check_place.ts";
 import { ExecLetters } from "./exec_letters.ts";
 import { takeLetterTurn } from "./letter_turn.ts";
-import type { RetryLog } from "./retry_log.ts";
+import type { openKafkaLetters } from "./open_kafka_letters.ts";
 import { letterPlaceOf } from "./retry_rules.ts";
 import type { StoreProcessorOptions } from "./store_processor.ts";
 
-/** How long the start waits for a place that does not answer. Milliseconds. */
-const checkMs = 3000;
-
 /** Null: they stay in the store, or are dropped. Rejects with CONFIG or REFUSED where no letter could ever be sent. */
 export async function openLetterPlace(
-  { place, values, sources, killAfterMs, log }: StoreProcessorOptions,
+  options: StoreProcessorOptions,
 ): Promise<LetterPlace | null> {
+  const { place, values, sources, killAfterMs, log } = options;
   const letters = letterPlaceOf(values, sources);
   if (letters.kind === "store" || letters.kind === "drop") return null;
   const libc = await loadLibc();
@@ -29,31 +26,35 @@ export async function openLetterPlace(
     const { line } = letters;
     return new ExecLetters({ ...common, line, folder: place.folder, killAfterMs, clock: systemClock(), lockFile });
   }
-  const { openKafkaLetters } = await import("./open_kafka_letters.ts");
   const takeTurn = () => takeLetterTurn(place.folder, lockFile);
-  const kafka = openKafkaLetters(letters.topic, { ...common, takeTurn });
-  await checked(kafka, log);
-  return kafka;
+  const there = letters.kind === "kafka"
+    ? await kafkaLetters(letters.topic, { ...common, takeTurn })
+    : await topicLetters(options, letters.topic, takeTurn);
+  try {
+    const meanwhile = "dead letters stay in the store until that is over";
+    await checkPlace((signal) => there.check(signal), { who: "--dead-letter", meanwhile, log });
+    return there;
+  } catch (error) {
+    there.close?.();
+    throw error;
+  }
 }
 
-/** What is wrong for good is said before any message is tried; a broker that is down now may be there when a letter comes. */
-async function checked(kafka: KafkaLetters, log: RetryLog): Promise<void> {
-  const reason = () => new BatonError("UNREACHABLE", `No Kafka broker has answered within ${checkMs / 1000} s`);
-  const deadline = deadlineAfter(systemClock(), checkMs, { reason });
-  try {
-    await kafka.check(deadline.signal);
-  } catch (error) {
-    if (error instanceof BatonError && (error.code === "UNREACHABLE" || error.code === "CONNECTION_LOST")) {
-      log(
-        "warning",
-        "letter_place",
-        `--dead-letter: ${error.message}; dead letters stay in the store until it is there`,
-      );
-      return;
-    }
-    kafka.close();
-    throw error;
-  } finally {
-    deadline.cancel();
-  }
+/** With a look whether it is there. */
+type CheckedPlace = LetterPlace & { check(signal: AbortSignal): Promise<void> };
+
+async function kafkaLetters(...words: Parameters<typeof openKafkaLetters>): Promise<CheckedPlace> {
+  return (await import("./open_kafka_letters.ts")).openKafkaLetters(...words);
+}
+
+async function topicLetters(
+  { place, topics }: StoreProcessorOptions,
+  topic: string,
+  takeTurn: () => (() => void) | null,
+): Promise<CheckedPlace> {
+  if (topics === null) throw new BatonError("INTERNAL", "There is no way to the topic of --dead-letter");
+  const { TopicLetters } = await import("../../src/recipes/retry/topic/topic_letters.ts");
+  // Who has the turn, has the client: another process is just about to close it.
+  const openClient = (signal: AbortSignal) => topics.open(".letters", { waitMs: 5000, signal });
+  return new TopicLetters({ topic, storeName: place.name, takeTurn, openClient });
 }

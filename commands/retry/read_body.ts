@@ -8,7 +8,8 @@ const readBytes = 256 << 10;
 /** Null: stdin. What is read is the stream's own memory: copy what is kept. Throws IO. */
 export async function* readChunks(path: string | null): AsyncGenerator<Uint8Array, void, void> {
   if (path === null && stdinWasClosed()) {
-    const why = "it was closed when baton was started; a file, </dev/null for an empty one, or call --no-stdin is wanted";
+    const why =
+      "it was closed when baton was started; a file, </dev/null for an empty one, or call --no-stdin is wanted";
     throw new BatonError("IO", `Cannot read the message from stdin: ${why}`);
   }
   try {

@@ -17,6 +17,7 @@ export class RetryCounters {
   reclaimed = 0;
   leasesLost = 0;
   letters = 0;
+  taken = 0;
   letterTroubles = 0;
 
   count(event: ProcessorEvent): void {
@@ -84,6 +85,7 @@ async function metricsOf({ store, processor, counters }: StoreProcessor): Promis
     counter("stale_total", "Tries whose end came too late to count", counters.stale),
     counter("leases_lost_total", "How often this process lost its lease", counters.leasesLost),
     counter("letters_total", "Dead letters that this process has sent elsewhere", counters.letters),
+    counter("taken_total", "Messages that this process has taken into the store from --from-topic", counters.taken),
     gauge("letters_owed", "Dead letters that are still to be sent elsewhere", owed.count),
     counter(
       "letter_troubles_total",

@@ -78,20 +78,22 @@ export type LetterPlace =
   | { readonly kind: "drop" }
   | { readonly kind: "file"; readonly path: string }
   | { readonly kind: "exec"; readonly line: string }
+  | { readonly kind: "topic"; readonly topic: string }
   | { readonly kind: "kafka"; readonly topic: KafkaPlace };
 
 /** Throws USAGE. */
 export function letterPlaceOf({ retryDeadLetter: written }: PolicyValues, sources: ConfigSources): LetterPlace {
   if (written === "store") return { kind: "store" };
   if (written === "drop") return { kind: "drop" };
-  const [, kind, rest] = /^(file|exec):(.+)$/s.exec(written) ?? [];
+  const [, kind, rest] = /^(file|exec|topic):(.+)$/s.exec(written) ?? [];
   if (kind === "file" && rest !== undefined) return { kind, path: resolve(rest) };
   if (kind === "exec" && rest !== undefined) return { kind, line: rest };
+  if (kind === "topic" && rest !== undefined) return { kind, topic: rest };
   return atOrigin("retryDeadLetter", retryPolicySettings.retryDeadLetter, sources, () => {
     if (written.startsWith("kafka://")) return { kind: "kafka", topic: parseKafkaPlace(written) };
     throw new BatonError(
       "USAGE",
-      `"${written}" is no place for dead letters: write store, drop, file:PATH, exec:LINE or ${kafkaForm}`,
+      `"${written}" is no place for dead letters: write store, drop, file:PATH, exec:LINE, topic:NAME or ${kafkaForm}`,
     );
   });
 }

@@ -7,10 +7,10 @@ import {
 } from "../../src/config/retry_settings.ts";
 import { logSettings } from "../../src/config/log_settings.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
-import { connectionSettings } from "../../src/config/settings.ts";
 import { duration, list, text, toggle } from "../../src/config/value_types.ts";
 import { type Call, defineCommand } from "../command.ts";
 import type { ExitCode } from "../exit_codes.ts";
+import { topicSettings } from "./topic_words.ts";
 
 export const runSettings = {
   ...retryStoreSettings,
@@ -21,6 +21,10 @@ export const runSettings = {
   url: setting(text("url"), {
     flag: "--url",
     help: "send each message there by HTTP, instead of running a command",
+  }),
+  topic: setting(text("topic"), {
+    flag: "--topic",
+    help: "put each message into this publish/subscribe topic, once, instead of running a command",
   }),
   method: setting(text("method"), {
     flag: "--method",
@@ -46,7 +50,7 @@ export const runSettings = {
   ...retryPolicySettings,
   ...retryProcessorSettings,
   ...retryLimitSettings,
-  ...connectionSettings,
+  ...topicSettings,
 } satisfies SettingTable;
 
 export type RunCall = Call<typeof runSettings>;
@@ -54,13 +58,15 @@ export type RunCall = Call<typeof runSettings>;
 export const retryRunCommand = defineCommand({
   name: "retry-processor run",
   summary: "try stored messages again, until they are delivered or dead",
-  usage: "[--exec LINE | --url URL] [options]",
+  usage: "[--exec LINE | --url URL | --topic TOPIC] [--from-topic TOPIC] [options]",
   details: [
     "Takes messages from the store when they are due and tries them: the message's own command, or LINE, with the body as stdin, " +
     "or by HTTP. A message that fails N+1 times (--max-retries N), or in a way that no repetition mends, is a dead letter. Runs until " +
     "SIGTERM, SIGINT or SIGHUP; then what is under way may end (--drain-timeout), and a second signal ends it at once.",
     "The command finds BATON_MESSAGE_ID, BATON_MESSAGE_TRY (1 for the first), BATON_MESSAGE_KEY, BATON_MESSAGE_STORE and " +
     "BATON_MESSAGE_FENCE (grows with every try) in its environment. By HTTP the id is the Idempotency-Key.",
+    "--topic puts each message into a publish/subscribe topic under its id, exactly once; --from-topic takes in what is put into one, and so each " +
+    "message once. Somebody has to subscribe to the topic that is put into (else 78). Proxies are named as for baton pubsub client.",
     "No message is tried twice at once, by whatever number of processors. A processor that is killed takes its commands with " +
     "it; what it had in flight waits for the end of its --lease, and is counted as crashed: --max-crashes times, then it is dead.",
     "With --elect several processors of one store elect one that begins tries, and the others wait: killed, another goes on when its " +
@@ -77,6 +83,14 @@ export const retryRunCommand = defineCommand({
     [
       "baton retry-processor run --exec ./propagate.sh --dead-letter kafka://broker:9092/MdmDeadLetterQueue",
       "dead letters become records of a Kafka topic: the id as key, the body, and headers",
+    ],
+    [
+      "baton retry-processor run --from-topic orders --exec ./deliver.sh --dead-letter topic:orders.dead",
+      "from a topic; what is never delivered into another one",
+    ],
+    [
+      "baton retry-processor run --topic orders --proxies tcp://px1:5001",
+      "what was stored on this machine, into a topic",
     ],
     ["baton retry-processor run --once --dead-letter file:dead.jsonl", "from a crontab; dead letters go to a file"],
   ],

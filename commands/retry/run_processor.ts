@@ -10,6 +10,7 @@ import type { Target } from "../../src/recipes/retry/target.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { checkLine, CommandTarget } from "./command_target.ts";
+import { openTopicWay } from "./open_topic_way.ts";
 import { placeOf, retryRulesOf } from "./retry_rules.ts";
 import { retryStatusPage } from "./retry_metrics.ts";
 import { retryLog } from "./retry_log.ts";
@@ -19,22 +20,9 @@ import { StoreProcessor } from "./store_processor.ts";
 const stopSignals = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
 
 export async function runProcessor(call: RunCall): Promise<ExitCode> {
-  const { values, names, sources, io } = call;
-  if (names.length > 0) {
-    throw new BatonError("USAGE", `"${names[0]}" is too much: run takes options only; --exec names a command`);
-  }
-  const { exec, url, once, untilEmpty } = values;
-  if (exec !== undefined && url !== undefined) {
-    throw new BatonError("USAGE", "run: only one of --exec and --url can be");
-  }
-  if (once && untilEmpty) throw new BatonError("USAGE", "run: only one of --once and --until-empty can be");
-  if (once && values.retryCron !== undefined) {
-    throw new BatonError("USAGE", "run: --once tries now, --cron at its times");
-  }
-  if (values.retryElect && (once || untilEmpty)) {
-    const why = "waits for its turn for as long as another one leads, and --once and --until-empty end by themselves";
-    throw new BatonError("USAGE", `run: --elect ${why}`);
-  }
+  const { values, sources, io } = call;
+  checkWords(call);
+  const { exec, topic, once, untilEmpty } = values;
   const place = placeOf(values, sources);
   const log = retryLog(io, { format: values.log, quiet: values.quiet, verbose: values.verbose });
   if (exec !== undefined) checkLine(exec, io.env["PATH"]);
@@ -42,7 +30,12 @@ export async function runProcessor(call: RunCall): Promise<ExitCode> {
   const guard = startGuard();
   let isBreached = false;
   try {
-    const target: Target = url !== undefined ? httpTarget(call, url) : new CommandTarget({
+    const until = once ? "tried" : untilEmpty ? "empty" : "stopped";
+    await using topics = await openTopicWay(call, place.folder, topic);
+    using putter = topic === undefined || topics === null
+      ? null
+      : await openTopicTarget(topics, topic, { waits: until === "stopped", log });
+    const target: Target = putter?.target ?? httpTarget(call) ?? new CommandTarget({
       line: exec ?? null,
       rules: retryRulesOf(values, sources),
       timeoutMs: values.retryAttemptTimeout,
@@ -60,7 +53,8 @@ export async function runProcessor(call: RunCall): Promise<ExitCode> {
       sources,
       log,
       killAfterMs: values.killAfter,
-      until: once ? "tried" : untilEmpty ? "empty" : "stopped",
+      until,
+      topics,
     });
     await using _page = await retryStatusPage(values.retryMetricsListen, processor, log);
     const unlisten = signals.listen(stopSignals, (signal) => {
@@ -86,9 +80,35 @@ export async function runProcessor(call: RunCall): Promise<ExitCode> {
   }
 }
 
-function httpTarget({ values, sources }: RunCall, url: string): Target {
+/** Throws USAGE for what does not go together. */
+function checkWords({ values, names }: RunCall): void {
+  if (names.length > 0) {
+    throw new BatonError("USAGE", `"${names[0]}" is too much: run takes options only; --exec names a command`);
+  }
+  const { exec, url, topic, once, untilEmpty } = values;
+  if ([exec, url, topic].filter((way) => way !== undefined).length > 1) {
+    throw new BatonError("USAGE", "run: only one of --exec, --url and --topic can be");
+  }
+  if (once && untilEmpty) throw new BatonError("USAGE", "run: only one of --once and --until-empty can be");
+  if (once && values.retryCron !== undefined) {
+    throw new BatonError("USAGE", "run: --once tries now, --cron at its times");
+  }
+  if (values.retryElect && (once || untilEmpty)) {
+    const why = "waits for its turn for as long as another one leads, and --once and --until-empty end by themselves";
+    throw new BatonError("USAGE", `run: --elect ${why}`);
+  }
+}
+
+/** Loaded where there is one. */
+async function openTopicTarget(...words: Parameters<typeof import("./open_topic_target.ts").openTopicTarget>) {
+  return await (await import("./open_topic_target.ts")).openTopicTarget(...words);
+}
+
+/** Null where there is no --url. */
+function httpTarget({ values, sources }: RunCall): Target | null {
+  if (values.url === undefined) return null;
   return new HttpTarget({
-    backend: parseBackend(url),
+    backend: parseBackend(values.url),
     method: values.method,
     headers: parseHeaders(values.headers ?? []),
     rules: retryRulesOf(values, sources),

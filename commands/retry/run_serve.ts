@@ -11,6 +11,7 @@ import { systemClock } from "../../src/support/clock.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { type CallGate, HttpDoor } from "./http_door.ts";
 import { retryStatusPage } from "./retry_metrics.ts";
+import { openTopicWay } from "./open_topic_way.ts";
 import { type RetryLog, retryLog } from "./retry_log.ts";
 import { bodyLimitOf, placeOf, retryRulesOf, storeRulesOf } from "./retry_rules.ts";
 import type { ServeCall } from "./serve.ts";
@@ -34,6 +35,9 @@ export async function runServe(call: ServeCall): Promise<ExitCode> {
       "USAGE",
       "serve: with --no-process there is nothing to elect; leave one of it and --elect out",
     );
+  }
+  if (values.noProcess && values.retryFromTopic !== undefined) {
+    throw new BatonError("USAGE", "serve: --from-topic is the processor's, and --no-process has none");
   }
   const backend = parseBackend(values.url);
   const address = parseListenAddress(values.listen);
@@ -73,11 +77,12 @@ interface Service extends AsyncDisposable {
 }
 
 async function withProcessor(
-  { values, sources }: ServeCall,
+  call: ServeCall,
   backend: URL,
   place: ReturnType<typeof placeOf>,
   log: RetryLog,
 ): Promise<Service> {
+  const { values, sources } = call;
   const target = new HttpTarget({
     backend,
     method: "POST",
@@ -86,6 +91,7 @@ async function withProcessor(
     timeoutMs: values.retryAttemptTimeout,
     clock: systemClock(),
   });
+  const topics = await openTopicWay(call, place.folder, undefined);
   const processor = await StoreProcessor.open({
     place,
     target,
@@ -94,6 +100,7 @@ async function withProcessor(
     log,
     killAfterMs: values.killAfter,
     until: "stopped",
+    topics,
   });
   const page = await retryStatusPage(values.retryMetricsListen, processor, log);
   return {
@@ -104,6 +111,7 @@ async function withProcessor(
     async [Symbol.asyncDispose]() {
       await page?.close();
       await processor[Symbol.asyncDispose]();
+      await topics?.[Symbol.asyncDispose]();
     },
   };
 }

@@ -7,10 +7,10 @@ import {
 } from "../../src/config/retry_settings.ts";
 import { logSettings } from "../../src/config/log_settings.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
-import { connectionSettings } from "../../src/config/settings.ts";
 import { duration, text, toggle } from "../../src/config/value_types.ts";
 import { type Call, defineCommand } from "../command.ts";
 import type { ExitCode } from "../exit_codes.ts";
+import { topicSettings } from "./topic_words.ts";
 
 export const serveSettings = {
   ...retryStoreSettings,
@@ -34,7 +34,7 @@ export const serveSettings = {
   ...retryPolicySettings,
   ...retryProcessorSettings,
   ...retryLimitSettings,
-  ...connectionSettings,
+  ...topicSettings,
 } satisfies SettingTable;
 
 export type ServeCall = Call<typeof serveSettings>;
@@ -52,7 +52,7 @@ export const retryServeCommand = defineCommand({
     "(GET, HEAD, OPTIONS) are passed on and never stored. A fault is JSON, or a SOAP 1.1 fault for who sends a SOAPAction.",
     "Every request gets an Idempotency-Key unless it has one, the same for all tries of it: a backend that knows it deals with no message twice.",
     "With --elect each of several answers and stores, and one of them tries what is stored, as with run --elect.",
-    "Stored messages are tried again as by run, unless --no-process. It runs until SIGTERM, SIGINT or SIGHUP.",
+    "Stored messages are tried again as by run, unless --no-process; with --from-topic also what is put into a topic. It runs until SIGTERM, SIGINT or SIGHUP.",
   ],
   examples: [
     [

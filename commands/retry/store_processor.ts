@@ -11,11 +11,10 @@ import type {
 } from "../../src/config/retry_settings.ts";
 import { retryProcessorSettings as processorSettings } from "../../src/config/retry_settings.ts";
 import type { SettingValues } from "../../src/config/setting.ts";
-import type { connectionSettings } from "../../src/config/settings.ts";
 import { BatonError } from "../../src/errors.ts";
 import { cronTimes } from "../../src/recipes/retry/cron_times.ts";
 import { LetterOffice } from "../../src/recipes/retry/letters/letter_office.ts";
-import { Processor } from "../../src/recipes/retry/processor.ts";
+import { Processor, type ProcessorEvent } from "../../src/recipes/retry/processor.ts";
 import { parseRate } from "../../src/recipes/retry/rate_limit.ts";
 import { RetryStore } from "../../src/recipes/retry/store/retry_store.ts";
 import { changesMax } from "../../src/recipes/retry/store/store_limits.ts";
@@ -28,16 +27,21 @@ import { type RetryLog, sayEvent } from "./retry_log.ts";
 import { RetryCounters } from "./retry_metrics.ts";
 import { storeRulesOf } from "./retry_rules.ts";
 import type { SamplingLeader } from "./sampling_leader.ts";
+import type { SourceDuty } from "./source_duty.ts";
+import type { TopicWay } from "./topic_way.ts";
+import type { topicSettings } from "./topic_words.ts";
 
 export interface StoreProcessorOptions {
   readonly place: { readonly name: string; readonly folder: string };
   readonly target: Target;
   readonly values: SettingValues<
-    typeof retryLimitSettings & typeof retryPolicySettings & typeof retryProcessorSettings & typeof connectionSettings
+    typeof retryLimitSettings & typeof retryPolicySettings & typeof retryProcessorSettings & typeof topicSettings
   >;
   readonly sources: ConfigSources;
   readonly log: RetryLog;
   readonly until: "stopped" | "tried" | "empty";
+  /** Null where no topic is named. The caller closes it. */
+  readonly topics: TopicWay | null;
   /** From the stop signal to SIGKILL, for the commands of dead letters. */
   readonly killAfterMs: number;
 }
@@ -55,14 +59,20 @@ export class StoreProcessor implements AsyncDisposable {
   readonly #keepDoneMs: number;
   readonly #office: LetterOffice | null;
   readonly #leader: SamplingLeader | null;
+  readonly #source: SourceDuty | null;
+  /** What is in the source now is taken in before anything is tried, and no more after it. */
+  readonly #drainsSource: boolean;
+  readonly #draining = new AbortController();
   readonly #ending = new AbortController();
 
   private constructor(
     store: RetryStore,
     processor: Processor,
-    { office, leader, keepDoneMs, counters }: {
+    { office, leader, source, drainsSource, keepDoneMs, counters }: {
       readonly office: LetterOffice | null;
       readonly leader: SamplingLeader | null;
+      readonly source: SourceDuty | null;
+      readonly drainsSource: boolean;
       readonly keepDoneMs: number;
       readonly counters: RetryCounters;
     },
@@ -72,23 +82,14 @@ export class StoreProcessor implements AsyncDisposable {
     this.#processor = processor;
     this.#office = office;
     this.#leader = leader;
+    this.#source = source;
+    this.#drainsSource = drainsSource;
     this.#keepDoneMs = keepDoneMs;
   }
 
   static async open(options: StoreProcessorOptions): Promise<StoreProcessor> {
     const { place, target, values, sources, log, until } = options;
-    const rate = atOrigin(
-      "retryRate",
-      processorSettings.retryRate,
-      sources,
-      () => values.retryRate === undefined ? null : parseRate(values.retryRate),
-    );
-    const nextTimeMs = atOrigin(
-      "retryCron",
-      processorSettings.retryCron,
-      sources,
-      () => values.retryCron === undefined ? undefined : cronTimes(values.retryCron),
-    );
+    const { rate, nextTimeMs } = timesOf(values, sources);
     const openLeader = values.retryElect ? await leaderOpener(options) : null;
     const boot = await machineBoot();
     const counters = new RetryCounters();
@@ -99,6 +100,11 @@ export class StoreProcessor implements AsyncDisposable {
     });
     const office = await letterOffice(options, store, counters);
     const leader = openLeader?.(await store.call("storeName"), () => processor?.notice()) ?? null;
+    const onEvent = (event: ProcessorEvent) => {
+      sayEvent(log, event);
+      counters.count(event);
+      if (event.kind === "reclaimed" || (event.kind === "ended" && event.life.state === "dead")) office?.notice();
+    };
     processor = new Processor({
       store,
       target,
@@ -116,13 +122,15 @@ export class StoreProcessor implements AsyncDisposable {
       drainMs: values.retryDrainTimeout,
       until,
       leads: leader === null ? undefined : () => leader.leads(),
-      onEvent(event) {
-        sayEvent(log, event);
-        counters.count(event);
-        if (event.kind === "reclaimed" || (event.kind === "ended" && event.life.state === "dead")) office?.notice();
-      },
+      onEvent,
     });
-    return new StoreProcessor(store, processor, { office, leader, keepDoneMs: values.retryKeepDone, counters });
+    const source = await sourceDuty(options, store, (count) => {
+      counters.taken += count;
+      processor?.notice();
+    });
+    const drainsSource = until !== "stopped";
+    const keepDoneMs = values.retryKeepDone;
+    return new StoreProcessor(store, processor, { office, leader, source, drainsSource, keepDoneMs, counters });
   }
 
   /** For calls beside the tries, and what is to be told of them. */
@@ -132,6 +140,7 @@ export class StoreProcessor implements AsyncDisposable {
 
   /** What is under way may end; another one may lead meanwhile. A second call ends it. */
   stop(): void {
+    this.#draining.abort();
     this.#leader?.stop();
     this.#processor.stop();
   }
@@ -139,6 +148,10 @@ export class StoreProcessor implements AsyncDisposable {
   async run(): Promise<void> {
     // So that what was begun can be ended on a disk that has become full.
     await this.store.call("reserveLog").catch(() => {});
+    const missed = this.#drainsSource ? await this.#drain() : null;
+    const sourcing = this.#drainsSource ? undefined : this.#source?.run(this.#ending.signal).catch((error) => {
+      this.#processor.fail(asFailure(error));
+    });
     const beside = [this.#looking(), this.#forgetting(), this.#office?.run(this.#ending.signal)];
     let refused: unknown = null;
     const leading = this.#leader?.run().catch((error) => {
@@ -150,14 +163,25 @@ export class StoreProcessor implements AsyncDisposable {
     } finally {
       this.#leader?.stop();
       this.#ending.abort();
-      await Promise.all([...beside, leading]);
+      await Promise.all([...beside, leading, sourcing]);
     }
     if (refused !== null) throw refused;
+    if (missed !== null) throw missed;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#ending.abort();
     await this.store.close();
+  }
+
+  /** What was in the way, which is told at the end: what the store has is tried all the same. */
+  async #drain(): Promise<BatonError | null> {
+    try {
+      await this.#source?.drain(this.#draining.signal);
+      return null;
+    } catch (error) {
+      return this.#draining.signal.aborted ? null : asFailure(error);
+    }
   }
 
   async #looking(): Promise<void> {
@@ -182,6 +206,32 @@ export class StoreProcessor implements AsyncDisposable {
     await sleep(systemClock(), milliseconds, this.#ending.signal).catch(() => {});
     return !this.#ending.signal.aborted;
   }
+}
+
+/** Throws USAGE or CONFIG, by where the wrong value stands. */
+function timesOf({ retryRate, retryCron }: StoreProcessorOptions["values"], sources: ConfigSources) {
+  const settings = processorSettings;
+  const rate = () => retryRate === undefined ? null : parseRate(retryRate);
+  const nextTimeMs = () => retryCron === undefined ? undefined : cronTimes(retryCron);
+  return {
+    rate: atOrigin("retryRate", settings.retryRate, sources, rate),
+    nextTimeMs: atOrigin("retryCron", settings.retryCron, sources, nextTimeMs),
+  };
+}
+
+function asFailure(error: unknown): BatonError {
+  return error instanceof BatonError ? error : new BatonError("INTERNAL", String(error), { cause: error });
+}
+
+/** Null where no topic is read. */
+async function sourceDuty(
+  { values: { retryFromTopic: topic }, topics: way, log }: StoreProcessorOptions,
+  store: RetryStore,
+  onTaken: (count: number) => void,
+): Promise<SourceDuty | null> {
+  if (topic === undefined || way === null) return null;
+  const { SourceDuty } = await import("./source_duty.ts");
+  return new SourceDuty({ way, topic, store, log, onTaken });
 }
 
 /** Loaded only where there is an election. Rejects what --servers and its like are refused for, before anything is opened. */

@@ -107,12 +107,12 @@ export const retryPolicySettings = {
     help: "a message during whose tries the processor died so often is dead; counted apart from the tries",
     default: 3,
   }),
-  retryDeadLetter: setting(text("store|drop|file:PATH|exec:LINE|kafka://BROKER/TOPIC"), {
+  retryDeadLetter: setting(text("store|drop|file:PATH|exec:LINE|topic:NAME|kafka://BROKER/TOPIC"), {
     flag: "--dead-letter",
     key: "retry.dead_letter",
     help:
       "where a message goes that is over without success: stays in the store, is dropped, becomes a line of JSON in a " +
-      "file, the stdin of a line of shell, or a record of a Kafka topic",
+      "file, the stdin of a line of shell, a message of a publish/subscribe topic, or a record of a Kafka topic",
     default: "store",
   }),
 } satisfies SettingTable;
@@ -193,10 +193,27 @@ export const retryProcessorSettings = {
   }),
 } satisfies SettingTable;
 
+/** Messages from a topic, and into one: for `run` and `serve`, beside the proxies' settings. */
+export const retryTopicSettings = {
+  retryFromTopic: setting(text("topic"), {
+    flag: "--from-topic",
+    key: "retry.from_topic",
+    help: "take what is put into this publish/subscribe topic into the store, each message once",
+    unset: "none is read",
+  }),
+  retryClientId: setting(text("id"), {
+    flag: "--client-id",
+    key: "retry.client_id",
+    help: "the name towards topics: ID puts messages, ID.source gets them, ID.letters puts dead letters",
+    unset: "retry-, and the name that stands in front of the ids of the store's messages",
+  }),
+} satisfies SettingTable;
+
 /** All of them. */
 export const retrySettings = {
   ...retryStoreSettings,
   ...retryLimitSettings,
   ...retryPolicySettings,
   ...retryProcessorSettings,
+  ...retryTopicSettings,
 } satisfies SettingTable;

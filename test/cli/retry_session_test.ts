@@ -326,7 +326,7 @@ describe("mistakes are told in words", () => {
     ["@retry run --rate fast", 64, '--rate: "fast" is not a rate'],
     ["@retry run --cron 'at noon'", 64, '--cron: "at noon" is no schedule'],
     ["@retry run --once --cron '* * * * *'", 64, "--once tries now"],
-    ["@retry run --exec true --url http://x/", 64, "only one of --exec and --url"],
+    ["@retry run --exec true --url http://x/", 64, "only one of --exec, --url and --topic"],
     ["@retry submit a b", 64, '"b" is too much'],
     ["@retry submit ./nothing", 74, "Cannot read"],
     ["@retry submit <&-", 74, "Cannot read the message from stdin: it was closed"],

@@ -15,8 +15,8 @@ export interface LetterPlace {
   /** A letter that cannot be sent lets others go before it. False: what one of them has left behind is mended first. */
   readonly isEachAlone: boolean;
   /**
-   * Gets ready for some letters; null: another process is at it. Rejects when the place cannot be reached; a rejection of the codes
-   * UNREACHABLE, REFUSED and CONFIG, here and below, is not about one letter, BAD_DATA is about nothing but one.
+   * Gets ready for some letters; null: another process is at it. Rejects when the place cannot be reached; a rejection of one of
+   * `placeCodes`, here and below, is not about one letter, BAD_DATA is about nothing but one.
    */
   open(signal: AbortSignal): Promise<OpenPlace | null>;
   /** No more letters. */
@@ -49,7 +49,15 @@ const lettersAtOnce = 16;
 const lastMs = 10_000;
 
 /** What was in the way was not about the letter that met it. */
-const placeCodes: ReadonlySet<ErrorCode> = new Set<ErrorCode>(["UNREACHABLE", "REFUSED", "CONFIG"]);
+const placeCodes: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  "UNREACHABLE",
+  "REFUSED",
+  "CONFIG",
+  "STORE_FULL",
+  "LOCK_BUSY",
+  "FENCED",
+  "NOT_SUBSCRIBED",
+]);
 
 export class LetterOffice {
   readonly #options: LetterOfficeOptions;
@@ -66,12 +74,14 @@ export class LetterOffice {
 
   /** Sends until the signal; then once more what there is, as far as it goes at the first try and within 10 s. */
   async run(signal: AbortSignal): Promise<void> {
-    const { clock, place } = this.#options;
+    const { clock, place, store } = this.#options;
     const ending = new AbortController();
     let cancel = () => {};
     const off = onAbort(signal, (reason) => void (cancel = clock.after(lastMs, () => ending.abort(reason))));
     let waitMs = lookEveryMs;
     try {
+      // A store that has no time or room for it keeps them resting a while.
+      await store.call("wakeLetters").catch(() => {});
       while (!signal.aborted) {
         waitMs = await this.#sendAll(ending.signal) ? lookEveryMs : Math.min(2 * waitMs, troubleMsMax);
         const woken = new AbortController();

@@ -1,5 +1,5 @@
 /** What the store knows of dead letters that are to go elsewhere: which are owed, which have begun to go, and what was in the way. */
-import type { RetryDatabase } from "./retry_database.ts";
+import type { RetryDatabase, SqlRow } from "./retry_database.ts";
 import type { RetryEngine } from "./retry_engine.ts";
 import { errorCharsMax, letterRestMs } from "./store_limits.ts";
 import type { ClaimedMessage } from "./stored_message.ts";
@@ -21,20 +21,33 @@ export class LetterBook {
     this.#engine = engine;
   }
 
-  /** With their bodies; those whose way was begun come first, those that rest after trouble of their own are left out. */
+  /**
+   * With their bodies; those whose way was begun come first. Behind them all those that had trouble of their own, but for those that
+   * rest: else one that fails again and again could keep others back.
+   */
   owedLetters(max: number, nowMs: number): OwedLetter[] {
-    // A rest that is longer than any: the wall clock was set back.
+    const owed = "state = 3 AND letter IN (1, 2)";
     const rows = this.#database.all(
-      `SELECT messages.* FROM messages LEFT JOIN letter_troubles USING (seq) WHERE state = 3 AND letter IN (1, 2)
-        AND (rested_ms IS NULL OR rested_ms NOT BETWEEN ? AND ?) ORDER BY letter DESC, seq LIMIT ?`,
-      nowMs + 1,
-      nowMs + letterRestMs.max,
+      `SELECT * FROM messages WHERE ${owed} AND NOT EXISTS (SELECT 1 FROM letter_troubles WHERE seq = messages.seq)
+        ORDER BY letter DESC, seq LIMIT ?`,
       max,
     );
+    if (rows.length < max) rows.push(...this.#troubled(owed, max - rows.length, nowMs));
     return rows.map((row) => ({
       ...this.#engine.withBody(row),
       letterAt: row["letter_at"] === null ? null : Number(row["letter_at"]),
     }));
+  }
+
+  #troubled(owed: string, max: number, nowMs: number): SqlRow[] {
+    // A rest that is longer than any: the wall clock was set back.
+    return this.#database.all(
+      `SELECT messages.* FROM letter_troubles JOIN messages USING (seq)
+        WHERE ${owed} AND rested_ms NOT BETWEEN ? AND ? ORDER BY seq LIMIT ?`,
+      nowMs + 1,
+      nowMs + letterRestMs.max,
+      max,
+    );
   }
 
   /** How many are owed, and what was in the way the last time; null: nothing. */
@@ -42,6 +55,11 @@ export class LetterBook {
     const sql = "SELECT count(*) AS count FROM messages WHERE state = 3 AND letter IN (1, 2)";
     const trouble = this.#database.get("SELECT error FROM letter_troubles ORDER BY seq LIMIT 1")?.["error"];
     return { count: Number(this.#database.get(sql)?.["count"]), trouble: trouble as string | undefined ?? null };
+  }
+
+  /** No letter rests any more: somebody who begins has not seen what was in the way. */
+  wakeLetters(): void {
+    this.#database.run("UPDATE letter_troubles SET rested_ms = 0 WHERE rested_ms > 0");
   }
 
   /** The letter is about to be written, behind this place of its file. */

@@ -46,7 +46,8 @@ const schema = `
 /** What came later, and is made in older stores as well: who does not know of it does nothing wrong. */
 const additions = `
   CREATE TABLE IF NOT EXISTS letter_troubles (seq INTEGER PRIMARY KEY, failures INTEGER NOT NULL, rested_ms INTEGER NOT NULL,
-    error TEXT NOT NULL)`;
+    error TEXT NOT NULL);
+  CREATE TABLE IF NOT EXISTS sources (topic TEXT PRIMARY KEY, last INTEGER NOT NULL)`;
 
 export type SqlValue = number | string | Uint8Array | null;
 export type SqlRow = Record<string, SqlValue>;

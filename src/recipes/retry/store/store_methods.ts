@@ -3,14 +3,18 @@ import { LetterBook } from "./letter_book.ts";
 import type { RetryDatabase } from "./retry_database.ts";
 import { RetryEngine, type StoreRules } from "./retry_engine.ts";
 import { RetryOperator } from "./retry_operator.ts";
+import { SourceBook } from "./source_book.ts";
 
 /** The methods of the engine and of the operator's part, by their names. */
 export function storeMethods(database: RetryDatabase, rules: StoreRules, random?: () => number) {
   const engine = new RetryEngine(database, rules, random);
   const operator = new RetryOperator(database, engine);
   const letters = new LetterBook(database, engine);
+  const topics = new SourceBook(database, engine);
   return {
     accept: engine.accept.bind(engine),
+    acceptFrom: topics.acceptFrom.bind(topics),
+    sourceBegins: topics.sourceBegins.bind(topics),
     register: engine.register.bind(engine),
     renew: engine.renew.bind(engine),
     leave: engine.leave.bind(engine),
@@ -33,6 +37,7 @@ export function storeMethods(database: RetryDatabase, rules: StoreRules, random?
     owedLetters: letters.owedLetters.bind(letters),
     lettersOwed: letters.lettersOwed.bind(letters),
     letterBegun: letters.letterBegun.bind(letters),
+    wakeLetters: letters.wakeLetters.bind(letters),
     letterTrouble: letters.letterTrouble.bind(letters),
     reserveLog: () => database.reserveLog(),
     disk: () => database.disk(),
