@@ -38,6 +38,8 @@ export const keeperLimitsDefault = {
   aclEntriesMax: 1_000,
   /** Identities of one connection. */
   identitiesMax: 100,
+  /** Ephemeral nodes of one session: all of them go in one transaction, in which nobody else has a turn. */
+  ephemeralsPerSessionMax: 100_000,
   /** Sessions; for one more some go that have no connection and no ephemerals, or else it is not opened. */
   sessionsMax: 100_000,
 };

@@ -135,7 +135,7 @@ export class KeeperState<Watcher> {
 
   /** Some sessions that are not connected and own nothing: nobody else could get anything by their end. */
   endIdleSessions(isConnected: (id: bigint) => boolean, countMax: number): void {
-    const isIdle = ({ id }: Session) => !isConnected(id) && !this.tree.hasEphemerals(id);
+    const isIdle = ({ id }: Session) => !isConnected(id) && this.tree.ephemeralCountOf(id) === 0;
     for (const session of [...this.sessions.all].filter(isIdle).slice(0, countMax)) this.closeSession(session);
   }
 

@@ -99,7 +99,7 @@ export class Transaction {
       creates: this.#context.sequenceStart,
       children: null,
     };
-    this.#takeRoom(bytesOf(node), 1);
+    this.#takeRoom(bytesOf(node), node);
     this.#restoreLater(parent);
     parent.creates = Math.min(parent.creates + 1, createsMax);
     parent.pzxid = zxid;
@@ -178,9 +178,11 @@ export class Transaction {
   }
 
   /** What takes less is never refused. */
-  #takeRoom(bytes: number, nodes = 0): void {
-    const { nodesMax, dataBytesMax } = this.#context.limits;
-    if (this.#tree.size + nodes > nodesMax && nodes > 0) refuse("QUOTAEXCEEDED");
+  #takeRoom(bytes: number, made: ZNode | null = null): void {
+    const { nodesMax, dataBytesMax, ephemeralsPerSessionMax } = this.#context.limits;
+    if (made !== null && this.#tree.size >= nodesMax) refuse("QUOTAEXCEEDED");
+    const owner = made?.ephemeralOwner ?? 0n;
+    if (owner !== 0n && this.#tree.ephemeralCountOf(owner) >= ephemeralsPerSessionMax) refuse("QUOTAEXCEEDED");
     if (this.#tree.bytes + bytes > dataBytesMax && bytes > 0) refuse("QUOTAEXCEEDED");
   }
 

@@ -82,8 +82,8 @@ export class Tree {
     return this.#ephemerals.get(session) ?? [];
   }
 
-  hasEphemerals(session: bigint): boolean {
-    return this.#ephemerals.has(session);
+  ephemeralCountOf(session: bigint): number {
+    return this.#ephemerals.get(session)?.size ?? 0;
   }
 
   /** A row number that no node has. */

@@ -108,6 +108,19 @@ test("so many operations and watches come in one request, and no more", () => {
   );
 });
 
+test("one session owns so many nodes, and no more; another still makes some", () => {
+  const driver = new StateDriver({ limits: { ephemeralsPerSessionMax: 2 } });
+  const [one, other] = [driver.client("one"), driver.client("other")];
+  const ephemeral = (path: string) => ({ ...create(path), flags: createFlag.ephemeral });
+  expect(one.call("create", ephemeral("/a")).error).toBe(0);
+  expect(one.call("create", ephemeral("/b")).error).toBe(0);
+  expect(one.call("create", ephemeral("/c")).error).toBe(quotaExceeded);
+  expect(one.call("create", create("/c")).error).toBe(0);
+  expect(other.call("create", ephemeral("/d")).error).toBe(0);
+  one.call("delete", { path: "/a", version: -1 });
+  expect(one.call("create", ephemeral("/e")).error).toBe(0);
+});
+
 test("an ACL has so many entries, and no more", () => {
   const client = new StateDriver({ limits: { aclEntriesMax: 2 } }).client();
   const acl = (count: number) =>
