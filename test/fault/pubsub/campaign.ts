@@ -29,6 +29,7 @@ import { NodeWatch } from "./node_watch.ts";
 import { Service } from "./service.ts";
 import { StateFolders } from "./state_folders.ts";
 import { storageFaults } from "./storage_menu.ts";
+import { StorageFaults } from "../../support/storage_faults/storage_faults.ts";
 import { Worker } from "./worker.ts";
 import type { World } from "./world.ts";
 
@@ -196,8 +197,10 @@ class Campaign {
       const name = `w${place + 1}`;
       const stateDir = join(folder, `state-${name}`);
       mkdirSync(stateDir);
-      const worker = new Worker({ name, folder, historyDir: history, stateDir, proxies: service.endpoints, clients });
-      this.#ends.push(() => worker.kill());
+      const storage = this.#options.hasStorageFaults ? new StorageFaults(stateDir) : null;
+      const where = { name, folder, historyDir: history, stateDir: storage?.under ?? stateDir, storage };
+      const worker = new Worker({ ...where, proxies: service.endpoints, clients });
+      this.#ends.push(() => worker.kill().then(() => storage?.[Symbol.dispose]()));
       return worker;
     });
   }

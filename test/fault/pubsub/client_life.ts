@@ -163,8 +163,9 @@ async function readOn(
       options.writer.saw(n, { upTo: last, ...(again.length === 0 ? {} : { again }) });
       options.counted("got", messages.length);
       if (!isDraining && random() < forgetful) throw new Error("it fell over before it had what it was handed");
-      subscriber.had(last, { durable: random() < 0.5 });
-      options.writer.had(n, last);
+      const durable = random() < 0.5;
+      subscriber.had(last, { durable });
+      options.writer.had(n, last, { soft: !durable });
     }
     if (isDraining || random() >= churn) continue;
     await session.unsubscribe(topic);

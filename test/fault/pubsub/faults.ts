@@ -190,12 +190,18 @@ const handOvers: PubsubFault[] = [
   },
 ];
 
+/** Kills it; what was done to its disk until then stays, so that what is done to it from outside is not undone. */
+async function killForGood(worker: Worker): Promise<void> {
+  await worker.kill();
+  worker.storage?.settle();
+}
+
 const clients: PubsubFault[] = [
   {
     name: "clients killed",
     weight: 5,
     apply: onWorker(async (world, worker) => {
-      await worker.kill();
+      await killForGood(worker);
       for (const { id } of worker.clients) if (world.random() < 0.4) world.states.keep(worker.stateDir, id);
       worker.start();
       await world.wait(span(world, 0, 500));
@@ -214,7 +220,7 @@ const clients: PubsubFault[] = [
     name: "a client's state is lost",
     weight: 2,
     apply: onWorker(async (world, worker) => {
-      await worker.kill();
+      await killForGood(worker);
       const { id } = pick(world, worker.clients);
       world.states.lose(worker.stateDir, id);
       world.control.state(id, "lost");
@@ -225,7 +231,7 @@ const clients: PubsubFault[] = [
     name: "a client's state is an older copy",
     weight: 3,
     apply: onWorker(async (world, worker) => {
-      await worker.kill();
+      await killForGood(worker);
       const { id } = pick(world, worker.clients);
       if (world.states.restore(worker.stateDir, id, world.random())) world.control.state(id, "restored");
       else world.states.keep(worker.stateDir, id);
@@ -236,7 +242,7 @@ const clients: PubsubFault[] = [
     name: "clients' states are shared by two processes",
     weight: 2,
     apply: onWorker(async (world, worker) => {
-      await worker.kill();
+      await killForGood(worker);
       for (const { id } of worker.clients) world.control.state(id, "shared");
       const twin = worker.twin();
       world.states.copyAll(worker.stateDir, twin.stateDir);

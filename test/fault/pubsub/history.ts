@@ -24,7 +24,8 @@
  *     stdout, --exec          saw with each message, had for all before it; had for the last one when it ended with 0
  *     client recipe           return with got, saw when it was noted (handingOut), had when the place was moved (had)
  * - `session` of a put: within one of a client, in one topic, the counters are the order that is promised.
- * - A state that was lost, restored, or is in use twice is a `state` event, before the first operation with it.
+ * - A state that was lost, restored, is in use twice, or has lost what was not flushed (`power`) is a `state` event, before
+ *   the first operation with it.
  */
 
 /** Milliseconds of the machine's monotonic clock, which all processes share. */
@@ -97,12 +98,13 @@ export type HistoryEvent =
     readonly got?: readonly Got[];
     readonly again?: readonly number[];
   }
-  | { readonly kind: "had"; readonly n: number; readonly at: At; readonly upTo: number }
+  /** `soft`: a loss of power may undo it. */
+  | { readonly kind: "had"; readonly n: number; readonly at: At; readonly upTo: number; readonly soft?: boolean }
   | {
     readonly kind: "state";
     readonly at: At;
     readonly client: string;
-    readonly what: "lost" | "restored" | "shared";
+    readonly what: "lost" | "restored" | "shared" | "power";
   }
   | { readonly kind: "fault"; readonly at: At; readonly name: string; readonly target: string }
   /** From here on every operation is to succeed. */

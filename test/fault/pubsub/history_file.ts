@@ -32,11 +32,11 @@ export class HistoryWriter implements Disposable {
     this.#write({ kind: "saw", n, at: monotonicMs(), ...what });
   }
 
-  had(n: number, upTo: number): void {
-    this.#write({ kind: "had", n, at: monotonicMs(), upTo });
+  had(n: number, upTo: number, { soft = false }: { readonly soft?: boolean } = {}): void {
+    this.#write({ kind: "had", n, at: monotonicMs(), upTo, ...(soft ? { soft } : {}) });
   }
 
-  state(client: string, what: "lost" | "restored" | "shared"): void {
+  state(client: string, what: History["states"][number]["what"]): void {
     this.#write({ kind: "state", at: monotonicMs(), client, what });
   }
 

@@ -30,7 +30,13 @@ type Moment =
     readonly upTo: number;
     readonly again: readonly number[];
   }
-  | { readonly kind: "had"; readonly at: At; readonly operation: Operation; readonly upTo: number }
+  | {
+    readonly kind: "had";
+    readonly at: At;
+    readonly operation: Operation;
+    readonly upTo: number;
+    readonly isSoft: boolean;
+  }
   | { readonly kind: "none"; readonly at: At; readonly operation: Operation }
   | { readonly kind: "state"; readonly at: At; readonly what: string };
 
@@ -93,8 +99,9 @@ function momentsOf({ operations, states }: Reader): Moment[] {
     }
     if (result.status === "NO_MESSAGE") moments.push({ kind: "none", at: returnedAt, operation });
     for (const event of operation.handed) {
-      if (event.kind === "had") moments.push({ kind: "had", at: event.at, operation, upTo: event.upTo });
-      else {
+      if (event.kind === "had") {
+        moments.push({ kind: "had", at: event.at, operation, upTo: event.upTo, isSoft: event.soft === true });
+      } else {
         const { upTo, got = [], again = [] } = event;
         moments.push({ kind: "saw", at: event.at, operation, got, upTo, again });
       }
@@ -117,10 +124,14 @@ class Pass {
   #greatest = -1;
   #handedUpTo = -1;
   #hadUpTo = -1;
+  /** … and what a loss of power does not undo. */
+  #hardUpTo = -1;
   /** The server knows that the client had all up to it. */
   #confirmed = -1;
   /** Up to it the client's state may have forgotten what was had. */
   #forgottenUpTo = -1;
+  /** The same after a loss of power: what is between the two. */
+  #unflushed: { readonly from: number; readonly upTo: number }[] = [];
   /** Two processes may have had the same state. */
   #isShared = false;
   /** The newest session that was answered, and when it was first. */
@@ -145,12 +156,14 @@ class Pass {
   take(moment: Moment): void {
     switch (moment.kind) {
       case "state":
-        this.#forgottenUpTo = this.#hadUpTo;
+        if (moment.what === "power") this.#unflushed.push({ from: this.#hardUpTo, upTo: this.#hadUpTo });
+        else this.#forgottenUpTo = this.#hadUpTo;
         this.#handedUpTo = -1;
         this.#isShared ||= moment.what === "shared";
         return;
       case "had":
         this.#hadUpTo = Math.max(this.#hadUpTo, moment.upTo);
+        if (!moment.isSoft) this.#flushed(moment.upTo);
         // What an older process had is not in the newer one's state.
         if (this.#isShared && moment.operation.session < this.#session) {
           this.#forgottenUpTo = Math.max(this.#forgottenUpTo, moment.upTo);
@@ -171,6 +184,12 @@ class Pass {
         this.#judgeMarks(moment);
         this.#handedUpTo = Math.max(this.#handedUpTo, moment.upTo);
     }
+  }
+
+  #flushed(upTo: number): void {
+    this.#hardUpTo = Math.max(this.#hardUpTo, upTo);
+    // Another process of the same state may not know of it.
+    if (!this.#isShared) this.#unflushed = this.#unflushed.filter((lost) => lost.upTo > upTo);
   }
 
   /** The server has answered a session, perhaps a newer one than before. */
@@ -194,7 +213,8 @@ class Pass {
   #mayComeAgain(id: number, { session, invokedAt }: Operation): boolean {
     // An answer to an older process of the same state, that was on its way when the newer one took over.
     if (this.#isShared && session < this.#session && invokedAt < this.#takenOverAt) return true;
-    return id <= this.#forgottenUpTo && id > this.#confirmed;
+    const isForgotten = id <= this.#forgottenUpTo || this.#unflushed.some(({ from, upTo }) => id > from && id <= upTo);
+    return isForgotten && id > this.#confirmed;
   }
 
   #takeGot({ operation, got, at: when }: Moment & { readonly kind: "got" | "saw" }): void {

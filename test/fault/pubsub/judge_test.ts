@@ -210,6 +210,24 @@ test("a client whose state was lost has again what its server was not told of, a
   expect(broken(further)).toEqual(["duplicated"]);
 });
 
+test("a loss of power gives a client again what it had not flushed, and nothing else", () => {
+  const lost = () => {
+    const story = told().put("bob", "a3", { ids: [3] });
+    story.get("alice", ["a1:1"]);
+    const n = story.get("alice", ["a2:2", "a3:3"], { last: 1, had: false });
+    return story.saw(n, 3).had(n, 3, { soft: true }).state("alice", "power");
+  };
+  const story = lost();
+  story.get("alice", ["a2:2", "a3:3"], { session: 2, last: 1 });
+  expect(broken(story)).toEqual([]);
+  // Had for the second time, and flushed.
+  story.get("alice", ["a3:3"], { session: 3, last: 3 });
+  expect(broken(story)).toContain("duplicated");
+  const further = lost();
+  further.get("alice", ["a1:1", "a2:2", "a3:3"], { session: 2 });
+  expect(broken(further)).toEqual(["duplicated"]);
+});
+
 test("an answer to the older of two processes of one client may cross the newer one's first, and not come later", () => {
   const story = told().state("alice", "shared");
   const older = story.invoke({ client: "alice", do: "get" });

@@ -1,4 +1,4 @@
-/** Faults of the disk below a server: power that fails, a full disk, one that errs, a kill between two of its steps. */
+/** Faults of the disks below servers and clients: power that fails, a full disk, one that errs, a kill between two of its steps. */
 import { durableSteps } from "../../support/storage_faults/storage_faults.ts";
 import type { PubsubFault } from "./faults.ts";
 import type { Role } from "./service.ts";
@@ -63,6 +63,22 @@ export const storageFaults: readonly PubsubFault[] = [
       storage.losePower(world.random);
       await role.revive();
     }),
+  },
+  {
+    name: "the power of clients fails",
+    weight: 4,
+    apply: async (world) => {
+      let name: string | null = null;
+      await toOne(world, world.workers.filter(({ storage }) => storage !== null), async (worker) => {
+        name = worker.name;
+        await worker.kill();
+        worker.storage?.losePower(world.random() < 0.5 ? undefined : world.random);
+        for (const { id } of worker.clients) world.control.state(id, "power");
+        worker.start();
+        await world.wait(span(world, 0, 500));
+      });
+      return name;
+    },
   },
   failing("a server's disk is full", "ENOSPC", 2),
   failing("a server's disk errs", "EIO", 2),

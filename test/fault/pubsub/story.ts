@@ -55,12 +55,12 @@ export class Story {
     return this;
   }
 
-  had(n: number, upTo: number): this {
-    this.#events.push({ kind: "had", n, at: ++this.#at, upTo });
+  had(n: number, upTo: number, more: { readonly soft?: boolean } = {}): this {
+    this.#events.push({ kind: "had", n, at: ++this.#at, upTo, ...more });
     return this;
   }
 
-  state(client: string, what: "lost" | "restored" | "shared"): this {
+  state(client: string, what: History["states"][number]["what"]): this {
     this.#events.push({ kind: "state", at: ++this.#at, client, what });
     return this;
   }

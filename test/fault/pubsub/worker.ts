@@ -3,6 +3,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
+import type { StorageFaults } from "../../support/storage_faults/storage_faults.ts";
 import type { ClientPlan } from "./crew_plan.ts";
 
 export interface WorkerOptions {
@@ -13,6 +14,8 @@ export interface WorkerOptions {
   readonly stateDir: string;
   readonly proxies: readonly string[];
   readonly clients: readonly ClientPlan[];
+  /** What is below the clients' states; null: an ordinary disk. */
+  readonly storage: StorageFaults | null;
 }
 
 /** What it may say beside its counts is kept so far, in characters. */
@@ -22,6 +25,7 @@ export class Worker {
   readonly name: string;
   readonly clients: readonly ClientPlan[];
   readonly stateDir: string;
+  readonly storage: StorageFaults | null;
   /** Of lives that failed: what they said last. */
   said = "";
   troubles = 0;
@@ -40,14 +44,14 @@ export class Worker {
     this.name = options.name;
     this.clients = options.clients;
     this.stateDir = options.stateDir;
+    this.storage = options.storage;
     this.#options = options;
   }
 
-  /** The same clients in another process, with a folder of states of its own, which is not made yet. */
+  /** The same clients in another process, with a folder of states of its own, on an ordinary disk, which is not made yet. */
   twin(): Worker {
-    const number = ++this.#twins;
-    const stateDir = `${this.stateDir}-twin${number}`;
-    return new Worker({ ...this.#options, name: `${this.name}-twin${number}`, stateDir });
+    const name = `${this.name}-twin${++this.#twins}`;
+    return new Worker({ ...this.#options, name, stateDir: join(this.#options.folder, `state-${name}`), storage: null });
   }
 
   /** Messages that were put and got, by what it has told. */
@@ -75,7 +79,7 @@ export class Worker {
   }
 
   start(): void {
-    const { name, folder, historyDir, stateDir, proxies, clients } = this.#options;
+    const { name, folder, historyDir, stateDir, proxies, clients, storage } = this.#options;
     const life = `${name}.${++this.#life}`;
     const planFile = join(folder, `${life}.json`);
     const history = join(historyDir, `${life}.jsonl`);
@@ -85,6 +89,7 @@ export class Worker {
     this.#isCalm = false;
     const child = spawn(process.execPath, [join(import.meta.dirname, "worker_main.ts"), planFile], {
       stdio: ["pipe", "pipe", "pipe"],
+      env: { ...process.env, ...storage?.env },
     });
     this.#child = child;
     let rest = "";
