@@ -23,7 +23,7 @@ import { ProcessorLease, type TryLease } from "./processor_lease.ts";
 import { filled, fullBucket, type Rate, type RateBucket, tokenAtMs } from "./rate_limit.ts";
 import { restMs } from "./rest_time.ts";
 import { sampled, type Sampler, type SamplerOptions, startSampler, taken } from "./sampler.ts";
-import type { Order, TryReport } from "./store/retry_engine.ts";
+import type { Order } from "./store/due_messages.ts";
 import { claimsMax } from "./store/store_limits.ts";
 import type { StoreMethod, StoreMethods } from "./store/store_methods.ts";
 import type { ClaimedMessage } from "./store/stored_message.ts";
@@ -92,7 +92,7 @@ export class Processor {
   #nextMs: number | null = null;
   /** The last claim had all that it asked for. */
   #hasMore = true;
-  readonly #startedMs: number;
+  #startedMs: number;
   #isStopping = false;
   #failed: BatonError | null = null;
   #wake: () => void = () => {};
@@ -153,6 +153,7 @@ export class Processor {
 
   /** Resolves when it was stopped, or is through. Rejects when it cannot go on. */
   async run(): Promise<void> {
+    this.#startedMs = this.#options.wallClockMs();
     try {
       while (!this.#isOver()) await this.#underLease();
     } finally {
@@ -309,8 +310,8 @@ export class Processor {
     const isTried = attempt.kind === "tried";
     const error = isTried ? attempt.error : null;
     const end = isTried ? attempt.end : null;
-    const report = (): TryReport => ({ seq, fence, owner, end, error, nowMs: wallClockMs() });
-    const life = await this.#patiently(() => store.call("finish", report()), lost);
+    const finish = () => store.call("finish", { seq, fence, owner, end, error, nowMs: wallClockMs() });
+    const life = await this.#patiently(finish, lost);
     if (life === null) return onEvent({ kind: "stale", message });
     if (attempt.kind === "tried") onEvent({ kind: "ended", message, life, error });
     else onEvent({ kind: "given_back", message, why: attempt.why });

@@ -31,8 +31,10 @@ const schema = `
   CREATE TABLE IF NOT EXISTS messages (seq INTEGER PRIMARY KEY AUTOINCREMENT, state INTEGER NOT NULL, key TEXT,
     tries INTEGER NOT NULL, crashes INTEGER NOT NULL, fence INTEGER NOT NULL, first_ms INTEGER NOT NULL,
     since_ms INTEGER NOT NULL, last_ms INTEGER, next_ms INTEGER NOT NULL, ended_ms INTEGER, reason TEXT, error TEXT,
-    owner INTEGER, redriven INTEGER NOT NULL, letter INTEGER NOT NULL, letter_at INTEGER, bytes INTEGER NOT NULL);
+    owner INTEGER, redriven INTEGER NOT NULL, letter INTEGER NOT NULL, letter_at INTEGER, bytes INTEGER NOT NULL,
+    turn INTEGER NOT NULL);
   CREATE INDEX IF NOT EXISTS messages_due ON messages (next_ms, seq) WHERE state = 0;
+  CREATE INDEX IF NOT EXISTS messages_turn ON messages (next_ms, seq) WHERE state = 0 AND turn = 1;
   CREATE INDEX IF NOT EXISTS messages_open ON messages (seq) WHERE state < 2;
   CREATE INDEX IF NOT EXISTS messages_owner ON messages (owner) WHERE state = 1;
   CREATE INDEX IF NOT EXISTS messages_key ON messages (key, seq) WHERE state < 2 AND key IS NOT NULL;

@@ -17,8 +17,10 @@ import {
   tried,
   type TryEnd,
 } from "../message_life.ts";
+import { dueMessages, type DueOptions, nextDueMs } from "./due_messages.ts";
+import { KeyTurns } from "./key_turns.ts";
 import type { RetryDatabase, SqlRow } from "./retry_database.ts";
-import { bodyBytesMax, claimBytesMax, errorCharsMax, headBytesMax, keyBytesMax } from "./store_limits.ts";
+import { bodyBytesMax, errorCharsMax, headBytesMax, keyBytesMax } from "./store_limits.ts";
 import {
   type ClaimedMessage,
   type LetterState,
@@ -37,15 +39,8 @@ export interface StoreRules extends LifeRules {
   readonly maxMessages: number;
 }
 
-export const orders = ["none", "key", "fifo"] as const;
-/** none: by the time they are due. key: those of one key one after the other. fifo: all of them so. */
-export type Order = (typeof orders)[number];
-
-export interface ClaimOrder {
+export interface ClaimOrder extends DueOptions {
   readonly owner: number;
-  readonly max: number;
-  readonly order: Order;
-  readonly nowMs: number;
 }
 
 export interface Claim {
@@ -78,11 +73,13 @@ export class RetryEngine {
   readonly #rules: StoreRules;
   readonly #random: () => number;
   readonly #name: string;
+  readonly #turns: KeyTurns;
 
   constructor(database: RetryDatabase, rules: StoreRules, random: () => number = Math.random) {
     this.#database = database;
     this.#rules = rules;
     this.#random = random;
+    this.#turns = new KeyTurns(database);
     this.#name = String(database.get("SELECT name FROM store WHERE id = 0")?.["name"]);
   }
 
@@ -113,7 +110,7 @@ export class RetryEngine {
     const { state, tries, crashes, fence, sinceMs, nextAtMs, reason } = life;
     const { seq } = this.#database.run(
       `INSERT INTO messages (state, key, tries, crashes, fence, first_ms, since_ms, last_ms, next_ms, ended_ms, reason,
-        error, owner, redriven, letter, bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, 0, ?, ?)`,
+        error, owner, redriven, letter, bytes, turn) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, 0, ?, ?, ?)`,
       stateNumbers[state],
       key,
       tries,
@@ -128,6 +125,7 @@ export class RetryEngine {
       tried === null ? null : tried.error.slice(0, errorCharsMax),
       this.#letterOf(life),
       body.byteLength,
+      isOpen(state) ? this.#turns.ofNew(key) : 0,
     );
     if (kept.includes(state)) {
       this.#database.run("INSERT INTO bodies (seq, head, body) VALUES (?, ?, ?)", seq, JSON.stringify(head), body);
@@ -181,37 +179,18 @@ export class RetryEngine {
   }
 
   /** Takes messages that are due, each under a new fencing number. Nothing for a process whose lease was given up. */
-  claim({ owner, max, order, nowMs }: ClaimOrder): Claim {
+  claim({ owner, ...due }: ClaimOrder): Claim {
+    const { nowMs } = due;
     const isPaused = Number(this.#database.get("SELECT paused FROM store WHERE id = 0")?.["paused"]) !== 0;
     const isThere = this.#database.get("SELECT 1 FROM processors WHERE id = ?", owner) !== undefined;
     if (!isThere) throw new BatonError("LOCK_LOST", "The lease of this process on the messages was given up meanwhile");
-    const messages = isPaused ? [] : this.#due(order, nowMs, max).flatMap((row) => {
+    const messages = isPaused ? [] : dueMessages(this.#database, due).flatMap((row) => {
       const next = taken(lifeOf(row), nowMs);
       if (next === null) return [];
       this.write(row, next, { nowMs, owner });
       return [this.withBody({ ...row, state: stateNumbers.in_flight, fence: next.fence })];
     });
-    const later = this.#database.get("SELECT min(next_ms) AS at FROM messages WHERE state = 0 AND next_ms > ?", nowMs);
-    return { messages, isPaused, nextMs: later?.["at"] === null ? null : Number(later?.["at"]) };
-  }
-
-  #due(order: Order, nowMs: number, max: number): SqlRow[] {
-    if (order === "fifo") {
-      return this.#database.all("SELECT * FROM messages WHERE state < 2 ORDER BY seq LIMIT 1").filter((row) =>
-        Number(row["state"]) === stateNumbers.waiting && Number(row["next_ms"]) <= nowMs
-      );
-    }
-    const isFirst = `AND (key IS NULL OR seq = (SELECT min(seq) FROM messages AS other
-      WHERE other.state < 2 AND other.key IS NOT NULL AND other.key = messages.key))`;
-    const rows = this.#database.all(
-      `SELECT * FROM messages WHERE state = 0 AND next_ms <= ? ${order === "key" ? isFirst : ""}
-        ORDER BY next_ms, seq LIMIT ?`,
-      nowMs,
-      max,
-    );
-    let bytes = 0;
-    const end = rows.findIndex((row) => (bytes += Number(row["bytes"])) > claimBytesMax);
-    return end < 0 ? rows : rows.slice(0, Math.max(1, end));
+    return { messages, isPaused, nextMs: nextDueMs(this.#database, due) };
   }
 
   /** How a try ended. Null: the message was not this owner's any more, and nothing was changed. */
@@ -254,6 +233,9 @@ export class RetryEngine {
       seq,
     );
     if (before === next.state) return;
+    const key = row["key"] as string | null;
+    if (isOpen(before) && !isOpen(next.state)) this.#turns.closed(seq, key);
+    else if (!isOpen(before) && isOpen(next.state)) this.#turns.opened(seq, key);
     this.count(before, -1, -bytes);
     this.count(next.state, 1, bytes);
     if (!kept.includes(next.state)) this.#database.run("DELETE FROM bodies WHERE seq = ?", seq);
@@ -366,6 +348,10 @@ export class RetryEngine {
   #endedMs({ state }: MessageLife, nowMs: number): number | null {
     return kept.includes(state) ? null : nowMs;
   }
+}
+
+function isOpen(state: MessageState): boolean {
+  return state === "waiting" || state === "in_flight";
 }
 
 export function stateOf(row: SqlRow): MessageState {

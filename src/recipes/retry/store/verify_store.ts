@@ -61,6 +61,9 @@ function verifyMessages(database: RetryDatabase, say: (problem: string) => void)
     if (state === "in_flight" && row["processor"] === null) say(`${what} is in flight, and nobody has it`);
     if (state !== "in_flight" && row["owner"] !== null) say(`${what} is ${state}, and process ${row["owner"]} has it`);
   }
+  const lines =
+    `SELECT key, sum(turn) AS turns FROM messages WHERE state < 2 AND key IS NOT NULL GROUP BY key HAVING turns <> 1`;
+  for (const row of database.iterate(lines)) say(`${row["turns"]} messages of the key ${row["key"]} have the turn`);
   const orphans = database.get("SELECT count(*) AS n FROM bodies WHERE seq NOT IN (SELECT seq FROM messages)");
   if (Number(orphans?.["n"]) > 0) say(`${orphans?.["n"]} bodies have no message`);
   return counted;

@@ -91,6 +91,45 @@ describe("order", () => {
     expect(claimed(rig, owner, "key", 110)).toEqual([2]);
   });
 
+  test("by key a dead letter that begins again waits for what is in flight, and goes before what waits", () => {
+    using rig = new RetryRig();
+    rig.call("accept", ["a", "a", "a"].map((key) => rigMessage("x", { key })), 100);
+    const owner = rig.call("register", "boot", 1000, 7, 100);
+    const finish = (seq: number, fence: number, verdict: "done" | "final") =>
+      rig.call("finish", { seq, fence, owner, end: { ...rigSuccess, verdict }, error: "", nowMs: 100 });
+    expect(claimed(rig, owner, "key")).toEqual([1]);
+    finish(1, 1, "final");
+    expect(claimed(rig, owner, "key")).toEqual([2]);
+    rig.call("change", "1", "redrive", 100);
+    expect(claimed(rig, owner, "key")).toEqual([]);
+    finish(2, 1, "done");
+    expect(claimed(rig, owner, "key")).toEqual([1]);
+    finish(1, 2, "final");
+    rig.call("change", "1", "redrive", 100);
+    expect(verifyStore(rig.folder).problems).toEqual([]);
+    expect(claimed(rig, owner, "key")).toEqual([1]);
+    finish(1, 3, "done");
+    rig.call("change", "3", "cancel", 100);
+    rig.call("accept", [rigMessage("x", { key: "a" })], 100);
+    expect([claimed(rig, owner, "key"), verifyStore(rig.folder).problems]).toEqual([[4], []]);
+  });
+
+  test("by key what waits behind the first of a key costs nothing", () => {
+    const claimMs = (messages: number) => {
+      using rig = new RetryRig({ maxMessages: messages });
+      rig.call("accept", Array.from({ length: messages }, () => rigMessage("", { key: "a" })), 100);
+      const owner = rig.call("register", "boot", 1e9, 7, 100);
+      expect(claimed(rig, owner, "key")).toEqual([1]);
+      const times = Array.from({ length: 9 }, () => {
+        const startMs = performance.now();
+        expect(claimed(rig, owner, "key")).toEqual([]);
+        return performance.now() - startMs;
+      });
+      return Math.min(...times);
+    };
+    expect(claimMs(20_000)).toBeLessThan(10 * claimMs(20));
+  });
+
   test("fifo takes one at a time, and waits for a bad one", () => {
     using rig = new RetryRig();
     rig.call("accept", [rigMessage("x"), rigMessage("y")], 100);

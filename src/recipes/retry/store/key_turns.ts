@@ -1,0 +1,42 @@
+/**
+ * Whose turn it is among the messages of a key: one that is open has it, and the others stand behind it. Kept with every change, so
+ * that who takes messages in the order of their keys finds them without a look at all that wait behind others.
+ */
+import type { RetryDatabase } from "./retry_database.ts";
+
+const open = "state < 2 AND key IS NOT NULL AND key = ?";
+
+export class KeyTurns {
+  readonly #database: RetryDatabase;
+
+  constructor(database: RetryDatabase) {
+    this.#database = database;
+  }
+
+  /** Of a message that is about to be stored: 1, or 0 for one that stands behind another. */
+  ofNew(key: string | null): number {
+    return key === null || this.#database.get(`SELECT 1 FROM messages WHERE ${open} LIMIT 1`, key) === undefined
+      ? 1
+      : 0;
+  }
+
+  /** It is over: the first of those behind it is next, if it had the turn. */
+  closed(seq: number, key: string | null): void {
+    if (key === null || this.#database.get("SELECT turn FROM messages WHERE seq = ?", seq)?.["turn"] !== 1) return;
+    this.#database.run(`UPDATE messages SET turn = 1 WHERE seq = (SELECT min(seq) FROM messages WHERE ${open})`, key);
+  }
+
+  /** It waits again: before those that are younger, but never beside one that is being tried. */
+  opened(seq: number, key: string | null): void {
+    if (key === null) return;
+    const holder = this.#database.get(
+      `SELECT seq, state FROM messages WHERE ${open} AND turn = 1 AND seq <> ?`,
+      key,
+      seq,
+    );
+    const yields = holder !== undefined && holder["state"] === 0 && Number(holder["seq"]) > seq;
+    if (yields) this.#database.run("UPDATE messages SET turn = 0 WHERE seq = ?", Number(holder["seq"]));
+    const turn = holder === undefined || yields ? 1 : 0;
+    this.#database.run("UPDATE messages SET turn = ? WHERE seq = ?", turn, seq);
+  }
+}
