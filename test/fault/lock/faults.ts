@@ -115,7 +115,7 @@ export const serverFaults: readonly Fault[] = [
 ];
 
 /** Of the wrapper itself. */
-const processFaults: Fault[] = [
+export const processFaults: readonly Fault[] = [
   {
     name: "wrapper stopped for less than the lease",
     expect: "survives",
