@@ -12,7 +12,7 @@ import type { Clock } from "../../../support/clock.ts";
 import { sleep } from "../../../support/deadline.ts";
 import { flushFolders } from "../../../support/flush_folders.ts";
 import { noMessageId, type SessionToken } from "../../../wire/pubsub/field_types.ts";
-import { joinBodies, splitBodies } from "./joined_bodies.ts";
+import { joinBodies, splitBodies } from "../../../wire/pubsub/joined_bodies.ts";
 
 /** PRAGMA user_version. */
 const storedFormat = 3;

@@ -1,5 +1,5 @@
 /** Several messages in one value of a row: a row for each costs ten times as much as all that is in it. Pure. */
-import { ByteReader, ByteWriter } from "../../../wire/bytes.ts";
+import { ByteReader, ByteWriter } from "../bytes.ts";
 
 export interface JoinedBodies {
   /** How long each is, 32 bits, big-endian; null: there is one, and it is all of it. */
