@@ -87,6 +87,16 @@ describe("a Kafka producer", () => {
     expect(broker.produced.map(({ sequence }) => sequence)).toEqual([0, 0]);
   });
 
+  test("gives a record up at which the connection ends again and again, and sends others", async () => {
+    await using broker = await FakeKafkaBroker.start();
+    using it = producerOf(broker, { timeoutMs: 30_000 });
+    broker.onProduce = ({ bytes }) => (bytes > 1000 ? "close" : 0);
+    const failure = it.producer.send({ ...record("a"), value: new Uint8Array(2000) }, never);
+    expect(await failureCode(failure)).toBe("CONNECTION_LOST");
+    expect(broker.produced.length).toBe(3);
+    await it.producer.send(record("b"), never);
+  });
+
   test("waits for replicas up to its time, and says what was in the way", async () => {
     await using broker = await FakeKafkaBroker.start();
     using it = producerOf(broker, { timeoutMs: 400 });

@@ -2,7 +2,7 @@
  * A Kafka broker that does what a test says, where a real one could not be brought to it: it answers by the same tables that the
  * client asks by, so what the bytes are has to be shown elsewhere (test/conformance/kafka_test.ts).
  */
-import { type Connection, formatAddress } from "../../src/sockets/connection.ts";
+import { type Connection, formatAddress, type TlsOptions } from "../../src/sockets/connection.ts";
 import { listen, type Listener } from "../../src/sockets/listen.ts";
 import { ByteReader } from "../../src/wire/bytes.ts";
 import { text } from "../../src/wire/kafka/codec.ts";
@@ -49,7 +49,7 @@ export class FakeKafkaBroker {
   readonly #connections = new Set<Connection>();
   #listener: Listener | null = null;
 
-  static async start(topics: Record<string, number> = { Dead: 1 }): Promise<FakeKafkaBroker> {
+  static async start(topics: Record<string, number> = { Dead: 1 }, tls?: TlsOptions): Promise<FakeKafkaBroker> {
     const broker = new FakeKafkaBroker();
     for (const [name, partitions] of Object.entries(topics)) broker.topics.set(name, partitions);
     broker.#listener = await listen({ kind: "tcp", host: "127.0.0.1", port: 0 }, (connection) => {
@@ -61,7 +61,7 @@ export class FakeKafkaBroker {
         },
         closed: () => void broker.#connections.delete(connection),
       };
-    });
+    }, tls === undefined ? {} : { tls });
     return broker;
   }
 

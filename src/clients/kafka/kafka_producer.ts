@@ -33,6 +33,8 @@ export interface KafkaProducerOptions extends BrokersOptions {
 }
 
 const backoff = { firstMs: 100, maxMs: 1000 };
+/** A record at which the connection ends so often may be the reason: a broker closes it where a request is over its limit. */
+const lossesMax = 3;
 
 export class KafkaProducer {
   readonly #options: KafkaProducerOptions;
@@ -44,6 +46,8 @@ export class KafkaProducer {
   readonly #sequences = new Map<number, number>();
   /** The record that was sent and not answered for: nobody knows whether the broker has counted it. */
   #doubt: { readonly key: string; readonly partition: number } | null = null;
+  /** How often a connection has ended instead of an answer. */
+  #losses = 0;
 
   constructor(options: KafkaProducerOptions) {
     this.#options = options;
@@ -66,9 +70,13 @@ export class KafkaProducer {
    */
   async send(record: KafkaRecord, signal: AbortSignal): Promise<void> {
     await this.#within(signal, async (ending) => {
+      let losses = 0;
       for (let attempt = 0;; attempt++) {
+        const before = this.#losses;
         const obstacle = await this.#attempt(record, ending);
         if (obstacle === null) return;
+        losses += this.#losses - before;
+        if (losses >= lossesMax) throw this.#failure("CONNECTION_LOST", obstacle);
         const wait = sleep(this.#options.clock, backoffMs(attempt, backoff), ending);
         // What was in the way says more than that the time is over.
         await wait.catch((reason) => {
@@ -105,6 +113,7 @@ export class KafkaProducer {
       return this.#judge(await this.#produce(broker, record, partition, signal), partition);
     } catch (error) {
       if (signal.aborted || !(error instanceof BatonError) || error.code !== "CONNECTION_LOST") throw error;
+      this.#losses++;
       return this.#learnAgain(messageOf(error));
     }
   }
