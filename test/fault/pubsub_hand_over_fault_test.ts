@@ -1,7 +1,7 @@
 /**
  * A hand-over between server processes, either of which is killed before each of its steps: what it writes, syncs, sends and
  * has received. What was not synced may be lost with it. One owner is left, and no message is missing or there twice.
- * `BATON_DOSE=full` goes through every step of both sides.
+ * `BATON_DOSE=full` goes through every step of both sides, on the keeper and on ZooKeeper.
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
@@ -14,12 +14,11 @@ import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
 import { listTopics } from "../../src/recipes/pubsub/ownership/list_topics.ts";
 import { PubsubPath } from "../../src/recipes/pubsub/ownership/pubsub_path.ts";
 import { verifyStore } from "../../src/recipes/pubsub/store/verify_store.ts";
-import type { RunningBackend } from "../support/backend.ts";
+import { type Backend, keeper, type RunningBackend, zooKeeper } from "../support/backends.ts";
 import { isFullDose } from "../support/dose.ts";
 import { eventually } from "../support/eventually.ts";
 import { FaultyServer } from "../support/faulty_server.ts";
-import { startKeeperProcess } from "../support/keeper_server.ts";
-import { describeWithPeer } from "../support/peers.ts";
+import { describeWithPeer, hasPeer } from "../support/peers.ts";
 import { bytesOf, PubsubTalker, textOf } from "../support/pubsub_talker.ts";
 import { seededRandom } from "../support/random.ts";
 import { type CallKind, durableSteps } from "../support/storage_faults/storage_faults.ts";
@@ -51,8 +50,8 @@ class Pair implements AsyncDisposable {
   /** The last message that alice had. */
   #last = -1;
 
-  static async start(): Promise<Pair> {
-    const backend = await startKeeperProcess();
+  static async start({ start }: Backend): Promise<Pair> {
+    const backend = await start();
     const zk = await connect({ servers: parseServers(backend.servers) });
     const pair = new Pair(backend, zk, await PubsubTalker.start(zk, path));
     for (const server of pair.servers.values()) await server.start();
@@ -166,10 +165,20 @@ class Pair implements AsyncDisposable {
   }
 }
 
-describeWithPeer("cc", `a hand-over between processes that are killed [BATON_SEED=${seed}]`, () => {
+for (const backend of isFullDose && hasPeer("zookeeper") ? [keeper, zooKeeper] : [keeper]) {
+  describeWithPeer(
+    "cc",
+    `a hand-over between processes that are killed, on ${backend.name} [BATON_SEED=${seed}]`,
+    () => {
+      killedAtEachStep(backend);
+    },
+  );
+}
+
+function killedAtEachStep(backend: Backend): void {
   const random = seededRandom(seed);
   let pair: Pair;
-  beforeAll(async () => void (pair = await Pair.start()));
+  beforeAll(async () => void (pair = await Pair.start(backend)));
   afterAll(() => pair[Symbol.asyncDispose]());
 
   for (const side of ["owner", "receiver"] as const) {
@@ -192,4 +201,4 @@ describeWithPeer("cc", `a hand-over between processes that are killed [BATON_SEE
   }
 
   test("what is left is whole", () => pair.finish());
-});
+}
