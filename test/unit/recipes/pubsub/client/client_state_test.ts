@@ -118,3 +118,21 @@ test("a state of a newer format is refused, and says so", async () => {
     message: expect.stringMatching(/has format 4.*knows 3.*newer/),
   });
 });
+
+test("messages whose lengths are not those of their bytes are said to be damaged, and not sent", async () => {
+  let path = "";
+  {
+    using state = await open("alice");
+    path = state.path;
+    const bodies = [new Uint8Array([1, 2]), new Uint8Array([3])];
+    const session = state.session();
+    state.write(() => state.addIntents({ topic: "news", session, counter: 1, msgId: null, bodies }));
+  }
+  for (const lengths of ["00000002", "0000000200000002", "ffffffff00000004", "00"]) {
+    const database = new DatabaseSync(path);
+    database.exec(`UPDATE intents SET lengths = x'${lengths}'`);
+    database.close();
+    using state = await open("alice");
+    expect(() => state.intents("news")).toThrow(/damaged/);
+  }
+});
