@@ -3,7 +3,8 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { connect, type ConnectOptions } from "../../src/clients/zookeeper/client.ts";
 import { parseServers } from "../../src/clients/zookeeper/hosts.ts";
 import type { WatchEvent, ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
-import { describeBackend, type RunningBackend, zooKeeper } from "../support/backends.ts";
+import { dial } from "../../src/sockets/dial.ts";
+import { describeBackend, type RunningBackend, type ServerNode, zooKeeper } from "../support/backends.ts";
 import { ChaosProxy } from "../support/chaos_proxy.ts";
 import { eventually } from "../support/eventually.ts";
 
@@ -43,7 +44,6 @@ describeBackend(zooKeeper, () => {
         resolve: (host) => Promise.resolve(answers[Math.min(asked.push(host), answers.length) - 1] ?? []),
         // Nobody listens anywhere but at ::1: the server itself is at every address of this machine.
         dial: async (address, ...rest) => {
-          const { dial } = await import("../../src/sockets/dial.ts");
           if (address.kind === "tcp" && address.host === "::1") return await dial(proxy.address, ...rest);
           throw Object.assign(new Error("refused"), { code: "ECONNREFUSED" });
         },
@@ -107,4 +107,23 @@ describeBackend(zooKeeper, () => {
     await expect(zk.create("/few/b", nothing)).rejects.toMatchObject({ reason: "QUOTAEXCEEDED", code: "REFUSED" });
     expect(zk.session.connections).toBe(1);
   });
+
+  test("servers that were set up anew under a session end it, though they have seen less than it has", async () => {
+    const anew = await zooKeeper.start();
+    try {
+      const proxy = await ChaosProxy.start((backend.nodes[0] as ServerNode).address);
+      let { address } = proxy;
+      await using zk = await open("127.0.0.1:1", {
+        sessionTimeoutMs: 1500,
+        dial: (_, ...rest) => dial(address, ...rest),
+      });
+      for (let times = 0; times < 20; times++) await zk.create("/seen-", nothing, { mode: "ephemeralSequential" });
+      address = (anew.nodes[0] as ServerNode).address;
+      await proxy.close();
+      await eventually(() => zk.session.state === "ended", { withinMs: 10_000, what: "the session to end" });
+      expect(zk.session.ended.reason).toHaveProperty("reason", "SESSIONEXPIRED");
+    } finally {
+      await anew.close();
+    }
+  }, 40_000);
 });

@@ -267,12 +267,12 @@ export class ClientSession implements Session, LinkOwner, SearchOwner {
   }
 
   /** While a link lives, the other servers are asked only. */
-  nextRound(): SearchRound {
+  nextRound(attempt: number): SearchRound {
     return {
       wish: {
         identity: this.#established.accepted.identity,
         timeoutMs: this.#options.timeoutMs,
-        lastZxid: this.#seenZxid,
+        lastZxid: attempt % 2 === 1 && this.#isOverdue ? 0n : this.#seenZxid,
       },
       attemptMs: resumeAttemptMs(this.#clock.now(), this.leaseEndMs(), this.timeoutMs),
       staggerMs: timingOf(this.timeoutMs).staggerMs,
@@ -289,6 +289,14 @@ export class ClientSession implements Session, LinkOwner, SearchOwner {
       return this.#search.start();
     }
     this.#adopt(finding.established);
+  }
+
+  /**
+   * Servers that were set up anew know less than was seen, and close without a word: a session would look for ever. Asked as
+   * by somebody who has seen nothing, they say that they do not know it. Should one know it, `found` does not take that.
+   */
+  get #isOverdue(): boolean {
+    return this.#link === null && this.#clock.now() >= this.#provenMs + 2 * this.timeoutMs;
   }
 
   get #seenZxid(): bigint {

@@ -18,7 +18,8 @@ export type Finding =
   | { readonly kind: "refused"; readonly error: ZooKeeperError };
 
 export interface SearchOwner {
-  nextRound(): SearchRound;
+  /** `attempt` counts the rounds of this search in vain, from 0. */
+  nextRound(attempt: number): SearchRound;
   /** The search is over. Not called after `stop`. */
   found(finding: Finding): void;
 }
@@ -60,7 +61,7 @@ export class ServerSearch {
     await this.#restAfterInVain();
     if (signal.aborted) return;
     for (let attempt = 0;; attempt++) {
-      const { wish, backoff, ...limits } = this.#owner.nextRound();
+      const { wish, backoff, ...limits } = this.#owner.nextRound(attempt);
       const outcome = await this.#connector.round(wish, { ...limits, signal });
       if (signal.aborted) {
         if (outcome.kind === "accepted") outcome.established.stream.destroy();
@@ -82,7 +83,7 @@ export class ServerSearch {
    * read. Once may be chance; from then on whoever accepts at once is not asked again at once.
    */
   #restAfterInVain(): Promise<void> {
-    const { backoff } = this.#owner.nextRound();
+    const { backoff } = this.#owner.nextRound(0);
     this.#inVain = this.#clock.now() - this.#acceptedMs < backoff.maxMs ? this.#inVain + 1 : 0;
     return this.#inVain < 2 ? Promise.resolve() : this.#pause(backoffMs(this.#inVain - 2, backoff));
   }

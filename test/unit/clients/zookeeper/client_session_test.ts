@@ -271,6 +271,39 @@ describe("the end of a session", () => {
     await expect(aNode(zk)).rejects.toHaveProperty("reason", "SESSIONEXPIRED");
   });
 
+  test("is learnt from servers that were set up anew: they know less than was seen, and would only close", async () => {
+    const { clock, ensemble, zk } = await start(2);
+    for (const server of ensemble.servers) server.zxid = 500n;
+    await zk.exists("/a");
+    for (const server of ensemble.servers) {
+      server.zxid = 3n;
+      server.isJealous = true;
+      server.session = "expired";
+      for (const connection of server.connections) connection.close();
+    }
+    await clock.advance(2 * T - 1000);
+    expect(zk.session.state).toBe("connecting");
+    expect(ensemble.servers.flatMap(({ hellos }) => hellos).slice(1).every((hello) => hello.lastZxidSeen === 500n))
+      .toBe(true);
+    await clock.advance(2000);
+    expect(zk.session.ended.reason).toHaveProperty("reason", "SESSIONEXPIRED");
+  });
+
+  test("is not taken from servers that lag: one that knows the session is waited for until it knows as much", async () => {
+    const { clock, ensemble, zk } = await start(1);
+    const server = ensemble.server(1);
+    server.zxid = 500n;
+    await zk.exists("/a");
+    Object.assign(server, { zxid: 499n, isJealous: true });
+    server.connections[0]?.close();
+    await clock.advance(4 * T);
+    expect(server.hellos.some(({ lastZxidSeen }) => lastZxidSeen === 0n)).toBe(true);
+    expect([zk.session.state, zk.session.connections]).toEqual(["connecting", 1]);
+    server.zxid = 500n;
+    await clock.advance(T);
+    expect([zk.session.state, zk.session.connections]).toEqual(["connected", 2]);
+  });
+
   test("leaves no timer behind", async () => {
     const { clock, ensemble, zk } = await start(2);
     ensemble.current.mode = "silent";

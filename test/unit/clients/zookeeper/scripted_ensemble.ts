@@ -50,6 +50,8 @@ export class ScriptedServer {
   /** What the ConnectRequest is answered with. */
   session: "accept" | "expired" | "readOnly" = "accept";
   timeoutMs: number | null = null;
+  /** Closes without an answer when a client has seen more than `zxid`, as real ones do. */
+  isJealous = false;
   readonly heard: Heard[] = [];
   readonly hellos: ConnectRequest[] = [];
   readonly connections: ScriptedConnection[] = [];
@@ -120,6 +122,7 @@ export class ScriptedConnection {
     const hello = connectRequest.read(new ByteReader(frame));
     this.server.hellos.push(hello);
     return () => {
+      if (this.server.isJealous && hello.lastZxidSeen > this.server.zxid) return this.close();
       const expired = this.server.session === "expired";
       this.send(encodeFrame((writer) =>
         connectResponse.write(writer, {
