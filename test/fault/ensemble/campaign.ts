@@ -2,18 +2,20 @@
 import { connect } from "../../../src/clients/zookeeper/client.ts";
 import { parseServers } from "../../../src/clients/zookeeper/hosts.ts";
 import { lockPath } from "../../../src/recipes/lock_path.ts";
+import { untilAnswered } from "../../../src/recipes/until_answered.ts";
 import { systemClock } from "../../../src/support/clock.ts";
 import { sleep } from "../../../src/support/deadline.ts";
 import { zooKeeperEnsemble } from "../../support/backends.ts";
 import { eventually } from "../../support/eventually.ts";
 import { Partition } from "../../support/partition.ts";
 import { seededRandom } from "../../support/random.ts";
-import { type EnsembleFaultContext, whole } from "./faults.ts";
+import { commits, type EnsembleFaultContext, whole } from "./faults.ts";
 import { History } from "./history.ts";
 import { judgeAppends, judgeHeld, judgeOrder, judgeRegister } from "./judge.ts";
 import type { EnsemblePlan } from "./plan.ts";
 import { lockNames, registers, Traffic, tree } from "./traffic.ts";
-import { WatchDuty } from "./watch_duty.ts";
+import { disagreements } from "./trees.ts";
+import { WatchDuty, watchedRoot } from "./watch_duty.ts";
 import { Way } from "./way.ts";
 
 /** T, in milliseconds; tickTime is a sixteenth of it, and a server that is not heard of for a quarter is left behind. */
@@ -29,9 +31,16 @@ const callMsMax = sessionTimeoutMs * 4 / 3 + 1500;
 const closeMsMax = sessionTimeoutMs / 3 + 1500;
 const nothing = new Uint8Array(0);
 
+const lockPlaces = lockNames.flatMap((name) => {
+  const { queue, holders } = lockPath(name, tree.locks);
+  return [queue, holders];
+});
+
 export interface EnsembleResult {
   readonly plan: EnsemblePlan;
   readonly failures: readonly string[];
+  /** The servers committed nothing any more, for nobody, and were started anew. */
+  readonly isStuck: boolean;
   readonly changes: number;
   readonly tookMs: number;
 }
@@ -40,6 +49,8 @@ export interface EnsembleVerdict {
   readonly results: readonly EnsembleResult[];
   /** What is wrong with the history of all rounds. */
   readonly failures: readonly string[];
+  /** Where the servers have not the same tree: then rounds and history show nothing, and `failures` has none of it. */
+  readonly disagreed: readonly string[];
   /** Of what it was, in one line. */
   readonly figures: string;
 }
@@ -87,15 +98,25 @@ export async function runEnsembleCampaign(
     });
     results.push(result);
     options.finished?.(result);
+    if (result.failures.length > 0) break; // what is known of the nodes need not be true any more
   }
   const stopped = Promise.all(traffic.map((one) => one.stop())).then(() => true);
   const failures = await Promise.race([stopped, sleep(systemClock(), 3 * callMsMax).then(() => false)])
     ? []
     : [`${history.open} calls never end`];
-  await observer.sync("/");
+  await asked(observer, () => observer.sync("/"));
   failures.push(...await judge(history, observer), ...judgeRearmed(watcher), ...await judgeLocks(observer));
-  failures.push(...await judgeClose(ways, ensemble));
-  return { results, failures, figures: figuresOf(history, watcher) };
+  // What servers say that have not the same tree is not the client's fault, and shows nothing about it.
+  const isSuspect = failures.length > 0 || results.some((result) => result.failures.length > 0);
+  const places = [tree.log, watchedRoot, ...registers, ...lockPlaces];
+  const disagreed = isSuspect ? await disagreements(ensemble, places) : [];
+  const closing = await judgeClose(ways, ensemble);
+  return {
+    results,
+    failures: disagreed.length === 0 ? [...failures, ...closing] : closing,
+    disagreed,
+    figures: figuresOf(history, watcher),
+  };
 }
 
 async function runRound(plan: EnsemblePlan, { duty, changes, context }: {
@@ -105,14 +126,27 @@ async function runRound(plan: EnsemblePlan, { duty, changes, context }: {
 }): Promise<EnsembleResult> {
   const startMs = performance.now();
   const failures: string[] = [];
+  let isStuck = false;
   try {
     await duty.arm();
     const all = duty.some(changes, context.random);
     const later = all.splice(0, all.length >> 1);
-    await Promise.all([plan.fault.apply(context), ...all.map((change) => change())]);
+    const begin = (change: () => Promise<void>) => {
+      const changing = change();
+      changing.catch(() => {}); // heard below
+      return changing;
+    };
+    const changing = all.map(begin);
+    await plan.fault.apply(context);
     // At once, while sessions are still on their way to another server.
-    await Promise.all(later.map((change) => change()));
+    changing.push(...later.map(begin));
     await whole(context.ensemble);
+    if (!await commits(context.ensemble)) {
+      isStuck = true;
+      await context.ensemble.restart();
+      await whole(context.ensemble);
+    }
+    await Promise.all(changing);
     await eventually(() => context.ways.every(({ zk }) => zk.session.state === "connected"), {
       withinMs: sessionTimeoutMs,
       what: "all sessions to be connected",
@@ -125,14 +159,19 @@ async function runRound(plan: EnsemblePlan, { duty, changes, context }: {
     const { ended } = zk.session;
     if (ended.aborted) failures.push(`session ${number} has ended: ${(ended.reason as Error).message}`);
   }
-  return { plan, failures, changes: duty.changes, tookMs: performance.now() - startMs };
+  return { plan, failures, isStuck, changes: duty.changes, tookMs: performance.now() - startMs };
+}
+
+function asked<T>(zk: Way["zk"], ask: () => Promise<T>): Promise<T> {
+  return untilAnswered(zk, ask, { clock: systemClock() });
 }
 
 async function judge(history: History, observer: Way["zk"]): Promise<string[]> {
-  const { children } = await observer.getChildren(tree.log);
+  const { children } = await asked(observer, () => observer.getChildren(tree.log));
   const failures = [...history.surprises, ...judgeAppends(history.appends, children)];
   for (const node of registers) {
-    failures.push(...judgeRegister(node, history.accesses, (await observer.getData(node)).stat));
+    const { stat } = await asked(observer, () => observer.getData(node));
+    failures.push(...judgeRegister(node, history.accesses, stat));
   }
   failures.push(...judgeOrder(history.accesses), ...judgeHeld(history.held));
   if (history.slowestMs > callMsMax) failures.push(`a call took ${Math.round(history.slowestMs)} ms to end`);
@@ -141,13 +180,9 @@ async function judge(history: History, observer: Way["zk"]): Promise<string[]> {
 
 /** Whoever was in a queue, and whoever held, is gone, though the sessions live: no create was done a second time. */
 async function judgeLocks(observer: Way["zk"]): Promise<string[]> {
-  const places = lockNames.flatMap((name) => {
-    const { queue, holders } = lockPath(name, tree.locks);
-    return [queue, holders];
-  });
   let left: string[] = [];
   await eventually(async () => {
-    const children = await Promise.all(places.map(async (path) => {
+    const children = await Promise.all(lockPlaces.map(async (path) => {
       return (await observer.getChildren(path)).children.map((child) => `${path}/${child} is left behind`);
     }));
     left = children.flat();
@@ -180,8 +215,8 @@ function figuresOf({ appends, accesses, held, slowestMs }: History, { rearmed }:
 }
 
 /** One line about one round, and one about each thing that is wrong with it. */
-export function ensembleLine({ plan, failures, changes, tookMs }: EnsembleResult): string {
+export function ensembleLine({ plan, failures, isStuck, changes, tookMs }: EnsembleResult): string {
   const head = `${failures.length === 0 ? "ok  " : "FAIL"} round ${plan.number}: ${plan.fault.name}; ` +
-    `${changes} changes, ${(tookMs / 1000).toFixed(1)} s`;
+    `${changes} changes, ${(tookMs / 1000).toFixed(1)} s${isStuck ? "; the servers were stuck, and started anew" : ""}`;
   return [head, ...failures.slice(0, 20).map((failure) => `       ${failure}`)].join("\n");
 }

@@ -1,8 +1,11 @@
 /** What happens to an ensemble under its clients. None of it lasts so long that a session may be lost by it. */
 import type { RunningBackend, ServerNode } from "../../support/backends.ts";
+import { systemClock } from "../../../src/support/clock.ts";
+import { sleep } from "../../../src/support/deadline.ts";
 import { eventually } from "../../support/eventually.ts";
 import { fourLetterWord } from "../../support/four_letter_word.ts";
 import type { Partition } from "../../support/partition.ts";
+import { RawClient } from "../../support/raw_client.ts";
 import { shuffled } from "../../support/random.ts";
 import type { Way } from "./way.ts";
 
@@ -142,6 +145,23 @@ function connected({ ensemble, ways }: EnsembleFaultContext): ServerNode {
   const node = ensemble.nodes[Math.max(0, ways[0]?.at ?? 0)];
   if (node === undefined) throw new Error("The ensemble has no servers");
   return node;
+}
+
+/** An ensemble that is well gives a session in less. Milliseconds. */
+const answerMsMax = 6000;
+
+/**
+ * Whether somebody else than the client under test, at the leader itself, is given a session, which is a write. After all of its
+ * servers stood still, ZooKeeper 3.8.0 may have a leader and two followers, and commit nothing until the leader is started
+ * anew: followers that come back to a leader that has not noticed leave its open proposals without their acknowledgements.
+ */
+export async function commits(ensemble: RunningBackend): Promise<boolean> {
+  const { address } = await ensemble.leader();
+  const given = RawClient.connect(address).then(async (client) => {
+    await client.close();
+    return true;
+  }, () => false);
+  return await Promise.race([given, sleep(systemClock(), answerMsMax).then(() => false)]);
 }
 
 /** All servers serve, and are one ensemble. */

@@ -8,7 +8,7 @@ import { shuffled } from "../../support/random.ts";
 import { judgeWatches, type Watched } from "./judge.ts";
 
 const nothing = new Uint8Array(0);
-const root = "/ensemble-watched";
+export const watchedRoot = "/ensemble-watched";
 /** Of the tree's nodes: long enough that all of them together take many batches. */
 const padding = "w".repeat(60);
 const perMulti = 500;
@@ -28,7 +28,7 @@ class WatchedNode {
 
   constructor(number: number) {
     this.kind = kinds[number % kinds.length] ?? "data";
-    this.path = `${root}/${this.kind}-${padding}-${number}`;
+    this.path = `${watchedRoot}/${this.kind}-${padding}-${number}`;
   }
 
   get watched(): Watched {
@@ -45,7 +45,7 @@ export class WatchDuty {
   /** `changer` is another session than that of the `watcher`. */
   static async start(watcher: ZooKeeper, changer: ZooKeeper, count: number): Promise<WatchDuty> {
     const nodes = Array.from({ length: count }, (_, number) => new WatchedNode(number));
-    await changer.create(root, nothing);
+    await changer.create(watchedRoot, nothing);
     const standing = nodes.filter(({ kind }) => kind !== "exist");
     for (let at = 0; at < standing.length; at += perMulti) {
       await changer.multi(
@@ -69,13 +69,14 @@ export class WatchDuty {
       const { path, kind } = node;
       const watch = ({ type }: { type: string }) => void node.told.push(type);
       Object.assign(node, { told: [], expected: null });
-      if (kind === "data") await this.#watcher.getData(path, { watch });
-      else if (kind === "child") await this.#watcher.getChildren(path, { watch });
-      else await this.#watcher.exists(path, { watch });
+      await this.#ask<unknown>(() => {
+        if (kind === "data") return this.#watcher.getData(path, { watch });
+        return kind === "child" ? this.#watcher.getChildren(path, { watch }) : this.#watcher.exists(path, { watch });
+      });
       node.isArmed = true;
     };
     // Behind a look at the leader's state: a watch on what was before would tell of what is known already.
-    await this.#watcher.sync(root);
+    await this.#ask(() => this.#watcher.sync(watchedRoot));
     await Promise.all(this.#nodes.filter(({ isArmed }) => !isArmed).map(watch));
   }
 
@@ -89,8 +90,8 @@ export class WatchDuty {
     const silent = () => this.#nodes.filter(({ expected, told }) => expected !== null && told.length === 0).length;
     await eventually(() => silent() === 0, { withinMs }).catch(() => {});
     // Events come before the answers that were asked for behind them.
-    await untilAnswered(this.#watcher, () => this.#watcher.sync(root), { clock: this.#clock });
-    await untilAnswered(this.#watcher, () => this.#watcher.exists(root), { clock: this.#clock });
+    await this.#ask(() => this.#watcher.sync(watchedRoot));
+    await this.#ask(() => this.#watcher.exists(watchedRoot));
     const failures = judgeWatches(this.#nodes.map(({ watched }) => watched));
     for (const node of this.#nodes) if (node.told.length > 0) node.isArmed = false;
     return failures;
@@ -98,6 +99,10 @@ export class WatchDuty {
 
   get changes(): number {
     return this.#nodes.filter(({ expected }) => expected !== null).length;
+  }
+
+  #ask<T>(ask: () => Promise<T>): Promise<T> {
+    return untilAnswered(this.#watcher, ask, { clock: this.#clock });
   }
 
   async #change(node: WatchedNode): Promise<void> {
