@@ -12,6 +12,7 @@ import { holderMemory } from "./memory.ts";
 import { machineLine, probeLine } from "./machine.ts";
 import { operatorCommands } from "./operator_commands.ts";
 import { poolThroughput } from "./pool_throughput.ts";
+import { retrySpeed } from "./retry_speed.ts";
 import { startContestants } from "./servers.ts";
 import type { Contestant } from "./contestant.ts";
 import { pubsubSpeed } from "./pubsub_speed.ts";
@@ -43,6 +44,7 @@ const standalone: Record<string, (rounds: number) => Promise<string>> = {
   "pubsub-growth": (rounds) => topicGrowth(rounds),
   "pubsub-hand-over": (rounds) => topicHandOver(rounds),
   "pubsub-store": (rounds) => topicStore(rounds),
+  retry: (rounds) => retrySpeed(rounds),
   zmtp: (rounds) => zmtpSpeed({ rounds, mechanism: "NULL" }),
   "curve-cipher": (rounds) => curveCipher(rounds),
   "zmtp-curve": (rounds) => zmtpSpeed({ rounds, mechanism: "CURVE" }),
