@@ -115,18 +115,26 @@ export function zxidChecksum(zxid: bigint): number {
 
 /** Throws PROTOCOL for a row that is not as it was stored: the database is damaged. */
 export function nodeOf(row: Row): ZNode {
-  const { id } = row;
-  const { ttlMs, ctime, mtime, acl, ...rest } = StoredNode.read(new ByteReader(checked(row)));
-  const kind = kinds[rest.kind];
-  if (kind === undefined) throw protocolError(`Node ${rest.path} is stored with the unknown kind ${rest.kind}`);
+  const stored = StoredNode.read(new ByteReader(checked(row)));
+  const kind = kinds[stored.kind];
+  if (kind === undefined) throw protocolError(`Node ${stored.path} is stored with the unknown kind ${stored.kind}`);
+  // Field by field: of all nodes at a start, spreading them is a third of the time.
   return {
-    ...rest,
-    id: Number(id),
+    id: Number(row.id),
+    path: stored.path,
     kind,
-    ttlMs: Number(ttlMs),
-    ctime: Number(ctime),
-    mtime: Number(mtime),
-    acl: acl ?? openAcl,
+    ephemeralOwner: stored.ephemeralOwner,
+    ttlMs: Number(stored.ttlMs),
+    czxid: stored.czxid,
+    ctime: Number(stored.ctime),
+    data: stored.data,
+    acl: stored.acl ?? openAcl,
+    mzxid: stored.mzxid,
+    pzxid: stored.pzxid,
+    mtime: Number(stored.mtime),
+    version: stored.version,
+    aversion: stored.aversion,
+    creates: stored.creates,
     children: null,
   };
 }
@@ -172,15 +180,16 @@ function writeChecksum(writer: ByteWriter, id: bigint, start: number): void {
 
 /** The body without its checksum, which has to be right. */
 function checked({ id, body }: Row): Uint8Array {
-  const length = (body?.byteLength ?? 0) - checksumBytes;
-  if (body !== null && length >= 0) {
-    const content = body.subarray(0, length);
-    if (new ByteReader(body.subarray(length)).i32() === (checksumOf(id, content) | 0)) return content;
+  const at = (body?.byteLength ?? 0) - checksumBytes;
+  if (body !== null && at >= 0) {
+    const content = body.subarray(0, at);
+    const stored = new DataView(body.buffer, body.byteOffset + at, checksumBytes).getUint32(0);
+    if (stored === checksumOf(id, content)) return content;
   }
   throw protocolError(`Row ${id} is not as it was stored: its checksum does not match`);
 }
 
 /** A body under another row's number is damage too. */
 function checksumOf(id: bigint, content: Uint8Array): number {
-  return crc32(content, Number(BigInt.asUintN(32, id ^ (id >> 32n))));
+  return crc32(content, (Number(id & 0xffff_ffffn) ^ Number((id >> 32n) & 0xffff_ffffn)) >>> 0);
 }
