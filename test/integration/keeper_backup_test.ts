@@ -33,7 +33,7 @@ function backedUp(dataDir: string, file: string): Promise<{ code: number | null;
   return new Promise((resolve) => child.on("close", (code) => resolve({ code, stderr })));
 }
 
-/** In a keeper started from a copy: what is below /work, and the number of the last transaction it knows of. */
+/** In a keeper started from a copy: what is below /box, and the number of the last transaction it knows of. */
 async function contentOf(file: string, index: number): Promise<{ names: Set<string>; zxid: bigint }> {
   const dataDir = join(root, `copy-${index}`);
   mkdirSync(dataDir, { mode: 0o700 });
@@ -41,7 +41,7 @@ async function contentOf(file: string, index: number): Promise<{ names: Set<stri
   const address = { kind: "unix" as const, path: join(root, `${index}.sock`) };
   await using _ = await startKeeper({ dataDir, listen: [address], wallClock: () => 0 }); // which would raise the number
   const client = await RawClient.connect(address);
-  const { value, zxid } = await client.call("getChildren", { path: "/work", watch: false });
+  const { value, zxid } = await client.call("getChildren", { path: "/box", watch: false });
   await client.drop();
   return { names: new Set(value?.children?.map(String)), zxid };
 }
@@ -51,7 +51,7 @@ test("a copy made under load has all up to one transaction, and nothing after it
   if (server?.address.kind !== "unix") throw new Error("The keeper has no socket");
   const dataDir = join(server.address.path, "../data");
   const first = await RawClient.connect(server.address);
-  await first.call("create", node("/work"));
+  await first.call("create", node("/box"));
   // Each makes a node and takes the one before it away: what is there tells which transactions are in a copy.
   const done: { zxid: bigint; made: string; gone: string | null }[] = [];
   let isOver = false;
@@ -61,8 +61,8 @@ test("a copy made under load has all up to one transaction, and nothing after it
       const made = `w${id}-${index}`;
       const gone = index === 0 ? null : `w${id}-${index - 1}`;
       const { zxid, err } = await client.multi([
-        { type: "create", ...node(`/work/${made}`, { data: new Uint8Array(500), flags: createFlag.ephemeral }) },
-        ...gone === null ? [] : [{ type: "delete" as const, path: `/work/${gone}`, version: -1 }],
+        { type: "create", ...node(`/box/${made}`, { data: new Uint8Array(500), flags: createFlag.ephemeral }) },
+        ...gone === null ? [] : [{ type: "delete" as const, path: `/box/${gone}`, version: -1 }],
       ]);
       expect(err).toBe(0);
       done.push({ zxid, made, gone });
