@@ -1,7 +1,6 @@
 /** What an operator does with dead letters. */
 import { processSignals } from "../../src/cli/child/signal_source.ts";
 import { StopRequest } from "../../src/cli/stopped_by_signal.ts";
-import { WaitLine } from "../../src/cli/wait_line.ts";
 import { BatonError } from "../../src/errors.ts";
 import { letterLine } from "../../src/recipes/retry/letters/letter_line.ts";
 import { filled, fullBucket, parseRate, type Rate, tokenAtMs } from "../../src/recipes/retry/rate_limit.ts";
@@ -10,7 +9,7 @@ import type { ClaimedMessage } from "../../src/recipes/retry/store/stored_messag
 import { systemClock } from "../../src/support/clock.ts";
 import { sleep } from "../../src/support/deadline.ts";
 import { didYouMean } from "../../src/support/did_you_mean.ts";
-import { formatDuration } from "../../src/support/duration.ts";
+import { BulkProgressLine } from "../bulk_progress.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { type DlqCall, dlqOperations } from "./dlq.ts";
 import { whereOf } from "./message_filter.ts";
@@ -59,18 +58,21 @@ async function changeDead(call: DlqCall, kind: "redrive" | "purge"): Promise<Exi
 
 /** What one command has begun again it leaves alone when that dies once more. */
 async function redriveAll(
-  { io, values }: DlqCall,
+  call: DlqCall,
   store: OpenStore,
   where: ReturnType<typeof whereOf>,
   rate: Rate | null,
 ): Promise<number> {
   const clock = systemClock();
   using stop = new StopRequest(processSignals());
-  using line = WaitLine.fits(io) && !values.quiet ? new WaitLine(io) : null;
-  const total = store.ask("totals").dead.count;
+  const isWanted = BulkProgressLine.fits(call);
+  using line = new BulkProgressLine(call, {
+    verb: "redriven",
+    total: isWanted ? store.ask("redrivable", where) : null,
+    isWanted,
+  });
   const number = store.call("beginRedrive");
-  const startMs = clock.now();
-  let bucket = fullBucket(startMs), done = 0;
+  let bucket = fullBucket(clock.now()), done = 0;
   for (;;) {
     if (rate !== null) bucket = filled(bucket, rate, clock.now());
     const max = rate === null ? changesMax : Math.floor(bucket.tokens);
@@ -79,8 +81,7 @@ async function redriveAll(
       done += count;
       bucket = { ...bucket, tokens: bucket.tokens - count };
       if (count < Math.min(max, changesMax)) return done;
-      const perMs = done / Math.max(1, clock.now() - startMs);
-      line?.show(`${done} of at most ${total} are redriven, the rest in ${formatDuration((total - done) / perMs)}`);
+      line.more(count, count);
     }
     // A turn of the loop at least, in which a signal is heard.
     await sleep(clock, rate === null ? 0 : Math.max(0, tokenAtMs(bucket, rate) - clock.now()), stop.signal);

@@ -62,7 +62,8 @@ export class StoreProcessor implements AsyncDisposable {
   readonly #source: SourceDuty | null;
   /** What is in the source now is taken in before anything is tried, and no more after it. */
   readonly #drainsSource: boolean;
-  readonly #draining = new AbortController();
+  /** Somebody wants an end. */
+  readonly #stopping = new AbortController();
   readonly #ending = new AbortController();
 
   private constructor(
@@ -140,7 +141,7 @@ export class StoreProcessor implements AsyncDisposable {
 
   /** What is under way may end; another one may lead meanwhile. A second call ends it. */
   stop(): void {
-    this.#draining.abort();
+    this.#stopping.abort();
     this.#leader?.stop();
     this.#processor.stop();
   }
@@ -152,7 +153,7 @@ export class StoreProcessor implements AsyncDisposable {
     const sourcing = this.#drainsSource ? undefined : this.#source?.run(this.#ending.signal).catch((error) => {
       this.#processor.fail(asFailure(error));
     });
-    const beside = [this.#looking(), this.#forgetting(), this.#office?.run(this.#ending.signal)];
+    const beside = [this.#looking(), this.#forgetting(), this.#office?.run(this.#ending.signal, this.#stopping.signal)];
     let refused: unknown = null;
     const leading = this.#leader?.run().catch((error) => {
       refused = error;
@@ -177,10 +178,10 @@ export class StoreProcessor implements AsyncDisposable {
   /** What was in the way, which is told at the end: what the store has is tried all the same. */
   async #drain(): Promise<BatonError | null> {
     try {
-      await this.#source?.drain(this.#draining.signal);
+      await this.#source?.drain(this.#stopping.signal);
       return null;
     } catch (error) {
-      return this.#draining.signal.aborted ? null : asFailure(error);
+      return this.#stopping.signal.aborted ? null : asFailure(error);
     }
   }
 

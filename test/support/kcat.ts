@@ -62,7 +62,11 @@ export class MockKafka {
       "-X",
       "fetch.wait.max.ms=10",
     ];
-    const { status, stdout, stderr } = spawnSync("kcat", args, { encoding: "utf8", timeout: 20_000 });
+    const { status, stdout, stderr } = spawnSync("kcat", args, {
+      encoding: "utf8",
+      timeout: 20_000,
+      maxBuffer: 1 << 26,
+    });
     if (status !== 0) throw new Error(`kcat -C -t ${topic} ended with ${status}: ${stderr}`);
     return stdout.split("\n").filter((line) => line !== "").map((line) => {
       const { partition, offset, key, payload, headers = [] } = JSON.parse(line);

@@ -72,12 +72,15 @@ export class LetterOffice {
     this.#wake();
   }
 
-  /** Sends until the signal; then once more what there is, as far as it goes at the first try and within 10 s. */
-  async run(signal: AbortSignal): Promise<void> {
+  /** Sends until the signal; then once more what there is, as far as it goes at the first try; with `hurry` within 10 s. */
+  async run(signal: AbortSignal, hurry?: AbortSignal): Promise<void> {
     const { clock, place, store } = this.#options;
     const ending = new AbortController();
     let cancel = () => {};
-    const off = onAbort(signal, (reason) => void (cancel = clock.after(lastMs, () => ending.abort(reason))));
+    let offHurry = () => {};
+    const offEnd = onAbort(signal, () => {
+      offHurry = onAbort(hurry, (reason) => void (cancel = clock.after(lastMs, () => ending.abort(reason))));
+    });
     let waitMs = lookEveryMs;
     try {
       // A store that has no time or room for it keeps them resting a while.
@@ -92,7 +95,8 @@ export class LetterOffice {
       }
       await this.#sendAll(ending.signal);
     } finally {
-      off();
+      offEnd();
+      offHurry();
       cancel();
       place.close?.();
     }

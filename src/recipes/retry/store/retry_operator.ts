@@ -75,6 +75,13 @@ export class RetryOperator {
     return rows.length;
   }
 
+  /** How many a redrive that begins now would have. */
+  redrivable(filter: Omit<MessageFilter, "states">): number {
+    const { where, values } = conditionOf({ ...filter, states: ["dead"] });
+    const sql = `SELECT count(*) AS count FROM messages WHERE state = 3 AND letter < 3 AND ${where}`;
+    return Number(this.#database.get(sql, ...values)?.["count"]);
+  }
+
   /** Gives up to `changesMax` dead letters up. How many; 0: none is left. */
   purge(filter: Omit<MessageFilter, "states">, nowMs: number): number {
     const { where, values } = conditionOf({ ...filter, states: ["dead"] });

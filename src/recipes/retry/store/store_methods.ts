@@ -29,6 +29,7 @@ export function storeMethods(database: RetryDatabase, rules: StoreRules, random?
     change: operator.change.bind(operator),
     beginRedrive: operator.beginRedrive.bind(operator),
     redrive: operator.redrive.bind(operator),
+    redrivable: operator.redrivable.bind(operator),
     purge: operator.purge.bind(operator),
     setPaused: operator.setPaused.bind(operator),
     isPaused: operator.isPaused.bind(operator),

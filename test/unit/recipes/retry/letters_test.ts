@@ -4,10 +4,11 @@ import { join } from "node:path";
 import * as fc from "fast-check";
 import { BatonError, type ErrorCode } from "../../../../src/errors.ts";
 import { FileLetters } from "../../../../src/recipes/retry/letters/file_letters.ts";
-import { LetterOffice, type LetterPlace } from "../../../../src/recipes/retry/letters/letter_office.ts";
+import { LetterOffice, type LetterPlace, type OpenPlace } from "../../../../src/recipes/retry/letters/letter_office.ts";
 import { planLetter } from "../../../../src/recipes/retry/letters/plan_letter.ts";
 import type { AskStore } from "../../../../src/recipes/retry/processor.ts";
 import type { ClaimedMessage } from "../../../../src/recipes/retry/store/stored_message.ts";
+import { sleep } from "../../../../src/support/deadline.ts";
 import { FakeClock, settled } from "../../../support/fake_clock.ts";
 import { property } from "../../../support/property.ts";
 import { RetryRig, rigMessage } from "../../../support/retry_rig.ts";
@@ -186,6 +187,31 @@ function placeWithout(bad: Map<string, ErrorCode>, arrived: string[]): LetterPla
   };
   return { isEachAlone: true, open: () => Promise.resolve({ next: () => 0, send, close() {} }) };
 }
+
+test("the last letters have all the time they need, unless somebody wants an end: then 10 s", async () => {
+  for (const isHurried of [false, true]) {
+    using bench = new Bench(3);
+    const arrived: string[] = [];
+    const slow: LetterPlace = {
+      ...placeWithout(new Map(), arrived),
+      open: async () => {
+        const open = await placeWithout(new Map(), arrived).open(ended);
+        const send: OpenPlace["send"] = async (letter, at, signal) => {
+          await sleep(bench.clock, 6000, signal);
+          await open?.send(letter, at, signal);
+        };
+        return open && { ...open, send };
+      },
+    };
+    const hurry = new AbortController();
+    const running = bench.office(slow).run(ended, hurry.signal);
+    if (isHurried) hurry.abort();
+    await bench.clock.advance(20_000);
+    await running;
+    expect([isHurried, arrived.length]).toEqual([isHurried, isHurried ? 1 : 3]);
+    expect(bench.troubles).toEqual([]);
+  }
+});
 
 describe("a letter that cannot be sent", () => {
   test("lets all others go at once when it was refused by itself, and says why", async () => {
