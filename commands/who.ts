@@ -3,6 +3,8 @@ import { printTable } from "../src/cli/table.ts";
 import { setting, type SettingTable } from "../src/config/setting.ts";
 import { connectionSettings } from "../src/config/settings.ts";
 import { choice, toggle } from "../src/config/value_types.ts";
+import { foreignRecipes } from "../src/recipes/foreign/foreign_names.ts";
+import { foreignPath } from "../src/recipes/foreign/foreign_path.ts";
 import { nameOfHolder } from "../src/recipes/holder_info.ts";
 import {
   type SomebodyInside,
@@ -12,6 +14,7 @@ import {
   type UseStatus,
   useStatus,
 } from "../src/recipes/use_status.ts";
+import { BatonError } from "../src/errors.ts";
 import { formatDuration } from "../src/support/duration.ts";
 import { alsoUsed } from "./also_used.ts";
 import { defineCommand } from "./command.ts";
@@ -25,6 +28,10 @@ const settings = {
     flag: "--kind",
     help: "what the name is the name of: the same name may be a lock's and an election's",
     default: "lock",
+  }),
+  recipe: setting(choice(foreignRecipes), {
+    flag: "--recipe",
+    help: "look at a lock of Curator's or kazoo's; NAME is the path of its node",
   }),
   json: setting(toggle(), { flag: "--json", help: "print one JSON object", default: false }),
   ...connectionSettings,
@@ -44,6 +51,7 @@ export const whoCommand = defineCommand({
   examples: [
     ["baton who nightly", "holders and waiters as a table"],
     ["baton who nightly --json", "the same for programs"],
+    ["baton who --recipe curator /app/locks/nightly", "a lock of Curator's: whose nodes stand in its line"],
     ["baton who --kind election echo", "the leader and all who would be"],
     ["baton who -q nightly >/dev/null; [ $? -eq 1 ] && echo free", "is it free? 69, say, would mean that nobody knows"],
   ],
@@ -52,13 +60,20 @@ export const whoCommand = defineCommand({
   runsNothing: true,
   async run(call) {
     const { values, io } = call;
-    const { kind, root } = values;
+    const { kind, root, recipe } = values;
     const name = onlyName("who", call.names, kind);
+    if (recipe !== undefined) {
+      if (kind !== "lock") throw new BatonError("USAGE", `--recipe and --kind ${kind} do not go together`);
+      foreignPath(name); // which refuses what cannot be one
+    }
     const isTold = !values.quiet && !values.json;
     const { status, also } = await connected(call, async (zk) => {
-      const status = await useStatus(zk, { kind, name, root });
+      const status = await useStatus(zk, { kind, name, root, recipe });
       const isUnused = status.holders.length + status.waiters.length === 0;
-      return { status, also: isUnused && isTold ? await alsoUsed(zk, { kind, name, root }) : "" };
+      return {
+        status,
+        also: isUnused && isTold && recipe === undefined ? await alsoUsed(zk, { kind, name, root }) : "",
+      };
     });
     if (values.json) io.out(JSON.stringify(toJson(status)) + "\n");
     else printTable(io, rowsOf(status, Date.now()));

@@ -4,6 +4,8 @@ import { cameBefore } from "./barrier_nodes.ts";
 import { barrierPath, gatePath } from "./barrier_path.ts";
 import { partiesOf, partyNodes, type PartyStatus, readBarrier } from "./barrier_view.ts";
 import { electionPath } from "./election_path.ts";
+import type { ForeignRecipe } from "./foreign/foreign_names.ts";
+import { foreignStatus } from "./foreign/foreign_status.ts";
 import { type NodeInfo, parseNodeInfo } from "./holder_info.ts";
 import type { LockMode } from "./lease.ts";
 import { lockPath } from "./lock_path.ts";
@@ -44,12 +46,21 @@ export interface UseStatus {
   readonly waiters: readonly SomebodyWaiting[];
 }
 
+export interface UseStatusOptions {
+  readonly kind: StatusKind;
+  readonly name: string;
+  readonly root?: string;
+  /** The name is the path of a lock that others take by this recipe of theirs. */
+  readonly recipe?: ForeignRecipe | undefined;
+}
+
 /** What does not exist has neither holders nor waiters. A connection that is lost meanwhile costs nothing. */
 export async function useStatus(
   zk: ZooKeeper,
-  { kind, name, root }: { readonly kind: StatusKind; readonly name: string; readonly root?: string },
+  { kind, name, root, recipe }: UseStatusOptions,
 ): Promise<UseStatus> {
   const look = () => {
+    if (recipe !== undefined) return lineStatus(zk, name, recipe);
     if (kind === "barrier") return barrierStatus(zk, name, root);
     if (kind === "gate") return gateStatus(zk, name, root);
     return queueStatus(zk, { kind, name, root });
@@ -60,6 +71,16 @@ export async function useStatus(
     if (!isTransient(thrown) || zk.session.ended.aborted) throw thrown;
     return await look();
   }
+}
+
+async function lineStatus(zk: ZooKeeper, name: string, recipe: ForeignRecipe): Promise<UseStatus> {
+  const status = await foreignStatus(zk, name, { recipe });
+  return {
+    ...status,
+    kind: "lock",
+    holders: status.holders.map(({ holderId: id, ...rest }) => ({ ...rest, id, rank: null })),
+    waiters: status.waiters.map(({ holderId: id, priority: _none, ...rest }) => ({ ...rest, id })),
+  };
 }
 
 async function queueStatus(

@@ -85,12 +85,15 @@ function onBackend(backend: Backend): void {
       test("an overlap would be seen: Curator and kazoo on one path do not see each other", async () => {
         const folder = session.path("control");
         mkdirSync(join(folder, "now"), { recursive: true });
-        const run = (command: string[]) => session.run(quoted(command));
-        await Promise.all([
-          run(curator("/app/control", "mutex", folder, "1", "200")),
-          run(kazoo("/app/control", "Lock", folder, "1", "200")),
-        ]);
-        expect(readFileSync(join(folder, "overlaps"), "utf8")).toContain("met");
+        const running = [
+          session.start(`exec ${quoted(curator("/app/control", "mutex", folder, "1", "100000"))}`),
+          session.start(`exec ${quoted(kazoo("/app/control", "Lock", folder, "1", "100000"))}`),
+        ];
+        await eventually(() => existsSync(join(folder, "overlaps")), { withinMs: 30_000, what: "an overlap" });
+        for (const { child, ended } of running) {
+          child.kill("SIGKILL");
+          await ended;
+        }
       });
     }
 
@@ -140,7 +143,10 @@ function onBackend(backend: Backend): void {
       const busy = await session.run(`"$baton" lock -n --recipe curator /alone/a -- true`);
       expect(busy.code).toBe(75);
       expect(busy.stderr).toMatch(/^baton: Cannot acquire lock "\/alone\/a": held by .*: for a test\n$/);
+      const who = await session.run('"$baton" who --recipe curator /alone/a');
+      expect(who).toMatchObject({ code: 0, stdout: expect.stringMatching(/\nholds .* exclusive .* for a test\n$/) });
       expect(await leave(holder, "/alone/a")).toMatchObject({ code: 0, stderr: "" });
+      expect(await session.run('"$baton" who -q --recipe curator /alone/a')).toMatchObject({ code: 1, stdout: "" });
       const inside = `"$baton" check -q && BATON_LEASE= "$baton" check && "$baton" fence zk create /alone/fenced x`;
       expect(await session.run(`"$baton" lock --recipe curator /alone/a -- sh -c '${inside}'`)).toMatchObject({
         code: 0,
