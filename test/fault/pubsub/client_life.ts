@@ -137,7 +137,7 @@ export async function consume(plan: ClientPlan, options: LifeOptions): Promise<v
 
 /** True: all was had. False: another of the client's topics has failed. */
 async function readOn(
-  { batch, churn }: ClientPlan,
+  { batch, churn, seeks }: ClientPlan,
   { session, subscriber, random, options, going }: {
     readonly session: RecordingSession;
     readonly subscriber: Subscriber;
@@ -167,6 +167,8 @@ async function readOn(
       subscriber.had(last, { durable });
       options.writer.had(n, last, { soft: !durable });
     }
+    // What is gone cannot be sought: that is a failure, and nothing fails when all is healed.
+    if (!isDraining && !going.isCalm && random() < seeks) await session.seek(topic, random() < 0.6 ? "start" : "end");
     if (isDraining || random() >= churn) continue;
     await session.unsubscribe(topic);
     await sleep(clock, random() * 500);

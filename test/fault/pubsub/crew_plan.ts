@@ -14,6 +14,8 @@ export interface ClientPlan {
   readonly rate: number;
   /** subscriber: how likely it is, at each get, to unsubscribe and come again. */
   readonly churn: number;
+  /** … and to seek. */
+  readonly seeks: number;
   readonly seed: number;
 }
 
@@ -56,7 +58,7 @@ export function planCrew(seed: number, { topics: all, publishers, subscribers, w
     // Hasty ones often do not hear the end of a put.
     const [timeoutMs, attemptMs] = pick([[2000, 700], [10_000, 2500], [30_000, 5000]] as const);
     const topics = number % 3 === 0 ? [topicOf(number), topicOf(number + 2)] : [topicOf(number)];
-    const more = { topics, timeoutMs, attemptMs, rate: rate / publishers, churn: 0 };
+    const more = { topics, timeoutMs, attemptMs, rate: rate / publishers, churn: 0, seeks: 0 };
     crew.push({ id: `pub${number}${odd(number)}`, role: "publisher", ...more, ...shape() });
   }
   for (let number = 0; number < subscribers; number++) {
@@ -67,6 +69,7 @@ export function planCrew(seed: number, { topics: all, publishers, subscribers, w
       attemptMs: 1500,
       rate: 0,
       churn: number % 4 === 3 ? 0.01 : 0,
+      seeks: number % 4 === 1 ? 0.01 : 0,
     };
     crew.push({ id: `sub${number}${odd(number)}`, role: "subscriber", ...more, ...shape() });
   }

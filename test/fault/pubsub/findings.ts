@@ -12,6 +12,7 @@ export const invariants = {
   "before subscription": "a message from before the subscription came to the subscriber",
   "old backlog revived": "a new subscription began before its time",
   "after unsubscribe": "a message came to who had unsubscribed",
+  "missed untold": "a subscriber was passed over by retention, and not told by how much",
   "subscription lost": "a subscriber was told that it is not subscribed",
   "publisher order": "messages of one publisher are not in their order",
   gap: "a message was stored behind one of its publisher that had definitely failed",

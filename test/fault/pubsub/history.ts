@@ -40,13 +40,15 @@ export type Got = readonly [id: number, name: string, hash: string];
 export interface Invocation {
   readonly client: string;
   readonly session: number;
-  readonly do: "subscribe" | "unsubscribe" | "put" | "get";
+  readonly do: "subscribe" | "unsubscribe" | "seek" | "put" | "get";
   readonly topic: string;
   /** put: the counter of the first. */
   readonly counter?: number;
   readonly puts?: readonly Put[];
   /** put: all of it was tried before. */
   readonly resumed?: boolean;
+  /** seek: where to. */
+  readonly to?: number | "start" | "end";
   /** get: the place that the request named. */
   readonly last?: number;
   /** get: what is seen comes in no order (files that are found). */

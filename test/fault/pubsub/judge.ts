@@ -5,8 +5,8 @@
 import { Findings, invariants, type Violation } from "./findings.ts";
 import type { History, Operation, Sample } from "./history.ts";
 import { judgeNodes } from "./judge_nodes.ts";
-import { at, judgeOrder, logsOf, type TopicLog } from "./judge_puts.ts";
-import { judgeReader, type Reader, ReturnedPuts } from "./judge_readers.ts";
+import { at, judgeOrder, logsOf, ReturnedPuts, type TopicLog } from "./judge_puts.ts";
+import { judgeReader, type Reader } from "./judge_readers.ts";
 
 export interface Verdict {
   /** Messages that were put, and how many of them were answered OK, definitely failed, or were never heard of. */
@@ -48,11 +48,11 @@ export function grownBeyond(begin: Sample, end: Sample, limits = defaultLimits):
   });
 }
 
-/** `isDrained`: false where the end was not waited for; then only what is missing between messages that came is lost. */
+/** `isDrained`: false where the end was not waited for; then only what is missing between messages that came is lost. `retains`: servers give messages up, and who was told so has lost nothing. */
 export function judge(
   history: History,
   limits: BaselineLimits = defaultLimits,
-  { isDrained = true }: { readonly isDrained?: boolean } = {},
+  { isDrained = true, retains = false }: { readonly isDrained?: boolean; readonly retains?: boolean } = {},
 ): Verdict {
   const findings = new Findings();
   const logs = logsOf(history.operations, findings);
@@ -64,7 +64,7 @@ export function judge(
     const stored = [...log.byName.values()].filter(({ id, outcome }) => id !== null || outcome === "ok");
     stored.sort((a, b) => (a.id ?? Infinity) - (b.id ?? Infinity) || 0);
     for (const reader of readers.get(topic) ?? []) {
-      const { deliveries, redelivered } = judgeReader(reader, { stored, returned, findings, isDrained });
+      const { deliveries, redelivered } = judgeReader(reader, { stored, returned, findings, isDrained, retains });
       figures.deliveries += deliveries;
       figures.redelivered += redelivered;
       figures.readers++;

@@ -116,6 +116,33 @@ function identify(
   message.id ??= id;
 }
 
+/** Puts that were answered OK, by the time of that, and the greatest id up to each. */
+export class ReturnedPuts {
+  readonly #puts: readonly PutMessage[];
+  readonly #greatest: PutMessage[] = [];
+
+  constructor(log: TopicLog) {
+    this.#puts = [...log.byName.values()]
+      .filter(({ returnedAt, id }) => returnedAt < Infinity && id !== null)
+      .sort((a, b) => a.returnedAt - b.returnedAt);
+    for (const put of this.#puts) {
+      const before = this.#greatest.at(-1);
+      this.#greatest.push(before === undefined || (before.id ?? 0) < (put.id ?? 0) ? put : before);
+    }
+  }
+
+  /** The message of the greatest id that had returned by then. */
+  before(time: At): PutMessage | null {
+    let [low, high] = [0, this.#puts.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if ((this.#puts[middle]?.returnedAt ?? Infinity) < time) low = middle + 1;
+      else high = middle;
+    }
+    return this.#greatest[low - 1] ?? null;
+  }
+}
+
 /** Of one publisher, and between all of them by the clock. */
 export function judgeOrder(log: TopicLog, findings: Findings): void {
   const messages = [...log.byName.values()];

@@ -1,7 +1,9 @@
 /** Whether each subscriber had what it was to have, once, in order, and nothing else. Pure. */
 import type { Findings } from "./findings.ts";
 import { type At, type Got, type History, type Operation } from "./history.ts";
-import { at, type PutMessage, type TopicLog } from "./judge_puts.ts";
+import { at, type PutMessage, type ReturnedPuts, type TopicLog } from "./judge_puts.ts";
+import { isToldGone, type PassedOver, passedOverOf, type Seek, seeksOf } from "./gaps.ts";
+import { judgeGaps, judgePlaces } from "./judge_places.ts";
 import { type Subscription, subscriptionsOf } from "./subscriptions.ts";
 
 export interface ReaderFigures {
@@ -38,59 +40,41 @@ type Moment =
     readonly isSoft: boolean;
   }
   | { readonly kind: "none"; readonly at: At; readonly operation: Operation }
+  | { readonly kind: "seek"; readonly at: At; readonly seek: Seek }
   | { readonly kind: "state"; readonly at: At; readonly what: string };
 
 /** `returned`: the topic's messages that were answered OK, by the time of that. */
 export function judgeReader(
   reader: Reader,
-  { stored, returned, findings, isDrained }: {
+  { stored, returned, findings, isDrained, retains }: {
     readonly stored: readonly PutMessage[];
     readonly returned: ReturnedPuts;
     readonly findings: Findings;
     /** Everybody had the time to have all. */
     readonly isDrained: boolean;
+    /** Servers give up messages, and say so. */
+    readonly retains: boolean;
   },
 ): ReaderFigures {
   const subscriptions = subscriptionsOf(reader.operations);
   const pass = new Pass(reader, { subscriptions, returned, findings });
   for (const moment of momentsOf(reader)) pass.take(moment);
-  judgePlaces(reader, findings);
+  judgePlaces(reader, { findings, retains });
+  const seeks = seeksOf(reader.operations);
+  const gaps = retains ? passedOverOf(reader.operations) : [];
+  judgeGaps(reader, { gaps, seen: pass.seen, findings });
   for (const [place, subscription] of subscriptions.entries()) {
-    const what = { reader, subscription, isFirst: place === 0, had: pass.hadIn(subscription) };
+    const what = { reader, subscription, isFirst: place === 0, had: pass.hadIn(subscription), seeks, gaps, retains };
     judgeSubscription(what, { stored, returned, findings, isDrained });
   }
   return pass.figures;
 }
 
-/** Puts that were answered OK, by the time of that, and the greatest id up to each. */
-export class ReturnedPuts {
-  readonly #puts: readonly PutMessage[];
-  readonly #greatest: PutMessage[] = [];
-
-  constructor(log: TopicLog) {
-    this.#puts = [...log.byName.values()]
-      .filter(({ returnedAt, id }) => returnedAt < Infinity && id !== null)
-      .sort((a, b) => a.returnedAt - b.returnedAt);
-    for (const put of this.#puts) {
-      const before = this.#greatest.at(-1);
-      this.#greatest.push(before === undefined || (before.id ?? 0) < (put.id ?? 0) ? put : before);
-    }
-  }
-
-  /** The message of the greatest id that had returned by then. */
-  before(time: At): PutMessage | null {
-    let [low, high] = [0, this.#puts.length];
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if ((this.#puts[middle]?.returnedAt ?? Infinity) < time) low = middle + 1;
-      else high = middle;
-    }
-    return this.#greatest[low - 1] ?? null;
-  }
-}
-
 function momentsOf({ operations, states }: Reader): Moment[] {
   const moments: Moment[] = states.map(({ at, what }) => ({ kind: "state", at, what }));
+  for (const seek of seeksOf(operations)) {
+    moments.push({ kind: "seek", at: seek.isSure ? seek.doneBy : seek.invokedAt, seek });
+  }
   for (const operation of operations) {
     if (operation.do !== "get") continue;
     const { result, returnedAt } = operation;
@@ -132,6 +116,8 @@ class Pass {
   #forgottenUpTo = -1;
   /** The same after a loss of power: what is between the two. */
   #unflushed: { readonly from: number; readonly upTo: number }[] = [];
+  /** By then it had asked to be put to the end. */
+  #endSoughtBy = -1;
   /** Two processes may have had the same state. */
   #isShared = false;
   /** The newest session that was answered, and when it was first. */
@@ -153,8 +139,15 @@ class Pass {
     return this.#had.get(subscription) ?? new Set();
   }
 
+  /** All that ever came. */
+  get seen(): ReadonlySet<number> {
+    return this.#seen;
+  }
+
   take(moment: Moment): void {
     switch (moment.kind) {
+      case "seek":
+        return this.#sought(moment.seek);
       case "state":
         if (moment.what === "power") this.#unflushed.push({ from: this.#hardUpTo, upTo: this.#hadUpTo });
         else this.#forgottenUpTo = this.#hadUpTo;
@@ -184,6 +177,20 @@ class Pass {
         this.#judgeMarks(moment);
         this.#handedUpTo = Math.max(this.#handedUpTo, moment.upTo);
     }
+  }
+
+  /** What was had comes again if it is behind the new place, as if it had never been had. */
+  #sought({ to, isSure, doneBy }: Seek): void {
+    this.#handedUpTo = -1;
+    if (to === "end") {
+      this.#endSoughtBy = Math.max(this.#endSoughtBy, doneBy);
+      return;
+    }
+    const place = to === "start" || !isSure ? -1 : to;
+    this.#hadUpTo = Math.min(this.#hadUpTo, place);
+    this.#hardUpTo = Math.min(this.#hardUpTo, place);
+    this.#confirmed = Math.min(this.#confirmed, place);
+    this.#greatest = -1;
   }
 
   #flushed(upTo: number): void {
@@ -263,6 +270,7 @@ class Pass {
     if (put === null || put.id === null || subscription === undefined) return;
     const isMine = put.invokedAt > subscription.mustFrom && subscription.endFrom > operation.returnedAt;
     if (!isMine || put.id <= Math.max(operation.last ?? -1, this.#greatest)) return;
+    if (put.invokedAt < this.#endSoughtBy) return;
     const { id, name, returnedAt } = put;
     this.#findings.add(
       "hidden",
@@ -309,11 +317,14 @@ interface SubscriptionCase {
   readonly subscription: Subscription;
   readonly isFirst: boolean;
   readonly had: ReadonlySet<number>;
+  readonly seeks: readonly Seek[];
+  readonly gaps: readonly PassedOver[];
+  readonly retains: boolean;
 }
 
 /** All from its begin on, and nothing from before. `stored`: in the order of their ids. */
 function judgeSubscription(
-  { reader: { client, log }, subscription, isFirst, had }: SubscriptionCase,
+  { reader: { client, log }, subscription, isFirst, had, seeks: all, gaps, retains }: SubscriptionCase,
   { stored, returned, findings, isDrained }: {
     readonly stored: readonly PutMessage[];
     readonly returned: ReturnedPuts;
@@ -322,7 +333,12 @@ function judgeSubscription(
   },
 ): void {
   const { begin, mustFrom, endFrom, isSure } = subscription;
-  const low = isSure ? returned.before(begin)?.id ?? -1 : -1;
+  const seeks = all.filter(({ invokedAt, doneBy }) => invokedAt < subscription.endBy && doneBy > begin);
+  // The start is the oldest that is there: where retention has given messages up, it may be behind the place.
+  const skips = seeks.filter(({ to }) => to === "end" || (retains && to === "start"));
+  // Whoever asks for what was there before is given it.
+  const asked = seeks.some(({ to }) => to !== "end");
+  const low = isSure && !asked ? returned.before(begin)?.id ?? -1 : -1;
   let [least, greatest] = [Infinity, -1];
   for (const id of had) {
     least = Math.min(least, id);
@@ -340,6 +356,8 @@ function judgeSubscription(
     if (id !== null && (id <= low || had.has(id))) continue;
     const isWanted = message.invokedAt > mustFrom || (id !== null && id > least);
     if (!isWanted || !(isOpen || (id !== null && id < greatest))) continue;
+    if (skips.some(({ doneBy }) => message.invokedAt < doneBy)) continue;
+    if (isToldGone(message, gaps)) continue;
     const say = () =>
       `"${name}" (${id ?? "no id"}) of "${log.topic}", put by ${message.client} at ${
         at(message.invokedAt)
@@ -348,46 +366,6 @@ function judgeSubscription(
       (isOpen ? "" : `, which got ${greatest} ${endFrom === Infinity ? "so far" : "before it unsubscribed"}`);
     if (message.outcome === "ok") findings.add("lost", say);
     else if (message.outcome === "unknown" && log.delivered.has(message)) findings.add("all or none", say);
-  }
-}
-
-/** The same `last` in one session has the same next message; and a subscriber stays one. */
-function judgePlaces({ client, log, operations }: Reader, findings: Findings): void {
-  const next = new Map<string, { readonly id: number; readonly returnedAt: At }>();
-  const subscriptions = subscriptionsOf(operations);
-  for (const operation of operations) {
-    if (operation.do !== "get") continue;
-    const { session, last = -1, result, invokedAt, returnedAt } = operation;
-    if (result.missed !== undefined) {
-      findings.add("lost", () => `${client} was told that ${result.missed} messages of "${log.topic}" are gone`);
-    }
-    if (result.status === "NOT_SUBSCRIBED") {
-      const mine = subscriptions.findLast(({ mustFrom }) => mustFrom < invokedAt);
-      if (mine !== undefined && mine.endFrom > returnedAt) {
-        findings.add(
-          "subscription lost",
-          () =>
-            `${client} subscribed to "${log.topic}" by ${at(mine.mustFrom)}, and was told at ${
-              at(returnedAt)
-            } that it is not`,
-        );
-      }
-    }
-    if (last < 0 || result.outcome !== "ok") continue;
-    const key = `${session} ${last}`;
-    const known = next.get(key);
-    const [first] = result.got ?? [];
-    const isOther = known !== undefined && (first === undefined ? known.returnedAt < invokedAt : first[0] !== known.id);
-    if (isOther) {
-      findings.add(
-        "same last",
-        () =>
-          `${client} asked "${log.topic}" behind ${last} twice, and was answered ${known.id} and ${
-            first?.[0] ?? "nothing"
-          }`,
-      );
-    }
-    if (first !== undefined && known === undefined) next.set(key, { id: first[0], returnedAt });
   }
 }
 

@@ -10,7 +10,8 @@ import { hashOf, markedBody, nameIn, putOf } from "./marked_body.ts";
 import { gotNamed, Story } from "./story.ts";
 
 const count = dose({ gate: 50_000, full: 1_000_000 });
-const broken = (story: Story): string[] => judge(story.history).violations.map(({ invariant }) => invariant);
+const broken = (story: Story, how: { readonly retains?: boolean } = {}): string[] =>
+  judge(story.history, undefined, how).violations.map(({ invariant }) => invariant);
 /** alice is subscribed, and bob has put a1 and a2. */
 const told = () => new Story().subscribe("alice").put("bob", "a1", { ids: [1] }).put("bob", "a2", { ids: [2] });
 
@@ -148,6 +149,11 @@ const violations: Record<Invariant, () => Story> = {
     story.get("alice", ["a1:1", "a2:2"]);
     return story;
   },
+  "missed untold"() {
+    const story = told().put("bob", "a3", { ids: [3] }).put("bob", "a4", { ids: [4] });
+    story.get("alice", ["a1:1"]);
+    return story.passedOver("alice", 1, ["a4:4"], 1);
+  },
   "hand-over"() {
     const story = told().content(1, "as it was").content(2, "otherwise");
     story.get("alice", ["a1:1", "a2:2"]);
@@ -167,7 +173,7 @@ const violations: Record<Invariant, () => Story> = {
 
 for (const [invariant, story] of Object.entries(violations)) {
   test(`it is found that ${invariants[invariant as Invariant]}`, () => {
-    const found = broken(story());
+    const found = broken(story(), { retains: invariant === "missed untold" });
     expect(found).toContain(invariant);
     // Where one thing cannot go wrong without another.
     const company: Partial<Record<Invariant, Invariant[]>> = {
@@ -226,6 +232,46 @@ test("a loss of power gives a client again what it had not flushed, and nothing 
   const further = lost();
   further.get("alice", ["a1:1", "a2:2", "a3:3"], { session: 2 });
   expect(broken(further)).toEqual(["duplicated"]);
+});
+
+test("who seeks has again what is behind the new place, and need not have what it has skipped", () => {
+  const sought = (to: number | "start" | "end", outcome: "ok" | "unknown" = "ok") => {
+    const story = told().put("bob", "a3", { ids: [3] });
+    story.get("alice", ["a1:1", "a2:2"]);
+    return story.seek("alice", to, outcome).put("bob", "a4", { ids: [4] });
+  };
+  for (const outcome of ["ok", "unknown"] as const) {
+    const back = sought("start", outcome);
+    back.get("alice", ["a1:1", "a2:2", "a3:3", "a4:4"], { session: 2 });
+    expect(broken(back)).toEqual([]);
+    back.get("alice", ["a4:4"], { session: 3 });
+    expect(broken(back)).toEqual(["duplicated"]);
+    const skipped = sought("end", outcome);
+    skipped.get("alice", ["a4:4"], { session: 2 });
+    expect(broken(skipped)).toEqual([]);
+  }
+  const second = sought(1);
+  second.get("alice", ["a2:2", "a3:3", "a4:4"]);
+  expect(broken(second)).toEqual([]);
+  const tooFar = sought(1);
+  tooFar.get("alice", ["a1:1", "a2:2", "a3:3", "a4:4"]);
+  expect(broken(tooFar)).toEqual(["duplicated"]);
+  // What was put after the seek has to come, and what was skipped by none as well.
+  expect(broken(sought("end"))).toEqual(["lost"]);
+  const hole = sought("start");
+  hole.get("alice", ["a1:1", "a2:2", "a4:4"]);
+  expect(broken(hole)).toEqual(["lost"]);
+});
+
+test("what retention has given up is not lost to who was told so, and is to everybody else", () => {
+  const story = told().put("bob", "a3", { ids: [3] }).put("bob", "a4", { ids: [4] });
+  story.get("alice", ["a1:1"]);
+  story.passedOver("alice", 1, ["a4:4"], 2);
+  expect(broken(story, { retains: true })).toEqual([]);
+  expect(broken(story)).toEqual(["lost"]);
+  const untold = told().put("bob", "a3", { ids: [3] });
+  untold.get("alice", ["a1:1", "a3:3"]);
+  expect(broken(untold, { retains: true })).toEqual(["lost"]);
 });
 
 test("an answer to the older of two processes of one client may cross the newer one's first, and not come later", () => {

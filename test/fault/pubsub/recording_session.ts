@@ -10,7 +10,13 @@ import { gotOf, putOf } from "./marked_body.ts";
 
 type Question = Parameters<ClientSession["ask"]>[0];
 
-const operations = { SUBSCRIBE: "subscribe", UNSUBSCRIBE: "unsubscribe", PUT: "put", GET: "get" } as const;
+const operations = {
+  SUBSCRIBE: "subscribe",
+  UNSUBSCRIBE: "unsubscribe",
+  SEEK: "seek",
+  PUT: "put",
+  GET: "get",
+} as const;
 
 export class RecordingSession extends ClientSession {
   readonly #writer: HistoryWriter;
@@ -27,7 +33,6 @@ export class RecordingSession extends ClientSession {
   }
 
   override async ask(message: Question, options?: Parameters<ClientSession["ask"]>[1]): Promise<Asked> {
-    if (message.name === "SEEK") return await super.ask(message, options); // not judged
     const n = this.#writer.invoke(this.#invocationOf(message));
     if (message.name === "GET") this.#gets.set(message.topic, n);
     let asked: Asked;
@@ -41,11 +46,12 @@ export class RecordingSession extends ClientSession {
     return asked;
   }
 
-  #invocationOf(message: Exclude<Question, { name: "SEEK" }>): Invocation {
+  #invocationOf(message: Question): Invocation {
     const { number } = this.state.session();
     const { name, topic } = message;
     const operation = { client: this.id, session: number, do: operations[name], topic };
     if (message.name === "GET") return { ...operation, last: message.last };
+    if (message.name === "SEEK") return { ...operation, to: message.to };
     if (message.name !== "PUT") return operation;
     const bodies = message.batch ?? [message.body ?? new Uint8Array(0)];
     // Resumed by another process of the client, or by this one, which has settled all that is below.
@@ -63,9 +69,10 @@ function resultOf({ name }: Question, asked: Asked): Result {
   const outcome: Outcome = status === "OK" || (name === "GET" && status === "NO_MESSAGE") ? "ok" : "fail";
   if (outcome === "fail") return { outcome, status, by };
   if (name === "PUT") return { outcome, status, by, ids: idsOf(asked.answer.lines?.ids ?? []) };
-  return name === "GET" && status === "OK"
-    ? { outcome, status, by, ...messagesIn(asked.answer) }
-    : { outcome, status, by };
+  if (name !== "GET") return { outcome, status, by };
+  const missed = asked.answer.lines?.missed;
+  if (status !== "OK") return { outcome, status, by, ...(missed === undefined ? {} : { missed }) };
+  return { outcome, status, by, ...messagesIn(asked.answer) };
 }
 
 function messagesIn({ batch, body, messageId = 0, lines }: MessageOf<"STATUS">): Pick<Result, "got" | "missed"> {

@@ -50,6 +50,18 @@ export class Story {
     return n;
   }
 
+  seek(client: string, to: number | "start" | "end", outcome: Outcome = "ok"): this {
+    return this.return(this.invoke({ client, do: "seek", to }), { outcome });
+  }
+
+  /** A get behind `last` that is told of messages that are gone. */
+  passedOver(client: string, last: number, what: readonly string[], missed: number): this {
+    const n = this.invoke({ client, do: "get", last });
+    const got = what.map(gotNamed);
+    const upTo = got.at(-1)?.[0] ?? last;
+    return this.return(n, { outcome: "ok", status: "OK", by: "s1", got, missed }).saw(n, upTo).had(n, upTo);
+  }
+
   saw(n: number, upTo: number, more: { readonly got?: readonly Got[]; readonly again?: readonly number[] } = {}): this {
     this.#events.push({ kind: "saw", n, at: ++this.#at, upTo, ...more });
     return this;

@@ -1,0 +1,58 @@
+/** What a subscriber need not have: what it has skipped by a seek, and what retention has given up and said so. Pure. */
+import type { At, Operation } from "./history.ts";
+import type { PutMessage, TopicLog } from "./judge_puts.ts";
+
+export interface Seek {
+  readonly invokedAt: At;
+  /** What was put later than that is behind it. */
+  readonly doneBy: At;
+  readonly to: number | "start" | "end";
+  readonly isSure: boolean;
+}
+
+/** In the order of time; what definitely failed is none. `operations`: of one client at one topic. */
+export function seeksOf(operations: readonly Operation[]): Seek[] {
+  return operations.flatMap(({ do: what, to, result: { outcome }, invokedAt, returnedAt }, place): Seek[] => {
+    if (what !== "seek" || to === undefined || outcome === "fail") return [];
+    if (outcome === "ok") return [{ invokedAt, doneBy: returnedAt, to, isSure: true }];
+    // Nobody heard of its end: before the next process of the client is answered, or never.
+    const next = operations.slice(place + 1).find(({ result }) => result.outcome === "ok");
+    return [{ invokedAt, doneBy: next?.returnedAt ?? Infinity, to, isSure: false }];
+  });
+}
+
+/** A get that was told that retention has given up messages behind its place. */
+export interface PassedOver {
+  readonly behind: number;
+  /** The next message that is there; Infinity: none was when it was answered. */
+  readonly before: number;
+  readonly missed: number;
+  readonly answeredAt: At;
+}
+
+export function passedOverOf(operations: readonly Operation[]): PassedOver[] {
+  return operations.flatMap(({ do: what, result: { missed, got }, last = -1, returnedAt }) => {
+    if (what !== "get" || missed === undefined) return [];
+    return [{ behind: last, before: got?.[0]?.[0] ?? Infinity, missed, answeredAt: returnedAt }];
+  });
+}
+
+/** Whether the subscriber was told that this message is gone. */
+export function isToldGone({ id, invokedAt }: PutMessage, gaps: readonly PassedOver[]): boolean {
+  return gaps.some(({ behind, before, answeredAt }) =>
+    id === null ? invokedAt < answeredAt : id > behind && id < before && invokedAt < answeredAt
+  );
+}
+
+/** Messages that the gap has, beyond what was had of it: never more than were told. */
+export function isUntold(
+  { behind, before, missed }: PassedOver,
+  { byId }: TopicLog,
+  had: ReadonlySet<number>,
+): boolean {
+  // Where the server has put it after a seek, and what came behind it meanwhile, is not known here.
+  if (behind < 0 || before === Infinity) return false;
+  let gone = 0;
+  for (let id = behind + 1; id < before; id++) if (byId.has(id) && !had.has(id)) gone++;
+  return gone > missed;
+}
