@@ -56,15 +56,20 @@ export function judgeRegister(
 export function judgeOrder(accesses: readonly Access[]): string[] {
   const failures: string[] = [];
   const written = new Map<string, bigint[]>();
-  for (const { node, stat } of accesses) if (stat !== null) written.set(node, [...written.get(node) ?? [], stat.mzxid]);
+  for (const { node, stat } of accesses) {
+    if (stat === null) continue;
+    const zxids = written.get(node);
+    if (zxids === undefined) written.set(node, [stat.mzxid]);
+    else zxids.push(stat.mzxid);
+  }
   for (const zxids of written.values()) zxids.sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
   const seen = new Map<number, bigint>();
   for (const { session, node, kind, stat } of accesses) {
     if (stat === null) continue;
     const before = seen.get(session) ?? 0n;
     // Somebody has been told of a change in between, which this session's server must have known of.
-    const missed = kind === "read" && (written.get(node) ?? []).find((zxid) => zxid > stat.mzxid && zxid <= before);
-    if (missed) {
+    const missed = kind === "read" ? firstBehind(written.get(node) ?? [], stat.mzxid) : undefined;
+    if (missed !== undefined && missed <= before) {
       failures.push(
         `session ${session} had seen 0x${before.toString(16)} and read ${node} as of 0x${stat.mzxid.toString(16)}, ` +
           `which was changed at 0x${missed.toString(16)}`,
@@ -73,6 +78,17 @@ export function judgeOrder(accesses: readonly Access[]): string[] {
     if (stat.mzxid > before) seen.set(session, stat.mzxid);
   }
   return failures;
+}
+
+/** The first of `sorted` that is greater. */
+function firstBehind(sorted: readonly bigint[], zxid: bigint): bigint | undefined {
+  let [low, high] = [0, sorted.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if ((sorted[middle] as bigint) > zxid) high = middle;
+    else low = middle + 1;
+  }
+  return sorted[low];
 }
 
 /** One holder at a time, and tokens that grow with every grant. */
