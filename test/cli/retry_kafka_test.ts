@@ -213,7 +213,7 @@ test("over TLS a broker is believed whose certificate is the named authority's, 
   const other = await CertificateAuthority.start(session.folder, "other");
   const { cert, key } = await authority.issue("broker", { names: "IP:127.0.0.1" });
   const tls = { cert: readFileSync(cert, "utf8"), key: readFileSync(key, "utf8") };
-  await using broker = await FakeKafkaBroker.start({ Dead: 1 }, tls);
+  await using broker = await FakeKafkaBroker.start({ tls });
   const store = new Store(`kafka://${broker.name}/Dead?ca=${other.ca}`);
   await store.run("echo a | @retry call -- sh -c 'exit 64'");
   await store.run("@retry run --once");

@@ -108,7 +108,7 @@ describe("a Kafka producer", () => {
   });
 
   test("makes a topic that is missing only when it was told to", async () => {
-    await using broker = await FakeKafkaBroker.start({});
+    await using broker = await FakeKafkaBroker.start({ topics: {} });
     using strict = producerOf(broker);
     expect(await failureCode(strict.producer.check(never))).toBe("CONFIG");
     expect(broker.topics.size).toBe(0);

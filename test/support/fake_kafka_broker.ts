@@ -49,7 +49,10 @@ export class FakeKafkaBroker {
   readonly #connections = new Set<Connection>();
   #listener: Listener | null = null;
 
-  static async start(topics: Record<string, number> = { Dead: 1 }, tls?: TlsOptions): Promise<FakeKafkaBroker> {
+  static async start({ topics = { Dead: 1 }, tls }: {
+    readonly topics?: Readonly<Record<string, number>>;
+    readonly tls?: TlsOptions;
+  } = {}): Promise<FakeKafkaBroker> {
     const broker = new FakeKafkaBroker();
     for (const [name, partitions] of Object.entries(topics)) broker.topics.set(name, partitions);
     broker.#listener = await listen({ kind: "tcp", host: "127.0.0.1", port: 0 }, (connection) => {
