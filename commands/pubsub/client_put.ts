@@ -14,7 +14,7 @@ import { onAbort } from "../../src/support/abort.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { counted } from "../../src/support/counted.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
-import { BulkProgressLine } from "./bulk_progress.ts";
+import { BulkProgressLine } from "../bulk_progress.ts";
 import type { ClientCall } from "./client.ts";
 import { behind, filesBut, type Input, inputOf } from "./put_input.ts";
 import type { ClientRun } from "./run_client.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { progressText } from "../../../commands/pubsub/bulk_progress.ts";
+import { progressText } from "../../../commands/bulk_progress.ts";
 
 const so = { messages: 1, verb: "stored", done: 100, before: 0, total: null, elapsedMs: 500 };
 

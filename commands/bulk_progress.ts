@@ -1,8 +1,8 @@
 /** How far many messages are: how many, how fast, and how long it will still take; one line, on a terminal only. */
-import { WaitLine } from "../../src/cli/wait_line.ts";
-import { counted } from "../../src/support/counted.ts";
-import { formatDuration } from "../../src/support/duration.ts";
-import type { ClientCall } from "./client.ts";
+import type { Io } from "../src/cli/io.ts";
+import { WaitLine } from "../src/cli/wait_line.ts";
+import { counted } from "../src/support/counted.ts";
+import { formatDuration } from "../src/support/duration.ts";
 
 const showEveryMs = 200;
 /** Before that a rate says little. */
@@ -31,6 +31,12 @@ export function progressText({ messages, verb, done, before, total, elapsedMs }:
   return `${text}${share}, ${formatDuration(1000 * Math.ceil(elapsedMs * (total - all) / done / 1000))} left`;
 }
 
+/** Of the command that it is shown for. */
+interface ShowingCall {
+  readonly io: Io;
+  readonly values: { readonly quiet: boolean };
+}
+
 export class BulkProgressLine implements Disposable {
   readonly #line: WaitLine | null;
   readonly #verb: string;
@@ -42,12 +48,12 @@ export class BulkProgressLine implements Disposable {
   #before = 0;
 
   /** Whether a line can be shown at all. */
-  static fits({ io, values }: ClientCall): boolean {
+  static fits({ io, values }: ShowingCall): boolean {
     return WaitLine.fits(io) && !values.quiet;
   }
 
   /** Shows nothing where it does not fit, or is not wanted. */
-  constructor(call: ClientCall, { verb, total, isWanted }: {
+  constructor(call: ShowingCall, { verb, total, isWanted }: {
     readonly verb: string;
     readonly total: number | null;
     readonly isWanted: boolean;
