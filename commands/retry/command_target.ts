@@ -2,12 +2,10 @@
  * Messages to a command: the body is its stdin. Under the guard, so that a try is dead when its processor has been for a second,
  * and before the lease ends that keeps others from trying the same.
  */
-import { closeSync, statSync } from "node:fs";
+import { statSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
 import type { JobTable } from "../../src/cli/child/job_table.ts";
 import { resolveCommand } from "../../src/cli/child/resolve_command.ts";
-import type { SignalSource } from "../../src/cli/child/signal_source.ts";
-import { superviseChild } from "../../src/cli/child/supervise_child.ts";
 import type { Guard } from "../../src/cli/guard/guard.ts";
 import { BatonError } from "../../src/errors.ts";
 import type { TryLease } from "../../src/recipes/retry/processor_lease.ts";
@@ -15,8 +13,7 @@ import type { ClaimedMessage, MessageHead } from "../../src/recipes/retry/store/
 import type { Attempt, Target } from "../../src/recipes/retry/target.ts";
 import { type RetryRules, verdictOfExit } from "../../src/recipes/retry/verdict.ts";
 import type { Clock } from "../../src/support/clock.ts";
-import { openBodyFile } from "./body_file.ts";
-import { commandEndOf } from "./command_end.ts";
+import { superviseInput } from "./supervise_input.ts";
 
 export interface CommandTargetOptions {
   /** A line of shell for every message; null: each brings its own command. */
@@ -29,11 +26,6 @@ export interface CommandTargetOptions {
   readonly beside: JobTable;
   readonly clock: Clock;
   readonly hangUpIgnored: boolean;
-}
-
-/** Nobody but the processor tells a try to end: what baton is sent is for the processor. */
-function noSignals(hangUpIgnored: boolean): SignalSource {
-  return { hangUpIgnored, listen: () => () => {} };
 }
 
 export class CommandTarget implements Target {
@@ -50,51 +42,27 @@ export class CommandTarget implements Target {
     if (command.cwd !== null && !isFolder(command.cwd)) {
       return failed("retry", `its folder ${command.cwd} is not there`);
     }
-    let input: number;
-    try {
-      input = openBodyFile(message.body);
-    } catch (error) {
-      return { kind: "not_begun", why: (error as BatonError).message, error: error as BatonError };
+    const ended = await superviseInput({
+      command: command.argv,
+      env: messageEnvironment(message, this.#options.storeName),
+      cwd: command.cwd,
+      body: message.body,
+      ...{ lease, clock, guard, beside, timeoutMs, killAfterMs, hangUpIgnored },
+    });
+    if (ended.kind === "refused") return { kind: "not_begun", why: ended.error.message, error: ended.error };
+    const { outcome, code, how } = ended;
+    if (outcome.kind === "lost" || outcome.kind === "cancelled") return { kind: "lost" };
+    if (outcome.kind === "breach") {
+      const pids = outcome.survivors.join(", ");
+      return { kind: "breach", error: new BatonError("FENCE_BREACH", `The try of ${message.id} ${how}: ${pids}`) };
     }
-    try {
-      const outcome = await superviseChild({
-        command: command.argv,
-        env: messageEnvironment(message, this.#options.storeName),
-        lease,
-        clock,
-        guard,
-        beside,
-        signals: noSignals(hangUpIgnored),
-        descriptors: [],
-        killAfterMs,
-        stopSignal: "SIGTERM",
-        onDoubt: "ignore",
-        maxHoldMs: timeoutMs,
-        foreground: false,
-        input,
-        ...(command.cwd === null ? {} : { cwd: command.cwd }),
-      });
-      const { code, how } = commandEndOf(outcome, timeoutMs);
-      if (outcome.kind === "lost" || outcome.kind === "cancelled") return { kind: "lost" };
-      if (outcome.kind === "breach") {
-        const pids = outcome.survivors.join(", ");
-        return { kind: "breach", error: new BatonError("FENCE_BREACH", `The try of ${message.id} ${how}: ${pids}`) };
-      }
-      if (outcome.kind === "start_failed") {
-        return { kind: "not_begun", why: how, error: new BatonError("START_FAILED", outcome.message) };
-      }
-      // That baton was told to end says nothing about the message, but the try was one.
-      const verdict = outcome.kind === "revoked" ? "retry" : verdictOfExit(code, rules);
-      const works = outcome.kind === "revoked" ? null : verdict !== "retry";
-      return {
-        kind: "tried",
-        end: { verdict, retryAfterMs: null },
-        error: verdict === "done" ? null : how,
-        works,
-      };
-    } finally {
-      closeSync(input);
+    if (outcome.kind === "start_failed") {
+      return { kind: "not_begun", why: how, error: new BatonError("START_FAILED", outcome.message) };
     }
+    // That baton was told to end says nothing about the message, but the try was one.
+    const verdict = outcome.kind === "revoked" ? "retry" : verdictOfExit(code, rules);
+    const works = outcome.kind === "revoked" ? null : verdict !== "retry";
+    return { kind: "tried", end: { verdict, retryAfterMs: null }, error: verdict === "done" ? null : how, works };
   }
 }
 

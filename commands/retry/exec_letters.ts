@@ -1,16 +1,13 @@
 /** Dead letters as the stdin of a line of shell: there when it exits with 0; at least once, the id tells a repetition. */
-import { closeSync } from "node:fs";
 import { OwnTime } from "../../src/cli/child/own_time.ts";
-import { superviseChild } from "../../src/cli/child/supervise_child.ts";
 import { startGuard } from "../../src/cli/guard/guard.ts";
 import { BatonError } from "../../src/errors.ts";
 import { letterLine } from "../../src/recipes/retry/letters/letter_line.ts";
 import type { LetterPlace, OpenPlace } from "../../src/recipes/retry/letters/letter_office.ts";
 import type { ClaimedMessage } from "../../src/recipes/retry/store/stored_message.ts";
 import type { Clock } from "../../src/support/clock.ts";
-import { openBodyFile } from "./body_file.ts";
-import { commandEndOf } from "./command_end.ts";
 import { takeLetterTurn } from "./letter_turn.ts";
+import { superviseInput } from "./supervise_input.ts";
 
 export interface ExecLettersOptions {
   readonly line: string;
@@ -39,29 +36,16 @@ export class ExecLetters implements LetterPlace {
 
   async #send(letter: ClaimedMessage): Promise<void> {
     const { line, storeName, timeoutMs, killAfterMs, clock } = this.#options;
-    const input = openBodyFile(new TextEncoder().encode(letterLine(letter, storeName)));
-    try {
-      const outcome = await superviseChild({
-        command: ["/bin/sh", "-c", line],
-        env: { BATON_MESSAGE_ID: letter.id, BATON_MESSAGE_STORE: storeName, BATON_MESSAGE_KEY: letter.key ?? "" },
-        lease: new OwnTime(clock, timeoutMs + 10 * killAfterMs + 10_000),
-        clock,
-        guard: startGuard(),
-        signals: { hangUpIgnored: false, listen: () => () => {} },
-        descriptors: [],
-        killAfterMs,
-        stopSignal: "SIGTERM",
-        onDoubt: "ignore",
-        maxHoldMs: timeoutMs,
-        foreground: false,
-        input,
-      });
-      const { code, how } = commandEndOf(outcome, timeoutMs);
-      if (code !== 0) {
-        throw new BatonError("IO", `the command of --dead-letter ${how}`);
-      }
-    } finally {
-      closeSync(input);
-    }
+    const ended = await superviseInput({
+      command: ["/bin/sh", "-c", line],
+      env: { BATON_MESSAGE_ID: letter.id, BATON_MESSAGE_STORE: storeName, BATON_MESSAGE_KEY: letter.key ?? "" },
+      body: new TextEncoder().encode(letterLine(letter, storeName)),
+      lease: new OwnTime(clock, timeoutMs + 10 * killAfterMs + 10_000),
+      guard: startGuard(),
+      hangUpIgnored: false,
+      ...{ clock, timeoutMs, killAfterMs },
+    });
+    if (ended.kind === "refused") throw ended.error;
+    if (ended.code !== 0) throw new BatonError("IO", `the command of --dead-letter ${ended.how}`);
   }
 }
