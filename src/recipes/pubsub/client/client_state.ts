@@ -11,6 +11,7 @@ import { backoffMs } from "../../../support/backoff.ts";
 import type { Clock } from "../../../support/clock.ts";
 import { sleep } from "../../../support/deadline.ts";
 import { flushFolders } from "../../../support/flush_folders.ts";
+import type { SqlValue } from "../../../support/sql_row.ts";
 import { noMessageId, type SessionToken } from "../../../wire/pubsub/field_types.ts";
 import { joinBodies, splitBodies } from "../../../wire/pubsub/joined_bodies.ts";
 
@@ -71,8 +72,6 @@ export interface InputPlace {
   /** Tells what was taken from anything else; see item_chain.ts. */
   readonly chain: string;
 }
-
-type SqlValue = number | string | Uint8Array | null;
 
 const openWait = { firstMs: 20, maxMs: 200 };
 

@@ -11,6 +11,7 @@ import { FilesInPlace } from "../../../support/files_in_place.ts";
 import { flushFolders } from "../../../support/flush_folders.ts";
 import { reserveFile } from "../../../support/reserve_file.ts";
 import { checkSqliteFormat } from "../../../support/sqlite_format.ts";
+import type { SqlRow, SqlValue } from "../../../support/sql_row.ts";
 
 /** PRAGMA user_version: the form of the tables and of what lies in them. */
 export const storedFormat = 1;
@@ -64,8 +65,7 @@ const schema = `
 /** The rows are another process's now. */
 export class StoreLost extends Error {}
 
-export type SqlValue = number | string | Uint8Array | null;
-export type SqlRow = Record<string, SqlValue>;
+export type { SqlRow };
 
 export class TopicDatabase {
   readonly dataDir: string;

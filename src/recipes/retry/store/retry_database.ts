@@ -11,6 +11,7 @@ import { FilesInPlace } from "../../../support/files_in_place.ts";
 import { flushFolders } from "../../../support/flush_folders.ts";
 import { reserveFile } from "../../../support/reserve_file.ts";
 import { checkSqliteFormat } from "../../../support/sqlite_format.ts";
+import type { SqlRow, SqlValue } from "../../../support/sql_row.ts";
 import { refuseNetworkFolder } from "./network_folder.ts";
 import { busyMs, freeBytesKept, freeBytesLeast, freeShareKept, logBytes } from "./store_limits.ts";
 
@@ -51,8 +52,7 @@ const additions = `
     error TEXT NOT NULL);
   CREATE TABLE IF NOT EXISTS sources (topic TEXT PRIMARY KEY, last INTEGER NOT NULL)`;
 
-export type SqlValue = number | string | Uint8Array | null;
-export type SqlRow = Record<string, SqlValue>;
+export type { SqlRow };
 
 export class RetryDatabase {
   readonly folder: string;
