@@ -1,6 +1,4 @@
 /** `put`: has the input put, and says at the end what is not known. */
-import { processSignals } from "../../src/cli/child/signal_source.ts";
-import { StoppedBySignal, stopSignals } from "../../src/cli/stopped_by_signal.ts";
 import type { ClientState } from "../../src/recipes/pubsub/client/client_state.ts";
 import {
   type InputNotes,
@@ -10,17 +8,13 @@ import {
 } from "../../src/recipes/pubsub/client/input_notes.ts";
 import { emptyChain } from "../../src/recipes/pubsub/client/item_chain.ts";
 import { Publisher } from "../../src/recipes/pubsub/client/publisher.ts";
-import { onAbort } from "../../src/support/abort.ts";
-import { systemClock } from "../../src/support/clock.ts";
 import { counted } from "../../src/support/counted.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { BulkProgressLine } from "../bulk_progress.ts";
 import type { ClientCall } from "./client.ts";
+import { PutEnding } from "./put_ending.ts";
 import { behind, filesBut, type Input, inputOf } from "./put_input.ts";
 import type { ClientRun } from "./run_client.ts";
-
-/** After a signal what is under way is waited for so long, in milliseconds; a second signal ends that. */
-const endingMsMax = 5000;
 
 export async function clientPut(run: ClientRun): Promise<ExitCode> {
   const { call, words: { id, topic, rest }, client: { state } } = run;
@@ -61,7 +55,7 @@ async function putInput(
   const isWanted = input !== null && !isSingle(input);
   const total = isWanted && BulkProgressLine.fits(call) ? input.totalBytes() : null;
   using progress = new BulkProgressLine(call, { verb: "stored", total, isWanted });
-  using ending = new Ending(until);
+  using ending = new PutEnding(until);
   const { signal } = ending;
   const inInput = (messages: number, bytes: number) => bytes + messages * (input?.separatorBytes ?? 0);
   const onStored = (messages: number, bytes: number) => progress.more(messages, inInput(messages, bytes));
@@ -107,30 +101,4 @@ function warnOfIntents({ values, io }: ClientCall, topic: string, count: number)
       counted(count, "earlier message")
     } for "${topic}" is not known; put ${topic} --resume finds out\n`,
   );
-}
-
-/** From the first signal on there is an end to it: the second one, or a time. */
-class Ending implements Disposable {
-  readonly #over = new AbortController();
-  readonly #offs: (() => void)[];
-
-  constructor(until: AbortSignal) {
-    let signals = 0;
-    const offTime = onAbort(until, (reason) => {
-      this.#offs.push(systemClock().after(endingMsMax, () => this.#over.abort(reason)));
-    });
-    const offSignals = processSignals().listen(stopSignals, (name) => {
-      if (signals++ > 0) this.#over.abort(new StoppedBySignal(name));
-    });
-    this.#offs = [offTime, offSignals];
-  }
-
-  /** Aborts when nothing is waited for any more. */
-  get signal(): AbortSignal {
-    return this.#over.signal;
-  }
-
-  [Symbol.dispose](): void {
-    for (const off of this.#offs) off();
-  }
 }

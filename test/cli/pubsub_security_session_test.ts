@@ -61,7 +61,7 @@ test("with a key only its holders reach a server, and clients do what their line
   expect(await ask(server, "service", { name: "HELLO", sender: "x" })).toBe("OK");
 
   const client = async (key: string, words: string) => {
-    const flags = `--key ${key} --service-key service.pub --state-dir $dir/state --proxies ${proxy} --timeout 3s`;
+    const flags = `--key ${key} --service-key service.pub --state-dir $dir/state --proxies ${proxy} --timeout 20s`;
     const ended = await session.run(`"$baton" pubsub client ${words} ${flags}`);
     return [ended.code, ended.stdout] as const;
   };

@@ -181,24 +181,27 @@ test("a server that comes back elsewhere gets what waited for it", async () => {
 });
 
 test("a silent server costs its own topics their time, and the others nothing", async () => {
-  const { proxy, directory, client } = await rig.start({ patienceMs: 600, limits: { windowPerServer: 8 } });
+  const { proxy, directory, client } = await rig.start({ patienceMs: 1200, limits: { windowPerServer: 8 } });
   const [silent, good] = [await rig.server("s1"), await rig.server("s2")];
   directory.add(silent, "quiet");
   directory.add(good, "loud");
   const held: (() => void)[] = [];
+  const say = client();
+  // A connection that has yet to come about is another matter, and takes its time on a busy machine.
+  for (const topic of ["quiet", "loud"]) expect((await say.say(put(topic, 1000))).status).toBe("OK");
+  silent.received.length = 0;
   silent.behaviour = (message) =>
     message.name === "GET" ? null : new Promise((resolve) => held.push(() => resolve({ status: "OK" })));
-  const say = client();
   const quiet = Array.from({ length: 20 }, (_, n) => say.say(put("quiet", n, { version: 1 })));
   const gets = Array.from({ length: 3 }, () => say.say(get("quiet")));
   await eventually(() => silent.received.length >= 8);
-  for (let n = 0; n < 50; n++) expect((await say.say(put("loud", n))).tookMs).toBeLessThan(500);
+  for (let n = 0; n < 50; n++) expect((await say.say(put("loud", n))).tookMs).toBeLessThan(1000);
   const answers = await Promise.all(quiet);
   // What was sent may have been done; what never left has not.
   expect(answers.filter(({ status, lines }) => status === "ERROR" && lines?.unknown === true).length).toBe(8);
   expect(answers.filter(({ status }) => status === "OVERLOADED").length).toBe(12);
   expect((await Promise.all(gets)).map(({ status }) => status)).toEqual(["OVERLOADED", "OVERLOADED", "OVERLOADED"]);
-  for (const { tookMs } of answers) expect(tookMs).toBeLessThan(1500);
+  for (const { tookMs } of answers) expect(tookMs).toBeLessThan(3000);
   expect(silent.received.filter(({ name }) => name === "PUT").length).toBe(8);
   expect(proxy.underWay.requests).toBe(0);
   // It gets no more than it has, however many have given up; and all it can take once it speaks again.

@@ -50,6 +50,8 @@ export interface RequestOptions {
 const retryWait = { firstMs: 50, maxMs: 2000 };
 /** A connection that is not there after so many milliseconds is given up for the next proxy's. */
 const connectMsMax = 2000;
+/** The only proxy's, before proxies are looked for again: as long as a handshake may take. */
+const onlyConnectMsMax = 10_000;
 /** What is left of a try's time for its answer to arrive, at most. */
 const answerMsMax = 250;
 /** With less time another try would only turn "not done" into "unknown". */
@@ -62,6 +64,8 @@ export class Requester implements AsyncDisposable {
   #proxies: readonly string[] = [];
   #at = 0;
   #link: ProxyLink | null = null;
+  /** When it was begun. */
+  #openedMs = 0;
   /** With those that others are still waiting at. */
   readonly #links = new Set<ProxyLink>();
   #finding: Promise<void> | null = null;
@@ -180,6 +184,7 @@ export class Requester implements AsyncDisposable {
 
   #open(endpoint: string): ProxyLink {
     const link = new ProxyLink(endpoint, this.#options.socket);
+    this.#openedMs = this.#options.clock.now();
     this.#links.add(link);
     link.onChange(() => {
       if (link.state === "lost") this.#links.delete(link);
@@ -230,7 +235,10 @@ export class Requester implements AsyncDisposable {
   #leave(end: AttemptEnd): void {
     if (this.#link === null) return;
     if (this.#link.state === "lost") this.#lastTrouble = `no connection to ${this.#link.endpoint}: ${this.#link.why}`;
-    if (end.kind === "answered" && this.#proxies.length === 1) return; // it answers, and there is no other
+    // There is no other: one that answers is kept, and so is a connection that may come about yet.
+    const isYoung = this.#options.clock.now() - this.#openedMs < onlyConnectMsMax;
+    const isKept = end.kind === "answered" || (this.#link.state === "connecting" && isYoung);
+    if (isKept && this.#proxies.length === 1) return;
     this.#link.retire();
     this.#link = null;
     this.#at++;

@@ -1,5 +1,6 @@
 /** What a request ends with, by real sockets: proxies that answer, are silent, die, or are not there. */
-import { afterEach, expect, test } from "bun:test";
+import { afterEach, expect, setDefaultTimeout, test } from "bun:test";
+import { type AddressInfo, createConnection, createServer, type Socket } from "node:net";
 import { RouterSocket } from "../../../../../src/clients/zeromq/router_socket.ts";
 import { Requester, type RequesterOptions } from "../../../../../src/recipes/pubsub/client/requester.ts";
 import { systemClock } from "../../../../../src/support/clock.ts";
@@ -7,6 +8,8 @@ import { decodeMessage } from "../../../../../src/wire/pubsub/decode_message.ts"
 import { encodeMessage } from "../../../../../src/wire/pubsub/encode_message.ts";
 import type { Lines, Message } from "../../../../../src/wire/pubsub/messages.ts";
 import type { StatusCode } from "../../../../../src/wire/pubsub/status_codes.ts";
+
+setDefaultTimeout(30_000);
 
 const open: AsyncDisposable[] = [];
 afterEach(async () => {
@@ -134,4 +137,31 @@ test("tries are as many as were allowed", async () => {
   const proxy = await FakeProxy.start("OVERLOADED");
   expect(await requester([proxy.endpoint], { retriesMax: 3 }).ask(put())).toMatchObject({ kind: "fail" });
   expect(proxy.heard.length).toBe(4);
+});
+
+test("the only proxy's connection is waited for, however slowly it comes about", async () => {
+  const proxy = await FakeProxy.start("OK");
+  // Passes on what the client says only after longer than a connection is waited for where there are others.
+  const sockets: Socket[] = [];
+  const slow = createServer((from) => {
+    const to = createConnection(Number(new URL(proxy.endpoint).port), "127.0.0.1");
+    to.pipe(from);
+    from.on("error", () => {});
+    to.on("error", () => {});
+    setTimeout(() => from.pipe(to), 2300);
+    sockets.push(from, to);
+  });
+  await new Promise<void>((done) => slow.listen(0, "127.0.0.1", done));
+  const requester = new Requester({
+    ...{ findProxies: () => Promise.resolve([`tcp://127.0.0.1:${(slow.address() as AddressInfo).port}`]) },
+    ...{ clock: systemClock(), timeoutMs: 15_000, attemptMs: 3000 },
+  });
+  const close = () => {
+    for (const socket of sockets) socket.destroy();
+    return new Promise<void>((done) => void slow.close(() => done()));
+  };
+  open.push({ [Symbol.asyncDispose]: close }, requester);
+  const outcome = await requester.ask({ name: "PUT", sender: "bob", topic: "news", counter: 1, lines: {} });
+  expect(outcome.kind).toBe("answer");
+  expect(sockets).toHaveLength(2);
 });

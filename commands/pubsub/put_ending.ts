@@ -1,0 +1,35 @@
+/** When a put that was told to end is over, whatever is under way. */
+import { processSignals } from "../../src/cli/child/signal_source.ts";
+import { StoppedBySignal, stopSignals } from "../../src/cli/stopped_by_signal.ts";
+import { onAbort } from "../../src/support/abort.ts";
+import { systemClock } from "../../src/support/clock.ts";
+
+/** After a signal what is under way is waited for so long, in milliseconds; a second signal ends that. */
+const endingMsMax = 5000;
+
+/** From the first signal on there is an end to it: the second one, or a time. */
+export class PutEnding implements Disposable {
+  readonly #over = new AbortController();
+  readonly #offs: (() => void)[] = [];
+
+  constructor(until: AbortSignal) {
+    let signals = 0;
+    // It may have come already: then this is called at once.
+    const offTime = onAbort(until, (reason) => {
+      this.#offs.push(systemClock().after(endingMsMax, () => this.#over.abort(reason)));
+    });
+    const offSignals = processSignals().listen(stopSignals, (name) => {
+      if (signals++ > 0) this.#over.abort(new StoppedBySignal(name));
+    });
+    this.#offs.push(offTime, offSignals);
+  }
+
+  /** Aborts when nothing is waited for any more. */
+  get signal(): AbortSignal {
+    return this.#over.signal;
+  }
+
+  [Symbol.dispose](): void {
+    for (const off of this.#offs) off();
+  }
+}
