@@ -23,7 +23,8 @@ export async function runCampaign(plans: readonly RoundPlan[], options: Campaign
   const results: RoundResult[] = [];
   const work = async () => {
     for (let plan = waiting.shift(); plan !== undefined; plan = waiting.shift()) {
-      const result = await runRound(plan, { ...options, observer }).catch((error) => notStarted(plan, error));
+      const wrapper = options.wrapper.forRound?.(plan) ?? options.wrapper;
+      const result = await runRound(plan, { ...options, wrapper, observer }).catch((error) => notStarted(plan, error));
       results.push(result);
       options.finished?.(result);
     }

@@ -25,6 +25,8 @@ export interface Wrapper {
   readonly isScript?: boolean;
   /** What can happen to it; the lock's faults when left out. */
   readonly faults?: readonly Fault[];
+  /** Which of several it is in a round with this number and this fault. */
+  readonly forRound?: (round: { readonly number: number; readonly fault: Fault }) => Wrapper;
 }
 
 export interface ContenderOptions {
