@@ -31,7 +31,7 @@ export class ExecLetters implements LetterPlace {
   async open(): Promise<OpenPlace | null> {
     const { folder, lockFile } = this.#options;
     const turn = takeLetterTurn(folder, lockFile);
-    return turn === null ? null : { next: () => 0, send: (letter) => this.#send(letter), close: turn };
+    return turn === null ? null : { next: () => null, send: (letter) => this.#send(letter), close: turn };
   }
 
   async #send(letter: ClaimedMessage): Promise<void> {

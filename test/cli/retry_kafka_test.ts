@@ -185,7 +185,7 @@ describe("a broker that refuses", () => {
     const ended = await store.run("@retry run --until-empty");
     expect(ended.stderr).toContain("MESSAGE_TOO_LARGE); it stays in the store, and is tried again");
     expect(await store.json("show 1")).toMatchObject({
-      letter: "begun",
+      letter: "owed",
       letterError: expect.stringContaining("MESSAGE_TOO_LARGE"),
     });
     expect(await store.json("show 2")).toMatchObject({ letter: "there", letterError: null });

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { KafkaProducer, type KafkaProducerOptions } from "../../src/clients/kafka/kafka_producer.ts";
 import { dial } from "../../src/sockets/dial.ts";
+import { listen } from "../../src/sockets/listen.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { kafkaErrors } from "../../src/wire/kafka/error_codes.ts";
 import { failureCode } from "../support/failure_code.ts";
@@ -130,6 +131,20 @@ describe("a Kafka producer", () => {
     expect(await failureCode(wrong.producer.check(never))).toBe("REFUSED");
     using right = producerOf(broker, { credentials: { user: "me", password: "right" } });
     await right.producer.send(record("a"), never);
+  });
+
+  test("says so when who answers speaks something else", async () => {
+    const listener = await listen({ kind: "tcp", host: "127.0.0.1", port: 0 }, (connection) => ({
+      data: () => connection.write(new TextEncoder().encode("HTTP/1.1 400 Bad Request\r\n\r\n")),
+      closed: () => {},
+    }));
+    await using broker = await FakeKafkaBroker.start();
+    using it = producerOf(broker, { addresses: [listener.address] });
+    expect(await it.producer.check(never).catch(String)).toContain("does not speak Kafka's protocol, or only over TLS");
+    // Another one that does is found behind it.
+    using both = producerOf(broker, { addresses: [listener.address, broker.address] });
+    await both.producer.send(record("a"), never);
+    await listener.close();
   });
 
   test("ends with the signal, and says when nobody is there", async () => {

@@ -153,7 +153,11 @@ export class BrokerConnection {
   }
 
   #lost(error: Error | null): BatonError {
-    if (error instanceof BatonError) return error;
+    // Text, or a record of TLS, is not what a broker answers.
+    if (error instanceof BatonError) {
+      const hint = `${this.name} does not speak Kafka's protocol, or only over TLS (?tls=yes): ${error.message}`;
+      return new BatonError(error.code, hint, { cause: error });
+    }
     const why = error === null ? "it has closed the connection" : messageOf(error);
     return new BatonError("CONNECTION_LOST", `${this.name}: ${why}`, { cause: error ?? undefined });
   }

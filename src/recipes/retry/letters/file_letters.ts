@@ -58,12 +58,12 @@ class OpenFile implements OpenPlace {
   }
 
   // deno-lint-ignore require-await -- as above
-  async send(letter: ClaimedMessage, at: number): Promise<void> {
+  async send(letter: ClaimedMessage, at: number | null): Promise<void> {
     try {
       const line = Buffer.from(letterLine(letter, this.#storeName));
       const size = this.next();
       // A file that has become shorter was replaced, or cut by its owner: what was in it is not there any more.
-      const tail = at < size ? readText(this.#fd, at, size) : "";
+      const tail = at !== null && at < size ? readText(this.#fd, at, size) : "";
       const plan = planLetter(tail, line.toString("latin1"));
       if (plan === "cut") ftruncateSync(this.#fd, size - (tail.length - 1 - tail.lastIndexOf("\n")));
       if (plan !== "there") writeAll(this.#fd, line);

@@ -40,8 +40,8 @@ export class KafkaLetters implements LetterPlace {
       throw error;
     }
     return {
-      next: () => 0,
-      send: (letter, _, ending) => this.#producer.send(recordOf(letter, this.#options.storeName), ending),
+      next: () => null,
+      send: (letter, _, ending) => this.#producer.send(recordOf(letter, this.#options.storeName, Date.now()), ending),
       close: turn,
     };
   }
@@ -51,8 +51,11 @@ export class KafkaLetters implements LetterPlace {
   }
 }
 
-/** Headers that have nothing to say are left out. */
-export function recordOf(letter: ClaimedMessage, storeName: string): KafkaRecord {
+/**
+ * Headers that have nothing to say are left out. The record's time is that of its sending: a topic's retention goes by it, and would
+ * take a letter away at once that waited for long.
+ */
+export function recordOf(letter: ClaimedMessage, storeName: string, nowMs: number): KafkaRecord {
   const { id, name, key, reason, tries, crashes, lastError, firstAt, lastAt, command, cwd, request } = letterOf(
     letter,
     storeName,
@@ -74,6 +77,6 @@ export function recordOf(letter: ClaimedMessage, storeName: string): KafkaRecord
     key: id,
     value: letter.body,
     headers: headers.filter((pair): pair is [string, string] => pair[1] !== null),
-    timestampMs: letter.lastMs ?? letter.firstMs,
+    timestampMs: nowMs,
   };
 }

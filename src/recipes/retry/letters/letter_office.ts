@@ -24,10 +24,13 @@ export interface LetterPlace {
 }
 
 export interface OpenPlace {
-  /** Where a letter will be that is sent next; a number that `send` understands later, after a crash too. */
-  next(): number;
+  /**
+   * Where a letter will be that is sent next; a number that `send` understands later, after a crash too. Null: a letter that comes a
+   * second time is known there, by its id, and nothing has to be noted before it goes.
+   */
+  next(): number | null;
   /** Resolves when it is there, durably. `at`: what `next` said, of this process or of one that died since. */
-  send(letter: ClaimedMessage, at: number, signal: AbortSignal): Promise<void>;
+  send(letter: ClaimedMessage, at: number | null, signal: AbortSignal): Promise<void>;
   close(): void;
 }
 
@@ -146,11 +149,11 @@ export class LetterOffice {
 
   async #send(letter: OwedLetter, open: OpenPlace, signal: AbortSignal): Promise<void> {
     const { store, wallClockMs, onSent } = this.#options;
-    const isBegun = letter.letter === "begun" && letter.letterAt !== null;
-    const at = isBegun ? letter.letterAt ?? 0 : open.next();
-    if (!isBegun) await store.call("letterBegun", letter.seq, at);
+    const begunAt = letter.letter === "begun" ? letter.letterAt : null;
+    const at = begunAt ?? open.next();
+    if (begunAt === null && at !== null) await store.call("letterBegun", letter.seq, at);
     await open.send(letter, at, signal);
-    await store.call("letterThere", letter.seq, wallClockMs());
+    await store.call("letterThere", letter.seq, wallClockMs(), at !== null);
     onSent(letter);
   }
 

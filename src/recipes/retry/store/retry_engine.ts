@@ -242,9 +242,11 @@ export class RetryEngine {
     if (before === "dead") this.#database.run("DELETE FROM letter_troubles WHERE seq = ?", seq);
   }
 
-  /** The letter has left the store: its body goes, the row says where it went. */
-  letterThere(seq: number, nowMs: number): void {
-    const row = this.#database.get("SELECT * FROM messages WHERE seq = ? AND state = 3 AND letter = 2", seq);
+  /** The letter has left the store: its body goes, the row says where it went. `isMarked`: only one that was said to begin. */
+  letterThere(seq: number, nowMs: number, isMarked = true): void {
+    const least = isMarked ? 2 : 1;
+    const sql = "SELECT * FROM messages WHERE seq = ? AND state = 3 AND letter BETWEEN ? AND 2";
+    const row = this.#database.get(sql, seq, least);
     if (row === undefined) return;
     this.#database.run("UPDATE messages SET letter = 3, ended_ms = ?, bytes = 0 WHERE seq = ?", nowMs, seq);
     this.#database.run("DELETE FROM bodies WHERE seq = ?", seq);

@@ -45,7 +45,7 @@ export class TopicLetters implements LetterPlace {
     await putter.check(signal);
     const opened = stack.move();
     return {
-      next: () => 0,
+      next: () => null,
       async send(letter, _, ending) {
         // A message that was redriven and died again has another letter.
         const name = `${letter.id}.${letter.fence}`;

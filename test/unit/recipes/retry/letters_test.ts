@@ -185,7 +185,7 @@ function placeWithout(bad: Map<string, ErrorCode>, arrived: string[]): LetterPla
     arrived.push(text);
     return Promise.resolve();
   };
-  return { isEachAlone: true, open: () => Promise.resolve({ next: () => 0, send, close() {} }) };
+  return { isEachAlone: true, open: () => Promise.resolve({ next: () => null, send, close() {} }) };
 }
 
 test("the last letters have all the time they need, unless somebody wants an end: then 10 s", async () => {
@@ -220,7 +220,7 @@ describe("a letter that cannot be sent", () => {
     const bad = new Map<string, ErrorCode>(Array.from({ length: 20 }, (_, at) => [`body ${at}`, "BAD_DATA"]));
     await bench.office(placeWithout(bad, arrived)).run(ended);
     expect(arrived.length).toBe(20);
-    expect(bench.rig.call("show", "1")).toMatchObject({ letter: "begun", letterError: "body 0 is not taken" });
+    expect(bench.rig.call("show", "1")).toMatchObject({ letter: "owed", letterError: "body 0 is not taken" });
     expect(bench.rig.call("show", "40")).toMatchObject({ letter: "there", letterError: null });
     expect(bench.rig.call("lettersOwed")).toEqual({ count: 20, trouble: "body 0 is not taken" });
   });
