@@ -5,6 +5,7 @@
 import { BatonError, messageOf } from "../errors.ts";
 import type { Address, TlsOptions } from "../sockets/connection.ts";
 import { type Clock, systemClock } from "../support/clock.ts";
+import { connectionsPossible } from "./descriptor_limit.ts";
 import { type KeeperLimits, keeperLimitsDefault } from "./limits.ts";
 import { KeeperServer } from "./server.ts";
 import type { KeeperStatistics } from "./statistics.ts";
@@ -81,6 +82,7 @@ export async function startKeeper(options: KeeperOptions): Promise<Keeper> {
         `the tick must be above 0, and the session timeouts whole numbers from 1 to ${timeoutMsMax}, the least first`,
     );
   }
+  const limits = { ...keeperLimitsDefault, ...options.limits };
   const server = await KeeperServer.open({
     dataDir: options.dataDir,
     tickTimeMs,
@@ -88,7 +90,7 @@ export async function startKeeper(options: KeeperOptions): Promise<Keeper> {
     sessionTimeoutMaxMs,
     containerCheckMs,
     idleExitMs: options.idleExitMs ?? Infinity,
-    limits: { ...keeperLimitsDefault, ...options.limits },
+    limits: { ...limits, connectionsMax: Math.min(limits.connectionsMax, connectionsPossible()) },
     openSocketPaths: options.openSocketPaths ?? [],
     superDigest: options.superDigest ?? null,
     sequenceStart: options.sequenceStart ?? 0,

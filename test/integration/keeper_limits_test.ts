@@ -1,9 +1,10 @@
 /** Everything that can grow has a limit: what happens at each of them. */
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import process from "node:process";
 import { connect as connectClient } from "../../src/clients/zookeeper/client.ts";
 import { digestId } from "../../src/keeper/acl.ts";
 import { type Keeper, type KeeperOptions, startKeeper } from "../../src/keeper/keeper.ts";
@@ -14,7 +15,11 @@ import { connectRequest } from "../../src/wire/jute/session_frames.ts";
 import { node } from "../conformance/zookeeper_fixture.ts";
 import { eventually } from "../support/eventually.ts";
 import { fourLetterWord } from "../support/four_letter_word.ts";
+import { batonCommand } from "../support/keeper_server.ts";
 import { RawClient } from "../support/raw_client.ts";
+import { ServerProcess } from "../support/server_process.ts";
+
+setDefaultTimeout(30_000);
 
 let root = "";
 let keeper: Keeper | null = null;
@@ -47,6 +52,32 @@ test("connections that open no session do not keep out those that do", async () 
   expect(silent[2]?.isClosed).toBe(false);
   for (const client of [first, ...others]) expect((await client.ping()).err).toBe(0);
 });
+
+test.skipIf(process.platform !== "linux")(
+  "a keeper of few descriptors is open to sessions, however many hold them without",
+  async () => {
+    const words = [
+      "-c",
+      'ulimit -n 160; exec "$@"',
+      "sh",
+      ...batonCommand(),
+      "keeper",
+      "--data-dir",
+      join(root, "data"),
+    ];
+    const server = new ServerProcess(["/bin/sh", ...words], { folder: root });
+    try {
+      const socket = { kind: "unix" as const, path: join(root, "data/keeper.sock") };
+      await eventually(async () => await fourLetterWord(socket, "ruok", 500) === "imok", { withinMs: 15_000 });
+      await Promise.all(Array.from({ length: 300 }, () => RawClient.open(socket).catch(() => "closed")));
+      const client = await eventually(() => RawClient.connect(socket)); // the others would leave after 10 s
+      expect((await client.ping()).err).toBe(0);
+    } finally {
+      await server.kill();
+    }
+  },
+  30_000,
+);
 
 test("where there is no room for a session, one goes that has no connection and owns nothing", async () => {
   const owner = await start({ limits: { sessionsMax: 2 } });
@@ -103,7 +134,7 @@ test("a burst far over the limit of outstanding requests is answered to the end,
   const client = await start({ limits: { outstandingMax: 10 } });
   const replies = await Promise.all(
     Array.from(
-      { length: 5000 },
+      { length: 2000 },
       (_, index) => client.call("create", node(`/n-${index}`, { data: new Uint8Array(200) })),
     ),
   );
