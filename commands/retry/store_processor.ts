@@ -12,6 +12,7 @@ import type {
 import { retryProcessorSettings as processorSettings } from "../../src/config/retry_settings.ts";
 import type { SettingValues } from "../../src/config/setting.ts";
 import { BatonError } from "../../src/errors.ts";
+import { ClockSteps } from "../../src/recipes/retry/clock_steps.ts";
 import { cronTimes } from "../../src/recipes/retry/cron_times.ts";
 import { LetterOffice } from "../../src/recipes/retry/letters/letter_office.ts";
 import { Processor, type ProcessorEvent } from "../../src/recipes/retry/processor.ts";
@@ -21,6 +22,7 @@ import { changesMax } from "../../src/recipes/retry/store/store_limits.ts";
 import type { Target } from "../../src/recipes/retry/target.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { sleep } from "../../src/support/deadline.ts";
+import { formatDuration } from "../../src/support/duration.ts";
 import { openLetterPlace } from "./open_letter_place.ts";
 import { machineBoot } from "./machine_boot.ts";
 import { type RetryLog, sayEvent } from "./retry_log.ts";
@@ -57,6 +59,7 @@ export class StoreProcessor implements AsyncDisposable {
   readonly counters: RetryCounters;
   readonly #processor: Processor;
   readonly #keepDoneMs: number;
+  readonly #log: RetryLog;
   readonly #office: LetterOffice | null;
   readonly #leader: SamplingLeader | null;
   readonly #source: SourceDuty | null;
@@ -69,7 +72,8 @@ export class StoreProcessor implements AsyncDisposable {
   private constructor(
     store: RetryStore,
     processor: Processor,
-    { office, leader, source, drainsSource, keepDoneMs, counters }: {
+    { log, office, leader, source, drainsSource, keepDoneMs, counters }: {
+      readonly log: RetryLog;
       readonly office: LetterOffice | null;
       readonly leader: SamplingLeader | null;
       readonly source: SourceDuty | null;
@@ -86,6 +90,7 @@ export class StoreProcessor implements AsyncDisposable {
     this.#source = source;
     this.#drainsSource = drainsSource;
     this.#keepDoneMs = keepDoneMs;
+    this.#log = log;
   }
 
   static async open(options: StoreProcessorOptions): Promise<StoreProcessor> {
@@ -131,7 +136,15 @@ export class StoreProcessor implements AsyncDisposable {
     });
     const drainsSource = until !== "stopped";
     const keepDoneMs = values.retryKeepDone;
-    return new StoreProcessor(store, processor, { office, leader, source, drainsSource, keepDoneMs, counters });
+    return new StoreProcessor(store, processor, {
+      log,
+      office,
+      leader,
+      source,
+      drainsSource,
+      keepDoneMs,
+      counters,
+    });
   }
 
   /** For calls beside the tries, and what is to be told of them. */
@@ -186,7 +199,23 @@ export class StoreProcessor implements AsyncDisposable {
   }
 
   async #looking(): Promise<void> {
-    while (await this.#pause(lookEveryMs)) this.store.look();
+    const clock = systemClock();
+    const steps = new ClockSteps(clock.now(), Date.now());
+    while (await this.#pause(lookEveryMs)) {
+      this.store.look();
+      clock.noticeSuspend();
+      this.#sayStep(steps.since(clock.now(), Date.now()));
+    }
+  }
+
+  /** Else nobody understands why nothing is tried, or all of it. */
+  #sayStep(byMs: number): void {
+    if (byMs === 0) return;
+    const [way, when] = byMs < 0 ? ["back", "later"] : ["forward", "earlier"];
+    const sentence = `the wall clock was set ${way} by ${
+      formatDuration(Math.abs(byMs))
+    }: what waits is tried so much ${when}`;
+    this.#log("warning", "clock_set", sentence, { by_ms: Math.round(byMs) });
   }
 
   /** Step by step: a million rows at once would hold up everybody who stores something. */
