@@ -228,6 +228,25 @@ test("a client that is refused is told so, and its processor ends with 77 and no
   expect((await run("--topic open --until-empty")).code).toBe(0);
 });
 
+test("two stores under one client's name: who was there first ends with 84 when the other has taken over", async () => {
+  const [store, other] = [new Store(), new Store()];
+  await store.run("@client reader subscribe fenced");
+  const words = "@retry run --topic fenced --client-id same";
+  const running = store.start(`exec ${words}`);
+  await isRunning(running);
+  await store.run("echo a | @retry submit");
+  await eventually(() => store.done() === 1, { withinMs: 15_000 });
+  await other.run("echo b | @retry submit");
+  expect(await other.run(`${words} --once`)).toMatchObject({ code: 84, stderr: expect.stringContaining("FENCED") });
+  expect((await other.run(`${words} --once`)).code).toBe(0);
+  await store.run("echo c | @retry submit");
+  expect(await running.ended).toMatchObject({
+    code: 84,
+    stderr: expect.stringContaining("was taken over by session 2"),
+  });
+  expect(await store.json("show 2")).toMatchObject({ state: "waiting", tries: 0 });
+});
+
 describe("topics that are written wrong", () => {
   const cases: readonly [words: string, code: number, says: string][] = [
     ["run --topic a --exec true", 64, "only one of --exec, --url and --topic"],

@@ -48,6 +48,17 @@ describeWithPeer("kcat", "Kafka's protocol with librdkafka", () => {
     expect(read.map(({ headers }) => headers)).toEqual(bodies.map((_, at) => ({ n: `${at}`, größe: "ü".repeat(at) })));
   });
 
+  test("each record goes to the broker that leads its partition, found through any of them", async () => {
+    await using kafka = await MockKafka.start({ brokers: 3 });
+    const producer = producerOf(kafka.address, "Spread", { partitions: -1, replication: -1 });
+    const keys = Array.from({ length: 40 }, (_, at) => `id-${at}`);
+    for (const key of keys) await producer.send({ key, value: new Uint8Array(1), headers: [], timestampMs: 1 }, never);
+    producer.close();
+    const read = kafka.read("Spread");
+    expect(new Set(read.map(({ key }) => key))).toEqual(new Set(keys));
+    expect([read.length, new Set(read.map(({ partition }) => partition)).size]).toEqual([40, 4]);
+  });
+
   test("a topic that is missing is not made by looking for it", async () => {
     await using kafka = await MockKafka.start();
     for (let round = 0; round < 2; round++) {

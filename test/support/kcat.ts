@@ -1,4 +1,4 @@
-/** Kafka's protocol by somebody else: librdkafka, through kcat. A mock cluster of one broker, and a consumer. */
+/** Kafka's protocol by somebody else: librdkafka, through kcat. A mock cluster, and a consumer. */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -26,10 +26,10 @@ export class MockKafka {
   }
 
   /** Its topics have four partitions, are made when one of them is asked for by name, and lie in memory. */
-  static async start(): Promise<MockKafka> {
+  static async start({ brokers = 1 }: { readonly brokers?: number } = {}): Promise<MockKafka> {
     const folder = mkdtempSync(join(tmpdir(), "baton-kcat-"));
     // A producer that never has anything to say: its cluster lives as long as it does.
-    const line = "tail -f /dev/null | kcat -P -b none -t none -X test.mock.num.brokers=1 -d mock";
+    const line = `tail -f /dev/null | kcat -P -b none -t none -X test.mock.num.brokers=${brokers} -d mock`;
     const process = new ServerProcess(["sh", "-c", line], { folder });
     const address = await eventually(() => /bootstrap\.servers=([\d.]+:\d+)/.exec(process.output)?.[1], {
       what: "the address of kcat's mock cluster",
