@@ -6,7 +6,7 @@ import { FrameWriter } from "../../../../src/wire/zmtp/frame_writer.ts";
 const large = (mark: number) => Array.from({ length: 100 }, () => new Uint8Array(1000).fill(mark));
 
 /** As they travel: flags, eight bytes of length, the body. */
-function framed(bodies: readonly Uint8Array[]): Uint8Array {
+function framed(bodies: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   const last = bodies.length - 1;
   const parts = bodies.map((body, at) => [at < last ? 3 : 2, 0, 0, 0, 0, 0, 0, 3, 232, ...body]);
   return new Uint8Array(parts.flat());
