@@ -122,7 +122,9 @@ export async function powerIsLost(stage: Stage): Promise<void> {
   await stage.subscribe("alice");
   // From here on it is about puts. A start that is lost would be seen by the server itself: its data is older than what was.
   server.settle();
-  for (let counter = 1; counter <= 10; counter++) await stage.put("bob", counter, `bob-${counter}`);
+  // All at once: after a second its age is noted, and it would see that as well.
+  const puts = Array.from({ length: 10 }, (_, n) => stage.put(`bob${n}`, 1, `bob${n}-1`));
+  await Promise.all(puts);
   await server.kill();
   server.faults.losePower();
   await server.start();
