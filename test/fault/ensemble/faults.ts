@@ -1,4 +1,4 @@
-/** What happens to an ensemble under its clients. None of it lasts so long that a session may be lost by it. */
+/** What happens to an ensemble under its clients. None of it lasts so long that a session may be lost by it that looks elsewhere. */
 import type { RunningBackend, ServerNode } from "../../support/backends.ts";
 import { systemClock } from "../../../src/support/clock.ts";
 import { sleep } from "../../../src/support/deadline.ts";
@@ -42,6 +42,16 @@ export const ensembleFaults: readonly EnsembleFault[] = [
       const node = connected(context);
       node.pause();
       await context.last(0.2, 0.9);
+      node.resume();
+    },
+  },
+  {
+    // No session lives so long that does not leave it.
+    name: "a server stands still for longer than T",
+    async apply(context) {
+      const node = connected(context);
+      node.pause();
+      await context.last(1.2, 1.6);
       node.resume();
     },
   },
