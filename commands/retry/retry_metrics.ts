@@ -48,7 +48,7 @@ function healthOf({ processor }: StoreProcessor): string | null {
   return processor.breaker.kind === "closed" ? null : "the breaker is open: the backend has failed too often";
 }
 
-async function metricsOf({ store, processor, counters }: StoreProcessor): Promise<Metric[]> {
+async function metricsOf({ store, processor, counters, leads }: StoreProcessor): Promise<Metric[]> {
   const [totals, isPaused, { oldestMs }, owed] = await Promise.all([
     store.call("totals"),
     store.call("isPaused"),
@@ -73,6 +73,7 @@ async function metricsOf({ store, processor, counters }: StoreProcessor): Promis
     ),
     gauge("paused", "1 while nothing is tried because of a pause", isPaused ? 1 : 0),
     gauge("breaker_closed", "0 while the breaker keeps tries back", processor.breaker.kind === "closed" ? 1 : 0),
+    gauge("leading", "0 while another process of the store tries what is due (--elect)", leads ? 1 : 0),
     gauge("tries_under_way", "Tries of this process now", processor.inFlight),
     labelled(
       "counter",

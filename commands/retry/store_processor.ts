@@ -152,6 +152,11 @@ export class StoreProcessor implements AsyncDisposable {
     return this.#processor;
   }
 
+  /** It may begin tries; false while another one leads, or nobody knows who does. */
+  get leads(): boolean {
+    return this.#leader?.leads() ?? true;
+  }
+
   /** What is under way may end; another one may lead meanwhile. A second call ends it. */
   stop(): void {
     this.#stopping.abort();

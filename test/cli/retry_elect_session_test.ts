@@ -25,7 +25,7 @@ const noting = (name: string) => `--exec 'echo $PPID >>${name}'`;
 
 describe("run --elect", () => {
   test("one of three tries, the others wait and say for whom; kill -9: another goes on, and nothing is tried twice", async () => {
-    const all = [1, 2, 3].map(() => run("three", noting("tried3")));
+    const all = [1, 2, 3].map(() => run("three", `--metrics-listen :0 ${noting("tried3")}`));
     await eventually(() => all.some(({ stderr }) => stderr().includes("leads")), { withinMs: 20_000 });
     await session.run(`seq 20 | ${retry} submit --lines --store three`);
     await eventually(async () => (await lines(session, "tried3")).length === 20, { withinMs: 20_000 });
@@ -33,6 +33,11 @@ describe("run --elect", () => {
     expect(pids.size).toBe(1);
     const leader = all.find(({ child }) => pids.has(String(child.pid)));
     for (const one of all) if (one !== leader) await says(one, /waits: .* leads retry-\w{8}/);
+    const leading = await Promise.all(all.map(async ({ stderr }) => {
+      const page = /\/metrics are at (\S+)/.exec(stderr())?.[1] ?? "";
+      return /^baton_retry_leading (\d)/m.exec(await (await fetch(`http://${page}/metrics`)).text())?.[1];
+    }));
+    expect(leading.sort()).toEqual(["0", "0", "1"]);
     leader?.child.kill("SIGKILL");
     const killedMs = performance.now();
     await session.run(`seq 20 | ${retry} submit --lines --store three`);
