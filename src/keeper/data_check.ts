@@ -27,7 +27,17 @@ export function verifyData(dataDir: string): DataReport {
   }));
 }
 
+/** All of it as of one moment: whoever owns the data goes on meanwhile. */
 function checkRows(database: DatabaseSync): Omit<DataReport, "bytes"> {
+  database.exec("BEGIN");
+  try {
+    return checkRowsNow(database);
+  } finally {
+    database.exec("ROLLBACK");
+  }
+}
+
+function checkRowsNow(database: DatabaseSync): Omit<DataReport, "bytes"> {
   const found = database.prepare("PRAGMA integrity_check").all().map((row) => String(row["integrity_check"]));
   if (found[0] !== "ok") throw new Error(found.join("; "));
   const format = database.prepare("PRAGMA user_version").get()?.["user_version"];

@@ -1,4 +1,4 @@
-/** Copies of a keeper that is at work: each is what the keeper was after one transaction, and a keeper goes on from it. */
+/** Copies of a keeper that is at work, and looks at it: each is of what the keeper was after one transaction. */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { spawn } from "node:child_process";
 import { mkdirSync, mkdtempSync, renameSync, rmSync } from "node:fs";
@@ -24,9 +24,9 @@ afterEach(async () => {
   rmSync(root, { recursive: true, force: true });
 });
 
-/** `baton keeper backup FILE`, beside whatever else is going on. */
-function backedUp(dataDir: string, file: string): Promise<{ code: number | null; stderr: string }> {
-  const [program = "", ...words] = [...batonCommand(), "keeper", "backup", file, "--data-dir", dataDir];
+/** `baton keeper backup FILE` or `verify`, beside whatever else is going on. */
+function inspected(dataDir: string, ...action: string[]): Promise<{ code: number | null; stderr: string }> {
+  const [program = "", ...words] = [...batonCommand(), "keeper", ...action, "--data-dir", dataDir];
   const child = spawn(program, words, { stdio: ["ignore", "ignore", "pipe"] });
   let stderr = "";
   child.stderr?.on("data", (chunk: Uint8Array) => stderr += chunk.toString());
@@ -46,7 +46,7 @@ async function contentOf(file: string, index: number): Promise<{ names: Set<stri
   return { names: new Set(value?.children?.map(String)), zxid };
 }
 
-test("a copy made under load has all up to one transaction, and nothing after it", async () => {
+test("a copy made under load has all up to one transaction, and nothing after it; and verify finds nothing wrong meanwhile", async () => {
   const [server] = keeper.nodes;
   if (server?.address.kind !== "unix") throw new Error("The keeper has no socket");
   const dataDir = join(server.address.path, "../data");
@@ -71,7 +71,10 @@ test("a copy made under load has all up to one transaction, and nothing after it
   };
   const writers = Array.from({ length: 8 }, (_, id) => writer(id));
   const files = [1, 2, 3, 4].map((index) => join(root, `backup-${index}`));
-  for (const file of files) expect(await backedUp(dataDir, file)).toEqual({ code: 0, stderr: "" });
+  for (const file of files) {
+    expect(await inspected(dataDir, "backup", file)).toEqual({ code: 0, stderr: "" });
+    for (let times = 0; times < 2; times++) expect(await inspected(dataDir, "verify")).toEqual({ code: 0, stderr: "" });
+  }
   isOver = true;
   await Promise.all(writers);
 
