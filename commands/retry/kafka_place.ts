@@ -1,4 +1,5 @@
 /** `kafka://broker,broker/Topic?option=value`: a Kafka topic as users write it. Pure; files that it names are read elsewhere. */
+import { type KafkaCredentials, saslMechanisms } from "../../src/clients/kafka/sasl_mechanisms.ts";
 import { BatonError } from "../../src/errors.ts";
 import type { Address } from "../../src/sockets/connection.ts";
 import { parseAddress } from "../../src/sockets/parse_address.ts";
@@ -10,7 +11,11 @@ export interface KafkaPlace {
   readonly makes: { readonly partitions: number; readonly replication: number } | null;
   /** File names; null: no TLS. */
   readonly tls: { readonly ca?: string; readonly cert?: string; readonly key?: string } | null;
-  readonly login: { readonly user: string; readonly passwordFile: string } | null;
+  readonly login: {
+    readonly mechanism: KafkaCredentials["mechanism"];
+    readonly user: string;
+    readonly passwordFile: string;
+  } | null;
 }
 
 /** As the help shows it. */
@@ -26,6 +31,7 @@ const optionNames = [
   "key",
   "user",
   "password-file",
+  "mechanism",
 ] as const;
 type Options = Partial<Record<(typeof optionNames)[number], string>>;
 
@@ -37,7 +43,8 @@ export function parseKafkaPlace(written: string): KafkaPlace {
     throw wrong(written, `"${topic}" cannot be a topic: write up to 249 letters, digits, dots, dashes and underlines`);
   }
   const options = optionsOf(written, query);
-  const { create, partitions, replication, tls, ca, cert, key, user, "password-file": passwordFile } = options;
+  const { create, partitions, replication, tls, ca, cert, key, user, "password-file": passwordFile, mechanism } =
+    options;
   const makes = yesOrNo(written, "create", create);
   if (!makes && (partitions ?? replication) !== undefined) {
     throw wrong(written, "partitions and replication are for a topic that is made, by create=yes");
@@ -45,6 +52,7 @@ export function parseKafkaPlace(written: string): KafkaPlace {
   const isEncrypted = yesOrNo(written, "tls", tls ?? ([ca, cert, key].some(isGiven) ? "yes" : undefined));
   if (!isEncrypted && [ca, cert, key].some(isGiven)) throw wrong(written, "ca, cert and key are for tls=yes");
   if (isGiven(user) !== isGiven(passwordFile)) throw wrong(written, "user and password-file go together");
+  if (isGiven(mechanism) && !isGiven(user)) throw wrong(written, "mechanism is for a user");
   return {
     brokers: brokersOf(written, hosts),
     topic,
@@ -55,7 +63,9 @@ export function parseKafkaPlace(written: string): KafkaPlace {
       }
       : null,
     tls: isEncrypted ? { ...(ca && { ca }), ...(cert && { cert }), ...(key && { key }) } : null,
-    login: user !== undefined && passwordFile !== undefined ? { user, passwordFile } : null,
+    login: user !== undefined && passwordFile !== undefined
+      ? { mechanism: mechanismOf(written, mechanism ?? "PLAIN"), user, passwordFile }
+      : null,
   };
 }
 
@@ -79,6 +89,12 @@ function brokersOf(written: string, hosts: string): Address[] {
     }
     return address;
   });
+}
+
+function mechanismOf(written: string, name: string): KafkaCredentials["mechanism"] {
+  const known = saslMechanisms.find((each) => each === name.toUpperCase());
+  if (known === undefined) throw wrong(written, `mechanism=${name} is none of ${saslMechanisms.join(", ")}`);
+  return known;
 }
 
 function countOf(written: string, name: string, value: string | undefined): number {

@@ -24,7 +24,7 @@ export function openKafkaLetters(
     clientId: `baton-${storeName}`,
     dial,
     tls: files && tlsFilesOf(files, (_, act) => act()),
-    credentials: login && { user: login.user, password: passwordIn(login.passwordFile) },
+    credentials: login && { mechanism: login.mechanism, user: login.user, password: passwordIn(login.passwordFile) },
     clock: systemClock(),
     timeoutMs,
     storeName,

@@ -124,13 +124,15 @@ describe("a Kafka producer", () => {
     using plain = producerOf(broker);
     expect(await failureCode(plain.producer.check(never))).toBe("REFUSED");
     broker.topicError = 0;
-    using noPlain = producerOf(broker, { credentials: { user: "me", password: "right" } });
+    using noPlain = producerOf(broker, { credentials: { mechanism: "PLAIN", user: "me", password: "right" } });
     expect(await failureCode(noPlain.producer.check(never))).toBe("REFUSED");
     broker.password = "right";
-    using wrong = producerOf(broker, { credentials: { user: "me", password: "wrong" } });
-    expect(await failureCode(wrong.producer.check(never))).toBe("REFUSED");
-    using right = producerOf(broker, { credentials: { user: "me", password: "right" } });
-    await right.producer.send(record("a"), never);
+    for (const mechanism of ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] as const) {
+      using wrong = producerOf(broker, { credentials: { mechanism, user: "me", password: "wrong" } });
+      expect([mechanism, await failureCode(wrong.producer.check(never))]).toEqual([mechanism, "REFUSED"]);
+      using right = producerOf(broker, { credentials: { mechanism, user: "me", password: "right" } });
+      await right.producer.send(record("a"), never);
+    }
   });
 
   test("says so when who answers speaks something else", async () => {

@@ -17,6 +17,7 @@ import {
   saslHandshake,
 } from "../../src/wire/kafka/requests.ts";
 import { encodeFrame, FrameDecoder } from "../../src/wire/jute/frame.ts";
+import { ScramServer } from "./scram_server.ts";
 
 const known: readonly KafkaRequest[] = [
   apiVersions,
@@ -48,6 +49,7 @@ export class FakeKafkaBroker {
   password: string | null = null;
   readonly #connections = new Set<Connection>();
   #listener: Listener | null = null;
+  #scram: ScramServer | null = null;
 
   static async start({ topics = { Dead: 1 }, tls }: {
     readonly topics?: Readonly<Record<string, number>>;
@@ -124,15 +126,23 @@ export class FakeKafkaBroker {
           throttleMs: 0,
           topics: value.topics.map(({ name }: { name: string }) => ({ name, error: 0, message: null })),
         };
-      case saslHandshake:
-        return { error: value.mechanism === "PLAIN" && this.password !== null ? 0 : 33, mechanisms: ["GSSAPI"] };
-      case saslAuthenticate: {
-        const isRight = Buffer.from(value.bytes).toString() === `\0me\0${this.password}`;
-        return { error: isRight ? 0 : 58, message: isRight ? null : "wrong password", bytes: null };
+      case saslHandshake: {
+        const { mechanism } = value;
+        const hash = mechanism === "SCRAM-SHA-256" ? "sha256" : mechanism === "SCRAM-SHA-512" ? "sha512" : null;
+        this.#scram = hash === null ? null : new ScramServer(hash, this.password ?? "");
+        return { error: this.password === null ? 33 : 0, mechanisms: ["GSSAPI"] };
       }
+      case saslAuthenticate:
+        return this.#authenticate(Buffer.from(value.bytes).toString());
       default:
         return this.#produce(value);
     }
+  }
+
+  #authenticate(text: string): unknown {
+    const answer = this.#scram === null ? (text === `\0me\0${this.password}` ? "" : null) : this.#scram.answer(text);
+    if (answer === null) return { error: 58, message: "wrong password", bytes: null };
+    return { error: 0, message: null, bytes: Buffer.from(answer) };
   }
 
   #topic(name: string): unknown {

@@ -3,6 +3,7 @@ import { BatonError, messageOf } from "../../errors.ts";
 import { type Address, type Connection, formatAddress, type TlsOptions } from "../../sockets/connection.ts";
 import type { Dial } from "../../sockets/dial.ts";
 import { onAbort, throwIfAborted } from "../../support/abort.ts";
+import { newGuid } from "../../support/guid.ts";
 import { protocolError } from "../../wire/bytes.ts";
 import { kafkaErrorName } from "../../wire/kafka/error_codes.ts";
 import { correlationOf, decodeResponse, encodeRequest } from "../../wire/kafka/request_frame.ts";
@@ -16,12 +17,8 @@ import {
 } from "../../wire/kafka/requests.ts";
 import { describeFailure } from "../zookeeper/describe_failure.ts";
 import { FrameStream } from "../zookeeper/frame_stream.ts";
-
-/** SASL PLAIN, RFC 4616. */
-export interface KafkaCredentials {
-  readonly user: string;
-  readonly password: string;
-}
+import type { KafkaCredentials } from "./sasl_mechanisms.ts";
+import { ScramExchange } from "./scram.ts";
 
 export interface BrokerOptions {
   readonly clientId: string;
@@ -123,19 +120,21 @@ export class BrokerConnection {
     for (const { key, min, max } of apis ?? []) this.#versions.set(key, { min, max });
   }
 
-  async #authenticate({ user, password }: KafkaCredentials, signal: AbortSignal): Promise<void> {
-    const shaken = await this.ask(saslHandshake, { mechanism: "PLAIN" }, signal);
+  async #authenticate({ mechanism, user, password }: KafkaCredentials, signal: AbortSignal): Promise<void> {
+    const shaken = await this.ask(saslHandshake, { mechanism }, signal);
     if (shaken.error !== 0) {
       const known = (shaken.mechanisms ?? []).join(", ");
-      throw new BatonError(
-        "REFUSED",
-        `${this.name} does not take a user and a password by SASL PLAIN; it knows ${known}`,
-      );
+      throw new BatonError("REFUSED", `${this.name} does not take a password by ${mechanism}; it knows ${known}`);
     }
-    const bytes = new TextEncoder().encode(`\0${user}\0${password}`);
-    const { error, message } = await this.ask(saslAuthenticate, { bytes }, signal);
-    if (error === 0) return;
-    throw new BatonError("REFUSED", `${this.name} refuses the user "${user}": ${message ?? kafkaErrorName(error)}`);
+    const say = async (text: string): Promise<string> => {
+      const { error, message, bytes } = await this.ask(saslAuthenticate, { bytes: Buffer.from(text) }, signal);
+      if (error === 0) return new TextDecoder().decode(bytes ?? new Uint8Array(0));
+      throw new BatonError("REFUSED", `${this.name} refuses the user "${user}": ${message ?? kafkaErrorName(error)}`);
+    };
+    if (mechanism === "PLAIN") return void await say(`\0${user}\0${password}`);
+    const hash = mechanism === "SCRAM-SHA-256" ? "sha256" : "sha512";
+    const exchange = new ScramExchange({ hash, user, password, nonce: newGuid() });
+    exchange.verify(await say(await exchange.final(await say(exchange.first()))));
   }
 
   /** What it throws ends the connection. */

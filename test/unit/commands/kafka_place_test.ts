@@ -21,8 +21,10 @@ describe("a Kafka topic as it is written", () => {
     expect(parseKafkaPlace("kafka://a/T?tls=yes")).toMatchObject({ tls: {} });
     expect(parseKafkaPlace("kafka://a/T?ca=/etc/ca.pem&user=me&password-file=%2Fetc%2Fa%20b")).toMatchObject({
       tls: { ca: "/etc/ca.pem" },
-      login: { user: "me", passwordFile: "/etc/a b" },
+      login: { mechanism: "PLAIN", user: "me", passwordFile: "/etc/a b" },
     });
+    const scram = "kafka://a/T?user=me&password-file=x&mechanism=scram-sha-512";
+    expect(parseKafkaPlace(scram)).toMatchObject({ login: { mechanism: "SCRAM-SHA-512" } });
   });
 
   const wrong: readonly [written: string, says: string][] = [
@@ -40,6 +42,11 @@ describe("a Kafka topic as it is written", () => {
     ["kafka://broker/Dead?create=yes&partitions=0", "partitions=0 is not a number"],
     ["kafka://broker/Dead?tls=no&ca=x", "ca, cert and key are for tls=yes"],
     ["kafka://broker/Dead?user=me", "user and password-file go together"],
+    [
+      "kafka://broker/Dead?user=me&password-file=x&mechanism=gssapi",
+      "mechanism=gssapi is none of PLAIN, SCRAM-SHA-256",
+    ],
+    ["kafka://broker/Dead?mechanism=plain", "mechanism is for a user"],
     ["kafka://broker/Dead?ca=", "ca is empty"],
   ];
   for (const [written, says] of wrong) {
