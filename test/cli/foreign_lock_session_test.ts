@@ -169,6 +169,27 @@ function onBackend(backend: Backend): void {
       expect(new Set(tokens).size).toBe(3);
     });
 
+    test.each(["curator", "kazoo"])("%s: below a chroot that is not there yet, and one level deep", async (recipe) => {
+      const place = { BATON_SERVERS: `${server.servers}/not/there/${recipe}` };
+      for (const path of ["/deep/down/lock", "/lock"]) {
+        const ended = await session.run(
+          `"$baton" lock -w 10s --recipe ${recipe} ${path} -- sh -c 'echo $BATON_LOCK_PATH'`,
+          place,
+        );
+        expect(ended).toMatchObject({ code: 0, stdout: `${path}\n`, stderr: "" });
+      }
+    });
+
+    test("hold and release", async () => {
+      const script = [
+        'held=$("$baton" hold --recipe kazoo /alone/held --pid $$) || exit',
+        'eval "$held"; "$baton" check -q || exit',
+        'env -u BATON_LOCK_COOKIE "$baton" lock -n -E 9 --recipe kazoo /alone/held -- true; echo $?',
+        '"$baton" release /alone/held && "$baton" lock -n --recipe kazoo /alone/held -- echo free',
+      ];
+      expect(await session.run(script.join("\n"))).toMatchObject({ code: 0, stdout: "9\nfree\n" });
+    });
+
     test("a path with children of another kind is refused with 78, and nothing is left there", async () => {
       const holder = await hold("kazoo", "/alone/other");
       const ended = await session.run(`"$baton" lock -n --recipe curator /alone/other -- true`);

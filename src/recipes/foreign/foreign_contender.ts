@@ -146,7 +146,19 @@ export class ForeignContender {
         // Others make the same nodes, and the server takes containers away that have become empty.
         if (!isRefusal(thrown, "NONODE", "NODEEXISTS")) throw thrown;
       }
+      if (tries > 0) await this.#makeFirst();
       if (tries > 3) await this.#waits.pause(tries);
+    }
+  }
+
+  /** By itself, so that the client makes its chroot where that is missing too, which a transaction cannot. */
+  async #makeFirst(): Promise<void> {
+    const { path, recipe, acl } = this.#options;
+    const mode = namingOf(recipe).makesContainers ? "container" : "persistent";
+    try {
+      await this.#zk.create(path.parents[0] ?? path.lock, new Uint8Array(), { mode, acl });
+    } catch (thrown) {
+      if (!isRefusal(thrown, "NODEEXISTS")) throw thrown;
     }
   }
 
