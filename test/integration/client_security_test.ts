@@ -5,7 +5,11 @@ import { join } from "node:path";
 import { connect, type ConnectOptions } from "../../src/clients/zookeeper/client.ts";
 import { parseServers } from "../../src/clients/zookeeper/hosts.ts";
 import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
+import type { Address } from "../../src/sockets/connection.ts";
+import { systemClock } from "../../src/support/clock.ts";
 import { describeBackend, type RunningBackend, zooKeeper } from "../support/backends.ts";
+import { ChaosProxy } from "../support/chaos_proxy.ts";
+import { eventually } from "../support/eventually.ts";
 import { freePorts } from "../support/free_ports.ts";
 
 const nothing = new Uint8Array(0);
@@ -56,6 +60,33 @@ describeBackend(zooKeeper, () => {
     await using stranger = await open(backend.servers, {});
     await expect(stranger.getData(path)).rejects.toHaveProperty("reason", "NOAUTH");
   });
+
+  test(
+    "a TLS connection that goes silent, and one that is cut, is left for another server within the lease",
+    async () => {
+      const secure: Address = { kind: "tcp", host: "127.0.0.1", port: securePort };
+      const proxies = [await ChaosProxy.start(secure), await ChaosProxy.start(secure)];
+      try {
+        const servers = proxies.map(({ servers }) => servers).join(",");
+        await using zk = await open(servers, { tls: { ca, ...clientCertificate }, sessionTimeoutMs: 6000 });
+        const { path } = await zk.create("/tls-moves-", nothing, { mode: "ephemeralSequential" });
+        const at = () => proxies.find(({ connections }) => connections > 0);
+        at()?.blackHole();
+        const lost = await zk.setData(path, nothing, -1).then(() => "done", (error) => error.reason);
+        expect(lost).toBe("CONNECTIONLOSS");
+        expect((await zk.exists(path))?.ephemeralOwner).toBe(zk.session.id);
+        expect(zk.session.connections).toBe(2);
+        expect(zk.session.leaseEndMs()).toBeGreaterThan(systemClock().now());
+        for (const proxy of proxies) proxy.cut();
+        for (const proxy of proxies) proxy.heal();
+        await eventually(() => zk.session.connections === 3);
+        expect((await zk.exists(path))?.ephemeralOwner).toBe(zk.session.id);
+      } finally {
+        for (const proxy of proxies) await proxy.close();
+      }
+    },
+    20_000,
+  );
 
   test("TLS with an authority that is not trusted ends as unreachable and says why", async () => {
     const failed = open(`localhost:${securePort}`, { tls: clientCertificate });
