@@ -111,7 +111,8 @@ export class PoolTaker {
       if (count > 1) await this.learnWhatIsDone();
       const items = this.#some(count);
       if (items.length === 0) return null;
-      const sights = await Promise.all(items.map((item) => this.#ahead.get(item) ?? this.#see(item)));
+      const see = (item: string) => count > 1 ? this.#glance(item) : this.#see(item);
+      const sights = await Promise.all(items.map((item) => this.#ahead.get(item) ?? see(item)));
       this.#ahead.clear();
       const free = items.filter((item, index) => this.#isFree(item, sights[index] ?? "busy"));
       if (isStopping()) return null;
@@ -177,6 +178,18 @@ export class PoolTaker {
       if (ended !== null) return "known";
       if (holders === null) return "new";
       return holders.numChildren > 0 ? "busy" : "free";
+    }, { clock });
+  }
+
+  /** The same by one request mostly, for one of many: most are busy, and those that were done the lists have named. */
+  #glance(item: string): Promise<Sight> {
+    const { path, memory, clock } = this.#options;
+    if (memory === null || this.#doneBefore?.has(item)) return this.#see(item);
+    return untilAnswered(this.#zk, async () => {
+      const holders = await this.#zk.exists(path.item(item).holders);
+      if (holders === null) return "new";
+      if (holders.numChildren > 0) return "busy";
+      return await memory.look(item, Date.now(), true) === null ? "free" : "known";
     }, { clock });
   }
 

@@ -48,7 +48,7 @@ for (const isCrowded of [false, true]) {
   });
 }
 
-test("what was busy is looked at once more, and not tried where it still is", async () => {
+test("what was busy is looked at once more, by one request, and not tried where it still is", async () => {
   const bench = new LockBench();
   const other = bench.client();
   for (const item of items(40).slice(10)) {
@@ -61,9 +61,20 @@ test("what was busy is looked at once more, and not tried where it still is", as
     if (requests[0]?.type === "createContainer") tried.push(requests[0].path);
     return multi.call(zk, requests);
   };
+  const looked: string[] = [];
+  const { exists } = zk;
+  zk.exists = (path, options) => {
+    looked.push(path);
+    return exists.call(zk, path, options);
+  };
   const { ended, ran } = poolRunIn(bench, zk, { list: () => Promise.resolve(items(40)) });
   expect(await ended).toMatchObject({ done: 10, busy: 30 });
   expect(ran).toEqual(items(10));
   const inVain = tried.filter((path) => items(40).slice(10).some((item) => path === poolOfC.item(item).lock));
   expect(inVain.length).toBe(3);
+  // Each in the first turn, three of them when they were refused, and once more.
+  const busy = items(40).slice(10).map((item) => poolOfC.item(item).holders);
+  expect(looked.filter((path) => busy.includes(path)).length).toBe(2 * 30);
+  // Under their locks the ten that ran; of the three at the try and at the look.
+  expect(looked.filter((path) => path.startsWith(poolOfC.ended)).length).toBe(10 + 2 * 3);
 });
