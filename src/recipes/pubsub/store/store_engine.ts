@@ -23,6 +23,7 @@ import { fence } from "./fence.ts";
 import { fingerprintOf } from "./fingerprint.ts";
 import { PublisherWindow } from "./publisher_window.ts";
 import { type Reading, readMessages } from "./read_messages.ts";
+import type { RefusedPuts } from "./refused_puts.ts";
 import { clientsPerTopicMax } from "./store_limits.ts";
 import type { StoreOptions } from "./store_options.ts";
 import type { Topic } from "./topic.ts";
@@ -37,6 +38,8 @@ export interface EngineHooks {
   readonly answer: (answer: StoreAnswer) => void;
   /** Milliseconds of the wall clock, to be stored with messages. */
   readonly wallClockMs: () => number;
+  /** Of this store, longer than an engine lives. */
+  readonly refusedPuts: RefusedPuts;
 }
 
 export class StoreEngine {
@@ -209,7 +212,7 @@ export class StoreEngine {
       sameKey: put.msgId === null ? null : clients.msgIds(client).get(put.msgId) ?? null,
       fingerprints: put.bodies.map(fingerprintOf),
       last: topic.log.last,
-      full: (messages) => this.disk.full() ?? whyFull(topic, this.#options, messages, put.bodies),
+      full: (messages) => this.#whyFull(put, topic, messages),
     };
     const decision = decidePut(put, view);
     if (decision.kind === "refused") {
@@ -226,6 +229,11 @@ export class StoreEngine {
     this.#mustCommit = true;
     this.#store(put, { topic, client, window, decision, fingerprints: view.fingerprints }, nowMs);
     this.#answers.push({ ticket: put.ticket, code: "OK", reason: "", ids: rangesOf(decision.ids) });
+  }
+
+  #whyFull(put: PutOperation, topic: Topic, messages: number): string | null {
+    if (this.#hooks.refusedPuts.has(put)) return "this very put was refused before, when there was no room for it";
+    return this.disk.full() ?? whyFull(topic, this.#options, messages, put.bodies);
   }
 
   #store(put: PutOperation, what: {
@@ -393,6 +401,7 @@ export class StoreEngine {
   }
 
   #refuse(operation: ClientOperation, code: StatusCode, reason: string, more: Partial<StoreAnswer> = {}): void {
+    if (code === "FULL" && operation.kind === "put") this.#hooks.refusedPuts.add(operation);
     this.#answers.push({ ticket: operation.ticket, code, reason, ...more });
   }
 }

@@ -14,6 +14,8 @@ export const clientsPerTopicMax = 100_000;
 export const idleClientsInMemoryMax = 10_000;
 /** Counters that come into memory before all are forgotten there, and read again where they are needed. */
 export const countersInMemoryMax = 1_000_000;
+/** Puts that were refused because there was no room, and are refused again should they come once more; the newest. */
+export const refusedPutsMax = 16_384;
 /** Topics of one server. */
 export const topicsMax = 100_000;
 

@@ -4,6 +4,7 @@ import { BatonError } from "../../../errors.ts";
 import { AnswerPacker, unpackOperations } from "../../../wire/pubsub/store_batch.ts";
 import type { StoreOperation } from "../../../wire/pubsub/store_operations.ts";
 import type { ExportStep } from "./export_topic.ts";
+import { RefusedPuts } from "./refused_puts.ts";
 import { StoreEngine } from "./store_engine.ts";
 import { answerPieceBytes } from "./store_limits.ts";
 import type { StoreCalls, StoreReply, StoreRequest } from "./store_messages.ts";
@@ -33,10 +34,16 @@ class OpenStore {
   #engine!: StoreEngine;
   #custody!: TopicCustody;
   readonly #answers = new AnswerPacker();
+  readonly #refusedPuts = new RefusedPuts();
   /** Answered of the batch that is under way. */
   #answered: number[] = [];
   /** Nothing is written until then: the disk had no room. */
   #restsUntilMs = 0;
+  /** So often in a row, without a transaction that found some. */
+  #refusals = 0;
+  #commitsAtRefusal = -1;
+  /** When messages that are too old were looked for last, and how long that took. */
+  #expired = { atMs: 0, tookMs: 0 };
   #timer: ReturnType<typeof setTimeout> | undefined;
   #isCheckpointing = false;
   #alarm: string | null = null;
@@ -77,6 +84,7 @@ class OpenStore {
   #load(): void {
     this.#engine = new StoreEngine(this.#database, this.#options, {
       wallClockMs: () => Date.now(),
+      refusedPuts: this.#refusedPuts,
       answer: (answer) => {
         this.#answers.add(answer);
         this.#answered.push(answer.ticket);
@@ -98,8 +106,11 @@ class OpenStore {
     // In the log there may be room again when what it has is in the database.
     this.#database.checkpoint();
     this.#restsUntilMs = performance.now() + restMs;
+    this.#refusals = this.#database.commits === this.#commitsAtRefusal ? this.#refusals + 1 : 0;
+    this.#commitsAtRefusal = this.#database.commits;
     clearTimeout(this.#timer);
-    this.#after(restMs, () => this.#rested());
+    // What nobody waits for is tried less and less often: each time all who wait for a message have to ask again.
+    this.#after(restMs * 2 ** Math.min(this.#refusals, 5), () => this.#rested());
   }
 
   #rested(): void {
@@ -178,6 +189,7 @@ class OpenStore {
   }
 
   #idle(): void {
+    this.#expire();
     if (performance.now() - this.#workedMs < idleMs) return this.#settle();
     this.#checkpoint(idleCheckpointBytes);
     this.#engine.disk.look();
@@ -187,7 +199,7 @@ class OpenStore {
       if (this.#database.hasLongLog) return this.#after(idleMs, () => this.#idle());
     }
     this.#reserve();
-    if (this.#expires) this.#after(expireMs, () => this.#expire());
+    if (this.#expires) this.#after(expireMs, () => this.#settle());
   }
 
   #reserve(): void {
@@ -198,9 +210,13 @@ class OpenStore {
     }
   }
 
+  /** Also where others come all the time; a small part of the time is for it, however many topics there are. */
   #expire(): void {
+    const nowMs = performance.now();
+    const { atMs, tookMs } = this.#expired;
+    if (!this.#expires || nowMs - atMs < Math.max(expireMs / 2, 20 * tookMs)) return;
     this.#engine.expire();
-    this.#settle();
+    this.#expired = { atMs: nowMs, tookMs: performance.now() - nowMs };
   }
 
   #after(delayMs: number, work: () => void): void {

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { StoreAnswer, StoreOperation } from "../../../../../src/wire/pubsub/store_operations.ts";
 import { OperationPacker, unpackOperations } from "../../../../../src/wire/pubsub/store_batch.ts";
+import { RefusedPuts } from "../../../../../src/recipes/pubsub/store/refused_puts.ts";
 import { StoreEngine } from "../../../../../src/recipes/pubsub/store/store_engine.ts";
 import { defaultStoreOptions, type StoreOptions } from "../../../../../src/recipes/pubsub/store/store_options.ts";
 import { TopicCustody } from "../../../../../src/recipes/pubsub/store/topic_custody.ts";
@@ -91,6 +92,7 @@ export class EngineDriver {
         this.onAnswer(answer);
       },
       wallClockMs: () => this.nowMs,
+      refusedPuts: new RefusedPuts(),
     });
     this.custody = new TopicCustody(this.database, this.engine);
     this.custody.dropArrivals();

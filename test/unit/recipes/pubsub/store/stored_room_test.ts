@@ -1,6 +1,8 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { rmSync } from "node:fs";
-import type { StoreAnswer } from "../../../../../src/wire/pubsub/store_operations.ts";
+import type { PutOperation, StoreAnswer } from "../../../../../src/wire/pubsub/store_operations.ts";
+import { RefusedPuts } from "../../../../../src/recipes/pubsub/store/refused_puts.ts";
+import { refusedPutsMax } from "../../../../../src/recipes/pubsub/store/store_limits.ts";
 import { engineDrivers } from "./engine_driver.ts";
 import { bodies, codes, get, put, texts } from "./some_operations.ts";
 
@@ -220,3 +222,35 @@ test("files that were removed while in use are noticed before anything more is a
   expect(answered).toEqual([]);
   store.close();
 });
+
+test("A put of a session that was refused for want of room is refused for good, when the network delivers it again", () => {
+  const store = driver();
+  store.execute({ kind: "subscribe", client: "alice" });
+  const session = { number: 1, key: "k" };
+  const refused = put(1, "one", { session });
+  const plain = put(1, "one", { client: "carol" });
+  const taken = put(2, "two", { session });
+  expect(codes(store.execute(taken))).toEqual(["OK"]);
+  store.noRoom = "the disk is full";
+  expect(codes(store.execute(refused, plain, taken))).toEqual(["FULL", "FULL", "FULL"]);
+  store.noRoom = null;
+  // A plain client has nothing but this counter to ask with; what was stored before stays stored.
+  const answers = store.execute(refused, plain, taken, put(3, "three", { session }), refused);
+  expect(codes(answers)).toEqual(["FULL", "OK", "OK", "OK", "FULL"]);
+  expect(answers[0]?.reason).toContain("this very put was refused before");
+  expect(store.execute(get(-1, { client: "alice", max: 10 })).flatMap(texts)).toEqual(["two", "one", "three"]);
+});
+
+test("Of puts that were refused for want of room the newest are known", () => {
+  const known = new RefusedPuts();
+  const some = (counter: number) => putOperation({ counter, session: { number: 1, key: "k" } });
+  for (let counter = 0; counter <= refusedPutsMax; counter++) known.add(some(counter));
+  known.add(putOperation({ counter: -1 }));
+  expect([0, 1, refusedPutsMax].map((counter) => known.has(some(counter)))).toEqual([false, true, true]);
+  expect(known.has(putOperation({ counter: -1 }))).toBe(false);
+});
+
+function putOperation(put: Partial<PutOperation>): PutOperation {
+  const common = { kind: "put", ticket: 0, topic: "news", epoch: 1, client: "bob", session: null } as const;
+  return { ...common, counter: 0, fromSession: null, low: 0, after: null, msgId: null, bodies: [], ...put };
+}
