@@ -147,6 +147,23 @@ test("room on the disk that a burst took is given back when everybody has had it
   await store.close();
 });
 
+test("messages that are too old go also while others are put all the time", async () => {
+  const { store, ask } = await open(root, { retainMs: 500 });
+  for (const topic of ["news", "busy"]) {
+    await store.create(topic, birth);
+    await ask({ ...subscribe, ticket: topic.length, topic });
+  }
+  await ask(put(100, 1));
+  const bytes = async () => (await store.summaries()).find(({ name }) => name === "news")?.bytes;
+  expect(await bytes()).toBeGreaterThan(0);
+  let counter = 1;
+  await eventually(async () => {
+    await ask({ ...put(200 + counter, counter++), topic: "busy" } as ClientOperation);
+    return await bytes() === 0;
+  }, { withinMs: 15_000, everyMs: 1, what: "the old message to be gone" });
+  await store.close();
+});
+
 test("a topic with a long message moves in pieces that carry nothing but themselves", async () => {
   const { store, ask } = await open(join(root, "a"));
   await store.create("news", birth);

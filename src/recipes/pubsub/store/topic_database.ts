@@ -190,7 +190,12 @@ export class TopicDatabase {
   shrink(pages: number): boolean {
     const free = Number(this.get("PRAGMA freelist_count")?.["freelist_count"] ?? 0);
     if (free === 0) return false;
-    this.#database.exec(`PRAGMA incremental_vacuum(${pages})`);
+    try {
+      this.#database.exec(`PRAGMA incremental_vacuum(${pages})`);
+    } catch (error) {
+      if (!isDiskFull(error)) throw error;
+      return false; // it would take some room to give some back
+    }
     this.#loggedBytes += pages * pageBytes;
     return free > pages;
   }
