@@ -116,6 +116,12 @@ describe("a Kafka producer", () => {
     using made = producerOf(broker, { makes: { partitions: 3, replication: 2 } });
     await made.producer.send(record("a"), never);
     expect(broker.topics.get("Dead")).toBe(3);
+    broker.topics.clear();
+    broker.makesTopics = false;
+    using slow = producerOf(broker, { makes: { partitions: 3, replication: 2 }, timeoutMs: 300 });
+    expect(await slow.producer.check(never).catch(String)).toContain("yet, which was asked for");
+    broker.makesTopics = true;
+    await slow.producer.send(record("b"), never);
   });
 
   test("refusals have a code of their own: of the topic, of the password", async () => {

@@ -47,6 +47,8 @@ export class FakeKafkaBroker {
   /** The error that the topic is shown with. */
   topicError = 0;
   password: string | null = null;
+  /** False: it says that it does, and does not. */
+  makesTopics = true;
   readonly #connections = new Set<Connection>();
   #listener: Listener | null = null;
   #scram: ScramServer | null = null;
@@ -121,7 +123,7 @@ export class FakeKafkaBroker {
       case initProducerId:
         return { throttleMs: 0, error: 0, producerId: BigInt(++this.producers), producerEpoch: 0 };
       case createTopics:
-        for (const { name, partitions } of value.topics) this.topics.set(name, partitions);
+        if (this.makesTopics) { for (const { name, partitions } of value.topics) this.topics.set(name, partitions); }
         return {
           throttleMs: 0,
           topics: value.topics.map(({ name }: { name: string }) => ({ name, error: 0, message: null })),

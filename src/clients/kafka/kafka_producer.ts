@@ -206,7 +206,7 @@ export class KafkaProducer {
       }
       const wait = sleep(clock, backoffMs(attempt, backoff), signal);
       await wait.catch(() => {
-        throw this.#failure("CONFIG", `there is no such topic at ${this.#brokers.names}, and the brokers make none`);
+        throw this.#failure("UNREACHABLE", `there is no such topic at ${this.#brokers.names} yet, which was asked for`);
       });
     }
   }
