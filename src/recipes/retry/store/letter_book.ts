@@ -1,7 +1,7 @@
 /** What the store knows of dead letters that are to go elsewhere: which are owed, which have begun to go, and what was in the way. */
 import type { RetryDatabase, SqlRow } from "./retry_database.ts";
 import type { RetryEngine } from "./retry_engine.ts";
-import { errorCharsMax, letterRestMs } from "./store_limits.ts";
+import { claimBytesMax, errorCharsMax, letterRestMs } from "./store_limits.ts";
 import type { ClaimedMessage } from "./stored_message.ts";
 
 export interface OwedLetter extends ClaimedMessage {
@@ -33,7 +33,7 @@ export class LetterBook {
       max,
     );
     if (rows.length < max) rows.push(...this.#troubled(owed, max - rows.length, nowMs));
-    return rows.map((row) => ({
+    return withinBytes(rows).map((row) => ({
       ...this.#engine.withBody(row),
       letterAt: row["letter_at"] === null ? null : Number(row["letter_at"]),
     }));
@@ -82,4 +82,11 @@ export class LetterBook {
       error.slice(0, errorCharsMax),
     );
   }
+}
+
+/** The first, and so many more as their bodies allow. */
+function withinBytes(rows: readonly SqlRow[]): SqlRow[] {
+  let bytes = 0;
+  const end = rows.findIndex((row, at) => (bytes += Number(row["bytes"])) > claimBytesMax && at > 0);
+  return rows.slice(0, end < 0 ? rows.length : end);
 }

@@ -7,6 +7,7 @@ import { FileLetters } from "../../../../src/recipes/retry/letters/file_letters.
 import { LetterOffice, type LetterPlace, type OpenPlace } from "../../../../src/recipes/retry/letters/letter_office.ts";
 import { planLetter } from "../../../../src/recipes/retry/letters/plan_letter.ts";
 import type { AskStore } from "../../../../src/recipes/retry/processor.ts";
+import { claimBytesMax } from "../../../../src/recipes/retry/store/store_limits.ts";
 import type { ClaimedMessage } from "../../../../src/recipes/retry/store/stored_message.ts";
 import { sleep } from "../../../../src/support/deadline.ts";
 import { FakeClock, settled } from "../../../support/fake_clock.ts";
@@ -211,6 +212,20 @@ test("the last letters have all the time they need, unless somebody wants an end
     expect([isHurried, arrived.length]).toEqual([isHurried, isHurried ? 1 : 3]);
     expect(bench.troubles).toEqual([]);
   }
+});
+
+test("large letters are taken out of the store a few at a time, one of any size", () => {
+  using rig = new RetryRig({ sendsLetters: true, maxBytes: 1 << 30 });
+  const sizes = [claimBytesMax - 10, 5, 5, 1, claimBytesMax, claimBytesMax + 1, 1];
+  for (const size of sizes) rig.call("accept", [{ ...rigMessage("", { tried }), body: new Uint8Array(size) }], 1);
+  const batches: number[] = [];
+  for (let seq = 0; seq < sizes.length;) {
+    const letters = rig.call("owedLetters", 16, 5);
+    batches.push(letters.length);
+    for (const letter of letters) rig.call("letterThere", letter.seq, 5, false);
+    seq += letters.length;
+  }
+  expect(batches).toEqual([3, 1, 1, 1, 1]);
 });
 
 describe("a letter that cannot be sent", () => {
