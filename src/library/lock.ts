@@ -5,6 +5,7 @@
 import type { ZooKeeper } from "../clients/zookeeper/zookeeper.ts";
 import { isSessionEnd } from "../clients/zookeeper/zookeeper_error.ts";
 import { BatonError, messageOf } from "../errors.ts";
+import { foreignPath } from "../recipes/foreign/foreign_path.ts";
 import type { Lease } from "../recipes/lease.ts";
 import { LeaseSet } from "../recipes/lease_set.ts";
 import { acquireLock, type AcquireOptions } from "../recipes/lock.ts";
@@ -16,7 +17,7 @@ import { sessionExpired } from "./session_expired.ts";
 import { type SessionPlace, SessionSource } from "./session_source.ts";
 
 export interface LockOptions
-  extends Pick<AcquireOptions, "mode" | "limit" | "limitPolicy" | "root" | "acl" | "clock" | "info"> {
+  extends Pick<AcquireOptions, "mode" | "limit" | "limitPolicy" | "recipe" | "root" | "acl" | "clock" | "info"> {
   /** "foreground" (100) when left out; "background" is 200; else a number from 0, which is first, to 999. */
   readonly priority?: PriorityName | number;
   /** What it is for, in a few words: others read it with `baton who`. */
@@ -39,7 +40,9 @@ export class Lock implements AsyncDisposable {
 
   /** Nothing is sent before the first `acquire`. Throws USAGE for an impossible name. */
   constructor(place: SessionPlace, name: string, options: LockOptions = {}) {
-    encodeLockName(name);
+    // Both refuse what cannot be one.
+    if (options.recipe === undefined) encodeLockName(name);
+    else foreignPath(name);
     this.name = name;
     this.#options = options;
     this.#sessions = new SessionSource(place);

@@ -2,7 +2,7 @@
 import { Lock, type LockOptions } from "./lock.ts";
 import type { SessionPlace } from "./session_source.ts";
 
-export type SemaphoreOptions = Omit<LockOptions, "mode" | "limit">;
+export type SemaphoreOptions = Omit<LockOptions, "mode" | "limit" | "recipe">;
 
 /** Each lease has a `slot` from 0 to `permits` less 1 that nobody else has meanwhile. */
 export class Semaphore extends Lock {

@@ -43,6 +43,20 @@ for (const kind of backends) {
       await eventually(() => proxy.connections === 0);
     });
 
+    test("with a recipe it stands in the line of another library's lock, by the path of its node", async () => {
+      const path = `${root}/others`;
+      await using first = new Lock(place(), path, { recipe: "kazoo" });
+      await using second = new Lock(place(), path, { recipe: "kazoo", wait: "none" });
+      const lease = await first.acquire();
+      const { children: [child = ""] } = await rig.observer.getChildren(path);
+      expect(child).toMatch(/^[0-9a-f]{32}__lock__0000000000$/);
+      expect((await rig.observer.exists(`${path}/${child}`))?.czxid).toBe(lease.fencingToken);
+      expect(await failureCode(second.acquire())).toBe("LOCK_BUSY");
+      await first.release();
+      expect((await second.acquire()).fencingToken).toBeGreaterThan(lease.fencingToken);
+      expect(() => new Lock(place(), "others", { recipe: "kazoo" })).toThrow("the path of its node");
+    });
+
     test("the foreground passes the background, and the info text is there to be read", async () => {
       await using first = new Lock(place(), "article-7", { root, reason: "Save Content" });
       await using bulk = new Lock(place(), "article-7", { root, reason: "Bulk Propagation", priority: "background" });
