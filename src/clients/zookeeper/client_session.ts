@@ -189,7 +189,7 @@ export class ClientSession implements Session, LinkOwner, SearchOwner {
     this.#connections++;
     this.#setState("connected");
     old?.destroy(null);
-    for (const body of this.#options.watches.rearm(this.#lastZxid)) this.#link.setWatches(body);
+    for (const batch of this.#options.watches.rearm(this.#lastZxid)) this.#link.setWatches(batch);
     this.#pump();
     this.#wakeBy(connectSentMs + timingOf(accepted.timeoutMs).pingMs);
     this.#announce("renewed");

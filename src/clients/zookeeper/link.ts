@@ -11,6 +11,7 @@ import { WatcherEvent } from "../../wire/jute/records.ts";
 import { LeaderProof, provesByLeader } from "./leader_proof.ts";
 import type { FrameListener, FrameStream } from "./frame_stream.ts";
 import type { Signs } from "./timing.ts";
+import type { RearmBatch } from "./watches.ts";
 
 /** Who waits for one reply. Neither method may throw. */
 export interface Reply {
@@ -127,12 +128,13 @@ export class Link implements FrameListener {
     this.send(operations.sync.code, rootPath, ignoredReply);
   }
 
-  setWatches(body: Uint8Array): void {
+  setWatches({ body, confirmed }: RearmBatch): void {
     this.#write(specialXid.setWatches, operations.setWatches.code, {
       body,
       reply: {
         answer(err) {
           if (err !== 0) throw protocolError(`The server would not set the watches again: it answered error ${err}`);
+          confirmed();
         },
         lose() {},
       },

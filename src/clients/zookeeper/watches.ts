@@ -22,13 +22,29 @@ const kindsOf: Record<EventTypeName, readonly WatchKind[]> = {
 /** As ClientCnxn: one SetWatches request stays under this, so that a server's frame limit is never met. */
 export const setWatchesBytesMax = 128 * 1024;
 
+/** The watchers of one kind at one path. */
+interface Entry {
+  readonly watchers: Set<Watcher>;
+  /**
+   * What happened up to here has been told. Null while the connection at hand tells it: then that is whatever was seen last.
+   * Not so while the connection has not yet confirmed the watch: answers about other things come before.
+   */
+  sinceZxid: bigint | null;
+}
+
+/** One SetWatches request. */
+export interface RearmBatch {
+  readonly body: Uint8Array;
+  /** The server has answered it: it watches all of this, and has told what was missed. */
+  confirmed(): void;
+}
+
 export class Watches {
-  readonly #tables: Record<WatchKind, Map<string, Set<Watcher>>> = {
+  readonly #tables: Record<WatchKind, Map<string, Entry>> = {
     data: new Map(),
     exist: new Map(),
     child: new Map(),
   };
-
   readonly #rearmBytesMax: number;
 
   /** `frameBytesMax` is the longest request that the servers take. */
@@ -41,20 +57,21 @@ export class Watches {
     return watchKinds.reduce((sum, kind) => sum + this.#tables[kind].size, 0);
   }
 
+  /** After the answer that has set it. Requests that arm watches again go before all others, and so do their answers. */
   add(kind: WatchKind, path: string, watcher: Watcher): void {
     const table = this.#tables[kind];
-    const watchers = table.get(path);
-    if (watchers === undefined) table.set(path, new Set([watcher]));
-    else watchers.add(watcher);
+    const entry = table.get(path);
+    if (entry === undefined) table.set(path, { watchers: new Set([watcher]), sinceZxid: null });
+    else entry.watchers.add(watcher);
   }
 
   /** The watchers that an event at `path` concerns, each once; they are watching no longer. */
   take(type: EventTypeName, path: string): Set<Watcher> {
     const taken = new Set<Watcher>();
     for (const kind of kindsOf[type]) {
-      const watchers = this.#tables[kind].get(path);
-      if (watchers === undefined) continue;
-      for (const watcher of watchers) taken.add(watcher);
+      const entry = this.#tables[kind].get(path);
+      if (entry === undefined) continue;
+      for (const watcher of entry.watchers) taken.add(watcher);
       this.#tables[kind].delete(path);
     }
     return taken;
@@ -64,37 +81,62 @@ export class Watches {
     for (const kind of watchKinds) this.#tables[kind].clear();
   }
 
-  /** The bodies of the SetWatches requests that arm everything again; what changed since `lastZxid` fires at once. */
-  rearm(lastZxid: bigint): Uint8Array[] {
-    const bodies: Uint8Array[] = [];
-    let batch = emptyBatch();
-    let bytes = 0;
-    const finish = () => {
-      const writer = new ByteWriter(bytes + 64);
-      SetWatchesRequest.write(writer, {
-        relativeZxid: lastZxid,
-        dataWatches: batch.data,
-        existWatches: batch.exist,
-        childWatches: batch.child,
-      });
-      bodies.push(writer.finish());
-      batch = emptyBatch();
-      bytes = 0;
-    };
+  /**
+   * The SetWatches requests that arm everything again at another connection; what changed since `lastZxid` fires at once. What
+   * the connection before had not confirmed yet fires for whatever has changed since the one before that.
+   */
+  rearm(lastZxid: bigint): RearmBatch[] {
+    const paths = new Map<bigint, WatchedPath[]>();
     for (const kind of watchKinds) {
-      for (const path of this.#tables[kind].keys()) {
-        // UTF-8 takes at most three bytes for a UTF-16 unit; four are the string's length.
-        const bytesMax = path.length * 3 + 4;
-        if (bytes > 0 && bytes + bytesMax > this.#rearmBytesMax - 64) finish();
-        batch[kind].push(path);
-        bytes += bytesMax;
+      for (const [path, entry] of this.#tables[kind]) {
+        entry.sinceZxid ??= lastZxid;
+        const since = paths.get(entry.sinceZxid);
+        if (since === undefined) paths.set(entry.sinceZxid, [{ kind, path, entry }]);
+        else since.push({ kind, path, entry });
       }
     }
-    if (bytes > 0) finish();
-    return bodies;
+    return [...paths].flatMap(([sinceZxid, watched]) => this.#batches(sinceZxid, watched));
+  }
+
+  #batches(sinceZxid: bigint, watched: readonly WatchedPath[]): RearmBatch[] {
+    const batches: RearmBatch[] = [];
+    let batch: WatchedPath[] = [];
+    let bytes = 0;
+    for (const one of watched) {
+      // UTF-8 takes at most three bytes for a UTF-16 unit; four are the string's length.
+      const bytesMax = one.path.length * 3 + 4;
+      if (bytes > 0 && bytes + bytesMax > this.#rearmBytesMax - 64) {
+        batches.push(batchOf(sinceZxid, batch));
+        batch = [];
+        bytes = 0;
+      }
+      batch.push(one);
+      bytes += bytesMax;
+    }
+    batches.push(batchOf(sinceZxid, batch));
+    return batches;
   }
 }
 
-function emptyBatch(): Record<WatchKind, string[]> {
-  return { data: [], exist: [], child: [] };
+interface WatchedPath {
+  readonly kind: WatchKind;
+  readonly path: string;
+  readonly entry: Entry;
+}
+
+function batchOf(relativeZxid: bigint, watched: readonly WatchedPath[]): RearmBatch {
+  const writer = new ByteWriter();
+  const of = (wanted: WatchKind) => watched.filter(({ kind }) => kind === wanted).map(({ path }) => path);
+  SetWatchesRequest.write(writer, {
+    relativeZxid,
+    dataWatches: of("data"),
+    existWatches: of("exist"),
+    childWatches: of("child"),
+  });
+  return {
+    body: writer.finish(),
+    confirmed: () => {
+      for (const { entry } of watched) entry.sinceZxid = null;
+    },
+  };
 }

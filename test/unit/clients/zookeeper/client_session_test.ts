@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import { ByteWriter } from "../../../../src/wire/bytes.ts";
+import { ByteReader, ByteWriter } from "../../../../src/wire/bytes.ts";
 import { operations } from "../../../../src/wire/jute/operations.ts";
+import { SetWatchesRequest } from "../../../../src/wire/jute/records.ts";
 import { settled } from "../../../support/fake_clock.ts";
 import type { ScriptedConnection } from "./scripted_ensemble.ts";
 import { aNode, outcome, start, T } from "./session_rig.ts";
@@ -227,6 +228,34 @@ describe("a lost connection", () => {
     connection.event(1, "/a");
     await settled();
     expect(events).toEqual(["created /a"]);
+  });
+
+  test("that breaks again while watches are being armed loses none: an answer to some says nothing of the others", async () => {
+    const { ensemble, zk } = await start(1);
+    const server = ensemble.server(1);
+    const names = Array.from({ length: 400 }, (_, index) => `/${"x".repeat(200)}${index}`);
+    server.zxid = 100n;
+    await Promise.all(names.map((name) => zk.exists(name, { watch() {} })));
+    // The server has gone on. It answers the first request with what it knows now, and is gone before the others.
+    server.zxid = 200n;
+    let answered = 0;
+    server.answer = ({ code, connection }) => {
+      if (code === setWatches && ++answered === 2) queueMicrotask(() => connection.close());
+      return undefined;
+    };
+    server.connections[0]?.close();
+    await settled();
+    server.answer = () => undefined;
+    await settled();
+    expect(zk.session.connections).toBe(3);
+    const armed = server.heard.filter(({ code, connection }) => {
+      return code === setWatches && connection === server.connections[2];
+    }).map(({ body }) => SetWatchesRequest.read(new ByteReader(body)));
+    const since = (zxid: bigint) =>
+      armed.flatMap(({ relativeZxid, existWatches }) => relativeZxid === zxid ? existWatches ?? [] : []);
+    expect(since(200n).length).toBeGreaterThan(100);
+    expect([...since(200n), ...since(100n)]).toEqual(names);
+    expect(since(100n).length).toBeGreaterThan(100);
   });
 
   test("tries servers that are slow to answer in turn, not only the first", async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { setWatchesBytesMax, Watches } from "../../../../src/clients/zookeeper/watches.ts";
+import { type RearmBatch, setWatchesBytesMax, Watches } from "../../../../src/clients/zookeeper/watches.ts";
 import { ByteReader } from "../../../../src/wire/bytes.ts";
 import { SetWatchesRequest } from "../../../../src/wire/jute/records.ts";
 
@@ -39,7 +39,7 @@ describe("watches", () => {
     for (const path of paths) watches.add("exist", path, () => {});
     watches.add("data", "/d", () => {});
     watches.add("child", "/c", () => {});
-    const bodies = watches.rearm(42n);
+    const bodies = watches.rearm(42n).map(({ body }) => body);
     expect(bodies.length).toBeGreaterThan(5);
     for (const body of bodies) expect(body.byteLength).toBeLessThanOrEqual(setWatchesBytesMax);
     const requests = decode(bodies);
@@ -53,9 +53,26 @@ describe("watches", () => {
     const watches = new Watches({ frameBytesMax: 2000 });
     const paths = Array.from({ length: 100 }, (_, index) => `/${"x".repeat(100)}${index}`);
     for (const path of paths) watches.add("data", path, () => {});
-    const bodies = watches.rearm(42n);
+    const bodies = watches.rearm(42n).map(({ body }) => body);
     for (const body of bodies) expect(body.byteLength + 8).toBeLessThanOrEqual(2000);
     expect(decode(bodies).flatMap((request) => request.dataWatches)).toEqual(paths);
+  });
+
+  test("are armed from where they were left: what a connection has not confirmed was not told by it", () => {
+    const watches = new Watches({ frameBytesMax: 2000 });
+    for (let index = 0; index < 10; index++) watches.add("child", `/${"x".repeat(500)}${index}`, () => {});
+    const paths = (batches: RearmBatch[], zxid: bigint) =>
+      decode(batches.map(({ body }) => body))
+        .flatMap(({ relativeZxid, childWatches }) => relativeZxid === zxid ? childWatches ?? [] : []).length;
+    const first = watches.rearm(100n);
+    expect(paths(first, 100n)).toBe(10);
+    first[0]?.confirmed();
+    // The answer to the first batch had a number of its own, which says nothing of the others.
+    const second = watches.rearm(200n);
+    const known = decode([first[0]?.body ?? new Uint8Array()])[0]?.childWatches?.length ?? 0;
+    expect([paths(second, 200n), paths(second, 100n)]).toEqual([known, 10 - known]);
+    for (const batch of second) batch.confirmed();
+    expect(paths(watches.rearm(300n), 300n)).toBe(10);
   });
 
   test("without any, nothing is sent", () => {
