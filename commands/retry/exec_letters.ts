@@ -5,6 +5,8 @@ import { BatonError } from "../../src/errors.ts";
 import { letterLine } from "../../src/recipes/retry/letters/letter_line.ts";
 import type { LetterPlace, OpenPlace } from "../../src/recipes/retry/letters/letter_office.ts";
 import type { ClaimedMessage } from "../../src/recipes/retry/store/stored_message.ts";
+import { ResignableLease } from "../../src/recipes/resignable_lease.ts";
+import { onAbort } from "../../src/support/abort.ts";
 import type { Clock } from "../../src/support/clock.ts";
 import { takeLetterTurn } from "./letter_turn.ts";
 import { superviseInput } from "./supervise_input.ts";
@@ -31,20 +33,24 @@ export class ExecLetters implements LetterPlace {
   async open(): Promise<OpenPlace | null> {
     const { folder, lockFile } = this.#options;
     const turn = takeLetterTurn(folder, lockFile);
-    return turn === null ? null : { next: () => null, send: (letter) => this.#send(letter), close: turn };
+    return turn === null
+      ? null
+      : { next: () => null, send: (letter, _, signal) => this.#send(letter, signal), close: turn };
   }
 
-  async #send(letter: ClaimedMessage): Promise<void> {
+  /** With the signal its command is told to end: the letter stays. */
+  async #send(letter: ClaimedMessage, signal: AbortSignal): Promise<void> {
     const { line, storeName, timeoutMs, killAfterMs, clock } = this.#options;
+    const lease = new ResignableLease(new OwnTime(clock, timeoutMs + 10 * killAfterMs + 10_000));
+    const off = onAbort(signal, () => lease.resign("The processor ends"));
     const ended = await superviseInput({
       command: ["/bin/sh", "-c", line],
       env: { BATON_MESSAGE_ID: letter.id, BATON_MESSAGE_STORE: storeName, BATON_MESSAGE_KEY: letter.key ?? "" },
       body: new TextEncoder().encode(letterLine(letter, storeName)),
-      lease: new OwnTime(clock, timeoutMs + 10 * killAfterMs + 10_000),
       guard: startGuard(),
       hangUpIgnored: false,
-      ...{ clock, timeoutMs, killAfterMs },
-    });
+      ...{ lease, clock, timeoutMs, killAfterMs },
+    }).finally(off);
     if (ended.kind === "refused") throw ended.error;
     if (ended.code !== 0) throw new BatonError("IO", `the command of --dead-letter ${ended.how}`);
   }

@@ -67,6 +67,8 @@ export class StoreProcessor implements AsyncDisposable {
   readonly #drainsSource: boolean;
   /** Somebody wants an end. */
   readonly #stopping = new AbortController();
+  /** He has said so twice. */
+  readonly #rushing = new AbortController();
   readonly #ending = new AbortController();
 
   private constructor(
@@ -159,6 +161,7 @@ export class StoreProcessor implements AsyncDisposable {
 
   /** What is under way may end; another one may lead meanwhile. A second call ends it. */
   stop(): void {
+    if (this.#stopping.signal.aborted) this.#rushing.abort();
     this.#stopping.abort();
     this.#leader?.stop();
     this.#processor.stop();
@@ -171,7 +174,11 @@ export class StoreProcessor implements AsyncDisposable {
     const sourcing = this.#drainsSource ? undefined : this.#source?.run(this.#ending.signal).catch((error) => {
       this.#processor.fail(asFailure(error));
     });
-    const beside = [this.#looking(), this.#forgetting(), this.#office?.run(this.#ending.signal, this.#stopping.signal)];
+    const beside = [
+      this.#looking(),
+      this.#forgetting(),
+      this.#office?.run(this.#ending.signal, this.#stopping.signal, this.#rushing.signal),
+    ];
     let refused: unknown = null;
     const leading = this.#leader?.run().catch((error) => {
       refused = error;

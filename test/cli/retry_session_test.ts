@@ -305,6 +305,22 @@ describe("dead letters", () => {
     expect(JSON.parse(session.read("mail"))).toMatchObject({ reason: "final", command: ["sh", "-c", "exit 64"] });
     expect((await store.run("@retry dlq redrive 1")).stderr).toContain("its letter has left the store");
   });
+
+  test("a line of shell that hangs keeps nobody who says so twice; its letter stays", async () => {
+    const store = new Store();
+    const place = "--dead-letter 'exec:echo $$ >mailer; exec sleep 600'";
+    await store.run(`echo a | @retry call ${place} -- sh -c 'exit 64'`);
+    const running = store.start(`exec @retry run ${place}`);
+    const mailer = Number(await session.said("mailer"));
+    running.child.kill("SIGTERM");
+    await eventually(() => running.stderr().includes("a second one ends it"));
+    running.child.kill("SIGTERM");
+    const askedMs = performance.now();
+    expect((await running.ended).code).toBe(0);
+    expect(performance.now() - askedMs).toBeLessThan(6000);
+    expect(isAlive(mailer)).toBe(false);
+    expect((await store.run("@retry stats")).stdout).toContain("1 dead letter is still to be sent");
+  });
 });
 
 describe("mistakes are told in words", () => {

@@ -75,12 +75,16 @@ export class LetterOffice {
     this.#wake();
   }
 
-  /** Sends until the signal; then once more what there is, as far as it goes at the first try; with `hurry` within 10 s. */
-  async run(signal: AbortSignal, hurry?: AbortSignal): Promise<void> {
+  /**
+   * Sends until the signal; then once more what there is, as far as it goes at the first try; with `hurry` within 10 s. With `now`
+   * what is under way is given up at once.
+   */
+  async run(signal: AbortSignal, hurry?: AbortSignal, now?: AbortSignal): Promise<void> {
     const { clock, place, store } = this.#options;
     const ending = new AbortController();
     let cancel = () => {};
     let offHurry = () => {};
+    const offNow = onAbort(now, (reason) => ending.abort(reason));
     const offEnd = onAbort(signal, () => {
       offHurry = onAbort(hurry, (reason) => void (cancel = clock.after(lastMs, () => ending.abort(reason))));
     });
@@ -99,6 +103,7 @@ export class LetterOffice {
       await this.#sendAll(ending.signal);
     } finally {
       offEnd();
+      offNow();
       offHurry();
       cancel();
       place.close?.();
