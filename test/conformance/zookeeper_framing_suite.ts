@@ -158,6 +158,31 @@ export function framingSuite(fixture: Fixture): void {
       expect(await ask("wchs")).toMatch(/Total watches:\d+/);
     });
 
+    test("tell of ephemerals, watches and connections by the same lines", async () => {
+      const client = await fixture.connect();
+      const root = await fixture.root(client);
+      await client.call("create", node(`${root}/e`, { flags: createFlag.ephemeral }));
+      await client.call("getData", { path: root, watch: true });
+      const dump = await ask("dump");
+      expect(dump).toMatch(/^ephemeral nodes dump:\nSessions with Ephemerals \(\d+\):$/m);
+      expect(dump).toContain(`0x${client.sessionId.toString(16)}:\n\t${root}/e\n`);
+      expect(await ask("wchs")).toMatch(/^\d+ connections watching \d+ paths\nTotal watches:[1-9]\d*\n?$/);
+      for (const word of ["stat", "cons"]) {
+        expect(await ask(word)).toMatch(/^ \/127\.0\.0\.1:\d+\[1\]\(queued=0,recved=\d+,sent=\d+/m);
+      }
+      const conf = await ask("conf");
+      for (const key of ["dataDir", "tickTime", "minSessionTimeout", "maxSessionTimeout", "serverId"]) {
+        expect(conf).toMatch(new RegExp(`^${key}=.+$`, "m"));
+      }
+      for (const line of [/^Received: \d+$/m, /^Sent: \d+$/m, /^Outstanding: \d+$/m]) {
+        expect(await ask("srvr")).toMatch(line);
+      }
+      const mntr = await ask("mntr");
+      for (const name of ["outstanding_requests", "watch_count", "ephemerals_count", "approximate_data_size"]) {
+        expect(mntr).toMatch(new RegExp(`^zk_${name}\\t\\d+$`, "m"));
+      }
+    });
+
     test("an unknown word is not answered", async () => {
       expect(await ask("zzzz")).toBe("");
     });
