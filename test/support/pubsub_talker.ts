@@ -63,7 +63,7 @@ export class PubsubTalker implements AsyncDisposable {
     }, { what: `topic ${topic} to be somewhere`, withinMs: 20_000 });
   }
 
-  /** Until there is an answer that ends it: anything but NOT_OWNER, OVERLOADED, ERROR, FULL and silence. */
+  /** Until there is an answer that ends it: anything but NOT_OWNER, OVERLOADED, ERROR, silence, and FULL but for a put. */
   async ask(message: ClientMessage, withinMs = 30_000): Promise<Status> {
     return await eventually(async () => {
       const { endpoint, id, epoch } = await this.endpoint(message.topic);
@@ -74,7 +74,9 @@ export class PubsubTalker implements AsyncDisposable {
         const hint = owner === undefined ? null : { owner, epoch: at ?? 0 };
         this.router.corrected(message.topic, { owner: id, epoch }, hint);
       }
-      if (["NOT_OWNER", "OVERLOADED", "ERROR", "FULL"].includes(status.status)) {
+      // A put that was refused stays refused, as long as it has the same counter.
+      const isPassing = status.status === "FULL" && message.name !== "PUT";
+      if (isPassing || ["NOT_OWNER", "OVERLOADED", "ERROR"].includes(status.status)) {
         throw new Error(`${status.status} ${decoder.decode(status.body ?? nothing)}`);
       }
       return status;

@@ -13,6 +13,8 @@ interface Put {
   readonly begunAt: number;
   doneAt: number;
   id: number | null;
+  /** There was no room for it: it is never to come. */
+  isRefused: boolean;
 }
 
 interface Got {
@@ -81,7 +83,12 @@ export class TopicTraffic {
         if (id <= (had[place - 1]?.id ?? 0)) problems.push(`${name} had ${id} out of order`);
       }
       const since = this.#subscribed.get(name) ?? Infinity;
-      const lost = this.#puts.filter(({ begunAt, body }) => begunAt > since && !own.has(body));
+      const wanted = this.#puts.filter(({ begunAt, isRefused }) => begunAt > since && !isRefused);
+      const lost = wanted.filter(({ body }) => !own.has(body));
+      const refused = this.#puts.filter(({ body, isRefused }) => isRefused && own.has(body));
+      if (refused.length > 0) {
+        problems.push(`${name} had ${refused.map(({ body }) => body).join(", ")}, which was refused`);
+      }
       if (lost.length > 0) problems.push(`${name} misses ${lost.map(({ body }) => body).join(", ")}`);
       const alien = had.filter(({ id }) => !first.has(id));
       if (alien.length > 0) problems.push(`${name} had ${alien.map(({ body }) => body).join(", ")}, and alice had not`);
@@ -113,11 +120,19 @@ export class TopicTraffic {
   async #publish(sender: string): Promise<void> {
     const session = { number: 1, key: `key of ${sender}` };
     for (let counter = 1; !this.#isOver; counter++) {
-      const put: Put = { body: `${sender} ${counter}`, begunAt: this.#moment++, doneAt: Infinity, id: null };
+      const put: Put = {
+        body: `${sender} ${counter}`,
+        begunAt: this.#moment++,
+        doneAt: Infinity,
+        id: null,
+        isRefused: false,
+      };
       this.#puts.push(put);
       const lines = { session, low: counter };
       const message = { name: "PUT", sender, topic: this.topic, counter, body: bytesOf(put.body), lines } as const;
       const status = await this.#say.ask(message, patienceMs);
+      put.isRefused = status.status === "FULL";
+      if (put.isRefused) continue;
       if (status.status !== "OK") throw new Error(`${put.body}: ${status.status} ${textOf(status.body)}`);
       put.id = status.lines?.ids?.[0]?.first ?? status.messageId ?? null;
       put.doneAt = this.#moment++;
