@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { connect, type ConnectOptions } from "../../src/clients/zookeeper/client.ts";
 import { parseServers } from "../../src/clients/zookeeper/hosts.ts";
-import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
+import type { WatchEvent, ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { backends, describeBackend, type RunningBackend, type ServerNode } from "../support/backends.ts";
 import { ChaosProxy } from "../support/chaos_proxy.ts";
@@ -79,6 +79,41 @@ for (const kind of backends) {
         expect(zk.session.connections).toBeGreaterThanOrEqual(8);
       }, 20_000);
     }
+
+    test(
+      "watches are told once each, though the connection breaks again between the answers that arm them",
+      async () => {
+        await using rig = await proxied();
+        await using zk = await open(rig.proxy.servers, { sessionTimeoutMs: 10_000 });
+        await using other = await open(backend.servers);
+        const root = (await other.create("/armed-", nothing, { mode: "persistentSequential" })).path;
+        const paths = Array.from({ length: 1000 }, (_, index) => `${root}/${"x".repeat(180)}-${index}`);
+        const told = new Map<string, number>();
+        const watch = ({ path }: WatchEvent) => void told.set(path, (told.get(path) ?? 0) + 1);
+        await Promise.all(paths.map((path) => other.create(path, nothing)));
+        await zk.sync(root);
+        await Promise.all(paths.map((path) => zk.getData(path, { watch })));
+        rig.proxy.refuse();
+        rig.proxy.cut();
+        const changed = paths.filter((_, index) => index % 3 === 0);
+        await Promise.all(changed.map((path) => other.setData(path, nothing, -1)));
+        let armed = 0;
+        const broken = rig.proxy.onFrame({
+          direction: "replies",
+          nth: 0,
+          action: "tear",
+          // Whatever comes behind the first answer: that has the number of the last change, also of those not yet told.
+          matching: ({ operation }) => (operation === "setWatches" ? armed++ : armed) > 0,
+        });
+        rig.proxy.accept();
+        await broken;
+        await eventually(() => told.size === changed.length, { what: "all changes to be told" });
+        await zk.exists(root);
+        expect([...told.values()].every((times) => times === 1)).toBe(true);
+        expect(zk.session.connections).toBeGreaterThanOrEqual(3);
+      },
+      20_000,
+    );
 
     test("close is bounded when nothing answers", async () => {
       await using rig = await proxied();

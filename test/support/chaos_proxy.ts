@@ -90,9 +90,14 @@ export class ChaosProxy {
     if (direction !== "requests") this.#holes.add("replies");
   }
 
-  /** Resets every new connection at once, until `heal()`. */
+  /** Resets every new connection at once, until `accept()` or `heal()`. */
   refuse(): void {
     this.#refusing = true;
+  }
+
+  /** Takes new connections again; all else stays as it is. */
+  accept(): void {
+    this.#refusing = false;
   }
 
   /** Each chunk arrives so many milliseconds late. */
