@@ -68,12 +68,12 @@ describeWithPeer("kcat", "dead letters to Kafka", () => {
     const store = new Store(`kafka://${kafka.address}/Letters?create=yes`);
     await store.run("printf 'körper\\n' | @retry call --interval 1ms --key art-7 -- sh -c 'exit 3'");
     await store.run("echo final | @retry call -- sh -c 'exit 64'");
-    const ended = await store.run("@retry run --max-retries 2 --until-empty");
+    const ended = await store.run("@retry run --interval 1ms --max-retries 2 --until-empty");
     expect([ended.code, ended.stderr]).toEqual([0, expect.stringContaining("is where --dead-letter says")]);
     const { messages } = await store.json("ls --state dead");
     expect(messages.map(({ letter }: { letter: string }) => letter)).toEqual(["there", "there"]);
     const [first, second] = messages;
-    const read = kafka.read("Letters").sort((a, b) => (a.key < b.key ? -1 : 1));
+    const read = (await kafka.read("Letters")).sort((a, b) => (a.key < b.key ? -1 : 1));
     expect(read).toMatchObject([{ key: first.id, payload: "körper\n" }, { key: second.id, payload: "final\n" }]);
     expect(read[0]?.headers).toEqual({
       "baton-store": "default",
@@ -110,7 +110,7 @@ describeWithPeer("kcat", "dead letters to Kafka", () => {
     expect(metrics.stdout).toMatch(/baton_retry_letters_owed 1\n[^]*baton_retry_letter_troubles_total [1-9]/);
     await using _ = await forwarder(port, kafka.port);
     await eventually(async () => (await store.json("show 1")).letter === "there", { withinMs: 20_000 });
-    expect(kafka.read("Later").map(({ payload }) => payload)).toEqual(["a\n"]);
+    expect((await kafka.read("Later")).map(({ payload }) => payload)).toEqual(["a\n"]);
     process.kill(running.child.pid ?? 0, "SIGTERM");
     expect((await running.ended).code).toBe(0);
   });
@@ -140,7 +140,7 @@ describeWithPeer("kcat", "dead letters to Kafka", () => {
     hanging.signal("SIGCONT");
     await eventually(async () => (await store.json("show 1")).letter === "there", { withinMs: 20_000 });
     const { id } = await store.json("show 1");
-    expect(new Set(hanging.read("Hangs").map(({ key }) => key))).toEqual(new Set([id]));
+    expect(new Set((await hanging.read("Hangs")).map(({ key }) => key))).toEqual(new Set([id]));
     process.kill(running.child.pid ?? 0, "SIGTERM");
     await running.ended;
   });
@@ -162,11 +162,11 @@ describeWithPeer("kcat", "dead letters to Kafka", () => {
       const left = (await store.json("ls --state dead --limit 1000")).messages.filter(
         ({ letter }: { letter: string }) => letter === "there",
       );
-      const there = new Set(kafka.read("Killed").map(({ key }) => key));
+      const there = new Set((await kafka.read("Killed")).map(({ key }) => key));
       expect([seed, left.filter(({ id }: { id: string }) => !there.has(id))]).toEqual([seed, []]);
     }
     await store.run("@retry run -j 8 --max-crashes 100 --max-retries 0 --until-empty --exec 'exit 64'");
-    const read = kafka.read("Killed");
+    const read = await kafka.read("Killed");
     expect([seed, new Set(read.map(({ key }) => key)).size]).toEqual([seed, count]);
     expect(new Set(read.map(({ payload }) => payload)).size).toBe(count);
     // Each kill may leave one letter between the record and its note.

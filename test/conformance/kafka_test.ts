@@ -41,7 +41,7 @@ describeWithPeer("kcat", "Kafka's protocol with librdkafka", () => {
       }, never);
     }
     producer.close();
-    const read = kafka.read("Dead").sort((a, b) => (a.key < b.key ? -1 : 1));
+    const read = (await kafka.read("Dead")).sort((a, b) => (a.key < b.key ? -1 : 1));
     // kcat shows no body as none.
     expect(read.map(({ payload }) => payload ?? "")).toEqual(bodies);
     expect(read.map(({ key }) => key)).toEqual(bodies.map((_, at) => `id-${at}`));
@@ -54,7 +54,7 @@ describeWithPeer("kcat", "Kafka's protocol with librdkafka", () => {
     const keys = Array.from({ length: 40 }, (_, at) => `id-${at}`);
     for (const key of keys) await producer.send({ key, value: new Uint8Array(1), headers: [], timestampMs: 1 }, never);
     producer.close();
-    const read = kafka.read("Spread");
+    const read = await kafka.read("Spread");
     expect(new Set(read.map(({ key }) => key))).toEqual(new Set(keys));
     expect([read.length, new Set(read.map(({ partition }) => partition)).size]).toEqual([40, 4]);
   });

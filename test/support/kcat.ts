@@ -1,10 +1,13 @@
 /** Kafka's protocol by somebody else: librdkafka, through kcat. A mock cluster, and a consumer. */
-import { spawnSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { eventually } from "./eventually.ts";
 import { ServerProcess } from "./server_process.ts";
+
+const run = promisify(execFile);
 
 export interface KcatMessage {
   readonly partition: number;
@@ -46,28 +49,11 @@ export class MockKafka {
     this.#process.signal(signal);
   }
 
-  /** All that is in the topic, read by kcat with its checksums checked. */
-  read(topic: string): KcatMessage[] {
-    const args = [
-      "-C",
-      "-b",
-      this.address,
-      "-t",
-      topic,
-      "-e",
-      "-q",
-      "-J",
-      "-X",
-      "check.crcs=true",
-      "-X",
-      "fetch.wait.max.ms=10",
-    ];
-    const { status, stdout, stderr } = spawnSync("kcat", args, {
-      encoding: "utf8",
-      timeout: 20_000,
-      maxBuffer: 1 << 26,
-    });
-    if (status !== 0) throw new Error(`kcat -C -t ${topic} ended with ${status}: ${stderr}`);
+  /** All that is in the topic, read by kcat with its checksums checked. The cluster is listened to meanwhile: it tells all it does. */
+  async read(topic: string): Promise<KcatMessage[]> {
+    const checked = ["-X", "check.crcs=true", "-X", "fetch.wait.max.ms=10"];
+    const args = ["-C", "-b", this.address, "-t", topic, "-e", "-q", "-J", ...checked];
+    const { stdout } = await run("kcat", args, { timeout: 20_000, maxBuffer: 1 << 26 });
     return stdout.split("\n").filter((line) => line !== "").map((line) => {
       const { partition, offset, key, payload, headers = [] } = JSON.parse(line);
       const pairs: [string, string][] = [];
