@@ -22,8 +22,10 @@ export class RefusedPuts {
     }
   }
 
-  has(put: PutOperation): boolean {
-    return this.#known.size > 0 && put.session !== null && this.#known.has(nameOf(put));
+  /** A sentence for one that was refused before; null for any other. */
+  whyRefused(put: PutOperation): string | null {
+    if (this.#known.size === 0 || put.session === null || !this.#known.has(nameOf(put))) return null;
+    return "this very put was refused before, when there was no room for it";
   }
 }
 

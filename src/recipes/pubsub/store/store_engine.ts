@@ -212,7 +212,9 @@ export class StoreEngine {
       sameKey: put.msgId === null ? null : clients.msgIds(client).get(put.msgId) ?? null,
       fingerprints: put.bodies.map(fingerprintOf),
       last: topic.log.last,
-      full: (messages) => this.#whyFull(put, topic, messages),
+      full: (messages) =>
+        this.#hooks.refusedPuts.whyRefused(put) ?? this.disk.full() ??
+          whyFull(topic, this.#options, messages, put.bodies),
     };
     const decision = decidePut(put, view);
     if (decision.kind === "refused") {
@@ -229,11 +231,6 @@ export class StoreEngine {
     this.#mustCommit = true;
     this.#store(put, { topic, client, window, decision, fingerprints: view.fingerprints }, nowMs);
     this.#answers.push({ ticket: put.ticket, code: "OK", reason: "", ids: rangesOf(decision.ids) });
-  }
-
-  #whyFull(put: PutOperation, topic: Topic, messages: number): string | null {
-    if (this.#hooks.refusedPuts.has(put)) return "this very put was refused before, when there was no room for it";
-    return this.disk.full() ?? whyFull(topic, this.#options, messages, put.bodies);
   }
 
   #store(put: PutOperation, what: {
@@ -323,12 +320,7 @@ export class StoreEngine {
   }
 
   #info(info: InfoOperation, topic: Topic): void {
-    const { first, last, bytes } = topic.log;
-    const client = topic.subscribers.get(info.client);
-    const position = client?.position ?? null;
-    const pending = position === null ? 0 : topic.pendingBehind(position);
-    const state = { first, end: last, position, pending, subscribers: topic.subscribers.size, bytes };
-    this.#answers.push({ ticket: info.ticket, code: "OK", reason: "", info: state });
+    this.#answers.push({ ticket: info.ticket, code: "OK", reason: "", info: topic.stateFor(info.client) });
   }
 
   #cancel(ticket: number): void {

@@ -1,4 +1,5 @@
-/** One topic that a store serves or keeps sealed: its log, its subscribers, and the gets that wait for messages. */
+/** One topic that a store serves or keeps sealed: its log and its subscribers. */
+import type { TopicInfo } from "../../../wire/pubsub/store_operations.ts";
 import type { Client } from "./client.ts";
 import type { ClientTable } from "./client_table.ts";
 import { RowCache, TopicLog } from "./topic_log.ts";
@@ -59,6 +60,14 @@ export class Topic {
     const from = Math.max(position, first - 1);
     if (from >= this.floor) return last - from;
     return this.log.countUpTo(this.floor, from) + last - (this.floor + 1);
+  }
+
+  /** As INFO tells it to this client. */
+  stateFor(client: string): TopicInfo {
+    const { first, last, bytes } = this.log;
+    const position = this.subscribers.get(client)?.position ?? null;
+    const pending = position === null ? 0 : this.pendingBehind(position);
+    return { first, end: last, position, pending, subscribers: this.subscribers.size, bytes };
   }
 
   /** Messages that the slowest subscriber has not had. Asks every subscriber, but only after the slowest one has moved. */
