@@ -1,9 +1,12 @@
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { cpSync, mkdirSync, mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Database, DirectoryOwned } from "../../../src/keeper/database.ts";
 import { decodeRows, encodeRows } from "../../../src/keeper/stored_records.ts";
+
+/** Thousands of flushes: a busy disk takes its time. */
+setDefaultTimeout(30_000);
 
 let root = "";
 beforeEach(() => root = mkdtempSync(join(tmpdir(), "baton-database-")));
