@@ -1,11 +1,13 @@
 /** A topic with a backlog moves while it is put to: nobody waits long, and everything that was answered OK is there. */
 import { expect, setDefaultTimeout, test } from "bun:test";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { moveTopic } from "../../src/recipes/pubsub/operator/move_topic.ts";
 import { verifyStore } from "../../src/recipes/pubsub/store/verify_store.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { decodeMessage } from "../../src/wire/pubsub/decode_message.ts";
 import { encodeMessage } from "../../src/wire/pubsub/encode_message.ts";
+import { bytesBelow } from "../support/bytes_below.ts";
 import { dose, isFullDose } from "../support/dose.ts";
 import { eventually } from "../support/eventually.ts";
 import { handOvers } from "../support/hand_over_load.ts";
@@ -112,4 +114,52 @@ test("an operator's word ends soon when nobody can answer it any more, and says 
   await eventually(async () => (await client.say({ name: "INFO", sender: "reader", topic })).status === "OK");
   await cluster.server(other).kill();
   expect(await move(owner)).toMatchObject({ kind: "kept", why: expect.stringContaining("cannot be reached") });
+});
+
+test("a server that has taken over topics gives memory and room back when all was read", async () => {
+  await using cluster = await PubsubCluster.start({ servers: 2, as: "processes" });
+  const client = cluster.client();
+  client.withinMs = 60_000;
+  const zk = await cluster.session();
+  const topics = ["one", "two", "three"];
+  const batch = Array.from({ length: 64 }, () => new Uint8Array(1000).fill(7));
+  for (const topic of topics) {
+    await client.say({ name: "SUBSCRIBE", sender: "reader", topic });
+    const lines = { session: { number: 1, key: "k" }, low: 0, deadlineMs: 60_000 };
+    for (let counter = 1; counter < 3000; counter += batch.length) {
+      await client.say({ name: "PUT", sender: "writer", topic, counter, batch, lines: { ...lines, low: counter } });
+    }
+    // One that is long: it goes in many pieces, and each of them once held all of it.
+    const body = new Uint8Array(20 << 20).fill(9);
+    await client.say({ name: "PUT", sender: "writer", topic, counter: 9999, body, lines: { ...lines, low: 9999 } });
+  }
+  const memory = (id: string, what: "VmRSS" | "VmHWM") => {
+    const status = readFileSync(`/proc/${cluster.server(id).pid}/status`, "latin1");
+    return Number(new RegExp(`${what}:\\s+(\\d+)`).exec(status)?.[1]) * 1024;
+  };
+  await cluster.startServer("s3");
+  const idle = memory("s3", "VmRSS");
+  for (const topic of topics) {
+    const outcome = await moveTopic(zk, cluster.path, { topic, to: "s3" }, { clock: systemClock(), withinMs: 60_000 });
+    expect(outcome.kind).toBe("moved");
+  }
+  const peak = memory("s3", "VmHWM");
+  for (const topic of topics) {
+    for (let last = -1;;) {
+      const answer = await client.say({ name: "GET", sender: "reader", topic, last, lines: { max: 1000 } });
+      if (answer.status !== "OK") break;
+      last = answer.lines?.ids?.at(-1)?.last ?? last;
+    }
+  }
+  const bytes = () => bytesBelow(join(cluster.folder, "data", "s3"));
+  await eventually(() => bytes() < 10 << 20, { withinMs: 30_000, everyMs: 50, what: "the files to be short" });
+  const rest = () => memory("s3", "VmRSS") - idle;
+  await eventually(() => rest() < 100 << 20, { withinMs: 40_000, everyMs: 200, what: "the memory to be given back" });
+  const mib = (size: number) => Math.round(size / (1 << 20));
+  console.log(
+    `memory: ${mib(idle)} MiB idle, ${mib(peak)} at most, ${mib(rest() + idle)} in the end; ${
+      mib(bytes())
+    } MiB on the disk`,
+  );
+  expect(peak - idle).toBeLessThan(400 << 20);
 });
