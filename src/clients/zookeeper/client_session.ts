@@ -50,6 +50,8 @@ export class ClientSession implements Session, LinkOwner, SearchOwner {
   #link: Link | null = null;
   #state: SessionState = "connecting";
   #provenMs = -Infinity;
+  /** When there was a connection last. */
+  #lostMs = Infinity;
   #guards = 0;
   /** The shortest timeout that the servers grant, in milliseconds; null until a guarded session has asked. */
   #shortestMs: number | null = null;
@@ -144,6 +146,7 @@ export class ClientSession implements Session, LinkOwner, SearchOwner {
     if (this.#link === null || this.#state === "ended") return;
     this.#lastZxid = this.#link.lastZxid;
     this.#link = null;
+    this.#lostMs = this.#clock.now();
     this.#setState("connecting");
     this.#search.start();
   }
@@ -296,7 +299,7 @@ export class ClientSession implements Session, LinkOwner, SearchOwner {
    * by somebody who has seen nothing, they say that they do not know it. Should one know it, `found` does not take that.
    */
   get #isOverdue(): boolean {
-    return this.#link === null && this.#clock.now() >= this.#provenMs + 2 * this.timeoutMs;
+    return this.#link === null && this.#clock.now() >= this.#lostMs + 2 * this.timeoutMs;
   }
 
   get #seenZxid(): bigint {

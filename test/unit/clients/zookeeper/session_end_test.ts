@@ -26,6 +26,7 @@ describe("the end of a session", () => {
     const { clock, ensemble, zk } = await start(2);
     for (const server of ensemble.servers) server.zxid = 500n;
     await zk.exists("/a");
+    await clock.advance(5 * T); // nothing but pings
     for (const server of ensemble.servers) {
       server.zxid = 3n;
       server.isJealous = true;
