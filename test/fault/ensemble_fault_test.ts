@@ -13,13 +13,15 @@ describeWithPeer("zookeeper", `clients of three servers under faults [BATON_SEED
   beforeAll(async () => {
     verdict = await runEnsembleCampaign(plans, { sessions: 3, watches: 3000, changes: 150 });
     console.log(verdict.figures);
-    if (verdict.disagreed.length > 0) console.log(`NOT JUDGED: servers without the same tree, ${verdict.disagreed}`);
+    if (verdict.disagreed.length > 0) {
+      console.log(`NOT JUDGED: what hangs on where servers disagree, ${verdict.disagreed}`);
+    }
   }, 180_000);
 
   for (const { number, fault } of plans) {
     test(`round ${number}: ${fault.name}; no session ends, and each change is told once`, () => {
-      if (verdict.disagreed.length > 0) return;
       const result = verdict.results[number];
+      if (result === undefined && verdict.disagreed.length > 0) return; // told above
       if (result === undefined) throw new Error("The round was not run: one before it failed");
       if (result.failures.length > 0) throw new Error(ensembleLine(result));
     });

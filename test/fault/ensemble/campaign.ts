@@ -49,7 +49,7 @@ export interface EnsembleVerdict {
   readonly results: readonly EnsembleResult[];
   /** What is wrong with the history of all rounds. */
   readonly failures: readonly string[];
-  /** Where the servers have not the same tree: then rounds and history show nothing, and `failures` has none of it. */
+  /** Where the servers have not the same tree: what hangs on that shows nothing, and is not among the failures. */
   readonly disagreed: readonly string[];
   /** Of what it was, in one line. */
   readonly figures: string;
@@ -108,11 +108,15 @@ export async function runEnsembleCampaign(
   failures.push(...await judge(history, observer), ...judgeRearmed(watcher), ...await judgeLocks(observer));
   // What servers say that have not the same tree is not the client's fault, and shows nothing about it.
   const isSuspect = failures.length > 0 || results.some((result) => result.failures.length > 0);
-  const places = [tree.log, watchedRoot, ...registers, ...lockPlaces];
+  const { suspects } = duty;
+  const places = [tree.log, watchedRoot, ...registers, ...lockPlaces, ...suspects];
   const disagreed = isSuspect ? await disagreements(ensemble, places) : [];
+  // A watch that told nothing is the client's fault as long as the servers agree about what it watched, whatever else they say.
+  const isExcused =
+    (suspects.length === 0 ? disagreed : disagreed.filter((path) => suspects.includes(path))).length > 0;
   const closing = await judgeClose(ways, ensemble);
   return {
-    results,
+    results: isExcused ? results.map((result) => ({ ...result, failures: [] })) : results,
     failures: disagreed.length === 0 ? [...failures, ...closing] : closing,
     disagreed,
     figures: figuresOf(history, watcher),

@@ -28,7 +28,7 @@ const { results, failures, disagreed, figures } = await runEnsembleCampaign(plan
   finished: (result) => console.log(ensembleLine(result)),
 });
 const failed = results.filter((result) => result.failures.length > 0).length;
-if (disagreed.length > 0) console.log(`NOT JUDGED: the servers have not the same tree at ${disagreed.join(", ")}`);
+if (disagreed.length > 0) console.log(`NOT JUDGED: what hangs on where servers disagree, ${disagreed.join(", ")}`);
 for (const failure of failures.slice(0, 50)) console.log(`FAIL ${failure}`);
 console.log(`\n${figures}\n${failed} rounds failed, ${failures.length} faults of the history\n--seed ${seed}`);
-process.exit((failed === 0 || disagreed.length > 0) && failures.length === 0 ? 0 : 1);
+process.exit(failed === 0 && failures.length === 0 ? 0 : 1);

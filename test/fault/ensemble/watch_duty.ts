@@ -92,9 +92,13 @@ export class WatchDuty {
     // Events come before the answers that were asked for behind them.
     await this.#ask(() => this.#watcher.sync(watchedRoot));
     await this.#ask(() => this.#watcher.exists(watchedRoot));
-    const failures = judgeWatches(this.#nodes.map(({ watched }) => watched));
     for (const node of this.#nodes) if (node.told.length > 0) node.isArmed = false;
-    return failures;
+    return judgeWatches(this.#nodes.map(({ watched }) => watched));
+  }
+
+  /** What is watched by those with which something is wrong, since the last time they were armed. */
+  get suspects(): string[] {
+    return this.#nodes.filter(({ watched }) => judgeWatches([watched]).length > 0).map(({ path }) => path);
   }
 
   get changes(): number {
