@@ -6,7 +6,7 @@ import { ensembleLine, type EnsembleVerdict, runEnsembleCampaign } from "./ensem
 import { planEnsembleRounds } from "./ensemble/plan.ts";
 
 const seed = Number(process.env["BATON_SEED"] ?? (Math.random() * 0x7fffffff) | 0);
-const plans = planEnsembleRounds(seed, 3);
+const plans = planEnsembleRounds(seed, 2);
 
 describeWithPeer("zookeeper", `clients of three servers under faults [BATON_SEED=${seed}]`, () => {
   let verdict: EnsembleVerdict;
