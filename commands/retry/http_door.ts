@@ -10,6 +10,7 @@ import {
   headerOf,
   type Headers,
   idempotencyHeader,
+  losesBody,
 } from "../../src/recipes/retry/http/backend_request.ts";
 import { type BackendAnswer, callBackend } from "../../src/recipes/retry/http/http_target.ts";
 import { parseRetryAfter } from "../../src/recipes/retry/http/retry_after.ts";
@@ -156,6 +157,10 @@ export class HttpDoor {
       response.setHeader("connection", "close");
       return answerFault(response, headers, { kind: "too_large", why, stored: null });
     }
+    if (losesBody(method, body)) {
+      const why = `a ${method} with a body cannot be passed on: the body would be left behind`;
+      return answerFault(response, headers, { kind: "bad_request", why, stored: null });
+    }
     // Stored with its key, so that the first try and all that follow are one message to the backend.
     const passed = forwardedHeaders(headers);
     const isKeyed = safeMethods.has(method) || headerOf(passed, idempotencyHeader) !== null;
@@ -262,15 +267,20 @@ function headersOf({ rawHeaders }: IncomingMessage): Headers {
   return pairs;
 }
 
-/** Null: longer than it may be; the rest is not read. */
+/** Null: longer than it may be; the rest is not read. Rejects when the caller leaves. */
 async function bodyOf(request: IncomingMessage, bytesMax: number): Promise<Uint8Array | null> {
   if (Number(request.headers["content-length"] ?? 0) > bytesMax) return null;
   const chunks: Buffer[] = [];
   let bytes = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    bytes += chunk.byteLength;
-    if (bytes > bytesMax) return null;
-    chunks.push(chunk);
+  try {
+    for await (const chunk of request as AsyncIterable<Buffer>) {
+      bytes += chunk.byteLength;
+      if (bytes > bytesMax) return null;
+      chunks.push(chunk);
+    }
+  } catch (error) {
+    const why = `a caller has left before all of its request was there, after ${bytes} bytes of its body`;
+    throw new Error(`${why}; it is not stored: ${messageOf(error)}`, { cause: error });
   }
   return new Uint8Array(Buffer.concat(chunks));
 }

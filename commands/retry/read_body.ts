@@ -9,7 +9,7 @@ const readBytes = 256 << 10;
 export async function* readChunks(path: string | null): AsyncGenerator<Uint8Array, void, void> {
   if (path === null && stdinWasClosed()) {
     const why =
-      "it was closed when baton was started; a file, </dev/null for an empty one, or call --no-stdin is wanted";
+      "it was closed when baton was started; a file is wanted, or </dev/null for an empty one (call has --no-stdin too)";
     throw new BatonError("IO", `Cannot read the message from stdin: ${why}`);
   }
   try {

@@ -28,7 +28,7 @@ export const runSettings = {
   }),
   method: setting(text("method"), {
     flag: "--method",
-    help: "the method for messages that bring none of their own",
+    help: "the method for messages that bring none of their own; one that carries a body",
     default: "POST",
   }),
   headers: setting(list("name:value"), {

@@ -4,7 +4,7 @@ import { JobTable } from "../../src/cli/child/job_table.ts";
 import { processSignals } from "../../src/cli/child/signal_source.ts";
 import { startGuard } from "../../src/cli/guard/guard.ts";
 import { BatonError } from "../../src/errors.ts";
-import { parseBackend, parseHeaders } from "../../src/recipes/retry/http/backend_request.ts";
+import { parseBackend, parseHeaders, parseMethod } from "../../src/recipes/retry/http/backend_request.ts";
 import { HttpTarget } from "../../src/recipes/retry/http/http_target.ts";
 import type { Target } from "../../src/recipes/retry/target.ts";
 import { systemClock } from "../../src/support/clock.ts";
@@ -109,7 +109,7 @@ function httpTarget({ values, sources }: RunCall): Target | null {
   if (values.url === undefined) return null;
   return new HttpTarget({
     backend: parseBackend(values.url),
-    method: values.method,
+    method: parseMethod(values.method),
     headers: parseHeaders(values.headers ?? []),
     rules: retryRulesOf(values, sources),
     timeoutMs: values.retryAttemptTimeout,

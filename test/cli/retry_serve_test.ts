@@ -1,5 +1,6 @@
 /** `baton retry-processor serve` in front of a backend that works, fails, hangs and comes back; and `run --url`. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { request } from "node:http";
 import { verifyStore } from "../../src/recipes/retry/store/verify_store.ts";
 import { BatonSession, type Running } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";
@@ -74,6 +75,19 @@ describe("a backend that works", () => {
     expect((await service.post("/x", "y")).status).toBe(404);
     expect(await service.states()).toEqual({});
     expect(await service.stop()).toMatchObject({ code: 0 });
+  });
+
+  test("never gets a GET without the body that it came with: who asks is told", async () => {
+    await using backend = await new HttpBackend().up();
+    const service = await new Service().start(backend.url);
+    const status = await new Promise<number | undefined>((resolve, reject) => {
+      request(`${service.url}/search`, { method: "GET", headers: { "content-length": 2 } }, (answer) => {
+        answer.resume();
+        resolve(answer.statusCode);
+      }).on("error", reject).end("{}");
+    });
+    expect([status, backend.received]).toEqual([400, []]);
+    await service.stop();
   });
 });
 

@@ -343,12 +343,14 @@ describe("mistakes are told in words", () => {
     ["@retry run --cron 'at noon'", 64, '--cron: "at noon" is no schedule'],
     ["@retry run --once --cron '* * * * *'", 64, "--once tries now"],
     ["@retry run --exec true --url http://x/", 64, "only one of --exec, --url and --topic"],
+    ["@retry run --url http://x/ --method GET", 64, "--method: GET carries no body"],
+    ["@retry run --url http://x/ --header 'Host: y'", 64, "Host is made anew for each message"],
     ["@retry submit a b", 64, '"b" is too much'],
     ["@retry submit ./nothing", 74, "Cannot read"],
     ["@retry submit <&-", 74, "Cannot read the message from stdin: it was closed"],
     ["@retry submit - <&-", 74, "it was closed"],
     ["@retry submit --lines <&-", 74, "it was closed"],
-    ["@retry call -- touch ran <&-", 74, "call --no-stdin is wanted"],
+    ["@retry call -- touch ran <&-", 74, "call has --no-stdin too"],
     ["@retry submt", 64, 'did you mean "submit"?'],
   ];
   for (const [script, code, says] of cases) {

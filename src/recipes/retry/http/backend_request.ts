@@ -1,4 +1,5 @@
 /** From a request that came, or a stored message, to the one that the backend gets. Pure. */
+import { METHODS } from "node:http";
 import { BatonError } from "../../../errors.ts";
 import type { MessageHead } from "../store/stored_message.ts";
 
@@ -22,6 +23,9 @@ const hopByHop: ReadonlySet<string> = new Set([
   "transfer-encoding",
   "upgrade",
 ]);
+
+/** What `fetch` sends without a body, or not at all. */
+const bodiless: ReadonlySet<string> = new Set(["CONNECT", "GET", "HEAD", "TRACE"]);
 
 /** Of an answer that was unpacked on its way. */
 const packing: ReadonlySet<string> = new Set(["content-encoding"]);
@@ -52,6 +56,14 @@ export function parseBackend(url: string): URL {
   }
   if (parsed.protocol !== "http:" && parsed.protocol !== "https:") {
     throw new BatonError("USAGE", `"${url}" cannot be sent to: only http: and https: can`);
+  }
+  if (parsed.username !== "" || parsed.password !== "") {
+    // Not repeated: it would be in a log. Nor is it sent: what stands behind the path of a message's own would lose it.
+    const why = "whoever sends brings an Authorization of their own, and for run there is --header Authorization:…";
+    throw new BatonError(
+      "USAGE",
+      `The URL of ${parsed.host} has a user or a password in it, which is not sent: ${why}`,
+    );
   }
   if (parsed.hash !== "" || parsed.search !== "") {
     throw new BatonError(
@@ -101,11 +113,38 @@ export function requestOf(
   };
 }
 
-/** `Name: value`. Throws USAGE. */
+/** `Name: value`. Throws USAGE, also for what could not be sent or would be left out: it would cost each message its tries. */
 export function parseHeaders(written: readonly string[]): Headers {
   return written.map((line) => {
     const match = /^([!#$%&'*+.^_`|~\w-]+):\s*([^\r\n]*)$/.exec(line);
-    if (match?.[1] !== undefined && match[2] !== undefined) return [match[1], match[2]] as const;
-    throw new BatonError("USAGE", `"${line}" is not a header: write Name:value`);
+    if (match?.[1] === undefined || match[2] === undefined) {
+      throw new BatonError("USAGE", `"${line}" is not a header: write Name:value`);
+    }
+    const lower = match[1].toLowerCase();
+    // One key for all messages would make a backend take the second for the first.
+    if (hopByHop.has(lower) || lower === idempotencyHeader) {
+      throw new BatonError("USAGE", `"${line}" cannot be given: ${match[1]} is made anew for each message`);
+    }
+    if (!/^[\t\x20-\x7e\x80-\xff]*$/.test(match[2])) {
+      throw new BatonError(
+        "USAGE",
+        `"${line}" cannot be sent: a header has letters of Latin-1 only, and nothing unprintable`,
+      );
+    }
+    return [match[1], match[2]] as const;
   });
+}
+
+/** Throws USAGE for what `fetch` would make a GET of, or send without the body, which would be lost then. */
+export function parseMethod(written: string): string {
+  if (METHODS.includes(written) && !bodiless.has(written)) return written;
+  const why = bodiless.has(written)
+    ? "carries no body, and a message is its body"
+    : "is no method that can be sent, in capitals";
+  throw new BatonError("USAGE", `--method: ${written} ${why}: write POST, PUT, PATCH, DELETE or the like`);
+}
+
+/** Whether the body would be left behind on the way. */
+export function losesBody(method: string, body: Uint8Array): boolean {
+  return body.byteLength > 0 && bodiless.has(method);
 }

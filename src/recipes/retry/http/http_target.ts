@@ -98,9 +98,15 @@ export async function callBackend(
   } catch (error) {
     done();
     if (isLate) return { kind: "timed_out", why: `was not answered within ${formatDuration(timeoutMs)}` };
-    const code = (error as NodeJS.ErrnoException).code;
-    return { kind: "failed", why: `could not be sent: ${code === undefined ? "" : `${code}: `}${messageOf(error)}` };
+    return { kind: "failed", why: `could not be sent: ${whyNotSent(error)}` };
   }
+}
+
+/** With the code once, and without what is said to programmers. */
+function whyNotSent(error: unknown): string {
+  const code = (error as NodeJS.ErrnoException).code;
+  const message = messageOf(error).replace(/\.? For more information, pass `verbose.*$/s, "");
+  return code === undefined || message.startsWith(code) ? message : `${code}: ${message}`;
 }
 
 /**

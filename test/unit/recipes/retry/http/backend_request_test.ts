@@ -4,8 +4,10 @@ import { faultOf } from "../../../../../commands/retry/fault_body.ts";
 import {
   backendUrl,
   forwardedHeaders,
+  losesBody,
   parseBackend,
   parseHeaders,
+  parseMethod,
   requestOf,
 } from "../../../../../src/recipes/retry/http/backend_request.ts";
 import { parseRetryAfter } from "../../../../../src/recipes/retry/http/retry_after.ts";
@@ -38,7 +40,26 @@ describe("where a request goes", () => {
       expect(() => parseBackend(url)).toThrow(`"${url}"`);
     }
     expect(() => parseHeaders(["no header"])).toThrow('"no header" is not a header');
-    expect(parseHeaders(["X-A: b", "c:d"])).toEqual([["X-A", "b"], ["c", "d"]]);
+    expect(parseHeaders(["X-A: b", "c:d", "X-Tab: a\tü"])).toEqual([["X-A", "b"], ["c", "d"], ["X-Tab", "a\tü"]]);
+  });
+
+  test("what would cost every message its tries, or its sense, is refused before any is touched", () => {
+    expect(() => parseBackend("http://user:secret@b/")).toThrow("The URL of b has a user or a password in it");
+    for (const name of ["Host", "Content-Length", "transfer-encoding", "Idempotency-Key"]) {
+      expect(() => parseHeaders([`${name}: 5`])).toThrow(`${name} is made anew for each message`);
+    }
+    for (const value of ["日本", "a\u0001b", "\u007f"]) {
+      expect(() => parseHeaders([`X: ${value}`])).toThrow("cannot be sent");
+    }
+    for (const method of ["POST", "PUT", "PATCH", "DELETE", "PROPFIND"]) expect(parseMethod(method)).toBe(method);
+    for (const method of ["GET", "HEAD", "TRACE"]) expect(() => parseMethod(method)).toThrow("carries no body");
+    for (const method of ["post", "B D", "FOO"]) expect(() => parseMethod(method)).toThrow(`${method} is no method`);
+  });
+
+  test("a body that a method would leave behind is noticed, an empty one does not matter", () => {
+    expect(losesBody("GET", new Uint8Array(1))).toBe(true);
+    expect(losesBody("GET", new Uint8Array())).toBe(false);
+    expect(losesBody("DELETE", new Uint8Array(1))).toBe(false);
   });
 });
 
