@@ -101,9 +101,14 @@ export async function runEnsembleCampaign(
     if (result.failures.length > 0) break; // what is known of the nodes need not be true any more
   }
   const stopped = Promise.all(traffic.map((one) => one.stop())).then(() => true);
-  const failures = await Promise.race([stopped, sleep(systemClock(), 3 * callMsMax).then(() => false)])
-    ? []
-    : [`${history.open} calls never end`];
+  const hasEnded = () => Promise.race([stopped, sleep(systemClock(), 3 * callMsMax).then(() => false)]);
+  let ended = await hasEnded();
+  if (!ended && !await commits(ensemble)) {
+    await ensemble.restart();
+    await whole(ensemble);
+    ended = await hasEnded();
+  }
+  const failures = ended ? [] : [`${history.open} calls never end, or a lock is never granted`];
   await asked(observer, () => observer.sync("/"));
   failures.push(...await judge(history, observer), ...judgeRearmed(watcher), ...await judgeLocks(observer));
   // What servers say that have not the same tree is not the client's fault, and shows nothing about it.
