@@ -12,7 +12,7 @@ import {
   idempotencyHeader,
   losesBody,
 } from "../../src/recipes/retry/http/backend_request.ts";
-import { type BackendAnswer, callBackend } from "../../src/recipes/retry/http/http_target.ts";
+import { type BackendAnswer, callBackend, whyNotSent } from "../../src/recipes/retry/http/http_target.ts";
 import { parseRetryAfter } from "../../src/recipes/retry/http/retry_after.ts";
 import type { AskStore } from "../../src/recipes/retry/processor.ts";
 import type { FirstTry, MessageHead } from "../../src/recipes/retry/store/stored_message.ts";
@@ -310,14 +310,28 @@ async function sendOn(response: ServerResponse, answer: Response, id: string | n
   for (const [name, values] of byName) response.setHeader(name, values.length === 1 ? values[0] ?? "" : values);
   if (id !== null) response.setHeader(idHeader, id);
   if (answer.body === null || method === "HEAD") return void response.end();
-  for await (const chunk of answer.body) {
-    if (!response.write(chunk)) {
-      await new Promise<void>((resolve) => {
-        response.once("drain", resolve);
-        response.once("close", resolve);
-      });
+  try {
+    for await (const chunk of answer.body) {
+      if (!response.write(chunk)) await drainedOrClosed(response);
+      if (response.destroyed) break;
     }
-    if (response.destroyed) break;
+  } catch (error) {
+    const why = `the backend's answer, ${answer.status}, broke off on its way to the caller`;
+    throw new Error(`${why}: ${whyNotSent(error)}`, { cause: error });
   }
   response.end();
+}
+
+/** Leaves no listener behind: a long answer waits often. */
+function drainedOrClosed(response: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const go = () => {
+      response.off("drain", go);
+      response.off("close", go);
+      resolve();
+    };
+    response.on("drain", go);
+    response.on("close", go);
+    if (response.destroyed) go();
+  });
 }

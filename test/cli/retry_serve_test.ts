@@ -77,6 +77,21 @@ describe("a backend that works", () => {
     expect(await service.stop()).toMatchObject({ code: 0 });
   });
 
+  test("may answer with as much as it likes, and when that breaks off stderr says what did", async () => {
+    const bytes = 32 << 20;
+    await using backend = await new HttpBackend((_, response) => void response.end(Buffer.alloc(bytes))).up();
+    const service = await new Service().start(backend.url);
+    expect((await (await service.post("/x", "y")).arrayBuffer()).byteLength).toBe(bytes);
+    backend.answer = (_, response) => {
+      response.writeHead(200, { "content-length": 100 });
+      response.write("half", () => response.destroy());
+    };
+    await service.post("/x", "y").then((answer) => answer.arrayBuffer()).catch(() => {});
+    await eventually(() => service.running?.stderr().includes("the backend's answer, 200, broke off on its way"));
+    expect(service.running?.stderr()).not.toMatch(/MaxListeners|verbose: true/);
+    await service.stop();
+  });
+
   test("never gets a GET without the body that it came with: who asks is told", async () => {
     await using backend = await new HttpBackend().up();
     const service = await new Service().start(backend.url);

@@ -103,7 +103,7 @@ export async function callBackend(
 }
 
 /** With the code once, and without what is said to programmers. */
-function whyNotSent(error: unknown): string {
+export function whyNotSent(error: unknown): string {
   const code = (error as NodeJS.ErrnoException).code;
   const message = messageOf(error).replace(/\.? For more information, pass `verbose.*$/s, "");
   return code === undefined || message.startsWith(code) ? message : `${code}: ${message}`;
