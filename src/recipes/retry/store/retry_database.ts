@@ -3,7 +3,7 @@
  * Every change is one transaction, begun IMMEDIATE: who decides by what it reads is alone until it has written. Synchronous:
  * services keep it in a thread, commands that end soon call it themselves.
  */
-import { closeSync, existsSync, mkdirSync, openSync, statfsSync } from "node:fs";
+import { closeSync, existsSync, mkdirSync, openSync, statfsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { BatonError, messageOf } from "../../../errors.ts";
@@ -69,7 +69,7 @@ export class RetryDatabase {
   constructor(folder: string, { mustExist = false }: { readonly mustExist?: boolean } = {}) {
     this.folder = folder;
     const path = join(folder, databaseName);
-    if (mustExist && !existsSync(path)) throw noStore(folder);
+    if (mustExist) refuseMissing(folder, path);
     try {
       makeFolder(folder);
       refuseNetworkFolder(folder);
@@ -211,18 +211,27 @@ export function storeError(error: unknown, folder: string): BatonError {
   if (error instanceof BatonError) return error;
   const message = messageOf(error);
   const options = { cause: error };
-  if (/full/i.test(message) || (error as NodeJS.ErrnoException).code === "ENOSPC") {
+  const { code, syscall } = error as NodeJS.ErrnoException;
+  // What the system refuses names a path, in which any word may be.
+  const says = (word: RegExp) => syscall === undefined && word.test(message);
+  if (says(/full/i) || code === "ENOSPC") {
     return new BatonError("STORE_FULL", `The disk of the message store in ${folder} is full: ${message}`, options);
   }
-  if (/locked|busy/i.test(message)) {
+  if (says(/locked|busy/i)) {
     const busy = `The message store in ${folder} is busy: other processes have kept it for ${busyMs / 1000} s`;
     return new BatonError("LOCK_BUSY", busy, options);
   }
   return new BatonError("IO", `The message store in ${folder} cannot be read or written: ${message}`, options);
 }
 
-function noStore(folder: string): BatonError {
-  return new BatonError("CONFIG", `There is no message store in ${folder}: ${databaseName} is missing`);
+/** Throws CONFIG where there is none, IO where this user cannot see whether there is one. */
+function refuseMissing(folder: string, path: string): void {
+  try {
+    if (statSync(path, { throwIfNoEntry: false }) !== undefined) return;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOTDIR") throw storeError(error, folder);
+  }
+  throw new BatonError("CONFIG", `There is no message store in ${folder}: ${databaseName} is missing`);
 }
 
 /** Bodies may be anybody's secrets: the folder is its user's alone. */

@@ -1,11 +1,11 @@
 import { DatabaseSync } from "node:sqlite";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { refuseNetworkFolder } from "../../../../../src/recipes/retry/store/network_folder.ts";
-import { databaseName, RetryDatabase } from "../../../../../src/recipes/retry/store/retry_database.ts";
+import { databaseName, RetryDatabase, storeError } from "../../../../../src/recipes/retry/store/retry_database.ts";
 import { verifyStore } from "../../../../../src/recipes/retry/store/verify_store.ts";
 import { property } from "../../../../support/property.ts";
 import { RetryRig, rigFailure, rigMessage, rigSuccess } from "../../../../support/retry_rig.ts";
@@ -251,6 +251,24 @@ describe("a store", () => {
       raw.close();
       expect(() => new RetryDatabase(folder)).toThrow(/another program's database, not a message store/);
       expect(() => new RetryDatabase(join(folder, "none"), { mustExist: true })).toThrow(/There is no message store/);
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+
+  test("that cannot be looked for is neither missing, nor full or busy because its path has the word in it", () => {
+    const folder = mkdtempSync(join(tmpdir(), "baton-retry-"));
+    try {
+      const loop = join(folder, "full-locked");
+      symlinkSync(loop, loop);
+      const open = () => new RetryDatabase(join(loop, "store"), { mustExist: true });
+      expect(open).toThrow(/cannot be read or written: ELOOP/);
+      for (const word of ["full", "locked"]) {
+        const refused = Object.assign(new Error(`EACCES: open '/srv/${word}/x'`), { code: "EACCES", syscall: "open" });
+        expect(storeError(refused, folder).code).toBe("IO");
+      }
+      expect(storeError(new Error("database or disk is full"), folder).code).toBe("STORE_FULL");
+      expect(storeError(new Error("database is locked"), folder).code).toBe("LOCK_BUSY");
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }
