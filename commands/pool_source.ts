@@ -1,6 +1,7 @@
 /** The items of a pool as text, from wherever they come, each source with a limit. */
 import { createReadStream, readFileSync, statSync } from "node:fs";
 import process from "node:process";
+import { stdinWasClosed } from "../src/cli/child/closed_stdin.ts";
 import { BatonError, messageOf } from "../src/errors.ts";
 import { itemsBytesMax, listedItems, parseItems } from "../src/recipes/pool_items.ts";
 import { abortable } from "../src/support/abort.ts";
@@ -21,6 +22,10 @@ export async function readItems(
   const items = (text: string, name: string) => parseItems(text, { component, source: name });
   switch (source.kind) {
     case "stdin":
+      if (stdinWasClosed()) {
+        const why = "it was closed when baton was started; </dev/null is a list without items";
+        throw new BatonError("IO", `Cannot read the items from standard input: ${why}`);
+      }
       return items(await abortable(readText(process.stdin, "standard input"), signal), "standard input");
     case "file":
       return items(

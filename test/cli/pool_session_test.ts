@@ -41,6 +41,13 @@ describe("what is run", () => {
     expect((await session.run(`"$baton" pool in ${query} ${each} {}`)).stdout).toBe("held\n");
   });
 
+  test("a standard input that was closed is no empty list", async () => {
+    const closed = await session.run('"$baton" pool closed --items - --loop -- echo {} <&-');
+    expect(closed).toMatchObject({ code: 74, stdout: "" });
+    expect(closed.stderr).toContain("it was closed when baton was started; </dev/null is a list without items");
+    expect((await session.run('"$baton" pool closed --items - --loop -- echo {} </dev/null')).code).not.toBe(74);
+  });
+
   test("without --loop as many as -j says; what is left is the next call's", async () => {
     expect((await session.run('"$baton" pool some --items 1,2,3 -j 2 -- echo {}')).stdout.length).toBe(4);
   });
