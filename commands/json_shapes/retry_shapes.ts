@@ -15,7 +15,7 @@ export const retrySubmitShape = z.strictObject({
 export type RetrySubmitJson = z.infer<typeof retrySubmitShape>;
 
 const message = z.strictObject({
-  id: z.string().describe("nobody else's, ever; also the Idempotency-Key"),
+  id: z.string().describe("nobody else's, ever; also the Idempotency-Key, unless request.headers have one"),
   name,
   state,
   key: z.string().nullable(),

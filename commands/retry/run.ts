@@ -64,7 +64,7 @@ export const retryRunCommand = defineCommand({
     "or by HTTP. A message that fails N+1 times (--max-retries N), or in a way that no repetition mends, is a dead letter. Runs until " +
     "SIGTERM, SIGINT or SIGHUP; then what is under way may end (--drain-timeout), and a second signal ends it at once.",
     "The command finds BATON_MESSAGE_ID, BATON_MESSAGE_TRY (1 for the first), BATON_MESSAGE_KEY, BATON_MESSAGE_STORE and " +
-    "BATON_MESSAGE_FENCE (grows with every try) in its environment. By HTTP the id is the Idempotency-Key.",
+    "BATON_MESSAGE_FENCE (grows with every try) in its environment. By HTTP the id is the Idempotency-Key, unless the message has one, as those of serve do.",
     "--topic puts each message into a publish/subscribe topic under its id, exactly once; --from-topic takes in what is put into one, and so each " +
     "message once. Somebody has to subscribe to the topic that is put into (else 78). Proxies are named as for baton pubsub client.",
     "No message is tried twice at once, by whatever number of processors. A processor that is killed takes its commands with " +
