@@ -66,6 +66,9 @@ export async function runProcessor(call: RunCall): Promise<ExitCode> {
         folder: place.folder,
         pid: process.pid,
       });
+      if (await processor.store.call("isPaused")) {
+        log("warning", "paused", "it is paused: nothing is tried until baton retry-processor resume");
+      }
       await processor.run();
       return exitCodes.SUCCESS;
     } finally {

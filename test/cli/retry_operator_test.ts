@@ -80,7 +80,10 @@ describe("change", () => {
     const run = newStore();
     await run("echo x | @retry submit; @retry pause");
     expect((await run("@retry stats")).stdout).toContain("paused");
-    expect((await run("@retry run --once --exec 'touch tried'")).code).toBe(0);
+    expect(await run("@retry run --once --exec 'touch tried'")).toMatchObject({
+      code: 0,
+      stderr: expect.stringContaining("it is paused: nothing is tried until baton retry-processor resume"),
+    });
     expect((await run("ls tried")).stdout).toBe("");
     expect((await run("@retry pause")).stderr).toContain("was before, and is paused");
     await run("@retry resume; @retry run --once --exec 'touch tried'");
