@@ -9,27 +9,27 @@ import { BatonError, messageOf } from "../src/errors.ts";
 import { type Command, runCommand } from "./command.ts";
 import { firstWords, membersOf, nameAt, wordsOf } from "./command_names.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "./exit_codes.ts";
-import { lockCommand } from "./lock.ts";
+import { lockCommand } from "./lock/lock.ts";
 
 export { systemIo };
 
 /** In the order of the help page. A command of two words belongs to a group: the first word alone is none. */
 export const commandLoaders: Readonly<Record<string, () => Promise<Command>>> = {
   lock: () => Promise.resolve(lockCommand),
-  hold: async () => (await import("./hold.ts")).holdCommand,
-  release: async () => (await import("./release.ts")).releaseCommand,
-  elect: async () => (await import("./elections.ts")).electCommand,
-  leader: async () => (await import("./elections.ts")).leaderCommand,
-  forward: async () => (await import("./elections.ts")).forwardCommand,
-  resign: async () => (await import("./elections.ts")).resignCommand,
-  barrier: async () => (await import("./barrier.ts")).barrierCommand,
-  pool: async () => (await import("./pool.ts")).poolCommand,
-  who: async () => (await import("./operator.ts")).whoCommand,
-  ls: async () => (await import("./operator.ts")).lsCommand,
-  break: async () => (await import("./operator.ts")).breakCommand,
-  check: async () => (await import("./check.ts")).checkCommand,
-  doctor: async () => (await import("./doctor.ts")).doctorCommand,
-  fence: async () => (await import("./fence.ts")).fenceCommand,
+  hold: async () => (await import("./hold/hold.ts")).holdCommand,
+  release: async () => (await import("./hold/release.ts")).releaseCommand,
+  elect: async () => (await import("./election/elections.ts")).electCommand,
+  leader: async () => (await import("./election/elections.ts")).leaderCommand,
+  forward: async () => (await import("./election/elections.ts")).forwardCommand,
+  resign: async () => (await import("./election/elections.ts")).resignCommand,
+  barrier: async () => (await import("./barrier/barrier.ts")).barrierCommand,
+  pool: async () => (await import("./pool/pool.ts")).poolCommand,
+  who: async () => (await import("./operator/operator.ts")).whoCommand,
+  ls: async () => (await import("./operator/operator.ts")).lsCommand,
+  break: async () => (await import("./operator/operator.ts")).breakCommand,
+  check: async () => (await import("./job/check.ts")).checkCommand,
+  doctor: async () => (await import("./operator/doctor.ts")).doctorCommand,
+  fence: async () => (await import("./fence/fence.ts")).fenceCommand,
   "pubsub server": async () => (await import("./pubsub/server.ts")).pubsubServerCommand,
   "pubsub proxy": async () => (await import("./pubsub/proxy.ts")).pubsubProxyCommand,
   "pubsub client": async () => (await import("./pubsub/client.ts")).pubsubClientCommand,
@@ -48,7 +48,7 @@ export const commandLoaders: Readonly<Record<string, () => Promise<Command>>> = 
   "retry-processor stats": async () => (await import("./retry/inspect.ts")).retryStatsCommand,
   "retry-processor verify": async () => (await import("./retry/inspect.ts")).retryVerifyCommand,
   "retry-processor explain": async () => (await import("./retry/explain.ts")).retryExplainCommand,
-  keeper: async () => (await import("./keeper.ts")).keeperCommand,
+  keeper: async () => (await import("./keeper/keeper.ts")).keeperCommand,
   completion: async () => (await import("./completion.ts")).completionCommand,
   config: async () => (await import("./config.ts")).configCommand,
   help: async () => (await import("./help.ts")).helpCommand,
@@ -94,7 +94,7 @@ async function dispatch(words: readonly string[], io: Io): Promise<ExitCode> {
     const loaded = await Promise.all(Object.values(commandLoaders).map((load) => load()));
     return await complete(new Map(loaded.map((command) => [command.name, command])), rest, io);
   }
-  if (first === "__holder") return await (await import("./holder.ts")).runHolder(io);
+  if (first === "__holder") return await (await import("./hold/holder.ts")).runHolder(io);
   const name = nameAt(words, commandLoaders);
   const load = name === null ? undefined : commandLoaders[name];
   if (name !== null && load !== undefined) return await runLoaded(await load(), words.slice(wordsOf(name)), io);

@@ -7,7 +7,7 @@ import { toggle } from "../src/config/value_types.ts";
 import { BatonError } from "../src/errors.ts";
 import { didYouMean } from "../src/support/did_you_mean.ts";
 import { type Call, defineCommand } from "./command.ts";
-import { coordinationOf } from "./coordination.ts";
+import { coordinationOf } from "./coordination/coordination.ts";
 import { type ExitCode, exitCodes } from "./exit_codes.ts";
 import type { ConfigJson } from "./json_shapes/machine_shapes.ts";
 

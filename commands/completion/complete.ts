@@ -6,9 +6,9 @@ import { readConfigFiles } from "../../src/config/config_file.ts";
 import { resolveSettings } from "../../src/config/resolve.ts";
 import type { SettingValues } from "../../src/config/setting.ts";
 import { allSettings, connectionSettings } from "../../src/config/settings.ts";
-import { decodeLockName } from "../../src/recipes/lock_name.ts";
+import { decodeLockName } from "../../src/recipes/lock/lock_name.ts";
 import { type Command, commonSettings, flagsOf, type ServedNames } from "../command.ts";
-import { coordinationOf } from "../coordination.ts";
+import { coordinationOf } from "../coordination/coordination.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { candidates, commandAt, matching } from "./candidates.ts";
 

@@ -10,7 +10,7 @@ import { systemClock } from "../../src/support/clock.ts";
 import { counted } from "../../src/support/counted.ts";
 import { sleep } from "../../src/support/deadline.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
-import { secretVariables } from "../lock_environment.ts";
+import { secretVariables } from "../job/lock_environment.ts";
 import { BulkProgressLine } from "../bulk_progress.ts";
 import { MessageChildren } from "./message_child.ts";
 import type { PubsubMessageJson } from "../json_shapes/pubsub_client_shapes.ts";

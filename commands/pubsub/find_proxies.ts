@@ -7,10 +7,10 @@ import type { connectionSettings } from "../../src/config/settings.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { type Announcement, parseAnnouncement } from "../../src/recipes/pubsub/ownership/announce.ts";
 import { PubsubPath } from "../../src/recipes/pubsub/ownership/pubsub_path.ts";
-import { orNull } from "../../src/recipes/lock_view.ts";
+import { orNull } from "../../src/recipes/lock/lock_view.ts";
 import { abortable } from "../../src/support/abort.ts";
 import type { Call } from "../command.ts";
-import { coordinationOf, reach } from "../coordination.ts";
+import { coordinationOf, reach } from "../coordination/coordination.ts";
 
 /** What of a call says where proxies are. */
 export type ProxyCall = Pick<

@@ -15,7 +15,7 @@ import { SessionDirectory } from "../../src/recipes/pubsub/proxy/session_directo
 import { formatAddress } from "../../src/sockets/connection.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { counted } from "../../src/support/counted.ts";
-import { type Coordination, coordinationOf, reach } from "../coordination.ts";
+import { type Coordination, coordinationOf, reach } from "../coordination/coordination.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { checkAdvertised } from "./advertised.ts";
 import type { ProxyCall } from "./proxy.ts";

@@ -11,7 +11,7 @@ import { TopicServer } from "../../src/recipes/pubsub/server/topic_server.ts";
 import { formatAddress } from "../../src/sockets/connection.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { counted } from "../../src/support/counted.ts";
-import { coordinationOf, reach } from "../coordination.ts";
+import { coordinationOf, reach } from "../coordination/coordination.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { checkAdvertised } from "./advertised.ts";
 import type { ServerCall } from "./server.ts";

@@ -16,7 +16,7 @@ import { verifyStore } from "../../src/recipes/pubsub/store/verify_store.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { counted } from "../../src/support/counted.ts";
 import { didYouMean } from "../../src/support/did_you_mean.ts";
-import { connected } from "../connected.ts";
+import { connected } from "../coordination/connected.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type {
   PubsubForgottenJson,

@@ -6,7 +6,7 @@ import { type Restored, restoreServer } from "../../src/recipes/pubsub/ownership
 import { claimDataDir } from "../../src/recipes/pubsub/server/server_identity.ts";
 import { openToRead } from "../../src/recipes/pubsub/store/topic_database.ts";
 import { TopicStore } from "../../src/recipes/pubsub/store/topic_store.ts";
-import { connected } from "../connected.ts";
+import { connected } from "../coordination/connected.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { PubsubRestoredJson } from "../json_shapes/pubsub_server_shapes.ts";
 import type { ServerCall } from "./server.ts";

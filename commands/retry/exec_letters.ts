@@ -5,7 +5,7 @@ import { BatonError } from "../../src/errors.ts";
 import { letterLine } from "../../src/recipes/retry/letters/letter_line.ts";
 import type { LetterPlace, OpenPlace } from "../../src/recipes/retry/letters/letter_office.ts";
 import type { ClaimedMessage } from "../../src/recipes/retry/store/stored_message.ts";
-import { ResignableLease } from "../../src/recipes/resignable_lease.ts";
+import { ResignableLease } from "../../src/recipes/election/resignable_lease.ts";
 import { onAbort } from "../../src/support/abort.ts";
 import type { Clock } from "../../src/support/clock.ts";
 import { takeLetterTurn } from "./letter_turn.ts";

@@ -4,7 +4,7 @@ import { BatonError, messageOf } from "../../src/errors.ts";
 import { KafkaLetters } from "../../src/recipes/retry/letters/kafka_letters.ts";
 import { dial } from "../../src/sockets/dial.ts";
 import { systemClock } from "../../src/support/clock.ts";
-import { tlsFilesOf } from "../tls_files.ts";
+import { tlsFilesOf } from "../coordination/tls_files.ts";
 import type { KafkaPlace } from "./kafka_place.ts";
 
 /** Throws CONFIG for files that cannot be used. */

@@ -8,15 +8,15 @@ import process from "node:process";
 import { connect } from "../../src/clients/zookeeper/client.ts";
 import { isSessionEnd } from "../../src/clients/zookeeper/zookeeper_error.ts";
 import { messageOf } from "../../src/errors.ts";
-import { campaign, type Leadership } from "../../src/recipes/campaign.ts";
+import { campaign, type Leadership } from "../../src/recipes/election/campaign.ts";
 import { nameOfHolder } from "../../src/recipes/holder_info.ts";
-import type { WaitingStatus } from "../../src/recipes/lock.ts";
+import type { WaitingStatus } from "../../src/recipes/lock/lock.ts";
 import { onAbort } from "../../src/support/abort.ts";
 import type { Clock } from "../../src/support/clock.ts";
 import { sleep } from "../../src/support/deadline.ts";
-import { Candidate } from "../candidate.ts";
-import { type Coordination, reach } from "../coordination.ts";
-import { holderInfo } from "../wait_display.ts";
+import { Candidate } from "../election/candidate.ts";
+import { type Coordination, reach } from "../coordination/coordination.ts";
+import { holderInfo } from "../job/wait_display.ts";
 import type { RetryLog } from "./retry_log.ts";
 
 /** After a leadership that was asked back: whoever waits is faster by then. Milliseconds. */

@@ -279,7 +279,7 @@ async function sourceDuty(
 /** Loaded only where there is an election. Rejects what --servers and its like are refused for, before anything is opened. */
 async function leaderOpener({ values, sources, log }: StoreProcessorOptions) {
   const [{ coordinationOf }, { SamplingLeader }] = await Promise.all([
-    import("../coordination.ts"),
+    import("../coordination/coordination.ts"),
     import("./sampling_leader.ts"),
   ]);
   const place = coordinationOf(values, sources);

@@ -4,7 +4,7 @@
  */
 import { connect } from "../../src/clients/zookeeper/client.ts";
 import { parseServers } from "../../src/clients/zookeeper/hosts.ts";
-import { acquireLock } from "../../src/recipes/lock.ts";
+import { acquireLock } from "../../src/recipes/lock/lock.ts";
 
 const [servers = "", lock = "", sessions = "", cycles = ""] = process.argv.slice(2);
 const clients = await Promise.all(

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect } from "../../src/clients/zookeeper/client.ts";
 import { parseServers } from "../../src/clients/zookeeper/hosts.ts";
-import { electionPath } from "../../src/recipes/election_path.ts";
+import { electionPath } from "../../src/recipes/election/election_path.ts";
 import { eventually } from "../../test/support/eventually.ts";
 import { startZooKeeper } from "../../test/support/zookeeper_server.ts";
 import type { Contestant, Running } from "./contestant.ts";

@@ -1,7 +1,7 @@
 /** A barrier as an object: parties that meet, work, and leave together, again and again. */
-import { enterBarrier, type EnterOptions } from "../recipes/barrier.ts";
-import type { BarrierMembership } from "../recipes/barrier_membership.ts";
-import { encodeLockName } from "../recipes/lock_name.ts";
+import { enterBarrier, type EnterOptions } from "../recipes/barrier/barrier.ts";
+import type { BarrierMembership } from "../recipes/barrier/barrier_membership.ts";
+import { encodeLockName } from "../recipes/lock/lock_name.ts";
 import { throwIfAborted } from "../support/abort.ts";
 import { ownInfo } from "./own_info.ts";
 import { type SessionPlace, SessionSource } from "./session_source.ts";

@@ -1,12 +1,12 @@
 /** An election as an object: campaign, who leads, and every change of it, over the sessions that this takes. */
 import { isSessionEnd } from "../clients/zookeeper/zookeeper_error.ts";
-import { campaign, type CampaignOptions, type Leadership } from "../recipes/campaign.ts";
-import { checkValue } from "../recipes/election_state.ts";
-import { type LeaderChange, LeaderChanges } from "../recipes/leader_changes.ts";
-import { type LeaderStatus, leaderStatus } from "../recipes/leader_status.ts";
-import { encodeLockName } from "../recipes/lock_name.ts";
-import { resign, type ResignOptions } from "../recipes/resign.ts";
-import { watchLeader } from "../recipes/watch_leader.ts";
+import { campaign, type CampaignOptions, type Leadership } from "../recipes/election/campaign.ts";
+import { checkValue } from "../recipes/election/election_state.ts";
+import { type LeaderChange, LeaderChanges } from "../recipes/election/leader_changes.ts";
+import { type LeaderStatus, leaderStatus } from "../recipes/election/leader_status.ts";
+import { encodeLockName } from "../recipes/lock/lock_name.ts";
+import { resign, type ResignOptions } from "../recipes/election/resign.ts";
+import { watchLeader } from "../recipes/election/watch_leader.ts";
 import { throwIfAborted } from "../support/abort.ts";
 import { namedPriorities, type PriorityName } from "../support/priority.ts";
 import { ownInfo } from "./own_info.ts";

@@ -1,5 +1,5 @@
 /** What a recipe writes into its guarded state: a lock its limit, an election also who has led. */
-import { formatLockState, type LockState } from "./lock_state.ts";
+import { formatLockState, type LockState } from "./lock/lock_state.ts";
 
 /** The state as it was read, with the version that guards what follows from it. */
 export interface ReadState {

@@ -1,9 +1,9 @@
 /** The node by which a job holds its lock, found by the ids in the job's environment: a look, for whoever is part of the job. */
 import type { ZooKeeper } from "../clients/zookeeper/zookeeper.ts";
-import { parseParty } from "./barrier_nodes.ts";
+import { parseParty } from "./barrier/barrier_nodes.ts";
 import { guidOfForeign } from "./foreign/foreign_names.ts";
-import { parseHolder } from "./lock_nodes.ts";
-import { orNull } from "./lock_view.ts";
+import { parseHolder } from "./lock/lock_nodes.ts";
+import { orNull } from "./lock/lock_view.ts";
 import { isTransient } from "./transient_error.ts";
 
 export interface OwnHolder {

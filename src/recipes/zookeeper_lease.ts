@@ -12,7 +12,7 @@ import { printable } from "../support/printable.ts";
 import { Alarm } from "./alarm.ts";
 import { parseNodeInfo, type Revocation } from "./holder_info.ts";
 import type { Lease, LockMode } from "./lease.ts";
-import { orNull } from "./lock_view.ts";
+import { orNull } from "./lock/lock_view.ts";
 import { isRefusal, isTransient } from "./transient_error.ts";
 
 export interface ZooKeeperLeaseOptions {

@@ -1,14 +1,14 @@
 /** The pool on real servers, with jobs that end when the test says so. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
-import { breakLock } from "../../src/recipes/break_lock.ts";
-import { acquireLock } from "../../src/recipes/lock.ts";
-import { runPool } from "../../src/recipes/pool.ts";
-import { forgetPool } from "../../src/recipes/pool_forget.ts";
-import { PoolMemory } from "../../src/recipes/pool_memory.ts";
-import type { PoolJob, PoolOptions } from "../../src/recipes/pool_options.ts";
-import { poolPath } from "../../src/recipes/pool_path.ts";
-import { poolStatus } from "../../src/recipes/pool_status.ts";
+import { breakLock } from "../../src/recipes/lock/break_lock.ts";
+import { acquireLock } from "../../src/recipes/lock/lock.ts";
+import { runPool } from "../../src/recipes/pool/pool.ts";
+import { forgetPool } from "../../src/recipes/pool/pool_forget.ts";
+import { PoolMemory } from "../../src/recipes/pool/pool_memory.ts";
+import type { PoolJob, PoolOptions } from "../../src/recipes/pool/pool_options.ts";
+import { poolPath } from "../../src/recipes/pool/pool_path.ts";
+import { poolStatus } from "../../src/recipes/pool/pool_status.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { backends, describeBackend, type RunningBackend } from "../support/backends.ts";
 import { eventually } from "../support/eventually.ts";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { connect } from "../../src/clients/zookeeper/client.ts";
 import { parseServers } from "../../src/clients/zookeeper/hosts.ts";
 import { startKeeper } from "../../src/keeper/keeper.ts";
-import { lockPath } from "../../src/recipes/lock_path.ts";
+import { lockPath } from "../../src/recipes/lock/lock_path.ts";
 import { formatAddress } from "../../src/sockets/connection.ts";
 import { startCounterEdgeServer } from "../support/counter_edge_server.ts";
 import { LockCrew } from "../support/lock_crew.ts";

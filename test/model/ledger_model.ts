@@ -1,5 +1,11 @@
 /** The history in an election's guarded state, beside what really was granted: every reader must be told the same. */
-import { type Grant, type GrantEntry, grantsAfter, settled, withGrant } from "../../src/recipes/election_history.ts";
+import {
+  type Grant,
+  type GrantEntry,
+  grantsAfter,
+  settled,
+  withGrant,
+} from "../../src/recipes/election/election_history.ts";
 
 export interface Ledger {
   readonly entries: readonly GrantEntry[];

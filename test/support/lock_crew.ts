@@ -4,7 +4,7 @@ import { connect } from "../../src/clients/zookeeper/client.ts";
 import { parseServers } from "../../src/clients/zookeeper/hosts.ts";
 import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
 import type { Lease } from "../../src/recipes/lease.ts";
-import { acquireLock, type AcquireOptions } from "../../src/recipes/lock.ts";
+import { acquireLock, type AcquireOptions } from "../../src/recipes/lock/lock.ts";
 import { newGuid } from "../../src/support/guid.ts";
 
 /** Sessions that are being opened at a time: a server's backlog is not what is tested. */

@@ -1,7 +1,7 @@
 /** A foreign lock is named by its node: the path that the other programs were given. */
 import { validatePath } from "../../clients/zookeeper/path.ts";
 import { BatonError, messageOf } from "../../errors.ts";
-import type { LockPath } from "../lock_path.ts";
+import type { LockPath } from "../lock/lock_path.ts";
 
 /** Contenders and holders are the node's own children. Throws USAGE for what is no path, and for the root. */
 export function foreignPath(name: string): LockPath {

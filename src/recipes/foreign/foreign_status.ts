@@ -2,8 +2,8 @@
 import type { ZooKeeper } from "../../clients/zookeeper/zookeeper.ts";
 import { printable } from "../../support/printable.ts";
 import { type NodeInfo, parseNodeInfo } from "../holder_info.ts";
-import type { LockStatus, LockStatusOptions } from "../lock_status.ts";
-import { orNull } from "../lock_view.ts";
+import type { LockStatus, LockStatusOptions } from "../lock/lock_status.ts";
+import { orNull } from "../lock/lock_view.ts";
 import { type ForeignNode, type ForeignRecipe, parseForeign } from "./foreign_names.ts";
 import { foreignHolders } from "./foreign_position.ts";
 import { foreignPath } from "./foreign_path.ts";

@@ -1,7 +1,7 @@
 /** One ensemble, sessions that use it all the time, one fault after the other, and a judgement of everything at the end. */
 import { connect } from "../../../src/clients/zookeeper/client.ts";
 import { parseServers } from "../../../src/clients/zookeeper/hosts.ts";
-import { lockPath } from "../../../src/recipes/lock_path.ts";
+import { lockPath } from "../../../src/recipes/lock/lock_path.ts";
 import { untilAnswered } from "../../../src/recipes/until_answered.ts";
 import { systemClock } from "../../../src/support/clock.ts";
 import { sleep } from "../../../src/support/deadline.ts";

@@ -2,7 +2,7 @@
 import { ZooKeeperError } from "../../../src/clients/zookeeper/zookeeper_error.ts";
 import type { ZooKeeper } from "../../../src/clients/zookeeper/zookeeper.ts";
 import { BatonError } from "../../../src/errors.ts";
-import { acquireLock } from "../../../src/recipes/lock.ts";
+import { acquireLock } from "../../../src/recipes/lock/lock.ts";
 import { systemClock } from "../../../src/support/clock.ts";
 import { sleep } from "../../../src/support/deadline.ts";
 import type { History, Outcome } from "./history.ts";

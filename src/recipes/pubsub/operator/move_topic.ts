@@ -8,7 +8,7 @@ import { onAbort, throwIfAborted } from "../../../support/abort.ts";
 import { deadlineAfter, sleep } from "../../../support/deadline.ts";
 import { decodeMessage } from "../../../wire/pubsub/decode_message.ts";
 import { encodeMessage } from "../../../wire/pubsub/encode_message.ts";
-import { orNull } from "../../lock_view.ts";
+import { orNull } from "../../lock/lock_view.ts";
 import { parseAnnouncement } from "../ownership/announce.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
 import { TopicNodes } from "../ownership/topic_nodes.ts";

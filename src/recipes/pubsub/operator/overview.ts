@@ -1,6 +1,6 @@
 /** Which servers there are, and which topics belong to them: what an operator looks at. */
 import type { ZooKeeper } from "../../../clients/zookeeper/zookeeper.ts";
-import { orNull } from "../../lock_view.ts";
+import { orNull } from "../../lock/lock_view.ts";
 import { type Announcement, parseAnnouncement } from "../ownership/announce.ts";
 import { type ListedTopic, listTopics } from "../ownership/list_topics.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";

@@ -3,7 +3,7 @@ import type { ZooKeeper } from "../../../clients/zookeeper/zookeeper.ts";
 import { BatonError } from "../../../errors.ts";
 import { sleep } from "../../../support/deadline.ts";
 import type { Clock } from "../../../support/clock.ts";
-import { orNull } from "../../lock_view.ts";
+import { orNull } from "../../lock/lock_view.ts";
 import { isRefusal, isTransient } from "../../transient_error.ts";
 import { makeParents } from "./topic_nodes.ts";
 

@@ -1,6 +1,6 @@
 /** Has a server take no new topics, or take them again: it says so where it is announced, for as long as its process lives. */
 import type { ZooKeeper } from "../../../clients/zookeeper/zookeeper.ts";
-import { orNull } from "../../lock_view.ts";
+import { orNull } from "../../lock/lock_view.ts";
 import { isRefusal } from "../../transient_error.ts";
 import { formatAnnouncement, parseAnnouncement } from "./announce.ts";
 import type { PubsubPath } from "./pubsub_path.ts";

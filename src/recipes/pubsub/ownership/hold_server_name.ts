@@ -1,7 +1,7 @@
 /** An operator's work on what a server has: its name is held meanwhile, so that it cannot come back in between. */
 import type { ZooKeeper } from "../../../clients/zookeeper/zookeeper.ts";
 import { BatonError } from "../../../errors.ts";
-import { orNull } from "../../lock_view.ts";
+import { orNull } from "../../lock/lock_view.ts";
 import { isRefusal } from "../../transient_error.ts";
 import { parseAnnouncement } from "./announce.ts";
 import type { PubsubPath } from "./pubsub_path.ts";

@@ -1,6 +1,6 @@
 /** Every topic with its node, shard by shard: what `server ls` shows and `forget` goes through. */
 import type { ZooKeeper } from "../../../clients/zookeeper/zookeeper.ts";
-import { orNull } from "../../lock_view.ts";
+import { orNull } from "../../lock/lock_view.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 import type { TopicNode } from "./topic_node.ts";
 import { parseTopicNode } from "./topic_node_data.ts";

@@ -12,7 +12,7 @@
 import { createHash } from "node:crypto";
 import { BatonError } from "../../../errors.ts";
 import { tokenBytesMax } from "../../../wire/pubsub/limits.ts";
-import { defaultRoot } from "../../lock_path.ts";
+import { defaultRoot } from "../../lock/lock_path.ts";
 
 /** Names that are longer when written into a path are written as their hash. */
 const nodeNameLengthMax = 200;

@@ -6,7 +6,7 @@ import type { ZooKeeper } from "../../../clients/zookeeper/zookeeper.ts";
 import { backoffMs } from "../../../support/backoff.ts";
 import { sleep } from "../../../support/deadline.ts";
 import type { Clock } from "../../../support/clock.ts";
-import { orNull } from "../../lock_view.ts";
+import { orNull } from "../../lock/lock_view.ts";
 import { isRefusal, isTransient } from "../../transient_error.ts";
 import { type Announcement, parseAnnouncement } from "./announce.ts";
 import { makeParents } from "./topic_nodes.ts";

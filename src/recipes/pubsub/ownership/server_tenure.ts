@@ -6,7 +6,7 @@ import type { ZooKeeper } from "../../../clients/zookeeper/zookeeper.ts";
 import { onAbort, throwIfAborted } from "../../../support/abort.ts";
 import type { Clock } from "../../../support/clock.ts";
 import { BatonError, messageOf } from "../../../errors.ts";
-import { orNull } from "../../lock_view.ts";
+import { orNull } from "../../lock/lock_view.ts";
 import { announce, parseAnnouncement } from "./announce.ts";
 import { OwnedTopic, type Permit, type Tenure } from "./owned_topic.ts";
 import type { OwnedStore } from "./owned_store.ts";

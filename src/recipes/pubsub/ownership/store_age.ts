@@ -5,7 +5,7 @@
  */
 import type { ZooKeeper } from "../../../clients/zookeeper/zookeeper.ts";
 import { BatonError } from "../../../errors.ts";
-import { orNull } from "../../lock_view.ts";
+import { orNull } from "../../lock/lock_view.ts";
 import { isRefusal, isTransient } from "../../transient_error.ts";
 import type { OwnedStore } from "./owned_store.ts";
 import type { PubsubPath } from "./pubsub_path.ts";

@@ -1,6 +1,6 @@
 /** Reads and writes topics' nodes. A write says what became of it, and never writes over what was not read. */
 import type { ZooKeeper } from "../../../clients/zookeeper/zookeeper.ts";
-import { orNull } from "../../lock_view.ts";
+import { orNull } from "../../lock/lock_view.ts";
 import { isRefusal, isTransient } from "../../transient_error.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 import type { TopicNode } from "./topic_node.ts";

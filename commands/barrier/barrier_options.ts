@@ -1,0 +1,104 @@
+/** `baton barrier`'s command line as data: what may stand together, and what follows from it. Pure. */
+import type { ConfigSources } from "../../src/config/resolve.ts";
+import { setting, type SettingTable, type SettingValues } from "../../src/config/setting.ts";
+import { connectionSettings } from "../../src/config/settings.ts";
+import { choice, duration, integer, text, toggle } from "../../src/config/value_types.ts";
+import { BatonError } from "../../src/errors.ts";
+import { barrierPath } from "../../src/recipes/barrier/barrier_path.ts";
+import { partiesMax } from "../../src/recipes/barrier/barrier_state.ts";
+import type { Call } from "../command.ts";
+import { conflictExitCode, jobFlags, jobSettings } from "../job/job_flags.ts";
+
+/** What only this command line can say. */
+const flags = {
+  parties: setting(integer("count", { min: 1, max: partiesMax }), {
+    flag: "-N, --parties",
+    help: "how many start together",
+  }),
+  within: setting(duration(), {
+    flag: "-w, --within",
+    help: "how long to wait, for the start or for the gate; then exit 75",
+  }),
+  conflictExitCode,
+  onMemberLost: setting(choice(["fail", "wait"]), {
+    flag: "--on-member-lost",
+    help: "when one of them is lost before the start: all others exit with 82, or wait for another",
+    default: "fail",
+  }),
+  set: setting(toggle(), { flag: "--set", help: "close the gate of this name", default: false }),
+  lift: setting(toggle(), { flag: "--lift", help: "open the gate of this name", default: false }),
+  wait: setting(toggle(), { flag: "--wait", help: "wait until the gate of this name is open", default: false }),
+  json: setting(toggle(), { flag: "--json", help: "for a gate: print one JSON object", default: false }),
+  reason: setting(text("text"), { flag: "--reason", help: "what this is for; the others read it" }),
+  maxHold: setting(duration({ minMs: 1 }), {
+    flag: "--max-hold",
+    help: "stop the child so long after the start; then exit 124",
+  }),
+  ...jobFlags,
+} satisfies SettingTable;
+
+export const barrierCommandSettings = {
+  ...flags,
+  ...jobSettings,
+  ...connectionSettings,
+} satisfies SettingTable;
+
+export type BarrierValues = SettingValues<typeof barrierCommandSettings>;
+
+export interface BarrierOptions {
+  readonly name: string;
+  readonly parties: number;
+  readonly command: readonly [string, ...string[]];
+  readonly quiet: boolean;
+  readonly verbose: boolean;
+  readonly values: BarrierValues;
+  readonly sources: ConfigSources;
+}
+
+export interface GateOptions {
+  readonly name: string;
+  readonly do: "set" | "lift" | "wait";
+}
+
+/** Throws USAGE for what does not fit together. */
+export function barrierOptionsOf(call: Call<typeof barrierCommandSettings>): BarrierOptions | GateOptions {
+  const { values, names, command, sources } = call;
+  const example = "as in: baton barrier NAME -N 3 -- COMMAND";
+  const [name, ...more] = names;
+  if (name === undefined || more.length > 0) {
+    const given = name === undefined ? "none is given" : `"${names.join('", "')}" are given`;
+    throw new BatonError("USAGE", `baton barrier needs one name, and ${given}, ${example}`);
+  }
+  barrierPath(name); // which refuses what cannot be one
+  const gates = (["set", "lift", "wait"] as const).filter((flag) => values[flag]);
+  const [gate] = gates;
+  if (gate !== undefined) {
+    refuseBesideGate(gates, values, command);
+    return { name, do: gate };
+  }
+  const { parties } = values;
+  if (parties === undefined) {
+    throw new BatonError(
+      "USAGE",
+      `baton barrier needs -N, how many start together, ${example}; or --set, --lift, --wait`,
+    );
+  }
+  const [program, ...args] = command ?? [];
+  if (program === undefined) throw new BatonError("USAGE", `baton barrier needs a command behind --, ${example}`);
+  if (values.json) throw new BatonError("USAGE", "--json is for a gate; --status-file tells what became of a command");
+  const { quiet, verbose } = values;
+  return { name, parties, command: [program, ...args], quiet, verbose, values, sources };
+}
+
+function refuseBesideGate(
+  gates: readonly string[],
+  values: BarrierValues,
+  command: readonly string[] | null,
+): void {
+  const [one = "", other] = gates;
+  const refuse = (what: string) => new BatonError("USAGE", `--${one} and ${what} do not go together`);
+  if (other !== undefined) throw refuse(`--${other}`);
+  if (values.parties !== undefined) throw refuse("-N (-w limits the wait for the others)");
+  if (command !== null) throw refuse("a command");
+  if (one !== "wait" && values.within !== undefined) throw refuse("-w");
+}

@@ -1,0 +1,245 @@
+/** What `baton barrier` does, from its options to an exit code: connect, enter, run the command, leave, report. */
+import type { ChildOutcome } from "../../src/cli/child/child_outcome.ts";
+import { LeaseNote } from "../../src/cli/child/lease_note.ts";
+import { loadLibc } from "../../src/cli/child/libc.ts";
+import { superviseChild, type SuperviseOptions } from "../../src/cli/child/supervise_child.ts";
+import type { Guard } from "../../src/cli/guard/guard.ts";
+import type { Io } from "../../src/cli/io.ts";
+import type { StatusReport } from "../../src/cli/status_report.ts";
+import { StoppedBySignal, StopRequest } from "../../src/cli/stopped_by_signal.ts";
+import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
+import { isSessionEnd } from "../../src/clients/zookeeper/zookeeper_error.ts";
+import { BatonError } from "../../src/errors.ts";
+import { enterBarrier } from "../../src/recipes/barrier/barrier.ts";
+import type { BarrierMembership } from "../../src/recipes/barrier/barrier_membership.ts";
+import { barrierPath } from "../../src/recipes/barrier/barrier_path.ts";
+import { partyNodes, readBarrier } from "../../src/recipes/barrier/barrier_view.ts";
+import { announcedPlace } from "../coordination/announced_place.ts";
+import type { BarrierOptions } from "./barrier_options.ts";
+import type { Coordination } from "../coordination/coordination.ts";
+import { type ExitCode, exitCodeOf } from "../exit_codes.ts";
+import { endOfChild, jobEnvironment, superviseOptions } from "../job/job.ts";
+import { type JobDependencies, jobDependencies } from "../job/job_dependencies.ts";
+import { type LockEnding, lockEndingOf } from "../job/lock_ending.ts";
+import { reported, type ReportedEnd } from "../job/reported.ts";
+import { closeSession, connectWithin, warnOfTimeout } from "../coordination/session.ts";
+import { holderInfo, tellOutage } from "../job/wait_display.ts";
+
+export interface BarrierDependencies extends JobDependencies {
+  /** Started already; told here when there is nothing to guard. */
+  readonly guard: Guard;
+  enter: typeof enterBarrier;
+  supervise(options: SuperviseOptions): Promise<ChildOutcome>;
+}
+
+export function barrierDependencies(guard: Guard): BarrierDependencies {
+  return {
+    ...jobDependencies(),
+    guard,
+    enter: enterBarrier,
+    supervise: superviseChild,
+  };
+}
+
+/** What is known so far, for the report. */
+interface Progress {
+  member: BarrierMembership | null;
+  outcome: ChildOutcome | null;
+}
+
+interface Run {
+  readonly io: Io;
+  readonly deps: BarrierDependencies;
+  readonly progress: Progress;
+}
+
+/** Throws BatonError for what ended it before there was a command, StoppedBySignal when a signal did. */
+export async function runBarrier(options: BarrierOptions, io: Io, deps: BarrierDependencies): Promise<ExitCode> {
+  const progress: Progress = { member: null, outcome: null };
+  return await reported({
+    ...options,
+    io,
+    conflicts: ["BARRIER_TIMEOUT"],
+    reportOf: (end) => reportOf(options, progress, end),
+  }, () => enterAndRun(options, { io, deps, progress }));
+}
+
+async function enterAndRun(options: BarrierOptions, run: Run): Promise<LockEnding> {
+  const { io, deps, progress } = run;
+  using stop = new StopRequest(deps.signals);
+  let guarded = false;
+  let zk: ZooKeeper | null = null;
+  try {
+    const what = JSON.stringify(options.name);
+    const place = announcedPlace(options, io, { what: `${what} brings together`, signal: stop.signal });
+    const opened = (session: ZooKeeper) => {
+      if (zk === null) warnOfTimeout(options, io, { place, zk: session });
+      zk = session;
+    };
+    const member = await enterInSession(options, run, { place, stop: stop.signal, opened });
+    const grantedAtMs = deps.clock.now();
+    progress.member = member;
+    if (options.verbose) io.err(startLine(member));
+    using note = LeaseNote.open(member, { clock: deps.clock, libc: await loadLibc() });
+    guarded = true; // from here on supervision says when the guard may go
+    const outcome = await deps.supervise({
+      ...superviseOptions(options, io, deps),
+      lease: member,
+      guard: deps.guard,
+      grantedAtMs,
+      signal: stop.signal,
+      env: childEnvironment(options, io, { member, place, note }),
+    });
+    progress.outcome = outcome;
+    const { maxHold: maxHoldMs } = options.values;
+    const ending = lockEndingOf(outcome, { what, thing: "Barrier", lost: member.lost, maxHoldMs });
+    if (ending === null) throw stop.signal.reason;
+    if (outcome.kind === "exited" || outcome.kind === "signaled") {
+      return await leaveTogether(member, ending, { options, run, before: stop.signal });
+    }
+    // What could not be killed may still be at it: the session is left to end by itself, after its full time.
+    if (outcome.kind === "breach") zk = null;
+    return ending;
+  } finally {
+    if (!guarded) deps.guard.done();
+    if (zk !== null) await closeSession(zk, deps.clock, stop.signal);
+  }
+}
+
+/** The command's own ending counts, unless nobody can tell whether the others are through: then nothing may follow it. */
+async function leaveTogether(
+  member: BarrierMembership,
+  ending: LockEnding,
+  { options: { verbose }, run: { io, deps }, before }: {
+    readonly options: BarrierOptions;
+    readonly run: Run;
+    /** Aborted by the first signal that came so far. */
+    readonly before: AbortSignal;
+  },
+): Promise<LockEnding> {
+  // It reached the command, which has ended: nobody who asked for an end wants to wait for others.
+  if (before.aborted && asksForEnd(before.reason)) {
+    await member.release().catch(() => {}); // the session's end, which comes next, does the same
+    return ending;
+  }
+  if (verbose) io.err(`baton: "${member.name}": rank ${member.rank} is through, waiting for the others\n`);
+  using stop = new StopRequest(deps.signals);
+  try {
+    await member.leave({ signal: stop.signal });
+    return ending;
+  } catch (thrown) {
+    if (!(thrown instanceof BatonError)) throw thrown;
+    const message = `${thrown.message}; the command had ended with ${ending.exitCode}`;
+    return { exitCode: exitCodeOf(thrown.code), reason: thrown.code.toLowerCase(), message };
+  }
+}
+
+/** What a command may take as a message is none. */
+function asksForEnd(reason: unknown): boolean {
+  return reason instanceof StoppedBySignal && reason.signal !== "SIGUSR1" && reason.signal !== "SIGUSR2";
+}
+
+/**
+ * A wait for others outlives its session, where a lost member is replaced. `opened` hears of each session: the last one
+ * is the caller's to close.
+ */
+async function enterInSession(options: BarrierOptions, { io, deps }: Run, { place, stop, opened }: {
+  readonly place: Coordination;
+  readonly stop: AbortSignal;
+  readonly opened: (zk: ZooKeeper) => void;
+}): Promise<BarrierMembership> {
+  const { values, name, parties, quiet } = options;
+  const { within: waitMs } = values;
+  const { clock } = deps;
+  const startMs = clock.now();
+  for (let sessions = 0;; sessions++) {
+    const leftMs = waitMs === undefined ? Infinity : waitMs - (clock.now() - startMs);
+    const zk = await deps.connect(sessions === 0 ? place.connect : connectWithin(place.connect, leftMs));
+    opened(zk);
+    using _outage = tellOutage(zk, JSON.stringify(name), { io, clock, quiet });
+    try {
+      await refuseNested(zk, options, io);
+      return await deps.enter(zk, name, {
+        parties,
+        onMemberLost: values.onMemberLost,
+        clock,
+        signal: stop,
+        root: values.root,
+        wait: waitMs ?? "forever",
+        sinceMs: startMs,
+        info: holderInfo(options),
+        onWaiting: waitingLine(options, io),
+        ...(place.connect.acl === undefined ? {} : { acl: place.connect.acl }),
+      });
+    } catch (thrown) {
+      const isStarted = thrown instanceof BatonError && thrown.code === "LOCK_LOST";
+      const mayReplace = values.onMemberLost === "wait" && !isStarted;
+      const again = mayReplace && !stop.aborted && isSessionEnd(zk.session.ended.reason);
+      if (!again) throw thrown;
+      if (!quiet) io.err(`baton: the session that waited at "${name}" has expired; entering again\n`);
+    }
+  }
+}
+
+/** A job that waits for itself waits for ever: its children know the ids of what it is a member of. */
+async function refuseNested(zk: ZooKeeper, { name, values }: BarrierOptions, io: Io): Promise<void> {
+  const cookies = (io.env["BATON_LOCK_COOKIE"] ?? "").split(":").filter((cookie) => cookie !== "");
+  if (cookies.length === 0) return;
+  const view = await readBarrier(zk, barrierPath(name, values.root));
+  if (!partyNodes(view?.children ?? []).some((node) => cookies.includes(node.guid))) return;
+  throw new BatonError("USAGE", `"${name}" has this job as a member already: a baton barrier around this one`);
+}
+
+/** Each change once: others come and go while this one waits. */
+function waitingLine({ name, parties, verbose }: BarrierOptions, io: Io): (gathered: number) => void {
+  let last = -1;
+  return (gathered) => {
+    if (!verbose || gathered === last) return;
+    last = gathered;
+    io.err(`baton: waiting at "${name}": ${gathered} of ${parties} are here\n`);
+  };
+}
+
+function childEnvironment(
+  options: BarrierOptions,
+  io: Io,
+  { member, place, note }: {
+    readonly member: BarrierMembership;
+    readonly place: Coordination;
+    readonly note: LeaseNote | null;
+  },
+): Record<string, string | undefined> {
+  const { name, rank, size, generation, waitedMs } = member;
+  return jobEnvironment(io, {
+    leases: [member],
+    waitedMs,
+    place,
+    note,
+    passAuth: options.values.passAuth,
+    barrier: { name, rank, size, generation },
+  });
+}
+
+function startLine({ name, rank, size, generation, holderId, fencingToken, waitedMs }: BarrierMembership): string {
+  return `baton: "${name}" starts after ${
+    Math.round(waitedMs)
+  } ms: rank ${rank} of ${size}, generation ${generation}, ` +
+    `as ${holderId}, token ${fencingToken}\n`;
+}
+
+function reportOf(
+  options: BarrierOptions,
+  { member, outcome }: Progress,
+  end: ReportedEnd,
+): StatusReport {
+  return {
+    version: 1,
+    command: "barrier",
+    names: [options.name],
+    ...end,
+    child: outcome === null ? null : endOfChild(outcome),
+    fencing_tokens: member === null ? null : [member.fencingToken.toString()],
+    waited_ms: member === null ? null : Math.round(member.waitedMs),
+    held_ms: outcome === null ? null : Math.round(outcome.heldMs),
+  };
+}

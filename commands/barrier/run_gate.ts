@@ -1,0 +1,44 @@
+/** `baton barrier NAME --set`, `--lift`, `--wait`: the gate. */
+import { processSignals } from "../../src/cli/child/signal_source.ts";
+import { StopRequest } from "../../src/cli/stopped_by_signal.ts";
+import { BatonError } from "../../src/errors.ts";
+import { liftGate, setGate, waitGate } from "../../src/recipes/barrier/barrier_gate.ts";
+import type { barrierCommandSettings, GateOptions } from "./barrier_options.ts";
+import type { Call } from "../command.ts";
+import { connected } from "../coordination/connected.ts";
+import { demandScope } from "../coordination/coordination.ts";
+import { type ExitCode, exitCodeOf, exitCodes } from "../exit_codes.ts";
+import type { GateJson } from "../json_shapes/election_shapes.ts";
+import { holderInfo } from "../job/wait_display.ts";
+
+export async function runGate(gate: GateOptions, call: Call<typeof barrierCommandSettings>): Promise<ExitCode> {
+  const { values, io } = call;
+  const { name } = gate;
+  using stop = new StopRequest(processSignals());
+  try {
+    const changed = await connected(call, async (zk, place) => {
+      demandScope(values.scope, place);
+      const { acl } = place.connect;
+      const options = { root: values.root, signal: stop.signal, ...(acl === undefined ? {} : { acl }) };
+      if (gate.do === "set") {
+        return await setGate(zk, name, { ...options, info: holderInfo({ command: ["baton"], values }) });
+      }
+      if (gate.do === "lift") return await liftGate(zk, name, options);
+      await waitGate(zk, name, { ...options, ...(values.within === undefined ? {} : { waitMs: values.within }) });
+      return false;
+    });
+    const state = gate.do === "set" ? "closed" : "open";
+    if (values.json) io.out(lineOf({ version: 1, name, gate: state, changed }));
+    if (values.verbose) io.err(`baton: gate "${name}" is ${state}${changed || gate.do === "wait" ? "" : " already"}\n`);
+    return exitCodes.SUCCESS;
+  } catch (thrown) {
+    if (!(thrown instanceof BatonError) || thrown.code !== "BARRIER_TIMEOUT") throw thrown;
+    if (values.json) io.out(lineOf({ version: 1, name, gate: "closed", changed: false }));
+    if (!values.quiet) io.err(`baton: ${thrown.message}\n`);
+    return values.conflictExitCode ?? exitCodeOf(thrown.code);
+  }
+}
+
+function lineOf(answer: GateJson): string {
+  return JSON.stringify(answer) + "\n";
+}

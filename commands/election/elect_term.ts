@@ -1,0 +1,149 @@
+/** One term of a leader: --on-elected, the command with its health, --on-deposed. Does not release the leadership. */
+import type { ChildOutcome } from "../../src/cli/child/child_outcome.ts";
+import { watchHealth } from "../../src/cli/child/health_watch.ts";
+import { complaintAboutHook, runHook } from "../../src/cli/child/run_hook.ts";
+import { shellCheck } from "../../src/cli/child/shell_check.ts";
+import type { SignalSource } from "../../src/cli/child/signal_source.ts";
+import type { SuperviseOptions } from "../../src/cli/child/supervise_child.ts";
+import type { Guard } from "../../src/cli/guard/guard.ts";
+import type { Io } from "../../src/cli/io.ts";
+import { cookieEnvironment, cookieVariable } from "../../src/cli/child/cookie.ts";
+import type { Leadership } from "../../src/recipes/election/campaign.ts";
+import { ResignableLease } from "../../src/recipes/election/resignable_lease.ts";
+import type { Clock } from "../../src/support/clock.ts";
+import type { ElectOptions } from "./elect_options.ts";
+import { superviseOptions } from "../job/job.ts";
+
+export interface TermDependencies {
+  readonly io: Io;
+  readonly clock: Clock;
+  readonly signals: SignalSource;
+  readonly guard: Guard;
+  supervise(options: SuperviseOptions): Promise<ChildOutcome>;
+}
+
+export interface Term {
+  readonly outcome: ChildOutcome;
+  /** Why it was lost, where that is known. */
+  readonly lost: AbortSignal;
+  /** Its health made it give up. */
+  readonly isUnwell: boolean;
+}
+
+/** `stop` aborts at the first signal: what has not begun by then does not begin. Never rejects but for a bug. */
+export async function runTerm(
+  options: ElectOptions,
+  leadership: Leadership,
+  { deps, env, grantedAtMs, stop }: {
+    readonly deps: TermDependencies;
+    readonly env: Readonly<Record<string, string | undefined>>;
+    readonly grantedAtMs: number;
+    readonly stop: AbortSignal;
+  },
+): Promise<Term> {
+  const { guard, clock } = deps;
+  const { onElected, onDeposed } = options.values;
+  const lease = new ResignableLease(leadership);
+  const term = (outcome: ChildOutcome): Term => ({ outcome, lost: lease.lost, isUnwell: lease.hasResigned });
+
+  if (onElected !== undefined) {
+    const elected = await hook("--on-elected", onElected, options, { deps, env, lease, signal: stop });
+    if (elected.kind === "breach") {
+      guard.done();
+      return term({ ...elected, heldMs: clock.now() - grantedAtMs });
+    }
+  }
+  const outcome = await superviseWithHealth(options, lease, { deps, env, grantedAtMs, stop });
+  // Not beside what could not be killed.
+  if (onDeposed !== undefined && outcome.kind !== "breach") {
+    await hook("--on-deposed", onDeposed, options, { deps, env });
+  }
+  return term(outcome);
+}
+
+async function hook(
+  flag: string,
+  line: string,
+  { values, quiet }: ElectOptions,
+  { deps, env, ...rest }: {
+    readonly deps: TermDependencies;
+    readonly env: Readonly<Record<string, string | undefined>>;
+    readonly lease?: ResignableLease;
+    readonly signal?: AbortSignal;
+  },
+): Promise<ChildOutcome> {
+  const { clock, signals, io } = deps;
+  const { hookTimeout: timeoutMs, killAfter: killAfterMs, signal: stopSignal } = values;
+  const outcome = await runHook({ ...rest, line, env, clock, signals, timeoutMs, killAfterMs, stopSignal });
+  const complaint = complaintAboutHook(outcome, timeoutMs);
+  if (complaint !== null && !quiet) io.err(`baton: ${flag} ${complaint}\n`);
+  return outcome;
+}
+
+async function superviseWithHealth(
+  options: ElectOptions,
+  lease: ResignableLease,
+  { deps, env, grantedAtMs, stop }: {
+    readonly deps: TermDependencies;
+    readonly env: Readonly<Record<string, string | undefined>>;
+    readonly grantedAtMs: number;
+    readonly stop: AbortSignal;
+  },
+): Promise<ChildOutcome> {
+  const { io, clock, guard } = deps;
+  const ending = new AbortController();
+  const supervised = superviseOptions(options, io, deps);
+  let health: Promise<void> = Promise.resolve();
+  const outcome = await deps.supervise({
+    ...supervised,
+    lease,
+    guard,
+    grantedAtMs,
+    signal: stop,
+    env,
+    onStarted({ ended }) {
+      void ended.then(() => ending.abort());
+      health = keepHealthy(options, lease, { io, clock, env, signal: ending.signal });
+    },
+    onEvent(event) {
+      if (event.kind === "stopping" || event.kind === "killing") ending.abort();
+      supervised.onEvent(event);
+    },
+  });
+  ending.abort();
+  await health;
+  return outcome;
+}
+
+async function keepHealthy(
+  { name, quiet, values }: ElectOptions,
+  lease: ResignableLease,
+  { io, clock, env, signal }: {
+    readonly io: Io;
+    readonly clock: Clock;
+    readonly env: Readonly<Record<string, string | undefined>>;
+    readonly signal: AbortSignal;
+  },
+): Promise<void> {
+  const { health, healthInterval, healthTimeout, healthFailures, onDoubt } = values;
+  if (health === undefined) return;
+  const cookie = cookieEnvironment(lease.holderId, env[cookieVariable]);
+  const what = await watchHealth({
+    intervalMs: healthInterval,
+    timeoutMs: healthTimeout,
+    failuresMax: healthFailures,
+    clock,
+    signal,
+    isFrozen: () => onDoubt === "freeze" && lease.inDoubt(),
+    check: shellCheck({ line: health, env: { ...env, ...cookie }, clock }),
+    onFailure: (failure, inARow) => {
+      if (!quiet) io.err(`baton: --health ${failure}, ${inARow} of ${healthFailures} in a row\n`);
+    },
+  });
+  if (what !== null) {
+    lease.resign(
+      `Leadership "${name}" is given up: its --health check has failed ${healthFailures} times in a row, and the last one ` +
+        what,
+    );
+  }
+}

@@ -1,0 +1,57 @@
+/** Follows an election for as long as it takes: over lost connections, ended sessions and servers that are away. */
+import { connect } from "../../src/clients/zookeeper/client.ts";
+import { isSessionEnd } from "../../src/clients/zookeeper/zookeeper_error.ts";
+import type { connectionSettings } from "../../src/config/settings.ts";
+import { electionPath } from "../../src/recipes/election/election_path.ts";
+import { type LeaderChange, LeaderChanges } from "../../src/recipes/election/leader_changes.ts";
+import { watchLeader } from "../../src/recipes/election/watch_leader.ts";
+import { systemClock } from "../../src/support/clock.ts";
+import { Candidate } from "./candidate.ts";
+import type { Call } from "../command.ts";
+import { coordinationOf, reach } from "../coordination/coordination.ts";
+
+export interface Followed {
+  readonly change: LeaderChange;
+  /** The election's node on the server. */
+  readonly path: string;
+}
+
+/** Every grant once, beginning with who leads now. Ends by the signal: rejects with its reason. */
+export async function* followLeader(
+  { values, sources, io }: Pick<Call<typeof connectionSettings>, "values" | "sources" | "io">,
+  name: string,
+  { signal = new AbortController().signal }: { readonly signal?: AbortSignal } = {},
+): AsyncGenerator<Followed, void, void> {
+  const clock = systemClock();
+  const path = electionPath(name, values.root).lock;
+  const place = coordinationOf(values, sources);
+  const say = (what: string) => {
+    if (!values.quiet) io.err(`baton: ${what}\n`);
+  };
+  if (place.assumed) {
+    say(`this is about ${reach[place.scope]}; --servers names an ensemble, --servers embedded says this is meant`);
+  }
+  const session = new Candidate({
+    connect: (options) => connect({ ...options, clock }),
+    options: place.connect,
+    clock,
+    isPatient: true,
+    onOpened: () => {},
+    onUnreachable: (why) => say(`${why}; trying again until there is one`),
+  });
+  const changes = new LeaderChanges();
+  try {
+    for (;;) {
+      const zk = await session.session(signal);
+      try {
+        const options = { root: values.root, clock, changes, signal };
+        for await (const change of watchLeader(zk, name, options)) yield { change, path };
+        throw signal.reason; // nothing else ends it
+      } catch (thrown) {
+        if (signal.aborted || !isSessionEnd(zk.session.ended.reason)) throw thrown;
+      }
+    }
+  } finally {
+    await session.close(signal);
+  }
+}

@@ -1,0 +1,126 @@
+/** `baton forward`: a port of this machine that leads to whoever leads. */
+import { lstatSync, rmSync } from "node:fs";
+import { Forwarder } from "../../src/cli/forward/forwarder.ts";
+import { processSignals } from "../../src/cli/child/signal_source.ts";
+import { StopRequest } from "../../src/cli/stopped_by_signal.ts";
+import { setting, type SettingTable } from "../../src/config/setting.ts";
+import { connectionSettings } from "../../src/config/settings.ts";
+import { integer, text } from "../../src/config/value_types.ts";
+import { BatonError } from "../../src/errors.ts";
+import type { LeaderChange } from "../../src/recipes/election/leader_changes.ts";
+import { type Address, formatAddress } from "../../src/sockets/connection.ts";
+import { dial } from "../../src/sockets/dial.ts";
+import { listen, type Listener } from "../../src/sockets/listen.ts";
+import { parseAddress, parseListenAddress } from "../../src/sockets/parse_address.ts";
+import { whyNotListening } from "../../src/sockets/why_not_listening.ts";
+import { systemClock } from "../../src/support/clock.ts";
+import { defineCommand } from "../command.ts";
+import type { ExitCode } from "../exit_codes.ts";
+import { followLeader } from "./follow_leader.ts";
+import { onlyName } from "../operator/only_name.ts";
+
+const settings = {
+  listen: setting(text("host:port|unix:PATH"), {
+    flag: "--listen",
+    help: "where to listen; :PORT means this machine only, port 0 any that is free",
+  }),
+  maxConnections: setting(integer("count", { min: 1, max: 1_000_000 }), {
+    flag: "--max-connections",
+    help: "so many at once; more are closed",
+    default: 1000,
+  }),
+  ...connectionSettings,
+} satisfies SettingTable;
+
+const connectTimeoutMsDefault = 10_000;
+
+export const forwardCommand = defineCommand({
+  name: "forward",
+  summary: "a TCP port that leads to whoever leads",
+  usage: "NAME --listen ADDRESS [options]",
+  details: [
+    "Accepts connections and hands each on to the leader, whose value has to be host:port (or unix:/path). When the " +
+    "leader changes, what is open is closed, and new connections reach the new one. With no leader, or one that does not " +
+    "answer, a new connection waits for as long as --connect-timeout says, and is then closed. Runs until it is ended.",
+  ],
+  examples: [
+    ["baton forward echo --listen :9000", "the leader of echo, as localhost:9000"],
+    ["baton forward db --listen unix:/run/db.sock --connect-timeout 2s", "give up on a leader after two seconds"],
+  ],
+  settings,
+  completes: "elections",
+  runsNothing: true,
+  async run(call): Promise<ExitCode> {
+    const name = onlyName("forward", call.names, "election");
+    const { values, io } = call;
+    const say = (sentence: string) => {
+      if (!values.quiet) io.err(`baton: ${sentence}\n`);
+    };
+    const at = listenAddressOf(values.listen);
+    using stop = new StopRequest(processSignals());
+    const forwarder = new Forwarder({
+      dial,
+      clock: systemClock(),
+      connectTimeoutMs: values.connectTimeout ?? connectTimeoutMsDefault,
+      connectionsMax: values.maxConnections,
+      say,
+    });
+    const listener = await listenAt(at, forwarder);
+    try {
+      say(`"${name}" is forwarded from ${formatAddress(listener.address)}`);
+      for await (const { change } of followLeader(call, name, { signal: stop.signal })) {
+        if (change.kind === "missed") continue;
+        const address = addressOf(change, name, (sentence) => io.err(`baton: ${sentence}\n`));
+        if (values.verbose) {
+          say(address === null ? `nobody leads "${name}"` : `"${name}" is at ${formatAddress(address)}`);
+        }
+        forwarder.lead(address);
+      }
+      throw stop.signal.reason;
+    } finally {
+      forwarder.close();
+      await listener.close();
+      if (at.kind === "unix") rmSync(at.path, { force: true });
+    }
+  },
+});
+
+function listenAddressOf(written: string | undefined): Address {
+  if (written === undefined) {
+    throw new BatonError("USAGE", "baton forward needs --listen, as in: baton forward NAME --listen :9000");
+  }
+  const address = parseListenAddress(written);
+  if (address !== null) return address;
+  throw new BatonError("USAGE", `Cannot listen on "${written}": write :port, host:port, [address]:port or unix:/path`);
+}
+
+async function listenAt(address: Address, forwarder: Forwarder): Promise<Listener> {
+  try {
+    if (address.kind === "unix") await removeLeftOver(address);
+    return await listen(address, forwarder.accept, { halfOpen: true });
+  } catch (cause) {
+    const why = `Cannot listen on ${formatAddress(address)}: ${whyNotListening(cause)}`;
+    throw new BatonError("CANNOT_CREATE", why, { cause });
+  }
+}
+
+/** A socket at which nobody answers was left behind by somebody who could not clean up. */
+async function removeLeftOver(address: Address & { readonly kind: "unix" }): Promise<void> {
+  if (!lstatSync(address.path, { throwIfNoEntry: false })?.isSocket()) return;
+  try {
+    (await dial(address, { data() {}, closed() {} })).destroy();
+  } catch {
+    rmSync(address.path, { force: true });
+  }
+}
+
+function addressOf(change: LeaderChange, name: string, complain: (sentence: string) => void): Address | null {
+  if (change.kind !== "elected") return null;
+  const { value } = change.grant;
+  const address = parseAddress(value);
+  const isReachable = address !== null && (address.kind === "unix" || address.port > 0);
+  if (!isReachable) {
+    complain(`The leader of "${name}" cannot be connected to: its value ${JSON.stringify(value)} is not host:port`);
+  }
+  return isReachable ? address : null;
+}

@@ -1,0 +1,129 @@
+/** `baton leader`: who leads, now or from change to change. */
+import { setting, type SettingTable } from "../../src/config/setting.ts";
+import { connectionSettings } from "../../src/config/settings.ts";
+import { duration, toggle } from "../../src/config/value_types.ts";
+import { BatonError } from "../../src/errors.ts";
+import type { Grant } from "../../src/recipes/election/election_history.ts";
+import type { LeaderChange } from "../../src/recipes/election/leader_changes.ts";
+import { type LeaderStatus, leaderStatus } from "../../src/recipes/election/leader_status.ts";
+import { systemClock } from "../../src/support/clock.ts";
+import { deadlineAfter } from "../../src/support/deadline.ts";
+import { formatDuration } from "../../src/support/duration.ts";
+import { alsoUsed } from "../operator/also_used.ts";
+import { type Call, defineCommand } from "../command.ts";
+import { connected } from "../coordination/connected.ts";
+import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { followLeader } from "./follow_leader.ts";
+import type { LeaderJson, LeaderLineJson } from "../json_shapes/election_shapes.ts";
+import { onlyName } from "../operator/only_name.ts";
+
+const settings = {
+  json: setting(toggle(), { flag: "--json", help: "print one JSON object", default: false }),
+  wait: setting(toggle(), { flag: "--wait", help: "wait until somebody leads", default: false }),
+  waitLimit: setting(duration(), {
+    flag: "-w, --wait-limit",
+    help: "wait for so long until somebody leads; then exit 75",
+  }),
+  watch: setting(toggle(), {
+    flag: "--watch",
+    help: "print one JSON line now and for every change, until it is ended",
+    default: false,
+  }),
+  ...connectionSettings,
+} satisfies SettingTable;
+
+export const leaderCommand = defineCommand({
+  name: "leader",
+  summary: "print who leads",
+  usage: "NAME [options]",
+  details: [
+    "Prints the leader's value and exits with 0. Nobody leads: exits with 1.",
+    'With --watch there is a line for every leader, {"version":1,"index":7,"token":"42","value":"db1:5432",' +
+    '"since":"…","id":"…"}, where index counts the leaders, and {"version":1,"vacant":true} when nobody leads. None is ' +
+    'missed over lost connections and sessions, up to 64 in a row; of more there is a line {"version":1,"missed":9}. Two ' +
+    "leaders may follow each other without a vacant line between them.",
+  ],
+  examples: [
+    ["baton leader echo", "host:port of the leader; exit 1 when there is none"],
+    ["baton leader -w 10s echo", "wait for one, ten seconds at most"],
+    ["baton leader echo --watch", "a line for every change"],
+  ],
+  settings,
+  completes: "elections",
+  runsNothing: true,
+  async run(call) {
+    const name = onlyName("leader", call.names, "election");
+    const { values } = call;
+    if (values.watch) {
+      if (values.wait || values.waitLimit !== undefined) {
+        throw new BatonError("USAGE", "--watch and --wait do not go together");
+      }
+      return await watch(call, name);
+    }
+    return values.wait || values.waitLimit !== undefined ? await wait(call, name) : await look(call, name);
+  },
+});
+
+type LeaderCall = Call<typeof settings>;
+
+async function look(call: LeaderCall, name: string): Promise<ExitCode> {
+  const { values, io } = call;
+  const { root } = values;
+  const isTold = !values.quiet && !values.json;
+  const { status, also } = await connected(call, async (zk) => {
+    const status = await leaderStatus(zk, name, { root });
+    const isUnused = status.leader === null && isTold;
+    return { status, also: isUnused ? await alsoUsed(zk, { kind: "election", name, root }) : "" };
+  });
+  print(call, status);
+  if (status.leader !== null) return exitCodes.SUCCESS;
+  if (isTold) io.err(`baton: nobody leads "${name}"${also}\n`);
+  return exitCodes.NEGATIVE;
+}
+
+async function wait(call: LeaderCall, name: string): Promise<ExitCode> {
+  const { waitLimit } = call.values;
+  const late = new BatonError("LOCK_TIMEOUT", `Nobody has led "${name}" within ${formatDuration(waitLimit ?? 0)}`);
+  const deadline = waitLimit === undefined ? null : deadlineAfter(systemClock(), waitLimit, { reason: () => late });
+  try {
+    for await (
+      const { change, path } of followLeader(call, name, deadline === null ? {} : { signal: deadline.signal })
+    ) {
+      if (change.kind !== "elected") continue;
+      print(call, { name, path, leader: change.grant, history: [] });
+      return exitCodes.SUCCESS;
+    }
+    throw late;
+  } finally {
+    deadline?.cancel();
+  }
+}
+
+async function watch(call: LeaderCall, name: string): Promise<ExitCode> {
+  for await (const { change } of followLeader(call, name)) call.io.out(JSON.stringify(lineOf(change)) + "\n");
+  return exitCodes.SUCCESS;
+}
+
+function print({ values, io }: LeaderCall, { name, path, leader }: LeaderStatus): void {
+  if (values.json) {
+    const answer: LeaderJson = { version: 1, name, path, leader: leader && fieldsOf(leader) };
+    io.out(JSON.stringify(answer) + "\n");
+  } else if (leader !== null) {
+    io.out(`${leader.value}\n`);
+  }
+}
+
+function lineOf(change: LeaderChange): LeaderLineJson {
+  switch (change.kind) {
+    case "elected":
+      return { version: 1, ...fieldsOf(change.grant) };
+    case "vacant":
+      return { version: 1, vacant: true };
+    case "missed":
+      return { version: 1, missed: change.count };
+  }
+}
+
+function fieldsOf({ index, token, value, sinceMs, id }: Grant) {
+  return { index, token: token.toString(), value, since: new Date(sinceMs).toISOString(), id };
+}

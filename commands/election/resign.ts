@@ -1,0 +1,66 @@
+/** `baton resign`: the leader gives up. */
+import { setting, type SettingTable } from "../../src/config/setting.ts";
+import { connectionSettings } from "../../src/config/settings.ts";
+import { duration, text, toggle } from "../../src/config/value_types.ts";
+import { BatonError } from "../../src/errors.ts";
+import { nameOfHolder } from "../../src/recipes/holder_info.ts";
+import { resign } from "../../src/recipes/election/resign.ts";
+import { formatDuration } from "../../src/support/duration.ts";
+import { userName } from "../../src/support/user_name.ts";
+import { defineCommand } from "../command.ts";
+import { connected } from "../coordination/connected.ts";
+import { exitCodes } from "../exit_codes.ts";
+import type { ResignJson } from "../json_shapes/election_shapes.ts";
+import { onlyName } from "../operator/only_name.ts";
+
+const settings = {
+  wait: setting(duration(), {
+    flag: "-w, --wait",
+    help: "how long to wait until the leader has given up; 0s only asks",
+    default: 10_000,
+  }),
+  reason: setting(text("text"), { flag: "--reason", help: "why; the leader's baton prints it" }),
+  json: setting(toggle(), { flag: "--json", help: "print one JSON object", default: false }),
+  ...connectionSettings,
+} satisfies SettingTable;
+
+export const resignCommand = defineCommand({
+  name: "resign",
+  summary: "make the leader give up",
+  usage: "NAME [options]",
+  details: [
+    "Asks the leader to give up: its baton stops the command, lets the next candidate lead, and campaigns again after a " +
+    "second, or with --restart never exits with 80. Waits until it has. Exits with 1 when nobody leads, with 75 when it " +
+    "has not given up within the wait.",
+  ],
+  examples: [
+    ["baton resign echo", "the next in line leads"],
+    ["baton resign echo --reason 'upgrade of db1' -w 1m", "the leader's baton says why on stderr"],
+  ],
+  settings,
+  completes: "elections",
+  runsNothing: true,
+  async run(call) {
+    const { values, io } = call;
+    const name = onlyName("resign", call.names, "election");
+    const revocation = { by: userName(), reason: values.reason ?? "" };
+    const options = { root: values.root, waitMs: values.wait, revocation };
+    const { holder, outcome } = await connected(call, (zk) => resign(zk, name, options));
+    const { holderId: id, value = "", host, pid, user } = holder;
+    const resigned = outcome === "released";
+    if (values.json) {
+      const answer: ResignJson = { version: 1, name, resigned, leader: { id, value, host, pid, user } };
+      io.out(JSON.stringify(answer) + "\n");
+    }
+    if (!resigned && values.wait > 0) {
+      throw new BatonError(
+        "LOCK_TIMEOUT",
+        `${nameOfHolder(holder)} was asked to give up leading "${name}" and has not done so within ${
+          formatDuration(values.wait)
+        }; it may be stopping its command still`,
+      );
+    }
+    if (!values.quiet && resigned) io.err(`baton: ${nameOfHolder(holder)} leads "${name}" no more\n`);
+    return exitCodes.SUCCESS;
+  },
+});

@@ -1,0 +1,256 @@
+/** What `baton elect` does, from its options to an exit code: connect, campaign, run the command while leader, again. */
+import type { ChildOutcome } from "../../src/cli/child/child_outcome.ts";
+import { LeaseNote } from "../../src/cli/child/lease_note.ts";
+import { loadLibc } from "../../src/cli/child/libc.ts";
+import { superviseChild, type SuperviseOptions } from "../../src/cli/child/supervise_child.ts";
+import { type Guard, startGuard } from "../../src/cli/guard/guard.ts";
+import type { Io } from "../../src/cli/io.ts";
+import type { StatusReport } from "../../src/cli/status_report.ts";
+import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
+import { isSessionEnd } from "../../src/clients/zookeeper/zookeeper_error.ts";
+import { BatonError } from "../../src/errors.ts";
+import { campaign, type Leadership } from "../../src/recipes/election/campaign.ts";
+import { leaderStatus } from "../../src/recipes/election/leader_status.ts";
+import { sleep } from "../../src/support/deadline.ts";
+import { formatDuration } from "../../src/support/duration.ts";
+import { announcedPlace } from "../coordination/announced_place.ts";
+import { Candidate } from "./candidate.ts";
+import type { Coordination } from "../coordination/coordination.ts";
+import type { ElectOptions } from "./elect_options.ts";
+import { runTerm, type Term } from "./elect_term.ts";
+import { afterTerm } from "./election_rules.ts";
+import type { ExitCode } from "../exit_codes.ts";
+import { endOfChild, jobEnvironment } from "../job/job.ts";
+import { type JobDependencies, jobDependencies } from "../job/job_dependencies.ts";
+import { LeaderFile } from "./leader_file.ts";
+import { type LockEnding, lockEndingOf } from "../job/lock_ending.ts";
+import { reported, type ReportedEnd } from "../job/reported.ts";
+import { warnOfTimeout } from "../coordination/session.ts";
+import { TermSignals } from "./term_signals.ts";
+import { holderInfo, showProgress, tellOutage } from "../job/wait_display.ts";
+
+export interface ElectDependencies extends JobDependencies {
+  startGuard(): Guard;
+  campaign: typeof campaign;
+  supervise(options: SuperviseOptions): Promise<ChildOutcome>;
+}
+
+export function electDependencies(): ElectDependencies {
+  return {
+    ...jobDependencies(),
+    startGuard,
+    campaign,
+    supervise: superviseChild,
+  };
+}
+
+/** Of the last term, for the report. */
+interface Progress {
+  leadership: Leadership | null;
+  outcome: ChildOutcome | null;
+}
+
+/** Throws BatonError for what ended it before there was a command, StoppedBySignal when a signal did. */
+export async function runElect(options: ElectOptions, io: Io, deps: ElectDependencies): Promise<ExitCode> {
+  const progress: Progress = { leadership: null, outcome: null };
+  return await reported({
+    ...options,
+    io,
+    conflicts: [],
+    reportOf: (end) => reportOf(options, progress, end),
+  }, () => {
+    const place = announcedPlace(options, io, { what: `the leader of "${options.name}" is elected among` });
+    return new Election(options, io, { deps, progress, place }).run();
+  });
+}
+
+class Election {
+  readonly #options: ElectOptions;
+  readonly #io: Io;
+  readonly #deps: ElectDependencies;
+  readonly #progress: Progress;
+  readonly #place: Coordination;
+  readonly #candidate: Candidate;
+  #file: LeaderFile | null = null;
+
+  constructor(
+    options: ElectOptions,
+    io: Io,
+    { deps, progress, place }: {
+      readonly deps: ElectDependencies;
+      readonly progress: Progress;
+      readonly place: Coordination;
+    },
+  ) {
+    this.#options = options;
+    this.#io = io;
+    this.#deps = deps;
+    this.#progress = progress;
+    this.#place = place;
+    this.#candidate = new Candidate({
+      connect: deps.connect,
+      options: place.connect,
+      clock: deps.clock,
+      isPatient: options.values.restart !== "never",
+      onOpened: (zk, isFirst) => this.#opened(zk, isFirst),
+      onUnreachable: (why) => this.#say(`${why}; trying again until there is one`),
+    });
+  }
+
+  /** Term after term, until one is the last. */
+  async run(): Promise<LockEnding> {
+    const { values } = this.#options;
+    const { clock, signals } = this.#deps;
+    if (values.leaderFile !== undefined) this.#file = this.#openFile(values.leaderFile);
+    let stop = new TermSignals(signals);
+    try {
+      for (let shortTerms = 0;;) {
+        const { term, ending } = await this.#lead(stop.signal);
+        const { outcome, isUnwell } = term;
+        const next = afterTerm({ restart: values.restart, outcome, isUnwell, signals: stop.heard, shortTerms });
+        if (outcome.kind === "breach") this.#candidate.abandon(); // what could not be killed may still be at it
+        if (next.do === "end") return ending;
+        shortTerms = next.shortTerms;
+        const listening = new TermSignals(signals); // before the old one goes: no signal may fall in between
+        stop[Symbol.dispose]();
+        stop = listening;
+        await this.#giveUp(stop.signal);
+        const when = next.pauseMs === 0 ? "" : ` in ${formatDuration(next.pauseMs)}`;
+        this.#say(`${ending.message ?? `The command has ended with ${ending.exitCode}`}; campaigning again${when}`);
+        await sleep(clock, next.pauseMs, stop.signal);
+      }
+    } finally {
+      this.#file?.close(this.#progress.leadership?.holderId ?? null);
+      await this.#candidate.close(stop.signal);
+      stop[Symbol.dispose]();
+    }
+  }
+
+  /** From a campaign to the end of its term. */
+  async #lead(stop: AbortSignal): Promise<{ readonly term: Term; readonly ending: LockEnding }> {
+    const { clock } = this.#deps;
+    const guard = this.#deps.startGuard();
+    let guarded = false;
+    try {
+      const leadership = await this.#campaign(stop);
+      const grantedAtMs = clock.now();
+      this.#progress.leadership = leadership;
+      this.#progress.outcome = null;
+      if (this.#options.verbose) this.#say(describeLeadership(leadership));
+      using note = LeaseNote.open(leadership, { clock, libc: await loadLibc() });
+      guarded = true; // from here on supervision says when the guard may go
+      const term = await runTerm(this.#options, leadership, {
+        deps: { ...this.#deps, io: this.#io, guard },
+        env: this.#environment(leadership, note),
+        grantedAtMs,
+        stop,
+      });
+      this.#progress.outcome = term.outcome;
+      const what = JSON.stringify(this.#options.name);
+      const ending = lockEndingOf(term.outcome, { what, thing: "Leadership", lost: term.lost, maxHoldMs: undefined });
+      if (ending === null) throw stop.reason;
+      return { term, ending };
+    } finally {
+      if (!guarded) guard.done();
+    }
+  }
+
+  /** A wait outlives its session: one that expired is followed by another, with a place at the end of the queue. */
+  async #campaign(stop: AbortSignal): Promise<Leadership> {
+    const { name, value, values, quiet } = this.#options;
+    const { clock } = this.#deps;
+    for (;;) {
+      const zk = await this.#candidate.session(stop);
+      using _outage = tellOutage(zk, JSON.stringify(name), { io: this.#io, clock, quiet });
+      using progress = showProgress(name, this.#options, this.#io);
+      try {
+        await this.#refuseNested(zk);
+        const { acl } = this.#place.connect;
+        return await this.#deps.campaign(zk, name, {
+          value,
+          clock,
+          signal: stop,
+          priority: values.priority,
+          preempt: values.preempt,
+          root: values.root,
+          info: holderInfo(this.#options),
+          ...progress.options,
+          ...(acl === undefined ? {} : { acl }),
+        });
+      } catch (thrown) {
+        if (stop.aborted || !isSessionEnd(zk.session.ended.reason)) throw thrown;
+        this.#say(`the session that campaigned for "${name}" has expired; campaigning again, as the last in line`);
+      }
+    }
+  }
+
+  /** A job that waits for itself waits for ever: its children know the ids of what it holds. */
+  async #refuseNested(zk: ZooKeeper): Promise<void> {
+    const cookies = (this.#io.env["BATON_LOCK_COOKIE"] ?? "").split(":");
+    if (cookies.length === 1 && cookies[0] === "") return;
+    const { name, values } = this.#options;
+    const { leader } = await leaderStatus(zk, name, { root: values.root });
+    if (leader === null || !cookies.includes(leader.id)) return;
+    throw new BatonError("USAGE", `"${name}" is already led by this job: a baton elect around this one leads it`);
+  }
+
+  /** What cannot be given back in an orderly way goes with its session: a place of its own must not block the next campaign. */
+  async #giveUp(stop: AbortSignal): Promise<void> {
+    try {
+      await this.#progress.leadership?.release();
+    } catch {
+      await this.#candidate.close(stop);
+    }
+  }
+
+  #opened(zk: ZooKeeper, isFirst: boolean): void {
+    if (isFirst) warnOfTimeout(this.#options, this.#io, { place: this.#place, zk });
+    this.#file?.follow(zk);
+  }
+
+  #openFile(file: string): LeaderFile {
+    const { name, values } = this.#options;
+    const onProblem = (what: string) => this.#io.err(`baton: ${what}\n`);
+    return new LeaderFile({ file, name, root: values.root, clock: this.#deps.clock, onProblem });
+  }
+
+  #environment(leadership: Leadership, note: LeaseNote | null): Record<string, string | undefined> {
+    const { name, value, values } = this.#options;
+    const { waitedMs } = leadership;
+    const { passAuth } = values;
+    return jobEnvironment(this.#io, {
+      leases: [leadership],
+      waitedMs,
+      place: this.#place,
+      note,
+      passAuth,
+      election: { name, value },
+    });
+  }
+
+  #say(what: string): void {
+    if (!this.#options.quiet) this.#io.err(`baton: ${what}\n`);
+  }
+}
+
+function describeLeadership({ name, waitedMs, holderId, fencingToken, sessionTimeoutMs }: Leadership): string {
+  return `"${name}" is led after ${Math.round(waitedMs)} ms as ${holderId}, token ${fencingToken}, ` +
+    `session timeout ${sessionTimeoutMs} ms`;
+}
+
+function reportOf(
+  { name }: ElectOptions,
+  { leadership, outcome }: Progress,
+  end: ReportedEnd,
+): StatusReport {
+  return {
+    version: 1,
+    command: "elect",
+    names: [name],
+    ...end,
+    child: outcome === null ? null : endOfChild(outcome),
+    fencing_tokens: leadership === null ? null : [leadership.fencingToken.toString()],
+    waited_ms: leadership === null ? null : Math.round(leadership.waitedMs),
+    held_ms: outcome === null ? null : Math.round(outcome.heldMs),
+  };
+}

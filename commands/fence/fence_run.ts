@@ -1,0 +1,68 @@
+/** `baton fence run`: a command that runs unless the store has seen a higher token. */
+import { hostname } from "node:os";
+import { processSignals } from "../../src/cli/child/signal_source.ts";
+import { runUnderStore, type UnderStore } from "../../src/cli/fence/run_under_store.ts";
+import { parseToken } from "../../src/cli/fence/token_slots.ts";
+import { BatonError } from "../../src/errors.ts";
+import { systemClock } from "../../src/support/clock.ts";
+import { userName } from "../../src/support/user_name.ts";
+import type { Call } from "../command.ts";
+import type { ExitCode } from "../exit_codes.ts";
+import type { fenceSettings } from "./fence.ts";
+
+export async function fenceRun({ values, names, command, io }: Call<typeof fenceSettings>): Promise<ExitCode> {
+  const example = "as in: baton fence run --store FILE -- COMMAND";
+  if (names.length > 1) {
+    throw new BatonError("USAGE", `"${names.slice(1).join(" ")}" has to stand behind --, ${example}`);
+  }
+  if (values.store === undefined) throw new BatonError("USAGE", `baton fence run needs --store, ${example}`);
+  if (command === null || command.length === 0) {
+    throw new BatonError("USAGE", `baton fence run needs a command behind --, ${example}`);
+  }
+  if (values.try && values.wait !== undefined) throw new BatonError("USAGE", "-n and -w do not go together");
+  const by = `${userName()}@${hostname()}:${process.pid}`;
+  const ending = await runUnderStore({
+    storePath: values.store,
+    token: { token: tokenOf(values.token, io.env["BATON_FENCING_TOKEN"]), by, at: new Date().toISOString() },
+    waitMs: values.try ? 0 : values.wait,
+    command,
+    descriptors: io.inheritedFds,
+    clock: systemClock(),
+    signals: processSignals(),
+  });
+  return exitCodeOfEnd(ending);
+}
+
+function tokenOf(flag: string | undefined, variable: string | undefined): bigint {
+  if (flag !== undefined) return parseToken(flag, "--token");
+  if (variable === undefined || variable === "") {
+    throw new BatonError(
+      "USAGE",
+      "There is no token: run it under baton lock, which sets BATON_FENCING_TOKEN, or give --token",
+    );
+  }
+  if (variable.includes("\n")) {
+    throw new BatonError(
+      "USAGE",
+      "BATON_FENCING_TOKEN has one token for each of several locks: say with --token which",
+    );
+  }
+  return parseToken(variable, "BATON_FENCING_TOKEN");
+}
+
+function exitCodeOfEnd(ending: UnderStore): ExitCode {
+  switch (ending.kind) {
+    case "exited":
+      return ending.code;
+    case "signaled":
+      return 128 + ending.signalNumber;
+    case "unreadable":
+      throw new BatonError("INTERNAL", `The command has ended, and how is not known: ${ending.why}`);
+    case "not_found":
+      throw new BatonError("NOT_FOUND", ending.message);
+    case "not_executable":
+      throw new BatonError("NOT_EXECUTABLE", ending.message);
+    case "start_failed":
+      throw new BatonError("START_FAILED", ending.message);
+  }
+}

@@ -1,0 +1,189 @@
+/** `baton fence zk set|create|delete`: a write to ZooKeeper's tree that only the holder of the job's locks can do. */
+import { closeSync, openSync, readSync } from "node:fs";
+import { parseToken } from "../../src/cli/fence/token_slots.ts";
+import { connect } from "../../src/clients/zookeeper/client.ts";
+import { validatePath } from "../../src/clients/zookeeper/path.ts";
+import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
+import { BatonError, messageOf } from "../../src/errors.ts";
+import type { FencedDeed } from "../../src/recipes/fence/fenced_deed.ts";
+import { fencedWrite, type HeldNode, staleHolder } from "../../src/recipes/fence/fenced_write.ts";
+import { ownHolder } from "../../src/recipes/own_holder.ts";
+import { ownFolderOf } from "../../src/recipes/fence/own_tree.ts";
+import { didYouMean } from "../../src/support/did_you_mean.ts";
+import type { Call } from "../command.ts";
+import { coordinationOf } from "../coordination/coordination.ts";
+import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import type { fenceSettings } from "./fence.ts";
+import { demandHeldJob, type HeldJob } from "../job/held_job.ts";
+import type { FenceJson } from "../json_shapes/job_shapes.ts";
+
+const verbs = ["set", "create", "delete"] as const;
+type Verb = (typeof verbs)[number];
+
+/** A node's data: what ZooKeeper takes in a request (jute.maxbuffer, 1 MiB) less room for what stands beside it. */
+const dataBytesMax = 1024 * 1024 - 4096;
+
+type ZkCall = Call<typeof fenceSettings>;
+
+export async function fenceZk(call: ZkCall): Promise<ExitCode> {
+  const { values, sources, io } = call;
+  const [, verb = "", at, data, ...more] = [...call.names, ...call.command ?? []];
+  const deed = deedOf(call, { verb, path: at, data, more });
+  const job = demandHeldJob(io.env, "baton fence zk", "go by");
+  refuseOwnTree(deed, job, values.root);
+  const tokens = tokensOf(call, job);
+  const place = coordinationOf(values, sources);
+  // A keeper that is not there does not have the lock: nothing is started in its stead.
+  const { startServer: _starts, ...options } = place.connect;
+  await using zk = await connect(options);
+  const held = await heldNodes(zk, job, deed, tokens);
+  const { acl } = place.connect;
+  const written = await fencedWrite(zk, deed, { held, root: values.root, ...(acl === undefined ? {} : { acl }) });
+  if (values.json) {
+    const { path, nodeVersion: node_version } = written;
+    const answer: FenceJson = { version: 1, action: deed.do, path, node_version };
+    io.out(JSON.stringify(answer) + "\n");
+  } else if (deed.do === "create" && deed.sequential) io.out(`${written.path}\n`);
+  return exitCodes.SUCCESS;
+}
+
+interface Words {
+  readonly verb: string;
+  readonly path: string | undefined;
+  readonly data: string | undefined;
+  readonly more: readonly string[];
+}
+
+/** Throws USAGE for what does not fit together, IO for data that cannot be read, BAD_DATA for too much of it. */
+function deedOf({ values }: ZkCall, { verb, path, data, more }: Words): FencedDeed {
+  const example = "as in: baton fence zk set /app/state running";
+  if (!isVerb(verb)) {
+    const given = verb === "" ? "nothing is given" : `not "${verb}"${didYouMean(verb, verbs)}`;
+    throw new BatonError("USAGE", `baton fence zk takes set, create or delete, ${given}, ${example}`);
+  }
+  if (path === undefined) throw new BatonError("USAGE", `baton fence zk ${verb} needs the path of a node, ${example}`);
+  checkPath(path, values.sequential);
+  const spare = verb === "delete" ? [...(data === undefined ? [] : [data]), ...more] : more;
+  if (spare.length > 0) {
+    const takes = verb === "delete" ? "a path and nothing else" : "a path and one text; put it into quotation marks";
+    throw new BatonError("USAGE", `baton fence zk ${verb} takes ${takes}, and "${spare.join(" ")}" is given besides`);
+  }
+  refuseFlags(verb, values);
+  const version = values.version ?? -1;
+  if (verb === "delete" && path === "/") throw new BatonError("USAGE", "The root / of the tree cannot be deleted");
+  if (verb === "delete") return { do: "delete", path, version };
+  const bytes = dataOf(data, values.dataFile);
+  if (verb === "create") {
+    const { parents, sequential } = values;
+    return { do: "create", path, data: bytes ?? new Uint8Array(), parents, sequential };
+  }
+  if (bytes === null) {
+    throw new BatonError(
+      "USAGE",
+      `baton fence zk set needs the data, ${example}; - reads it from standard input, "" makes the node empty`,
+    );
+  }
+  return { do: "set", path, data: bytes, version };
+}
+
+function checkPath(path: string, sequential: boolean): void {
+  try {
+    validatePath(path, sequential);
+  } catch (thrown) {
+    throw new BatonError("USAGE", messageOf(thrown), { cause: thrown });
+  }
+}
+
+function refuseFlags(verb: Verb, { version, dataFile, parents, sequential }: ZkCall["values"]): void {
+  const misplaced = [
+    [version !== undefined && verb === "create", "--version", "set and delete: what is created has version 0"],
+    [dataFile !== undefined && verb === "delete", "--data-file", "set and create"],
+    [parents && verb !== "create", "--parents", "create"],
+    [sequential && verb !== "create", "--sequential", "create"],
+  ] as const;
+  for (const [is, flag, where] of misplaced) if (is) throw new BatonError("USAGE", `${flag} is for ${where}`);
+}
+
+/** Null when there is none; an empty text is data. */
+function dataOf(word: string | undefined, file: string | undefined): Uint8Array | null {
+  if (word !== undefined && file !== undefined) {
+    throw new BatonError("USAGE", `"${word}" and --data-file do not go together: there is one data`);
+  }
+  const bytes = word === "-" || file !== undefined
+    ? readAtMost(word ?? file ?? "-", dataBytesMax)
+    : word === undefined
+    ? null
+    : new TextEncoder().encode(word);
+  if (bytes !== null && bytes.length > dataBytesMax) {
+    throw new BatonError("BAD_DATA", `The data has more than the ${dataBytesMax} bytes that a node may have`);
+  }
+  return bytes;
+}
+
+/** Up to one byte more than allowed, which tells that it is too much. */
+function readAtMost(file: string, bytesMax: number): Uint8Array {
+  const bytes = new Uint8Array(bytesMax + 1);
+  let length = 0;
+  try {
+    const fd = file === "-" ? 0 : openSync(file, "r");
+    try {
+      for (let got = -1; got !== 0 && length <= bytesMax; length += got) {
+        got = readSync(fd, bytes, length, bytes.length - length, null);
+      }
+    } finally {
+      if (fd !== 0) closeSync(fd);
+    }
+  } catch (thrown) {
+    const what = file === "-" ? "standard input" : `--data-file ${file}`;
+    throw new BatonError("IO", `Cannot read the data from ${what}: ${messageOf(thrown)}`, { cause: thrown });
+  }
+  return bytes.subarray(0, length);
+}
+
+function refuseOwnTree({ path }: FencedDeed, { locks }: HeldJob, root: string): void {
+  const own = ownFolderOf(path, root) ??
+    locks.find((lock) => path === lock.path || path.startsWith(`${lock.path}/`))?.path;
+  if (own === undefined) return;
+  throw new BatonError(
+    "USAGE",
+    `"${path}" is part of baton's own tree ("${own}"), where only baton writes: name a node of your own, such as /app/state`,
+  );
+}
+
+/** One for each lock; null where nobody says. */
+function tokensOf({ values, io }: ZkCall, { locks }: HeldJob): readonly (bigint | null)[] {
+  if (values.token !== undefined) {
+    if (locks.length === 1) return [parseToken(values.token, "--token")];
+    throw new BatonError("USAGE", `--token is for a job with one lock, and this one has ${locks.length}`);
+  }
+  const written = (io.env["BATON_FENCING_TOKEN"] ?? "").split("\n").filter(Boolean);
+  return locks.map((_, index) => {
+    const token = written[index];
+    return token === undefined ? null : parseToken(token, "BATON_FENCING_TOKEN");
+  });
+}
+
+/** Throws STALE_TOKEN where one of them is not held by this job any more. */
+async function heldNodes(
+  zk: ZooKeeper,
+  { locks, ids }: HeldJob,
+  deed: FencedDeed,
+  tokens: readonly (bigint | null)[],
+): Promise<HeldNode[]> {
+  return await Promise.all(locks.map(async ({ name, path }, index) => {
+    const holder = await ownHolder(zk, path, ids);
+    if (holder === null) throw staleHolder({ name, node: null }, deed);
+    const token = tokens[index] ?? null;
+    if (token !== null && holder.token !== null && token !== holder.token) {
+      throw new BatonError(
+        "STALE_TOKEN",
+        `"${deed.path}" is left as it is: "${name}" is held under token ${holder.token}, and this job's is ${token}`,
+      );
+    }
+    return { name, node: holder.node };
+  }));
+}
+
+function isVerb(word: string): word is Verb {
+  return verbs.some((verb) => verb === word);
+}

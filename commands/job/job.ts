@@ -1,0 +1,111 @@
+/** What every command that runs a job under a lease has in common: how it is supervised, what it learns, how it ended. */
+import type { ChildEnding } from "../../src/cli/child/child_outcome.ts";
+import type { SignalSource } from "../../src/cli/child/signal_source.ts";
+import type { LeaseNote } from "../../src/cli/child/lease_note.ts";
+import type { SuperviseOptions } from "../../src/cli/child/supervise_child.ts";
+import type { Io } from "../../src/cli/io.ts";
+import type { StatusReport } from "../../src/cli/status_report.ts";
+import type { SettingValues } from "../../src/config/setting.ts";
+import type { lockSettings } from "../../src/config/settings.ts";
+import type { Lease } from "../../src/recipes/lease.ts";
+import type { Clock } from "../../src/support/clock.ts";
+import type { Coordination } from "../coordination/coordination.ts";
+import { type BarrierFacts, lockEnvironment, type PoolFacts, secretVariables } from "./lock_environment.ts";
+
+export interface JobOptions {
+  readonly command: readonly [string, ...string[]];
+  readonly verbose: boolean;
+  readonly values: Pick<SettingValues<typeof lockSettings>, "killAfter" | "signal" | "onDoubt"> & {
+    readonly foreground: boolean;
+    readonly maxHold?: number | undefined;
+    readonly minHold?: number | undefined;
+  };
+}
+
+export function superviseOptions(
+  { command, verbose, values }: JobOptions,
+  io: Io,
+  { clock, signals }: { readonly clock: Clock; readonly signals: SignalSource },
+) {
+  return {
+    command,
+    clock,
+    signals,
+    descriptors: io.inheritedFds,
+    killAfterMs: values.killAfter,
+    stopSignal: values.signal,
+    onDoubt: values.onDoubt,
+    maxHoldMs: values.maxHold ?? null,
+    minHoldMs: values.minHold ?? null,
+    foreground: values.foreground || "auto",
+    onEvent: (event) => {
+      if (verbose) io.err(`baton: ${event.kind}${"reason" in event ? ` (${event.reason})` : ""}\n`);
+    },
+  } as const satisfies Partial<SuperviseOptions>;
+}
+
+export interface JobFacts {
+  readonly leases: readonly Lease[];
+  readonly waitedMs: number;
+  readonly place: Coordination;
+  /** Null where the system has no such file. */
+  readonly note: LeaseNote | null;
+  /** Credentials go to the child as they came. */
+  readonly passAuth: boolean;
+  readonly election?: { readonly name: string; readonly value: string };
+  readonly barrier?: BarrierFacts;
+  readonly pool?: PoolFacts;
+}
+
+export function jobEnvironment(io: Io, facts: JobFacts): Record<string, string | undefined> {
+  const { leases, waitedMs, place, note, passAuth, election, barrier, pool } = facts;
+  const secrets = passAuth ? [] : secretVariables().map((name) => [name, undefined]);
+  return {
+    ...Object.fromEntries(secrets),
+    ...lockEnvironment({
+      leases,
+      waitedMs,
+      election,
+      barrier,
+      pool,
+      scope: place.scope,
+      servers: place.servers,
+      root: place.root,
+      leasePath: note?.path ?? "",
+      acquiredAt: new Date(),
+      outerCookie: io.env["BATON_LOCK_COOKIE"] ?? "",
+    }),
+    ...(barrier === undefined ? outer(io, barrierVariables) : {}),
+    ...(pool === undefined ? outer(io, poolVariables) : {}),
+    ...outer(io, ["BATON_HOLD"]),
+  };
+}
+
+const barrierVariables = ["BATON_BARRIER_NAME", "BATON_BARRIER_GENERATION", "BATON_RANK", "BATON_SIZE"] as const;
+
+const poolVariables = ["BATON_POOL_NAME", "BATON_ITEM"] as const;
+
+/**
+ * A lock that a member of a barrier, or a job of a pool, takes for a part of its work leaves the work its rank, its item;
+ * and what a script holds, its commands may release.
+ */
+function outer(io: Io, names: readonly string[]): Record<string, string | undefined> {
+  return Object.fromEntries(names.map((name) => [name, io.env[name]]));
+}
+
+/** For the status report. */
+export function endOfChild(outcome: ChildEnding): StatusReport["child"] {
+  switch (outcome.kind) {
+    case "exited":
+      return { code: outcome.code, signal: null };
+    case "signaled":
+      return { code: null, signal: outcome.signal };
+    case "lost":
+    case "revoked":
+    case "time_limit":
+    case "breach":
+      return outcome.child === null ? null : endOfChild(outcome.child);
+    default:
+      return null;
+  }
+}

@@ -1,0 +1,51 @@
+/** What a command that runs one says at its end: a sentence on stderr, the status report, and the exit code. */
+import type { Io } from "../../src/cli/io.ts";
+import { type StatusReport, StatusWriter } from "../../src/cli/status_report.ts";
+import { StoppedBySignal } from "../../src/cli/stopped_by_signal.ts";
+import { BatonError, type ErrorCode } from "../../src/errors.ts";
+import { type ExitCode, exitCodeOf } from "../exit_codes.ts";
+import type { LockEnding } from "./lock_ending.ts";
+
+export type ReportedEnd = Pick<StatusReport, "reason" | "exit_code" | "signal" | "message">;
+
+export interface ReportedOptions {
+  readonly io: Io;
+  readonly quiet: boolean;
+  readonly values: {
+    readonly statusFd?: number | undefined;
+    readonly statusFile?: string | undefined;
+    readonly conflictExitCode?: number | undefined;
+  };
+  /** Failures that are an answer: they have the exit code that was chosen for them, and are said unless it is quiet. */
+  readonly conflicts: readonly ErrorCode[];
+  /** What is known by then. */
+  reportOf(end: ReportedEnd): StatusReport;
+}
+
+/** Throws BatonError for what ended it before there was a command, StoppedBySignal when a signal did. */
+export async function reported(options: ReportedOptions, run: () => Promise<LockEnding>): Promise<ExitCode> {
+  const { io, quiet, values, conflicts } = options;
+  using status = new StatusWriter({ fd: values.statusFd, file: values.statusFile, inheritedFds: io.inheritedFds });
+  const report = (end: ReportedEnd) => {
+    for (const problem of status.write(options.reportOf(end))) io.err(`baton: ${problem}\n`);
+  };
+  try {
+    const { exitCode, reason, message } = await run();
+    if (message !== null) io.err(`baton: ${message}\n`);
+    report({ reason, exit_code: exitCode, signal: null, message });
+    return exitCode;
+  } catch (thrown) {
+    if (thrown instanceof StoppedBySignal) {
+      report({ reason: "stopped_by_signal", exit_code: null, signal: thrown.signal, message: null });
+      throw thrown;
+    }
+    if (!(thrown instanceof BatonError)) throw thrown;
+    const { code, message } = thrown;
+    const isConflict = conflicts.includes(code);
+    const exitCode = isConflict ? values.conflictExitCode ?? exitCodeOf(code) : exitCodeOf(code);
+    report({ reason: code.toLowerCase(), exit_code: exitCode, signal: null, message });
+    if (!isConflict) throw thrown;
+    if (!quiet) io.err(`baton: ${message}\n`);
+    return exitCode;
+  }
+}

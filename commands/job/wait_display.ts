@@ -1,0 +1,92 @@
+/** What is shown of a wait: a line on a terminal, a sentence elsewhere, and one per outage; and who it is that waits. */
+import { hostname } from "node:os";
+import type { Io } from "../../src/cli/io.ts";
+import { WaitLine } from "../../src/cli/wait_line.ts";
+import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
+import type { HolderInfo } from "../../src/recipes/holder_info.ts";
+import type { AcquireOptions, WaitingStatus } from "../../src/recipes/lock/lock.ts";
+import { describeLock } from "../../src/recipes/lock/lock_messages.ts";
+import type { Clock } from "../../src/support/clock.ts";
+import { formatDuration } from "../../src/support/duration.ts";
+import { userName } from "../../src/support/user_name.ts";
+
+export interface DisplayOptions {
+  readonly quiet: boolean;
+  readonly verbose: boolean;
+}
+
+/** Says once per outage that no server answers: a wait without end would look like a busy lock. `what` is waited for. */
+export function tellOutage(
+  zk: ZooKeeper,
+  what: string,
+  { io, clock, quiet }: { readonly io: Io; readonly clock: Clock; readonly quiet: boolean },
+): Disposable {
+  const { session } = zk;
+  let cancel = () => {};
+  const off = session.subscribe((change) => {
+    if (change !== "state" || quiet) return;
+    cancel();
+    if (session.state !== "connecting") return;
+    cancel = clock.after(session.timeoutMs, () => {
+      io.err(`baton: no server has answered for ${formatDuration(session.timeoutMs)}; still waiting for ${what}\n`);
+    });
+  });
+  return {
+    [Symbol.dispose]() {
+      cancel();
+      off();
+    },
+  };
+}
+
+/** How often the line on a terminal is brought up to date, in milliseconds. */
+const progressMs = 1000;
+
+/** A line on a terminal; elsewhere one sentence at the start of the wait, when it is asked for. */
+export function showProgress(
+  name: string,
+  { quiet, verbose }: DisplayOptions,
+  io: Io,
+): Disposable & { readonly options: Pick<AcquireOptions, "onWaiting" | "progressMs"> } {
+  if (quiet || (!WaitLine.fits(io) && !verbose)) return { options: {}, [Symbol.dispose]: () => {} };
+  if (WaitLine.fits(io)) {
+    const line = new WaitLine(io);
+    const onWaiting = (waiting: WaitingStatus) => line.show(`baton: ${describeWait(name, waiting)}`);
+    return { options: { onWaiting, progressMs }, [Symbol.dispose]: () => line[Symbol.dispose]() };
+  }
+  let said = false;
+  const onWaiting = (waiting: WaitingStatus) => {
+    if (!said) io.err(`baton: ${describeWait(name, waiting)}\n`);
+    said = true;
+  };
+  return { options: { onWaiting }, [Symbol.dispose]: () => {} };
+}
+
+function describeWait(name: string, { place, waitedMs, status }: WaitingStatus): string {
+  const guid = status.waiters[place - 1]?.holderId ?? "";
+  const lock = describeLock(status, { guid, nowMs: Date.now() });
+  return `waiting for "${name}" for ${formatDuration(waitedMs)}, place ${place} of ${status.waiters.length}: ${lock}`;
+}
+
+/** This process, or the script for which it holds, as others see it. */
+export function holderInfo({ command, values, script }: {
+  readonly command: readonly [string, ...string[]];
+  /** Where the job is not this process's child. */
+  readonly script?: { readonly pid: number };
+  readonly values: { readonly publishCommand: boolean; readonly reason?: string | undefined };
+}): HolderInfo {
+  return {
+    host: hostname(),
+    pid: script?.pid ?? process.pid,
+    user: userName(),
+    argv0: shortened(values.publishCommand ? command.join(" ") : command[0]),
+    reason: values.reason ?? "",
+  };
+}
+
+/** Everybody who looks or waits reads it, and a server takes a megabyte at most. */
+const commandLengthMax = 1000;
+
+function shortened(command: string): string {
+  return command.length <= commandLengthMax ? command : `${command.slice(0, commandLengthMax)}…`;
+}

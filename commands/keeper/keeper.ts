@@ -1,0 +1,248 @@
+/** `baton keeper`: the single-node coordination server, in the foreground. Commands that need one start it by themselves. */
+import { join, resolve } from "node:path";
+import { processSignals } from "../../src/cli/child/signal_source.ts";
+import type { LogEntry } from "../../src/cli/log_line.ts";
+import type { StatusPage } from "../../src/cli/metrics/status_page.ts";
+import type { Io } from "../../src/cli/io.ts";
+import { atOrigin, type ConfigSources } from "../../src/config/resolve.ts";
+import { setting, type SettingTable, type SettingValues } from "../../src/config/setting.ts";
+import { logSettings } from "../../src/config/log_settings.ts";
+import { connectionSettings } from "../../src/config/settings.ts";
+import { duration, list, sessionTimeout, text, toggle } from "../../src/config/value_types.ts";
+import { BatonError } from "../../src/errors.ts";
+import { type Keeper, keeperTimes, startKeeper } from "../../src/keeper/keeper.ts";
+import { type KeeperPlace, machineSocketPath, makePlace } from "../../src/keeper/place.ts";
+import { checkFolder } from "../../src/keeper/safe_folder.ts";
+import { type Address, formatAddress, type TlsOptions } from "../../src/sockets/connection.ts";
+import { parseListenAddress } from "../../src/sockets/parse_address.ts";
+import { didYouMean } from "../../src/support/did_you_mean.ts";
+import { defineCommand } from "../command.ts";
+import { ownKeeperPlace } from "../coordination/coordination.ts";
+import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { keeperLog } from "./keeper_log.ts";
+import type { KeeperVerifyJson } from "../json_shapes/machine_shapes.ts";
+import { tlsFilesOf } from "../coordination/tls_files.ts";
+
+/** One of the times a keeper goes by. */
+const time = (flag: string, help: string, standardMs: number) =>
+  setting(sessionTimeout({ minMs: 10 }), { flag, help, default: standardMs });
+
+const settings = {
+  dataDir: setting(text("folder"), {
+    flag: "--data-dir",
+    help: "where the data is kept; it belongs to one keeper at a time",
+    unset: "`keeper.dir`, or the place of this user's keeper",
+  }),
+  listen: setting(list("unix:PATH|host:port,…"), {
+    flag: "--listen",
+    help: "where to listen; over TCP everybody who reaches the port may use it",
+    unset: "a unix socket in the data folder",
+  }),
+  tlsCert: setting(text("file"), {
+    flag: "--tls-cert",
+    help: "PEM file with the server's certificate: TCP is TLS then",
+  }),
+  tlsKey: setting(text("file"), { flag: "--tls-key", help: "PEM file with its private key" }),
+  tlsCa: setting(text("file"), {
+    flag: "--tls-ca",
+    help: "PEM file with the authorities that clients' certificates must come from",
+    unset: "clients need no certificate",
+  }),
+  tickTime: time("--tick-time", "the grain of session timeouts", keeperTimes.tickTimeMs),
+  sessionTimeoutMin: time(
+    "--session-timeout-min",
+    "the shortest session timeout a client gets",
+    keeperTimes.sessionTimeoutMinMs,
+  ),
+  sessionTimeoutMax: time(
+    "--session-timeout-max",
+    "the longest session timeout a client gets",
+    keeperTimes.sessionTimeoutMaxMs,
+  ),
+  containerCheck: time(
+    "--container-check",
+    "how often empty containers are looked for",
+    keeperTimes.containerCheckMs,
+  ),
+  idleExit: setting(duration(), {
+    flag: "--idle-exit",
+    help: "end after so long without a session",
+    unset: "stay",
+  }),
+  metricsListen: setting(text("host:port|unix:PATH"), {
+    flag: "--metrics-listen",
+    help: "serve /healthz and /metrics (Prometheus) there by HTTP; :PORT means this machine only",
+    unset: "nothing is served",
+  }),
+  ...logSettings,
+  onDemand: setting(toggle(), {
+    flag: "--on-demand",
+    help: "be the keeper that a command starts when it needs one: say little, leave when another one is there",
+    default: false,
+  }),
+  json: setting(toggle(), { flag: "--json", help: "verify: print one JSON object", default: false }),
+  keeperDir: connectionSettings.keeperDir,
+} satisfies SettingTable;
+
+export const keeperCommand = defineCommand({
+  name: "keeper",
+  summary: "serve ZooKeeper's protocol from this machine alone",
+  usage: "[verify|backup FILE] [options]",
+  details: [
+    "Commands without --servers start this user's keeper by themselves, and it ends when nobody has used it for a while. " +
+    "Run it yourself to serve other users or other machines. Everything acknowledged is on the disk and survives kill -9; " +
+    "it is one process on one machine, and when that is not enough, there is ZooKeeper.",
+    "verify reads all of the data and says whether it is whole, 74 when it is not. backup writes a copy as of one moment into " +
+    "a new file; a keeper starts from it when it is put into an empty data folder as keeper.sqlite. Both may be done while a keeper runs.",
+  ],
+  examples: [
+    [
+      "baton keeper --data-dir /var/lib/baton --listen unix:/run/baton/keeper.sock",
+      "as root, for all users of the machine",
+    ],
+    ["baton keeper --data-dir ./data --listen 127.0.0.1:2181", "for ZooKeeper clients on this machine"],
+    [
+      "baton keeper --data-dir ./data --metrics-listen :9182 --log json",
+      "with /healthz and /metrics for this machine's monitoring, and a log for programs",
+    ],
+    ["baton keeper verify --data-dir ./data", "is the data whole? 74 when it is not"],
+    ["baton keeper backup ./keeper.sqlite.copy", "this user's keeper, also while it runs"],
+  ],
+  settings,
+  completes: ["verify", "backup"],
+  runsNothing: true,
+  run: ({ values, names, sources, io }) => {
+    const place = values.dataDir === undefined ? ownKeeperPlace(values, sources) : namedPlace(resolve(values.dataDir));
+    if (values.json && names[0] !== "verify") throw new BatonError("USAGE", "--json is for baton keeper verify");
+    if (names.length > 0) return runDataCommand(names, place, { io, json: values.json });
+    const options = { ...values, listen: values.listen?.map(parseListen), tls: tlsOf(values, sources) };
+    return serve(options, place, io);
+  },
+});
+
+interface ServeOptions {
+  readonly dataDir: string | undefined;
+  readonly listen?: readonly Address[] | undefined;
+  readonly tls?: TlsOptions | undefined;
+  readonly tickTime: number;
+  readonly sessionTimeoutMin: number;
+  readonly sessionTimeoutMax: number;
+  readonly containerCheck: number;
+  readonly idleExit?: number | undefined;
+  readonly metricsListen?: string | undefined;
+  readonly log: "text" | "json";
+  readonly onDemand: boolean;
+  readonly quiet: boolean;
+}
+
+/** Serves until a signal, or until it has been idle for long enough. Both are success. */
+async function serve(options: ServeOptions, place: KeeperPlace, io: Io): Promise<ExitCode> {
+  process.umask(0o077);
+  const dataDir = dataDirOf(place);
+  if (options.dataDir === undefined) makePlace({ ...place, dir: dataDir });
+  else checkFolder({ path: dataDir, rule: "home" });
+  const say = keeperLog(io, { format: options.log, isOnDemand: options.onDemand });
+  await using keeper = await startKeeper({
+    dataDir,
+    listen: options.listen ?? [{ kind: "unix", path: place.socketPath }],
+    tickTimeMs: options.tickTime,
+    sessionTimeoutMinMs: options.sessionTimeoutMin,
+    sessionTimeoutMaxMs: options.sessionTimeoutMax,
+    containerCheckMs: options.containerCheck,
+    openSocketPaths: process.geteuid?.() === 0 ? [machineSocketPath] : [],
+    log: (sentence) => say({ level: "warning", event: "problem", sentence, fields: {} }),
+    ...(options.tls === undefined ? {} : { tls: options.tls }),
+    ...(options.idleExit === undefined ? {} : { idleExitMs: options.idleExit }),
+  });
+  const unlisten = processSignals().listen(["SIGTERM", "SIGINT", "SIGHUP"], () => void keeper.close());
+  await using page = options.metricsListen === undefined ? null : await statusPage(options.metricsListen, keeper);
+  if (!options.quiet) sayWhere(say, keeper, page);
+  try {
+    await keeper.ended;
+  } finally {
+    unlisten();
+  }
+  return exitCodes.SUCCESS;
+}
+
+/** Loaded only where it is wanted: the keepers that commands start have to be there at once. */
+async function statusPage(listen: string, keeper: Keeper): Promise<StatusPage> {
+  const [{ serveStatusPage }, { keeperStatus }] = await Promise.all([
+    import("../../src/cli/metrics/status_page.ts"),
+    import("./keeper_metrics.ts"),
+  ]);
+  return serveStatusPage(listen, keeperStatus(keeper));
+}
+
+function sayWhere(say: (entry: LogEntry) => void, keeper: Keeper, page: StatusPage | null): void {
+  const listen = keeper.addresses.map(formatAddress).join(", ");
+  const { pid } = process;
+  say({ level: "info", event: "serving", sentence: `process ${pid} serves ${listen}`, fields: { pid, listen } });
+  if (page === null) return;
+  const metrics = formatAddress(page.address);
+  say({ level: "info", event: "metrics", sentence: `/healthz and /metrics are at ${metrics}`, fields: { metrics } });
+}
+
+async function runDataCommand(
+  names: readonly string[],
+  place: KeeperPlace,
+  { io, json }: { readonly io: Io; readonly json: boolean },
+): Promise<ExitCode> {
+  const [action, file, ...more] = names;
+  if (
+    !(action === "verify" && file === undefined) && !(action === "backup" && file !== undefined && more.length === 0)
+  ) {
+    throw new BatonError(
+      "USAGE",
+      `baton keeper takes nothing, verify, or backup and a file, not "${names.join(" ")}"${
+        didYouMean(action ?? "", ["verify", "backup"])
+      }`,
+    );
+  }
+  const dataDir = dataDirOf(place);
+  const { backUpData, verifyData } = await import("../../src/keeper/data_check.ts");
+  if (file !== undefined) {
+    backUpData(dataDir, file);
+    return exitCodes.SUCCESS;
+  }
+  const { nodes, sessions, zxid, bytes } = verifyData(dataDir);
+  const answer: KeeperVerifyJson = { version: 1, folder: dataDir, nodes, sessions, bytes, zxid: zxid.toString() };
+  const sentence =
+    `${dataDir} is whole: ${nodes} nodes, ${sessions} sessions, ${bytes} bytes, last transaction ${zxid}`;
+  io.out(`${json ? JSON.stringify(answer) : sentence}\n`);
+  return exitCodes.SUCCESS;
+}
+
+function dataDirOf({ dir, socketPath }: KeeperPlace): string {
+  if (dir !== null) return dir;
+  throw new BatonError(
+    "CONFIG",
+    `${socketPath} is the machine's keeper, and its data is not in a place of this user's: name the folder with --data-dir`,
+  );
+}
+
+/** A folder that was named is made as it is, and what is above it left to whoever named it. */
+function namedPlace(dir: string): KeeperPlace {
+  return { dir, socketPath: join(dir, "keeper.sock"), scope: "user" };
+}
+
+function tlsOf(values: SettingValues<typeof settings>, sources: ConfigSources): TlsOptions | undefined {
+  const tls = tlsFilesOf(values, (name, read) => atOrigin(name, settings[name], sources, read));
+  if (tls.ca !== undefined && tls.cert === undefined) {
+    throw new BatonError(
+      "USAGE",
+      "--tls-ca asks clients for certificates, which needs TLS: give --tls-cert and --tls-key",
+    );
+  }
+  return tls.cert === undefined ? undefined : tls;
+}
+
+/** `unix:PATH` or `host:port`; `:port` means loopback. */
+function parseListen(written: string): Address {
+  const address = parseListenAddress(written);
+  if (address !== null) return address;
+  throw new BatonError(
+    "USAGE",
+    `Cannot listen on "${written}": write unix:/absolute/path, host:port or [address]:port`,
+  );
+}

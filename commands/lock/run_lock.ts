@@ -1,0 +1,167 @@
+/** What `baton lock` does, from its options to an exit code: connect, wait, run the command, give back, report. */
+import type { ChildOutcome } from "../../src/cli/child/child_outcome.ts";
+import { LeaseNote } from "../../src/cli/child/lease_note.ts";
+import { loadLibc } from "../../src/cli/child/libc.ts";
+import { superviseChild, type SuperviseOptions } from "../../src/cli/child/supervise_child.ts";
+import type { Guard } from "../../src/cli/guard/guard.ts";
+import type { Io } from "../../src/cli/io.ts";
+import type { StatusReport } from "../../src/cli/status_report.ts";
+import { StopRequest } from "../../src/cli/stopped_by_signal.ts";
+import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
+import { isSessionEnd } from "../../src/clients/zookeeper/zookeeper_error.ts";
+import type { Lease } from "../../src/recipes/lease.ts";
+import { LeaseSet } from "../../src/recipes/lock/lease_set.ts";
+import { announcedPlace } from "../coordination/announced_place.ts";
+import type { Coordination } from "../coordination/coordination.ts";
+import type { ExitCode } from "../exit_codes.ts";
+import { endOfChild, jobEnvironment, superviseOptions } from "../job/job.ts";
+import { type JobDependencies, jobDependencies } from "../job/job_dependencies.ts";
+import { type LockEnding, lockEndingOf } from "../job/lock_ending.ts";
+import type { LockOptions } from "./lock_options.ts";
+import { quotedNames } from "../job/quoted_names.ts";
+import { reported, type ReportedEnd } from "../job/reported.ts";
+import { closeSession, connectWithin, warnOfTimeout } from "../coordination/session.ts";
+import { type TakeLocks, takeLocks, type TakenLocks } from "./take_locks.ts";
+
+export interface LockDependencies extends JobDependencies {
+  /** Started already; told here when there is nothing to guard. */
+  readonly guard: Guard;
+  takeLocks: TakeLocks;
+  supervise(options: SuperviseOptions): Promise<ChildOutcome>;
+}
+
+export function lockDependencies(guard: Guard): LockDependencies {
+  return {
+    ...jobDependencies(),
+    guard,
+    takeLocks,
+    supervise: superviseChild,
+  };
+}
+
+/** What is known so far, for the report. */
+export interface Progress {
+  leases: readonly Lease[] | null;
+  waitedMs: number | null;
+  outcome: ChildOutcome | null;
+}
+
+/** Throws BatonError for what ended it before there was a command, StoppedBySignal when a signal did. */
+export async function runLock(options: LockOptions, io: Io, deps: LockDependencies): Promise<ExitCode> {
+  const progress: Progress = { leases: null, waitedMs: null, outcome: null };
+  return await reported({
+    ...options,
+    io,
+    conflicts: ["LOCK_BUSY", "LOCK_TIMEOUT"],
+    reportOf: (end) => reportOf(options, progress, end),
+  }, () => lockAndRun(options, io, { deps, progress }));
+}
+
+/** Without a word about the end. Rejects as `runLock` does. */
+export async function lockAndRun(
+  options: LockOptions,
+  io: Io,
+  { deps, progress }: { deps: LockDependencies; progress: Progress },
+): Promise<LockEnding> {
+  using stop = new StopRequest(deps.signals);
+  let guarded = false;
+  let zk: ZooKeeper | null = null;
+  try {
+    const what = `${quotedNames(options.names)} ${options.names.length === 1 ? "excludes" : "exclude"}`;
+    const place = announcedPlace(options, io, { what, signal: stop.signal });
+    const opened = (session: ZooKeeper) => {
+      if (zk === null) warnOfTimeout(options, io, { place, zk: session });
+      zk = session;
+    };
+    const taken = await takeInSession(options, io, { deps, place, stop: stop.signal, opened });
+    progress.leases = taken.leases;
+    progress.waitedMs = taken.waitedMs;
+    if (options.verbose) io.err(grantLine(taken.leases, taken.waitedMs));
+    const lease = leaseOf(taken.leases);
+    using note = LeaseNote.open(lease, { clock: deps.clock, libc: await loadLibc() });
+    guarded = true; // from here on supervision says when the guard may go
+    const outcome = await deps.supervise({
+      ...superviseOptions(options, io, deps),
+      lease,
+      guard: deps.guard,
+      grantedAtMs: taken.grantedAtMs,
+      signal: stop.signal,
+      env: jobEnvironment(io, { ...taken, place, note, passAuth: options.values.passAuth }),
+    });
+    progress.outcome = outcome;
+    const ending = lockEndingOf(outcome, {
+      what: quotedNames(options.names),
+      lost: lease.lost,
+      maxHoldMs: options.values.maxHold,
+      isScript: options.script !== undefined,
+    });
+    if (ending === null) throw stop.signal.reason;
+    // What could not be killed may still be at it: the session is left to end by itself, after its full time.
+    if (outcome.kind === "breach") zk = null;
+    return ending;
+  } finally {
+    if (!guarded) deps.guard.done();
+    if (zk !== null) await closeSession(zk, deps.clock, stop.signal);
+  }
+}
+
+/**
+ * A wait outlives its session. One that expired, because no server was there for longer than T, is followed by another,
+ * with a place at the end of the queue. `opened` hears of each: the last one is the caller's to close.
+ */
+async function takeInSession(options: LockOptions, io: Io, { deps, place, stop, opened }: {
+  readonly deps: LockDependencies;
+  readonly place: Coordination;
+  readonly stop: AbortSignal;
+  readonly opened: (zk: ZooKeeper) => void;
+}): Promise<TakenLocks> {
+  const startMs = deps.clock.now();
+  for (let sessions = 0;; sessions++) {
+    const leftMs = options.waitMs === undefined ? Infinity : options.waitMs - (deps.clock.now() - startMs);
+    const zk = await deps.connect(sessions === 0 ? place.connect : connectWithin(place.connect, leftMs));
+    opened(zk);
+    try {
+      const context = { io, clock: deps.clock, signal: stop, acl: place.connect.acl, startMs };
+      const taking = deps.takeLocks(zk, options, context);
+      setImmediate(() => void loadLibc()); // half a millisecond that is free now, while the servers work
+      return await taking;
+    } catch (thrown) {
+      if (options.waitMs === 0 || stop.aborted || !isSessionEnd(zk.session.ended.reason)) throw thrown;
+      if (!options.quiet) {
+        io.err(
+          `baton: the session that waited for ${
+            quotedNames(options.names)
+          } has expired; waiting again, as the last in line\n`,
+        );
+      }
+    }
+  }
+}
+
+function leaseOf(leases: readonly [Lease, ...Lease[]]): Lease {
+  return leases.length === 1 ? leases[0] : new LeaseSet(leases);
+}
+
+function grantLine(leases: readonly Lease[], waitedMs: number): string {
+  return leases.map((lease) =>
+    `baton: "${lease.name}" is locked after ${Math.round(waitedMs)} ms as ${lease.holderId}, ` +
+    `token ${lease.fencingToken}, session timeout ${lease.sessionTimeoutMs} ms\n`
+  ).join("");
+}
+
+function reportOf(
+  options: LockOptions,
+  { leases, waitedMs, outcome }: Progress,
+  end: ReportedEnd,
+): StatusReport {
+  return {
+    version: 1,
+    command: "lock",
+    names: options.names,
+    ...end,
+    child: outcome === null ? null : endOfChild(outcome),
+    fencing_tokens: leases?.map((lease) => lease.fencingToken.toString()) ?? null,
+    waited_ms: waitedMs === null ? null : Math.round(waitedMs),
+    held_ms: outcome === null ? null : Math.round(outcome.heldMs),
+  };
+}

@@ -1,0 +1,88 @@
+/** Takes every lock that is asked for, one after the other in the order of their names, and shows the wait. */
+import type { Io } from "../../src/cli/io.ts";
+import type { Acl, ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
+import { BatonError } from "../../src/errors.ts";
+import { foreignStatus } from "../../src/recipes/foreign/foreign_status.ts";
+import type { Lease } from "../../src/recipes/lease.ts";
+import { acquireLock } from "../../src/recipes/lock/lock.ts";
+import { lockStatus } from "../../src/recipes/lock/lock_status.ts";
+import type { Clock } from "../../src/support/clock.ts";
+import type { LockOptions } from "./lock_options.ts";
+import { quotedNames } from "../job/quoted_names.ts";
+import { holderInfo, showProgress, tellOutage } from "../job/wait_display.ts";
+
+export interface TakeLocksContext {
+  readonly io: Io;
+  readonly clock: Clock;
+  readonly signal: AbortSignal;
+  readonly acl: Acl[] | undefined;
+  /** When the wait began, on the clock; it may have begun in another session. */
+  readonly startMs: number;
+}
+
+export interface TakenLocks {
+  /** In the order of the names. */
+  readonly leases: readonly [Lease, ...Lease[]];
+  readonly waitedMs: number;
+  /** Of the last one, on the clock. */
+  readonly grantedAtMs: number;
+}
+
+/**
+ * Rejects as acquireLock does, and with USAGE for a lock that the job around this call holds already. What was taken by
+ * then is given back by closing the session.
+ */
+export type TakeLocks = (zk: ZooKeeper, options: LockOptions, context: TakeLocksContext) => Promise<TakenLocks>;
+
+export const takeLocks: TakeLocks = async (zk, options, context) => {
+  const { clock, io, startMs } = context;
+  const names = quotedNames(options.names);
+  using _outage = tellOutage(zk, names, { io, clock, quiet: options.quiet });
+  const cookies = (io.env["BATON_LOCK_COOKIE"] ?? "").split(":").filter((cookie) => cookie !== "");
+  if (cookies.length > 0) await refuseNested(zk, options, cookies);
+  const [first = "", ...others] = options.names;
+  const leases: [Lease, ...Lease[]] = [await takeOne(zk, first, { options, context })];
+  for (const name of others) {
+    // What is taken already can be lost, or asked back, in the wait for the next.
+    const signal = AbortSignal.any([context.signal, ...leases.map((lease) => lease.lost)]);
+    leases.push(await takeOne(zk, name, { options, context: { ...context, signal } }));
+  }
+  const grantedAtMs = clock.now();
+  return { leases, waitedMs: grantedAtMs - startMs, grantedAtMs };
+};
+
+/** A job that waits for itself waits for ever: its children know the ids of what it holds. */
+async function refuseNested(zk: ZooKeeper, options: LockOptions, cookies: readonly string[]): Promise<void> {
+  for (const name of options.names) {
+    const { recipe, root } = options.values;
+    const status = recipe === undefined ? lockStatus(zk, name, { root }) : foreignStatus(zk, name, { recipe });
+    const { holders } = await status;
+    if (!holders.some(({ holderId }) => cookies.includes(holderId))) continue;
+    throw new BatonError("USAGE", `"${name}" is already held by this job: a baton lock around this one has it`);
+  }
+}
+
+async function takeOne(
+  zk: ZooKeeper,
+  name: string,
+  { options, context }: { options: LockOptions; context: TakeLocksContext },
+): Promise<Lease> {
+  const { values, mode, limit, waitMs } = options;
+  const { clock, signal, acl, startMs } = context;
+  using progress = showProgress(name, options, context.io);
+  return await acquireLock(zk, name, {
+    mode,
+    clock,
+    signal,
+    priority: values.priority,
+    limitPolicy: values.limitPolicy,
+    root: values.root,
+    recipe: values.recipe,
+    wait: waitMs === undefined ? "forever" : waitMs === 0 ? "none" : waitMs,
+    sinceMs: startMs,
+    info: holderInfo(options),
+    ...progress.options,
+    ...(limit === undefined ? {} : { limit }),
+    ...(acl === undefined ? {} : { acl }),
+  });
+}

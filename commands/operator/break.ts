@@ -1,0 +1,86 @@
+/** `baton break`: takes a lock back from its holder. */
+import { setting, type SettingTable } from "../../src/config/setting.ts";
+import { connectionSettings } from "../../src/config/settings.ts";
+import { duration, text, toggle } from "../../src/config/value_types.ts";
+import { BatonError } from "../../src/errors.ts";
+import { breakLock } from "../../src/recipes/lock/break_lock.ts";
+import { nameOfHolder } from "../../src/recipes/holder_info.ts";
+import { formatDuration } from "../../src/support/duration.ts";
+import { userName } from "../../src/support/user_name.ts";
+import { defineCommand } from "../command.ts";
+import { connected } from "../coordination/connected.ts";
+import { exitCodes } from "../exit_codes.ts";
+import type { BreakJson } from "../json_shapes/lock_shapes.ts";
+import { onlyName } from "./only_name.ts";
+
+const settings = {
+  holder: setting(text("id"), {
+    flag: "--holder",
+    help: "whom to take it from, as baton who shows it; its beginning will do",
+  }),
+  wait: setting(duration(), {
+    flag: "-w, --wait",
+    help: "how long to wait for the holder to give it back; 0s only asks",
+    default: 10_000,
+  }),
+  force: setting(toggle(), {
+    flag: "--force",
+    help: "when the holder has not given it back within its session timeout, take it: the old job may still run",
+    default: false,
+  }),
+  reason: setting(text("text"), { flag: "--reason", help: "why; the holder's baton prints it" }),
+  json: setting(toggle(), { flag: "--json", help: "print one JSON object", default: false }),
+  ...connectionSettings,
+} satisfies SettingTable;
+
+export const breakCommand = defineCommand({
+  name: "break",
+  summary: "take a lock back from its holder",
+  usage: "NAME --holder ID [options]",
+  details: [
+    "Asks the holder to give the lock back: its baton stops the command, releases the lock and exits with 80. The id makes " +
+    "sure that nobody else is hit. Exits with 75 when it was not given back within the wait, with 1 when there is no such " +
+    "holder.",
+  ],
+  examples: [
+    ["baton break nightly --holder 3f2a", "ask the holder whose id begins so, and wait for the end of its command"],
+    ["baton break nightly --holder 3f2a --force", "and take it when nothing happens"],
+  ],
+  settings,
+  completes: "locks",
+  runsNothing: true,
+  async run(call) {
+    const { values, io } = call;
+    const name = onlyName("break", call.names);
+    const { holder: holderId, reason = "" } = values;
+    if (holderId === undefined) {
+      throw new BatonError("USAGE", `baton break needs --holder ID; baton who ${name} shows the ids`);
+    }
+    const revocation = { by: userName(), reason };
+    const options = { root: values.root, force: values.force, waitMs: values.wait, revocation };
+    const { holder, outcome } = await connected(call, (zk) => breakLock(zk, name, holderId, options));
+    if (values.json) {
+      const { holderId: id, host, pid, user } = holder;
+      const answer: BreakJson = { version: 1, name, outcome, holder: { id, host, pid, user } };
+      io.out(JSON.stringify(answer) + "\n");
+    }
+    const who = nameOfHolder(holder);
+    switch (outcome) {
+      case "released":
+        if (!values.quiet) io.err(`baton: ${who} has given "${name}" back\n`);
+        return exitCodes.SUCCESS;
+      case "deleted":
+        io.err(`baton: "${name}" was taken from ${who}, which did not answer; its command may still run\n`);
+        return exitCodes.SUCCESS;
+      case "asked":
+        if (values.wait === 0) return exitCodes.SUCCESS;
+        throw new BatonError(
+          "LOCK_TIMEOUT",
+          `${who} was asked to give "${name}" back and has not done so within ${
+            formatDuration(values.wait)
+          }; it may be ` +
+            "stopping its command still, and --force takes the lock all the same",
+        );
+    }
+  },
+});

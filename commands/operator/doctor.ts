@@ -1,0 +1,97 @@
+/** `baton doctor`: finds trouble before it bites. */
+import { loadLibc } from "../../src/cli/child/libc.ts";
+import { hasProcessTable } from "../../src/cli/child/process_table.ts";
+import { printTable } from "../../src/cli/table.ts";
+import { setting, type SettingTable } from "../../src/config/setting.ts";
+import { connectionSettings } from "../../src/config/settings.ts";
+import { toggle } from "../../src/config/value_types.ts";
+import { BatonError } from "../../src/errors.ts";
+import { examine, type Finding } from "../../src/recipes/operator/examine.ts";
+import { sessionTimeoutMsMin } from "../../src/recipes/lock/lock.ts";
+import { formatDuration } from "../../src/support/duration.ts";
+import { defineCommand } from "../command.ts";
+import { connected } from "../coordination/connected.ts";
+import { exitCodes } from "../exit_codes.ts";
+import type { DoctorJson } from "../json_shapes/machine_shapes.ts";
+import { sessionTimeoutWarning } from "../coordination/session_timeout_warning.ts";
+
+const settings = {
+  json: setting(toggle(), { flag: "--json", help: "print one JSON object", default: false }),
+  ...connectionSettings,
+} satisfies SettingTable;
+
+export const doctorCommand = defineCommand({
+  name: "doctor",
+  summary: "look for trouble with the servers, the locks and this machine",
+  usage: "[options]",
+  details: [
+    "Looks once, and changes nothing: locks that other programs use or that another layout wrote, places in queues that " +
+    "nobody will ever leave, waiters that do not take what they could have, counters near their end, a session timeout " +
+    "that is too short, and a system on which a child cannot be watched as it should be.",
+    "Exits with 0 when there is nothing to say, with 1 when there is.",
+  ],
+  examples: [
+    ["baton doctor", "this user's keeper"],
+    ["baton doctor --servers zk1:2181,zk2:2181,zk3:2181/app --json", "an ensemble, for a monitor"],
+  ],
+  settings,
+  runsNothing: true,
+  async run(call) {
+    const { values, io, names } = call;
+    if (names.length > 0) {
+      throw new BatonError("USAGE", `baton doctor takes no names, but "${names.join(" ")}" is given`);
+    }
+    const report = await connected(call, async (zk, place) => {
+      const { timeoutMs } = zk.session;
+      const findings = [
+        ...timeoutFindings(timeoutMs, values.sessionTimeout, place.servers.startsWith("unix:")),
+        ...await systemFindings(),
+      ];
+      return { servers: place.servers, timeoutMs, findings, examination: await examine(zk, { root: values.root }) };
+    });
+    const { locks, elections } = report.examination;
+    const findings = [...report.findings, ...report.examination.findings];
+    if (values.json) {
+      const { servers, timeoutMs: session_timeout_ms } = report;
+      const answer: DoctorJson = { version: 1, servers, session_timeout_ms, locks, elections, findings };
+      io.out(JSON.stringify(answer) + "\n");
+    } else {
+      if (findings.length > 0) {
+        printTable(io, [["KIND", "WHERE", "WHAT"], ...findings.map(({ kind, where, what }) => [kind, where, what])]);
+      }
+      if (!values.quiet) {
+        const seen = `${locks} ${locks === 1 ? "lock" : "locks"}, ${elections} ${
+          elections === 1 ? "election" : "elections"
+        }`;
+        io.err(
+          `baton: looked at ${seen}: ${findings.length === 0 ? "nothing to say" : `${findings.length} to see to`}\n`,
+        );
+      }
+    }
+    return findings.length === 0 ? exitCodes.SUCCESS : exitCodes.NEGATIVE;
+  },
+});
+
+function timeoutFindings(grantedMs: number, askedMs: number, standsAlone: boolean): Finding[] {
+  if (grantedMs < sessionTimeoutMsMin) {
+    const what = `the servers grant a session timeout of ${formatDuration(grantedMs)}, and a lock needs ` +
+      `${formatDuration(sessionTimeoutMsMin)}: it is refused (78)`;
+    return [{ kind: "problem", where: "session", what }];
+  }
+  const warning = sessionTimeoutWarning({ askedMs, grantedMs, standsAlone });
+  if (warning === null) return [];
+  return [{ kind: "warning", where: "session", what: warning.replace(/^baton: /, "").trimEnd() }];
+}
+
+async function systemFindings(): Promise<Finding[]> {
+  const findings: Finding[] = [];
+  if (await loadLibc() === null) {
+    const what = "the C library cannot be called, so that no guard can be started: baton lock is refused (125)";
+    findings.push({ kind: "problem", where: "this machine", what });
+  }
+  if (!hasProcessTable()) {
+    const what = "there is no /proc: only the process group of a command can be stopped, not what has left it";
+    findings.push({ kind: "warning", where: "this machine", what });
+  }
+  return findings;
+}

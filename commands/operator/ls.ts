@@ -1,0 +1,77 @@
+/** `baton ls`: what is in use. */
+import { printTable } from "../../src/cli/table.ts";
+import { setting, type SettingTable } from "../../src/config/setting.ts";
+import { connectionSettings } from "../../src/config/settings.ts";
+import { choice, toggle } from "../../src/config/value_types.ts";
+import { BatonError } from "../../src/errors.ts";
+import { listInUse, type UseKind, useKinds, type UseSummary } from "../../src/recipes/operator/list_in_use.ts";
+import { defineCommand } from "../command.ts";
+import { connected } from "../coordination/connected.ts";
+import { exitCodes } from "../exit_codes.ts";
+import type { LsJson } from "../json_shapes/lock_shapes.ts";
+
+const settings = {
+  all: setting(toggle(), { flag: "-a, --all", help: "also what nobody holds or waits for", default: false }),
+  kind: setting(choice(useKinds), { flag: "--kind", help: "only these", unset: "all kinds" }),
+  json: setting(toggle(), { flag: "--json", help: "print one JSON object", default: false }),
+  ...connectionSettings,
+} satisfies SettingTable;
+
+export const lsCommand = defineCommand({
+  name: "ls",
+  summary: "list what is in use, with how many hold and wait",
+  usage: "[options]",
+  details: [
+    "Sorted by kind and name. HOLD counts a lock's holders, the leader of an election, the members of a barrier that run, " +
+    "the jobs of a pool, and is 1 for a gate that is closed; WAIT counts those in the queue. A pool is listed when it has " +
+    "--total or --done-ttl; the locks of its items are listed in any case.",
+    "A lock that nobody uses any more stays until the server clears it away, which it does by itself; --all shows it.",
+  ],
+  examples: [
+    ["baton ls", "all that is in use"],
+    ["baton ls --kind election", "the elections that somebody stands for"],
+    ["baton ls --all --json", "everything, for programs"],
+  ],
+  settings,
+  runsNothing: true,
+  async run(call) {
+    const { values, io, names } = call;
+    if (names.length > 0) {
+      throw new BatonError(
+        "USAGE",
+        `baton ls takes no names, but "${names.join(" ")}" is given; baton who ${names[0]} shows one lock`,
+      );
+    }
+    const { root, kind } = values;
+    const kinds = kind === undefined ? useKinds : [kind];
+    const found = await connected(call, (zk) => listInUse(zk, { root, kinds }));
+    const shown = (of: UseKind) => found[of].filter(({ holders, waiters }) => values.all || holders + waiters > 0);
+    if (values.json) {
+      io.out(JSON.stringify(toJson(shown)) + "\n");
+      return exitCodes.SUCCESS;
+    }
+    const rows = kinds.flatMap((of) =>
+      shown(of).map((one) => [of, one.name, String(one.holders), String(one.waiters)])
+    );
+    if (rows.length > 0) printTable(io, [["KIND", "NAME", "HOLD", "WAIT"], ...rows]);
+    else if (!values.quiet) {
+      const unused = kinds.flatMap((of) => found[of]).length;
+      const what = kind === undefined ? "nothing" : `no ${kind}`;
+      io.err(
+        `baton: ${what} is in use below ${root}${unused === 0 ? "" : `; --all shows ${unused} that nobody uses`}\n`,
+      );
+    }
+    return exitCodes.SUCCESS;
+  },
+});
+
+function toJson(shown: (kind: UseKind) => readonly UseSummary[]): LsJson {
+  return {
+    version: 1,
+    locks: [...shown("lock")],
+    elections: [...shown("election")],
+    barriers: [...shown("barrier")],
+    gates: [...shown("gate")],
+    pools: [...shown("pool")],
+  };
+}

@@ -1,0 +1,161 @@
+/** `baton who`: who has a lock, an election, a barrier or a gate, and who waits. */
+import { printTable } from "../../src/cli/table.ts";
+import { setting, type SettingTable } from "../../src/config/setting.ts";
+import { connectionSettings } from "../../src/config/settings.ts";
+import { choice, toggle } from "../../src/config/value_types.ts";
+import { foreignRecipes } from "../../src/recipes/foreign/foreign_names.ts";
+import { foreignPath } from "../../src/recipes/foreign/foreign_path.ts";
+import { nameOfHolder } from "../../src/recipes/holder_info.ts";
+import {
+  type SomebodyInside,
+  type SomebodyWaiting,
+  type StatusKind,
+  statusKinds,
+  type UseStatus,
+  useStatus,
+} from "../../src/recipes/operator/use_status.ts";
+import { BatonError } from "../../src/errors.ts";
+import { formatDuration } from "../../src/support/duration.ts";
+import { alsoUsed } from "./also_used.ts";
+import { defineCommand } from "../command.ts";
+import { connected } from "../coordination/connected.ts";
+import { exitCodes } from "../exit_codes.ts";
+import type { WhoJson } from "../json_shapes/lock_shapes.ts";
+import { onlyName } from "./only_name.ts";
+
+const settings = {
+  kind: setting(choice(statusKinds), {
+    flag: "--kind",
+    help: "what the name is the name of: the same name may be a lock's and an election's",
+    default: "lock",
+  }),
+  recipe: setting(choice(foreignRecipes), {
+    flag: "--recipe",
+    help: "look at a lock of Curator's or kazoo's; NAME is the path of its node",
+  }),
+  json: setting(toggle(), { flag: "--json", help: "print one JSON object", default: false }),
+  ...connectionSettings,
+} satisfies SettingTable;
+
+export const whoCommand = defineCommand({
+  name: "who",
+  summary: "say who holds a lock, or leads an election, and who waits",
+  usage: "NAME [options]",
+  details: [
+    "One line for each holder and each waiter, in their order: since when, how, the holder's id as baton break takes it, " +
+    "and the reason it gave. Exits with 1 when nobody holds it.",
+    "A name is a lock's unless --kind says otherwise: of an election it shows the leader and the candidates, of a barrier " +
+    "the members that run and those that wait for the start, of a gate who closed it. Items of a pool are locks, named " +
+    "COMPONENT/ITEM, and baton pool status COMPONENT shows them together.",
+  ],
+  examples: [
+    ["baton who nightly", "holders and waiters as a table"],
+    ["baton who nightly --json", "the same for programs"],
+    ["baton who --recipe curator /app/locks/nightly", "a lock of Curator's: whose nodes stand in its line"],
+    ["baton who --kind election echo", "the leader and all who would be"],
+    ["baton who -q nightly >/dev/null; [ $? -eq 1 ] && echo free", "is it free? 69, say, would mean that nobody knows"],
+  ],
+  settings,
+  completes: "locks",
+  runsNothing: true,
+  async run(call) {
+    const { values, io } = call;
+    const { kind, root, recipe } = values;
+    const name = onlyName("who", call.names, kind);
+    if (recipe !== undefined) {
+      if (kind !== "lock") throw new BatonError("USAGE", `--recipe and --kind ${kind} do not go together`);
+      foreignPath(name); // which refuses what cannot be one
+    }
+    const isTold = !values.quiet && !values.json;
+    const { status, also } = await connected(call, async (zk) => {
+      const status = await useStatus(zk, { kind, name, root, recipe });
+      const isUnused = status.holders.length + status.waiters.length === 0;
+      return {
+        status,
+        also: isUnused && isTold && recipe === undefined ? await alsoUsed(zk, { kind, name, root }) : "",
+      };
+    });
+    if (values.json) io.out(JSON.stringify(toJson(status)) + "\n");
+    else printTable(io, rowsOf(status, Date.now()));
+    if (status.holders.length > 0) return exitCodes.SUCCESS;
+    if (isTold) io.err(`baton: ${nobody[kind](name)}${also}\n`);
+    return exitCodes.NEGATIVE;
+  },
+});
+
+const nobody: Readonly<Record<StatusKind, (name: string) => string>> = {
+  lock: (name) => `nobody holds "${name}"`,
+  election: (name) => `nobody leads "${name}"`,
+  barrier: (name) => `nobody runs at barrier "${name}"`,
+  gate: (name) => `gate "${name}" is open`,
+};
+
+/** For people. `nowMs` is the wall clock. */
+function rowsOf({ kind, holders, waiters }: UseStatus, nowMs: number): string[][] {
+  if (holders.length + waiters.length === 0) return [];
+  const row = (state: string, how: string[], one: SomebodyInside | SomebodyWaiting) => [
+    state,
+    nameOfHolder(one),
+    one.sinceMs === 0 ? "-" : formatDuration(Math.max(0, nowMs - one.sinceMs)),
+    how.join(", ") || "-",
+    one.id ?? "-",
+    one.revoke === null ? one.reason : `${one.reason} (asked to give it back)`.trim(),
+  ];
+  return [
+    ["STATE", "WHO", "FOR", "HOW", "ID", "REASON"],
+    ...holders.map((holder) => row(holds[kind], howHeld(kind, holder), holder)),
+    ...waiters.map((waiter) => row("waits", howWaited(kind, waiter), waiter)),
+  ];
+}
+
+const holds: Readonly<Record<StatusKind, string>> = {
+  lock: "holds",
+  election: "leads",
+  barrier: "runs",
+  gate: "closed",
+};
+
+function howHeld(kind: StatusKind, { mode, slot, rank, value }: SomebodyInside): string[] {
+  if (kind === "election") return value === undefined ? [] : [value];
+  return [
+    ...(mode === null ? [] : [mode]),
+    ...(slot === null ? [] : [`slot ${slot}`]),
+    ...(rank === null ? [] : [`rank ${rank}`]),
+  ];
+}
+
+function howWaited(kind: StatusKind, { mode, priority, value }: SomebodyWaiting): string[] {
+  const first = kind === "election" ? value : mode;
+  return [...(first ? [first] : []), ...(priority === undefined ? [] : [`priority ${priority}`])];
+}
+
+function toJson({ kind, name, path, limit, holders, waiters }: UseStatus): WhoJson {
+  const common = (one: SomebodyInside | SomebodyWaiting) => ({
+    id: one.id,
+    mode: one.mode,
+    host: one.host,
+    pid: one.pid,
+    user: one.user,
+    command: one.argv0,
+    reason: one.reason,
+    value: one.value ?? null,
+    since: one.sinceMs === 0 ? null : new Date(one.sinceMs).toISOString(),
+    session_id: one.sessionId?.toString() ?? null,
+    session_timeout_ms: one.sessionTimeoutMs,
+    revoke: one.revoke,
+  });
+  return {
+    version: 1,
+    kind,
+    name,
+    path,
+    limit,
+    holders: holders.map((holder) => ({
+      ...common(holder),
+      slot: holder.slot,
+      rank: holder.rank,
+      fencing_token: holder.fencingToken?.toString() ?? null,
+    })),
+    waiters: waiters.map((waiter) => ({ ...common(waiter), place: waiter.place, priority: waiter.priority ?? null })),
+  };
+}

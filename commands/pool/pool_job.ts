@@ -1,0 +1,229 @@
+/** What a pool runs: an item's command, and the query that names the items; both under a lease, beside others. */
+import type { ChildOutcome } from "../../src/cli/child/child_outcome.ts";
+import type { JobTable } from "../../src/cli/child/job_table.ts";
+import { LeaseNote } from "../../src/cli/child/lease_note.ts";
+import { loadLibc } from "../../src/cli/child/libc.ts";
+import type { PreparedChild, SuperviseOptions } from "../../src/cli/child/supervise_child.ts";
+import type { Guard } from "../../src/cli/guard/guard.ts";
+import type { Io } from "../../src/cli/io.ts";
+import { BatonError } from "../../src/errors.ts";
+import type { Lease } from "../../src/recipes/lease.ts";
+import type { PoolJob, PoolJobEnd, PreparedPoolJob } from "../../src/recipes/pool/pool_options.ts";
+import { abortable } from "../../src/support/abort.ts";
+import type { Clock } from "../../src/support/clock.ts";
+import { formatDuration } from "../../src/support/duration.ts";
+import type { Coordination } from "../coordination/coordination.ts";
+import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { jobEnvironment, superviseOptions } from "../job/job.ts";
+import { type LockEnding, lockEndingOf } from "../job/lock_ending.ts";
+import { namesProgramByItem, type PoolCommandOptions, wordsFor } from "./pool_options.ts";
+import type { PoolSignals } from "./pool_signals.ts";
+import { readText } from "./pool_source.ts";
+
+export interface PoolJobContext {
+  readonly io: Io;
+  readonly clock: Clock;
+  readonly signals: PoolSignals;
+  readonly guard: Guard;
+  readonly beside: JobTable;
+  readonly place: Coordination;
+  prepare(options: SuperviseOptions): PreparedChild;
+}
+
+/** The ends that say more than that a job has failed, the worst first. */
+const graveCodes: readonly ExitCode[] = [
+  exitCodes.FENCE_BREACH,
+  exitCodes.LOST,
+  exitCodes.REVOKED,
+  exitCodes.INTERNAL,
+  exitCodes.START_FAILED,
+  exitCodes.NOT_EXECUTABLE,
+  exitCodes.NOT_FOUND,
+];
+
+/** Something that runs under a lease: an item's command, or the query. */
+interface JobOrder {
+  readonly lease: Lease;
+  readonly itemLease: Lease;
+  readonly command: readonly [string, ...string[]];
+  readonly pool?: { readonly name: string; readonly item: string };
+  readonly maxHoldMs: number | undefined;
+  readonly what: string;
+  readonly more: Partial<Pick<SuperviseOptions, "isRead" | "onStarted" | "signals">>;
+}
+
+interface PreparedOrder {
+  readonly child: PreparedChild;
+  readonly note: LeaseNote | null;
+}
+
+interface SupervisedEnd {
+  readonly outcome: ChildOutcome;
+  readonly ending: LockEnding | null;
+}
+
+export class PoolJobs {
+  readonly #options: PoolCommandOptions;
+  readonly #context: PoolJobContext;
+  /** baton's own codes among the ends of jobs. */
+  readonly #grave = new Set<ExitCode>();
+  #hasBreach = false;
+
+  constructor(options: PoolCommandOptions, context: PoolJobContext) {
+    this.#options = options;
+    this.#context = context;
+  }
+
+  /** Something could not be killed: neither the guard nor the session may be ended in an orderly way. */
+  get hasBreach(): boolean {
+    return this.#hasBreach;
+  }
+
+  /** What the run exits with when some jobs have not ended well. */
+  exitCode(): ExitCode {
+    return graveCodes.find((code) => this.#grave.has(code)) ?? exitCodes.NEGATIVE;
+  }
+
+  run(job: PoolJob): Promise<PoolJobEnd> {
+    return this.prepare(job).run();
+  }
+
+  /** All that can be done before an item's turn has come. */
+  prepare({ item, itemLease, lease, attempt }: PoolJob): PreparedPoolJob {
+    const { component, command, values, verbose } = this.#options;
+    const { io } = this.#context;
+    const what = JSON.stringify(item);
+    const { run, drop } = this.#prepare({
+      lease,
+      itemLease,
+      command: wordsFor(command, item),
+      pool: { name: component, item },
+      maxHoldMs: values.maxHold,
+      what,
+      more: {},
+    });
+    return {
+      drop,
+      run: async () => {
+        const running = run(); // first: the rest can be done beside it
+        if (verbose) {
+          io.err(
+            `baton: ${what} begins${attempt > 1 ? `, attempt ${attempt}` : ""}, token ${itemLease.fencingToken}\n`,
+          );
+        }
+        const { outcome, ending } = await running;
+        return this.#tell(what, outcome, ending);
+      },
+    };
+  }
+
+  /** What the line prints. Rejects IO when it fails, BAD_DATA when it prints too much, LOCK_LOST and REVOKED for the component. */
+  async query(line: string, component: Lease): Promise<string> {
+    const { values } = this.#options;
+    const name = "the output of --query";
+    let reading: Promise<string> = Promise.resolve("");
+    const { outcome, ending } = await this.#prepare({
+      lease: component,
+      itemLease: component,
+      command: ["/bin/sh", "-c", line],
+      maxHoldMs: values.queryTimeout,
+      what: "--query",
+      more: {
+        signals: this.#context.signals.ofTaking(),
+        isRead: true,
+        onStarted({ output }) {
+          reading = output === null ? reading : readText(output, name);
+          reading.catch(() => {}); // looked at below
+        },
+      },
+    }).run();
+    const { stop } = this.#context.signals;
+    const isWell = ending?.exitCode === exitCodes.SUCCESS;
+    if (outcome.kind === "breach") throw new BatonError("FENCE_BREACH", ending?.message ?? "");
+    if (stop.aborted && !isWell) throw stop.reason;
+    // Its processes are dead, and the other end of the pipe with them; somebody else's would be waited for up to a signal.
+    const text = await abortable(reading, stop);
+    if (isWell) return text;
+    if (component.lost.aborted) throw component.lost.reason;
+    const how = outcome.kind === "time_limit"
+      ? `it ran longer than ${formatDuration(values.queryTimeout)} (--query-timeout) and was stopped`
+      : ending?.message ?? `it ended with ${ending?.exitCode}`;
+    throw new BatonError("IO", `--query ${JSON.stringify(line)} named no items: ${how}`);
+  }
+
+  #prepare(order: JobOrder): { run(): Promise<SupervisedEnd>; drop(): void } {
+    let ready: PreparedOrder | null = null;
+    const preparing = this.#open(order).then((one) => ready = one);
+    preparing.catch(() => {}); // whoever runs it hears
+    return {
+      run: async () => {
+        const { child, note } = ready ?? await preparing;
+        try {
+          const outcome = await child.run();
+          if (outcome.kind === "breach") this.#hasBreach = true;
+          const { what, lease, maxHoldMs } = order;
+          return { outcome, ending: lockEndingOf(outcome, { what, lost: lease.lost, maxHoldMs }) };
+        } finally {
+          note?.[Symbol.dispose]();
+        }
+      },
+      drop: () =>
+        void preparing.then(({ child, note }) => {
+          child.drop();
+          note?.[Symbol.dispose]();
+        }, () => {}),
+    };
+  }
+
+  async #open({ lease, itemLease, command, pool, maxHoldMs, more }: JobOrder): Promise<PreparedOrder> {
+    const { io, clock, signals, guard, beside, place, prepare } = this.#context;
+    const { values } = this.#options;
+    const note = LeaseNote.open(lease, { clock, libc: await loadLibc() });
+    const facts = { leases: [itemLease], waitedMs: itemLease.waitedMs, place, note, passAuth: values.passAuth };
+    const options = superviseOptions(
+      { ...this.#options, command, values: { ...values, foreground: false, maxHold: maxHoldMs } },
+      io,
+      { clock, signals },
+    );
+    const child = prepare({
+      ...options,
+      ...more,
+      lease,
+      guard,
+      beside,
+      readsNothing: true,
+      signal: signals.stop,
+      env: jobEnvironment(io, { ...facts, ...(pool === undefined ? {} : { pool }) }),
+    });
+    return { child, note };
+  }
+
+  #tell(what: string, outcome: ChildOutcome, ending: LockEnding | null): PoolJobEnd {
+    const { quiet, verbose, command } = this.#options;
+    const { io } = this.#context;
+    const end = { what: "", mayRetry: false, stopsPool: false, keepsLock: false } as const;
+    if (ending === null) return { ...end, result: "unbegun" };
+    const { exitCode, message } = ending;
+    if (outcome.kind === "exited" && outcome.code === 0) {
+      if (verbose) io.err(`baton: ${what} has ended with 0\n`);
+      return { ...end, result: "done", what: "exited with 0" };
+    }
+    const how = outcome.kind === "exited"
+      ? `exited with ${outcome.code}`
+      : outcome.kind === "signaled"
+      ? `was ended by ${outcome.signal}`
+      : message ?? outcome.kind;
+    if (message !== null) io.err(`baton: ${what}: ${message}\n`);
+    else if (!quiet) io.err(`baton: ${what} ${how}\n`);
+    const isOwn = outcome.kind === "exited" || outcome.kind === "signaled";
+    if (!isOwn) this.#grave.add(exitCode);
+    const cannotStart = ["not_found", "not_executable", "start_failed"].includes(outcome.kind);
+    return {
+      result: "failed",
+      what: how,
+      mayRetry: isOwn || outcome.kind === "time_limit",
+      stopsPool: outcome.kind === "breach" || (cannotStart && !namesProgramByItem(command)),
+      keepsLock: outcome.kind === "breach",
+    };
+  }
+}

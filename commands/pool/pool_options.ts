@@ -1,0 +1,202 @@
+/** `baton pool`'s command line as data: what may stand together, and what follows from it. Pure. */
+import { atOrigin, type ConfigSources } from "../../src/config/resolve.ts";
+import { setting, type SettingTable, type SettingValues } from "../../src/config/setting.ts";
+import { connectionSettings, poolSettings } from "../../src/config/settings.ts";
+import { duration, integer, text, toggle } from "../../src/config/value_types.ts";
+import { BatonError } from "../../src/errors.ts";
+import { type PoolPath, poolPath } from "../../src/recipes/pool/pool_path.ts";
+import { nearestWord } from "../../src/support/did_you_mean.ts";
+import type { Call } from "../command.ts";
+import { exitCodes } from "../exit_codes.ts";
+import { jobSettings, statusFlags } from "../job/job_flags.ts";
+
+/** More is a mistake: each is a process, and a lock. */
+const jobsMax = 1000;
+
+/** What only this command line can say. */
+const flags = {
+  items: setting(text("-|@FILE|a,b,c"), {
+    flag: "--items",
+    help: "the items: lines of standard input (-), lines of a file (@FILE), or a list with commas",
+  }),
+  query: setting(text("command"), {
+    flag: "--query",
+    help: "a line of shell that prints the items, one to a line; it runs under the component's lock",
+  }),
+  queryTimeout: setting(duration({ minMs: 1 }), {
+    flag: "--query-timeout",
+    help: "the query is stopped when it takes longer",
+    default: 300_000,
+  }),
+  jobs: setting(integer("count", { min: 1, max: jobsMax }), {
+    flag: "-j, --jobs",
+    help: "how many items run at once in this call",
+    default: 1,
+  }),
+  total: setting(integer("count", { min: 1, max: 1_000_000 }), {
+    flag: "--total",
+    help: "how many items of the component run at once in all calls, on all machines; the same number in all of them",
+  }),
+  loop: setting(toggle(), {
+    flag: "--loop",
+    help: "take another item when one has ended, and ask --query again, as long as there are any",
+    default: false,
+  }),
+  doneTtl: setting(duration({ minMs: 1 }), {
+    flag: "--done-ttl",
+    help: "remember for so long how items have ended, and skip those that ended with 0",
+  }),
+  retries: setting(integer("count", { min: 0, max: 1000 }), {
+    flag: "--retries",
+    help: "run an item that failed again, up to so many times",
+    default: 0,
+  }),
+  drain: setting(toggle(), {
+    flag: "--drain",
+    help: "at the first TERM, INT or HUP let what runs finish, and take nothing new; a second one is passed on",
+    default: false,
+  }),
+  wait: setting(duration(), {
+    flag: "-w, --wait",
+    help: "how long to wait for the component; without it a component that is busy is skipped",
+  }),
+  conflictExitCode: setting(integer("code", { min: 0, max: 255 }), {
+    flag: "-E, --conflict-exit-code",
+    help: "the exit code instead of 81 when the component is busy",
+  }),
+  maxHold: setting(duration({ minMs: 1 }), { flag: "--max-hold", help: "stop a job so long after its start" }),
+  reason: setting(text("text"), { flag: "--reason", help: "what the pool is for; others read it with baton who" }),
+  passAuth: setting(toggle(), {
+    flag: "--pass-auth",
+    help: "leave the variables with credentials in the children's environment",
+    default: false,
+  }),
+  json: setting(toggle(), { flag: "--json", help: "for status: print one JSON object", default: false }),
+  ...statusFlags,
+} satisfies SettingTable;
+
+export const poolCommandSettings = {
+  ...flags,
+  ...jobSettings,
+  ...poolSettings,
+  ...connectionSettings,
+} satisfies SettingTable;
+
+export type PoolValues = SettingValues<typeof poolCommandSettings>;
+
+/** Where the items come from. */
+export type ItemSource =
+  | { readonly kind: "stdin" }
+  | { readonly kind: "file"; readonly file: string }
+  | { readonly kind: "list"; readonly list: string }
+  | { readonly kind: "query"; readonly line: string };
+
+export interface PoolCommandOptions {
+  readonly component: string;
+  readonly path: PoolPath;
+  readonly items: ItemSource;
+  readonly command: readonly [string, ...string[]];
+  /** For a component that is busy. */
+  readonly conflictExitCode: number;
+  readonly quiet: boolean;
+  readonly verbose: boolean;
+  readonly values: PoolValues;
+  readonly sources: ConfigSources;
+}
+
+/** Of what is there to look at. */
+export interface PoolStatusOptions {
+  readonly component: string;
+  readonly path: PoolPath;
+  /** Null when nobody says which there are. */
+  readonly items: ItemSource | null;
+}
+
+const example = "as in: baton pool COMPONENT --query ./list.sh -j 4 -- ./work.sh {item}";
+
+/** What can be done with a pool besides running it. */
+const deeds = ["status", "forget"] as const;
+
+/** The words of `baton pool status COMPONENT` and `baton pool forget COMPONENT`; null for a pool that is to run. */
+export function poolDeedOf(
+  call: Call<typeof poolCommandSettings>,
+): PoolStatusOptions & { readonly deed: typeof deeds[number] } | null {
+  const { names: [first, component, ...more], command, values, sources } = call;
+  const deed = deeds.find((one) => one === first);
+  if (deed === undefined || command !== null) return null;
+  if (component === undefined || more.length > 0) {
+    throw new BatonError("USAGE", `baton pool ${deed} needs one component, as in: baton pool ${deed} COMPONENT`);
+  }
+  if (deed !== "status" && values.json) throw new BatonError("USAGE", jsonIsForStatus);
+  const isNamed = values.items !== undefined || values.query !== undefined;
+  return { deed, component, path: pathOf(component, values, sources), items: isNamed ? itemSourceOf(values) : null };
+}
+
+const jsonIsForStatus = "--json is for baton pool status; --status-file tells about a run";
+
+/** Throws USAGE for what does not fit together, CONFIG for templates that cannot be. */
+export function poolOptionsOf(call: Call<typeof poolCommandSettings>): PoolCommandOptions {
+  const { values, names, command, sources } = call;
+  const [component, ...more] = names;
+  if (component === undefined) throw new BatonError("USAGE", `baton pool needs the name of a component, ${example}`);
+  if (more.length > 0) throw new BatonError("USAGE", complaintAboutMore(names, command === null));
+  const [program, ...args] = command ?? [];
+  if (program === undefined) throw new BatonError("USAGE", `baton pool needs a command behind --, ${example}`);
+  if (values.json) throw new BatonError("USAGE", jsonIsForStatus);
+  const { quiet, verbose } = values;
+  return {
+    component,
+    path: pathOf(component, values, sources),
+    items: itemSourceOf(values),
+    command: [program, ...args],
+    conflictExitCode: values.conflictExitCode ?? exitCodes.SKIPPED,
+    quiet,
+    verbose,
+    values,
+    sources,
+  };
+}
+
+/** What somebody meant who names more than a component. */
+function complaintAboutMore(names: readonly string[], isWithoutCommand: boolean): string {
+  const [first = "", ...more] = names;
+  const all = `baton pool takes one component, and "${names.join('", "')}" are given`;
+  if (!isWithoutCommand) return all;
+  const deed = nearestWord(first, deeds);
+  if (more.length === 1 && deed !== null) return `There is no "baton pool ${first}", did you mean "${deed}"?`;
+  return `${all}; what is to be run stands behind --, as in: baton pool ${first} --items a,b -- ${
+    more.join(" ")
+  } {item}`;
+}
+
+function itemSourceOf({ items, query }: PoolValues): ItemSource {
+  if (query !== undefined && items !== undefined) {
+    throw new BatonError("USAGE", "--items and --query do not go together");
+  }
+  if (query !== undefined) return { kind: "query", line: query };
+  if (items === undefined) throw new BatonError("USAGE", `baton pool needs --items or --query, ${example}`);
+  if (items === "-") return { kind: "stdin" };
+  return items.startsWith("@") ? { kind: "file", file: items.slice(1) } : { kind: "list", list: items };
+}
+
+function pathOf(component: string, values: PoolValues, sources: ConfigSources): PoolPath {
+  const templates = { component: values.poolComponentPath, item: values.poolItemPath };
+  poolPath(component); // which refuses what cannot be a name
+  return atOrigin(
+    "poolItemPath",
+    poolSettings.poolItemPath,
+    sources,
+    () => poolPath(component, { root: values.root, templates }),
+  );
+}
+
+/** The command's words for one item. */
+export function wordsFor(command: readonly [string, ...string[]], item: string): [string, ...string[]] {
+  const [program, ...args] = command.map((word) => word.replaceAll(/\{(item)?\}/g, () => item));
+  return [program ?? "", ...args];
+}
+
+/** Whether each item has a program of its own: one that is missing says nothing of the others. */
+export function namesProgramByItem([program]: readonly [string, ...string[]]): boolean {
+  return /\{(item)?\}/.test(program);
+}

@@ -1,0 +1,74 @@
+/**
+ * The signals of a pool: the first that asks for the end also stops the taking of items; with --drain it goes no further.
+ * What a job has wanted to hear is heard up to the end of the pool: from one job to the next nothing is taken off and put on.
+ */
+import type { SignalSource } from "../../src/cli/child/signal_source.ts";
+import { StoppedBySignal } from "../../src/cli/stopped_by_signal.ts";
+
+const askForEnd: readonly NodeJS.Signals[] = ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"];
+const drained: readonly NodeJS.Signals[] = ["SIGTERM", "SIGINT", "SIGHUP"];
+
+interface Listener {
+  readonly signals: readonly NodeJS.Signals[];
+  readonly call: (signal: NodeJS.Signals) => void;
+  readonly isDrained: boolean;
+}
+
+/** What jobs hear, and `stop`, which aborts with a StoppedBySignal. */
+export class PoolSignals implements SignalSource, Disposable {
+  readonly hangUpIgnored: boolean;
+  readonly #source: SignalSource;
+  readonly #drains: boolean;
+  readonly #controller = new AbortController();
+  readonly #listeners = new Set<Listener>();
+  readonly #heard = new Set<NodeJS.Signals>();
+  readonly #offs: (() => void)[] = [];
+
+  constructor(source: SignalSource, { drains }: { readonly drains: boolean }) {
+    this.#source = source;
+    this.#drains = drains;
+    this.hangUpIgnored = source.hangUpIgnored;
+    this.#hear(askForEnd);
+  }
+
+  get stop(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  listen(signals: readonly NodeJS.Signals[], listener: (signal: NodeJS.Signals) => void): () => void {
+    return this.#listen({ signals, call: listener, isDrained: this.#drains });
+  }
+
+  /** For what is done to take more items: there is nothing to let finish. */
+  ofTaking(): SignalSource {
+    const listen: SignalSource["listen"] = (signals, call) => this.#listen({ signals, call, isDrained: false });
+    return { hangUpIgnored: this.hangUpIgnored, listen };
+  }
+
+  [Symbol.dispose](): void {
+    for (const off of this.#offs) off();
+  }
+
+  #listen(listener: Listener): () => void {
+    this.#hear(listener.signals);
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  #hear(signals: readonly NodeJS.Signals[]): void {
+    const unheard = signals.filter((signal) => !this.#heard.has(signal));
+    if (unheard.length === 0) return;
+    for (const signal of unheard) this.#heard.add(signal);
+    this.#offs.push(this.#source.listen(unheard, (signal) => this.#came(signal)));
+  }
+
+  #came(signal: NodeJS.Signals): void {
+    const isAskedToEnd = askForEnd.includes(signal);
+    const isFirst = isAskedToEnd && !this.#controller.signal.aborted;
+    const listeners = [...this.#listeners].filter(({ signals }) => signals.includes(signal));
+    if (isFirst) this.#controller.abort(new StoppedBySignal(signal));
+    for (const { call, isDrained } of listeners) {
+      if (!isFirst || !isDrained || !drained.includes(signal)) call(signal);
+    }
+  }
+}

@@ -1,0 +1,177 @@
+/** What `baton pool` does, from its options to an exit code: connect, lock, list, take, run, report. */
+import { JobTable } from "../../src/cli/child/job_table.ts";
+import { prepareChild, type PreparedChild, type SuperviseOptions } from "../../src/cli/child/supervise_child.ts";
+import type { Guard } from "../../src/cli/guard/guard.ts";
+import type { Io } from "../../src/cli/io.ts";
+import { type StatusReport, StatusWriter } from "../../src/cli/status_report.ts";
+import { StoppedBySignal } from "../../src/cli/stopped_by_signal.ts";
+import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
+import { BatonError, messageOf } from "../../src/errors.ts";
+import { runPool } from "../../src/recipes/pool/pool.ts";
+import type { PoolCounts } from "../../src/recipes/pool/pool_book.ts";
+import { onAbort } from "../../src/support/abort.ts";
+import type { Clock } from "../../src/support/clock.ts";
+import { announcedPlace } from "../coordination/announced_place.ts";
+import type { Coordination } from "../coordination/coordination.ts";
+import { type ExitCode, exitCodeOf, exitCodes } from "../exit_codes.ts";
+import { type JobDependencies, jobDependencies } from "../job/job_dependencies.ts";
+import { PoolJobs } from "./pool_job.ts";
+import type { PoolCommandOptions } from "./pool_options.ts";
+import { PoolSignals } from "./pool_signals.ts";
+import { readItems } from "./pool_source.ts";
+import { closeSession, warnOfTimeout } from "../coordination/session.ts";
+import { holderInfo } from "../job/wait_display.ts";
+
+export interface PoolDependencies extends JobDependencies {
+  /** Started already; told here when there is nothing to guard. */
+  readonly guard: Guard;
+  prepare(options: SuperviseOptions): PreparedChild;
+}
+
+export function poolDependencies(guard: Guard): PoolDependencies {
+  return {
+    ...jobDependencies(),
+    guard,
+    prepare: prepareChild,
+  };
+}
+
+interface PoolEnding {
+  readonly exitCode: ExitCode;
+  /** A word for the status report. */
+  readonly reason: string;
+  /** For stderr. */
+  readonly message: string | null;
+  readonly counts: PoolCounts | null;
+}
+
+/** Throws BatonError for what ended it before anything was run, StoppedBySignal when a signal did. */
+export async function runPoolCommand(options: PoolCommandOptions, io: Io, deps: PoolDependencies): Promise<ExitCode> {
+  const { values } = options;
+  using status = new StatusWriter({ fd: values.statusFd, file: values.statusFile, inheritedFds: io.inheritedFds });
+  const report = (end: Partial<StatusReport>) => {
+    for (const problem of status.write(reportOf(options, end))) io.err(`baton: ${problem}\n`);
+  };
+  try {
+    const { exitCode, reason, message, counts } = await takeAndRun(options, io, deps);
+    if (message !== null && !options.quiet) io.err(`baton: ${message}\n`);
+    report({ reason, exit_code: exitCode, message, ...(counts === null ? {} : { items: counts }) });
+    return exitCode;
+  } catch (thrown) {
+    if (thrown instanceof StoppedBySignal) report({ reason: "stopped_by_signal", signal: thrown.signal });
+    if (!(thrown instanceof BatonError)) throw thrown;
+    const exitCode = exitCodeOf(thrown.code);
+    report({ reason: thrown.code.toLowerCase(), exit_code: exitCode, message: thrown.message });
+    throw thrown;
+  }
+}
+
+async function takeAndRun(options: PoolCommandOptions, io: Io, deps: PoolDependencies): Promise<PoolEnding> {
+  const { values, component, quiet } = options;
+  const { clock, guard } = deps;
+  using signals = new PoolSignals(deps.signals, { drains: values.drain });
+  let zk: ZooKeeper | null = null;
+  let jobs: PoolJobs | null = null;
+  onAbort(signals.stop, (reason) => {
+    if (!values.drain || quiet) return;
+    io.err(`baton: ${messageOf(reason)}: no more items are taken, what runs may end; the next signal is passed on\n`);
+  });
+  try {
+    const what = `the items of "${component}" are shared among`;
+    const place = announcedPlace(options, io, { what, signal: signals.stop });
+    zk = await deps.connect(place.connect);
+    warnOfTimeout(options, io, { place, zk });
+    jobs = new PoolJobs(options, {
+      io,
+      clock,
+      signals,
+      guard,
+      place,
+      beside: new JobTable(),
+      prepare: deps.prepare,
+    });
+    return await work(zk, jobs, options, { io, clock, signals, place });
+  } finally {
+    // What could not be killed may still be at it: the session is left to end by itself, and the guard to its pipe.
+    if (jobs?.hasBreach !== true) {
+      guard.done();
+      if (zk !== null) await closeSession(zk, clock, signals.stop);
+    }
+  }
+}
+
+async function work(
+  zk: ZooKeeper,
+  jobs: PoolJobs,
+  options: PoolCommandOptions,
+  { io, clock, signals, place }: {
+    readonly io: Io;
+    readonly clock: Clock;
+    readonly signals: PoolSignals;
+    readonly place: Coordination;
+  },
+): Promise<PoolEnding> {
+  const { values, component, path, items } = options;
+  try {
+    const counts = await runPool(zk, component, {
+      path,
+      clock,
+      jobs: values.jobs,
+      total: values.total ?? null,
+      loop: values.loop,
+      retries: values.retries,
+      rememberMs: values.doneTtl ?? null,
+      wait: values.wait === undefined || values.wait === 0 ? "none" : values.wait,
+      list: (lease) => {
+        const signal = AbortSignal.any([signals.stop, lease.lost]);
+        return readItems(items, { component, signal, query: (line) => jobs.query(line, lease) });
+      },
+      listsAgain: items.kind === "query",
+      run: (job) => jobs.run(job),
+      prepare: (job) => jobs.prepare(job),
+      stop: signals.stop,
+      onProblem: (thrown) => io.err(`baton: ${messageOf(thrown)}\n`),
+      info: holderInfo(options),
+      acl: place.connect.acl,
+    });
+    if (signals.stop.aborted && !values.drain && !jobs.hasBreach) throw signals.stop.reason;
+    return endingOf(component, counts, jobs.exitCode());
+  } catch (thrown) {
+    if (!(thrown instanceof BatonError)) throw thrown;
+    if (thrown.code === "LOCK_BUSY" || thrown.code === "LOCK_TIMEOUT") {
+      return { exitCode: options.conflictExitCode, reason: "skipped", message: thrown.message, counts: null };
+    }
+    // The end of a job says more than what the session could not do afterwards.
+    const exitCode = jobs.exitCode();
+    if (exitCode === exitCodes.NEGATIVE) throw thrown;
+    return { exitCode, reason: "failed", message: thrown.message, counts: null };
+  }
+}
+
+/** By what became of the items. Pure. */
+export function endingOf(component: string, counts: PoolCounts, codeOfFailure: ExitCode): PoolEnding {
+  const { taken, failed, busy } = counts;
+  if (failed > 0) return { exitCode: codeOfFailure, reason: "failed", message: null, counts };
+  if (taken === 0 && busy > 0) {
+    const message = `No item of "${component}" is free: ${busy === 1 ? "one is" : `${busy} are`} being worked on`;
+    return { exitCode: exitCodes.BUSY, reason: "nothing_free", message, counts };
+  }
+  return { exitCode: exitCodes.SUCCESS, reason: taken === 0 ? "nothing_to_do" : "done", message: null, counts };
+}
+
+function reportOf({ component }: PoolCommandOptions, end: Partial<StatusReport>): StatusReport {
+  return {
+    version: 1,
+    command: "pool",
+    names: [component],
+    reason: "",
+    exit_code: null,
+    signal: null,
+    child: null,
+    fencing_tokens: null,
+    waited_ms: null,
+    held_ms: null,
+    message: null,
+    ...end,
+  };
+}

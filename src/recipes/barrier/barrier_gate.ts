@@ -1,0 +1,141 @@
+/** The simple barrier: a gate that somebody closes and opens, and that everybody else waits at while it is closed. */
+import type { Acl, ZooKeeper } from "../../clients/zookeeper/zookeeper.ts";
+import { BatonError, messageOf } from "../../errors.ts";
+import { onAbort, throwIfAborted } from "../../support/abort.ts";
+import { backoffMs } from "../../support/backoff.ts";
+import { type Clock, systemClock } from "../../support/clock.ts";
+import { formatDuration } from "../../support/duration.ts";
+import { printable } from "../../support/printable.ts";
+import { Alarm } from "../alarm.ts";
+import { gatePath } from "./barrier_path.ts";
+import { createParents } from "../lock/create_contender.ts";
+import { formatNodeInfo, type HolderInfo, nameOfHolder, parseNodeInfo, unknownHolder } from "../holder_info.ts";
+import { orNull } from "../lock/lock_view.ts";
+import { isRefusal, isTransient } from "../transient_error.ts";
+
+export interface GateOptions {
+  /** Where the gates are: "/baton" when left out. */
+  readonly root?: string;
+  readonly acl?: Acl[];
+  readonly clock?: Clock;
+  readonly signal?: AbortSignal;
+}
+
+const retryWait = { firstMs: 20, maxMs: 1000 };
+
+/** Closes the gate, until somebody opens it: it outlives whoever closed it. False when it was closed already. */
+export async function setGate(
+  zk: ZooKeeper,
+  name: string,
+  options: GateOptions & { readonly info?: HolderInfo } = {},
+): Promise<boolean> {
+  const { gate, parents } = gatePath(name, options.root);
+  const { info = unknownHolder, acl = zk.acl } = options;
+  const data = formatNodeInfo({ ...info, sinceMs: Date.now(), sessionTimeoutMs: zk.session.timeoutMs, revoke: null });
+  return await insist(zk, options, async () => {
+    try {
+      await zk.create(gate, data, { acl });
+      return true;
+    } catch (thrown) {
+      if (isRefusal(thrown, "NODEEXISTS")) return false;
+      if (!isRefusal(thrown, "NONODE")) throw thrown;
+      await createParents(zk, { parents }, acl);
+      return null;
+    }
+  });
+}
+
+/** Opens the gate. False when it was not closed. */
+export async function liftGate(zk: ZooKeeper, name: string, options: GateOptions = {}): Promise<boolean> {
+  const { gate } = gatePath(name, options.root);
+  return await insist(zk, options, async () => await orNull(zk.delete(gate, -1).then(() => true)) ?? false);
+}
+
+/**
+ * Resolves when the gate is not closed, at once if it never was. Rejects BARRIER_TIMEOUT, UNREACHABLE when the session
+ * ended, and with the signal's reason. `waitMs` left out: as long as it takes.
+ */
+export async function waitGate(
+  zk: ZooKeeper,
+  name: string,
+  options: GateOptions & { readonly waitMs?: number } = {},
+): Promise<void> {
+  const { gate } = gatePath(name, options.root);
+  const { clock = systemClock(), signal, waitMs } = options;
+  const { session } = zk;
+  let isLate = false;
+  let alarm = new Alarm();
+  const wake = () => alarm.ring();
+  const cancel = waitMs === undefined ? () => {} : clock.after(waitMs, () => {
+    isLate = true;
+    wake();
+  });
+  const offs = [onAbort(signal, wake), session.subscribe((change) => change === "state" && wake())];
+  try {
+    for (let failures = 0;;) {
+      alarm = new Alarm();
+      if (isLate) wake();
+      try {
+        const [, found] = await Promise.all([
+          zk.sync(gate),
+          orNull(zk.getData(gate, { watch: wake })),
+        ]);
+        failures = 0;
+        if (found === null) return;
+        throwIfAborted(signal);
+        if (isLate || waitMs === 0) throw closed(name, waitMs ?? 0, found.data);
+        await alarm.rung;
+      } catch (thrown) {
+        throwIfAborted(signal);
+        if (!isTransient(thrown) && !session.ended.aborted) throw thrown;
+        if (session.ended.aborted) throw unreachable(name, session.ended.reason);
+        if (isLate) throw closed(name, waitMs ?? 0, null);
+        await pause(clock, failures++, signal);
+      }
+    }
+  } finally {
+    cancel();
+    for (const off of offs) off();
+  }
+}
+
+function closed(name: string, waitMs: number, data: Uint8Array | null): BatonError {
+  const within = waitMs === 0 ? "" : ` and was not opened within ${formatDuration(waitMs)}`;
+  if (data === null) {
+    return new BatonError(
+      "BARRIER_TIMEOUT",
+      `No server has said within ${formatDuration(waitMs)} that "${name}" is open`,
+    );
+  }
+  const info = parseNodeInfo(data);
+  const why = info.reason === "" ? "" : `: ${printable(info.reason)}`;
+  return new BatonError("BARRIER_TIMEOUT", `Gate "${name}" is closed${within}; ${nameOfHolder(info)} closed it${why}`);
+}
+
+function unreachable(name: string, reason: unknown): BatonError {
+  const message = `Cannot tell whether gate "${name}" is open: the session ended: ${messageOf(reason)}`;
+  return new BatonError("UNREACHABLE", message, { cause: reason });
+}
+
+/** Does it again as long as nobody says what became of it; `null` asks for another try. */
+async function insist<T>(zk: ZooKeeper, options: GateOptions, work: () => Promise<T | null>): Promise<T> {
+  for (let failures = 0;; failures++) {
+    throwIfAborted(options.signal);
+    try {
+      const result = await work();
+      if (result !== null) return result;
+    } catch (thrown) {
+      if (!isTransient(thrown) || zk.session.ended.aborted) throw thrown;
+      await pause(options.clock ?? systemClock(), failures, options.signal);
+    }
+  }
+}
+
+async function pause(clock: Clock, failures: number, signal: AbortSignal | undefined): Promise<void> {
+  const alarm = new Alarm();
+  const off = onAbort(signal, alarm.ring);
+  const cancel = clock.after(backoffMs(failures, retryWait), alarm.ring);
+  await alarm.rung;
+  cancel();
+  off();
+}

@@ -1,0 +1,360 @@
+/**
+ * A pool of workers over a list of items: lock the component, read the items, lock up to N that are free, unlock the
+ * component, run the N, each under its own lock. Owns the order of things; what comes next is pool_book.ts, what running an
+ * item means the caller's. The procedure is that of the newspaper's components; see docs/protocol/pool.md.
+ */
+import type { ZooKeeper } from "../../clients/zookeeper/zookeeper.ts";
+import { BatonError, messageOf } from "../../errors.ts";
+import { onAbort, throwIfAborted } from "../../support/abort.ts";
+import { Alarm } from "../alarm.ts";
+import type { Lease } from "../lease.ts";
+import { LeaseSet } from "../lock/lease_set.ts";
+import { acquireLock } from "../lock/lock.ts";
+import { PoolBook, type PoolCounts } from "./pool_book.ts";
+import { type EndedItem, PoolMemory } from "./pool_memory.ts";
+import type { PoolJob, PoolJobEnd, PoolOptions, PreparedPoolJob } from "./pool_options.ts";
+import { PoolPermits } from "./pool_permits.ts";
+import { PoolTaker, type TakenItem } from "./pool_taker.ts";
+import { isTransient } from "../transient_error.ts";
+import { untilAnswered } from "../until_answered.ts";
+import type { ZooKeeperLease } from "../zookeeper_lease.ts";
+
+/** A lock that is taken ahead pays for short jobs only, and is not to keep an item from others for longer. Milliseconds. */
+const aheadMsMax = 1000;
+/** After so many ends, or so long, another shard of the memory is cleared. */
+const clearEvery = { ends: 500, ms: 60_000 };
+/** A list that named nothing new is not asked for again before this, as long as something runs. Milliseconds. */
+const listAgainMs = 1000;
+
+interface Held {
+  readonly taken: TakenItem;
+  readonly sinceMs: number;
+  prepared: PreparedPoolJob | null;
+}
+
+/**
+ * Runs the pool once. Rejects LOCK_BUSY or LOCK_TIMEOUT when the component is locked, the stop's reason when it came
+ * before anything was run, and what listing and taking reject with, after what runs has ended.
+ */
+export async function runPool(zk: ZooKeeper, component: string, options: PoolOptions): Promise<PoolCounts> {
+  const run = new PoolRun(zk, component, options);
+  return await run.run();
+}
+
+class PoolRun {
+  readonly #zk: ZooKeeper;
+  readonly #component: string;
+  readonly #options: PoolOptions;
+  readonly #book = new PoolBook();
+  readonly #memory: PoolMemory;
+  readonly #taker: PoolTaker;
+  readonly #running = new Set<string>();
+  /** Taken, and not begun. */
+  readonly #held: Held[] = [];
+  readonly #permits: PoolPermits;
+  /** What is being given back and written down. */
+  readonly #closing = new Set<Promise<void>>();
+  #isShort = false;
+  #ends = 0;
+  #clearedAt = { ends: 0, ms: 0 };
+  #listed = { ends: -1, ms: 0 };
+  #isStopping = false;
+  #isFull = false;
+  #failure: { readonly thrown: unknown } | null = null;
+  #alarm = new Alarm();
+
+  constructor(zk: ZooKeeper, component: string, options: PoolOptions) {
+    const { path, rememberMs, clock, info, acl } = options;
+    this.#zk = zk;
+    this.#component = component;
+    this.#options = options;
+    this.#permits = new PoolPermits(zk, component, options);
+    this.#memory = new PoolMemory(zk, path, acl ?? zk.acl);
+    this.#taker = new PoolTaker(zk, {
+      component,
+      path,
+      book: this.#book,
+      memory: rememberMs === null ? null : this.#memory,
+      rememberMs: rememberMs ?? 0,
+      clock,
+      info,
+      acl: acl ?? zk.acl,
+    });
+    this.#clearedAt.ms = clock.now();
+  }
+
+  async run(): Promise<PoolCounts> {
+    const off = onAbort(this.#options.stop, () => this.#stopTaking());
+    try {
+      this.#close(() => this.#taker.learnWhatIsDone()); // beside the wait for the component
+      await this.#list();
+      throwIfAborted(this.#options.stop);
+      this.#startHeld();
+      this.#clear();
+      while (await this.#goOn()) { /* step by step */ }
+    } finally {
+      off();
+      this.#isStopping = true;
+      while (this.#running.size > 0) await this.#event(null);
+      this.#giveBackHeld(0);
+      for (const permit of this.#permits.spare(0)) this.#close(() => permit.release());
+      while (this.#closing.size > 0) await Promise.all(this.#closing);
+    }
+    if (this.#failure !== null) throw this.#failure.thrown;
+    return this.#book.counts();
+  }
+
+  /** One step; false when there is nothing left to do. */
+  async #goOn(): Promise<boolean> {
+    const ends = this.#ends;
+    if (this.#options.loop) await this.#refill();
+    this.#startHeld();
+    for (const permit of this.#permits.spare(this.#held.length)) this.#close(() => permit.release());
+    // What has ended meanwhile may have made room.
+    if (this.#running.size === 0) return this.#options.loop && !this.#isStopping && this.#ends !== ends;
+    const oldest = this.#held[0];
+    await this.#event(oldest === undefined ? null : oldest.sinceMs + aheadMsMax);
+    this.#giveBackHeld(aheadMsMax);
+    return true;
+  }
+
+  /** Locks the component, lists, and takes what there is room for. */
+  async #list(): Promise<void> {
+    const { path, wait, clock, stop, info, acl } = this.#options;
+    let isCrowded = false;
+    const component = await acquireLock(this.#zk, this.#component, {
+      path: path.component,
+      wait,
+      clock,
+      info,
+      signal: stop,
+      thing: "component",
+      onQueued: () => isCrowded = true,
+      ...(acl === undefined ? {} : { acl }),
+    });
+    try {
+      this.#listed = { ends: this.#ends, ms: clock.now() };
+      const items = await this.#options.list(component);
+      throwIfAborted(component.lost);
+      // One that has not the words that its path is made of is told before anything is run.
+      if (path.items === null) { for (const item of items) path.item(item); }
+      this.#book.read(items);
+      this.#isFull = false;
+      if (!this.#listsOnly) await this.#take(() => this.#room() > 0);
+    } finally {
+      // Sent before anything is started, and not waited for: the next in line takes it from here.
+      this.#close(() => component.release());
+    }
+    if (!this.#listsOnly) return;
+    if (isCrowded) this.#taker.expectOthers();
+    await this.#take(() => this.#room() > 0);
+  }
+
+  /**
+   * The component is given back before anything is taken. With a memory whoever takes an item reads under its lock whether
+   * others have ended it meanwhile; without one it is the component's lock that keeps what was listed from being old.
+   */
+  get #listsOnly(): boolean {
+    return this.#options.loop && this.#options.rememberMs !== null;
+  }
+
+  #room(): number {
+    return this.#options.jobs - this.#running.size - this.#held.length;
+  }
+
+  /** Takes what there is room for, and one ahead when jobs are short; lists again when there is nothing left to take. */
+  async #refill(): Promise<void> {
+    const { listsAgain, clock, stop } = this.#options;
+    const isWanted = () => this.#room() > 0 || (this.#isShort && this.#room() === 0);
+    try {
+      await this.#take(isWanted);
+      const isHungry = !this.#isStopping && !this.#isFull && this.#room() > 0;
+      if (!isHungry || this.#listed.ends === this.#ends) return; // nothing has happened here since the last list
+      if (listsAgain && this.#running.size > 0 && clock.now() < this.#listed.ms + listAgainMs) return;
+      if (listsAgain) return await this.#list().catch((thrown: unknown) => this.#nothingNew(thrown));
+      this.#listed = { ends: this.#ends, ms: clock.now() };
+      this.#book.again();
+      await this.#take(isWanted);
+    } catch (thrown) {
+      if (!stop.aborted) this.#fail(thrown);
+    }
+  }
+
+  /** Others list at this moment, or hold what is left. */
+  #nothingNew(thrown: unknown): void {
+    if (!(thrown instanceof BatonError && ["LOCK_BUSY", "LOCK_TIMEOUT"].includes(thrown.code))) throw thrown;
+  }
+
+  async #take(isWanted: () => boolean): Promise<void> {
+    while (!this.#isStopping && !this.#isFull && isWanted()) {
+      if (this.#room() > 0 && !await this.#permits.hasFor(this.#held.length + 1)) {
+        this.#isFull = true;
+        return;
+      }
+      const taken = await this.#taker.take(() => this.#isStopping);
+      if (taken === null) return;
+      this.#held.push({ taken, sinceMs: this.#options.clock.now(), prepared: null });
+      if (this.#ends + this.#running.size === 0 && !this.#listsOnly) continue; // the first ones wait for each other
+      this.#startHeld();
+      this.#prepareHeld();
+    }
+  }
+
+  #startHeld(): void {
+    const { jobs } = this.#options;
+    while (this.#running.size < jobs && !this.#isStopping) {
+      const permit = this.#permits.first();
+      const { taken, prepared } = permit === undefined ? {} : this.#held.shift() ?? {};
+      if (permit === undefined || taken === undefined) return;
+      if (!taken.lease.isHeld()) {
+        prepared?.drop();
+        this.#book.giveBack(taken.item);
+        continue;
+      }
+      this.#permits.take(permit);
+      this.#running.add(taken.item);
+      this.#book.begun();
+      void this.#work(taken, { permit, prepared: prepared ?? null });
+    }
+  }
+
+  /** With a permit an item runs under more than its own lock: under which is known when it begins. */
+  #prepareHeld(): void {
+    const { total, prepare } = this.#options;
+    if (total !== null || prepare === undefined) return;
+    for (const held of this.#held) {
+      const { item, lease } = held.taken;
+      held.prepared ??= prepare({ item, itemLease: lease, lease, attempt: 1 });
+    }
+  }
+
+  async #work(
+    taken: TakenItem,
+    { permit, prepared }: { readonly permit: Lease | null; readonly prepared: PreparedPoolJob | null },
+  ): Promise<void> {
+    const { item } = taken;
+    const lease = permit === null ? taken.lease : new LeaseSet([taken.lease, permit]);
+    const startMs = this.#options.clock.now();
+    let end: PoolJobEnd | null = null;
+    try {
+      end = await this.#runOften({ item, itemLease: taken.lease, lease }, prepared);
+    } catch (thrown) {
+      this.#fail(thrown);
+    }
+    this.#isShort = this.#options.clock.now() - startMs < aheadMsMax;
+    this.#ends++;
+    this.#running.delete(item);
+    if (end?.result === "unbegun") this.#book.unbegun(item);
+    else this.#book.ended(item, end?.result ?? "failed");
+    if (end === null || end.stopsPool || !this.#isSessionHeld()) this.#stopTaking();
+    this.#permits.giveBack(permit);
+    this.#startHeld(); // first: what follows here can be done beside it
+    if (end !== null && !end.keepsLock) this.#finish(taken, end);
+    this.#isFull = false;
+    this.#clear();
+    this.#alarm.ring();
+  }
+
+  #isSessionHeld(): boolean {
+    const { session } = this.#zk;
+    return !session.ended.aborted && this.#options.clock.now() < session.leaseEndMs();
+  }
+
+  async #runOften(job: Omit<PoolJob, "attempt">, prepared: PreparedPoolJob | null): Promise<PoolJobEnd> {
+    const { lease } = job;
+    for (let attempt = 1;; attempt++) {
+      const isPrepared = attempt === 1 && prepared !== null;
+      const end = await (isPrepared ? prepared.run() : this.#options.run({ ...job, attempt }));
+      const isLast = end.result === "done" || !end.mayRetry || attempt > this.#options.retries;
+      if (isLast || this.#isStopping || !lease.isHeld()) return end;
+    }
+  }
+
+  /** Writes down how it ended and gives its lock back: at once, or in this order, so that whoever has the lock next knows. */
+  #finish({ item, lease }: TakenItem, { result, what }: PoolJobEnd): void {
+    const { rememberMs, info } = this.#options;
+    const atMs = Date.now();
+    const by = `${info.user}@${info.host}:${info.pid}`;
+    const isRemembered = rememberMs !== null && result !== "unbegun" && lease.isHeld();
+    const ended = isRemembered ? { result, what, by, atMs, untilMs: atMs + rememberMs } : null;
+    this.#close(async () => {
+      if (ended === null || !await this.#endTogether(item, lease, ended)) await lease.release();
+    });
+  }
+
+  /** False when the lock was not given back with it. */
+  async #endTogether(item: string, lease: ZooKeeperLease, ended: EndedItem): Promise<boolean> {
+    try {
+      await lease.releaseWith([this.#memory.deedOf(item, ended)]);
+      return true;
+    } catch {
+      // Its node, or none above it, is there already, or no answer came: one after the other, and as often as it takes.
+    }
+    const { clock, onProblem } = this.#options;
+    await untilAnswered(this.#zk, () => this.#memory.remember(item, ended), { clock, isWanted: () => lease.isHeld() })
+      .catch((thrown: unknown) => onProblem(notRemembered(item, thrown)));
+    return false;
+  }
+
+  /** Clears a part of the memory, beside everything else, now and then. */
+  #clear(): void {
+    const { rememberMs, clock } = this.#options;
+    if (rememberMs === null || this.#isStopping) return;
+    const isFirst = this.#ends === 0;
+    const isDue = this.#ends - this.#clearedAt.ends >= clearEvery.ends ||
+      clock.now() - this.#clearedAt.ms >= clearEvery.ms;
+    if (!isFirst && !isDue) return;
+    this.#clearedAt = { ends: this.#ends, ms: clock.now() };
+    this.#close(async () => {
+      try {
+        await this.#memory.clear(Math.floor(Math.random() * 16), Date.now());
+      } catch (thrown) {
+        if (!isTransient(thrown)) throw thrown; // else another run clears it
+      }
+    });
+  }
+
+  /** What was taken ahead and has waited for `ageMs` goes back: others may run it. */
+  #giveBackHeld(ageMs: number): void {
+    const { clock } = this.#options;
+    for (const held of this.#held.filter(({ sinceMs }) => clock.now() - sinceMs >= ageMs)) {
+      this.#held.splice(this.#held.indexOf(held), 1);
+      held.prepared?.drop();
+      this.#book.giveBack(held.taken.item);
+      this.#isShort = false;
+      this.#close(() => held.taken.lease.release());
+    }
+  }
+
+  #close(work: () => Promise<void>): void {
+    const closing = work().catch((thrown: unknown) => {
+      if (!this.#zk.session.ended.aborted) this.#options.onProblem(thrown);
+    }).finally(() => this.#closing.delete(closing));
+    this.#closing.add(closing);
+  }
+
+  /** The next end of a job, the stop, or the moment on the clock; at once when there was one since the last. */
+  async #event(atMs: number | null): Promise<void> {
+    const { clock } = this.#options;
+    const cancel = atMs === null ? () => {} : clock.after(atMs - clock.now(), this.#alarm.ring);
+    await this.#alarm.rung;
+    cancel();
+    this.#alarm = new Alarm();
+  }
+
+  #stopTaking(): void {
+    this.#isStopping = true;
+    this.#alarm.ring();
+  }
+
+  /** What runs goes on; the first failure is told in the end. */
+  #fail(thrown: unknown): void {
+    this.#failure ??= { thrown };
+    this.#stopTaking();
+  }
+}
+
+function notRemembered(item: string, cause: unknown): BatonError {
+  const message = `Cannot write down that "${item}" has ended, and it may run again: ${messageOf(cause)}`;
+  return new BatonError("OUTCOME_UNKNOWN", message, { cause });
+}

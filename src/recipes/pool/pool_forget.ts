@@ -1,0 +1,38 @@
+/** Takes away what is remembered of a pool: how items have ended, and, of one that nobody uses, its place in the tree. */
+import type { ZooKeeper } from "../../clients/zookeeper/zookeeper.ts";
+import type { Clock } from "../../support/clock.ts";
+import { PoolMemory } from "./pool_memory.ts";
+import type { PoolPath } from "./pool_path.ts";
+import { isRefusal } from "../transient_error.ts";
+import { untilAnswered } from "../until_answered.ts";
+
+/**
+ * Of the `named` items, or with null of all. What ended well may run again from now on; what runs is not touched, and
+ * what ends meanwhile may be remembered. Returns how many ends were forgotten.
+ */
+export async function forgetPool(
+  zk: ZooKeeper,
+  { path, named, clock }: { readonly path: PoolPath; readonly named: readonly string[] | null; readonly clock: Clock },
+): Promise<number> {
+  const memory = new PoolMemory(zk, path, []);
+  let count = 0;
+  const again = (work: () => Promise<number>) => untilAnswered(zk, async () => void (count += await work()), { clock });
+  if (named !== null) await again(() => memory.forgetItems(named));
+  else {
+    await again(() => memory.forget());
+    // Empty by now, or used by somebody, who keeps it.
+    for (const node of [...memory.shards(), path.ended, path.failed, path.own]) await deleteEmpty(zk, { node, clock });
+  }
+  return count;
+}
+
+async function deleteEmpty(
+  zk: ZooKeeper,
+  { node, clock }: { readonly node: string; readonly clock: Clock },
+): Promise<void> {
+  try {
+    await untilAnswered(zk, () => zk.delete(node, -1), { clock });
+  } catch (thrown) {
+    if (!isRefusal(thrown, "NONODE", "NOTEMPTY")) throw thrown;
+  }
+}

@@ -1,0 +1,125 @@
+/**
+ * Where a pool's locks and records live in the tree. The locks are ordinary ones, at places that templates name; by
+ * default the component is the lock COMPONENT and an item the lock COMPONENT/ITEM, so that who, ls, break and lock know
+ * them by these names.
+ */
+import { validatePath } from "../../clients/zookeeper/path.ts";
+import { BatonError } from "../../errors.ts";
+import { encodeLockName } from "../lock/lock_name.ts";
+import { defaultRoot, type LockPath, lockPathAt } from "../lock/lock_path.ts";
+
+/** `{root}`, `{component}`, `{item}`, and `{1}` to `{9}` for the words of an item. */
+export interface PoolTemplates {
+  readonly component: string;
+  readonly item: string;
+}
+
+export const defaultPoolTemplates: PoolTemplates = {
+  component: "{root}/locks/{component}",
+  item: "{root}/locks/{component}%2F{item}",
+};
+
+export interface PoolPath {
+  readonly component: LockPath;
+  /** How many of the pool run in the whole cluster: a semaphore. */
+  readonly total: LockPath;
+  /** What only this pool uses, besides locks: everything below. */
+  readonly own: string;
+  /** Below it is remembered which items ended well, */
+  readonly ended: string;
+  /** and which did not. */
+  readonly failed: string;
+  /** Throws BAD_DATA for an item that has not the words the template asks for. */
+  item(item: string): LockPath;
+  /** The node whose children are the items' locks, and the item behind such a child; null where the template leaves no way back. */
+  readonly items: { readonly parent: string; itemOf(child: string): string | null } | null;
+}
+
+/** What messages and the child call an item's lock. */
+export function itemLockName(component: string, item: string): string {
+  return `${component}/${item}`;
+}
+
+/** Throws USAGE for a component that cannot be one, CONFIG for a template that cannot. */
+export function poolPath(
+  component: string,
+  { root = defaultRoot, templates = defaultPoolTemplates }: {
+    readonly root?: string | undefined;
+    readonly templates?: PoolTemplates;
+  } = {},
+): PoolPath {
+  const base = root === "/" ? "" : root;
+  const name = encodeLockName(component, "a component");
+  const own = `${base}/pools/${name}`;
+  const fixed: Record<string, string> = { root: base, component: name };
+  const itemTemplate = expand(templates.item, (word) => fixed[word] ?? (isOfItem(word) ? `{${word}}` : null));
+  if (!/\{(item|[1-9])\}/.test(itemTemplate)) {
+    throw unfit(templates.item, "it names no {item}, and all items would be one");
+  }
+  const componentPath = expand(templates.component, (word) => fixed[word] ?? null);
+  return {
+    component: lockPathAt(checked(componentPath, templates.component)),
+    total: lockPathAt(`${own}/total`),
+    own,
+    ended: `${own}/ended`,
+    failed: `${own}/failed`,
+    item: (item) => {
+      const path = expand(itemTemplate, (word) => wordOf(item, word, templates.item));
+      return lockPathAt(checked(path, templates.item));
+    },
+    items: itemsAt(itemTemplate),
+  };
+}
+
+const isOfItem = (word: string): boolean => word === "item" || /^[1-9]$/.test(word);
+
+function expand(template: string, valueOf: (word: string) => string | null): string {
+  return template.replaceAll(/\{([^{}]*)\}/g, (whole, word: string) => {
+    const value = valueOf(word);
+    if (value === null) throw unfit(template, `${whole} is none of {root}, {component}, {item} and {1} to {9}`);
+    return value;
+  });
+}
+
+function wordOf(item: string, word: string, template: string): string {
+  const value = word === "item" ? item : item.trim().split(/\s+/)[Number(word) - 1];
+  if (value !== undefined && value !== "") return encodeLockName(value, "an item");
+  throw new BatonError("BAD_DATA", `The item "${item}" has no word ${word}, which its path ${template} is made of`);
+}
+
+function itemsAt(template: string): PoolPath["items"] {
+  const [before, after, ...more] = template.split("{item}");
+  if (
+    before === undefined || after === undefined || more.length > 0 || after.includes("/") || /\{/.test(before + after)
+  ) {
+    return null;
+  }
+  const parent = before.slice(0, before.lastIndexOf("/"));
+  const prefix = before.slice(before.lastIndexOf("/") + 1);
+  return {
+    parent: parent === "" ? "/" : parent,
+    itemOf(child) {
+      if (!child.startsWith(prefix) || !child.endsWith(after) || child.length <= prefix.length + after.length) {
+        return null;
+      }
+      try {
+        return decodeURIComponent(child.slice(prefix.length, child.length - after.length));
+      } catch {
+        return null; // nothing that a pool has written
+      }
+    },
+  };
+}
+
+function checked(path: string, template: string): string {
+  try {
+    validatePath(path);
+  } catch (cause) {
+    throw unfit(template, `"${path}", which it makes, is not a path of ZooKeeper's`, cause);
+  }
+  return path;
+}
+
+function unfit(template: string, why: string, cause?: unknown): BatonError {
+  return new BatonError("CONFIG", `"${template}" cannot be a template of a pool's paths: ${why}`, { cause });
+}

@@ -1,0 +1,84 @@
+/** Permits of a pool's `--total`, as far as this run has them and no job uses them: a job takes one along. */
+import type { ZooKeeper } from "../../clients/zookeeper/zookeeper.ts";
+import { BatonError } from "../../errors.ts";
+import type { Lease } from "../lease.ts";
+import { acquireLock } from "../lock/lock.ts";
+import type { PoolOptions } from "./pool_options.ts";
+import { itemLockName } from "./pool_path.ts";
+
+export class PoolPermits {
+  readonly #zk: ZooKeeper;
+  readonly #component: string;
+  readonly #options: Pick<PoolOptions, "total" | "path" | "clock" | "info" | "acl" | "stop">;
+  #free: readonly Lease[] = [];
+
+  constructor(
+    zk: ZooKeeper,
+    component: string,
+    options: Pick<PoolOptions, "total" | "path" | "clock" | "info" | "acl" | "stop">,
+  ) {
+    this.#zk = zk;
+    this.#component = component;
+    this.#options = options;
+  }
+
+  /** Whether there are so many, one of them asked for where need be: false when all are in use. Rejects LIMIT_MISMATCH. */
+  async hasFor(count: number): Promise<boolean> {
+    const { total, path, clock, info, acl, stop } = this.#options;
+    if (total === null || this.#held().length >= count) return true;
+    try {
+      const permit = await acquireLock(this.#zk, `${this.#component} --total`, {
+        path: path.total,
+        mode: "permit",
+        limit: total,
+        wait: "none",
+        clock,
+        info,
+        signal: stop,
+        thing: "permit",
+        ...(acl === undefined ? {} : { acl }),
+      });
+      this.#free = [...this.#free, permit];
+      return true;
+    } catch (thrown) {
+      if (thrown instanceof BatonError && thrown.code === "LIMIT_MISMATCH") {
+        throw otherTotal(this.#component, total, thrown);
+      }
+      if (!(thrown instanceof BatonError && thrown.code === "LOCK_BUSY")) throw thrown;
+      return false;
+    }
+  }
+
+  /** For the next job: null where none is needed, undefined where there is none. */
+  first(): Lease | null | undefined {
+    return this.#options.total === null ? null : this.#held()[0];
+  }
+
+  /** A job has it from now on. */
+  take(permit: Lease | null): void {
+    this.#free = this.#free.filter((one) => one !== permit);
+  }
+
+  /** A job needs it no more. */
+  giveBack(permit: Lease | null): void {
+    if (permit !== null) this.#free = [...this.#free, permit];
+  }
+
+  /** Those beyond `count`, which are the caller's to release. */
+  spare(count: number): readonly Lease[] {
+    const spare = this.#held().slice(count);
+    this.#free = this.#free.slice(0, count);
+    return spare;
+  }
+
+  /** One that somebody took away counts for nothing. */
+  #held(): readonly Lease[] {
+    this.#free = this.#free.filter((permit) => permit.isHeld());
+    return this.#free;
+  }
+}
+
+function otherTotal(component: string, total: number, cause: BatonError): BatonError {
+  const message = `Cannot run ${total} of the pool "${itemLockName(component, "*")}" at once: ${cause.message}`;
+  return new BatonError("LIMIT_MISMATCH", message, { cause });
+}

@@ -1,0 +1,55 @@
+import { describe, expect, test } from "bun:test";
+import {
+  barrierCommandSettings,
+  type BarrierOptions,
+  barrierOptionsOf,
+  type GateOptions,
+} from "../../../../commands/barrier/barrier_options.ts";
+import { fakeIo } from "../../../support/fake_io.ts";
+import { callOf } from "../call_of.ts";
+
+async function optionsOf(...words: string[]): Promise<BarrierOptions | GateOptions> {
+  return barrierOptionsOf(await callOf(barrierCommandSettings, words, fakeIo({ env: { HOME: "/nonexistent" } })));
+}
+
+describe("what a command line comes to", () => {
+  test("a barrier of so many, broken by a loss, waited at for as long as it takes", async () => {
+    expect(await optionsOf("agents", "-N", "8", "--", "./agent.sh", "-w")).toMatchObject({
+      name: "agents",
+      parties: 8,
+      command: ["./agent.sh", "-w"],
+      values: { onMemberLost: "fail", within: undefined, killAfter: 5000, signal: "SIGTERM" },
+    });
+    const { values } = await optionsOf("agents", "-N3", "-w10s", "--on-member-lost=wait", "--", "x") as BarrierOptions;
+    expect([values.within, values.onMemberLost]).toEqual([10_000, "wait"]);
+  });
+
+  test("a gate has a name and no command", async () => {
+    for (const gate of ["set", "lift", "wait"] as const) {
+      expect(await optionsOf("g", `--${gate}`)).toEqual({ name: "g", do: gate });
+    }
+  });
+});
+
+describe("is refused, with a sentence that says what to write", () => {
+  const wrong: [words: string[], message: string][] = [
+    [["-N", "2", "--", "true"], "needs one name, and none is given"],
+    [["a", "b", "-N", "2", "--", "true"], 'needs one name, and "a", "b" are given'],
+    [["a", "--", "true"], "needs -N"],
+    [["a", "-N", "2"], "needs a command behind --"],
+    [["a", "-N", "1001", "--", "true"], "1000"],
+    [["a", "-N", "2", "--wait", "10s", "--", "true"], 'needs one name, and "a", "10s" are given'],
+    [["a", "-N", "2", "--wait", "--", "true"], "--wait and -N"],
+    [["a", "--set", "--lift"], "--set and --lift do not go together"],
+    [["a", "--lift", "-w", "1s"], "--lift and -w do not go together"],
+    [["a", "--set", "--", "true"], "--set and a command do not go together"],
+    [["a", "-N", "2", "--json", "--", "true"], "--json is for a gate"],
+    [["a", "-N", "2", "--priority", "1", "--", "true"], "There is no option --priority"],
+  ];
+  for (const [words, message] of wrong) {
+    test(words.join(" "), async () => {
+      const failure = await optionsOf(...words).then(() => null, (error) => error);
+      expect([failure?.code, failure?.message]).toEqual(["USAGE", expect.stringContaining(message)]);
+    });
+  }
+});

@@ -1,0 +1,144 @@
+import { expect, test } from "bun:test";
+import { flagsOf } from "../../../../commands/command.ts";
+import { PoolSignals } from "../../../../commands/pool/pool_signals.ts";
+import {
+  namesProgramByItem,
+  poolCommandSettings,
+  poolDeedOf,
+  poolOptionsOf,
+  wordsFor,
+} from "../../../../commands/pool/pool_options.ts";
+import { endingOf } from "../../../../commands/pool/run_pool.ts";
+import { commonSettings } from "../../../../commands/command.ts";
+import { parseArgs } from "../../../../src/cli/parse_args.ts";
+import { resolveSettings } from "../../../../src/config/resolve.ts";
+import { BatonError } from "../../../../src/errors.ts";
+import { fakeIo } from "../../../support/fake_io.ts";
+
+function callOf(words: string[], env: Record<string, string> = {}) {
+  const settings = { ...commonSettings, ...poolCommandSettings };
+  const { flags, names, command } = parseArgs(flagsOf(settings), words);
+  const sources = { flags, env, files: [] };
+  return { values: resolveSettings(settings, sources), names, command, sources, io: fakeIo() };
+}
+
+function refusalOf(...words: string[]): string {
+  try {
+    poolOptionsOf(callOf(words));
+  } catch (thrown) {
+    if (thrown instanceof BatonError) return `${thrown.code}: ${thrown.message}`;
+    throw thrown;
+  }
+  return "nothing";
+}
+
+test("items come from one place", () => {
+  const source = (...words: string[]) => poolOptionsOf(callOf(["c", ...words, "--", "true"])).items;
+  expect(source("--items", "-")).toEqual({ kind: "stdin" });
+  expect(source("--items", "@list")).toEqual({ kind: "file", file: "list" });
+  expect(source("--items", "a,b")).toEqual({ kind: "list", list: "a,b" });
+  expect(source("--query", "ls | sort")).toEqual({ kind: "query", line: "ls | sort" });
+  expect(refusalOf("c", "--", "true")).toStartWith("USAGE: baton pool needs --items or --query");
+  expect(refusalOf("c", "--items", "a", "--query", "ls", "--", "true")).toBe(
+    "USAGE: --items and --query do not go together",
+  );
+});
+
+test("one component, and a command", () => {
+  expect(refusalOf("--items", "a", "--", "true")).toStartWith("USAGE: baton pool needs the name of a component");
+  expect(refusalOf("a", "b", "--items", "a", "--", "true")).toStartWith("USAGE: baton pool takes one component");
+  expect(refusalOf("a", "--items", "a")).toStartWith("USAGE: baton pool needs a command behind --");
+});
+
+test("a bad template is told with where it stands", () => {
+  const call = callOf(["c", "--items", "a", "--", "true"], { BATON_POOL_ITEM_PATH: "/{component}/{batch}" });
+  expect(() => poolOptionsOf(call)).toThrow(/^BATON_POOL_ITEM_PATH: .*\{batch\} is none of/);
+});
+
+test("the item stands for {} and {item} wherever they are in the command's words", () => {
+  expect(wordsFor(["./w", "in/{}", "{item}:{item}", "{x}", "$1"], "a$&b")).toEqual([
+    "./w",
+    "in/a$&b",
+    "a$&b:a$&b",
+    "{x}",
+    "$1",
+  ]);
+  expect([namesProgramByItem(["./{}.sh"]), namesProgramByItem(["./w", "{}"])]).toEqual([true, false]);
+});
+
+test("status is a word of its own only where there is no command", () => {
+  expect(poolDeedOf(callOf(["status", "c"]))?.component).toBe("c");
+  expect(poolDeedOf(callOf(["status", "--items", "a", "--", "true"]))).toBeNull();
+  expect(poolDeedOf(callOf(["c"]))).toBeNull();
+  expect(poolDeedOf(callOf(["forget", "c", "--items", "a"]))).toMatchObject({ deed: "forget", component: "c" });
+});
+
+test("the exit code follows from what became of the items", () => {
+  const counts = { taken: 0, done: 0, failed: 0, busy: 0, known: 0 };
+  const codeOf = (part: Partial<typeof counts>) => endingOf("c", { ...counts, ...part }, 79).exitCode;
+  expect(codeOf({})).toBe(0);
+  expect(codeOf({ known: 3 })).toBe(0);
+  expect(codeOf({ taken: 2, done: 2, busy: 1 })).toBe(0);
+  expect(codeOf({ taken: 2, done: 1, failed: 1 })).toBe(79);
+  expect(codeOf({ busy: 1, known: 3 })).toBe(75);
+});
+
+function handMade() {
+  const listeners = new Map<(signal: NodeJS.Signals) => void, readonly NodeJS.Signals[]>();
+  return {
+    source: {
+      hangUpIgnored: false,
+      listen(signals: readonly NodeJS.Signals[], listener: (signal: NodeJS.Signals) => void) {
+        listeners.set(listener, signals);
+        return () => listeners.delete(listener);
+      },
+    },
+    send(signal: NodeJS.Signals) {
+      for (const [listener, signals] of [...listeners]) if (signals.includes(signal)) listener(signal);
+    },
+  };
+}
+
+test("a signal that asks for the end stops the taking and goes on to the jobs; others only go on", () => {
+  const { source, send } = handMade();
+  using signals = new PoolSignals(source, { drains: false });
+  const heard: string[] = [];
+  signals.listen(["SIGTERM", "SIGUSR1"], (signal) => heard.push(signal));
+  send("SIGUSR1");
+  expect([heard, signals.stop.aborted]).toEqual([["SIGUSR1"], false]);
+  send("SIGTERM");
+  expect([heard, signals.stop.aborted]).toEqual([["SIGUSR1", "SIGTERM"], true]);
+});
+
+test("with --drain the first goes no further, the second does, and QUIT always", () => {
+  const { source, send } = handMade();
+  using signals = new PoolSignals(source, { drains: true });
+  const heard: string[] = [];
+  signals.listen(["SIGTERM", "SIGQUIT"], (signal) => heard.push(signal));
+  const ofTaking: string[] = [];
+  signals.ofTaking().listen(["SIGTERM"], (signal) => ofTaking.push(signal));
+  send("SIGTERM");
+  expect([heard, ofTaking, signals.stop.aborted]).toEqual([[], ["SIGTERM"], true]);
+  send("SIGTERM");
+  expect(heard).toEqual(["SIGTERM"]);
+  const other = handMade();
+  using quit = new PoolSignals(other.source, { drains: true });
+  quit.listen(["SIGQUIT"], (signal) => heard.push(signal));
+  other.send("SIGQUIT");
+  expect(heard).toEqual(["SIGTERM", "SIGQUIT"]);
+});
+
+test("a forgotten -- and a mistyped word are understood", () => {
+  const said = (words: string[]) => {
+    try {
+      return String(poolOptionsOf(callOf(words)));
+    } catch (thrown) {
+      return thrown instanceof Error ? thrown.message : "";
+    }
+  };
+  expect(said(["x", "--items", "a", "./work.sh"])).toContain(
+    "stands behind --, as in: baton pool x --items a,b -- ./work.sh {item}",
+  );
+  expect(said(["staus", "x"])).toBe('There is no "baton pool staus", did you mean "status"?');
+  expect(said(["x", "y", "--items", "a", "--", "true"])).toBe('baton pool takes one component, and "x", "y" are given');
+});

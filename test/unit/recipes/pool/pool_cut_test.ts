@@ -1,0 +1,65 @@
+/** A reply cut at every request/reply boundary of a pool's run: every item runs once, is written down, and given back. */
+import { expect, test } from "bun:test";
+import { takeNewLock } from "../../../../src/recipes/lock/new_lock.ts";
+import { PoolMemory } from "../../../../src/recipes/pool/pool_memory.ts";
+import { lockPath } from "../../../../src/recipes/lock/lock_path.ts";
+import { cutEverywhere } from "../../../support/cut_everywhere.ts";
+import type { Cut } from "../../../support/fake_zookeeper.ts";
+import { LockBench } from "../../../support/lock_bench.ts";
+import { poolInfo, poolOfC, poolRunIn } from "../../../support/pool_run.ts";
+
+const acl = [{ perms: 31, id: { scheme: "world", id: "anyone" } }];
+/** Who lets an ephemeral node live that is nobody's any more keeps an item from everybody. */
+const leftIn = ({ tree }: LockBench) => [...tree.nodes.keys()].filter((node) => /\/[hq]\/./.test(node));
+
+for (const [what, options] of [["-j 1", {}], ["-j 2", { jobs: 2 }], ["--total", { total: 2 }]] as const) {
+  test(`a run with ${what}`, async () => {
+    await cutEverywhere(async (cut?: Cut) => {
+      const bench = new LockBench();
+      const zk = bench.client(cut);
+      const { ended, ran, problems } = poolRunIn(bench, zk, options);
+      expect(await ended).toMatchObject({ taken: 3, done: 3, failed: 0 });
+      expect(ran.sort()).toEqual(["1", "2", "3"]);
+      expect(problems).toEqual([]);
+      expect((await new PoolMemory(bench.client(), poolOfC, acl).all(0)).size).toBe(3);
+      expect(leftIn(bench)).toEqual([]);
+      return zk.sent.length;
+    });
+  }, 60_000);
+}
+
+test("a run after another, whose items are known", async () => {
+  await cutEverywhere(async (cut?: Cut) => {
+    const bench = new LockBench();
+    await poolRunIn(bench, bench.client()).ended;
+    const zk = bench.client(cut);
+    const { ended, ran } = poolRunIn(bench, zk);
+    expect([await ended, ran]).toEqual([{ taken: 0, done: 0, failed: 0, busy: 0, known: 3 }, []]);
+    expect(leftIn(bench)).toEqual([]);
+    return zk.sent.length;
+  });
+}, 60_000);
+
+test("a lock that is not there is taken by one of two, and nobody else gets in", async () => {
+  await cutEverywhere(async (cut?: Cut) => {
+    const bench = new LockBench();
+    const zk = bench.client(cut);
+    const options = { path: lockPath("demo"), info: poolInfo, acl, clock: bench.clock, thing: "lock" };
+    const [first, second] = await bench.within(
+      Promise.all([takeNewLock(zk, "demo", options), takeNewLock(bench.client(), "demo", options)]),
+    );
+    expect(bench.holders.length).toBe([first, second].filter((one) => one !== null).length);
+    expect(bench.holders.length).toBeLessThanOrEqual(1);
+    for (const taken of [first, second]) {
+      if (taken === null) continue;
+      const outcome = bench.within(bench.acquire(bench.client(), { wait: "none" }));
+      expect(await outcome.then(() => "granted", (error) => error.code)).toBe("LOCK_BUSY");
+      bench.tokens.push(taken.lease.fencingToken);
+      await bench.within(taken.lease.release());
+    }
+    expect(leftIn(bench)).toEqual([]);
+    await bench.within((await bench.within(bench.acquire(bench.client(), { wait: "none" }))).release());
+    bench.expectTokensToGrow();
+    return zk.sent.length;
+  });
+}, 60_000);

@@ -1,0 +1,80 @@
+/** What a pool's run asks the servers for, and in which order. */
+import { expect, spyOn, test } from "bun:test";
+import { acquireLock } from "../../../../src/recipes/lock/lock.ts";
+import { itemLockName } from "../../../../src/recipes/pool/pool_path.ts";
+import { LockBench } from "../../../support/lock_bench.ts";
+import { poolOfC, poolRunIn } from "../../../support/pool_run.ts";
+
+const items = (count: number) => Array.from({ length: count }, (_, index) => `${index + 1}`);
+
+for (
+  const [what, options, isFree] of [
+    ["--loop and --done-ttl: the component is free before an item is asked for", {}, true],
+    ["--loop: the component is held until the first items are chosen", { rememberMs: null }, false],
+    ["one turn: the component is held until the items are chosen", { loop: false }, false],
+  ] as const
+) {
+  test(what, async () => {
+    const bench = new LockBench();
+    const zk = bench.client();
+    let listedAt = 0;
+    const list = () => {
+      listedAt = zk.sent.length;
+      return Promise.resolve(["1", "2", "3"]);
+    };
+    await poolRunIn(bench, zk, { ...options, list }).ended;
+    const asked = zk.sent.slice(listedAt).filter((name) => name === "delete" || name === "multi");
+    expect(asked.slice(0, 2)).toEqual(isFree ? ["delete", "multi"] : ["multi", "delete"]);
+  });
+}
+
+for (const isCrowded of [false, true]) {
+  test(`the first item is ${isCrowded ? "any of those that come next when others list too" : "the list's first"}`, async () => {
+    using _ = spyOn(Math, "random").mockReturnValue(0.5);
+    const bench = new LockBench();
+    const other = bench.client();
+    const held = isCrowded
+      ? await bench.within(acquireLock(other, "c", { path: poolOfC.component, clock: bench.clock }))
+      : null;
+    const { ended, ran } = poolRunIn(bench, bench.client(), {
+      wait: 1000,
+      list: () => Promise.resolve(items(100)),
+    });
+    await bench.clock.advance(0);
+    expect(ran.length === 0).toBe(isCrowded);
+    await held?.release();
+    expect(await ended).toMatchObject({ done: 100 });
+    expect(ran[0]).toBe(isCrowded ? "33" : "1");
+  });
+}
+
+test("what was busy is looked at once more, by one request, and not tried where it still is", async () => {
+  const bench = new LockBench();
+  const other = bench.client();
+  for (const item of items(40).slice(10)) {
+    await bench.within(acquireLock(other, itemLockName("c", item), { path: poolOfC.item(item), clock: bench.clock }));
+  }
+  const zk = bench.client();
+  const tried: string[] = [];
+  const { multi } = zk;
+  zk.multi = (requests) => {
+    if (requests[0]?.type === "createContainer") tried.push(requests[0].path);
+    return multi.call(zk, requests);
+  };
+  const looked: string[] = [];
+  const { exists } = zk;
+  zk.exists = (path, options) => {
+    looked.push(path);
+    return exists.call(zk, path, options);
+  };
+  const { ended, ran } = poolRunIn(bench, zk, { list: () => Promise.resolve(items(40)) });
+  expect(await ended).toMatchObject({ done: 10, busy: 30 });
+  expect(ran).toEqual(items(10));
+  const inVain = tried.filter((path) => items(40).slice(10).some((item) => path === poolOfC.item(item).lock));
+  expect(inVain.length).toBe(3);
+  // Each in the first turn, three of them when they were refused, and once more.
+  const busy = items(40).slice(10).map((item) => poolOfC.item(item).holders);
+  expect(looked.filter((path) => busy.includes(path)).length).toBe(2 * 30);
+  // Under their locks the ten that ran; of the three at the try and at the look.
+  expect(looked.filter((path) => path.startsWith(poolOfC.ended)).length).toBe(10 + 2 * 3);
+});
