@@ -226,12 +226,16 @@ export function storeError(error: unknown, folder: string): BatonError {
 
 /** Throws CONFIG where there is none, IO where this user cannot see whether there is one. */
 function refuseMissing(folder: string, path: string): void {
+  let why = "is missing";
   try {
-    if (statSync(path, { throwIfNoEntry: false }) !== undefined) return;
+    const found = statSync(path, { throwIfNoEntry: false });
+    if (found !== undefined && (found.size > 0 || existsSync(`${path}-wal`))) return;
+    // To SQLite an empty file is a database without tables; here it was never finished, or somebody cut it off.
+    if (found !== undefined) why = "is empty";
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ENOTDIR") throw storeError(error, folder);
   }
-  throw new BatonError("CONFIG", `There is no message store in ${folder}: ${databaseName} is missing`);
+  throw new BatonError("CONFIG", `There is no message store in ${folder}: ${databaseName} ${why}`);
 }
 
 /** Bodies may be anybody's secrets: the folder is its user's alone. */

@@ -1,5 +1,5 @@
 import { DatabaseSync } from "node:sqlite";
-import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "bun:test";
@@ -251,6 +251,20 @@ describe("a store", () => {
       raw.close();
       expect(() => new RetryDatabase(folder)).toThrow(/another program's database, not a message store/);
       expect(() => new RetryDatabase(join(folder, "none"), { mustExist: true })).toThrow(/There is no message store/);
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+
+  test("whose file was cut to nothing is not taken for a whole one without messages, nor made anew by who only looks", () => {
+    const folder = mkdtempSync(join(tmpdir(), "baton-retry-"));
+    try {
+      writeFileSync(join(folder, databaseName), "");
+      expect(() => verifyStore(folder)).toThrow(/There is no message store in .*: messages\.sqlite is empty/);
+      expect(readdirSync(folder)).toEqual([databaseName]);
+      // Whoever is about to make one may have been stopped before the first byte.
+      new RetryDatabase(folder).close();
+      expect(verifyStore(folder).problems).toEqual([]);
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }
