@@ -1,13 +1,19 @@
 /** Rounds from a seed, some at a time, and what to say of them. */
 import { seededRandom } from "../../support/random.ts";
+import { canMountDisk } from "./small_disk.ts";
 import { type RetryPlan, type RetryResult, runRetryRound } from "./round.ts";
 
-/** Each fourth round is by commands, which are slower and may be stopped as well as killed; each second of them has an election. */
+/**
+ * Each fourth round is by commands, which are slower and may be stopped as well as killed; each second of them has an election.
+ * Each eighth one is on a disk that is full now and then.
+ */
 export function planRetryRounds(seed: number, rounds: number, messages: number): RetryPlan[] {
   const random = seededRandom(seed);
   return Array.from({ length: rounds }, (_, number) => {
     const kind = number % 4 === 1 ? "command" : "http";
     const elects = number % 8 === 5;
+    const isOnFullDisk = number % 8 === 2 && canMountDisk();
+    const kills = 1 + Math.floor(random() * 3);
     return {
       number,
       seed: Math.floor(random() * 2 ** 31),
@@ -15,8 +21,9 @@ export function planRetryRounds(seed: number, rounds: number, messages: number):
       messages: kind === "http" ? messages : Math.max(40, Math.ceil(messages / 25)),
       elects,
       processors: elects ? 3 : 2,
-      kills: 1 + Math.floor(random() * 3),
+      kills: isOnFullDisk ? 0 : kills,
       stops: kind === "command" && random() < 0.5 ? 1 : 0,
+      fullDisks: isOnFullDisk ? 2 : 0,
     };
   });
 }
@@ -51,8 +58,8 @@ export function slowRounds(results: readonly RetryResult[]): RetryResult[] {
 }
 
 export function retryLine({ plan, failures, tookMs, stored, tries, crashes, dead, phases }: RetryResult): string {
-  const { number, kind, elects, kills, stops, seed } = plan;
-  const how = elects ? `${kind}, elected` : kind;
+  const { number, kind, elects, kills, stops, fullDisks, seed } = plan;
+  const how = elects ? `${kind}, elected` : fullDisks > 0 ? `${kind}, a full disk (${fullDisks})` : kind;
   const what = `round ${number}: ${stored} messages by ${how}, ${kills} kills, ${stops} stops, seed ${seed}`;
   const figures = `${tries} tries, ${crashes} crashes, ${dead} dead, ${(tookMs / 1000).toFixed(1)} s (${phases})`;
   const list = [...failures.slice(0, 20), ...phases.notes].map((failure) => `\n  ${failure}`).join("");

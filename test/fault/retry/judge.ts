@@ -25,6 +25,8 @@ export interface RoundFacts {
   readonly isFinal: (answer: number) => boolean;
   /** Ids, or counts, that submitters were told are stored. */
   readonly told: number;
+  /** Nobody was killed: just what was told is there, and each try that was counted, but as crashed, came to the backend. */
+  readonly isExact?: boolean;
   readonly stored: readonly StoredEnd[];
   readonly seen: ReadonlyMap<string, readonly SeenTry[]>;
   /** Ids in the file of dead letters, in its order. */
@@ -38,7 +40,7 @@ const slackMs = 2;
 
 export function judgeRound(facts: RoundFacts): string[] {
   const failures = [...facts.problems];
-  if (facts.stored.length < facts.told) {
+  if (facts.stored.length < facts.told || (facts.isExact === true && facts.stored.length > facts.told)) {
     failures.push(`${facts.told} were told to be stored, and ${facts.stored.length} are there`);
   }
   for (const one of facts.stored) failures.push(...judgeMessage(one, facts));
@@ -59,7 +61,9 @@ function judgeMessage({ id, state, tries, crashes, reason }: StoredEnd, facts: R
   const answers = seen.flatMap(({ answer }) => (answer === null ? [] : [answer]));
   if (state !== "done" && state !== "dead") say("it is not at an end");
   if (tries > facts.maxRetries + 1) say(`more than ${facts.maxRetries + 1}`);
-  if (seen.length > tries + crashes) say(`the backend saw ${seen.length}`);
+  if (seen.length > tries + crashes || (facts.isExact === true && seen.length < tries)) {
+    say(`the backend saw ${seen.length}`);
+  }
   if (state === "done" && !answers.some(facts.isDone)) say("no try of it was successful");
   if (state === "dead" && reason === "exhausted" && tries !== facts.maxRetries + 1) say("it had tries left");
   if (state === "dead" && reason === "final" && !answers.some(facts.isFinal)) say("no answer was final");

@@ -34,6 +34,8 @@ const wrong: readonly [what: RegExp, change: Partial<RoundFacts>][] = [
   [/more than 2/, { stored: [{ id: "a", state: "done", tries: 3, crashes: 0, reason: null }] }],
   [/the backend saw 2/, { stored: [{ id: "a", state: "done", tries: 1, crashes: 0, reason: null }] }],
   [/no try of it was successful/, { isDone: () => false }],
+  [/1 were told to be stored, and 2/, { told: 1, isExact: true }],
+  [/the backend saw 1/, { isExact: true, seen: new Map([["a", [{ startMs: 11, endMs: 12, answer: 200 }]]]) }],
   [/it had tries left/, { maxRetries: 2 }],
   [/was tried, and is not in the store/, { stored: [] }],
   [/two tries at once/, {

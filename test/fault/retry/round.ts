@@ -14,10 +14,12 @@ import { killKeeper, pidInLog } from "../../support/baton_session.ts";
 import { eventually } from "../../support/eventually.ts";
 import { seededRandom } from "../../support/random.ts";
 import { runtimes } from "../../support/runtimes.ts";
-import { judgeRound, type SeenTry, type StoredEnd } from "./judge.ts";
+import { judgeRound, type StoredEnd } from "./judge.ts";
 import { type BegunTry, judgeLeaders } from "./judge_leaders.ts";
 import { HeartBeat } from "./heart_beat.ts";
 import { Phases } from "./phases.ts";
+import { type Seen, settled } from "./settled.ts";
+import { SmallDisk } from "./small_disk.ts";
 
 export interface RetryPlan {
   readonly number: number;
@@ -31,6 +33,8 @@ export interface RetryPlan {
   readonly kills: number;
   /** SIGSTOP of one, for longer than its lease; commands only. */
   readonly stops: number;
+  /** How often the store's disk is full for a while; nobody is killed or stopped in such a round. By HTTP only; needs root. */
+  readonly fullDisks: number;
 }
 
 export interface RetryResult {
@@ -48,10 +52,11 @@ const leaseMs = 2000;
 const intervalMs = 30;
 const maxRetries = 4;
 const attemptTimeoutMs = 400;
+/** Submitted while the disk is full, and again when it is not. */
+const fullDiskLines = 20;
+/** STORE_FULL, of exit_codes.ts. */
+const storeFull = 85;
 const binary = runtimes[0]?.command[0] ?? "";
-
-/** `isLate`: the answer was sent when the other side had given up, or was about to. */
-type Seen = Map<string, { startMs: number; endMs: number | null; answer: number | null; isLate?: boolean }[]>;
 
 export async function runRetryRound(plan: RetryPlan): Promise<RetryResult> {
   const startMs = performance.now();
@@ -82,6 +87,10 @@ class Round {
   readonly #keeper: string;
   readonly #beat = new HeartBeat();
   #server: Server | null = null;
+  #disk: SmallDisk | null = null;
+  /** Beyond what is submitted at the start. */
+  #told = 0;
+  readonly #problems: string[] = [];
 
   constructor(plan: RetryPlan, folder: string, random: () => number) {
     this.#plan = plan;
@@ -91,16 +100,19 @@ class Round {
   }
 
   async run(): Promise<string[]> {
-    const target = this.#plan.kind === "http" ? ["--url", await this.#backend()] : ["--exec", this.#command()];
-    const told = this.#submit();
-    const processors = Array.from({ length: this.#plan.processors }, () => this.#processor(target));
     const { phases } = this;
-    await phases.run("chaos", () => this.#chaos(processors, target));
+    const { fullDisks } = this.#plan;
+    if (fullDisks > 0) this.#disk = new SmallDisk(join(this.#folder, "store"));
+    const target = this.#plan.kind === "http" ? ["--url", await this.#backend()] : ["--exec", this.#command()];
+    const told = fullDisks > 0 ? this.#submitLines(0, this.#plan.messages) : this.#submit();
+    const processors = Array.from({ length: this.#plan.processors }, () => this.#processor(target));
+    if (this.#disk === null) await phases.run("chaos", () => this.#chaos(processors, target));
+    else this.#told = await phases.run("full", () => this.#fullDisks(processors));
     await phases.run("submit", () => told);
     for (const child of processors) child.kill("SIGTERM");
     await phases.run("drain", () => Promise.all(processors.map(ended)));
     await phases.run("empty", () => ended(this.#processor([...target, "--until-empty"], false)));
-    return await phases.run("judge", async () => this.#judge(await told));
+    return await phases.run("judge", async () => this.#judge(await told + this.#told));
   }
 
   async close(): Promise<void> {
@@ -110,13 +122,14 @@ class Round {
     this.#server?.closeAllConnections();
     this.#server?.close();
     await killKeeper(pidInLog(join(this.#keeper, "keeper.log")));
+    this.#disk?.[Symbol.dispose]();
   }
 
   #baton(words: readonly string[], stdin?: string): ChildProcess {
     const child = spawn(binary, ["retry-processor", ...words, "--store", "store"], {
       cwd: this.#folder,
       env: { ...process.env, BATON_KEEPER_DIR: this.#keeper, BATON_SERVERS: "embedded", BATON_SESSION_TIMEOUT: "2s" },
-      stdio: ["pipe", "pipe", "ignore"],
+      stdio: ["pipe", "pipe", words[0] === "submit" ? "pipe" : "ignore"],
     });
     child.stdin?.on("error", () => {});
     child.stdin?.end(stdin ?? "");
@@ -151,18 +164,61 @@ class Round {
 
   /** Two at once, the second of them killed in the middle; what it was not told counts nothing. */
   async #submit(): Promise<number> {
-    const lines = (from: number, count: number) =>
-      Array.from({ length: count }, (_, at) => `message ${from + at}`).join("\n");
     const half = Math.ceil(this.#plan.messages / 2);
     const first = this.#baton(["submit", "--lines", "--json"], lines(0, half));
     const second = this.#baton(["submit", "--lines", "--json"], lines(half, this.#plan.messages - half));
     setTimeout(() => second.kill("SIGKILL"), 200 + this.#random() * 1000);
     let told = 0;
     for (const child of [first, second]) {
+      child.stderr?.resume();
       child.stdout?.on("data", (chunk: Buffer) => told += (JSON.parse(chunk.toString()) as { stored: number }).stored);
     }
     await Promise.all([ended(first), ended(second)]);
     return told;
+  }
+
+  /** As many of its lines as it says are stored; the disk may be full. */
+  async #submitLines(from: number, count: number): Promise<number> {
+    const child = this.#baton(["submit", "--lines"], lines(from, count));
+    let said = "";
+    child.stderr?.on("data", (chunk: Buffer) => said += chunk.toString());
+    await ended(child);
+    const stored = Number(/(\d+) (?:lines?|messages?) (?:is|are) stored/.exec(said)?.[1] ?? 0);
+    const isRight = child.exitCode === 0 ? stored === count : child.exitCode === storeFull && stored < count;
+    if (!isRight) this.#problems.push(`submit ended with ${child.exitCode}, ${stored} of ${count} stored: ${said}`);
+    return stored;
+  }
+
+  /** The same processes go on when there is room again. Returns how many messages more were stored. */
+  async #fullDisks(processors: readonly ChildProcess[]): Promise<number> {
+    let told = 0;
+    let from = this.#plan.messages;
+    const submit = async (): Promise<number> => {
+      const stored = await this.#submitLines(from, fullDiskLines);
+      from += fullDiskLines;
+      told += stored;
+      return stored;
+    };
+    for (let time = 0; time < this.#plan.fullDisks; time++) {
+      await eventually(() => this.#seen.size > 0, { withinMs: 30_000, what: "the first try" });
+      await sleep(systemClock(), this.#random() * 300);
+      this.#disk?.fill();
+      const wholeMs = performance.now() + this.#random() * 1.2 * leaseMs;
+      if (await submit() > 0) this.#problems.push("a message was taken in by a disk that is full");
+      await sleep(systemClock(), Math.max(0, wholeMs - performance.now()));
+      this.#disk?.makeRoom();
+      if (await submit() < fullDiskLines) this.#problems.push("messages were refused when there was room again");
+      const before = this.#answers();
+      await eventually(() => this.#answers() > before, { withinMs: 15_000, what: "tries when there is room again" });
+    }
+    for (const { pid, exitCode } of processors) {
+      if (exitCode !== null) this.#problems.push(`processor ${pid} ended with ${exitCode} on a disk that was full`);
+    }
+    return told;
+  }
+
+  #answers(): number {
+    return [...this.#seen.values()].flat().length;
   }
 
   async #chaos(processors: ChildProcess[], target: readonly string[]): Promise<void> {
@@ -265,10 +321,10 @@ class Round {
       if (state === "dead") this.dead++;
     }
     const isHttp = this.#plan.kind === "http";
-    const lines = (name: string) => this.#lines(name);
-    if (!isHttp) { for (const line of lines("tries")) this.#addTry(line); }
+    const linesOf = (name: string) => this.#lines(name);
+    if (!isHttp) { for (const line of linesOf("tries")) this.#addTry(line); }
     else await eventually(() => [...this.#seen.values()].flat().every(({ endMs }) => endMs !== null));
-    const overlaps = lines("overlaps").map((id) => `${id} was tried twice at once`);
+    const overlaps = linesOf("overlaps").map((id) => `${id} was tried twice at once`);
     const { elects, kills, stops, processors } = this.#plan;
     // Those that are told to end together lead one after the other, and then there is the last one, which tries what is left.
     const leaders = elects ? judgeLeaders(this.#begun(), kills + stops + processors + 1) : [];
@@ -279,10 +335,11 @@ class Round {
       isDone: (answer) => (isHttp ? answer === 200 : answer === 0),
       isFinal: (answer) => (isHttp ? answer === 404 : answer === 64),
       told,
+      isExact: this.#disk !== null,
       stored: messages,
-      seen: isHttp ? settled(this.#seen) : this.#seen,
-      letters: lines("letters").map((line) => (JSON.parse(line) as { id: string }).id),
-      problems: [...verifyStore(store).problems, ...overlaps, ...leaders],
+      seen: isHttp ? settled(this.#seen, intervalMs) : this.#seen,
+      letters: linesOf("letters").map((line) => (JSON.parse(line) as { id: string }).id),
+      problems: [...verifyStore(store).problems, ...overlaps, ...leaders, ...this.#problems],
     });
   }
 
@@ -322,23 +379,9 @@ class Round {
   }
 }
 
-/**
- * Of a connection that the other side cut the end is heard of some time later, perhaps behind the beginning of the next: as
- * far as nothing was answered in between it ended before.
- */
-function settled(seen: Seen): ReadonlyMap<string, readonly SeenTry[]> {
-  return new Map([...seen].map(([id, tries]) => {
-    const sorted = [...tries].sort((a, b) => a.startMs - b.startMs);
-    return [
-      id,
-      sorted.map((one, at) => {
-        const next = sorted[at + 1];
-        const isLate = (one.answer === null || one.isLate) && next !== undefined &&
-          (one.endMs ?? Infinity) > next.startMs - intervalMs;
-        return isLate ? { ...one, endMs: next.startMs - intervalMs } : one;
-      }),
-    ] as const;
-  }));
+/** A line for each message. */
+function lines(from: number, count: number): string {
+  return Array.from({ length: count }, (_, at) => `message ${from + at}`).join("\n");
 }
 
 function ended(child: ChildProcess): Promise<void> {
