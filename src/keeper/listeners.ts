@@ -6,6 +6,7 @@ import { chmodSync, mkdirSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { BatonError, messageOf } from "../errors.ts";
 import { type Address, formatAddress, type TlsOptions } from "../sockets/connection.ts";
+import { clearSocketPath } from "../sockets/clear_socket_path.ts";
 import { type Accept, listen, type Listener } from "../sockets/listen.ts";
 import { whyNotListening } from "../sockets/why_not_listening.ts";
 
@@ -13,6 +14,8 @@ export type AcceptAt = (address: Address) => Accept;
 
 export interface ListenersOptions {
   readonly accept: AcceptAt;
+  /** Owned by this keeper: whoever listens at a socket in it is another one that has lost the data. */
+  readonly dataDir: string;
   /** Unix sockets that every user may connect to. */
   readonly openSocketPaths: readonly string[];
   /** Hears what an operator should know, a sentence at a time. */
@@ -44,7 +47,10 @@ export class Listeners {
     return this.#places.map(({ address }) => address);
   }
 
-  /** TLS is for TCP. The data directory has to be owned already: what is in the way of a socket is then left over. Throws CANNOT_CREATE. */
+  /**
+   * TLS is for TCP. The data directory has to be owned already. A socket that is left over is replaced; anywhere else than in that
+   * folder one that somebody answers at is not: he has data of his own, and may have granted the same locks. Throws CANNOT_CREATE.
+   */
   async open(address: Address, tls: TlsOptions | undefined): Promise<void> {
     const listener = await this.#listen(address, tls);
     this.#places.push({ address: listener.address, listener, inode: inodeAt(address) });
@@ -97,7 +103,7 @@ export class Listeners {
       if (address.kind === "tcp") return await listen(address, accept, tls === undefined ? {} : { tls });
       const forAll = this.#options.openSocketPaths.includes(address.path);
       makeFolder(dirname(address.path), forAll);
-      rmSync(address.path, { force: true });
+      await clearSocketPath(address.path, { isMine: dirname(address.path) === this.#options.dataDir });
       const listener = await listen(address, accept);
       if (forAll) chmodSync(address.path, 0o666);
       return listener;

@@ -91,6 +91,7 @@ export class KeeperServer implements ConnectionHost {
     this.#sessionClock = new SessionClock(options.clock, this.#lookMs);
     this.#idleSinceMs = options.clock.now();
     this.#listeners = new Listeners({
+      dataDir: options.dataDir,
       openSocketPaths: options.openSocketPaths,
       accept: (address) => (connection) => this.#accept(connection, address),
       log: options.log,

@@ -1,6 +1,15 @@
 /** Against real files and sockets: what is in the way of them is the point. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, rmSync, statSync, symlinkSync } from "node:fs";
+import {
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
@@ -19,6 +28,7 @@ beforeEach(() => {
   listeners = new Listeners({
     accept: () => () => ({ data() {}, closed() {} }),
     openSocketPaths: [join(root, "run/open.sock")],
+    dataDir: join(root, "data"),
     log: (sentence) => said.push(sentence),
   });
 });
@@ -27,6 +37,20 @@ afterEach(async () => {
   process.umask(umask);
   rmSync(root, { recursive: true, force: true });
 });
+
+/** Of a keeper with other data. */
+class OtherListeners implements AsyncDisposable {
+  readonly listeners = new Listeners({
+    accept: () => () => ({ data() {}, closed() {} }),
+    openSocketPaths: [],
+    dataDir: join(root, "other"),
+    log: () => {},
+  });
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.listeners.close();
+  }
+}
 
 const at = (path: string): Address & { kind: "unix" } => ({ kind: "unix", path: join(root, path) });
 const modeOf = (path: string) => (statSync(path).mode & 0o777).toString(8);
@@ -58,6 +82,47 @@ test("a port that is taken is said to be taken", async () => {
   const error = await listeners.open(taken as Address, undefined).then(() => null, (thrown) => thrown);
   expect(error).toMatchObject({ code: "CANNOT_CREATE" });
   expect(error.message).toMatch(/^The keeper cannot listen on 127\.0\.0\.1:\d+: somebody else listens there already$/);
+});
+
+describe("what stands where a socket is wanted", () => {
+  const open = (address: Address) => listeners.open(address, undefined).then(() => "open", (error) => error);
+
+  test("is not taken from another keeper that serves there with data of its own", async () => {
+    await using other = new OtherListeners();
+    await other.listeners.open(at("run/keeper.sock"), undefined);
+    const refused = await open(at("run/keeper.sock"));
+    expect(refused).toMatchObject({ code: "CANNOT_CREATE" });
+    expect(refused.message).toContain("run/keeper.sock: somebody else listens there already");
+    expect(await answers(at("run/keeper.sock"))).toBe(true);
+  });
+
+  test("is taken from a keeper that has lost these data", async () => {
+    await using other = new OtherListeners();
+    await other.listeners.open(at("data/keeper.sock"), undefined);
+    const before = statSync(join(root, "data/keeper.sock")).ino;
+    expect(await open(at("data/keeper.sock"))).toBe("open");
+    expect(statSync(join(root, "data/keeper.sock")).ino).not.toBe(before);
+  });
+
+  test("is replaced when it is a socket that nobody stands behind", async () => {
+    await using other = new OtherListeners();
+    await other.listeners.open(at("run/other.sock"), undefined);
+    renameSync(join(root, "run/other.sock"), join(root, "run/keeper.sock"));
+    await other.listeners.close();
+    expect(await answers(at("run/keeper.sock"))).toBe(false);
+    expect(await open(at("run/keeper.sock"))).toBe("open");
+    expect(await answers(at("run/keeper.sock"))).toBe(true);
+  });
+
+  test("stays when it is anything else, in the keeper's own folder too", async () => {
+    for (const folder of ["run", "data"]) {
+      mkdirSync(join(root, folder));
+      writeFileSync(join(root, folder, "notes"), "of years");
+      const refused = await open(at(`${folder}/notes`));
+      expect(refused.message).toContain(`${folder}/notes: a file that is no socket stands there`);
+      expect(readFileSync(join(root, folder, "notes"), "utf8")).toBe("of years");
+    }
+  });
 });
 
 describe("a socket that somebody removed", () => {
