@@ -4,8 +4,8 @@ import { systemClock } from "../../src/support/clock.ts";
 import { deadlineAfter } from "../../src/support/deadline.ts";
 import type { RetryLog } from "./retry_log.ts";
 
-/** How long the start waits for somebody who does not answer. Milliseconds. */
-const checkMs = 3000;
+/** How long the start waits for somebody who does not answer, and an end that is to come by itself. Milliseconds. */
+export const checkMs = 3000;
 
 /**
  * Rejects with what is wrong for good. Who is not there now may be when something is to go: that is a warning. `who`: "--topic";

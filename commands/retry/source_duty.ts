@@ -5,6 +5,7 @@ import type { OpenClient } from "../../src/recipes/retry/topic/topic_letters.ts"
 import { TopicSource } from "../../src/recipes/retry/topic/topic_source.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { counted } from "../../src/support/counted.ts";
+import { checkMs } from "./check_place.ts";
 import type { RetryLog } from "./retry_log.ts";
 import { isTaken, type TopicWay } from "./topic_way.ts";
 
@@ -39,7 +40,7 @@ export class SourceDuty {
   /** What is there now. */
   async drain(signal: AbortSignal): Promise<void> {
     using own = await this.#open(signal);
-    if (own !== null) await this.#source(own).drain(signal);
+    if (own !== null) await this.#source(own).drain(signal, { firstMs: checkMs });
   }
 
   /** Null: another process does it. */

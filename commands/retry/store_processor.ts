@@ -23,6 +23,7 @@ import type { Target } from "../../src/recipes/retry/target.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { sleep } from "../../src/support/deadline.ts";
 import { formatDuration } from "../../src/support/duration.ts";
+import { checkMs } from "./check_place.ts";
 import { openLetterPlace } from "./open_letter_place.ts";
 import { machineBoot } from "./machine_boot.ts";
 import { type RetryLog, sayEvent } from "./retry_log.ts";
@@ -301,6 +302,7 @@ async function letterOffice(
     place,
     clock: systemClock(),
     wallClockMs: () => Date.now(),
+    ...(options.until === "stopped" ? {} : { openMs: checkMs }),
     onSent({ id }) {
       counters.letters++;
       log("info", "letter_sent", `the dead letter ${id} is where --dead-letter says`, { id });

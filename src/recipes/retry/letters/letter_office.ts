@@ -6,7 +6,7 @@
 import { BatonError, type ErrorCode, messageOf } from "../../../errors.ts";
 import { onAbort } from "../../../support/abort.ts";
 import type { Clock } from "../../../support/clock.ts";
-import { sleep } from "../../../support/deadline.ts";
+import { deadlineAfter, sleep } from "../../../support/deadline.ts";
 import type { AskStore } from "../processor.ts";
 import type { OwedLetter } from "../store/letter_book.ts";
 import type { ClaimedMessage } from "../store/stored_message.ts";
@@ -39,6 +39,8 @@ export interface LetterOfficeOptions {
   readonly place: LetterPlace;
   readonly clock: Clock;
   readonly wallClockMs: () => number;
+  /** How long the place may take to be ready; then it is not there, and is not asked once more at the end. Milliseconds. */
+  readonly openMs?: number;
   readonly onSent: (letter: ClaimedMessage) => void;
   /** The letter stays in the store, and is tried again; null: all of them. */
   readonly onTrouble: (why: string, letter: ClaimedMessage | null) => void;
@@ -89,18 +91,20 @@ export class LetterOffice {
       offHurry = onAbort(hurry, (reason) => void (cancel = clock.after(lastMs, () => ending.abort(reason))));
     });
     let waitMs = lookEveryMs;
+    let isWell = true;
     try {
       // A store that has no time or room for it keeps them resting a while.
       await store.call("wakeLetters").catch(() => {});
       while (!signal.aborted) {
-        waitMs = await this.#sendAll(ending.signal) ? lookEveryMs : Math.min(2 * waitMs, troubleMsMax);
+        isWell = await this.#sendAll(ending.signal);
+        waitMs = isWell ? lookEveryMs : Math.min(2 * waitMs, troubleMsMax);
         const woken = new AbortController();
         // Trouble is not woken from: every message that dies would try the place again.
         if (waitMs === lookEveryMs) this.#wake = () => woken.abort();
         await sleep(clock, waitMs, AbortSignal.any([signal, woken.signal])).catch(() => {});
         this.#wake = () => {};
       }
-      await this.#sendAll(ending.signal);
+      if (isWell || this.#options.openMs === undefined) await this.#sendAll(ending.signal);
     } finally {
       offEnd();
       offNow();
@@ -112,13 +116,13 @@ export class LetterOffice {
 
   /** True when nothing was in the way but of single letters. */
   async #sendAll(signal: AbortSignal): Promise<boolean> {
-    const { store, place, wallClockMs } = this.#options;
+    const { store, wallClockMs } = this.#options;
     let isWell = true;
     try {
       while (isWell && !signal.aborted) {
         let letters = await store.call("owedLetters", 1, wallClockMs());
         if (letters.length === 0) break;
-        const open = await place.open(signal);
+        const open = await this.#open(signal);
         if (open === null) break;
         try {
           // As of now: another process may have sent the first one meanwhile.
@@ -137,6 +141,18 @@ export class LetterOffice {
       await this.#trouble(null, error);
     }
     return isWell;
+  }
+
+  async #open(signal: AbortSignal): Promise<OpenPlace | null> {
+    const { place, clock, openMs } = this.#options;
+    if (openMs === undefined) return await place.open(signal);
+    const late = () => new BatonError("UNREACHABLE", `Nobody who takes dead letters has answered within ${openMs} ms`);
+    const deadline = deadlineAfter(clock, openMs, { signal, reason: late });
+    try {
+      return await place.open(deadline.signal);
+    } finally {
+      deadline.cancel();
+    }
   }
 
   /** False: others would hardly fare better. Rejects with what is not about this letter. */

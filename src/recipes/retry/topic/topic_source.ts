@@ -6,7 +6,7 @@
 import { BatonError, type ErrorCode, messageOf } from "../../../errors.ts";
 import { backoffMs } from "../../../support/backoff.ts";
 import type { Clock } from "../../../support/clock.ts";
-import { sleep } from "../../../support/deadline.ts";
+import { deadlineAfter, sleep } from "../../../support/deadline.ts";
 import type { ClientSession } from "../../pubsub/client/client_session.ts";
 import type { Received, Subscriber } from "../../pubsub/client/subscriber.ts";
 import type { AskStore } from "../processor.ts";
@@ -65,8 +65,23 @@ export class TopicSource {
     }
   }
 
-  /** What is there now. Rejects as `run`, and with UNREACHABLE when nobody answers. */
-  async drain(signal: AbortSignal): Promise<void> {
+  /**
+   * What is there now. Rejects as `run`, and with UNREACHABLE when nobody answers, the first time within `firstMs` (milliseconds):
+   * who comes by himself again, as from a crontab, is not kept for as long as one request may take.
+   */
+  async drain(signal: AbortSignal, { firstMs }: { readonly firstMs: number }): Promise<void> {
+    const { clock, subscriber: { topic } } = this.#options;
+    const late = () =>
+      new BatonError(
+        "UNREACHABLE",
+        `Cannot take in what topic "${topic}" has: nobody has answered within ${firstMs} ms`,
+      );
+    const deadline = deadlineAfter(clock, firstMs, { signal, reason: late });
+    try {
+      await this.#subscribe(deadline.signal);
+    } finally {
+      deadline.cancel();
+    }
     while (await this.#next(0, signal) > 0);
   }
 

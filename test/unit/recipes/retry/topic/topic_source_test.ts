@@ -87,12 +87,12 @@ describe("messages from a topic", () => {
           world.isDone = isDone;
           for (let kill = 0; kill < kills; kill++) {
             world.stepsLeft = at;
-            const end = await failureCode(world.source().drain(never));
+            const end = await failureCode(world.source().drain(never, { firstMs: 3000 }));
             if (end !== "none") steps++;
             expect(world.cursor).toBeLessThanOrEqual(world.stored().length); // never had before it is in the store
           }
           world.stepsLeft = Infinity;
-          await world.source().drain(never);
+          await world.source().drain(never, { firstMs: 3000 });
           expect([isDone, kills, at, world.stored()]).toEqual([isDone, kills, at, ["a", "b", "c", "d", "e"]]);
         }
       }
@@ -102,10 +102,10 @@ describe("messages from a topic", () => {
 
   test("of a topic that has begun again at its first id are new ones", async () => {
     using world = new World();
-    await world.source().drain(never);
+    await world.source().drain(never, { firstMs: 3000 });
     world.bodies.splice(0, 5, "x");
     world.cursor = 0;
-    await world.source().drain(never);
+    await world.source().drain(never, { firstMs: 3000 });
     expect(world.stored()).toEqual(["a", "b", "c", "d", "e", "x"]);
   });
 
@@ -113,7 +113,7 @@ describe("messages from a topic", () => {
     using world = new World({ maxMessages: 3 });
     const clock = new FakeClock();
     const troubles: string[] = [];
-    const running = world.source({ clock, onTrouble: (why) => troubles.push(why) }).drain(never);
+    const running = world.source({ clock, onTrouble: (why) => troubles.push(why) }).drain(never, { firstMs: 3000 });
     await clock.advance(5000);
     expect([world.stored(), world.cursor]).toEqual([["a", "b", "c"], 3]);
     expect(troubles).toEqual([expect.stringContaining('the messages of "orders" wait there')]);
