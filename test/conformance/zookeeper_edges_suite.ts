@@ -103,9 +103,10 @@ export function edgesSuite(fixture: Fixture): void {
     const client = await fixture.connect();
     const root = await fixture.root(client);
     const closing = client.send(operations.closeSession.code);
-    const late = client.call("create", node(`${root}/late`)).then(() => "answered", () => "closed");
+    // The real server may still say that the session has ended before it closes the connection.
+    const late = client.call("create", node(`${root}/late`)).then(({ err }) => err, () => "closed");
     expect((await closing).err).toBe(0);
-    expect(await late).toBe("closed");
+    expect(await late).not.toBe(0);
     const other = await fixture.connect();
     expect((await other.call("exists", { path: `${root}/late`, watch: false })).err).toBe(-101);
   });
