@@ -189,13 +189,19 @@ async function runDataCommand(
   { io, json }: { readonly io: Io; readonly json: boolean },
 ): Promise<ExitCode> {
   const [action, file, ...more] = names;
+  if (action === "backup" && file === undefined) {
+    throw new BatonError(
+      "USAGE",
+      "baton keeper backup needs a new file to write, as in: baton keeper backup ./keeper.copy",
+    );
+  }
   if (
     !(action === "verify" && file === undefined) && !(action === "backup" && file !== undefined && more.length === 0)
   ) {
     throw new BatonError(
       "USAGE",
       `baton keeper takes nothing, verify, or backup and a file, not "${names.join(" ")}"${
-        didYouMean(action ?? "", ["verify", "backup"])
+        action === "verify" || action === "backup" ? "" : didYouMean(action ?? "", ["verify", "backup"])
       }`,
     );
   }

@@ -114,6 +114,10 @@ function checkNode(
 function withData<T>(dataDir: string, what: string, act: (database: DatabaseSync) => T): T {
   const path = join(dataDir, databaseName);
   if (!existsSync(path)) throw new BatonError("IO", `Cannot ${what} ${dataDir}: there is no ${databaseName} in it`);
+  // To SQLite an empty file is a database without tables; here no keeper ever finished it, or somebody cut it off.
+  if (statSync(path).size === 0 && !existsSync(`${path}-wal`)) {
+    throw new BatonError("IO", `Cannot ${what} ${path}: it is empty, and a keeper would start with nothing`);
+  }
   try {
     const damage = damageInLog(path);
     if (damage !== null) throw new Error(damage);

@@ -47,6 +47,8 @@ test("words in the wrong place, unknown or missing", async () => {
     ["completion sh", "takes bash, zsh or fish"],
     ["help whoo", 'There is no help on "whoo", did you mean "who"?'],
     ["keeper verfy", 'not "verfy", did you mean "verify"?'],
+    ["keeper backup", "baton keeper backup needs a new file to write"],
+    ["keeper backup a b", 'or backup and a file, not "backup a b"\n'],
     ["keeper --json", "--json is for baton keeper verify"],
     ["fence", "baton fence takes run or zk, nothing is given"],
   ];

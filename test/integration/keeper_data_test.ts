@@ -105,6 +105,15 @@ test("a keeper whose log has lost something that was stored does not start, and 
   });
 });
 
+test("a file that was cut to nothing is said to be empty, and is not backed up", async () => {
+  const { keeper } = await running("a");
+  await keeper.close();
+  truncateSync(join(root, "a/keeper.sqlite"), 0);
+  expect(() => verifyData(join(root, "a"))).toThrow("keeper.sqlite: it is empty");
+  expect(() => backUpData(join(root, "a"), join(root, "copy"))).toThrow("keeper.sqlite: it is empty");
+  expect(existsSync(join(root, "copy"))).toBe(false);
+});
+
 test("a keeper starts from a backup made while another one was writing", async () => {
   const { keeper, client } = await running("a");
   await client.call("create", node("/before"));
