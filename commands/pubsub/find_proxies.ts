@@ -1,8 +1,10 @@
 /** Where the proxies are: those that are named, those of a file, or those that have announced themselves. */
 import { readFileSync } from "node:fs";
+import { parseEndpoint } from "../../src/clients/zeromq/endpoint.ts";
 import { connect } from "../../src/clients/zookeeper/client.ts";
 import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
-import type { pubsubClientSettings } from "../../src/config/pubsub_settings.ts";
+import { pubsubClientSettings } from "../../src/config/pubsub_settings.ts";
+import { atOrigin } from "../../src/config/resolve.ts";
 import type { connectionSettings } from "../../src/config/settings.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { type Announcement, parseAnnouncement } from "../../src/recipes/pubsub/ownership/announce.ts";
@@ -24,14 +26,17 @@ export function lookupPlaceOf({ values }: ProxyCall): string | undefined {
   return values.servers === undefined ? undefined : `in the coordination service at ${values.servers}`;
 }
 
-/** Called whenever none of those that are known can be reached. */
+/** Called whenever none of those that are known can be reached. Throws USAGE or CONFIG for addresses that nobody could dial. */
 export function proxyFinder(call: ProxyCall): (signal: AbortSignal) => Promise<readonly string[]> {
   const { values, sources, io } = call;
-  const named = values.pubsubProxies ??
-    (values.pubsubProxiesFile === undefined ? null : inFile(values.pubsubProxiesFile));
+  const { pubsubProxies, pubsubProxiesFile } = values;
+  const named = pubsubProxies !== undefined
+    ? atOrigin("pubsubProxies", pubsubClientSettings.pubsubProxies, sources, () => pubsubProxies.map(endpointOf))
+    : pubsubProxiesFile === undefined
+    ? null
+    : inFile(pubsubProxiesFile);
   if (named !== null) {
-    const endpoints = named.map(endpointOf);
-    return () => Promise.resolve(endpoints);
+    return () => Promise.resolve(named);
   }
   let isSaid = false;
   return async (signal) => {
@@ -62,11 +67,18 @@ function inFile(path: string): string[] {
   }
   const lines = text.split("\n").map((line) => line.trim()).filter((line) => line !== "" && !line.startsWith("#"));
   if (lines.length === 0) throw new BatonError("CONFIG", `There is no proxy's address in ${path}`);
-  return lines;
+  try {
+    return lines.map(endpointOf);
+  } catch (thrown) {
+    throw new BatonError("CONFIG", `${path}: ${messageOf(thrown)}`, { cause: thrown });
+  }
 }
 
+/** Throws USAGE: what is wrong is said before anything is begun, not at the first request. */
 function endpointOf(address: string): string {
-  return address.includes("://") ? address : `tcp://${address}`;
+  const endpoint = address.includes("://") ? address : `tcp://${address}`;
+  parseEndpoint(endpoint);
+  return endpoint;
 }
 
 /** So that many clients do not all use the same one. */

@@ -137,6 +137,7 @@ test("proxies: none, wrong ones, ones that are not there or let nobody in", asyn
     ],
     [64, `${put} --proxies foo`, 'Cannot use "tcp://foo" as an endpoint'],
     [78, `${put} --proxies-file nowhere`, "Cannot read the proxies' addresses in nowhere"],
+    [78, `${put} --proxies-file /proc/sys/kernel/ostype`, '/proc/sys/kernel/ostype: Cannot use "tcp://Linux"'],
     [78, `${put} --proxies-file /dev/null`, "There is no proxy's address in /dev/null"],
     [64, `${put} --key k`, "An encrypted connection takes both --key, one's own, and --service-key"],
     [78, `${put} --key nowhere --service-key k.pub`, "baton pubsub keygen nowhere makes one"],
