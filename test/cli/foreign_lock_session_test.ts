@@ -147,6 +147,14 @@ function onBackend(backend: Backend): void {
       expect(busy.stderr).toMatch(/^baton: Cannot acquire lock "\/alone\/a": held by .*: for a test\n$/);
       const who = await session.run('"$baton" who --recipe curator /alone/a');
       expect(who).toMatchObject({ code: 0, stdout: expect.stringMatching(/\nholds .* exclusive .* for a test\n$/) });
+      // Not 1, which says that it is free.
+      for (const other of ["curator-rw", "kazoo"]) {
+        expect(await session.run(`"$baton" who --recipe ${other} /alone/a`)).toMatchObject({
+          code: 78,
+          stdout: "",
+          stderr: expect.stringContaining("as a lock of that kind it is --recipe curator\n"),
+        });
+      }
       expect(await leave(holder, "/alone/a")).toMatchObject({ code: 0, stderr: "" });
       expect(await session.run('"$baton" who -q --recipe curator /alone/a')).toMatchObject({ code: 1, stdout: "" });
       const inside = `"$baton" check -q && BATON_LEASE= "$baton" check && "$baton" fence zk create /alone/fenced x`;

@@ -5,21 +5,29 @@ import { type NodeInfo, parseNodeInfo } from "../holder_info.ts";
 import type { LockStatus, LockStatusOptions } from "../lock/lock_status.ts";
 import { orNull } from "../lock/lock_view.ts";
 import { type ForeignNode, type ForeignRecipe, parseForeign } from "./foreign_names.ts";
-import { foreignHolders } from "./foreign_position.ts";
+import { foreignHolders, foreignLine } from "./foreign_position.ts";
 import { foreignPath } from "./foreign_path.ts";
 
 /** What others write into their nodes is for people, and cut here. */
 const dataCharsMax = 100;
 
+export interface ForeignStatusOptions extends Pick<LockStatusOptions, "detailsMax"> {
+  readonly recipe: ForeignRecipe;
+  /** Throws CONFIG where there are children and the recipe knows none: that is no lock of its kind which nobody holds. */
+  readonly refusesOthers?: boolean;
+}
+
 /** Children that the recipe does not know are left out. A lock that does not exist has neither holders nor waiters. */
 export async function foreignStatus(
   zk: ZooKeeper,
   name: string,
-  { recipe, detailsMax = Number.POSITIVE_INFINITY }: { recipe: ForeignRecipe } & Pick<LockStatusOptions, "detailsMax">,
+  { recipe, detailsMax = Number.POSITIVE_INFINITY, refusesOthers = false }: ForeignStatusOptions,
 ): Promise<LockStatus> {
   const path = foreignPath(name).lock;
   const [, list] = await Promise.all([zk.sync(path), orNull(zk.getChildren(path))]);
-  const line = (list?.children ?? []).map((child) => parseForeign(recipe, child)).filter((node) => node !== null);
+  const children = list?.children ?? [];
+  const line = children.map((child) => parseForeign(recipe, child)).filter((node) => node !== null);
+  if (refusesOthers && line.length === 0) foreignLine({ recipe, path, children });
   line.sort((left, right) => left.sequence - right.sequence);
   const holders = new Set(foreignHolders(line));
   const asked = await Promise.all(

@@ -54,7 +54,10 @@ export interface UseStatusOptions {
   readonly recipe?: ForeignRecipe | undefined;
 }
 
-/** What does not exist has neither holders nor waiters. A connection that is lost meanwhile costs nothing. */
+/**
+ * What does not exist has neither holders nor waiters. A connection that is lost meanwhile costs nothing. Throws CONFIG for a
+ * lock that is in use by another recipe than the one asked for.
+ */
 export async function useStatus(
   zk: ZooKeeper,
   { kind, name, root, recipe }: UseStatusOptions,
@@ -74,7 +77,7 @@ export async function useStatus(
 }
 
 async function lineStatus(zk: ZooKeeper, name: string, recipe: ForeignRecipe): Promise<UseStatus> {
-  const status = await foreignStatus(zk, name, { recipe });
+  const status = await foreignStatus(zk, name, { recipe, refusesOthers: true });
   return {
     ...status,
     kind: "lock",
