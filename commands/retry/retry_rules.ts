@@ -51,7 +51,7 @@ export function policyOf(values: PolicyValues, sources: ConfigSources): RetryPol
   );
   return {
     maxRetries: values.retryMaxRetries,
-    backoff: retryDelays === undefined ? backoff : givenDelays(backoff),
+    backoff: retryDelays === undefined ? backoff : givenDelays(backoff, sources),
     intervalMs: values.retryInterval,
     delaysMs,
     maxDelayMs: values.retryMaxDelay,
@@ -60,9 +60,15 @@ export function policyOf(values: PolicyValues, sources: ConfigSources): RetryPol
   };
 }
 
-/** Who gives a list means it, unless he says another word as well. */
-function givenDelays(backoff: RetryPolicy["backoff"]): RetryPolicy["backoff"] {
-  return backoff === "fixed" ? "list" : backoff;
+/** Who gives a list means it. Throws USAGE or CONFIG where another word beside it says that it counts nothing. */
+function givenDelays(backoff: RetryPolicy["backoff"], sources: ConfigSources): RetryPolicy["backoff"] {
+  const { flags } = sources;
+  if (backoff === "list" || (backoff === "fixed" && !flags.has("retryBackoff"))) return "list";
+  // What the command line says goes before a list that is configured.
+  if (flags.has("retryBackoff") && !flags.has("retryDelays")) return backoff;
+  return atOrigin("retryDelays", retryPolicySettings.retryDelays, sources, () => {
+    throw new BatonError("USAGE", `a list of times is for --backoff list, and the backoff is ${backoff}`);
+  });
 }
 
 export function retryRulesOf(values: PolicyValues, sources: ConfigSources): RetryRules {

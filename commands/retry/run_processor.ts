@@ -14,7 +14,7 @@ import { openTopicWay } from "./open_topic_way.ts";
 import { placeOf, retryRulesOf } from "./retry_rules.ts";
 import { retryStatusPage } from "./retry_metrics.ts";
 import { retryLog } from "./retry_log.ts";
-import type { RunCall } from "./run.ts";
+import { type RunCall, runSettings } from "./run.ts";
 import { StoreProcessor } from "./store_processor.ts";
 
 const stopSignals = ["SIGTERM", "SIGINT", "SIGHUP"] as const;
@@ -84,13 +84,17 @@ export async function runProcessor(call: RunCall): Promise<ExitCode> {
 }
 
 /** Throws USAGE for what does not go together. */
-function checkWords({ values, names }: RunCall): void {
+function checkWords({ values, names, sources }: RunCall): void {
   if (names.length > 0) {
     throw new BatonError("USAGE", `"${names[0]}" is too much: run takes options only; --exec names a command`);
   }
   const { exec, url, topic, once, untilEmpty } = values;
   if ([exec, url, topic].filter((way) => way !== undefined).length > 1) {
     throw new BatonError("USAGE", "run: only one of --exec, --url and --topic can be");
+  }
+  for (const name of ["method", "headers"] as const) {
+    if (url !== undefined || !sources.flags.has(name)) continue;
+    throw new BatonError("USAGE", `run: ${runSettings[name].flag} is about requests by HTTP, and there is no --url`);
   }
   if (once && untilEmpty) throw new BatonError("USAGE", "run: only one of --once and --until-empty can be");
   if (once && values.retryCron !== undefined) {

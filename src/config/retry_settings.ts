@@ -60,7 +60,7 @@ export const retryPolicySettings = {
     help: "how the time between tries grows; list takes it from --delays",
     default: "fixed",
   }),
-  retryDelays: setting(list("duration"), {
+  retryDelays: setting(list("duration", { eachCounts: true }), {
     flag: "--delays",
     key: "retry.delays",
     help: "for --backoff list: the time before each redelivery, the last one for all that follow",

@@ -117,12 +117,18 @@ export function toggle(): ValueType<boolean> {
 }
 
 /** Texts, with commas between them, one at least; in a file also an array. */
-export function list(placeholder: string): ValueType<readonly string[]> {
+/** `eachCounts`: by its place, so that one that is left empty is no slip of the hand without a meaning. */
+export function list(
+  placeholder: string,
+  { eachCounts = false }: { readonly eachCounts?: boolean } = {},
+): ValueType<readonly string[]> {
   return {
     placeholder,
     fileType: "strings",
     parse(written) {
-      const parts = written.split(",").map((part) => part.trim()).filter((part) => part !== "");
+      const all = written.split(",").map((part) => part.trim());
+      const parts = all.filter((part) => part !== "");
+      if (eachCounts && parts.length < all.length) refuse(written, `a list with a ${placeholder} in each place`);
       return parts.length > 0 ? parts : refuse(written, `a list of ${placeholder} with at least one of them`);
     },
     format: (values) => values.join(","),
