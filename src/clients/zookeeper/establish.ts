@@ -79,7 +79,7 @@ export async function establish(endpoint: Endpoint, wish: SessionWish, { options
     turn() {},
     closed(error) {
       const foreign = !framed && error instanceof BatonError && error.code === "PROTOCOL";
-      if (foreign) outcome.reject(foreignProtocol(error));
+      if (foreign) outcome.reject(foreignProtocol(error, { isTls: options.tls !== undefined }));
       else outcome.reject(error ?? new Error(`closed the connection during ${handshake.stage}${hint()}`));
     },
   });
@@ -109,8 +109,9 @@ export async function establish(endpoint: Endpoint, wish: SessionWish, { options
 }
 
 /** The first bytes are no frame: most likely the port of a web server, or one that wants TLS. */
-function foreignProtocol(error: BatonError): BatonError {
-  const message = `it does not seem to speak ZooKeeper's protocol (${error.message})`;
+function foreignProtocol(error: BatonError, { isTls }: { readonly isTls: boolean }): BatonError {
+  const hint = isTls ? "" : "; does this port want TLS?";
+  const message = `it does not seem to speak ZooKeeper's protocol (${error.message})${hint}`;
   return new BatonError(error.code, message, { cause: error });
 }
 

@@ -113,6 +113,19 @@ describe("connect", () => {
     });
   });
 
+  test("asks whether TLS is wanted when a port of TLS answers with an alert", async () => {
+    const ensemble = new ScriptedEnsemble(1);
+    ensemble.server(1).mode = "silent";
+    const { clock, outcome } = begin(ensemble, { retries: 0 });
+    await settled();
+    ensemble.server(1).connections[0]?.send(Uint8Array.of(0x15, 3, 1, 0, 2, 2, 10)); // fatal, unexpected message
+    await clock.advance(1000);
+    expect(outcome()).toMatchObject({
+      code: "UNREACHABLE",
+      message: expect.stringMatching(/protocol \(A frame claims .*\); does this port want TLS\?$/),
+    });
+  });
+
   test("ends with the caller's signal", async () => {
     const ensemble = new ScriptedEnsemble(1);
     ensemble.server(1).mode = "silent";
