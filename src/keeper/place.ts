@@ -7,6 +7,7 @@ import { hostname } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import process from "node:process";
 import { BatonError, messageOf } from "../errors.ts";
+import { socketPathBytesMax } from "../sockets/clear_socket_path.ts";
 import { checkFolder, lookAt, type SafeFolder, userId } from "./safe_folder.ts";
 
 export interface KeeperPlace {
@@ -24,9 +25,6 @@ export const keeperLogName = "keeper.log";
 
 /** The keeper that root set up for all users. */
 export const machineSocketPath = "/run/baton/keeper.sock";
-
-/** The system's room for a unix socket's path, without the zero at its end. */
-const socketPathBytesMax = process.platform === "linux" ? 107 : 103;
 
 /** Where to look, for tests. */
 export interface PlaceOptions {

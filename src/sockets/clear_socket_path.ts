@@ -1,6 +1,10 @@
 /** Makes room for a unix socket where one was left behind, and takes away nothing else: a file, or somebody who is listening. */
 import { lstatSync, rmSync } from "node:fs";
+import process from "node:process";
 import { dial } from "./dial.ts";
+
+/** The system's room for a unix socket's path, without the zero at its end. */
+export const socketPathBytesMax = process.platform === "linux" ? 107 : 103;
 
 /** Milliseconds; who has not answered by then is there, and busy. */
 const answerMsMax = 2_000;
@@ -15,6 +19,10 @@ export interface ClearOptions {
 
 /** Throws the end of a sentence when something stays in the way. */
 export async function clearSocketPath(path: string, { isMine }: ClearOptions): Promise<void> {
+  const bytes = Buffer.byteLength(path);
+  if (bytes > socketPathBytesMax) {
+    throw new Error(`a socket's path has ${socketPathBytesMax} bytes at most, and this one has ${bytes}`);
+  }
   const found = lstatSync(path, { throwIfNoEntry: false });
   if (found === undefined) return;
   if (!found.isSocket()) throw new Error("a file that is no socket stands there");

@@ -84,6 +84,12 @@ test("a port that is taken is said to be taken", async () => {
   expect(error.message).toMatch(/^The keeper cannot listen on 127\.0\.0\.1:\d+: somebody else listens there already$/);
 });
 
+test("a path that is too long for a socket is said to be", async () => {
+  const error = await listeners.open(at("x".repeat(100)), undefined).then(() => null, (thrown) => thrown);
+  expect(error).toMatchObject({ code: "CANNOT_CREATE" });
+  expect(error.message).toMatch(/: a socket's path has 10[37] bytes at most, and this one has \d{3}$/);
+});
+
 describe("what stands where a socket is wanted", () => {
   const open = (address: Address) => listeners.open(address, undefined).then(() => "open", (error) => error);
 
