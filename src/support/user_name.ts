@@ -12,7 +12,8 @@ export function userName(userDatabase: string = "/etc/passwd"): string {
   return nameInDatabase(uid, userDatabase) ?? (LOGNAME || USER || uid);
 }
 
-function nameInDatabase(uid: string, userDatabase: string): string | undefined {
+/** Undefined where it has none, or nobody may ask. */
+export function nameInDatabase(uid: string, userDatabase: string = "/etc/passwd"): string | undefined {
   try {
     const lines = readFileSync(userDatabase, "utf8").split("\n");
     return lines.map((line) => line.split(":")).find((fields) => fields[2] === uid)?.[0];

@@ -13,6 +13,7 @@ import { reserveFile } from "../../../support/reserve_file.ts";
 import { checkSqliteFormat } from "../../../support/sqlite_format.ts";
 import type { SqlRow, SqlValue } from "../../../support/sql_row.ts";
 import { refuseNetworkFolder } from "./network_folder.ts";
+import { accessError } from "./store_access.ts";
 import { busyMs, freeBytesKept, freeBytesLeast, freeShareKept, logBytes } from "./store_limits.ts";
 
 /** PRAGMA user_version: the form of the tables and of what lies in them. */
@@ -75,7 +76,7 @@ export class RetryDatabase {
       refuseNetworkFolder(folder);
       this.#database = patiently(() => openTables(folder));
     } catch (error) {
-      throw storeError(error, folder);
+      throw accessError(error, folder, path) ?? storeError(error, folder);
     }
     // Names of new files are on the disk before anything in them is answered for.
     try {

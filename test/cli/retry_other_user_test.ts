@@ -1,0 +1,35 @@
+/** A message store of one user, and another one who may read it. It needs root, to be both. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { spawnSync } from "node:child_process";
+import { chmodSync } from "node:fs";
+import process from "node:process";
+import { BatonSession } from "../support/baton_session.ts";
+
+setDefaultTimeout(60_000);
+
+const canBeOthers = process.getuid?.() === 0 && spawnSync("setpriv", ["--version"]).status === 0;
+if (!canBeOthers) {
+  console.error("SKIPPED: only root with setpriv can be another user; a store of another one is not tried");
+}
+
+let session: BatonSession;
+beforeAll(() => void (session = new BatonSession()));
+afterAll(() => session[Symbol.asyncDispose]());
+
+test.skipIf(!canBeOthers)(
+  "who may only read a store is told whose it is, and that looking at it takes more",
+  async () => {
+    chmodSync(session.folder, 0o755);
+    // The project's own folder may be closed to others.
+    await session.run('cp "$baton" baton; chmod 755 baton; echo x | ./baton retry-processor submit --store mail');
+    await session.run("chmod 755 mail; chmod 644 mail/*");
+    for (const words of ["ls", "show 1", "stats", "verify", "dlq ls"]) {
+      const other = "setpriv --reuid=64871 --regid=64871 --clear-groups";
+      const ended = await session.run(`${other} ./baton retry-processor ${words} --store mail`);
+      const says = expect.stringMatching(
+        /cannot be opened without write access: .* the store is root's, and this is 64871/,
+      );
+      expect([words, ended.code, ended.stderr]).toEqual([words, 74, says]);
+    }
+  },
+);
