@@ -4,6 +4,7 @@ import { retryPolicySettings } from "../../src/config/retry_settings.ts";
 import type { SettingTable } from "../../src/config/setting.ts";
 import { BatonError } from "../../src/errors.ts";
 import { nextTry, type RetryPolicy } from "../../src/recipes/retry/retry_policy.ts";
+import { counted } from "../../src/support/counted.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { type Call, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
@@ -56,7 +57,11 @@ async function explain({ values, names, sources, io }: Call<typeof explainSettin
     ...rows,
   ]);
   if (answer.maxTries > answer.tries.length) io.out(`… up to try ${answer.maxTries}\n`);
-  io.out(`then it is dead: after ${answer.maxTries} tries, ${formatDuration(answer.mostMs)} after the first at most\n`);
+  io.out(
+    `then it is dead: after ${counted(answer.maxTries, "try", "tries")}, ${
+      formatDuration(answer.mostMs)
+    } after the first at most\n`,
+  );
   return exitCodes.SUCCESS;
 }
 

@@ -3,6 +3,7 @@ import type { Io } from "../../src/cli/io.ts";
 import { type LogEntry, logLine } from "../../src/cli/log_line.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import type { ProcessorEvent } from "../../src/recipes/retry/processor.ts";
+import { counted } from "../../src/support/counted.ts";
 
 export type RetryLog = (
   level: LogEntry["level"],
@@ -43,7 +44,12 @@ export function sayEvent(log: RetryLog, event: ProcessorEvent): void {
     }
     case "reclaimed": {
       const { count } = event;
-      return log("warning", "reclaimed", `${count} messages of a processor that died are back`, { count });
+      return log(
+        "warning",
+        "reclaimed",
+        `${counted(count, "message")} of a processor that died ${count === 1 ? "is" : "are"} back`,
+        { count },
+      );
     }
     case "breaker": {
       const words = {
@@ -74,7 +80,9 @@ function sayEnd(log: RetryLog, { message, life, error }: Extract<ProcessorEvent,
       error: why,
     });
   }
-  const sentence = `${id} is ${life.state} (${life.reason}) after ${life.tries} tries; the last one ${why}`;
+  const sentence = `${id} is ${life.state} (${life.reason}) after ${
+    counted(life.tries, "try", "tries")
+  }; the last one ${why}`;
   log("warning", life.state, sentence, { ...fields, reason: life.reason ?? "", error: why });
 }
 

@@ -128,8 +128,9 @@ export async function verify(call: InspectCall): Promise<ExitCode> {
   const { messages, bytes, problems } = verifyStore(folder);
   const answer: RetryVerifyJson = { version: 1, folder, messages, bytes, problems: [...problems] };
   if (values.json) io.out(`${JSON.stringify(answer)}\n`);
-  else if (problems.length === 0) io.out(`${folder} is whole: ${messages} messages, ${bytes} bytes\n`);
-  else for (const problem of problems) io.out(`${problem}\n`);
+  else if (problems.length === 0) {
+    io.out(`${folder} is whole: ${counted(messages, "message")}, ${counted(bytes, "byte")}\n`);
+  } else for (const problem of problems) io.out(`${problem}\n`);
   return problems.length === 0 ? exitCodes.SUCCESS : exitCodes.IO;
 }
 

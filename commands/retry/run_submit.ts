@@ -8,6 +8,7 @@ import { BatonError } from "../../src/errors.ts";
 import { splitItems } from "../../src/recipes/pubsub/client/split_items.ts";
 import { RetryStore } from "../../src/recipes/retry/store/retry_store.ts";
 import type { MessageHead, NewMessage } from "../../src/recipes/retry/store/stored_message.ts";
+import { counted } from "../../src/support/counted.ts";
 import { throwIfAborted } from "../../src/support/abort.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { RetrySubmitJson } from "../json_shapes/retry_shapes.ts";
@@ -60,11 +61,13 @@ export async function runSubmit(call: SubmitCall): Promise<ExitCode> {
     await lines.end();
   } catch (error) {
     await lines.settle();
-    io.err(`baton: ${lines.stored} lines are stored, from the first on; those behind them are not\n`);
+    io.err(`baton: ${counted(lines.stored, "line is", "lines are")} stored, from the first on; those behind are not\n`);
     throw error;
   }
   say(call, lines);
-  if (!values.json && !values.quiet) io.err(`baton: ${lines.stored} messages are stored in "${place.name}"\n`);
+  if (!values.json && !values.quiet) {
+    io.err(`baton: ${counted(lines.stored, "message is", "messages are")} stored in "${place.name}"\n`);
+  }
   return exitCodes.SUCCESS;
 }
 
@@ -130,6 +133,6 @@ class Submission {
   #show(): void {
     if (this.#bar === null || performance.now() - this.#shownMs < 200) return;
     this.#shownMs = performance.now();
-    this.#bar.show(`${this.stored} messages are stored`);
+    this.#bar.show(`${counted(this.stored, "message is", "messages are")} stored`);
   }
 }
