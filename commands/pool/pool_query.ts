@@ -4,7 +4,7 @@ import { promisify } from "node:util";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { itemsBytesMax } from "../../src/recipes/pool/pool_items.ts";
 import type { PoolStatusOptions } from "./pool_options.ts";
-import { readItems } from "./pool_source.ts";
+import { readItems, textOf } from "./pool_source.ts";
 
 /** The items that are named; null for all. Rejects as `readItems` does. */
 export async function namedItems(
@@ -22,9 +22,10 @@ export async function namedItems(
 /** Rejects IO when it fails, prints too much, or takes longer than `timeoutMs`. */
 async function outputOf(line: string, timeoutMs: number): Promise<string> {
   try {
-    const options = { timeout: timeoutMs, maxBuffer: itemsBytesMax };
-    return (await promisify(execFile)("/bin/sh", ["-c", line], options)).stdout;
+    const options = { timeout: timeoutMs, maxBuffer: itemsBytesMax, encoding: "buffer" } as const;
+    return textOf((await promisify(execFile)("/bin/sh", ["-c", line], options)).stdout, "the output of --query");
   } catch (thrown) {
+    if (thrown instanceof BatonError) throw thrown;
     throw new BatonError("IO", `--query ${JSON.stringify(line)} named no items: ${messageOf(thrown)}`, {
       cause: thrown,
     });

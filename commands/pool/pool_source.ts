@@ -1,4 +1,5 @@
 /** The items of a pool as text, from wherever they come, each source with a limit. */
+import { isUtf8 } from "node:buffer";
 import { createReadStream, readFileSync, statSync } from "node:fs";
 import process from "node:process";
 import { stdinWasClosed } from "../../src/cli/child/closed_stdin.ts";
@@ -43,10 +44,23 @@ export async function readItems(
 function plainFile(file: string): string | null {
   try {
     const stat = statSync(file);
-    return stat.isFile() && stat.size <= itemsBytesMax ? readFileSync(file, "utf8") : null;
-  } catch {
+    return stat.isFile() && stat.size <= itemsBytesMax ? textOf(readFileSync(file), file) : null;
+  } catch (thrown) {
+    if (thrown instanceof BatonError) throw thrown;
     return null;
   }
+}
+
+/** Not with a mark in the place of what is no UTF-8: names that differ there would share a lock. Throws BAD_DATA. */
+export function textOf(bytes: Uint8Array, name: string): string {
+  if (isUtf8(bytes)) return new TextDecoder().decode(bytes);
+  let line = 1;
+  for (let from = 0;; line++) {
+    const end = bytes.indexOf(0x0a, from);
+    if (end === -1 || !isUtf8(bytes.subarray(from, end))) break;
+    from = end + 1;
+  }
+  throw new BatonError("BAD_DATA", `${name}, line ${line}: the name of an item is text in UTF-8, and this is none`);
 }
 
 /** Rejects BAD_DATA for more than items can be. Whoever writes is not read any further then. */
@@ -63,5 +77,5 @@ export async function readText(chunks: AsyncIterable<Uint8Array>, name: string):
     if (thrown instanceof BatonError) throw thrown;
     throw new BatonError("IO", `Cannot read the items from ${name}: ${messageOf(thrown)}`, { cause: thrown });
   }
-  return new TextDecoder().decode(Buffer.concat(read));
+  return textOf(Buffer.concat(read), name);
 }
