@@ -393,11 +393,3 @@ describe("mistakes are told in words", () => {
     expect((await session.run("ls ran")).stdout).toBe("");
   });
 });
-
-test("one message and one try are said as one", async () => {
-  const script = "echo a | @retry submit --lines; @retry run --once --max-retries 0 --exec false; @retry verify";
-  const { stdout, stderr } = await new Store().run(script);
-  expect(stderr).toContain("1 message is stored");
-  expect(stderr).toContain("after 1 try;");
-  expect(stdout).toContain("is whole: 1 message, 1 byte");
-});
