@@ -1,5 +1,5 @@
 /** `baton forward`: a port of this machine that leads to whoever leads. */
-import { lstatSync, rmSync } from "node:fs";
+import { rmSync } from "node:fs";
 import { Forwarder } from "../../src/cli/forward/forwarder.ts";
 import { processSignals } from "../../src/cli/child/signal_source.ts";
 import { StopRequest } from "../../src/cli/stopped_by_signal.ts";
@@ -8,6 +8,7 @@ import { connectionSettings } from "../../src/config/settings.ts";
 import { integer, text } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import type { LeaderChange } from "../../src/recipes/election/leader_changes.ts";
+import { clearSocketPath } from "../../src/sockets/clear_socket_path.ts";
 import { type Address, formatAddress } from "../../src/sockets/connection.ts";
 import { dial } from "../../src/sockets/dial.ts";
 import { listen, type Listener } from "../../src/sockets/listen.ts";
@@ -96,21 +97,11 @@ function listenAddressOf(written: string | undefined): Address {
 
 async function listenAt(address: Address, forwarder: Forwarder): Promise<Listener> {
   try {
-    if (address.kind === "unix") await removeLeftOver(address);
+    if (address.kind === "unix") await clearSocketPath(address.path);
     return await listen(address, forwarder.accept, { halfOpen: true });
   } catch (cause) {
     const why = `Cannot listen on ${formatAddress(address)}: ${whyNotListening(cause)}`;
     throw new BatonError("CANNOT_CREATE", why, { cause });
-  }
-}
-
-/** A socket at which nobody answers was left behind by somebody who could not clean up. */
-async function removeLeftOver(address: Address & { readonly kind: "unix" }): Promise<void> {
-  if (!lstatSync(address.path, { throwIfNoEntry: false })?.isSocket()) return;
-  try {
-    (await dial(address, { data() {}, closed() {} })).destroy();
-  } catch {
-    rmSync(address.path, { force: true });
   }
 }
 
