@@ -1,46 +1,29 @@
 /** A disk that is really full, by whoever: a file system of 48 MiB below a server. It needs root, to mount one. */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
-import { spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync, statSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { statSync } from "node:fs";
 import { verifyStore } from "../../src/recipes/pubsub/store/verify_store.ts";
 import { BatonSession } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";
+import { canMountDisk, SmallDisk } from "../support/small_disk.ts";
 
 setDefaultTimeout(60_000);
 
-const mounted = (folder: string) =>
-  spawnSync("mount", ["-t", "tmpfs", "-o", "size=48m", "baton-test", folder]).status === 0;
-const unmounted = (folder: string) => spawnSync("umount", ["-l", folder]);
-
-function canMount(): boolean {
-  const folder = mkdtempSync(join(tmpdir(), "baton-mount-"));
-  const can = mounted(folder);
-  if (can) unmounted(folder);
-  else {console.error(
-      "SKIPPED: no file system can be mounted here (root can); nothing was tried on a disk that is really full",
-    );}
-  rmSync(folder, { recursive: true });
-  return can;
-}
+const hasDisks = canMountDisk("nothing is tried on a disk that is really full");
 
 let session: BatonSession;
 beforeEach(() => void (session = new BatonSession({ BATON_PUBSUB_STATE_DIR: "state", BATON_SERVERS: "embedded" })));
+let disk: SmallDisk | null = null;
 afterEach(async () => {
-  unmounted(session.path("disk"));
+  disk?.[Symbol.dispose]();
   await session[Symbol.asyncDispose]();
 });
 
 const client = (words: string) => session.run(`"$baton" pubsub client ${words}`);
-/** Leaves no byte, and takes what is freed meanwhile. */
-const fill = () => session.run("cat /dev/zero >>disk/others 2>&-; :");
 
-test.skipIf(!canMount())(
+test.skipIf(!hasDisks)(
   "a disk that is full: gets go on, puts are refused with 85, and both go on when there is room again",
   async () => {
-    await session.run("mkdir disk");
-    expect(mounted(session.path("disk"))).toBe(true);
+    disk = new SmallDisk(session.path("disk"), 48);
     const server = session.start('exec "$baton" pubsub server --id s1 --data-dir disk/s1');
     const proxy = session.start('exec "$baton" pubsub proxy --id p1');
     await eventually(() => /serves/.test(server.stderr()) && /takes requests/.test(proxy.stderr()), {
@@ -50,7 +33,7 @@ test.skipIf(!canMount())(
     await session.run("seq -f '%01000g' 1 3000 >lines");
     expect(await client("bob put news --lines lines")).toMatchObject({ code: 0 });
     await eventually(() => statSync(session.path("disk/s1/topics.sqlite-wal")).size === 8 << 20, { withinMs: 10_000 });
-    await fill();
+    disk.fill();
     // One commit of messages may find room in the log; then it is seen that there is no more.
     const refused = await session.run('"$baton" pubsub client bob put news --lines lines');
     expect(refused).toMatchObject({
@@ -66,10 +49,10 @@ test.skipIf(!canMount())(
       return got.stdout.trim().split("\n").length;
     };
     expect(await had("-n 1000")).toBe(1000);
-    await fill();
+    disk.fill();
     expect(await had("--until-empty")).toBe(taken - 1000);
     expect((await client("carol pending news")).stdout).toBe(`${taken}\n`);
-    await session.run("rm disk/others");
+    disk.makeRoom();
     expect(await session.run('echo more | "$baton" pubsub client bob put news --lines - --timeout 10s')).toMatchObject({
       code: 0,
     });

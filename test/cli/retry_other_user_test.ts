@@ -1,22 +1,18 @@
 /** A message store of one user, and another one who may read it. It needs root, to be both. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import { spawnSync } from "node:child_process";
 import { chmodSync } from "node:fs";
-import process from "node:process";
 import { BatonSession } from "../support/baton_session.ts";
+import { canBeOthers } from "../support/other_user.ts";
 
 setDefaultTimeout(60_000);
 
-const canBeOthers = process.getuid?.() === 0 && spawnSync("setpriv", ["--version"]).status === 0;
-if (!canBeOthers) {
-  console.error("SKIPPED: only root with setpriv can be another user; a store of another one is not tried");
-}
+const isRoot = canBeOthers("a store of another one is not tried");
 
 let session: BatonSession;
 beforeAll(() => void (session = new BatonSession()));
 afterAll(() => session[Symbol.asyncDispose]());
 
-test.skipIf(!canBeOthers)(
+test.skipIf(!isRoot)(
   "who may only read a store is told whose it is, and that looking at it takes more",
   async () => {
     chmodSync(session.folder, 0o755);

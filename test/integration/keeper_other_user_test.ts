@@ -7,8 +7,8 @@ import { spawnSync } from "node:child_process";
 import { chmodSync, chownSync, copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
-import process from "node:process";
 import { eventually } from "../support/eventually.ts";
+import { canBeOthers } from "../support/other_user.ts";
 import { fourLetterWord } from "../support/four_letter_word.ts";
 import { requireBinary, runtimes } from "../support/runtimes.ts";
 import { ServerProcess } from "../support/server_process.ts";
@@ -19,7 +19,7 @@ setDefaultTimeout(60_000);
 const user = 64_871;
 const stranger = 64_872;
 const place = `/var/tmp/baton-${user}`;
-const canBeOthers = process.getuid?.() === 0 && spawnSync("setpriv", ["--version"]).status === 0;
+const isRoot = canBeOthers("what a stranger may do to a keeper is not tried");
 const asUser = (uid: number, words: readonly string[]) => [
   ...["setpriv", `--reuid=${uid}`, `--regid=${uid}`, "--clear-groups", "--inh-caps=-all", "--bounding-set=-all"],
   ...["env", "-i", "PATH=/usr/bin:/bin"],
@@ -59,7 +59,7 @@ function folderOf(uid: number, path: string, mode: number): string {
 
 const lock = () => run(user, [baton, "lock", "x", "--", "echo", "held"]);
 
-test.skipIf(!canBeOthers)("a stranger who was first at the keeper's place keeps its user from using it", () => {
+test.skipIf(!isRoot)("a stranger who was first at the keeper's place keeps its user from using it", () => {
   folderOf(stranger, place, 0o777);
   expect(lock()).toMatchObject({
     status: 78,
@@ -70,7 +70,7 @@ test.skipIf(!canBeOthers)("a stranger who was first at the keeper's place keeps 
   expect(lock()).toMatchObject({ status: 78, stdout: "" });
 });
 
-test.skipIf(!canBeOthers)("so does a link of his to a folder of his own, and to one of the user's", () => {
+test.skipIf(!isRoot)("so does a link of his to a folder of his own, and to one of the user's", () => {
   symlinkSync(folderOf(stranger, join(root, "trap"), 0o755), place);
   expect(lock()).toMatchObject({ status: 78, stdout: "", stderr: expect.stringContaining("it is a link") });
   rmSync(place);
@@ -78,7 +78,7 @@ test.skipIf(!canBeOthers)("so does a link of his to a folder of his own, and to 
   expect(lock()).toMatchObject({ status: 78, stdout: "" });
 });
 
-test.skipIf(!canBeOthers)(
+test.skipIf(!isRoot)(
   "a folder that was named and that others write to is not used, by a command or by a keeper",
   () => {
     for (const [owner, mode] of [[stranger, 0o777], [stranger, 0o700], [user, 0o777]] as const) {
@@ -93,7 +93,7 @@ test.skipIf(!canBeOthers)(
   },
 );
 
-test.skipIf(!canBeOthers)(
+test.skipIf(!isRoot)(
   "a socket of a stranger where a keeper is to listen stops it, and stays the stranger's",
   async () => {
     const path = join(root, "squat.sock");
@@ -108,7 +108,7 @@ test.skipIf(!canBeOthers)(
   },
 );
 
-test.skipIf(!canBeOthers)("the files and the socket of a keeper are closed to a stranger", async () => {
+test.skipIf(!isRoot)("the files and the socket of a keeper are closed to a stranger", async () => {
   const data = folderOf(user, join(root, "data"), 0o755); // which shows what is in it
   const words = asUser(user, [baton, "keeper", "--data-dir", data]);
   keeper = new ServerProcess(words, { folder: root });

@@ -1,6 +1,6 @@
 /** Rounds from a seed, some at a time, and what to say of them. */
 import { seededRandom } from "../../support/random.ts";
-import { canMountDisk } from "./small_disk.ts";
+import { canMountDisk } from "../../support/small_disk.ts";
 import { type RetryPlan, type RetryResult, runRetryRound } from "./round.ts";
 
 /**
@@ -12,7 +12,7 @@ export function planRetryRounds(seed: number, rounds: number, messages: number):
   return Array.from({ length: rounds }, (_, number) => {
     const kind = number % 4 === 1 ? "command" : "http";
     const elects = number % 8 === 5;
-    const isOnFullDisk = number % 8 === 2 && canMountDisk();
+    const isOnFullDisk = number % 8 === 2 && canMountDisk("rounds whose disk is full are left out");
     const kills = 1 + Math.floor(random() * 3);
     return {
       number,

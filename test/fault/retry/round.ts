@@ -19,7 +19,10 @@ import { type BegunTry, judgeLeaders } from "./judge_leaders.ts";
 import { HeartBeat } from "./heart_beat.ts";
 import { Phases } from "./phases.ts";
 import { type Seen, settled } from "./settled.ts";
-import { SmallDisk } from "./small_disk.ts";
+import { SmallDisk } from "../../support/small_disk.ts";
+
+/** What a store keeps for what it has accepted (store_limits.ts), and as much again for messages. */
+const diskMebibytes = 32;
 
 export interface RetryPlan {
   readonly number: number;
@@ -102,7 +105,7 @@ class Round {
   async run(): Promise<string[]> {
     const { phases } = this;
     const { fullDisks } = this.#plan;
-    if (fullDisks > 0) this.#disk = new SmallDisk(join(this.#folder, "store"));
+    if (fullDisks > 0) this.#disk = new SmallDisk(join(this.#folder, "store"), diskMebibytes);
     const target = this.#plan.kind === "http" ? ["--url", await this.#backend()] : ["--exec", this.#command()];
     const told = fullDisks > 0 ? this.#submitLines(0, this.#plan.messages) : this.#submit();
     const processors = Array.from({ length: this.#plan.processors }, () => this.#processor(target));

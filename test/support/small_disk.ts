@@ -4,17 +4,14 @@ import { closeSync, mkdirSync, mkdtempSync, openSync, rmSync, writeSync } from "
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** What a store keeps for what it has accepted (store_limits.ts), and as much again for messages. */
-const size = "32m";
-
 export class SmallDisk implements Disposable {
   readonly #folder: string;
   readonly #others: string;
 
   /** Throws where nothing can be mounted. */
-  constructor(folder: string) {
+  constructor(folder: string, mebibytes: number) {
     mkdirSync(folder, { recursive: true });
-    const { status, stderr } = spawnSync("mount", ["-t", "tmpfs", "-o", `size=${size}`, "baton-test", folder]);
+    const { status, stderr } = spawnSync("mount", ["-t", "tmpfs", "-o", `size=${mebibytes}m`, "baton-test", folder]);
     if (status !== 0) throw new Error(`Cannot mount a small disk at ${folder}: ${stderr}`);
     this.#folder = folder;
     this.#others = join(folder, "others");
@@ -48,15 +45,15 @@ export class SmallDisk implements Disposable {
 
 let can: boolean | null = null;
 
-/** Says aloud, once, that rounds on a full disk are left out. */
-export function canMountDisk(): boolean {
+/** Says aloud, once, what is left out where nothing can be mounted. */
+export function canMountDisk(leftOut: string): boolean {
   if (can !== null) return can;
   const folder = mkdtempSync(join(tmpdir(), "baton-mount-"));
   try {
-    new SmallDisk(folder)[Symbol.dispose]();
+    new SmallDisk(folder, 1)[Symbol.dispose]();
     can = true;
   } catch (error) {
-    console.error(`MISSING: ${(error as Error).message.trim()} (root can); rounds whose disk is full are left out`);
+    console.error(`MISSING: ${(error as Error).message.trim()} (root can); ${leftOut}`);
     can = false;
   }
   rmSync(folder, { recursive: true });
