@@ -4,10 +4,10 @@ import { readFileSync, writeFileSync } from "node:fs";
 import net from "node:net";
 import process from "node:process";
 import { kafkaErrors } from "../../src/wire/kafka/error_codes.ts";
-import { BatonSession, type Ended } from "../support/baton_session.ts";
+import { BatonSession } from "../support/baton_session.ts";
 import { CertificateAuthority } from "../support/certificate_authority.ts";
-import { doneMessages } from "../support/done_messages.ts";
 import { eventually } from "../support/eventually.ts";
+import { RetryShell } from "../support/retry_shell.ts";
 import { FakeKafkaBroker } from "../support/fake_kafka_broker.ts";
 import { freePorts } from "../support/free_ports.ts";
 import { MockKafka } from "../support/kcat.ts";
@@ -20,30 +20,10 @@ let session: BatonSession;
 beforeAll(() => session = new BatonSession());
 afterAll(() => session[Symbol.asyncDispose]());
 
-let stores = 0;
 /** A store of the test's own, and the place its dead letters go to. */
-class Store {
-  readonly name = `store${++stores}`;
-  readonly env: Readonly<Record<string, string>>;
-
+class Store extends RetryShell {
   constructor(place: string) {
-    this.env = { BATON_RETRY_STORE: this.name, BATON_RETRY_DEAD_LETTER: place };
-  }
-
-  done(): number {
-    return doneMessages(session.path(this.name));
-  }
-
-  run(words: string): Promise<Ended> {
-    return session.run(words.replaceAll("@retry", '"$baton" retry-processor'), this.env);
-  }
-
-  start(words: string) {
-    return session.start(words.replaceAll("@retry", '"$baton" retry-processor'), this.env);
-  }
-
-  async json(words: string) {
-    return JSON.parse((await this.run(`@retry ${words} --json`)).stdout);
+    super(session, { BATON_RETRY_DEAD_LETTER: place });
   }
 }
 

@@ -3,8 +3,9 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "
 import { writeFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import { verifyStore } from "../../src/recipes/retry/store/verify_store.ts";
-import { BatonSession, type Ended } from "../support/baton_session.ts";
+import { BatonSession } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";
+import { RetryShell } from "../support/retry_shell.ts";
 import { isAlive } from "../support/is_alive.ts";
 
 setDefaultTimeout(60_000);
@@ -13,22 +14,9 @@ let session: BatonSession;
 beforeAll(() => session = new BatonSession());
 afterAll(() => session[Symbol.asyncDispose]());
 
-let stores = 0;
-/** A store of the test's own, named by the environment. */
-class Store {
-  readonly name = `store${++stores}`;
-  readonly env = { BATON_RETRY_STORE: this.name };
-
-  run(script: string): Promise<Ended> {
-    return session.run(script.replaceAll("@retry", '"$baton" retry-processor'), this.env);
-  }
-
-  start(script: string) {
-    return session.start(script.replaceAll("@retry", '"$baton" retry-processor'), this.env);
-  }
-
-  get folder(): string {
-    return session.path(this.name);
+class Store extends RetryShell {
+  constructor() {
+    super(session);
   }
 
   rows(): Record<string, unknown>[] {

@@ -4,8 +4,8 @@ import { writeFileSync } from "node:fs";
 import process from "node:process";
 import { verifyStore } from "../../src/recipes/retry/store/verify_store.ts";
 import { BatonSession, type Ended, type Running } from "../support/baton_session.ts";
-import { doneMessages } from "../support/done_messages.ts";
 import { eventually } from "../support/eventually.ts";
+import { RetryShell, written } from "../support/retry_shell.ts";
 import { PubsubCluster } from "../support/pubsub_cluster.ts";
 import { seededRandom } from "../support/random.ts";
 import { HttpBackend } from "../support/http_backend.ts";
@@ -23,38 +23,14 @@ afterAll(async () => {
   await cluster[Symbol.asyncDispose]();
 });
 
-let stores = 0;
-class Store {
-  readonly name = `store${++stores}`;
-  readonly env: Readonly<Record<string, string>>;
-
+class Store extends RetryShell {
   constructor(env: Readonly<Record<string, string>> = {}) {
-    this.env = { BATON_RETRY_STORE: this.name, BATON_PUBSUB_PROXIES: cluster.proxy().endpoint, ...env };
-  }
-
-  run(script: string): Promise<Ended> {
-    return session.run(written(script), this.env);
-  }
-
-  start(script: string): Running {
-    return session.start(written(script), this.env);
-  }
-
-  async json(words: string) {
-    return JSON.parse((await this.run(`@retry ${words} --json`)).stdout);
-  }
-
-  done(): number {
-    return doneMessages(session.path(this.name));
+    super(session, { BATON_PUBSUB_PROXIES: cluster.proxy().endpoint, ...env });
   }
 
   problems(): readonly string[] {
-    return verifyStore(session.path(this.name)).problems;
+    return verifyStore(this.folder).problems;
   }
-}
-
-function written(script: string): string {
-  return script.replaceAll("@retry", '"$baton" retry-processor').replaceAll("@client", '"$baton" pubsub client');
 }
 
 async function stopped(running: Running): Promise<Ended> {
