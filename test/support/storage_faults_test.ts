@@ -26,10 +26,10 @@ describeWithPeer("cc", `a storage that forgets and fails [BATON_SEED=${seed}]`, 
     rmSync(folder, { recursive: true });
   });
 
-  const run = (act: string): SpawnSyncReturns<string> => {
+  const run = (act: string, { timeout }: { readonly timeout?: number } = {}): SpawnSyncReturns<string> => {
     const program = join(import.meta.dirname, "storage_faults/program.ts");
     const env = { ...process.env, ...faults.env };
-    return spawnSync(process.execPath, [program, folder, act], { env, encoding: "utf8" });
+    return spawnSync(process.execPath, [program, folder, act], { env, encoding: "utf8", timeout, killSignal: "SIGKILL" });
   };
   const text = (name: string) => readFileSync(join(folder, name), "utf8");
 
@@ -73,6 +73,14 @@ describeWithPeer("cc", `a storage that forgets and fails [BATON_SEED=${seed}]`, 
     expect(steps.filter((step) => !keepsAll(step))).toEqual([]);
     faults.syncsLie = true;
     expect(steps.filter((step) => !keepsAll(step)).length).toBeGreaterThan(0);
+  });
+
+  test("a child that is being made when its program is killed ends too", () => {
+    for (let step = 100; step < 140; step++) {
+      faults.killAt(step);
+      const { signal, error } = run("spawn", { timeout: 10_000 });
+      expect([signal, error ?? null]).toEqual(["SIGKILL", null]);
+    }
   });
 
   test("a chosen call fails with the chosen error, as often as was said", () => {

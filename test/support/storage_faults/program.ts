@@ -1,5 +1,7 @@
 /** Writes to its folder by node:fs and by node:sqlite, with and without syncs, as storage_faults_test.ts tells. argv: folder, act. */
+import { spawnSync } from "node:child_process";
 import { closeSync, fsyncSync, mkdirSync, openSync, renameSync, writeFileSync, writeSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import process from "node:process";
 import { DatabaseSync } from "node:sqlite";
@@ -31,6 +33,16 @@ switch (act) {
     renameSync(join(folder, "longer"), join(folder, "renamed"));
     die();
     break;
+  case "spawn": {
+    const write = async () => {
+      for (;;) await writeFile(join(folder, "busy"), "written by another thread");
+    };
+    for (let writer = 0; writer < 8; writer++) void write();
+    for (;;) {
+      spawnSync("true", { stdio: ["ignore", "inherit", "ignore"] });
+      await new Promise(setImmediate);
+    }
+  }
   case "rows": {
     const database = new DatabaseSync(join(folder, "rows.sqlite"));
     database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; CREATE TABLE rows (id INTEGER PRIMARY KEY)");
