@@ -33,7 +33,14 @@ export const statusShape = z.strictObject({
   fencing_tokens: z.array(token).nullable().describe("in the order of the names; null when the lock was not had"),
   waited_ms: count.nullable(),
   held_ms: count.nullable(),
-  items: z.strictObject({ taken: count, done: count, failed: count, busy: count, known: count }).optional()
+  items: z.strictObject({
+    taken: count,
+    done: count,
+    failed: count,
+    busy: count.describe("others work on them"),
+    known: count.describe("done before, within --done-ttl"),
+    left: count.describe("not tried: no room for them in this call"),
+  }).optional()
     .describe("of a pool only: what became of its items"),
   message: z.string().nullable().describe("the sentence on stderr, if there was one"),
 });

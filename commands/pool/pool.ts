@@ -16,7 +16,7 @@ export const poolCommand = defineCommand({
     "One call runs -j items; with --loop it goes on until none is left. It runs each item of its list once: where several " +
     "calls go through the same list, --done-ttl has them skip what another has done, or the query names it no more.",
     "Exits with 0 when all items that were taken have ended with 0, or there was nothing to do; with 1 when some have " +
-    "failed, 75 when others work on all there is, 81 when the component is locked.",
+    "failed, 75 when others work on all there is or as many as --total run already, 81 when the component is locked.",
     "By default the component is the lock COMPONENT and an item the lock COMPONENT/ITEM: baton who, ls, break and lock " +
     "know them. pool.component_path and pool.item_path say otherwise.",
     "baton pool status COMPONENT lists who works on what, and with --done-ttl how items have ended; with --items or " +

@@ -135,7 +135,7 @@ async function work(
       acl: place.connect.acl,
     });
     if (signals.stop.aborted && !values.drain && !jobs.hasBreach) throw signals.stop.reason;
-    return endingOf(component, counts, jobs.exitCode());
+    return endingOf(component, counts, { codeOfFailure: jobs.exitCode(), total: values.total });
   } catch (thrown) {
     if (!(thrown instanceof BatonError)) throw thrown;
     if (thrown.code === "LOCK_BUSY" || thrown.code === "LOCK_TIMEOUT") {
@@ -149,14 +149,27 @@ async function work(
 }
 
 /** By what became of the items. Pure. */
-export function endingOf(component: string, counts: PoolCounts, codeOfFailure: ExitCode): PoolEnding {
-  const { taken, failed, busy } = counts;
+export function endingOf(
+  component: string,
+  counts: PoolCounts,
+  { codeOfFailure, total }: { readonly codeOfFailure: ExitCode; readonly total: number | undefined },
+): PoolEnding {
+  const { taken, failed, busy, left } = counts;
   if (failed > 0) return { exitCode: codeOfFailure, reason: "failed", message: null, counts };
-  if (taken === 0 && busy > 0) {
-    const message = `No item of "${component}" is free: ${busy === 1 ? "one is" : `${busy} are`} being worked on`;
+  if (taken === 0 && left + busy > 0) {
+    const message = left > 0
+      ? nothingBegun(component, left, total)
+      : `No item of "${component}" is free: ${busy === 1 ? "one is" : `${busy} are`} being worked on`;
     return { exitCode: exitCodes.BUSY, reason: "nothing_free", message, counts };
   }
   return { exitCode: exitCodes.SUCCESS, reason: taken === 0 ? "nothing_to_do" : "done", message: null, counts };
+}
+
+function nothingBegun(component: string, left: number, total: number | undefined): string {
+  const rest = left === 1 ? "1 is left" : `${left} are left`;
+  if (total === undefined) return `No item of "${component}" was begun, and ${rest}`;
+  const running = total === 1 ? "one runs" : `${total} run`;
+  return `No item of "${component}" may run: ${running} already, as many as --total allows, and ${rest}`;
 }
 
 function reportOf({ component }: PoolCommandOptions, end: Partial<StatusReport>): StatusReport {

@@ -66,10 +66,10 @@ for (const kind of backends) {
       expect(work.began).toEqual(["1", "3", "4"]);
       expect(new Set(work.tokens).size).toBe(3);
       await work.end("4");
-      expect(await second).toEqual({ taken: 1, done: 1, failed: 0, busy: 3, known: 0 });
+      expect(await second).toEqual({ taken: 1, done: 1, failed: 0, busy: 3, known: 0, left: 0 });
       await work.end("1");
       await work.end("3", failed);
-      expect(await first).toEqual({ taken: 2, done: 1, failed: 1, busy: 1, known: 0 });
+      expect(await first).toEqual({ taken: 2, done: 1, failed: 1, busy: 1, known: 0, left: 1 });
       await held.release();
     });
 
@@ -116,7 +116,7 @@ for (const kind of backends) {
       expect(await first).toMatchObject({ done: 1, failed: 1 });
       const second = pool(crew, zk, work, options);
       await work.end("bad");
-      expect(await second).toEqual({ taken: 1, done: 1, failed: 0, busy: 0, known: 1 });
+      expect(await second).toEqual({ taken: 1, done: 1, failed: 0, busy: 0, known: 1, left: 0 });
       const memory = new PoolMemory(zk, pathIn(crew), []);
       const until = (await memory.look("good", 0))?.untilMs ?? 0;
       expect(until - Date.now()).toBeGreaterThan(50_000);
@@ -280,7 +280,7 @@ for (const kind of backends) {
       await eventually(() => work.running.size === 2);
       const second = pool(crew, b, work, { items, jobs: 2, total: 3 });
       await eventually(() => work.running.size === 3);
-      expect((await pool(crew, c, work, { items, jobs: 2, total: 3 })).taken).toBe(0);
+      expect(await pool(crew, c, work, { items, jobs: 2, total: 3 })).toMatchObject({ taken: 0, left: 5 });
       expect(await failureCode(pool(crew, c, work, { items, total: 4 }))).toBe("LIMIT_MISMATCH");
       await work.endAll();
       expect([(await first).done, (await second).done]).toEqual([2, 1]);
@@ -291,6 +291,23 @@ for (const kind of backends) {
         await work.end([...work.running.keys()][0] ?? "");
       }
       expect((await third).done).toBe(5);
+    });
+
+    test("when nothing of the pool runs, --total may be another", async () => {
+      await using crew = new LockCrew(backend.servers);
+      const [a, b] = await crew.clients(2);
+      if (!a || !b) throw new Error("no clients");
+      const work = new PoolWork();
+      const first = pool(crew, a, work, { items: ["1"], total: 1 });
+      await eventually(() => work.running.size === 1);
+      expect(await failureCode(pool(crew, b, work, { items: ["2", "3"], total: 2 }))).toBe("LIMIT_MISMATCH");
+      await work.endAll();
+      await first;
+      const second = pool(crew, b, work, { items: ["2", "3"], jobs: 2, total: 2 });
+      await eventually(() => work.running.size === 2);
+      expect(await failureCode(pool(crew, a, work, { items: ["1"], total: 1 }))).toBe("LIMIT_MISMATCH");
+      await work.endAll();
+      expect((await second).done).toBe(2);
     });
 
     test("a failed item is run again up to --retries times, under the same lock", async () => {

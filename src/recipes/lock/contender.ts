@@ -14,13 +14,13 @@ import { formatNodeInfo, type HolderInfo } from "../holder_info.ts";
 import type { LockMode } from "../lease.ts";
 import { contenderPrefix, holderName, parseContender, parseHolder } from "./lock_nodes.ts";
 import type { LockPath } from "./lock_path.ts";
-import type { LockState } from "./lock_state.ts";
 import { type LockView, orNull, readLock } from "./lock_view.ts";
 import { lookBehindSync } from "../look_behind_sync.ts";
 import { freeSlot, isCompatible, isFreeAfterChange, type QueuePosition, queuePosition } from "./queue_position.ts";
 import { isRefusal, isTransient } from "../transient_error.ts";
 
-export type LimitPolicy = "fail" | "adopt" | "set";
+/** What to do where the stored limit is another. set-when-free: this one where nobody holds, else fail. */
+export type LimitPolicy = "fail" | "adopt" | "set" | "set-when-free";
 
 export interface ContenderOptions {
   readonly path: LockPath;
@@ -197,7 +197,7 @@ export class Contender {
   async #decide(view: LockView | null, armed: Armed | null): Promise<Step> {
     if (view === null) return { do: "contend" };
     const { holders, queue } = view;
-    const limit = this.#limitIn(view.state);
+    const limit = this.#limitIn(view);
     const position = queuePosition({ holders, queue, guid: this.#guid, mode: this.#options.mode, limit });
     this.#node ??= queue.find((name) => parseContender(name)?.guid === this.#guid) ?? null;
     switch (position.kind) {
@@ -266,7 +266,7 @@ export class Contender {
     const slot = mode === "permit" ? freeSlot(view.holders) : null;
     const node = holderName({ mode, slot, guid: this.#guid });
     this.#asked = node;
-    const limit = mode === "permit" ? this.#limitIn(view.state) : view.state.limit;
+    const limit = mode === "permit" ? this.#limitIn(view) : view.state.limit;
     const state = this.#state.granted(view, { guid: this.#guid, limit });
     const multi: MultiRequest[] = [
       { type: "setData", path: path.lock, data: state, version: view.version },
@@ -300,9 +300,11 @@ export class Contender {
   }
 
   /** Throws LIMIT_MISMATCH. */
-  #limitIn(state: LockState): number {
+  #limitIn({ state, holders }: LockView): number {
     const { mode, limit, limitPolicy, path } = this.#options;
     if (mode !== "permit" || limitPolicy === "set" || state.limit === null || state.limit === limit) return limit;
+    // No holder, as long as the version that was read stands, which guards the grant.
+    if (limitPolicy === "set-when-free" && holders.length === 0) return limit;
     if (limitPolicy === "adopt") return state.limit;
     throw new BatonError(
       "LIMIT_MISMATCH",

@@ -27,7 +27,7 @@ export interface AcquireOptions {
   readonly mode?: LockMode;
   /** Permits, for mode "permit". */
   readonly limit?: number;
-  /** When the stored limit is another: fail (the default), adopt the stored one, or set this one. */
+  /** When the stored limit is another: fail (the default), adopt the stored one, set this one, or do so where nobody holds. */
   readonly limitPolicy?: LimitPolicy;
   /** 0 (first) to 999; 100 when left out. */
   readonly priority?: number;

@@ -9,6 +9,8 @@ export interface PoolCounts {
   readonly busy: number;
   /** Ended well before, within the time that is remembered. */
   readonly known: number;
+  /** Not tried: there was no room for them, or the run was to end. */
+  readonly left: number;
 }
 
 export class PoolBook {
@@ -111,6 +113,6 @@ export class PoolBook {
   }
 
   counts(): PoolCounts {
-    return { ...this.#counts, busy: this.#busy.size, known: this.#known.size };
+    return { ...this.#counts, busy: this.#busy.size, known: this.#known.size, left: this.#waiting.size };
   }
 }

@@ -3,8 +3,9 @@ import type { ZooKeeper } from "../../clients/zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
 import type { Lease } from "../lease.ts";
 import { acquireLock } from "../lock/lock.ts";
+import { parseLockState } from "../lock/lock_state.ts";
+import { orNull } from "../lock/lock_view.ts";
 import type { PoolOptions } from "./pool_options.ts";
-import { itemLockName } from "./pool_path.ts";
 
 export class PoolPermits {
   readonly #zk: ZooKeeper;
@@ -31,6 +32,7 @@ export class PoolPermits {
         path: path.total,
         mode: "permit",
         limit: total,
+        limitPolicy: "set-when-free",
         wait: "none",
         clock,
         info,
@@ -42,7 +44,7 @@ export class PoolPermits {
       return true;
     } catch (thrown) {
       if (thrown instanceof BatonError && thrown.code === "LIMIT_MISMATCH") {
-        throw otherTotal(this.#component, total, thrown);
+        throw await this.#otherTotal(total, thrown);
       }
       if (!(thrown instanceof BatonError && thrown.code === "LOCK_BUSY")) throw thrown;
       return false;
@@ -76,9 +78,13 @@ export class PoolPermits {
     this.#free = this.#free.filter((permit) => permit.isHeld());
     return this.#free;
   }
-}
 
-function otherTotal(component: string, total: number, cause: BatonError): BatonError {
-  const message = `Cannot run ${total} of the pool "${itemLockName(component, "*")}" at once: ${cause.message}`;
-  return new BatonError("LIMIT_MISMATCH", message, { cause });
+  async #otherTotal(total: number, cause: BatonError): Promise<BatonError> {
+    const { lock } = this.#options.path.total;
+    const found = await orNull(this.#zk.getData(lock));
+    const other = (found === null ? null : parseLockState(found.data, lock).limit) ?? "another number";
+    const message = `Cannot run "${this.#component}" with --total ${total}: what runs of it was begun with --total ` +
+      `${other}; all calls need the same number, and another one when nothing of it runs`;
+    return new BatonError("LIMIT_MISMATCH", message, { cause });
+  }
 }

@@ -74,13 +74,22 @@ test("status is a word of its own only where there is no command", () => {
 });
 
 test("the exit code follows from what became of the items", () => {
-  const counts = { taken: 0, done: 0, failed: 0, busy: 0, known: 0 };
-  const codeOf = (part: Partial<typeof counts>) => endingOf("c", { ...counts, ...part }, 79).exitCode;
+  const counts = { taken: 0, done: 0, failed: 0, busy: 0, known: 0, left: 0 };
+  const endOf = (part: Partial<typeof counts>, total?: number) =>
+    endingOf("c", { ...counts, ...part }, { codeOfFailure: 79, total });
+  const codeOf = (part: Partial<typeof counts>) => endOf(part).exitCode;
   expect(codeOf({})).toBe(0);
   expect(codeOf({ known: 3 })).toBe(0);
   expect(codeOf({ taken: 2, done: 2, busy: 1 })).toBe(0);
   expect(codeOf({ taken: 2, done: 1, failed: 1 })).toBe(79);
   expect(codeOf({ busy: 1, known: 3 })).toBe(75);
+  expect(codeOf({ taken: 1, done: 1, left: 7 })).toBe(0); // -j is full: they are the next call's
+  expect(endOf({ left: 2, busy: 1 }, 3)).toMatchObject({
+    exitCode: 75,
+    reason: "nothing_free",
+    message: 'No item of "c" may run: 3 run already, as many as --total allows, and 2 are left',
+  });
+  expect(endOf({ left: 1 })).toMatchObject({ exitCode: 75, message: 'No item of "c" was begun, and 1 is left' });
 });
 
 function handMade() {

@@ -67,7 +67,7 @@ test("counts say what became of the items, one that was not begun not counted", 
   book.ended("a", "done");
   book.ended("b", "failed");
   book.unbegun("c");
-  expect(book.counts()).toEqual({ taken: 2, done: 1, failed: 1, busy: 1, known: 1 });
+  expect(book.counts()).toEqual({ taken: 2, done: 1, failed: 1, busy: 1, known: 1, left: 1 });
 });
 
 test("what is deferred is tried after all others", () => {

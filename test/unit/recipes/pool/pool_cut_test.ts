@@ -34,7 +34,7 @@ test("a run after another, whose items are known", async () => {
     await poolRunIn(bench, bench.client()).ended;
     const zk = bench.client(cut);
     const { ended, ran } = poolRunIn(bench, zk);
-    expect([await ended, ran]).toEqual([{ taken: 0, done: 0, failed: 0, busy: 0, known: 3 }, []]);
+    expect([await ended, ran]).toEqual([{ taken: 0, done: 0, failed: 0, busy: 0, known: 3, left: 0 }, []]);
     expect(leftIn(bench)).toEqual([]);
     return zk.sent.length;
   });
