@@ -1,5 +1,6 @@
 /** `baton fence zk set|create|delete`: a write to ZooKeeper's tree that only the holder of the job's locks can do. */
 import { closeSync, openSync, readSync } from "node:fs";
+import { stdinWasClosed } from "../../src/cli/child/closed_stdin.ts";
 import { parseToken } from "../../src/cli/fence/token_slots.ts";
 import { connect } from "../../src/clients/zookeeper/client.ts";
 import { validatePath } from "../../src/clients/zookeeper/path.ts";
@@ -122,6 +123,10 @@ function dataOf(word: string | undefined, file: string | undefined): Uint8Array 
 
 /** Up to one byte more than allowed, which tells that it is too much. */
 function readAtMost(file: string, bytesMax: number): Uint8Array {
+  if (file === "-" && stdinWasClosed()) {
+    const why = 'it was closed when baton was started; "" makes the node empty';
+    throw new BatonError("IO", `Cannot read the data from standard input: ${why}`);
+  }
   const bytes = new Uint8Array(bytesMax + 1);
   let length = 0;
   try {

@@ -56,6 +56,12 @@ for (const kind of backends) {
       await session.run(under(zk("set /bytes -- --dashed")));
       expect(await dataOf("/bytes")).toBe("--dashed");
       expect(await session.run(under(`head -c 1100000 /dev/zero | ${zk("set /bytes -")}`))).toMatchObject({ code: 65 });
+      const closed = await session.run(
+        under(`${zk("set /bytes - <&-")}; echo $?; ${zk("set /bytes --data-file - <&-")}`),
+      );
+      expect(closed).toMatchObject({ code: 74, stdout: "74\n" });
+      expect(closed.stderr).toContain("Cannot read the data from standard input: it was closed when baton was started");
+      expect(await dataOf("/bytes")).toBe("--dashed");
     });
 
     test("a node that is not as it should be is 1, and nothing is done", async () => {
