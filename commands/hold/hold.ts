@@ -1,5 +1,6 @@
 /** `baton hold`: a lock over several steps of a script. Starts the holder (holder.ts), waits for its word, and hands it on. */
 import process from "node:process";
+import { stdoutWasClosed } from "../../src/cli/child/closed_stdin.ts";
 import { type HelperProcess, startHelper } from "../../src/cli/child/helper_process.ts";
 import { holderMark } from "../../src/cli/child/service_process.ts";
 import { processSignals } from "../../src/cli/child/signal_source.ts";
@@ -60,6 +61,10 @@ interface Progress {
 
 async function hold(call: Call<typeof holdSettings>): Promise<ExitCode> {
   const options = holdOptionsOf(call);
+  if (stdoutWasClosed()) {
+    const why = 'stdout was closed when baton was started; held=$(baton hold …), then eval "$held"';
+    throw new BatonError("IO", `Nobody would learn of the lock: ${why}`);
+  }
   const progress: Progress = { tokens: null, waitedMs: null };
   return await reported({
     ...options,

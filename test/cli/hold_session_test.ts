@@ -104,6 +104,9 @@ describe("a script", () => {
     const { running, pids } = await holding(session, "busy");
     expect(await session.run(`${taking("busy -n")}; echo never`)).toMatchObject({ code: 75, stdout: "" });
     expect(await session.run(`${taking("busy -w 100ms -E 3")}; echo never`)).toMatchObject({ code: 3, stdout: "" });
+    const closed = await session.run('"$baton" hold -q free --pid $$ >&-; echo $?; "$baton" who -q free; echo $?');
+    expect(closed).toMatchObject({ stdout: "74\n1\n" });
+    expect(closed.stderr).toContain("stdout was closed");
     expect(await session.run('eval "$("$baton" hold -q -n busy --pid $$)" || echo failed $?'))
       .toMatchObject({ stdout: "failed 75\n" });
     expect(await session.run('eval "$("$baton" hold --bogus)" || echo failed $?')).toMatchObject({
