@@ -56,6 +56,10 @@ describe("what cannot be started", () => {
       exit_code: 125,
       child: null,
     });
+    // A descriptor to pass on, from before the limit.
+    const few = await session.run(`bash -c 'exec 150</dev/null; ulimit -n 100; "$baton" lock -q few -- true'`);
+    expect(few.code).toBe(125);
+    expect(few.stderr).toMatch(/: only 100 files may be open at once \(E\w+\); raise that with ulimit -n\n$/);
   });
 });
 

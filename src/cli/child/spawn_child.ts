@@ -1,5 +1,6 @@
 /** Starts the command: with baton's own standard streams and the inherited descriptors at their numbers. No policy. */
 import type { StdioOptions } from "node:child_process";
+import { readFileSync } from "node:fs";
 import process from "node:process";
 import { messageOf } from "../../errors.ts";
 import { childEndOf } from "./child_end.ts";
@@ -97,8 +98,25 @@ function failure(path: string, error: unknown): SpawnResult {
       "leave some out, or hand them over in a file";
     return { kind: "start_failed", message };
   }
-  const kind = ["EAGAIN", "ENOMEM", "EMFILE", "ENFILE", ""].includes(code) ? "start_failed" : "not_executable";
+  // fcntl(2) says EINVAL of one to pass on that lies above the limit, because it was open before that was set.
+  const isOutOfFiles = code === "EMFILE" || (code === "EINVAL" && (error as NodeJS.ErrnoException).syscall === "fcntl");
+  if (isOutOfFiles) {
+    const many = openFilesMax() ?? "so many";
+    const message =
+      `Cannot start "${path}": only ${many} files may be open at once (${code}); raise that with ulimit -n`;
+    return { kind: "start_failed", message };
+  }
+  const kind = ["EAGAIN", "ENOMEM", "ENFILE", ""].includes(code) ? "start_failed" : "not_executable";
   return { kind, message: `Cannot start "${path}": ${messageOf(error)}` };
+}
+
+/** Null off Linux. */
+function openFilesMax(): string | null {
+  try {
+    return /^Max open files\s+(\d+)/m.exec(readFileSync("/proc/self/limits", "latin1"))?.[1] ?? null;
+  } catch {
+    return null;
+  }
 }
 
 /** Without node:child_process, whose loading costs some milliseconds. */
