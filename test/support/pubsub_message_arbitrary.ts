@@ -54,7 +54,9 @@ function messageNamed(name: MessageName): fc.Arbitrary<Message> {
   const content = fc.oneof(
     fc.constant({}),
     ...(kind === "none" ? [] : [body.filter(({ length }) => length > 0).map((body) => ({ body }))]),
-    ...(kind === "batch" ? [fc.array(body, { minLength: 1, maxLength: 8 }).map((batch) => ({ batch }))] : []),
+    ...(kind === "batch"
+      ? [fc.array(body, { minLength: name === "PUT" ? 0 : 1, maxLength: 8 }).map((batch) => ({ batch }))]
+      : []),
   );
   const optional = recordOf(optionalFields[name as keyof typeof optionalFields] ?? {}, []);
   return fc.tuple(recordOf(messageFields[name]), optional, lines, content).map(([fields, more, said, rest]) => {

@@ -179,6 +179,7 @@ function readBodies(
     return null;
   }
   if (shape.body !== "batch") return refusal("count", String(count), `${String(message["name"])} has no batches`);
+  if (count === 0 && message["name"] !== "PUT") return refusal("count", "0", "only a PUT may be of nothing");
   if (bytes !== 0) return refusal("body", `${bytes} bytes`, "the bodies of a batch are in frames of their own");
   const batch = frames.slice(1);
   let sum = 0;

@@ -40,7 +40,7 @@ export function encodeAny(message: Message): Uint8Array[] {
     throw new RangeError(`A header of ${header.length} bytes is over the limit of ${headerBytesMax}`);
   }
   if (batch !== undefined) {
-    checkBatch(batch);
+    checkBatch(batch, message.name === "PUT" ? 0 : 1);
     return [encoder.encode(header), ...batch];
   }
   const { body } = message;
@@ -77,9 +77,9 @@ function linesOf(lines: Lines): string {
   return text;
 }
 
-function checkBatch(batch: readonly Uint8Array[]): void {
-  if (batch.length < 1 || batch.length > batchMessagesMax) {
-    throw new RangeError(`A batch of ${batch.length} messages: 1 to ${batchMessagesMax} are possible`);
+function checkBatch(batch: readonly Uint8Array[], min: number): void {
+  if (batch.length < min || batch.length > batchMessagesMax) {
+    throw new RangeError(`A batch of ${batch.length} messages: ${min} to ${batchMessagesMax} are possible`);
   }
   let bytes = 0;
   for (const body of batch) bytes += body.byteLength;

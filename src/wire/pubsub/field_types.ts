@@ -45,10 +45,10 @@ export const messageIdOrNone: FieldType<number> = {
 };
 
 export const batchCount: FieldType<number> = {
-  wanted: `a decimal number from 1 to ${batchMessagesMax}`,
+  wanted: `a decimal number from 0 to ${batchMessagesMax}`,
   read(text) {
     const count = readNumber(text);
-    return count === undefined || count < 1 || count > batchMessagesMax ? undefined : count;
+    return count === undefined || count > batchMessagesMax ? undefined : count;
   },
   write: writeNumber,
 };

@@ -8,6 +8,9 @@ import type { Answer, Outcome, Requester, RequestOptions } from "./requester.ts"
 type Asked<N extends MessageName> = N extends MessageName ? Omit<MessageOf<N>, "sender"> : never;
 type Operation = "SUBSCRIBE" | "UNSUBSCRIBE" | "SEEK";
 
+/** How long the end of a session may take, in milliseconds. */
+const endMsMax = 2000;
+
 export class ClientSession {
   readonly state: ClientState;
   readonly #requester: Requester;
@@ -37,6 +40,22 @@ export class ClientSession {
     const current = outcome.answer?.status === "FENCED" ? outcome.answer.lines?.currentSession : undefined;
     if (current !== undefined) this.state.sawSession(current);
     return outcome;
+  }
+
+  /**
+   * Ends this session at a topic, by a put of nothing in a newer one: whatever the network still delivers of it is FENCED. And
+   * says whether its message `counter` is stored; null: nobody has confirmed anything.
+   */
+  async endAt(
+    topic: string,
+    counter: number,
+    { signal }: Pick<RequestOptions, "signal"> = {},
+  ): Promise<{ readonly isStored: boolean } | null> {
+    const { state } = this;
+    const lines = { fromSession: state.session(), session: state.nextSession() };
+    const end = { name: "PUT", sender: this.id, topic, counter, lines, batch: [] } as const;
+    const { kind, answer } = await this.#requester.ask(end, { signal, withinMs: endMsMax });
+    return kind === "answer" && answer.status === "OK" ? { isStored: answer.lines?.ids !== undefined } : null;
   }
 
   /** Who is subscribed already stays where he is. */

@@ -150,10 +150,14 @@ export class ClientState implements Disposable {
 
   /** This process's session: its number is one more than any that was used, and on the disk before it is given. */
   session(): SessionToken {
-    if (this.#session !== null) return this.#session;
+    return this.#session ??= this.nextSession();
+  }
+
+  /** One that nobody has used, on the disk before it is given. */
+  nextSession(): SessionToken {
     this.write(() => this.#run("UPDATE client SET session = session + 1"));
     const number = Number(this.#get("SELECT session FROM client")?.["session"]);
-    return this.#session = Object.freeze({ number, key: crypto.randomUUID() });
+    return Object.freeze({ number, key: crypto.randomUUID() });
   }
 
   /** A server knows a newer session: the next process goes beyond it. */

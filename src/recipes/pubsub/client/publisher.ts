@@ -45,6 +45,16 @@ interface Flight {
   readonly ended: Promise<void>;
 }
 
+/** A request that was definitely not done. */
+interface Refusal {
+  readonly counter: number;
+  /** Of what was taken before it. */
+  readonly chain: string;
+  readonly error: unknown;
+  /** A copy of it may still be under way, and do it after all. */
+  readonly mayComeAgain: boolean;
+}
+
 interface PlaceNoted {
   readonly notes: InputNotes;
   readonly counter: number;
@@ -63,8 +73,9 @@ export class Publisher {
   #bytes = 0;
   /** Counters whose outcome is known, and whose intents are still stored. */
   #settled: { readonly first: number; readonly last: number }[] = [];
-  #failed: { readonly counter: number; readonly chain: string; readonly error: unknown } | null = null;
-  #doubt: BatonError | null = null;
+  #failed: Refusal | null = null;
+  /** What nobody knows of, and why; null: nothing was waited for any more. */
+  #doubts: { readonly flight: Flight; readonly error: BatonError | null }[] = [];
   #thrown: { readonly error: unknown } | null = null;
   #waitsForInput = false;
   #hasReadAll = false;
@@ -111,9 +122,11 @@ export class Publisher {
       for (const flight of this.#flights) if (!flight.wasSent()) flight.abort.abort(until.reason);
     }
     await Promise.all([...this.#flights].map(({ ended }) => ended));
+    if (this.#failed?.mayComeAgain) await this.#endSession(this.#failed, signal);
     this.#store([], notes && { notes, ...this.#failed ?? { counter: this.#counter, chain: this.#chain } });
     // Of several the one that needs a resume: what was refused behind it is put then.
-    const error = this.#thrown?.error ?? this.#doubt ?? this.#failed?.error ?? inputError;
+    const doubt = this.#doubts.find(({ error }) => error !== null)?.error;
+    const error = this.#thrown?.error ?? doubt ?? this.#failed?.error ?? inputError;
     if (error !== undefined && error !== null) throw error;
     if (signal?.aborted) throw signal.reason;
     return this.#counter - 1;
@@ -156,7 +169,7 @@ export class Publisher {
   }
 
   get #hasEnded(): boolean {
-    return this.#failed !== null || this.#doubt !== null || this.#thrown !== null;
+    return this.#failed !== null || this.#doubts.length > 0 || this.#thrown !== null;
   }
 
   async #again({ counter, session, msgId, bodies }: PutIntents, signal: AbortSignal | undefined): Promise<Outcome> {
@@ -266,26 +279,52 @@ export class Publisher {
     const isBehind = this.#failed !== null && flight.first > this.#failed.counter;
     if (outcome === null) {
       if (isBehind) this.#settle(flight);
-      else if (!flight.wasSent()) this.#fail(flight, why); // it is in the input still
+      else if (flight.wasSent()) this.#doubts.push({ flight, error: null });
+      else this.#fail(flight, why); // it is in the input still
     } else if (outcome.kind === "answer" && outcome.answer.status === "OK") {
       this.#settle(flight);
       onStored?.(flight.count, flight.bytes);
     } else if (outcome.kind === "unknown") {
       if (isBehind) this.#settle(flight);
-      else this.#doubt ??= outcomeError(this.#whatOf(flight), outcome);
+      else this.#doubts.push({ flight, error: outcomeError(this.#whatOf(flight), outcome) });
     } else {
-      this.#fail(flight, outcomeError(this.#whatOf(flight), outcome));
+      // Who was taken over leaves the topic to who did so.
+      const mayComeAgain = outcome.answer?.status !== "FENCED";
+      this.#fail(flight, outcomeError(this.#whatOf(flight), outcome), mayComeAgain);
     }
     if (this.#hasEnded) this.#stop.abort();
     else this.#settleIdle();
   }
 
   /** Definitely not done, and nothing behind it. */
-  #fail(flight: Flight, error: unknown): void {
+  #fail(flight: Flight, error: unknown, mayComeAgain = false): void {
+    const { first, chain } = flight;
     this.#settle(flight);
-    if (this.#failed !== null && flight.first > this.#failed.counter) return;
-    this.#failed = { counter: flight.first, chain: flight.chain, error };
-    for (const other of this.#flights) if (other.first > flight.first) other.abort.abort(error);
+    if (this.#failed !== null && first > this.#failed.counter) return;
+    this.#failed = { counter: first, chain, error, mayComeAgain: mayComeAgain && flight.wasSent() };
+    for (const other of this.#flights) if (other.first > first) other.abort.abort(error);
+    for (const doubt of this.#doubts) if (doubt.flight.first > first) this.#settle(doubt.flight);
+    this.#doubts = this.#doubts.filter((doubt) => doubt.flight.first < first);
+  }
+
+  /**
+   * Before a refusal is noted and told: a network that delivers the request once more must not have it stored. If it was
+   * stored meanwhile, or nobody waits for the answer, nothing is known from there on: `resume` finds out. Where nobody
+   * answers, the next session's first request ends this one.
+   */
+  async #endSession({ counter }: Refusal, signal: AbortSignal | undefined): Promise<void> {
+    let end: { readonly isStored: boolean } | null = null;
+    try {
+      end = await this.#client.endAt(this.#topic, counter, { signal });
+    } catch {
+      // What it was refused for is told, and is not changed by this.
+    }
+    if (end === null ? signal?.aborted !== true : !end.isStored) return;
+    this.#failed = null;
+    this.#settled = this.#settled.filter(({ first }) => first < counter);
+    if (end === null) return;
+    const sentence = `message ${counter} was refused, and stored all the same when the network delivered it again`;
+    this.#thrown ??= { error: new BatonError("OUTCOME_UNKNOWN", `Nobody can say whether all was done: ${sentence}`) };
   }
 
   #whatOf({ first, count }: Flight): string {

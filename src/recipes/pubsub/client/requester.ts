@@ -42,6 +42,8 @@ export interface RequestOptions {
   readonly signal?: AbortSignal | undefined;
   /** How long the server may hold the answer back on purpose, in milliseconds. */
   readonly holdMs?: number;
+  /** Less than `timeoutMs`, and a fifth of it at most. */
+  readonly withinMs?: number;
   /** Told when the first attempt has been sent: before that nothing can have been done. */
   readonly onSent?: (() => void) | undefined;
 }
@@ -79,8 +81,9 @@ export class Requester implements AsyncDisposable {
 
   /** Rejects with the signal's reason, and with what `findProxies` rejects with once the time is over. */
   async ask(message: Message, options: RequestOptions = {}): Promise<Outcome> {
-    const { clock, timeoutMs, attemptMs, retriesMax = Infinity, random } = this.#options;
-    const { signal, holdMs = 0, onSent } = options;
+    const { clock, attemptMs, retriesMax = Infinity, random } = this.#options;
+    const { signal, holdMs = 0, onSent, withinMs: most = Infinity } = options;
+    const timeoutMs = most === Infinity ? this.#options.timeoutMs : Math.min(most, this.#options.timeoutMs / 5);
     const changes = changing.has(message.name);
     const endMs = clock.now() + timeoutMs + holdMs;
     let mayBeDone = false;

@@ -20,8 +20,8 @@ import { decidePut, type PutDecision, type PutView, rangesOf } from "./decide_pu
 import { decideGet, decideSeek, decideSubscription, type PlaceDecision } from "./decide_read.ts";
 import { DiskWatch } from "./disk_watch.ts";
 import { fence } from "./fence.ts";
-import { fingerprintOf } from "./fingerprint.ts";
-import { PublisherWindow } from "./publisher_window.ts";
+import type { PublisherWindow } from "./publisher_window.ts";
+import { putView } from "./put_view.ts";
 import { type Reading, readMessages } from "./read_messages.ts";
 import type { RefusedPuts } from "./refused_puts.ts";
 import { clientsPerTopicMax } from "./store_limits.ts";
@@ -200,29 +200,19 @@ export class StoreEngine {
     const client = this.#clientFor(put, topic);
     if (client === null) return;
     const { clients } = this.topics;
-    const identity = put.fromSession ?? put.session;
-    const number = identity?.number ?? 0;
-    const windows = clients.windows(client);
-    const stored = windows.get(number) ?? null;
-    const isForeign = stored !== null && identity !== null && stored.key !== identity.key;
-    const isFuture = put.fromSession !== null && number > client.session;
-    const view: PutView = {
-      window: stored ?? new PublisherWindow(number, identity?.key ?? "", 0),
-      windowGone: isForeign || isFuture || (number !== 0 && stored === null && number <= client.forgottenSession),
-      sameKey: put.msgId === null ? null : clients.msgIds(client).get(put.msgId) ?? null,
-      fingerprints: put.bodies.map(fingerprintOf),
-      last: topic.log.last,
-      full: (messages) =>
-        this.#hooks.refusedPuts.whyRefused(put) ?? this.disk.full() ??
-          whyFull(topic, this.#options, messages, put.bodies),
-    };
+    const full = (messages: number) =>
+      this.#hooks.refusedPuts.whyRefused(put) ?? this.disk.full() ??
+        whyFull(topic, this.#options, messages, put.bodies);
+    const view = putView(put, { client, clients, last: topic.log.last, full });
+    if (put.bodies.length === 0 && put.session !== null) return this.#takenOver(put, view);
     const decision = decidePut(put, view);
     if (decision.kind === "refused") {
       if (clients.forgetUnstored(client)) topic.clientCount--;
       return this.#refuse(put, decision.code, decision.reason, decision.at === undefined ? {} : { at: decision.at });
     }
     this.#database.begin();
-    const window = stored ?? clients.createWindow(client, number, identity?.key ?? "");
+    const { session, key } = view.window;
+    const window = clients.windows(client).get(session) ?? clients.createWindow(client, session, key);
     if (decision.bound > window.low) {
       window.raise(decision.bound);
       if (decision.fresh.length === 0) clients.boundRaised(client, window);
@@ -231,6 +221,14 @@ export class StoreEngine {
     this.#mustCommit = true;
     this.#store(put, { topic, client, window, decision, fingerprints: view.fingerprints }, nowMs);
     this.#answers.push({ ticket: put.ticket, code: "OK", reason: "", ids: rangesOf(decision.ids) });
+  }
+
+  /** A put of nothing: older sessions can do nothing any more, and what became of a message of theirs is final. */
+  #takenOver(put: PutOperation, { window, windowGone }: PutView): void {
+    this.#mustCommit = true; // who raised the session, or put the message, may be in this very batch
+    const known = windowGone ? undefined : window.get(put.counter);
+    const more = known === undefined ? {} : { ids: rangesOf([known.id]) };
+    this.#answers.push({ ticket: put.ticket, code: "OK", reason: "", ...more });
   }
 
   #store(put: PutOperation, what: {

@@ -110,7 +110,7 @@ describe("a refusal names the field and quotes its value", () => {
     ["PUT bob news 5\r\nlow: 3\r\nlow: 3\r\n\r\n", "low", "3", "the line stands twice"],
     ["PUT bob news 5\r\nsession: 0/a\r\n\r\n", "session", "0/a", "it is not a number from 1 on"],
     ["PUT bob news 5\r\ncount: 1\r\n\r\n", "count", "1", "0 frames are behind the header's"],
-    ["PUT bob news 5\r\ncount: 1025\r\n\r\n", "count", "1025", "it is not a decimal number from 1 to 1024"],
+    ["PUT bob news 5\r\ncount: 1025\r\n\r\n", "count", "1025", "it is not a decimal number from 0 to 1024"],
     ["PUT bob news 5\n\n", "header", "PUT bob news 5%0a", "byte 14 is a stray control character"],
     ["PUT bob\tnews 5\r\n\r\n", "header", "PUT bob%09", "byte 7 is a stray control character"],
     ["PUT bob news 5\r\n", "header", "PUT bob news 5%0d%0a", "there is no CR LF CR LF in its first 16 bytes"],
@@ -159,10 +159,18 @@ describe("limits", () => {
     expect(refused(filler(headerBytesMax + 1)).field).toBe("header");
   });
 
+  test("a put may be of nothing, and nothing else may", () => {
+    const nothing = encodeMessage({ name: "PUT", sender: "a", topic: "t", counter: 1, batch: [] });
+    expect(decodeMessage(nothing)).toMatchObject({ name: "PUT", batch: [] });
+    expect(() => encodeMessage({ name: "STATUS", sender: "s", status: "OK", batch: [] })).toThrow("1 to 1024");
+    const status = new TextEncoder().encode("STATUS s OK\r\ncount: 0\r\n\r\n");
+    expect(decodeMessage([status])).toMatchObject({ name: null, field: "count" });
+  });
+
   test("a batch has a limit of messages, on both sides", () => {
     const batch = Array.from({ length: batchMessagesMax + 1 }, () => new Uint8Array(1));
     const message = { name: "PUT", sender: "bob", topic: "news", counter: 5, lines: {} } as const;
-    expect(() => encodeMessage({ ...message, batch })).toThrow("1 to 1024 are possible");
+    expect(() => encodeMessage({ ...message, batch })).toThrow("0 to 1024 are possible");
     expect(decodeMessage(encodeMessage({ ...message, batch: batch.slice(1) }))).toMatchObject({
       batch: batch.slice(1),
     });

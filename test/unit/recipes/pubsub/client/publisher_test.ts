@@ -12,7 +12,7 @@ import { Publisher } from "../../../../../src/recipes/pubsub/client/publisher.ts
 import type { Outcome, Requester, RequestOptions } from "../../../../../src/recipes/pubsub/client/requester.ts";
 import { onAbort } from "../../../../../src/support/abort.ts";
 import { systemClock } from "../../../../../src/support/clock.ts";
-import type { MessageOf } from "../../../../../src/wire/pubsub/messages.ts";
+import type { Lines, MessageOf } from "../../../../../src/wire/pubsub/messages.ts";
 import type { StatusCode } from "../../../../../src/wire/pubsub/status_codes.ts";
 import { seededRandom } from "../../../../support/random.ts";
 
@@ -33,7 +33,13 @@ class FakeServer {
   readonly heard: MessageOf<"PUT">[] = [];
   readonly #known = new Map<string, string>();
   readonly #low = new Map<string, number>();
+  #session = 0;
   #underWay = 0;
+
+  /** The network delivers again what it has delivered before. */
+  deliverAgain(put: MessageOf<"PUT"> | undefined): void {
+    if (put !== undefined) this.#put(put);
+  }
 
   requester(fate: (put: MessageOf<"PUT">) => Fate): Requester {
     const ask = async (put: MessageOf<"PUT">, { signal, onSent }: RequestOptions = {}): Promise<Outcome> => {
@@ -49,6 +55,7 @@ class FakeServer {
         return await new Promise((_, reject) => onAbort(signal, reject));
       }
       if (what === "full") return answer("FULL");
+      if (put.batch?.length === 0) return this.#end(put);
       const status = what === "lost" ? null : this.#put(put);
       if (what !== "done") return { kind: "unknown", why: "nothing was heard", answer: null };
       return status === "OVERLOADED" ? { kind: "fail", why: "", answer: null } : answer(status ?? "ERROR");
@@ -56,10 +63,20 @@ class FakeServer {
     return { ask } as unknown as Requester;
   }
 
+  /** As a server does it: store_engine.ts. */
+  #end(put: MessageOf<"PUT">): Outcome {
+    this.#put(put);
+    const { number, key } = put.lines?.fromSession ?? { number: 0, key: "" };
+    const isStored = this.#known.has(`${number} ${key} ${put.counter}`);
+    return answer("OK", isStored ? { ids: [{ first: 1, last: 1 }] } : {});
+  }
+
   /** As a server decides it: src/recipes/pubsub/store/decide_put.ts. */
   #put({ counter, lines = {}, body, batch = [body ?? new Uint8Array(0)] }: MessageOf<"PUT">): StatusCode {
     const { low = 0, after, session } = lines;
     const { number, key } = lines.fromSession ?? session ?? { number: 0, key: "" };
+    if ((session?.number ?? 0) < this.#session) return "FENCED";
+    this.#session = session?.number ?? 0;
     const window = `${number} ${key}`;
     const bound = this.#low.get(window) ?? 0;
     const slot = (at: number) => `${window} ${at}`;
@@ -78,8 +95,8 @@ class FakeServer {
   }
 }
 
-function answer(status: StatusCode): Outcome {
-  return { kind: "answer", answer: { name: "STATUS", sender: "s1", status } };
+function answer(status: StatusCode, lines: Lines = {}): Outcome {
+  return { kind: "answer", answer: { name: "STATUS", sender: "s1", status, lines } };
 }
 
 async function* chunks(items: readonly string[], size = 100): AsyncGenerator<Uint8Array[], void, void> {
@@ -157,6 +174,36 @@ test("behind a message that was refused nothing is stored, and the place is befo
   expect(state.input("news", "lines")?.taken).toBe(128);
 });
 
+test("what is behind a refusal is in the input, and not kept as well, also when it was given up before the refusal came", async () => {
+  using state = await openState();
+  const server = new FakeServer();
+  let hasGivenUp = () => {};
+  const givenUp = new Promise<void>((resolve) => hasGivenUp = resolve);
+  const asked: number[] = [];
+  const ask = async ({ counter }: MessageOf<"PUT">, { onSent }: RequestOptions = {}): Promise<Outcome> => {
+    onSent?.();
+    asked.push(counter);
+    if (counter > 1) {
+      setImmediate(hasGivenUp);
+      return { kind: "unknown", why: "nothing was heard", answer: null };
+    }
+    await givenUp;
+    return { kind: "fail", why: "no server was there", answer: null };
+  };
+  const items = numbered(128);
+  const publisher = new Publisher(new ClientSession(state, { ask } as unknown as Requester), "news");
+  await expect(publisher.putAll(chunks(items, 128), { input: notesOf(state) })).rejects.toMatchObject({
+    code: "UNREACHABLE",
+  });
+  expect(asked.slice(0, 2)).toEqual([1, 65]);
+  expect(state.input("news", "lines")?.taken).toBe(0);
+  expect(state.intents()).toEqual([]);
+  const again = new ClientSession(state, server.requester(() => "done"));
+  await new Publisher(again, "news").resume();
+  await new Publisher(again, "news").putAll(chunks(items), { input: notesOf(state) });
+  expect(server.log).toEqual(items);
+});
+
 test("of inputs that are a message each those are noted that were stored, and none of those behind a refusal", async () => {
   const server = new FakeServer();
   using state = await openState();
@@ -193,23 +240,66 @@ test("an unknown outcome keeps the messages, and resume sends the same again, in
   expect(await new Publisher(client, "news").resume()).toBe(0);
 });
 
-test("whatever is lost and whenever it is killed, what is resumed to its end is stored once, in order", async () => {
-  const base = Number(process.env["BATON_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
-  for (let seed = base; seed < base + 12; seed++) {
-    const random = seededRandom(seed);
-    const server = new FakeServer();
-    const items = numbered(700);
-    rmSync(folder, { recursive: true, force: true });
-    let isDone = false;
-    for (let life = 0; !isDone; life++) {
-      using state = await openState();
-      const kill = new AbortController();
-      const client = new ClientSession(state, server.requester(() => fateBy(random(), life, kill)));
-      isDone = await oneLife(client, items, kill.signal);
+test("a refusal is told when its session has ended at the server: no copy of the request is stored any more", async () => {
+  const server = new FakeServer();
+  using state = await openState();
+  const refuse = server.requester(({ counter, batch }) => counter === 65 && batch?.length !== 0 ? "full" : "done");
+  const publisher = new Publisher(new ClientSession(state, refuse), "news");
+  const items = numbered(130);
+  await expect(publisher.putAll(chunks(items, 130), { input: notesOf(state) })).rejects.toMatchObject({
+    code: "STORE_FULL",
+  });
+  expect(server.heard.at(-1)).toMatchObject({
+    ...{ counter: 65, batch: [] },
+    lines: { session: { number: 2 }, fromSession: { number: 1 } },
+  });
+  for (const put of server.heard) server.deliverAgain(put);
+  expect(server.log).toEqual(items.slice(0, 64));
+});
+
+test("who was taken over does not take the topic back by the end of its session", async () => {
+  const heard: MessageOf<"PUT">[] = [];
+  const ask = (put: MessageOf<"PUT">, { onSent }: RequestOptions = {}) => {
+    onSent?.();
+    heard.push(put);
+    return Promise.resolve(answer("FENCED"));
+  };
+  using state = await openState();
+  const publisher = new Publisher(new ClientSession(state, { ask } as unknown as Requester), "news");
+  await expect(publisher.putAll(chunks(["a"]))).rejects.toMatchObject({ code: "FENCED" });
+  expect(heard).toHaveLength(1);
+});
+
+test.each([
+  ["", false],
+  [", and delivered again at any time,", true],
+])(
+  "whatever is lost%s and whenever it is killed, what is resumed to its end is stored once, in order",
+  async (_, again) => {
+    const base = Number(process.env["BATON_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
+    for (let seed = base; seed < base + 12; seed++) {
+      const random = seededRandom(seed);
+      const server = new FakeServer();
+      const items = numbered(700);
+      rmSync(folder, { recursive: true, force: true });
+      let isDone = false;
+      for (let life = 0; !isDone; life++) {
+        using state = await openState();
+        const kill = new AbortController();
+        const fate = (put: MessageOf<"PUT">): Fate => {
+          if (again) server.deliverAgain(server.heard[Math.floor(random() * server.heard.length)]);
+          // The end of a session is heard of, or never told: otherwise there is no refusal for good.
+          const chance = put.batch?.length === 0 ? 0.08 + random() : random();
+          return fateBy(chance, life, kill);
+        };
+        isDone = await oneLife(new ClientSession(state, server.requester(fate)), items, kill.signal);
+        if (again) { for (const put of server.heard) server.deliverAgain(put); }
+      }
+      expect({ seed, log: server.log }).toEqual({ seed, log: items });
     }
-    expect({ seed, log: server.log }).toEqual({ seed, log: items });
-  }
-}, 60_000);
+  },
+  60_000,
+);
 
 function fateBy(chance: number, life: number, kill: AbortController): Fate {
   const trouble = life > 30 ? 1 : chance;
