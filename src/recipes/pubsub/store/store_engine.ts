@@ -137,7 +137,10 @@ export class StoreEngine {
     const topic = this.#topicFor(operation);
     if (topic === null) return;
     const isReading = operation.kind === "get" || operation.kind === "info";
-    if (this.#noRoom !== null && !isReading) return this.#refuse(operation, "FULL", this.#noRoom);
+    if (this.#noRoom !== null && !isReading) {
+      const isEnd = operation.kind === "put" && operation.bodies.length === 0; // so little is worth another try
+      return this.#refuse(operation, isEnd ? "OVERLOADED" : "FULL", this.#noRoom);
+    }
     switch (operation.kind) {
       case "put":
         return this.#put(operation, topic, nowMs);
