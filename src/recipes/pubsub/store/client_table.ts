@@ -158,14 +158,19 @@ export class ClientTable {
     return client.msgIds;
   }
 
-  /** A new window, stored with the next flush; the oldest session's beyond the limit is forgotten. */
+  /**
+   * A new window, stored with the next flush; the oldest session's beyond the limit is forgotten. One that is older than all
+   * of them, of which nothing had come before, is kept beside them: its client may not have heard that it came now.
+   */
   createWindow(client: Client, session: number, key: string): PublisherWindow {
     const windows = this.windows(client);
     const window = new PublisherWindow(session, key, 0);
     windows.set(session, window);
     this.#bounds.set(window, client);
-    const numbered = [...windows.keys()].filter((number) => number !== 0).sort((a, b) => a - b);
-    for (const number of numbered.slice(0, Math.max(0, numbered.length - sessionWindowsMax))) {
+    const others = [...windows.keys()].filter((number) => number !== 0 && number !== session).sort((a, b) => a - b);
+    const isNewest = session > (others.at(-1) ?? 0);
+    const kept = isNewest ? sessionWindowsMax - 1 : sessionWindowsMax;
+    for (const number of others.slice(0, Math.max(0, others.length - kept))) {
       windows.delete(number);
       client.forgottenSession = Math.max(client.forgottenSession, number);
       this.changed(client);
