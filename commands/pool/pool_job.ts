@@ -11,14 +11,13 @@ import type { Lease } from "../../src/recipes/lease.ts";
 import type { PoolJob, PoolJobEnd, PreparedPoolJob } from "../../src/recipes/pool/pool_options.ts";
 import { abortable } from "../../src/support/abort.ts";
 import type { Clock } from "../../src/support/clock.ts";
-import { formatDuration } from "../../src/support/duration.ts";
 import type { Coordination } from "../coordination/coordination.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { jobEnvironment, superviseOptions } from "../job/job.ts";
 import { type LockEnding, lockEndingOf } from "../job/lock_ending.ts";
 import { namesProgramByItem, type PoolCommandOptions, wordsFor } from "./pool_options.ts";
 import type { PoolSignals } from "./pool_signals.ts";
-import { readText } from "./pool_source.ts";
+import { ranTooLong, readText, tellsNothing } from "./pool_source.ts";
 
 export interface PoolJobContext {
   readonly io: Io;
@@ -145,10 +144,12 @@ export class PoolJobs {
     const text = await abortable(reading, stop);
     if (isWell) return text;
     if (component.lost.aborted) throw component.lost.reason;
-    const how = outcome.kind === "time_limit"
-      ? `it ran longer than ${formatDuration(values.queryTimeout)} (--query-timeout) and was stopped`
-      : ending?.message ?? `it ended with ${ending?.exitCode}`;
-    throw new BatonError("IO", `--query ${JSON.stringify(line)} named no items: ${how}`);
+    throw tellsNothing(
+      line,
+      outcome.kind === "time_limit"
+        ? ranTooLong(values.queryTimeout)
+        : ending?.message ?? `it ended with ${ending?.exitCode}`,
+    );
   }
 
   #prepare(order: JobOrder): { run(): Promise<SupervisedEnd>; drop(): void } {

@@ -176,6 +176,9 @@ function itemSourceOf({ items, query }: PoolValues): ItemSource {
   if (query !== undefined) return { kind: "query", line: query };
   if (items === undefined) throw new BatonError("USAGE", `baton pool needs --items or --query, ${example}`);
   if (items === "-") return { kind: "stdin" };
+  if (items === "@") {
+    throw new BatonError("USAGE", "--items @ names no file: write --items @FILE, with - for standard input");
+  }
   return items.startsWith("@") ? { kind: "file", file: items.slice(1) } : { kind: "list", list: items };
 }
 

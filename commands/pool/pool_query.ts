@@ -1,10 +1,14 @@
 /** The items of a pool where nothing is going to be run: a `--query` runs under no lock, as they are only looked at. */
-import { execFile } from "node:child_process";
-import { promisify } from "node:util";
-import { BatonError, messageOf } from "../../src/errors.ts";
-import { itemsBytesMax } from "../../src/recipes/pool/pool_items.ts";
+import process from "node:process";
+import { sendSignal } from "../../src/cli/child/send_signal.ts";
+import { processSignals } from "../../src/cli/child/signal_source.ts";
+import { spawnChild } from "../../src/cli/child/spawn_child.ts";
+import { StopRequest } from "../../src/cli/stopped_by_signal.ts";
+import { abortable } from "../../src/support/abort.ts";
+import { systemClock } from "../../src/support/clock.ts";
+import { deadlineAfter } from "../../src/support/deadline.ts";
 import type { PoolStatusOptions } from "./pool_options.ts";
-import { readItems, textOf } from "./pool_source.ts";
+import { ranTooLong, readItems, readText, tellsNothing } from "./pool_source.ts";
 
 /** The items that are named; null for all. Rejects as `readItems` does. */
 export async function namedItems(
@@ -14,20 +18,39 @@ export async function namedItems(
   if (items === null) return null;
   return await readItems(items, {
     component,
-    signal: new AbortController().signal, // whoever has enough of it ends it by its default action
+    signal: new AbortController().signal, // what reads a file or stdin is ended by a signal's default action
     query: (line) => outputOf(line, queryTimeoutMs),
   });
 }
 
-/** Rejects IO when it fails, prints too much, or takes longer than `timeoutMs`. */
+/** Rejects IO when it fails or takes longer than `timeoutMs`, BAD_DATA when it prints what cannot be items. */
 async function outputOf(line: string, timeoutMs: number): Promise<string> {
+  using stop = new StopRequest(processSignals());
+  const env = process.env as Record<string, string>;
+  const options = { env, ownGroup: true, descriptors: [], hangUpIgnored: false, readsNothing: true, isRead: true };
+  const child = await spawnChild(["/bin/sh", "-c", line], options);
+  if (child.kind !== "started" || child.output === null) {
+    throw tellsNothing(line, "message" in child ? child.message : "it could not be started");
+  }
+  const { pid, output } = child;
+  const deadline = deadlineAfter(systemClock(), timeoutMs, {
+    signal: stop.signal,
+    reason: () => tellsNothing(line, ranTooLong(timeoutMs)),
+  });
   try {
-    const options = { timeout: timeoutMs, maxBuffer: itemsBytesMax, encoding: "buffer" } as const;
-    return textOf((await promisify(execFile)("/bin/sh", ["-c", line], options)).stdout, "the output of --query");
+    const text = await abortable(readText(output, "the output of --query"), deadline.signal);
+    const end = await abortable(child.ended, deadline.signal);
+    if (end.kind === "exited" && end.code === 0) return text;
+    const how = end.kind === "exited"
+      ? `it ended with ${end.code}`
+      : end.kind === "signaled"
+      ? `it was ended by ${end.signal}`
+      : end.why;
+    throw tellsNothing(line, how);
   } catch (thrown) {
-    if (thrown instanceof BatonError) throw thrown;
-    throw new BatonError("IO", `--query ${JSON.stringify(line)} named no items: ${messageOf(thrown)}`, {
-      cause: thrown,
-    });
+    sendSignal(-pid, "SIGKILL"); // the group, which is there as long as anything of it is
+    throw thrown;
+  } finally {
+    deadline.cancel();
   }
 }

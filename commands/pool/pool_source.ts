@@ -6,6 +6,7 @@ import { stdinWasClosed } from "../../src/cli/child/closed_stdin.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { itemsBytesMax, listedItems, parseItems } from "../../src/recipes/pool/pool_items.ts";
 import { abortable } from "../../src/support/abort.ts";
+import { formatDuration } from "../../src/support/duration.ts";
 import type { ItemSource } from "./pool_options.ts";
 
 export interface ReadItemsOptions {
@@ -78,4 +79,13 @@ export async function readText(chunks: AsyncIterable<Uint8Array>, name: string):
     throw new BatonError("IO", `Cannot read the items from ${name}: ${messageOf(thrown)}`, { cause: thrown });
   }
   return textOf(Buffer.concat(read), name);
+}
+
+/** Why there is no list. */
+export function tellsNothing(line: string, why: string): BatonError {
+  return new BatonError("IO", `--query ${JSON.stringify(line)} named no items: ${why}`);
+}
+
+export function ranTooLong(timeoutMs: number): string {
+  return `it ran longer than ${formatDuration(timeoutMs)} (--query-timeout) and was stopped`;
 }

@@ -119,6 +119,20 @@ describe("exit codes", () => {
           'baton: --query "sleep 1000" named no items: it ran longer than 50 ms (--query-timeout) and was stopped\n',
       });
     expect((await session.run("\"$baton\" pool bad --query 'yes | tr -d \\\\n' -- touch never")).code).toBe(65);
+    for (const deed of ["status", "forget"]) {
+      expect(await session.run(`"$baton" pool ${deed} bad --query 'echo a; echo why >&2; exit 3'`)).toMatchObject({
+        code: 74,
+        stdout: "",
+        stderr: 'why\nbaton: --query "echo a; echo why >&2; exit 3" named no items: it ended with 3\n',
+      });
+      const slow = await session.run(`"$baton" pool ${deed} bad --query "sleep 1000; :" --query-timeout 50ms`);
+      expect([slow.code, slow.stderr]).toEqual([
+        74,
+        'baton: --query "sleep 1000; :" named no items: it ran longer than 50 ms (--query-timeout) and was stopped\n',
+      ]);
+      expect((await session.run(`"$baton" pool ${deed} bad --query 'yes | tr -d \\\\n'`)).code).toBe(65);
+    }
+    expect(await session.run('"$baton" pool bad --items @ -- true')).toMatchObject({ code: 64 });
     expect((await session.run('"$baton" pool bad --items a -- true', { BATON_POOL_ITEM_PATH: "/x" })).code).toBe(78);
     const total = session.start(`"$baton" pool bad --items a --total 2 -- sh -c 'touch total; ${until("end-total")}'`);
     await session.made("total");
