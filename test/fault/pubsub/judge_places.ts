@@ -6,7 +6,7 @@ import type { Reader } from "./judge_readers.ts";
 import { at } from "./judge_puts.ts";
 import { subscriptionsOf } from "./subscriptions.ts";
 
-/** The same `last` in one session has the same next message; and a subscriber stays one. */
+/** The same `last` in one session has the same next message, until there is a seek; and a subscriber stays one. */
 export function judgePlaces(
   { client, log, operations }: Reader,
   { findings, retains }: { readonly findings: Findings; readonly retains: boolean },
@@ -14,6 +14,8 @@ export function judgePlaces(
   const next = new Map<string, { readonly id: number; readonly returnedAt: At }>();
   const subscriptions = subscriptionsOf(operations);
   for (const operation of operations) {
+    // After a power loss the server is ahead of the client's state, until the client has itself put back.
+    if (operation.do === "seek" && operation.result.outcome !== "fail") next.clear();
     if (operation.do !== "get") continue;
     const { session, last = -1, result, invokedAt, returnedAt } = operation;
     if (result.missed !== undefined && !retains) {

@@ -263,6 +263,26 @@ test("who seeks has again what is behind the new place, and need not have what i
   expect(broken(hole)).toEqual(["lost"]);
 });
 
+test("behind the same last something else may come when there was a seek in between, and not otherwise", () => {
+  const powerLost = () => {
+    const story = told().put("bob", "a3", { ids: [3] });
+    const first = story.get("alice", ["a1:1"]);
+    const second = story.get("alice", ["a2:2"], { last: 1, had: false });
+    story.saw(first, 1).had(first, 1).saw(second, 2).had(second, 2, { soft: true });
+    // The server has been told of what the client's state has lost.
+    story.state("alice", "power");
+    story.get("alice", ["a3:3"], { session: 2, last: 1 });
+    return story;
+  };
+  const sought = powerLost().seek("alice", "start");
+  sought.get("alice", ["a1:1"], { session: 2 });
+  sought.get("alice", ["a2:2", "a3:3"], { session: 2, last: 1 });
+  expect(broken(sought)).toEqual([]);
+  const moved = powerLost();
+  moved.get("alice", ["a2:2", "a3:3"], { session: 2, last: 1 });
+  expect(broken(moved)).toContain("same last");
+});
+
 test("what retention has given up is not lost to who was told so, and is to everybody else", () => {
   const story = told().put("bob", "a3", { ids: [3] }).put("bob", "a4", { ids: [4] });
   story.get("alice", ["a1:1"]);
