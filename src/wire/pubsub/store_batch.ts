@@ -8,10 +8,9 @@ import { statusCodes } from "./status_codes.ts";
 import type { ClientOperation, StoreAnswer, StoredMessage, StoreOperation, TopicInfo } from "./store_operations.ts";
 
 const kinds = ["put", "get", "subscribe", "unsubscribe", "seek", "info", "cancel"] as const;
-/** The next batch is likely as large as the last, but a very large one must not keep its room for ever. */
+/** A packer begins with so much room, and keeps for the next batch what it has grown to, but no more than this for ever. */
 const capacityMin = 4096;
 const capacityMax = 1 << 20;
-const capacityFor = (bytes: number) => Math.min(capacityMax, Math.max(capacityMin, bytes + (bytes >> 2)));
 
 /** Stands for null and for -1. */
 const none = -1;
@@ -51,8 +50,8 @@ export class OperationPacker {
     writer.i32(this.#names.size);
     for (const name of this.#names.keys()) writer.utf8WithI32Length(name);
     writer.i32(operationBytes);
-    const piece = writer.finish();
-    this.#writer = new ByteWriter(capacityFor(piece.byteLength));
+    const piece = pieceOf(writer);
+    this.#writer = emptied(writer);
     this.#names = new Map();
     this.#count = 0;
     return piece;
@@ -225,11 +224,30 @@ export class AnswerPacker {
   }
 
   take(): Uint8Array {
-    const piece = this.#writer.finish();
-    this.#writer = new ByteWriter(capacityFor(piece.byteLength));
+    const piece = pieceOf(this.#writer);
+    this.#writer = emptied(this.#writer);
     this.#count = 0;
     return piece;
   }
+}
+
+/**
+ * In memory of its own, as long as it is: what goes to another thread counts there, and here, with all the memory that it lies
+ * in, and the more of it there is the more often all of both has to be looked through for what is garbage.
+ */
+function pieceOf(writer: ByteWriter): Uint8Array {
+  const piece = writer.finish();
+  return isKept(piece) ? piece.slice() : piece;
+}
+
+function emptied(writer: ByteWriter): ByteWriter {
+  if (!isKept(writer.finish())) return new ByteWriter(capacityMin);
+  writer.clear();
+  return writer;
+}
+
+function isKept({ buffer }: Uint8Array): boolean {
+  return buffer.byteLength <= capacityMax;
 }
 
 /** The answers of a piece; bodies are views onto it. */
