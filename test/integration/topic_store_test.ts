@@ -117,6 +117,27 @@ test("a message and the acknowledgement of the one before it share a flush", asy
   await store.close();
 });
 
+test("what is submitted while a batch is worked on goes into its transaction", async () => {
+  const { store, ask, answers } = await open(join(root, "a"));
+  await store.create("news", birth);
+  await ask(subscribe);
+  const commitsOf = async (first: number): Promise<number> => {
+    const { commits } = await store.statistics();
+    const many = 500;
+    for (let counter = first; counter < first + many; counter++) store.submit(put(counter, counter));
+    await Promise.resolve(); // they are on their way
+    store.submit(put(first + many, first + many));
+    await eventually(() => answers.some(({ ticket }) => ticket === first + many));
+    return (await store.statistics()).commits - commits;
+  };
+  const commits: number[] = [];
+  for (let first = 1000; first < 11_000; first += 1000) commits.push(await commitsOf(first));
+  // Whoever comes too late, because this process had to wait, is in the next.
+  expect(Math.min(...commits)).toBe(1);
+  expect(Math.max(...commits)).toBeLessThanOrEqual(2);
+  await store.close();
+});
+
 test("a body of any bytes comes back as it was, a large one too", async () => {
   const { store, ask } = await open(join(root, "a"));
   await store.create("news", birth);

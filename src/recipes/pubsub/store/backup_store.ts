@@ -1,7 +1,7 @@
 /** A copy of a topic store that may be in use: one moment of it, whole, while commits go on beside. */
 import { closeSync, mkdirSync, openSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { BatonError } from "../../../errors.ts";
+import { BatonError, messageOf } from "../../../errors.ts";
 import { flushFolders } from "../../../support/flush_folders.ts";
 import { flushPath } from "../../../support/flush_path.ts";
 import { databaseName, openToRead, storeError } from "./topic_database.ts";
@@ -24,7 +24,12 @@ export function backupStore(dataDir: string, target: string): void {
     flushPath(path);
     flushFolders(target);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "EEXIST") {
+    const { code, syscall } = error as NodeJS.ErrnoException;
+    if (syscall === "mkdir") {
+      const why = code === "EEXIST" ? `${target} is there already, and is no folder` : messageOf(error);
+      throw new BatonError("CANNOT_CREATE", `Cannot back up ${dataDir} to ${target}: ${why}`, { cause: error });
+    }
+    if (code === "EEXIST") {
       throw new BatonError("CANNOT_CREATE", `Cannot back up ${dataDir} to ${target}: ${path} is there already`);
     }
     // A part of a copy must not be taken for one.

@@ -25,6 +25,11 @@ export const operationsMax = 16_384;
 export const operationBytesMax = 256 << 20;
 /** One batch on its way to the thread; what comes beyond it is a batch of its own. */
 export const batchBytesMax = 16 << 20;
+/**
+ * Batches on their way, if they are no longer than that: one that is worked on, and one that comes in time for the same
+ * transaction or is the next. What is submitted meanwhile is gathered.
+ */
+export const batchesMax = 2;
 /** Answers go back in pieces of about this size. */
 export const answerPieceBytes = 4 << 20;
 /** Gets that wait for messages. */

@@ -51,8 +51,8 @@ export type StoreRequest =
 export type StoreReply =
   | { readonly kind: "opened"; readonly storeId: string }
   | { readonly kind: "closed" }
-  /** Answers, packed; with `last` the batch is done. */
-  | { readonly kind: "answers"; readonly bytes: Uint8Array; readonly last: boolean }
+  /** Answers, packed; so many batches are done with them. */
+  | { readonly kind: "answers"; readonly bytes: Uint8Array; readonly batches: number }
   | { readonly kind: "returned"; readonly id: number; readonly value: unknown }
   | { readonly kind: "refused"; readonly id: number; readonly code: ErrorCode; readonly message: string }
   /** Nothing is done any more; of what was not answered nobody knows what became. */

@@ -3,7 +3,7 @@
  * submitted while a commit runs is the next transaction; no answer comes before its transaction is durable.
  * Owns its threads; `close` ends them.
  */
-import { Worker } from "node:worker_threads";
+import { MessageChannel, type MessagePort, Worker } from "node:worker_threads";
 import { BatonError } from "../../../errors.ts";
 import { OperationPacker, unpackAnswers } from "../../../wire/pubsub/store_batch.ts";
 import type { ClientOperation, StoreAnswer } from "../../../wire/pubsub/store_operations.ts";
@@ -12,6 +12,7 @@ import type { ContentName } from "./import_topic.ts";
 import { getBytesMax } from "./read_messages.ts";
 import {
   batchBytesMax,
+  batchesMax,
   operationBytesMax,
   operationsMax,
   roundsBeforeSealMax,
@@ -45,6 +46,8 @@ export class TopicStore {
   readonly #dataDir: string;
   readonly #hooks: StoreHooks;
   readonly #worker: Worker;
+  /** Not the worker's own port: from this one its thread can also take what has come in the middle of its work. */
+  readonly #requests: MessagePort;
   readonly #checkpointer: Worker;
   readonly #packer = new OperationPacker();
   /** What is under way: by ticket, its bytes; -1 for a get that waits. */
@@ -64,7 +67,12 @@ export class TopicStore {
   private constructor(dataDir: string, hooks: StoreHooks) {
     this.#dataDir = dataDir;
     this.#hooks = hooks;
-    this.#worker = new Worker(new URL("./topic_store_worker.ts", import.meta.url));
+    const { port1, port2 } = new MessageChannel();
+    this.#requests = port1;
+    this.#worker = new Worker(new URL("./topic_store_worker.ts", import.meta.url), {
+      workerData: port2,
+      transferList: [port2],
+    });
     this.#checkpointer = new Worker(new URL("./topic_store_checkpoint_worker.ts", import.meta.url));
     this.#worker.on("message", (reply: StoreReply) => this.#received(reply));
     this.#worker.on("error", (error) => this.#break(this.#ioError(error.message)));
@@ -252,7 +260,7 @@ export class TopicStore {
   }
 
   #schedule(): void {
-    if (this.#isScheduled || this.#batches > 0) return;
+    if (this.#isScheduled || this.#batches >= batchesMax) return;
     this.#isScheduled = true;
     // After what is in this turn of the loop: a read from a socket brings many requests.
     queueMicrotask(() => {
@@ -268,7 +276,7 @@ export class TopicStore {
   }
 
   #post(request: StoreRequest, transfer: ArrayBuffer[] = []): void {
-    if (this.#broken === null) this.#worker.postMessage(request, transfer);
+    if (this.#broken === null) this.#requests.postMessage(request, transfer);
   }
 
   #call<Name extends keyof StoreCalls>(method: Name, ...values: Values<Name>): Promise<ReturnType<StoreCalls[Name]>> {
@@ -285,7 +293,7 @@ export class TopicStore {
   #received(reply: StoreReply): void {
     switch (reply.kind) {
       case "answers":
-        if (reply.last) this.#batches--;
+        this.#batches -= reply.batches;
         this.#answered(unpackAnswers(reply.bytes));
         // What the answers have led to goes along.
         if (this.#packer.count > 0) this.#schedule();
@@ -346,6 +354,7 @@ export class TopicStore {
 
   async #end(): Promise<void> {
     this.#broken ??= this.#ioError("it was closed");
+    this.#requests.close();
     await Promise.all([this.#worker.terminate(), this.#checkpointer.terminate()]);
   }
 

@@ -1,12 +1,12 @@
-/** The thread that waits for the disk, so that the server never does. Batches in order, each one transaction. */
-import { parentPort } from "node:worker_threads";
+/** The thread that waits for the disk, so that the server never does. Batches in order; those that are there are one transaction. */
+import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from "node:worker_threads";
 import { BatonError } from "../../../errors.ts";
 import { AnswerPacker, unpackOperations } from "../../../wire/pubsub/store_batch.ts";
 import type { StoreOperation } from "../../../wire/pubsub/store_operations.ts";
 import type { ExportStep } from "./export_topic.ts";
 import { RefusedPuts } from "./refused_puts.ts";
 import { StoreEngine } from "./store_engine.ts";
-import { answerPieceBytes } from "./store_limits.ts";
+import { answerPieceBytes, batchBytesMax } from "./store_limits.ts";
 import type { StoreCalls, StoreReply, StoreRequest } from "./store_messages.ts";
 import type { StoreOptions } from "./store_options.ts";
 import { TopicCustody } from "./topic_custody.ts";
@@ -23,6 +23,7 @@ const idleCheckpointBytes = 1 << 20;
 
 const port = parentPort;
 if (port === null) throw new Error("The store's thread was started as a program of its own");
+const requests = workerData as MessagePort;
 
 /** After a write that found no room nothing is written for so long. */
 const restMs = 1_000;
@@ -64,15 +65,17 @@ class OpenStore {
     this.#afterWork();
   }
 
-  batch(bytes: Uint8Array): void {
+  /** This batch, and those that `next` gives when it has come to its end: null when there is none. */
+  batch(bytes: Uint8Array, next: () => Uint8Array | null): void {
     this.#answered = [];
+    const batches = [bytes];
     try {
-      this.#engine.execute(unpackOperations(bytes), this.#isResting ? noRoom : null);
+      this.#engine.execute(operationsOf(batches, next), this.#isResting ? noRoom : null);
     } catch (error) {
       this.#outOfRoom(error);
-      this.#engine.execute(without(this.#answered, unpackOperations(bytes)), noRoom);
+      this.#engine.execute(without(this.#answered, operationsOf(batches, () => null)), noRoom);
     }
-    this.#sendAnswers(true);
+    this.#sendAnswers(batches.length);
     this.#afterWork();
   }
 
@@ -88,7 +91,7 @@ class OpenStore {
       answer: (answer) => {
         this.#answers.add(answer);
         this.#answered.push(answer.ticket);
-        if (this.#answers.byteLength >= answerPieceBytes) this.#sendAnswers(false);
+        if (this.#answers.byteLength >= answerPieceBytes) this.#sendAnswers(0);
       },
     });
     this.#custody = new TopicCustody(this.#database, this.#engine, this.#custody ?? null);
@@ -129,7 +132,7 @@ class OpenStore {
       if (!(refusal instanceof BatonError) || refusal.code === "IO") throw refusal;
       reply({ kind: "refused", id, code: refusal.code, message: refusal.message });
     }
-    if (this.#answers.count > 0) this.#sendAnswers(false);
+    if (this.#answers.count > 0) this.#sendAnswers(0);
     this.#afterWork();
   }
 
@@ -168,9 +171,9 @@ class OpenStore {
     this.#database.close();
   }
 
-  #sendAnswers(last: boolean): void {
+  #sendAnswers(batches: number): void {
     const bytes = this.#answers.take();
-    reply({ kind: "answers", bytes, last }, [bytes.buffer as ArrayBuffer]);
+    reply({ kind: "answers", bytes, batches }, [bytes.buffer as ArrayBuffer]);
   }
 
   #afterWork(): void {
@@ -228,7 +231,7 @@ class OpenStore {
         } catch (error) {
           this.#outOfRoom(error);
         }
-        if (this.#answers.count > 0) this.#sendAnswers(false);
+        if (this.#answers.count > 0) this.#sendAnswers(0);
       }),
       delayMs,
     );
@@ -240,6 +243,22 @@ class OpenStore {
     if (loggedBytes < bytesMin || this.#isCheckpointing) return;
     this.#isCheckpointing = true;
     reply({ kind: "checkpoint" });
+  }
+}
+
+/** Of the batches, and of those that follow, which are noted there, as long as all are no longer than one may be. */
+function* operationsOf(
+  batches: Uint8Array[],
+  next: () => Uint8Array | null,
+): Generator<StoreOperation, void, void> {
+  let bytes = 0;
+  for (let at = 0; at < batches.length; at++) {
+    const batch = batches[at] as Uint8Array;
+    yield* unpackOperations(batch);
+    bytes += batch.byteLength;
+    if (at + 1 < batches.length || bytes >= batchBytesMax) continue;
+    const more = next();
+    if (more !== null) batches.push(more);
   }
 }
 
@@ -288,7 +307,7 @@ function answer(request: StoreRequest): void {
     return reply({ kind: "opened", storeId: store.storeId });
   }
   if (store === null) throw new Error("the store is not open");
-  if (request.kind === "batch") store.batch(request.bytes);
+  if (request.kind === "batch") store.batch(request.bytes, nextBatch);
   else if (request.kind === "call") store.call(request.id, request.method, request.values);
   else if (request.kind === "checkpointed") store.checkpointed();
   else {
@@ -298,4 +317,23 @@ function answer(request: StoreRequest): void {
   }
 }
 
-port.on("message", (request: StoreRequest) => guarded(() => answer(request))());
+/** Came behind a batch, and is none. */
+let turn: StoreRequest | null = null;
+
+/** What has come since the work began; everything in its order. */
+function nextBatch(): Uint8Array | null {
+  if (turn !== null) return null;
+  const request = (receiveMessageOnPort(requests) as { message: StoreRequest } | undefined)?.message ?? null;
+  if (request?.kind === "batch") return request.bytes;
+  turn = request;
+  return null;
+}
+
+requests.on("message", (request: StoreRequest) => {
+  guarded(() => {
+    for (let next: StoreRequest | null = request; next !== null; next = turn) {
+      turn = null;
+      answer(next);
+    }
+  })();
+});
