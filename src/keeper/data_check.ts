@@ -114,9 +114,9 @@ function checkNode(
 function withData<T>(dataDir: string, what: string, act: (database: DatabaseSync) => T): T {
   const path = join(dataDir, databaseName);
   if (!existsSync(path)) throw new BatonError("IO", `Cannot ${what} ${dataDir}: there is no ${databaseName} in it`);
-  // To SQLite an empty file is a database without tables; here no keeper ever finished it, or somebody cut it off.
-  if (statSync(path).size === 0 && !existsSync(`${path}-wal`)) {
-    throw new BatonError("IO", `Cannot ${what} ${path}: it is empty, and a keeper would start with nothing`);
+  // To SQLite an empty file is a database without tables, beside which it removes the log.
+  if (statSync(path).size === 0) {
+    throw new BatonError("IO", `Cannot ${what} ${path}: it is empty, somebody cut it off`);
   }
   try {
     const damage = damageInLog(path);

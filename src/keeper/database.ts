@@ -3,9 +3,12 @@
  * directory has one owner while others can still read it (backup, verify). Whoever removes the second one lets another
  * owner in: the rows name the last to open them, and nobody else changes them. Synchronous: it lives in the store's thread.
  */
+import { statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { BatonError } from "../errors.ts";
 import { flushFolders } from "../support/flush_folders.ts";
+import { makeDatabaseFile } from "../support/make_database_file.ts";
 import { reserveFile } from "../support/reserve_file.ts";
 import { addChecksums } from "./format_upgrade.ts";
 import { damageInLog } from "./log_check.ts";
@@ -154,6 +157,10 @@ function* rowsOf(database: DatabaseSync, sql: string): Generator<Row, void, void
 }
 
 function openRows(path: string, owner: string): DatabaseSync {
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found === undefined) makeDatabaseFile(path);
+  // To SQLite an empty file is a database without tables; no keeper leaves one.
+  else if (found.size === 0) throw new BatonError("CONFIG", cutOff(path));
   const database = new DatabaseSync(path);
   try {
     // Others may be reading, for a backup, and hold locks for a moment.
@@ -180,6 +187,11 @@ function openRows(path: string, owner: string): DatabaseSync {
     database.close();
     throw error;
   }
+}
+
+function cutOff(path: string): string {
+  return `The keeper's data ${path} is empty: it was cut off, and a keeper would begin with nothing. Put a backup in its ` +
+    "place (baton keeper backup makes them), or, while nobody holds a lock, remove the file";
 }
 
 /** Locked until it is closed or the process is gone, however that happens. */

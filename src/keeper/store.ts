@@ -25,8 +25,8 @@ export class Store {
   }
 
   /**
-   * Takes a data directory into possession. Rejects with LOCK_BUSY when another keeper owns it, with IO when it cannot
-   * be read or written.
+   * Takes a data directory into possession. Rejects with LOCK_BUSY when another keeper owns it, with CONFIG when it was
+   * cut off, with IO when it cannot be read or written.
    */
   static async open(dataDir: string): Promise<Store> {
     const store = new Store(dataDir);
@@ -87,8 +87,9 @@ export class Store {
     }
     const waiting = this.#waiting.shift();
     if (reply.kind === "done") waiting?.done();
-    else if (reply.kind === "failed") waiting?.failed(this.#error(reply.message));
-    else waiting?.failed(new BatonError("LOCK_BUSY", `Another keeper owns the data directory ${this.#dataDir}`));
+    else if (reply.kind === "failed") {
+      waiting?.failed(reply.isWhole ? new BatonError("CONFIG", reply.message) : this.#error(reply.message));
+    } else waiting?.failed(new BatonError("LOCK_BUSY", `Another keeper owns the data directory ${this.#dataDir}`));
   }
 
   #break(message: string): void {

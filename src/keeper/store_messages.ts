@@ -12,4 +12,5 @@ export type StoreReply =
   | { readonly kind: "piece"; readonly bytes: Uint8Array }
   | { readonly kind: "done" }
   | { readonly kind: "owned" }
-  | { readonly kind: "failed"; readonly message: string };
+  /** `isWhole`: the message is a sentence of its own, about data that must not be used as it is. */
+  | { readonly kind: "failed"; readonly message: string; readonly isWhole?: boolean };

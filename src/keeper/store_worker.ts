@@ -1,5 +1,6 @@
 /** The thread that waits for the disk, so that the keeper never does. One request at a time, answered in order. */
 import { parentPort } from "node:worker_threads";
+import { BatonError } from "../errors.ts";
 import { Database, DirectoryOwned } from "./database.ts";
 import type { StoreReply, StoreRequest } from "./store_messages.ts";
 
@@ -57,6 +58,7 @@ port.on("message", (request: StoreRequest) => {
     answer(request);
   } catch (error) {
     if (error instanceof DirectoryOwned) reply({ kind: "owned" });
+    else if (error instanceof BatonError) reply({ kind: "failed", message: error.message, isWhole: true });
     else reply({ kind: "failed", message: error instanceof Error ? error.message : String(error) });
   }
   if (request.kind !== "commit") return;

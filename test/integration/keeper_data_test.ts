@@ -105,10 +105,14 @@ test("a keeper whose log has lost something that was stored does not start, and 
   });
 });
 
-test("a file that was cut to nothing is said to be empty, and is not backed up", async () => {
+test("a file that was cut to nothing is said to be empty, is not backed up, and no keeper begins anew with it", async () => {
   const { keeper } = await running("a");
   await keeper.close();
   truncateSync(join(root, "a/keeper.sqlite"), 0);
+  await expect(running("a")).rejects.toMatchObject({
+    code: "CONFIG",
+    message: expect.stringMatching(/keeper\.sqlite is empty: it was cut off, .* remove the file$/),
+  });
   expect(() => verifyData(join(root, "a"))).toThrow("keeper.sqlite: it is empty");
   expect(() => backUpData(join(root, "a"), join(root, "copy"))).toThrow("keeper.sqlite: it is empty");
   expect(existsSync(join(root, "copy"))).toBe(false);

@@ -3,12 +3,13 @@
  * Every change is one transaction, begun IMMEDIATE: who decides by what it reads is alone until it has written. Synchronous:
  * services keep it in a thread, commands that end soon call it themselves.
  */
-import { closeSync, existsSync, mkdirSync, openSync, statfsSync, statSync } from "node:fs";
+import { mkdirSync, statfsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { BatonError, messageOf } from "../../../errors.ts";
 import { FilesInPlace } from "../../../support/files_in_place.ts";
 import { flushFolders } from "../../../support/flush_folders.ts";
+import { makeDatabaseFile } from "../../../support/make_database_file.ts";
 import { reserveFile } from "../../../support/reserve_file.ts";
 import { checkSqliteFormat } from "../../../support/sqlite_format.ts";
 import type { SqlRow, SqlValue } from "../../../support/sql_row.ts";
@@ -230,8 +231,7 @@ function refuseMissing(folder: string, path: string): void {
   let why = "is missing";
   try {
     const found = statSync(path, { throwIfNoEntry: false });
-    if (found !== undefined && (found.size > 0 || existsSync(`${path}-wal`))) return;
-    // To SQLite an empty file is a database without tables; here it was never finished, or somebody cut it off.
+    if (found !== undefined && found.size > 0) return;
     if (found !== undefined) why = "is empty";
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ENOTDIR") throw storeError(error, folder);
@@ -264,13 +264,15 @@ function patiently<T>(open: () => T): T {
 
 function openTables(folder: string): DatabaseSync {
   const path = join(folder, databaseName);
-  const isNew = !existsSync(path);
-  // Also where the folder was there before, and open to others; the log's files get the same mode.
-  if (isNew) closeSync(openSync(path, "a", 0o600));
+  const found = statSync(path, { throwIfNoEntry: false });
+  const isNew = found === undefined;
+  // To SQLite an empty file is a database without tables; no baton leaves one.
+  if (found?.size === 0) throw new BatonError("CONFIG", cutOff(path));
+  // Before the first table: so that a file can become shorter again.
+  if (isNew) makeDatabaseFile(path, "PRAGMA auto_vacuum = INCREMENTAL");
   const database = new DatabaseSync(path);
   try {
-    // Before the first table: so that a file can become shorter again.
-    database.exec(`PRAGMA busy_timeout = ${busyMs}; PRAGMA auto_vacuum = INCREMENTAL`);
+    database.exec(`PRAGMA busy_timeout = ${busyMs}`);
     const format = { what: "message store", folder, path, applicationId, format: storedFormat };
     if (!isNew) checkSqliteFormat(database, format);
     database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -16384");
@@ -288,6 +290,11 @@ function openTables(folder: string): DatabaseSync {
     database.close();
     throw error;
   }
+}
+
+function cutOff(path: string): string {
+  return `The message store ${path} is empty: it was cut off, and what was in it is gone. Put a copy in its place, or, to ` +
+    `begin with an empty store, remove it and what is beside it with the same beginning of the name`;
 }
 
 /** Stands before the number in every message's id, which so is nobody else's: 40 random bits in Crockford's base 32. */

@@ -1,5 +1,5 @@
 import { DatabaseSync } from "node:sqlite";
-import { mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, statSync, symlinkSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "bun:test";
@@ -256,15 +256,22 @@ describe("a store", () => {
     }
   });
 
-  test("whose file was cut to nothing is not taken for a whole one without messages, nor made anew by who only looks", () => {
+  test("whose file was cut to nothing is not taken for a whole one without messages, nor made anew", () => {
     const folder = mkdtempSync(join(tmpdir(), "baton-retry-"));
     try {
       writeFileSync(join(folder, databaseName), "");
       expect(() => verifyStore(folder)).toThrow(/There is no message store in .*: messages\.sqlite is empty/);
       expect(readdirSync(folder)).toEqual([databaseName]);
-      // Whoever is about to make one may have been stopped before the first byte.
-      new RetryDatabase(folder).close();
-      expect(verifyStore(folder).problems).toEqual([]);
+      expect(() => new RetryDatabase(folder)).toThrow(/The message store .*messages\.sqlite is empty: it was cut off/);
+      expect(readdirSync(folder)).toEqual([databaseName]);
+      rmSync(join(folder, databaseName));
+      const store = new RetryDatabase(folder);
+      store.run("INSERT INTO processors (boot, end_ms, pid, since_ms) VALUES ('', 0, 0, 0)");
+      // What is in the log is not lost on top of it: SQLite would remove the log of an empty file.
+      truncateSync(join(folder, databaseName), 0);
+      expect(() => new RetryDatabase(folder)).toThrow(/is empty: it was cut off/);
+      expect(() => verifyStore(folder)).toThrow(/messages\.sqlite is empty/);
+      expect(statSync(join(folder, `${databaseName}-wal`)).size).toBeGreaterThan(0);
     } finally {
       rmSync(folder, { recursive: true, force: true });
     }
