@@ -8,6 +8,7 @@ import type { Clock } from "../../../support/clock.ts";
 import { BatonError, messageOf } from "../../../errors.ts";
 import { orNull } from "../../lock/lock_view.ts";
 import { announce, parseAnnouncement } from "./announce.ts";
+import { checkEmptiness } from "./check_emptiness.ts";
 import { OwnedTopic, type Permit, type Tenure } from "./owned_topic.ts";
 import type { OwnedStore } from "./owned_store.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
@@ -78,7 +79,7 @@ export class ServerTenure {
 
   /**
    * Registers what is stored and in no tree, announces the server, and begins. Rejects with CONFIG when the id is
-   * somebody else's, or the store an older copy of itself; with the signal's reason, and with what the session ended by.
+   * somebody else's, the store an older copy of itself, or empty where it must not be; with the signal's reason, and with what the session ended by.
    */
   static async begin(
     zk: ZooKeeper,
@@ -88,6 +89,7 @@ export class ServerTenure {
     const nodes = new TopicNodes(zk, options.path);
     const age = new StoreAge(zk, options.path, options);
     await age.check();
+    await checkEmptiness(zk, options.path, options);
     const stored = await options.store.topics();
     await forEach(stored, (topic) => register(nodes, options, topic), signal);
     const { id, endpoint, clock, path, store, place, onProblem } = options;
