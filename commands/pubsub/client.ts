@@ -74,8 +74,8 @@ export const pubsubClientCommand = defineCommand({
   details: [
     "ID subscribe TOPIC and ID unsubscribe TOPIC; ID put TOPIC PATH (- is stdin) and ID get TOPIC; ID pending TOPIC says how " +
     "many messages wait, ID peek TOPIC shows the next without taking it, ID info TOPIC what the topic holds; ID seek TOPIC " +
-    "start|end|MESSAGE-ID goes to another place; ID ack TOPIC MESSAGE-ID and ID nak TOPIC end a get --ack manual; ID topics " +
-    "lists all; ID bench TOPIC measures. The id may also be given by --id: put TOPIC PATH --id ID.",
+    "start|end|MESSAGE-ID goes to another place, behind that message; ID ack TOPIC MESSAGE-ID and ID nak TOPIC end a get --ack manual; ID topics " +
+    "lists all; ID bench TOPIC measures, in a topic that nobody uses. The id may also be given by --id: put TOPIC PATH --id ID.",
     "put that ends with 0: every subscriber of that moment gets the message, once. With 76 nobody knows, and the message is kept: " +
     "put TOPIC --resume sends the same again, which the server recognizes. get that ends with 0: the message never comes again; " +
     "with any other code nothing was lost. Several messages are each followed by a newline (or NUL, --null); a single one is " +

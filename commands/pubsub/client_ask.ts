@@ -1,33 +1,36 @@
 /** `pending`, `info` and `topics`: questions that change nothing. */
+import { BatonError } from "../../src/errors.ts";
 import { listTopics } from "../../src/recipes/pubsub/client/list_topics.ts";
 import type { Requester } from "../../src/recipes/pubsub/client/requester.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { PubsubInfoJson, PubsubPendingJson, PubsubTopicsJson } from "../json_shapes/pubsub_client_shapes.ts";
 import type { ClientCall } from "./client.ts";
+import { askPlace } from "./client_place.ts";
 import type { ClientWords } from "./client_words.ts";
 import type { ClientRun } from "./run_client.ts";
 
-export async function clientAsk({ call: { values, io }, words, client, signal }: ClientRun): Promise<ExitCode> {
-  const { topic, operation } = words;
-  const { position = -1, first = 0, end = 0, pending = 0, subscribers = 0, bytes = 0 } = await client.info(topic, {
-    signal,
-  });
-  // The server hears of the last ones with the next get.
-  const cursor = Math.max(position, client.state.place(topic).cursor);
-  const waiting = position < 0 ? 0 : Math.max(0, Math.min(pending, end - cursor));
+export async function clientAsk(run: ClientRun): Promise<ExitCode> {
+  const { call: { values, io }, words: { topic, operation }, client } = run;
+  const { info: { first = 0, end = 0, subscribers = 0, bytes = 0 }, isSubscribed, cursor, pending } = await askPlace(
+    run,
+  );
   if (operation === "pending") {
-    const answer: PubsubPendingJson = { version: 1, topic, pending: waiting };
-    io.out(values.json ? `${JSON.stringify(answer)}\n` : `${waiting}\n`);
+    if (!isSubscribed) {
+      const why = "this client is not subscribed to the topic";
+      throw new BatonError("NOT_SUBSCRIBED", `Nothing waits for "${client.id}" in topic "${topic}": ${why}`);
+    }
+    const answer: PubsubPendingJson = { version: 1, topic, pending };
+    io.out(values.json ? `${JSON.stringify(answer)}\n` : `${pending}\n`);
     return exitCodes.SUCCESS;
   }
   const info: PubsubInfoJson = {
     version: 1,
     topic,
-    subscribed: position >= 0,
+    subscribed: isSubscribed,
     position: String(cursor),
     first: String(first),
     end: String(end),
-    pending: waiting,
+    pending,
     subscribers,
     bytes,
     unresolved_puts: client.state.countIntents(topic),
@@ -47,6 +50,11 @@ export async function clientTopics(
 ): Promise<ExitCode> {
   const topics = await listTopics(requester, id, signal);
   const answer: PubsubTopicsJson = { version: 1, topics };
-  io.out(values.json ? `${JSON.stringify(answer)}\n` : topics.map((topic) => `${topic}\n`).join(""));
+  io.out(values.json ? `${JSON.stringify(answer)}\n` : topics.map((topic) => `${inOneLine(topic)}\n`).join(""));
   return exitCodes.SUCCESS;
+}
+
+/** A newline in a name must not make two of it; who wants such names asks for --json. */
+function inOneLine(topic: string): string {
+  return topic.replace(/\p{Cc}/gu, "\u{fffd}");
 }

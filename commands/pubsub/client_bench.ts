@@ -1,17 +1,21 @@
 /** `bench`: puts messages into a topic and gets them again, and says how fast that was. */
+import { BatonError } from "../../src/errors.ts";
 import { Publisher } from "../../src/recipes/pubsub/client/publisher.ts";
 import { Subscriber } from "../../src/recipes/pubsub/client/subscriber.ts";
+import { counted } from "../../src/support/counted.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { PubsubBenchJson } from "../json_shapes/pubsub_client_shapes.ts";
+import { type ClientPlace, findPlace } from "./client_place.ts";
 import type { ClientRun } from "./run_client.ts";
 
 const bodyBytes = 1024;
 const chunkMessages = 256;
 
-export async function clientBench(
-  { call: { values, io }, words: { topic }, client, signal }: ClientRun,
-): Promise<ExitCode> {
+export async function clientBench(run: ClientRun): Promise<ExitCode> {
+  const { call: { values, io }, words: { topic }, client, signal } = run;
   const count = values.count ?? 10_000;
+  const place = await findPlace(run);
+  if (place !== null) checkUnused(run, place);
   await client.subscribe(topic, { signal });
   const putMs = await timed(() => new Publisher(client, topic).putAll(bodies(count), { signal }));
   const subscriber = new Subscriber(client, topic);
@@ -24,6 +28,7 @@ export async function clientBench(
       had += messages.length;
     }
   });
+  if (place?.isSubscribed !== true) await client.unsubscribe(topic, { signal });
   const rate = (ms: number) => Math.round(count / (ms / 1000));
   const result: PubsubBenchJson = {
     version: 1,
@@ -39,6 +44,19 @@ export async function clientBench(
       : `${count} messages of ${bodyBytes} bytes: ${rate(putMs)} puts a second, ${rate(getMs)} gets a second\n`,
   );
   return exitCodes.SUCCESS;
+}
+
+/** It takes all that comes, and all subscribers get what it puts: where messages are meant for somebody it must not be. */
+function checkUnused({ words: { id, topic } }: ClientRun, { info, isSubscribed, pending }: ClientPlace): void {
+  const others = (info.subscribers ?? 0) - (isSubscribed ? 1 : 0);
+  if (others <= 0 && pending === 0) return;
+  const used = others > 0
+    ? `has ${counted(others, "other subscriber")}`
+    : `has ${counted(pending, "message")} that "${id}" has not had`;
+  throw new BatonError(
+    "USAGE",
+    `bench: the topic "${topic}" ${used}; it puts messages of its own there, and takes all that are there: name a new topic`,
+  );
 }
 
 async function* bodies(count: number): AsyncGenerator<Uint8Array[], void, void> {

@@ -86,6 +86,11 @@ function checkOptions({ call: { values }, words }: ClientRun): void {
     (values.ack === "manual" ? 1 : 0);
   if (ways > 1) throw new BatonError("USAGE", "get: only one of --out-dir, --exec and --ack manual can be");
   if (words.operation === "peek" && ways > 0) throw new BatonError("USAGE", "peek only prints");
+  const [form] = [values.json && "--json", values.lines && "--lines", values.null && "--null"].filter(Boolean);
+  const elsewhere = values.outDir !== undefined ? "--out-dir" : values.exec !== undefined ? "--exec" : null;
+  if (form !== undefined && elsewhere !== null) {
+    throw new BatonError("USAGE", `get: ${form} is about what is printed, and ${elsewhere} prints no message`);
+  }
   if (values.follow && values.untilEmpty) {
     throw new BatonError("USAGE", "get: --follow has no end, and --until-empty has");
   }

@@ -15,6 +15,7 @@ import type { ClientCall } from "./client.ts";
 import { PutEnding } from "./put_ending.ts";
 import { behind, filesBut, type Input, inputOf } from "./put_input.ts";
 import type { ClientRun } from "./run_client.ts";
+import { typedWord } from "./typed_word.ts";
 
 export async function clientPut(run: ClientRun): Promise<ExitCode> {
   const { call, words: { id, topic, rest }, client: { state } } = run;
@@ -29,7 +30,7 @@ export async function clientPut(run: ClientRun): Promise<ExitCode> {
     if (left > 0 && !values.quiet) {
       io.err(
         `baton: nobody knows what became of ${counted(left, "message")}, which ${left === 1 ? "is" : "are"} kept: ` +
-          `baton pubsub client ${id} put ${topic} --resume sends the same again\n`,
+          `baton pubsub client ${typedWord(id)} put ${typedWord(topic)} --resume sends the same again\n`,
       );
     }
     const place = input?.kind === "sequence" ? state.input(topic, input.name)?.taken : whole.taken;
@@ -97,8 +98,8 @@ function partOf(input: Input, { state, topic, stream, whole, resume, onSkipped }
 function warnOfIntents({ values, io }: ClientCall, topic: string, count: number): void {
   if (count === 0 || values.quiet) return;
   io.err(
-    `baton: what became of ${
-      counted(count, "earlier message")
-    } for "${topic}" is not known; put ${topic} --resume finds out\n`,
+    `baton: what became of ${counted(count, "earlier message")} for "${topic}" is not known; put ${
+      typedWord(topic)
+    } --resume finds out\n`,
   );
 }

@@ -205,7 +205,7 @@ export async function* behind(
 
 function changed(name: string, taken: number): string {
   const first = taken === 1
-    ? "its first message is not the one"
-    : `its first ${counted(taken, "message")} are not those`;
-  return `Cannot go on with ${name}: ${first} that was put; without --resume all are put`;
+    ? "its first message is not the one that was"
+    : `its first ${counted(taken, "message")} are not those that were`;
+  return `Cannot go on with ${name}: ${first} put; without --resume all are put`;
 }

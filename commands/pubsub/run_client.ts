@@ -19,6 +19,7 @@ import { clientPut } from "./client_put.ts";
 import { checkFlags, type ClientWords, clientWords } from "./client_words.ts";
 import { lookupPlaceOf, proxyFinder } from "./find_proxies.ts";
 import { clientSecurity } from "./service_security.ts";
+import { typedWord } from "./typed_word.ts";
 
 /** An operation as it runs. */
 export interface ClientRun {
@@ -43,7 +44,7 @@ export async function runClient(call: ClientCall): Promise<ExitCode> {
 /** What to do now, where there is one answer to that. */
 function hintOn(code: ErrorCode, { id, operation, topic }: ClientWords): string | null {
   if (code === "NOT_SUBSCRIBED" && operation !== "unsubscribe") {
-    return `to subscribe: baton pubsub client ${id} subscribe ${topic}`;
+    return `to subscribe: baton pubsub client ${typedWord(id)} subscribe ${typedWord(topic)}`;
   }
   return code === "FENCED" ? "the next call takes over" : null;
 }
@@ -53,6 +54,7 @@ async function runOperation(call: ClientCall, words: ClientWords): Promise<ExitC
   const lookupPlace = lookupPlaceOf(call);
   checkName("client id", words.id);
   if (words.operation !== "topics") checkName("topic", words.topic);
+  if (values.msgId !== undefined) checkName("--msg-id", values.msgId);
   const clock = systemClock();
   const security = clientSecurity(values);
   using stop = new StopRequest(processSignals());

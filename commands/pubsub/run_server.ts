@@ -6,6 +6,7 @@ import { serveStatusPage } from "../../src/cli/metrics/status_page.ts";
 import { dieOf, stopSignals } from "../../src/cli/stopped_by_signal.ts";
 import { connect } from "../../src/clients/zookeeper/client.ts";
 import { BatonError } from "../../src/errors.ts";
+import { checkName } from "../../src/recipes/pubsub/client/client_limits.ts";
 import { PubsubPath } from "../../src/recipes/pubsub/ownership/pubsub_path.ts";
 import { TopicServer } from "../../src/recipes/pubsub/server/topic_server.ts";
 import { formatAddress } from "../../src/sockets/connection.ts";
@@ -17,11 +18,13 @@ import { checkAdvertised } from "./advertised.ts";
 import type { ServerCall } from "./server.ts";
 import { serverHealth, serverMetrics } from "./server_metrics.ts";
 import { serviceSecurity } from "./service_security.ts";
+import { checkServerFlags } from "./server_words.ts";
 import { type ServiceLog, serviceLog } from "./service_log.ts";
 
 export async function runServer(call: ServerCall): Promise<ExitCode> {
   const { values, sources, io } = call;
   const { id, dataDir } = placeOf(call);
+  checkServerFlags("", sources.flags);
   checkAdvertised(values.pubsubServerListen, values.pubsubServerAdvertise);
   process.umask(0o077);
   const log = serviceLog("server", { io, format: values.log, quiet: values.quiet });
@@ -98,5 +101,6 @@ function placeOf({ values }: ServerCall): { id: string; dataDir: string } {
   const example = "as in: baton pubsub server --id s1 --data-dir ./s1";
   if (id === undefined) throw new BatonError("USAGE", `baton pubsub server needs --id, ${example}`);
   if (dataDir === undefined) throw new BatonError("USAGE", `baton pubsub server needs --data-dir, ${example}`);
+  checkName("server id", id);
   return { id, dataDir: resolve(dataDir) };
 }

@@ -16,6 +16,7 @@ import { verifyStore } from "../../src/recipes/pubsub/store/verify_store.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { counted } from "../../src/support/counted.ts";
 import { didYouMean } from "../../src/support/did_you_mean.ts";
+import { printable } from "../../src/support/printable.ts";
 import { connected } from "../coordination/connected.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type {
@@ -26,7 +27,9 @@ import type {
 } from "../json_shapes/pubsub_server_shapes.ts";
 import type { ServerCall } from "./server.ts";
 import { restore } from "./server_restore.ts";
+import { checkServerFlags } from "./server_words.ts";
 import { serviceSecurity } from "./service_security.ts";
+import { typedWord } from "./typed_word.ts";
 
 interface Operation {
   /** What stands behind the word, for the sentence that says what is wrong. */
@@ -66,6 +69,7 @@ export async function operate(call: ServerCall): Promise<ExitCode> {
     const given = names.length === 0 ? "and none is given" : `not "${names.join(" ")}"`;
     throw new BatonError("USAGE", `baton pubsub server ${word} takes ${operation.takes}, ${given}`);
   }
+  checkServerFlags(word, call.sources.flags);
   return await operation.run(call, names);
 }
 
@@ -121,7 +125,11 @@ async function drain(call: ServerCall, [id = ""]: readonly string[]): Promise<Ex
     checkDrain(await overviewOf(zk, path), id);
     if (!values.dryRun) {
       await setDraining(zk, path, id, true);
-      say(`"${id}" is given no new topics until it is started again, or: baton pubsub server drain ${id} --undo`);
+      say(
+        `"${id}" is given no new topics until it is started again, or: baton pubsub server drain ${
+          typedWord(id)
+        } --undo`,
+      );
     }
     // A proxy that had not heard of it yet may give it one more; and a session that has just ended took the mark with it.
     while (await move(planDrain(loadOf(await overviewOf(zk, path), id), id)) > 0) await setDraining(zk, path, id, true);
@@ -237,15 +245,16 @@ async function forget(call: ServerCall, [id = ""]: readonly string[]): Promise<E
   const answer: PubsubForgottenJson = { version: 1, server: id, lost: [...lost], returned: [...returned] };
   if (values.json) io.out(`${JSON.stringify(answer)}\n`);
   else {
-    for (const topic of lost) io.out(`lost ${topic}\n`);
-    for (const topic of returned) io.out(`returned ${topic}\n`);
-    if (!values.quiet) {
+    for (const topic of lost) io.out(`lost ${printable(topic)}\n`);
+    for (const topic of returned) io.out(`returned ${printable(topic)}\n`);
+    if (!values.quiet && lost.length + returned.length > 0) {
       io.err(
         `baton: topics that begin again, empty: ${lost.length}; that are back where they came from: ${returned.length}\n`,
       );
     }
   }
-  return exitCodes.SUCCESS;
+  if (lost.length + returned.length > 0) return exitCodes.SUCCESS;
+  throw new BatonError("NEGATIVE", `There is no server "${id}", and no topic of such a one: nothing was given up`);
 }
 
 // deno-lint-ignore require-await -- an operation is asynchronous, this one reads a disk

@@ -7,6 +7,7 @@ import { claimDataDir } from "../../src/recipes/pubsub/server/server_identity.ts
 import { openToRead } from "../../src/recipes/pubsub/store/topic_database.ts";
 import { TopicStore } from "../../src/recipes/pubsub/store/topic_store.ts";
 import { connected } from "../coordination/connected.ts";
+import { printable } from "../../src/support/printable.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { PubsubRestoredJson } from "../json_shapes/pubsub_server_shapes.ts";
 import type { ServerCall } from "./server.ts";
@@ -39,7 +40,9 @@ export async function restore(call: ServerCall): Promise<ExitCode> {
   };
   if (values.json) io.out(`${JSON.stringify(answer)}\n`);
   else {
-    for (const [what, topics] of Object.entries(done)) for (const topic of topics) io.out(`${what} ${topic}\n`);
+    for (const [what, topics] of Object.entries(done)) {
+      for (const topic of topics) io.out(`${what} ${printable(topic)}\n`);
+    }
     if (!values.quiet) {
       io.err(
         `baton: topics as they were when the copy was made: ${restored.length}; that begin again, empty: ${lost.length}; ` +

@@ -61,8 +61,29 @@ test("a topic that nobody has made, and one that the client is not subscribed to
     await expectRefused([64, words, 'there is no topic "nwes"']);
   }
   await expectRefused([64, "client alice unsubscribe nwes", 'there is no topic "nwes"']);
-  await expectRefused([64, "client carol get news", "this client is not subscribed to the topic; to subscribe: "]);
+  for (const operation of ["get", "peek", "pending"]) {
+    await expectRefused([
+      64,
+      `client carol ${operation} news`,
+      "this client is not subscribed to the topic; to subscribe: ",
+    ]);
+  }
   expect((await session.run('"$baton" pubsub client alice topics')).stdout).toBe("news\n");
+});
+
+test("bench takes no message that was meant for somebody, and gives nobody any of its own", async () => {
+  const said = async (words: string) => (await session.run(`"$baton" pubsub client ${words}`)).stdout;
+  await session.run('"$baton" pubsub client dora subscribe used; echo real | "$baton" pubsub client bob put used -');
+  await expectRefused([
+    64,
+    "client dora bench used -n 5",
+    'bench: the topic "used" has 1 message that "dora" has not had',
+  ]);
+  await expectRefused([64, "client eve bench used -n 5", 'bench: the topic "used" has 1 other subscriber']);
+  expect(await said("dora get used -n 9")).toBe("real\n\n");
+  expect(await said("dora bench used -n 5")).toContain("5 messages of 1024 bytes");
+  expect(await said("eve bench unused -n 5")).toContain("5 messages of 1024 bytes");
+  expect(await said("eve info unused")).toContain("subscribers\t0\n");
 });
 
 test("a stdin that is closed is no empty message, and what goes to a closed stdout was not had", async () => {
@@ -105,6 +126,13 @@ test("options that do not fit the operation, each other, or what they are given"
     [64, "client alice put news --lines --null file", "only one of --lines, --null and --files"],
     [64, "client alice put news file --msg-id ''", "--msg-id: the value is empty"],
     [64, "client alice put news --lines file --msg-id x", "--msg-id is for a single message"],
+    [64, 'client bob put news file --msg-id "$(head -c 1025 /dev/zero | tr "\\0" a)"', "A token has 1025 bytes"],
+    [
+      64,
+      "client alice get news --out-dir in --json",
+      "--json is about what is printed, and --out-dir prints no message",
+    ],
+    [64, "client alice get news --exec true --null", "--null is about what is printed, and --exec prints no message"],
   ];
   for (const mistake of mistakes) await expectRefused(mistake);
 });
@@ -149,12 +177,13 @@ test("proxies: none, wrong ones, ones that are not there or let nobody in", asyn
 });
 
 test("where state and messages go: what cannot be made, and what is somebody else's", async () => {
-  await session.run('echo m | "$baton" pubsub client bob put news -');
+  await session.run('mkdir -p odd/.baton-pubsub; echo m | "$baton" pubsub client bob put news -');
   const mistakes: Mistake[] = [
     [73, "client bob put news file --state-dir file", "Cannot make the folder of client states"],
     [73, "client bob put news file --state-dir file/x", "Cannot make the folder of client states"],
     [73, "client alice get news --out-dir file", "Cannot make the folder"],
     [127, "client alice get news --exec ./nowhere", "is not acknowledged: the command exited with 127"],
+    [74, "client alice get news --out-dir odd", "Cannot read whose folder it is in"],
   ];
   for (const mistake of mistakes) await expectRefused(mistake);
   // A disk that takes no more than so much of a file.
@@ -185,6 +214,19 @@ test("servers and proxies that cannot start, and operators' words", async () => 
     [64, "server lss", 'not "lss", did you mean "ls"?'],
     [64, "server move news", "needs --to"],
     [64, "server verify", "needs --data-dir: the folder of which server?"],
+    [64, "server drain s1 --to s2", "--to is not for drain, but for move"],
+    [
+      64,
+      "server --id s1 --data-dir s1 --accept-loss",
+      "--accept-loss is not for a server that is started, but for forget, restore",
+    ],
+    [
+      64,
+      'server --data-dir s2 --id "$(head -c 1025 /dev/zero | tr "\\0" a)"',
+      "A token has 1025 bytes; 1024 are the limit",
+    ],
+    [1, "server forget s9 --accept-loss", 'There is no server "s9", and no topic of such a one'],
+    [73, "server backup file --data-dir s1", "file is there already, and is no folder"],
     [78, "server verify --data-dir folder", "There is no topic store in"],
     [64, "proxy more", 'baton pubsub proxy takes no "more"'],
     [64, "proxy --listen foo", 'Cannot use "foo" as an endpoint'],

@@ -147,10 +147,18 @@ function mark(path: string, client: string, topic: string): void {
         cause: thrown,
       });
     }
-    const found = readFileSync(file, "utf8");
+    const found = markIn(file);
     if (found === wanted) return;
     if (found === "") return writeFlushed(file, bytes); // killed between making it and writing to it
     throw new BatonError("USAGE", `The folder ${path} belongs to ${found.trim()}, and not to ${wanted.trim()}`);
+  }
+}
+
+function markIn(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (thrown) {
+    throw new BatonError("IO", `Cannot read whose folder it is in ${file}: ${messageOf(thrown)}`, { cause: thrown });
   }
 }
 

@@ -1,0 +1,34 @@
+/** Where a client is in a topic, and what waits for it there: as the server says it, and as its own state knows better. */
+import { BatonError } from "../../src/errors.ts";
+import type { ClientSession } from "../../src/recipes/pubsub/client/client_session.ts";
+import type { ClientRun } from "./run_client.ts";
+
+export interface ClientPlace {
+  /** What the server says. */
+  readonly info: Awaited<ReturnType<ClientSession["info"]>>;
+  readonly isSubscribed: boolean;
+  /** The last message that was had; -1: none. */
+  readonly cursor: number;
+  /** Messages that wait; 0 for who is not subscribed. */
+  readonly pending: number;
+}
+
+/** Null where there is no such topic. Rejects with what asking fails with. */
+export async function findPlace(run: ClientRun): Promise<ClientPlace | null> {
+  try {
+    return await askPlace(run);
+  } catch (thrown) {
+    if (thrown instanceof BatonError && thrown.code === "NOT_SUBSCRIBED") return null;
+    throw thrown;
+  }
+}
+
+/** Rejects with NOT_SUBSCRIBED where there is no such topic, and with what asking fails with. */
+export async function askPlace({ client, words: { topic }, signal }: ClientRun): Promise<ClientPlace> {
+  const info = await client.info(topic, { signal });
+  const { position = -1, end = 0, pending = 0 } = info;
+  const isSubscribed = position >= 0;
+  // The server hears of the last ones with the next get.
+  const cursor = Math.max(position, client.state.place(topic).cursor);
+  return { info, isSubscribed, cursor, pending: isSubscribed ? Math.max(0, Math.min(pending, end - cursor)) : 0 };
+}
