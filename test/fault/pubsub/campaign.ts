@@ -26,6 +26,7 @@ import type { Sample } from "./history.ts";
 import { HistoryWriter, readHistory } from "./history_file.ts";
 import { grownBeyond, judge, type Verdict } from "./judge.ts";
 import { NodeWatch } from "./node_watch.ts";
+import type { Retention } from "./retention.ts";
 import { Service } from "./service.ts";
 import { StateFolders } from "./state_folders.ts";
 import { storageFaults } from "./storage_menu.ts";
@@ -49,6 +50,8 @@ export interface CampaignOptions {
   readonly workers: number;
   /** Faults of the disks below servers, too. */
   readonly hasStorageFaults: boolean;
+  /** Servers give messages up; null: none. */
+  readonly retention?: Retention | null;
   /** Only faults whose name has it. */
   readonly only?: string;
   readonly keepFolder?: boolean;
@@ -93,7 +96,10 @@ export async function runPubsubCampaign(options: CampaignOptions): Promise<Campa
   }
   failures.push(...campaign.failures);
   const { isDrained } = campaign;
-  const verdict = judge(readHistory(join(folder, "history")), undefined, { isDrained });
+  const { retention = null } = options;
+  const retains = retention === null ? {} : { retains: true, expiresAfterMs: retention.expiresAfterMs };
+  const verdict = judge(readHistory(join(folder, "history")), undefined, { isDrained, ...retains });
+  if (retention !== null && verdict.missed === 0) failures.push("nothing was given up before it was had");
   const isGood = failures.length === 0 && verdict.violations.length === 0;
   if (isGood && options.keepFolder !== true) rmSync(folder, { recursive: true, force: true });
   const seconds = (performance.now() - beganMs) / 1000;
@@ -115,7 +121,7 @@ class Campaign {
   }
 
   async run(): Promise<void> {
-    const { backend: kind, seed, sessionTimeoutMs, say } = this.#options;
+    const { backend: kind, seed, sessionTimeoutMs, say, hasStorageFaults, retention = null } = this.#options;
     const folder = (name: string) => {
       const path = join(this.#folder, name);
       mkdirSync(path);
@@ -129,7 +135,7 @@ class Campaign {
     this.#ends.push(() => Promise.resolve(control[Symbol.dispose]()));
     const service = await Service.start({
       ...{ folder: folder("service"), backend, random, sessionTimeoutMs },
-      ...{ servers: 3, proxies: 3, hasStorageFaults: this.#options.hasStorageFaults },
+      ...{ servers: 3, proxies: 3, hasStorageFaults, serverWords: retention?.words ?? [] },
     });
     this.#ends.push(() => service[Symbol.asyncDispose]());
     // Somebody else's clients on this machine may find one of our ports where theirs was.
@@ -137,13 +143,13 @@ class Campaign {
     const crewed = crewTopics(mark);
     const topicOfCli = `cli ${mark}`;
     const plainTopic = `plain ${mark}`;
-    const topics = [...crewed, topicOfCli, plainTopic];
+    const topics = retention === null ? [...crewed, topicOfCli, plainTopic] : crewed;
     const watch = new NodeWatch(backend.servers, { path: service.path, topics, writer: control });
     this.#ends.push(() => watch[Symbol.asyncDispose]());
     const workers = this.#workersOf(service, { folder: folder("workers"), history, topics: crewed });
     const cli = new CliCrew({
       ...{ folder: folder("cli"), topic: topicOfCli, proxies: service.endpoints, random, history },
-      ...{ sleeperTopic: crewed[0] ?? topicOfCli, plainTopic },
+      ...{ sleeperTopic: crewed[0] ?? topicOfCli, plainTopic, isEmpty: retention !== null },
       killed: (client) => this.#count(control, "client of the binary killed", client),
       troubled: (why) => this.failures.push(why),
     });
@@ -165,7 +171,8 @@ class Campaign {
     cli.isHurt = false;
     await this.#heal(world);
     await this.#drain(world, cli);
-    await this.#carryAround(world);
+    // What expires on the way changes the content.
+    if ((retention?.expiresAfterMs ?? Infinity) === Infinity) await this.#carryAround(world);
     await cli.wakeSleeper();
     this.isDrained = true;
     this.#lookAtRoles(world);

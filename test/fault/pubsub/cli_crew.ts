@@ -11,6 +11,8 @@ export interface CliCrewOptions extends Omit<CliOptions, "writer" | "phase" | "o
   readonly plainTopic: string;
   /** One more client subscribes here, and asks for nothing before everybody else has had all. */
   readonly sleeperTopic: string;
+  /** Nobody: where messages are given up, what these clients are told of it is not in the history. */
+  readonly isEmpty: boolean;
 }
 
 const sleeper = "cli-sleeper";
@@ -35,6 +37,7 @@ export class CliCrew {
 
   /** Resolves when all are subscribed, and at work. */
   async begin(): Promise<void> {
+    if (this.#options.isEmpty) return;
     const ways = { "cli-print": cliPrint, "cli-files": cliFiles, "cli-exec": cliExec };
     const readers = Object.entries(ways).map(([client, get]) => ({ client, get, options: this.#optionsOf(client) }));
     await Promise.all(readers.map(({ client, options }) => cliSubscribe(client, options)));
@@ -60,7 +63,7 @@ export class CliCrew {
 
   /** Has all that was put for it since `begin`. */
   async wakeSleeper(): Promise<void> {
-    await cliPrint(sleeper, this.#sleeperOptions());
+    if (!this.#options.isEmpty) await cliPrint(sleeper, this.#sleeperOptions());
   }
 
   #sleeperOptions(): CliOptions {

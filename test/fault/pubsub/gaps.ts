@@ -15,10 +15,17 @@ export function seeksOf(operations: readonly Operation[]): Seek[] {
   return operations.flatMap(({ do: what, to, result: { outcome }, invokedAt, returnedAt }, place): Seek[] => {
     if (what !== "seek" || to === undefined || outcome === "fail") return [];
     if (outcome === "ok") return [{ invokedAt, doneBy: returnedAt, to, isSure: true }];
-    // Nobody heard of its end: before the next process of the client is answered, or never.
-    const next = operations.slice(place + 1).find(({ result }) => result.outcome === "ok");
-    return [{ invokedAt, doneBy: next?.returnedAt ?? Infinity, to, isSure: false }];
+    return [{ invokedAt, doneBy: unheardBy(operations, place), to, isSure: false }];
   });
+}
+
+/** Nobody heard of its end: it was before the next process of the client is answered, or never. */
+function unheardBy(operations: readonly Operation[], place: number): At {
+  for (let at = place + 1; at < operations.length; at++) {
+    const { result, returnedAt } = operations[at] as Operation;
+    if (result.outcome === "ok") return returnedAt;
+  }
+  return Infinity;
 }
 
 /** A get that was told that retention has given up messages behind its place. */
@@ -28,12 +35,17 @@ export interface PassedOver {
   readonly before: number;
   readonly missed: number;
   readonly answeredAt: At;
+  /** The server may have had its place behind all that was put by then, and the client did not know. */
+  readonly leftBy: At;
 }
 
 export function passedOverOf(operations: readonly Operation[]): PassedOver[] {
-  return operations.flatMap(({ do: what, result: { missed, got }, last = -1, returnedAt }) => {
+  let leftBy = -Infinity;
+  return operations.flatMap(({ do: what, result: { missed, got, outcome }, last = -1, returnedAt }, place) => {
+    const moves = what === "seek" || what === "unsubscribe";
+    if (moves && outcome === "unknown") leftBy = Math.max(leftBy, unheardBy(operations, place));
     if (what !== "get" || missed === undefined) return [];
-    return [{ behind: last, before: got?.[0]?.[0] ?? Infinity, missed, answeredAt: returnedAt }];
+    return [{ behind: last, before: got?.[0]?.[0] ?? Infinity, missed, answeredAt: returnedAt, leftBy }];
   });
 }
 
@@ -44,15 +56,22 @@ export function isToldGone({ id, invokedAt }: PutMessage, gaps: readonly PassedO
   );
 }
 
-/** Messages that the gap has, beyond what was had of it: never more than were told. */
+/**
+ * Messages that the gap has, beyond what was had of it: never more than were told. `told`: gaps of before; the server is
+ * behind those also where the client, or another process of its state, has forgotten them.
+ */
 export function isUntold(
-  { behind, before, missed }: PassedOver,
+  { behind, before, missed, leftBy }: PassedOver,
   { byId }: TopicLog,
-  had: ReadonlySet<number>,
+  { had, told }: { readonly had: ReadonlySet<number>; readonly told: readonly PassedOver[] },
 ): boolean {
   // Where the server has put it after a seek, and what came behind it meanwhile, is not known here.
   if (behind < 0 || before === Infinity) return false;
   let gone = 0;
-  for (let id = behind + 1; id < before; id++) if (byId.has(id) && !had.has(id)) gone++;
+  for (let id = behind + 1; id < before; id++) {
+    const message = byId.get(id);
+    if (message === undefined || had.has(id) || message.invokedAt < leftBy) continue;
+    if (!told.some((gap) => id > gap.behind && id < gap.before)) gone++;
+  }
   return gone > missed;
 }

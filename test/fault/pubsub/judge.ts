@@ -16,6 +16,8 @@ export interface Verdict {
   readonly readers: number;
   readonly deliveries: number;
   readonly redelivered: number;
+  /** Messages × subscribers, as readers were told: given up by retention. Whoever asks again is told again. */
+  readonly missed: number;
   /** Messages × subscribers; must be 0. */
   readonly lost: number;
   /** Must be 0. */
@@ -48,11 +50,18 @@ export function grownBeyond(begin: Sample, end: Sample, limits = defaultLimits):
   });
 }
 
-/** `isDrained`: false where the end was not waited for; then only what is missing between messages that came is lost. `retains`: servers give messages up, and who was told so has lost nothing. */
+/**
+ * `isDrained`: false where the end was not waited for; then only what is missing between messages that came is lost.
+ * `retains`: servers give messages up, and who was told so has lost nothing; `expiresAfterMs`: also without newer ones.
+ */
 export function judge(
   history: History,
   limits: BaselineLimits = defaultLimits,
-  { isDrained = true, retains = false }: { readonly isDrained?: boolean; readonly retains?: boolean } = {},
+  { isDrained = true, retains = false, expiresAfterMs = Infinity }: {
+    readonly isDrained?: boolean;
+    readonly retains?: boolean;
+    readonly expiresAfterMs?: number;
+  } = {},
 ): Verdict {
   const findings = new Findings();
   const logs = logsOf(history.operations, findings);
@@ -64,7 +73,14 @@ export function judge(
     const stored = [...log.byName.values()].filter(({ id, outcome }) => id !== null || outcome === "ok");
     stored.sort((a, b) => (a.id ?? Infinity) - (b.id ?? Infinity) || 0);
     for (const reader of readers.get(topic) ?? []) {
-      const { deliveries, redelivered } = judgeReader(reader, { stored, returned, findings, isDrained, retains });
+      const { deliveries, redelivered } = judgeReader(reader, {
+        stored,
+        returned,
+        findings,
+        isDrained,
+        retains,
+        expiresAfterMs,
+      });
       figures.deliveries += deliveries;
       figures.redelivered += redelivered;
       figures.readers++;
@@ -83,6 +99,7 @@ export function judge(
     duplicated: findings.count("duplicated", "stored twice"),
     unexpected: findings.count("unexpected", "corrupted", "fail delivered"),
     recovered: [...logs.values()].reduce((sum, log) => sum + recoveredOf(log), 0),
+    missed: history.operations.reduce((sum, { result }) => sum + (result.missed ?? 0), 0),
     faults: history.faults.length,
     violations: findings.all(),
   };
@@ -90,11 +107,12 @@ export function judge(
 
 /** For people: the four figures, and each violation with its first example. */
 export function verdictText(verdict: Verdict): string {
-  const { puts, lost, duplicated, unexpected, recovered, violations } = verdict;
+  const { puts, lost, duplicated, unexpected, recovered, missed, violations } = verdict;
   return [
     `${puts.all} messages put (${puts.ok} OK, ${puts.fail} failed, ${puts.unknown} unknown), ${verdict.deliveries} delivered ` +
     `to ${verdict.readers} readers of ${verdict.topics} topics, ${verdict.redelivered} again as is allowed; ${verdict.faults} faults`,
-    `lost ${lost}, duplicated ${duplicated}, unexpected ${unexpected}, recovered ${recovered}`,
+    `lost ${lost}, duplicated ${duplicated}, unexpected ${unexpected}, recovered ${recovered}` +
+    (missed === 0 ? "" : `; ${missed} given up by retention, and told`),
     ...violations.map(({ invariant, count, first }) => `VIOLATED ${count} times: ${invariants[invariant]}: ${first}`),
   ].join("\n");
 }

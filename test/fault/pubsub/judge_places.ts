@@ -58,8 +58,9 @@ export function judgeGaps({ client, log }: Reader, { gaps, seen, findings }: {
   readonly seen: ReadonlySet<number>;
   readonly findings: Findings;
 }): void {
-  for (const gap of gaps) {
-    if (!isUntold(gap, log, seen)) continue;
+  for (const [place, gap] of gaps.entries()) {
+    const told = gaps.slice(0, place).filter((other) => other.before > gap.behind && other.behind < gap.before);
+    if (!isUntold(gap, log, { had: seen, told })) continue;
     const { behind, before, missed } = gap;
     const say = () =>
       `${client} was told that ${missed} messages of "${log.topic}" are gone between ${behind} and ${before}`;

@@ -46,7 +46,7 @@ type Moment =
 /** `returned`: the topic's messages that were answered OK, by the time of that. */
 export function judgeReader(
   reader: Reader,
-  { stored, returned, findings, isDrained, retains }: {
+  { stored, returned, findings, isDrained, retains, expiresAfterMs }: {
     readonly stored: readonly PutMessage[];
     readonly returned: ReturnedPuts;
     readonly findings: Findings;
@@ -54,10 +54,12 @@ export function judgeReader(
     readonly isDrained: boolean;
     /** Servers give up messages, and say so. */
     readonly retains: boolean;
+    /** A message may be gone so long after it was put. */
+    readonly expiresAfterMs: number;
   },
 ): ReaderFigures {
   const subscriptions = subscriptionsOf(reader.operations);
-  const pass = new Pass(reader, { subscriptions, returned, findings });
+  const pass = new Pass(reader, { subscriptions, returned, findings, expiresAfterMs });
   for (const moment of momentsOf(reader)) pass.take(moment);
   judgePlaces(reader, { findings, retains });
   const seeks = seeksOf(reader.operations);
@@ -100,6 +102,7 @@ class Pass {
   readonly #reader: Reader;
   readonly #findings: Findings;
   readonly #returned: ReturnedPuts;
+  readonly #expiresAfterMs: number;
   readonly #subscriptions: readonly Subscription[];
   readonly #had = new Map<Subscription, Set<number>>();
   readonly #seen = new Set<number>();
@@ -124,12 +127,14 @@ class Pass {
   #session = -1;
   #takenOverAt = -1;
 
-  constructor(reader: Reader, { subscriptions, returned, findings }: {
+  constructor(reader: Reader, { subscriptions, returned, findings, expiresAfterMs }: {
     readonly subscriptions: readonly Subscription[];
     readonly returned: ReturnedPuts;
     readonly findings: Findings;
+    readonly expiresAfterMs: number;
   }) {
     this.#reader = reader;
+    this.#expiresAfterMs = expiresAfterMs;
     this.#subscriptions = subscriptions;
     this.#returned = returned;
     this.#findings = findings;
@@ -270,7 +275,7 @@ class Pass {
     if (put === null || put.id === null || subscription === undefined) return;
     const isMine = put.invokedAt > subscription.mustFrom && subscription.endFrom > operation.returnedAt;
     if (!isMine || put.id <= Math.max(operation.last ?? -1, this.#greatest)) return;
-    if (put.invokedAt < this.#endSoughtBy) return;
+    if (put.invokedAt < this.#endSoughtBy || operation.returnedAt - put.invokedAt > this.#expiresAfterMs) return;
     const { id, name, returnedAt } = put;
     this.#findings.add(
       "hidden",

@@ -294,6 +294,27 @@ test("what retention has given up is not lost to who was told so, and is to ever
   expect(broken(untold, { retains: true })).toEqual(["lost"]);
 });
 
+test("who is passed over is told by how much beyond what the client was told before, or may have left by itself", () => {
+  const retained = (story: Story) => broken(story, { retains: true });
+  const more = () =>
+    told().put("bob", "a3", { ids: [3] }).put("bob", "a4", { ids: [4] }).put("bob", "a5", { ids: [5] });
+  // Two processes of one state: the server's place is behind the first one's gap, that of the second before it.
+  const twins = more().state("alice", "shared");
+  twins.get("alice", ["a1:1"]);
+  twins.passedOver("alice", 1, ["a4:4"], 2).passedOver("alice", 1, ["a5:5"], 0);
+  expect(retained(twins)).toEqual([]);
+  const untold = more();
+  untold.get("alice", ["a1:1"]);
+  untold.passedOver("alice", 1, ["a5:5"], 2);
+  expect(retained(untold)).toEqual(["missed untold"]);
+  // It may have been done, and then the server's place is behind all that was put until then.
+  const left = told();
+  left.get("alice", ["a1:1"]);
+  left.unsubscribe("alice", "unknown").subscribe("alice");
+  left.put("bob", "a3", { ids: [3] }).put("bob", "a4", { ids: [4] }).passedOver("alice", 1, ["a4:4"], 1);
+  expect(retained(left)).toEqual([]);
+});
+
 test("an answer to the older of two processes of one client may cross the newer one's first, and not come later", () => {
   const story = told().state("alice", "shared");
   const older = story.invoke({ client: "alice", do: "get" });

@@ -1,6 +1,6 @@
 /**
  * The full dose: `scripts/fault pubsub [--rounds N] [--messages N] [--faults N] [--seed S] [--on keeper|ensemble]… [--rate N]
- * [--lanes N] [--only FAULT] [--keep]`. A round is a campaign with a service of its own; each backend has its rounds.
+ * [--lanes N] [--only FAULT] [--retain messages|size|age] [--keep]`. A round is a campaign with a service of its own; each backend has its rounds.
  * `scripts/fault pubsub --defects` instead puts the defects of the paper's program back and has the judge find each.
  */
 import { randomInt } from "node:crypto";
@@ -13,6 +13,7 @@ import { runPubsubCampaign } from "./campaign.ts";
 import { runDefects } from "./defects/run_defects.ts";
 import { fullCrew, fullSessionTimeoutMs } from "./dose.ts";
 import { verdictText } from "./judge.ts";
+import { type Retention, retentions } from "./retention.ts";
 
 const { values } = parseArgs({
   options: {
@@ -25,6 +26,7 @@ const { values } = parseArgs({
     lanes: { type: "string", default: "3" },
     "session-timeout": { type: "string", default: String(fullSessionTimeoutMs) },
     only: { type: "string" },
+    retain: { type: "string" },
     keep: { type: "boolean", default: false },
     defects: { type: "boolean", default: false },
   },
@@ -49,6 +51,7 @@ for (let round = 0; round < Number(values.rounds); round++) {
       ...{ messages: Number(values.messages), faults: Number(values.faults) },
       ...{ rate: Number(values.rate), lanes: Number(values.lanes), keepFolder: values.keep },
       hasStorageFaults: hasCompiler(),
+      retention: retentionOf(values.retain),
       ...(values.only === undefined ? {} : { only: values.only }),
       say: (line) => console.log(`  ${line}`),
     });
@@ -61,6 +64,12 @@ for (let round = 0; round < Number(values.rounds); round++) {
   }
 }
 process.exit(isGood ? 0 : 1);
+
+function retentionOf(name: string | undefined): Retention | null {
+  const found = Object.entries(retentions).find(([known]) => known === name)?.[1] ?? null;
+  if (found !== null || name === undefined) return found;
+  throw new Error(`--retain ${name}: it is one of ${Object.keys(retentions).join(", ")}`);
+}
 
 async function tellDefects(): Promise<boolean> {
   const results = await runDefects({ controls: true, parallel: 2 });

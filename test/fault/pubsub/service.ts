@@ -32,6 +32,8 @@ export interface ServiceOptions {
   readonly proxies: number;
   /** Servers' disks can forget, fill up and err. */
   readonly hasStorageFaults: boolean;
+  /** More for `baton pubsub server`. */
+  readonly serverWords: readonly string[];
 }
 
 /** One server or proxy. */
@@ -184,7 +186,7 @@ async function makeRole(id: string, kind: Role["kind"], root: string, options: S
   const storage = dataDir !== null && options.hasStorageFaults ? new StorageFaults(dataDir) : null;
   const words = [
     ...[kind, "--id", id, "--listen", `tcp://127.0.0.1:${port}`, "--advertise", relay.endpoint],
-    ...(dataDir === null ? [] : ["--data-dir", dataDir]),
+    ...(dataDir === null ? [] : ["--data-dir", dataDir, ...options.serverWords]),
   ];
   const around = {
     folder: place,
