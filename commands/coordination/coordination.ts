@@ -7,11 +7,14 @@ import type { ConfigSources } from "../../src/config/resolve.ts";
 import { atOrigin as atOriginOf } from "../../src/config/resolve.ts";
 import { type SettingValues, variableOf } from "../../src/config/setting.ts";
 import { connectionSettings, type Scope, scopes } from "../../src/config/settings.ts";
-import { BatonError } from "../../src/errors.ts";
+import { BatonError, messageOf } from "../../src/errors.ts";
 import { keeperLogName, type KeeperPlace, keeperPlace } from "../../src/keeper/place.ts";
 import type { TlsOptions } from "../../src/sockets/connection.ts";
+import { checkPrivateAt } from "../../src/support/private_file.ts";
 import { aclOf, credentialsOf } from "./acl.ts";
 import { tlsFilesOf } from "./tls_files.ts";
+
+const tlsNames = ["tls", "tlsCa", "tlsCert", "tlsKey", "tlsServerName"] as const;
 
 type Values = SettingValues<typeof connectionSettings>;
 
@@ -44,6 +47,7 @@ export function coordinationOf(values: Values, sources: ConfigSources, signal?: 
       connect: { servers, ...connection, ...optional({ signal, unreachableHint, tls: tlsOf(values, sources) }) },
     };
   }
+  refuseTls(sources, named);
   const place = ownKeeperPlace(values, sources);
   const own = `unix:${place.socketPath}`;
   const address = named === undefined || named === "embedded" ? own : named;
@@ -60,6 +64,15 @@ export function coordinationOf(values: Values, sources: ConfigSources, signal?: 
     // In the stead of a keeper that somebody else runs, nothing is started.
     connect: { servers, ...connection, ...optional({ signal }), ...(address === own ? { startServer, ...hint } : {}) },
   };
+}
+
+/** What stands in a file or a variable may be meant for servers; what was just typed is meant for these. Throws USAGE. */
+function refuseTls({ flags }: ConfigSources, named = "embedded"): void {
+  const typed = tlsNames.find((name) => flags.has(name) && flags.get(name) !== "false");
+  if (typed === undefined) return;
+  const here = named === "embedded" ? "this machine's own keeper" : named;
+  const { flag } = connectionSettings[typed];
+  throw new BatonError("USAGE", `${flag} is for servers that --servers names, and ${here} is a socket of this machine`);
 }
 
 /** Where this user's keeper is, by `keeper.dir` and the rules of place.ts. Throws CONFIG. */
@@ -109,10 +122,7 @@ function connectionOptions(values: Values, sources: ConfigSources): Omit<Connect
       sources,
       () => credentialsOf(values.authCredentials ?? "", (line) => `line ${line} of the value`),
     ),
-    ...credentialsOf(
-      readSetting("authFile", values.authFile, sources) ?? "",
-      (line) => `${values.authFile}, line ${line}`,
-    ),
+    ...(values.authFile === undefined ? [] : readCredentials(values.authFile, sources)),
   ];
   const acl = atOrigin("acl", sources, () => {
     // A certificate is a name too, to servers that ask their clients for one.
@@ -146,8 +156,24 @@ function tlsOf(values: Values, sources: ConfigSources): TlsOptions | undefined {
   return values.tls || Object.keys(options).length > 0 ? options : undefined;
 }
 
-function readSetting(name: keyof Values, file: string | undefined, sources: ConfigSources): string | undefined {
-  return file === undefined ? undefined : atOrigin(name, sources, () => readFileSync(file, "utf8"));
+function readCredentials(file: string, sources: ConfigSources): ReturnType<typeof credentialsOf> {
+  return atOrigin("authFile", sources, () => {
+    const found = credentialsOf(textOf(file), (line) => `${file}, line ${line}`);
+    checkPrivateAt(file, "The file with credentials");
+    if (found.length > 0) return found;
+    throw new BatonError(
+      "CONFIG",
+      `${file} has no credentials: a line with scheme:credentials is wanted, as in digest:USER:PASSWORD`,
+    );
+  });
+}
+
+function textOf(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (thrown) {
+    throw new BatonError("CONFIG", `Cannot read the credentials in ${file}: ${messageOf(thrown)}`, { cause: thrown });
+  }
 }
 
 function atOrigin<T>(name: keyof Values, sources: ConfigSources, read: () => T): T {

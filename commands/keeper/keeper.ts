@@ -115,8 +115,14 @@ export const keeperCommand = defineCommand({
     const place = values.dataDir === undefined ? ownKeeperPlace(values, sources) : namedPlace(resolve(values.dataDir));
     if (values.json && names[0] !== "verify") throw new BatonError("USAGE", "--json is for baton keeper verify");
     if (names.length > 0) return runDataCommand(names, place, { io, json: values.json });
-    const options = { ...values, listen: values.listen?.map(parseListen), tls: tlsOf(values, sources) };
-    return serve(options, place, io);
+    const [listen, tls] = [values.listen?.map(parseListen), tlsOf(values, sources)];
+    if (tls !== undefined && listen?.some(({ kind }) => kind === "tcp") !== true) {
+      throw new BatonError(
+        "USAGE",
+        "--tls-cert is for TCP, and no --listen names a host:port; a unix socket needs none",
+      );
+    }
+    return serve({ ...values, listen, tls }, place, io);
   },
 });
 

@@ -98,7 +98,7 @@ export const connectionSettings = {
   authFile: setting(text("file"), {
     flag: "--auth-file",
     key: "auth.file",
-    help: "file with one scheme:credentials in each line",
+    help: "file with one scheme:credentials in each line, which nobody else may read",
   }),
   acl: setting(list("open|creator|scheme:id:perms,…"), {
     flag: "--acl",

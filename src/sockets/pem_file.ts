@@ -3,6 +3,7 @@ import type { KeyObject, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import process from "node:process";
 import { BatonError, messageOf } from "../errors.ts";
+import { checkPrivateAt } from "../support/private_file.ts";
 
 const certificateBlock =
   /-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----[^-]*-----END (?:X509 |TRUSTED )?CERTIFICATE-----/;
@@ -15,10 +16,11 @@ export function readCertificates(file: string): string {
   return pem;
 }
 
-/** The text of a PEM file with a private key. Throws CONFIG unless it can be read, and opened with `passphrase`. */
+/** The text of a PEM file with a private key. Throws CONFIG unless it can be read, by nobody else, and opened with `passphrase`. */
 export function readPrivateKey(file: string, passphrase: string | undefined): string {
   const pem = read(file);
   privateKey(pem, file, passphrase);
+  checkPrivateAt(file, "The private key");
   return pem;
 }
 

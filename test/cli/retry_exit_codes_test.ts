@@ -28,7 +28,7 @@ let session: BatonSession;
 beforeAll(async () => {
   session = new BatonSession({ BATON_RETRY_STORE: "store", BATON_SESSION_TIMEOUT: "2s" });
   await session.run('for s in store newer; do echo x | "$baton" retry-processor submit --store $s; done');
-  await session.run("echo digest:a:b >credentials");
+  await session.run("umask 077; echo digest:a:b >credentials");
   spoilt("newer", "PRAGMA user_version = 99");
 });
 afterAll(() => session[Symbol.asyncDispose]());

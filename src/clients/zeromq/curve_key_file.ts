@@ -1,7 +1,7 @@
 /** Key files of CURVE: read and checked before a handshake fails for a reason nobody understands. */
 import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats } from "node:fs";
-import process from "node:process";
 import { BatonError, messageOf } from "../../errors.ts";
+import { checkPrivate } from "../../support/private_file.ts";
 import { type X25519Secret, x25519Secret } from "../../support/x25519.ts";
 import { type CurveCertificate, parseCertificate } from "./curve_certificate.ts";
 
@@ -18,7 +18,7 @@ export function readSecretKey(file: string): X25519Secret {
     const other = file.endsWith(".pub") ? file.slice(0, -4) : `${file}_secret`;
     throw config(`${file} has a public key only, and the secret one is wanted here, which is likely in ${other}`);
   }
-  checkPrivate(stat, file);
+  checkPrivate(file, "The secret key", stat);
   const secret = x25519Secret(secretKey);
   secretKey.fill(0);
   return secret;
@@ -46,23 +46,6 @@ function read(file: string): CurveCertificate & { readonly stat: Stats } {
   } finally {
     closeSync(fd);
   }
-}
-
-/** As PostgreSQL has it: one's own file is for oneself; one that root has put there may be for a group too, which only reads. */
-function checkPrivate({ mode, uid }: Stats, file: string): void {
-  const user = process.geteuid?.();
-  const printed = (mode & 0o777).toString(8).padStart(3, "0");
-  if (user !== undefined && uid !== user && uid !== 0) {
-    throw config(
-      `The secret key ${file} belongs to user ${uid}, who can read and change it; it has to be of user ${user}`,
-    );
-  }
-  if (uid === 0 && user !== 0) {
-    if ((mode & 0o037) === 0) return;
-    throw config(`The secret key ${file} has mode ${printed}, which lets others in: chmod 640 ${file}`);
-  }
-  if ((mode & 0o077) === 0) return;
-  throw config(`The secret key ${file} has mode ${printed}, which lets others read it: chmod 600 ${file}`);
 }
 
 function orConfig<T>(file: string, act: () => T): T {

@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { createPrivateKey } from "node:crypto";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { aclOf, credentialsOf } from "../../../../commands/coordination/acl.ts";
@@ -9,12 +9,13 @@ import { parseConfigFile } from "../../../../src/config/config_syntax.ts";
 import { resolveSettings } from "../../../../src/config/resolve.ts";
 import { allSettings, connectionSettings } from "../../../../src/config/settings.ts";
 import { BatonError } from "../../../../src/errors.ts";
+import { tlsFixture } from "../../../support/tls_fixture.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "baton-coordination-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 const keeperDir = join(folder, "keeper");
 
-const pem = (name: string) => join(import.meta.dir, `../../../fixtures/tls/${name}.pem`);
+const pem = (name: string) => tlsFixture(name, folder);
 
 function placeOf(flags: Record<string, string>, env: Record<string, string> = {}): Coordination {
   const sources = { flags: new Map(Object.entries(flags)), env: { BATON_KEEPER_DIR: keeperDir, ...env }, files: [] };
@@ -50,7 +51,7 @@ describe("where to coordinate, and how far that reaches", () => {
 
 describe("secrets and certificates come from files and the environment", () => {
   test("credentials from both, certificates by their contents; any of them turns TLS on", () => {
-    writeFileSync(join(folder, "auth"), "# ours\ndigest:ann:a:b\n\nip:10.0.0.1\n");
+    writeFileSync(join(folder, "auth"), "# ours\ndigest:ann:a:b\n\nip:10.0.0.1\n", { mode: 0o600 });
     const { connect } = placeOf(
       { servers: "zk1", authFile: join(folder, "auth"), tlsCa: pem("ca") },
       {
@@ -73,9 +74,47 @@ describe("secrets and certificates come from files and the environment", () => {
 
   test("no TLS to a unix socket, whoever listens there", () => {
     for (const servers of ["embedded", `unix:${keeperDir}/keeper.sock`, "unix:/elsewhere/keeper.sock"]) {
-      expect(placeOf({ servers, tls: "true", tlsServerName: "zk" }).connect).not.toHaveProperty("tls");
+      const env = { BATON_TLS_ENABLED: "true", BATON_TLS_CA: "/nowhere" }; // meant for the servers that are named elsewhere
+      expect(placeOf({ servers }, env).connect).not.toHaveProperty("tls");
+      expect(placeOf({ servers, tls: "false" }).connect).not.toHaveProperty("tls");
+      for (const [name, flag] of [["tls", "--tls"], ["tlsCa", "--tls-ca"], ["tlsServerName", "--tls-server-name"]]) {
+        expect(() => placeOf({ servers, [String(name)]: "true" })).toThrow(
+          new RegExp(`^${flag} is for servers that --servers names, and .* is a socket of this machine`),
+        );
+      }
     }
-    expect(placeOf({}, { BATON_TLS_ENABLED: "true" }).connect).not.toHaveProperty("tls");
+  });
+
+  test("a file with a secret that others may read is refused", () => {
+    const file = join(folder, "open");
+    const open = (path: string) => {
+      chmodSync(path, 0o644);
+      return `${path} has mode 644, which lets others read it: chmod 600 ${path}`;
+    };
+    writeFileSync(file, "digest:ann:secret\n");
+    const failure = open(file);
+    expect(() => placeOf({ servers: "zk1", authFile: file })).toThrow(
+      `--auth-file: The file with credentials ${failure}`,
+    );
+    expect(() => placeOf({}, { BATON_AUTH_FILE: file })).toThrow(
+      `BATON_AUTH_FILE: The file with credentials ${failure}`,
+    );
+    const key = pem("client_key");
+    const files = { BATON_TLS_CERT: pem("client"), BATON_TLS_KEY: key };
+    expect(placeOf({ servers: "zk1" }, files).connect.tls).toBeDefined();
+    const failing = open(key);
+    expect(() => placeOf({ servers: "zk1" }, files)).toThrow(`BATON_TLS_KEY: The private key ${failing}`);
+  });
+
+  test("a file without credentials says so", () => {
+    const file = join(folder, "without");
+    for (const text of ["", "\n# digest:ann:secret\n"]) {
+      writeFileSync(file, text, { mode: 0o600 });
+      expect(() => placeOf({ servers: "zk1", authFile: file })).toThrow(/^--auth-file: .*without has no credentials: /);
+    }
+    expect(() => placeOf({ servers: "zk1", authFile: "/nope" })).toThrow(
+      "--auth-file: Cannot read the credentials in /nope: ENOENT",
+    );
   });
 
   test("a file that is not there is the flag's fault or the variable's", () => {
@@ -107,7 +146,7 @@ describe("a value that cannot be used is reported with where it stands", () => {
   const locked = join(folder, "locked.pem");
   const ownKey = createPrivateKey(readFileSync(pem("client_key")));
   const lock = { type: "pkcs8", format: "pem", cipher: "aes-256-cbc", passphrase: "open" } as const;
-  writeFileSync(locked, ownKey.export(lock));
+  writeFileSync(locked, ownKey.export(lock), { mode: 0o600 });
 
   test("a key that the passphrase opens is taken", () => {
     const env = { BATON_TLS_CERT: pem("client"), BATON_TLS_KEY: locked, BATON_TLS_PASSPHRASE: "open" };

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { runCommandLine } from "../../../../commands/command_line.ts";
 import { fakeIo } from "../../../support/fake_io.ts";
+import { tlsFixture } from "../../../support/tls_fixture.ts";
 
 let folder = "";
 const umask = process.umask(); // the command changes it
@@ -28,6 +29,14 @@ test("run by hand it keeps its data where the configuration file says, and verif
   expect(ended).toMatchObject({ code: 0, stderr: expect.stringContaining(`serves unix:${dir}/keeper.sock\n`) });
   expect(existsSync(join(dir, "keeper.sqlite"))).toBe(true);
   expect((await keeper("verify", "--config", config)).stdout).toStartWith(`${dir} is whole: `);
+});
+
+test("a certificate where nothing listens over TCP is a mistake", async () => {
+  const words = ["--tls-cert", pem("server"), "--tls-key", tlsFixture("server_key", folder)];
+  for (const listen of [[], ["--listen", `unix:${folder}/untouched.sock`]]) {
+    const ended = await keeper("--data-dir", join(folder, "untouched"), ...listen, ...words);
+    expect(ended).toMatchObject({ code: 64, stderr: expect.stringContaining("--tls-cert is for TCP") });
+  }
 });
 
 const pem = (name: string) => join(import.meta.dir, `../../../fixtures/tls/${name}.pem`);
