@@ -186,6 +186,13 @@ test("where state and messages go: what cannot be made, and what is somebody els
     [74, "client alice get news --out-dir odd", "Cannot read whose folder it is in"],
   ];
   for (const mistake of mistakes) await expectRefused(mistake);
+  // Tries may be shorter than the wait for a message.
+  await session.run('"$baton" pubsub client tom subscribe news');
+  await expectRefused([
+    1,
+    "client tom get news --wait 700ms --retry-timeout 100ms --retries 0 --proxies ipc://$dir/p1",
+    "",
+  ]);
   // A disk that takes no more than so much of a file.
   await session.run("head -c 600000 /dev/zero >large");
   const full = await session.run(`trap '' XFSZ; ulimit -f 400; exec "$baton" pubsub client tiny put news large`);

@@ -12,6 +12,7 @@ import { decodeMessage } from "../../../wire/pubsub/decode_message.ts";
 import { encodeMessage } from "../../../wire/pubsub/encode_message.ts";
 import type { Message, MessageOf } from "../../../wire/pubsub/messages.ts";
 import { afterAttempt, type AttemptEnd } from "./attempt_decision.ts";
+import { attemptTimes } from "./attempt_times.ts";
 import { ProxyLink } from "./proxy_link.ts";
 
 export type Answer = MessageOf<"STATUS">;
@@ -54,8 +55,6 @@ const retryWait = { firstMs: 50, maxMs: 2000 };
 const connectMsMax = 2000;
 /** The only proxy's, before proxies are looked for again: as long as a handshake may take. */
 const onlyConnectMsMax = 10_000;
-/** What is left of a try's time for its answer to arrive, at most. */
-const answerMsMax = 250;
 /** With less time another try would only turn "not done" into "unknown". */
 const attemptMsMin = 100;
 const passingCodes: ReadonlySet<ErrorCode> = new Set(["UNREACHABLE", "CONNECTION_LOST", "SESSION_EXPIRED"]);
@@ -100,9 +99,9 @@ export class Requester implements AsyncDisposable {
       if (isRefused && !mayBeDone) return { kind: "fail", why: this.#lastTrouble, answer, isRefused };
       let end: AttemptEnd = { kind: "not sent" };
       if (link !== null) {
-        // The proxy's last word has to arrive while it is waited for: it says what silence cannot.
-        const deadlineMs = Math.ceil(withinMs - Math.min(answerMsMax, withinMs / 4));
-        const lines = { version: 1, deadlineMs, ...message.lines };
+        const times = attemptTimes({ withinMs, attemptMs: Math.min(attemptMs, timeoutMs), holdMs });
+        const wait = message.lines?.waitMs === undefined ? {} : { waitMs: times.waitMs };
+        const lines = { version: 1, deadlineMs: times.deadlineMs, ...message.lines, ...wait };
         const got = await this.#attempt(link, encodeMessage({ ...message, lines } as Message), {
           withinMs,
           signal,

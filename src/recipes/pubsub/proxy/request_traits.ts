@@ -49,7 +49,7 @@ export function traitsOf(message: TopicMessage, patienceMsDefault: number): Requ
     isRepeatable: isRepeatable(message),
     mayWait: waitMs > 0,
     hasLines: lines !== undefined,
-    patienceMs: Math.min(patienceOf(lines?.deadlineMs) ?? patienceMsDefault + waitMs, patienceMsMax),
+    patienceMs: Math.min(patienceOf(lines?.deadlineMs, waitMs) ?? patienceMsDefault + waitMs, patienceMsMax),
     chain: chainOf(message),
   };
 }
@@ -72,9 +72,14 @@ function lineOf(number: number | undefined, sender: string, topic: string): stri
   return known.line;
 }
 
-/** The answer has to be there when the client stops waiting: it sets out a little earlier. */
-function patienceOf(deadlineMs: number | undefined): number | undefined {
-  return deadlineMs === undefined ? undefined : deadlineMs - Math.min(deadlineMs / 10, wayMsMax);
+/**
+ * The answer has to be there when the client stops waiting: it sets out a little earlier. Of what a server may hold the answer
+ * back nothing is taken: "no message" has to come through.
+ */
+function patienceOf(deadlineMs: number | undefined, waitMs: number): number | undefined {
+  if (deadlineMs === undefined) return undefined;
+  const ways = waitMs < deadlineMs ? deadlineMs - waitMs : deadlineMs;
+  return deadlineMs - Math.min(ways / 10, wayMsMax);
 }
 
 /**

@@ -133,6 +133,22 @@ test("many requests at once have their own answers, and a signal ends those that
   await expect(asked).rejects.toThrow("enough");
 });
 
+test("a wait for a message leaves its answer time, and is cut when the time runs out", async () => {
+  const times = async (timeoutMs: number, holdMs: number, ...said: Said[]) => {
+    const proxy = await FakeProxy.start(...said);
+    const asked = { ...get, lines: { waitMs: holdMs } };
+    const { kind } = await requester([proxy.endpoint], { timeoutMs, attemptMs: 100 }).ask(asked, { holdMs });
+    const heard = proxy.heard.map(({ lines }) => [lines?.waitMs ?? -1, lines?.deadlineMs ?? -1] as const);
+    return { kind, heard };
+  };
+  expect(await times(3000, 1000, "NO_MESSAGE")).toEqual({ kind: "answer", heard: [[1000, 1075]] });
+  const { kind, heard } = await times(1000, 1000, "nothing", "NO_MESSAGE");
+  expect([kind, heard.length, heard[0]]).toEqual(["answer", 2, [1000, 1075]]);
+  const [waitMs = -1, deadlineMs = -1] = heard[1] ?? [];
+  expect(waitMs).toBeWithin(0, 900);
+  expect(deadlineMs).toBeWithin(waitMs + 50, 1000);
+});
+
 test("tries are as many as were allowed", async () => {
   const proxy = await FakeProxy.start("OVERLOADED");
   expect(await requester([proxy.endpoint], { retriesMax: 3 }).ask(put())).toMatchObject({ kind: "fail" });

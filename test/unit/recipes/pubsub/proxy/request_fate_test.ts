@@ -120,6 +120,7 @@ describe("what is known of a request", () => {
     const get = { name: "GET", sender, topic, last: 3 } as const;
     expect(traitsOf({ ...get, lines: { waitMs: 30_000 } }, 5000)).toMatchObject({ patienceMs: 35_000, mayWait: true });
     expect(traitsOf({ ...get, lines: { waitMs: 30_000, deadlineMs: 700 } }, 5000).patienceMs).toBe(630);
+    expect(traitsOf({ ...get, lines: { waitMs: 1000, deadlineMs: 1075 } }, 5000).patienceMs).toBe(1067.5);
     expect(traitsOf({ ...get, lines: { deadlineMs: 20_000 } }, 5000).patienceMs).toBe(19_900);
     expect(traitsOf({ ...get, lines: { deadlineMs: 10 ** 12 } }, 5000).patienceMs).toBe(3_600_000);
   });
