@@ -3,17 +3,16 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
 import { breakLock } from "../../src/recipes/lock/break_lock.ts";
 import { acquireLock } from "../../src/recipes/lock/lock.ts";
-import { runPool } from "../../src/recipes/pool/pool.ts";
 import { forgetPool } from "../../src/recipes/pool/pool_forget.ts";
 import { PoolMemory } from "../../src/recipes/pool/pool_memory.ts";
-import type { PoolJob, PoolOptions } from "../../src/recipes/pool/pool_options.ts";
-import { poolPath } from "../../src/recipes/pool/pool_path.ts";
+import type { PoolJob } from "../../src/recipes/pool/pool_options.ts";
 import { poolStatus } from "../../src/recipes/pool/pool_status.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { backends, describeBackend, type RunningBackend } from "../support/backends.ts";
 import { eventually } from "../support/eventually.ts";
 import { failureCode } from "../support/failure_code.ts";
 import { LockCrew } from "../support/lock_crew.ts";
+import { pathIn, pool } from "../support/pool_crew.ts";
 import { done, failed, PoolWork } from "../support/pool_work.ts";
 
 setDefaultTimeout(30_000);
@@ -23,34 +22,6 @@ for (const kind of backends) {
     let backend: RunningBackend;
     beforeAll(async () => void (backend = await kind.start()), 60_000);
     afterAll(() => backend.close());
-
-    const pathIn = (crew: LockCrew) => poolPath("c", { root: crew.root });
-    const pool = (
-      crew: LockCrew,
-      zk: ZooKeeper,
-      work: PoolWork,
-      options: Partial<PoolOptions> & { items: string[] },
-    ) => {
-      return runPool(zk, "c", {
-        path: pathIn(crew),
-        jobs: 1,
-        total: null,
-        loop: false,
-        retries: 0,
-        rememberMs: null,
-        wait: "none",
-        list: () => Promise.resolve(options.items),
-        listsAgain: false,
-        run: work.run,
-        stop: new AbortController().signal,
-        onProblem: (thrown) => {
-          throw thrown;
-        },
-        info: { host: "here", pid: 1, user: "test", argv0: "work", reason: "" },
-        clock: systemClock(),
-        ...options,
-      });
-    };
 
     test("a run takes as many as it may, skips what others have, and starts with the component free again", async () => {
       await using crew = new LockCrew(backend.servers);
@@ -268,46 +239,6 @@ for (const kind of backends) {
       await work.end("6");
       expect(await longer).toMatchObject({ taken: 3, done: 3 });
       expect(told.slice(0, 2)).toEqual(["prepared 6", "dropped 6"]);
-    });
-
-    test("--total bounds what runs in all runs together, and another number is refused", async () => {
-      await using crew = new LockCrew(backend.servers);
-      const [a, b, c] = await crew.clients(3);
-      if (!a || !b || !c) throw new Error("no clients");
-      const work = new PoolWork();
-      const items = ["1", "2", "3", "4", "5"];
-      const first = pool(crew, a, work, { items, jobs: 2, total: 3 });
-      await eventually(() => work.running.size === 2);
-      const second = pool(crew, b, work, { items, jobs: 2, total: 3 });
-      await eventually(() => work.running.size === 3);
-      expect(await pool(crew, c, work, { items, jobs: 2, total: 3 })).toMatchObject({ taken: 0, left: 5 });
-      expect(await failureCode(pool(crew, c, work, { items, total: 4 }))).toBe("LIMIT_MISMATCH");
-      await work.endAll();
-      expect([(await first).done, (await second).done]).toEqual([2, 1]);
-      const third = pool(crew, c, work, { items, jobs: 9, total: 3, loop: true });
-      for (let rounds = 0; rounds < 5; rounds++) {
-        await eventually(() => work.running.size > 0);
-        expect(work.running.size).toBeLessThanOrEqual(3);
-        await work.end([...work.running.keys()][0] ?? "");
-      }
-      expect((await third).done).toBe(5);
-    });
-
-    test("when nothing of the pool runs, --total may be another", async () => {
-      await using crew = new LockCrew(backend.servers);
-      const [a, b] = await crew.clients(2);
-      if (!a || !b) throw new Error("no clients");
-      const work = new PoolWork();
-      const first = pool(crew, a, work, { items: ["1"], total: 1 });
-      await eventually(() => work.running.size === 1);
-      expect(await failureCode(pool(crew, b, work, { items: ["2", "3"], total: 2 }))).toBe("LIMIT_MISMATCH");
-      await work.endAll();
-      await first;
-      const second = pool(crew, b, work, { items: ["2", "3"], jobs: 2, total: 2 });
-      await eventually(() => work.running.size === 2);
-      expect(await failureCode(pool(crew, a, work, { items: ["1"], total: 1 }))).toBe("LIMIT_MISMATCH");
-      await work.endAll();
-      expect((await second).done).toBe(2);
     });
 
     test("a failed item is run again up to --retries times, under the same lock", async () => {

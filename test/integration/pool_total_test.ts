@@ -1,0 +1,58 @@
+/** A pool's --total on real servers. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { backends, describeBackend, type RunningBackend } from "../support/backends.ts";
+import { eventually } from "../support/eventually.ts";
+import { failureCode } from "../support/failure_code.ts";
+import { LockCrew } from "../support/lock_crew.ts";
+import { pool } from "../support/pool_crew.ts";
+import { PoolWork } from "../support/pool_work.ts";
+
+setDefaultTimeout(30_000);
+
+for (const kind of backends) {
+  describeBackend(kind, () => {
+    let backend: RunningBackend;
+    beforeAll(async () => void (backend = await kind.start()), 60_000);
+    afterAll(() => backend.close());
+
+    test("--total bounds what runs in all runs together, and another number is refused", async () => {
+      await using crew = new LockCrew(backend.servers);
+      const [a, b, c] = await crew.clients(3);
+      if (!a || !b || !c) throw new Error("no clients");
+      const work = new PoolWork();
+      const items = ["1", "2", "3", "4", "5"];
+      const first = pool(crew, a, work, { items, jobs: 2, total: 3 });
+      await eventually(() => work.running.size === 2);
+      const second = pool(crew, b, work, { items, jobs: 2, total: 3 });
+      await eventually(() => work.running.size === 3);
+      expect(await pool(crew, c, work, { items, jobs: 2, total: 3 })).toMatchObject({ taken: 0, left: 5 });
+      expect(await failureCode(pool(crew, c, work, { items, total: 4 }))).toBe("LIMIT_MISMATCH");
+      await work.endAll();
+      expect([(await first).done, (await second).done]).toEqual([2, 1]);
+      const third = pool(crew, c, work, { items, jobs: 9, total: 3, loop: true });
+      for (let rounds = 0; rounds < 5; rounds++) {
+        await eventually(() => work.running.size > 0);
+        expect(work.running.size).toBeLessThanOrEqual(3);
+        await work.end([...work.running.keys()][0] ?? "");
+      }
+      expect((await third).done).toBe(5);
+    });
+
+    test("when nothing of the pool runs, --total may be another", async () => {
+      await using crew = new LockCrew(backend.servers);
+      const [a, b] = await crew.clients(2);
+      if (!a || !b) throw new Error("no clients");
+      const work = new PoolWork();
+      const first = pool(crew, a, work, { items: ["1"], total: 1 });
+      await eventually(() => work.running.size === 1);
+      expect(await failureCode(pool(crew, b, work, { items: ["2", "3"], total: 2 }))).toBe("LIMIT_MISMATCH");
+      await work.endAll();
+      await first;
+      const second = pool(crew, b, work, { items: ["2", "3"], jobs: 2, total: 2 });
+      await eventually(() => work.running.size === 2);
+      expect(await failureCode(pool(crew, a, work, { items: ["1"], total: 1 }))).toBe("LIMIT_MISMATCH");
+      await work.endAll();
+      expect((await second).done).toBe(2);
+    });
+  });
+}

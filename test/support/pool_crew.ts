@@ -1,0 +1,39 @@
+/** Runs of one pool by the clients of a crew, with what a test leaves out. */
+import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
+import { runPool } from "../../src/recipes/pool/pool.ts";
+import type { PoolCounts } from "../../src/recipes/pool/pool_book.ts";
+import type { PoolOptions } from "../../src/recipes/pool/pool_options.ts";
+import { type PoolPath, poolPath } from "../../src/recipes/pool/pool_path.ts";
+import { systemClock } from "../../src/support/clock.ts";
+import type { LockCrew } from "./lock_crew.ts";
+import type { PoolWork } from "./pool_work.ts";
+
+/** Of the component "c". */
+export const pathIn = (crew: LockCrew): PoolPath => poolPath("c", { root: crew.root });
+
+export function pool(
+  crew: LockCrew,
+  zk: ZooKeeper,
+  work: PoolWork,
+  options: Partial<PoolOptions> & { items: string[] },
+): Promise<PoolCounts> {
+  return runPool(zk, "c", {
+    path: pathIn(crew),
+    jobs: 1,
+    total: null,
+    loop: false,
+    retries: 0,
+    rememberMs: null,
+    wait: "none",
+    list: () => Promise.resolve(options.items),
+    listsAgain: false,
+    run: work.run,
+    stop: new AbortController().signal,
+    onProblem: (thrown) => {
+      throw thrown;
+    },
+    info: { host: "here", pid: 1, user: "test", argv0: "work", reason: "" },
+    clock: systemClock(),
+    ...options,
+  });
+}
