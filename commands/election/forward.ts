@@ -100,7 +100,7 @@ async function listenAt(address: Address, forwarder: Forwarder): Promise<Listene
     if (address.kind === "unix") await clearSocketPath(address.path);
     return await listen(address, forwarder.accept, { halfOpen: true });
   } catch (cause) {
-    const why = `Cannot listen on ${formatAddress(address)}: ${whyNotListening(cause)}`;
+    const why = `Cannot listen on ${formatAddress(address)}: ${await whyNotListening(cause, address)}`;
     throw new BatonError("CANNOT_CREATE", why, { cause });
   }
 }

@@ -16,6 +16,7 @@ import { checkFolder } from "../../src/keeper/safe_folder.ts";
 import { type Address, formatAddress, type TlsOptions } from "../../src/sockets/connection.ts";
 import { parseListenAddress } from "../../src/sockets/parse_address.ts";
 import { didYouMean } from "../../src/support/did_you_mean.ts";
+import { formatDuration } from "../../src/support/duration.ts";
 import { defineCommand } from "../command.ts";
 import { ownKeeperPlace } from "../coordination/coordination.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
@@ -120,6 +121,14 @@ export const keeperCommand = defineCommand({
       throw new BatonError(
         "USAGE",
         "--tls-cert is for TCP, and no --listen names a host:port; a unix socket needs none",
+      );
+    }
+    const { sessionTimeoutMin: minMs, sessionTimeoutMax: maxMs } = values;
+    if (minMs > maxMs) {
+      const [min, max] = [formatDuration(minMs), formatDuration(maxMs)];
+      throw new BatonError(
+        "USAGE",
+        `--session-timeout-min is ${min}, and --session-timeout-max, which is ${max}, is less`,
       );
     }
     return serve({ ...values, listen, tls }, place, io);

@@ -94,7 +94,7 @@ export class HttpDoor {
         else server.listen(address.port, address.host, ready);
       });
     } catch (error) {
-      const message = `Cannot listen at ${formatAddress(address)}: ${whyNotListening(error)}`;
+      const message = `Cannot listen at ${formatAddress(address)}: ${await whyNotListening(error, address)}`;
       throw new BatonError("CANNOT_CREATE", message, { cause: error });
     }
     const bound = server.address();

@@ -66,7 +66,7 @@ export function backUpData(dataDir: string, file: string): void {
   const copy = createFile(file);
   try {
     withData(dataDir, "back up", (database) => {
-      database.prepare("VACUUM INTO ?").run(file); // which takes an empty file, and leaves it to others to flush it
+      vacuumInto(database, file);
       fsyncSync(copy);
       flushPath(dirname(file));
     });
@@ -78,6 +78,16 @@ export function backUpData(dataDir: string, file: string): void {
     throw new BatonError("IO", `The backup ${file} is of no use: ${messageOf(error)}`, { cause: error });
   } finally {
     closeSync(copy);
+  }
+}
+
+/** SQLite takes an empty file, and leaves it to others to flush it. */
+function vacuumInto(database: DatabaseSync, file: string): void {
+  try {
+    database.prepare("VACUUM INTO ?").run(file);
+  } catch (error) {
+    if (!/disk is full/.test(messageOf(error))) throw error;
+    throw new BatonError("IO", `Cannot write the backup ${file}: its disk is full`, { cause: error });
   }
 }
 
@@ -129,6 +139,7 @@ function withData<T>(dataDir: string, what: string, act: (database: DatabaseSync
       database.close();
     }
   } catch (error) {
+    if (error instanceof BatonError) throw error;
     throw new BatonError("IO", `Cannot ${what} ${path}: ${messageOf(error)}`, { cause: error });
   }
 }

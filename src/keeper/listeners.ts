@@ -108,7 +108,7 @@ export class Listeners {
       if (forAll) chmodSync(address.path, 0o666);
       return listener;
     } catch (error) {
-      const message = `The keeper cannot listen on ${formatAddress(address)}: ${whyNotListening(error)}`;
+      const message = `The keeper cannot listen on ${formatAddress(address)}: ${await whyNotListening(error, address)}`;
       throw new BatonError("CANNOT_CREATE", message, { cause: error });
     }
   }

@@ -1,5 +1,7 @@
-/** Why a socket could not listen, in words: Bun's own message leaves it out. */
+/** Why a socket could not listen, in words: Bun's own message leaves it out, and its code is now and then another failure's. */
 import { messageOf } from "../errors.ts";
+import type { Address } from "./connection.ts";
+import { resolveHost } from "./resolve.ts";
 
 const reasons: Readonly<Record<string, string>> = {
   EADDRINUSE: "somebody else listens there already",
@@ -9,7 +11,9 @@ const reasons: Readonly<Record<string, string>> = {
 };
 
 /** The end of a sentence. */
-export function whyNotListening(error: unknown): string {
+export async function whyNotListening(error: unknown, address: Address): Promise<string> {
+  const isKnown = address.kind === "unix" || await resolveHost(address.host).then(() => true, () => false);
+  if (!isKnown) return `the name ${address.host} has no address here; see /etc/hosts`;
   const code = error instanceof Error && "code" in error ? String(error.code) : "";
   return reasons[code] ?? messageOf(error);
 }

@@ -49,10 +49,23 @@ test("words in the wrong place, unknown or missing", async () => {
     ["keeper verfy", 'not "verfy", did you mean "verify"?'],
     ["keeper backup", "baton keeper backup needs a new file to write"],
     ["keeper backup a b", 'or backup and a file, not "backup a b"\n'],
+    [
+      "keeper --session-timeout-min 30s --session-timeout-max 20s",
+      "--session-timeout-min is 30 s, and --session-timeout-max, which is 20 s, is less",
+    ],
     ["keeper --json", "--json is for baton keeper verify"],
     ["fence", "baton fence takes run or zk, nothing is given"],
   ];
   for (const [words, says] of wrong) await expectRefused(words, 64, says);
+});
+
+test("a host that nobody knows cannot be listened at, and that is said", async () => {
+  const why = ": the name nowhere.invalid has no address here; see /etc/hosts\n";
+  const words = "--data-dir unknown --idle-exit 1ms";
+  await expectRefused(`keeper ${words} --listen nowhere.invalid:1`, 73, `on nowhere.invalid:1${why}`);
+  await expectRefused(`keeper ${words} --metrics-listen nowhere.invalid:1`, 73, `at nowhere.invalid:1${why}`);
+  await expectRefused("forward x --listen nowhere.invalid:1", 73, `on nowhere.invalid:1${why}`);
+  await expectRefused("pubsub proxy --listen tcp://nowhere.invalid:1", 73, why);
 });
 
 test("a name that cannot be one is refused before anything is asked or started", async () => {

@@ -21,6 +21,7 @@ import { zxidChecksum } from "../../src/keeper/stored_records.ts";
 import { createFlag } from "../../src/wire/jute/operations.ts";
 import { node } from "../conformance/zookeeper_fixture.ts";
 import { RawClient } from "../support/raw_client.ts";
+import { canMountDisk, SmallDisk } from "../support/small_disk.ts";
 
 let root = "";
 beforeEach(() => root = mkdtempSync(join(tmpdir(), "baton-data-")));
@@ -150,3 +151,18 @@ test("a backup that fails leaves no file that could be taken for one", async () 
   expect(existsSync(file)).toBe(false);
   expect(() => backUpData(join(root, "a"), join(root, "nowhere/copy"))).toThrow(/^Cannot write the backup .*ENOENT/);
 });
+
+test.skipIf(!canMountDisk("no backup is written to a full disk"))(
+  "of a backup's disk that is full it is said that it is the backup's, and nothing is left there",
+  async () => {
+    const { keeper, client } = await running("a");
+    await client.call("create", node("/x"));
+    const folder = join(root, "disk");
+    using disk = new SmallDisk(folder, 1);
+    disk.fill();
+    const file = join(folder, "copy");
+    expect(() => backUpData(join(root, "a"), file)).toThrow(`Cannot write the backup ${file}: its disk is full`);
+    expect(existsSync(file)).toBe(false);
+    await keeper.close();
+  },
+);

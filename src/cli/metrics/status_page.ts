@@ -38,7 +38,7 @@ export async function serveStatusPage(listen: string, source: StatusSource): Pro
   try {
     await listening(server, wanted);
   } catch (error) {
-    const why = whyNotListening(error);
+    const why = await whyNotListening(error, wanted);
     throw new BatonError("CANNOT_CREATE", `Cannot serve /metrics at ${formatAddress(wanted)}: ${why}`, {
       cause: error,
     });

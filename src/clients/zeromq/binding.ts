@@ -54,7 +54,7 @@ export async function bind(
     return new Binding(await options.listen(address, accept));
   } catch (error) {
     throwIfAborted(signal);
-    const message = `Cannot listen on ${formatEndpoint(address)}: ${whyNotListening(error)}`;
+    const message = `Cannot listen on ${formatEndpoint(address)}: ${await whyNotListening(error, address)}`;
     throw new BatonError("CANNOT_CREATE", message, { cause: error });
   }
 }

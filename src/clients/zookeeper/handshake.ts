@@ -155,5 +155,6 @@ export class Handshake {
 }
 
 function authFailed(scheme: string, err: number): ZooKeeperError {
-  return new ZooKeeperError("AUTHFAILED", `The server refused the credentials of scheme "${scheme}" (error ${err})`);
+  const why = err === -115 ? "AUTHFAILED: it does not know the scheme, or these credentials" : `error ${err}`;
+  return new ZooKeeperError("AUTHFAILED", `The server refused the credentials of scheme "${scheme}" (${why})`);
 }

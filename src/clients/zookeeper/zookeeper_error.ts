@@ -29,7 +29,10 @@ const meanings = {
   NOTEMPTY: { code: "INTERNAL", text: "the node has children" },
   SESSIONEXPIRED: { code: "OUTCOME_UNKNOWN", text: "the session has ended" },
   INVALIDCALLBACK: { code: "PROTOCOL", text: "the callback is not valid" },
-  INVALIDACL: { code: "BAD_DATA", text: "the ACL is not valid" },
+  INVALIDACL: {
+    code: "BAD_DATA",
+    text: "the ACL is not valid: it names a scheme that the server does not know, or nobody",
+  },
   AUTHFAILED: { code: "REFUSED", text: "the authentication was refused" },
   SESSIONMOVED: { code: "OUTCOME_UNKNOWN", text: "the session has moved to another server" },
   NOTREADONLY: { code: "PROTOCOL", text: "the server is read-only at present" },
@@ -83,12 +86,38 @@ export interface Deed {
 /** The error for a number that the server answered with. */
 export function refusal(deed: Deed, err: number, index?: number): ZooKeeperError {
   const name = zooKeeperErrorName(err);
-  const why = name === undefined ? `error ${err}, which is unknown here` : `${name}: ${meanings[name].text}`;
+  const why = name === undefined
+    ? `error ${err}, which is unknown here`
+    : `${name}: ${name === "NOAUTH" ? notAllowed(deed) : meanings[name].text}`;
   const place = index === undefined ? "" : ` (operation ${index + 1} of its transaction)`;
   return new ZooKeeperError(name ?? err, `Cannot ${deed.action} "${deed.path}"${place}: the server answered ${why}`, {
     ...deed,
     ...(index === undefined ? {} : { index }),
   });
+}
+
+/** What ZooKeeper's server asks for each operation; of a node that is made or deleted its parent's ACL is asked. */
+const permissions: Readonly<Record<string, string>> = {
+  "create": "c (create)",
+  "createContainer": "c (create)",
+  "create the chroot's node": "c (create)",
+  "delete": "d (delete)",
+  "read": "r (read)",
+  "list": "r (read)",
+  "check": "r (read)",
+  "read the ACL of": "r (read)",
+  "write": "w (write)",
+  "setData": "w (write)",
+  "set the ACL of": "a (admin)",
+};
+
+function notAllowed({ action, path }: Deed): string {
+  const permission = permissions[action];
+  if (permission === undefined) return meanings.NOAUTH.text;
+  const isOfParent = /^[cd] /.test(permission);
+  const asked = isOfParent ? path.slice(0, path.lastIndexOf("/")) || "/" : path;
+  return `it takes ${permission}, which the ACL of "${asked}" does not give to this session; credentials that have it ` +
+    "are named with auth.file";
 }
 
 /** The error for an operation that this side gave up. */
