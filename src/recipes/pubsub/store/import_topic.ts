@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { BatonError } from "../../../errors.ts";
 import {
   type ClientRecord,
+  messageOffsets,
   type MessageRecord,
   TopicDataReader,
   type TopicDataRecord,
@@ -96,7 +97,11 @@ export class TopicImport {
         if (sent.last < Math.max(this.#rowLast, floor)) {
           throw this.#wrong(`its newest message is ${this.#rowLast}, and ${sent.last} is said to be`);
         }
+        if (sent.first > sent.last + 1) {
+          throw this.#wrong(`its oldest message is ${sent.first}, and ${sent.last} its newest`);
+        }
         this.#writeRow();
+        this.#dropBelow(sent.first);
         this.#last = sent.last;
         this.#hasTopic = true;
         break;
@@ -154,6 +159,30 @@ export class TopicImport {
     this.#rowLast = id;
   }
 
+  /**
+   * The sender has deleted them since it sent them: who had not had them, and was told that retention has given them up, must
+   * not have them from here, behind what was handed out in their place.
+   */
+  #dropBelow(first: number): void {
+    const gone = "FROM messages WHERE topic = ? AND first < ? AND last < ?";
+    const { bytes } = this.#database.get(`SELECT sum(length(records)) AS bytes ${gone}`, this.#topicId, first, first) ??
+      {};
+    this.#bytes -= Number(bytes ?? 0);
+    this.#database.run(`DELETE ${gone}`, this.#topicId, first, first);
+    // Rows are cut otherwise here than there: one may have both.
+    const row = this.#database.get(
+      "SELECT id, first, last, records FROM messages WHERE topic = ? AND first < ?",
+      this.#topicId,
+      first,
+    );
+    if (row === undefined) return;
+    const { id, first: begin, last, records } = row;
+    if (!(records instanceof Uint8Array)) throw new Error(`row ${id} of the messages is damaged`);
+    this.#database.run("DELETE FROM messages WHERE id = ?", Number(id));
+    this.#bytes -= records.byteLength;
+    this.#insertRow(first, Number(last), records.slice(messageOffsets(records)[first - Number(begin)]));
+  }
+
   #writeRow(): void {
     if (this.#row.length === 0) return;
     const records = new Uint8Array(this.#rowBytes);
@@ -162,17 +191,21 @@ export class TopicImport {
       records.set(record, at);
       at += record.byteLength;
     }
+    this.#insertRow(this.#rowFirst, this.#rowLast, records);
+    this.#row = [];
+    this.#rowBytes = 0;
+  }
+
+  #insertRow(first: number, last: number, records: Uint8Array): void {
     this.#database.run(
       "INSERT INTO messages (id, topic, first, last, records) VALUES (?, ?, ?, ?, ?)",
       this.#topics.nextRowId(),
       this.#topicId,
-      this.#rowFirst,
-      this.#rowLast,
+      first,
+      last,
       records,
     );
-    this.#bytes += this.#rowBytes;
-    this.#row = [];
-    this.#rowBytes = 0;
+    this.#bytes += records.byteLength;
   }
 
   #wrong(why: string): BatonError {
