@@ -56,11 +56,15 @@ export function checkFlags(operation: ClientOperation, given: ReadonlyMap<string
   }
 }
 
-/** `named`: by --id. Throws USAGE. */
-export function clientWords(words: readonly string[], named: string | undefined): ClientWords {
+/** `named`: by --id, or, if not `isTyped`, by the environment or a file, which the command line goes before. Throws USAGE. */
+export function clientWords(
+  words: readonly string[],
+  named: string | undefined,
+  { isTyped = true }: { readonly isTyped?: boolean } = {},
+): ClientWords {
   const [first, second] = words;
   if (isOperation(second) && (named === undefined || !isOperation(first))) {
-    if (named !== undefined && named !== first) {
+    if (named !== undefined && named !== first && isTyped) {
       throw new BatonError("USAGE", `The client id is given twice: "${first}", and "${named}" by --id`);
     }
     return wordsOf(first ?? "", second, words.slice(2));

@@ -30,7 +30,8 @@ export interface ClientRun {
 }
 
 export async function runClient(call: ClientCall): Promise<ExitCode> {
-  const words = clientWords(call.names, call.values.pubsubClientId);
+  const isTyped = call.sources.flags.has("pubsubClientId");
+  const words = clientWords(call.names, call.values.pubsubClientId, { isTyped });
   checkFlags(words.operation, call.sources.flags);
   try {
     return await runOperation(call, words);

@@ -1,5 +1,6 @@
 /** What people get wrong with publish/subscribe: each mistake has its code, a sentence that says what to do, and nothing on stdout. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { createHash } from "node:crypto";
 import { BatonSession } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";
 
@@ -13,7 +14,7 @@ beforeAll(async () => {
     await eventually(() => /serves|takes requests/.test(running.stderr()), { what: role, withinMs: 30_000 });
   }
   await session.run(
-    'echo x >file; mkdir folder; "$baton" pubsub client alice subscribe news; "$baton" pubsub keygen -q k',
+    'echo x >file; mkdir folder; "$baton" pubsub client alice subscribe news; "$baton" pubsub keygen -q k; "$baton" pubsub keygen -q other',
   );
   await session.run("truncate -s 67108865 big; printf '\\377' >latin");
 });
@@ -170,6 +171,11 @@ test("proxies: none, wrong ones, ones that are not there or let nobody in", asyn
     [64, `${put} --key k`, "An encrypted connection takes both --key, one's own, and --service-key"],
     [78, `${put} --key nowhere --service-key k.pub`, "baton pubsub keygen nowhere makes one"],
     [78, `${put} --key k --service-key k`, "the public one is wanted here, which is likely in k.pub"],
+    [
+      69,
+      `${put} --proxies ipc://$dir/p2 --key k --service-key other.pub`,
+      "so does a proxy whose key is not the --service-key that was given",
+    ],
     [77, "client bob put news file --proxies ipc://$dir/p2", 'The peer wants the security mechanism "CURVE"'],
     [77, "client bob put news file --proxies ipc://$dir/p1 --key k --service-key k.pub", 'security mechanism "NULL"'],
   ];
@@ -177,6 +183,8 @@ test("proxies: none, wrong ones, ones that are not there or let nobody in", asyn
 });
 
 test("where state and messages go: what cannot be made, and what is somebody else's", async () => {
+  const state = `${createHash("sha256").update("bob").digest("hex")}.sqlite`;
+  await session.run(`mkdir -p damaged folders/${state}; head -c 9000 /dev/urandom >damaged/${state}`);
   await session.run('mkdir -p odd/.baton-pubsub; echo m | "$baton" pubsub client bob put news -');
   const mistakes: Mistake[] = [
     [73, "client bob put news file --state-dir file", "Cannot make the folder of client states"],
@@ -184,6 +192,12 @@ test("where state and messages go: what cannot be made, and what is somebody els
     [73, "client alice get news --out-dir file", "Cannot make the folder"],
     [127, "client alice get news --exec ./nowhere", "is not acknowledged: the command exited with 127"],
     [74, "client alice get news --out-dir odd", "Cannot read whose folder it is in"],
+    [
+      74,
+      "client bob put news file --state-dir damaged",
+      "file is not a database; puts whose outcome is unknown cannot be had",
+    ],
+    [74, "client bob put news file --state-dir folders", "unable to open database file; EISDIR"],
   ];
   for (const mistake of mistakes) await expectRefused(mistake);
   // Tries may be shorter than the wait for a message.

@@ -3,8 +3,8 @@
  * One SQLite file for an id, opened by one process at a time. Owns the file; decides nothing. Synchronous.
  */
 import { createHash } from "node:crypto";
-import { mkdirSync } from "node:fs";
-import { join } from "node:path";
+import { accessSync, closeSync, constants, mkdirSync, openSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { BatonError, messageOf } from "../../../errors.ts";
 import { backoffMs } from "../../../support/backoff.ts";
@@ -73,6 +73,11 @@ export interface InputPlace {
   readonly chain: string;
 }
 
+/** Servers know the client's places; only what was put and is unknown is in no other place. */
+const damaged =
+  "; puts whose outcome is unknown cannot be had from it. Without it the client goes on where servers know " +
+  "it to be, once the first call has ended with 84: move away";
+
 const openWait = { firstMs: 20, maxMs: 200 };
 
 export class ClientState implements Disposable {
@@ -118,7 +123,7 @@ export class ClientState implements Disposable {
 
   private constructor(folder: string, id: string) {
     this.id = id;
-    this.path = join(folder, `${createHash("sha256").update(id).digest("hex")}.sqlite`);
+    this.path = stateFile(folder, id);
     const database = new DatabaseSync(this.path);
     try {
       // Exclusive: the lock is held until the file is closed or the process is gone, however that happens.
@@ -338,13 +343,34 @@ function checkFormat(database: DatabaseSync, path: string): number {
   throw new BatonError("CONFIG", `${path} has format ${format}; ${known}: a newer one wrote it`);
 }
 
+/** What SQLite does not say. */
+function whyNotWritten(path: string): string {
+  try {
+    closeSync(openSync(path, "r+"));
+    accessSync(dirname(path), constants.W_OK);
+    return "";
+  } catch (thrown) {
+    return `; ${messageOf(thrown)}`;
+  }
+}
+
+function stateFile(folder: string, id: string): string {
+  return join(folder, `${createHash("sha256").update(id).digest("hex")}.sqlite`);
+}
+
 function isBusy(thrown: unknown): boolean {
   return !(thrown instanceof BatonError) && /locked|busy/i.test(messageOf(thrown));
 }
 
 function asFailure(thrown: unknown, folder: string, id: string): BatonError {
   if (thrown instanceof BatonError) return thrown;
-  return new BatonError("IO", `Cannot open the state of client "${id}" in ${folder}: ${messageOf(thrown)}`, {
-    cause: thrown,
-  });
+  const why = messageOf(thrown);
+  const path = stateFile(folder, id);
+  const isDamaged = /not a database|malformed/.test(why);
+  const advice = isDamaged
+    ? `${damaged} ${path}`
+    : /unable to open|disk I\/O|readonly/.test(why)
+    ? whyNotWritten(path)
+    : "";
+  return new BatonError("IO", `Cannot open the state of client "${id}" at ${path}: ${why}${advice}`, { cause: thrown });
 }

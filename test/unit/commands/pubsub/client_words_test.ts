@@ -8,6 +8,11 @@ test("both orders of the words say the same", () => {
   expect(clientWords(["alice", "put", "news", "a.txt"], "alice")).toMatchObject(wanted);
 });
 
+test("an id that is typed goes before one that the environment or a file names", () => {
+  expect(clientWords(["bob", "get", "news"], "alice", { isTyped: false })).toMatchObject({ id: "bob", topic: "news" });
+  expect(clientWords(["get", "news"], "alice", { isTyped: false })).toMatchObject({ id: "alice", topic: "news" });
+});
+
 test("an id or a topic may be called as an operation is", () => {
   expect(clientWords(["get", "get", "put"], undefined)).toMatchObject({ id: "get", operation: "get", topic: "put" });
   expect(clientWords(["get", "put"], "alice")).toMatchObject({ id: "alice", operation: "get", topic: "put" });
