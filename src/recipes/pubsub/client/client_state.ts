@@ -346,8 +346,8 @@ function checkFormat(database: DatabaseSync, path: string): number {
 /** What SQLite does not say. */
 function whyNotWritten(path: string): string {
   try {
-    closeSync(openSync(path, "r+"));
     accessSync(dirname(path), constants.W_OK);
+    closeSync(openSync(path, "r+"));
     return "";
   } catch (thrown) {
     return `; ${messageOf(thrown)}`;
