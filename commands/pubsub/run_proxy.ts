@@ -13,11 +13,12 @@ import { Proxy } from "../../src/recipes/pubsub/proxy/proxy.ts";
 import { machineId } from "../../src/recipes/pubsub/server/store_place.ts";
 import { SessionDirectory } from "../../src/recipes/pubsub/proxy/session_directory.ts";
 import { formatAddress } from "../../src/sockets/connection.ts";
-import { systemClock } from "../../src/support/clock.ts";
+import { type Clock, systemClock } from "../../src/support/clock.ts";
 import { counted } from "../../src/support/counted.ts";
 import { type Coordination, coordinationOf, reach } from "../coordination/coordination.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { checkAdvertised } from "./advertised.ts";
+import { type Presence, PresenceLog } from "./presence_log.ts";
 import type { ProxyCall } from "./proxy.ts";
 import { proxyHealth, proxyMetrics } from "./proxy_metrics.ts";
 import { type ServiceLog, serviceLog } from "./service_log.ts";
@@ -65,7 +66,7 @@ export async function runProxy({ values, sources, io }: ProxyCall): Promise<Exit
       });
     if (page !== null) log.say("info", "metrics", `/healthz and /metrics are at ${formatAddress(page.address)}`);
     const endpoint = values.pubsubProxyAdvertise ?? bound;
-    await serve(proxy, { directory, endpoint, place, log, signal: stopping.signal });
+    await serve(proxy, { directory, endpoint, place, log, signal: stopping.signal, clock });
     await proxy.drain(values.pubsubDrainTimeout);
     log.say("info", "left", `"${proxy.id}" has left`, { id: proxy.id });
     return exitCodes.SUCCESS;
@@ -90,10 +91,11 @@ interface Surroundings {
   readonly place: Coordination;
   readonly log: ServiceLog;
   readonly signal: AbortSignal;
+  readonly clock: Clock;
 }
 
 /** Until the signal aborts. The first session must come about, every later one is tried for ever. */
-async function serve(proxy: Proxy, { directory, endpoint, place, log, signal }: Surroundings): Promise<void> {
+async function serve(proxy: Proxy, { directory, endpoint, place, log, signal, clock }: Surroundings): Promise<void> {
   const open = (opening: AbortSignal) => connect({ ...place.connect, signal: opening });
   // A port belongs to one process of a host: what another one has announced of it is what an earlier life has left.
   const storeId = [hostname(), machineId(), endpoint, ...proxy.endpoints].join(" ");
@@ -114,10 +116,19 @@ async function serve(proxy: Proxy, { directory, endpoint, place, log, signal }: 
       endpoint,
       pid: process.pid,
     });
+    using _presence = new PresenceLog(log, proxy.id, { presence: presenceOf(directory, place.servers), clock });
     await running;
   } catch (thrown) {
     if (!signal.aborted || thrown !== signal.reason) throw thrown;
   }
+}
+
+function presenceOf(directory: SessionDirectory, servers: string): Presence {
+  return {
+    isThere: () => directory.isThere,
+    lost: `does not reach the coordination service at ${servers}; only topics that were used before are served`,
+    found: "reaches the coordination service again",
+  };
 }
 
 /**

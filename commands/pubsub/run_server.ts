@@ -15,6 +15,7 @@ import { counted } from "../../src/support/counted.ts";
 import { coordinationOf, reach } from "../coordination/coordination.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { checkAdvertised } from "./advertised.ts";
+import { type Presence, PresenceLog } from "./presence_log.ts";
 import type { ServerCall } from "./server.ts";
 import { serverHealth, serverMetrics } from "./server_metrics.ts";
 import { serviceSecurity } from "./service_security.ts";
@@ -74,7 +75,11 @@ export async function runServer(call: ServerCall): Promise<ExitCode> {
       data_dir: dataDir,
       pid: process.pid,
     });
-    await Promise.race([asked, server.ended]);
+    {
+      const clock = systemClock();
+      using _presence = new PresenceLog(log, id, { presence: presenceOf(server, place.servers), clock });
+      await Promise.race([asked, server.ended]);
+    }
     const kept = await server.leave({ withinMs: values.pubsubDrainTimeout, handOver: values.handOver });
     log.say(
       "info",
@@ -89,6 +94,14 @@ export async function runServer(call: ServerCall): Promise<ExitCode> {
   } finally {
     unlisten();
   }
+}
+
+function presenceOf(server: TopicServer, servers: string): Presence {
+  return {
+    isThere: () => server.isThere,
+    lost: `serves nobody until the coordination service at ${servers} answers: its lease has ended`,
+    found: "has its lease, and serves again",
+  };
 }
 
 function sayDraining(log: ServiceLog, id: string, isDraining: boolean): void {

@@ -76,6 +76,26 @@ test("a proxy that is killed is known again as soon as it is back, however long 
   expect(await owner()).toBe(undefined);
 });
 
+test("server and proxy say when the coordination service is away, and when it is back", async () => {
+  await using own = new BatonSession({ BATON_SERVERS: "embedded", BATON_SESSION_TIMEOUT: "2s" });
+  const roles = ["server --id s1 --data-dir s1", "proxy --id p1 --listen ipc://$dir/p1"].map((words) =>
+    own.start(`exec "$baton" pubsub ${words}`)
+  );
+  const said = (sentence: RegExp) =>
+    eventually(() => roles.every((role) => sentence.test(role.stderr())), { what: String(sentence), withinMs: 30_000 });
+  await said(/serves|takes requests/);
+  process.kill(own.keeperPid() ?? 0, "SIGSTOP");
+  await said(
+    /warning: "s1" serves nobody until the coordination service at unix:|"p1" does not reach the coordination/,
+  );
+  process.kill(own.keeperPid() ?? 0, "SIGCONT");
+  await said(
+    /"s1" has its lease, and serves again, after \d+ s|"p1" reaches the coordination service again, after \d+ s/,
+  );
+  for (const { child } of roles) child.kill("SIGTERM");
+  expect(await Promise.all(roles.map(async ({ ended }) => (await ended).code))).toEqual([0, 0]);
+});
+
 test("listens at several endpoints, ipc among them", async () => {
   const proxy = await begun("proxy --listen tcp://127.0.0.1:0,ipc://$dir/front", "takes requests at");
   const [tcp = ""] = endpointOf(proxy).split(" ");
