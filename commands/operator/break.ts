@@ -1,8 +1,11 @@
 /** `baton break`: takes a lock back from its holder. */
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
-import { duration, text, toggle } from "../../src/config/value_types.ts";
+import { choice, duration, text, toggle } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
+import { breakForeignLock } from "../../src/recipes/foreign/break_foreign_lock.ts";
+import { foreignRecipes } from "../../src/recipes/foreign/foreign_names.ts";
+import { foreignPath } from "../../src/recipes/foreign/foreign_path.ts";
 import { breakLock } from "../../src/recipes/lock/break_lock.ts";
 import { nameOfHolder } from "../../src/recipes/holder_info.ts";
 import { formatDuration } from "../../src/support/duration.ts";
@@ -28,6 +31,10 @@ const settings = {
     help: "when the holder has not given it back within its session timeout, take it: the old job may still run",
     default: false,
   }),
+  recipe: setting(choice(foreignRecipes), {
+    flag: "--recipe",
+    help: "a lock of Curator's or kazoo's; NAME is the path of its node",
+  }),
   reason: setting(text("text"), { flag: "--reason", help: "why; the holder's baton prints it" }),
   json: setting(toggle(), { flag: "--json", help: "print one JSON object", default: false }),
   ...connectionSettings,
@@ -41,10 +48,14 @@ export const breakCommand = defineCommand({
     "Asks the holder to give the lock back: its baton stops the command, releases the lock and exits with 80. The id makes " +
     "sure that nobody else is hit. Exits with 75 when it was not given back within the wait, with 1 when there is no such " +
     "holder.",
+    "With --recipe a baton that holds is asked in the same way, a program of Curator's as its Revoker asks, which it " +
+    "heeds where it has made its lock revocable; one of kazoo's cannot be asked (78), only forced. How long the session of " +
+    "another program lasts is not known: --force waits for this call's --session-timeout then.",
   ],
   examples: [
     ["baton break nightly --holder 3f2a", "ask the holder whose id begins so, and wait for the end of its command"],
     ["baton break nightly --holder 3f2a --force", "and take it when nothing happens"],
+    ["baton break --recipe curator /app/locks/nightly --holder 3f2a", "a lock that Curator's programs take too"],
   ],
   settings,
   completes: "locks",
@@ -57,8 +68,16 @@ export const breakCommand = defineCommand({
       throw new BatonError("USAGE", `baton break needs --holder ID; baton who ${name} shows the ids`);
     }
     const revocation = { by: userName(), reason };
-    const options = { root: values.root, force: values.force, waitMs: values.wait, revocation };
-    const { holder, outcome } = await connected(call, (zk) => breakLock(zk, name, holderId, options));
+    const { recipe } = values;
+    if (recipe !== undefined) foreignPath(name); // which refuses what cannot be one
+    const options = { force: values.force, waitMs: values.wait, revocation };
+    const { holder, outcome } = await connected(
+      call,
+      (zk) =>
+        recipe === undefined
+          ? breakLock(zk, name, holderId, { ...options, root: values.root })
+          : breakForeignLock(zk, name, holderId, { ...options, recipe }),
+    );
     if (values.json) {
       const { holderId: id, host, pid, user } = holder;
       const answer: BreakJson = { version: 1, name, outcome, holder: { id, host, pid, user } };

@@ -4,15 +4,22 @@ import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
 import { choice, toggle } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
+import { type ForeignRecipe, foreignRecipes, namingOf } from "../../src/recipes/foreign/foreign_names.ts";
+import { foreignPath } from "../../src/recipes/foreign/foreign_path.ts";
+import { listForeign } from "../../src/recipes/foreign/list_foreign.ts";
 import { listInUse, type UseKind, useKinds, type UseSummary } from "../../src/recipes/operator/list_in_use.ts";
-import { defineCommand } from "../command.ts";
+import { type Call, defineCommand } from "../command.ts";
 import { connected } from "../coordination/connected.ts";
-import { exitCodes } from "../exit_codes.ts";
+import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { LsJson } from "../json_shapes/lock_shapes.ts";
 
 const settings = {
   all: setting(toggle(), { flag: "-a, --all", help: "also what nobody holds or waits for", default: false }),
   kind: setting(choice(useKinds), { flag: "--kind", help: "only these", unset: "all kinds" }),
+  recipe: setting(choice(foreignRecipes), {
+    flag: "--recipe",
+    help: "the locks of Curator's or kazoo's below the node PATH, or the one that PATH is",
+  }),
   json: setting(toggle(), { flag: "--json", help: "print one JSON object", default: false }),
   ...connectionSettings,
 } satisfies SettingTable;
@@ -20,7 +27,7 @@ const settings = {
 export const lsCommand = defineCommand({
   name: "ls",
   summary: "list what is in use, with how many hold and wait",
-  usage: "[options]",
+  usage: "[options] | --recipe RECIPE PATH [options]",
   details: [
     "Sorted by kind and name. HOLD counts a lock's holders, the leader of an election, the members of a barrier that run, " +
     "the jobs of a pool, and is 1 for a gate that is closed; WAIT counts those in the queue. A pool is listed when it has " +
@@ -31,11 +38,13 @@ export const lsCommand = defineCommand({
     ["baton ls", "all that is in use"],
     ["baton ls --kind election", "the elections that somebody stands for"],
     ["baton ls --all --json", "everything, for programs"],
+    ["baton ls --recipe curator /app/locks", "what Curator's programs lock below this node"],
   ],
   settings,
   runsNothing: true,
   async run(call) {
     const { values, io, names } = call;
+    if (values.recipe !== undefined) return await listForeignLocks(call, values.recipe);
     if (names.length > 0) {
       throw new BatonError(
         "USAGE",
@@ -64,6 +73,32 @@ export const lsCommand = defineCommand({
     return exitCodes.SUCCESS;
   },
 });
+
+/** Their locks have no place of their own: whoever looks says where. */
+async function listForeignLocks(call: Call<typeof settings>, recipe: ForeignRecipe): Promise<ExitCode> {
+  const { values, io, names: [path, ...more] } = call;
+  const { all, json, quiet, kind = "lock" } = values;
+  if (kind !== "lock") throw new BatonError("USAGE", `--recipe and --kind ${kind} do not go together`);
+  if (path === undefined || more.length > 0) {
+    const example = `as in: baton ls --recipe ${recipe} /app/locks`;
+    throw new BatonError(
+      "USAGE",
+      `baton ls --recipe needs one path, of the node below which the locks are, ${example}`,
+    );
+  }
+  if (path !== "/") foreignPath(path); // which refuses what cannot be one
+  const found = await connected(call, (zk) => listForeign(zk, path, recipe));
+  const shown = (found ?? []).filter(({ holders, waiters }) => all || holders + waiters > 0);
+  if (json) io.out(JSON.stringify(toJson((of) => of === "lock" ? shown : [])) + "\n");
+  else if (shown.length > 0) {
+    const rows = shown.map(({ name, holders, waiters }) => ["lock", name, String(holders), String(waiters)]);
+    printTable(io, [["KIND", "NAME", "HOLD", "WAIT"], ...rows]);
+  } else if (!quiet) {
+    const what = found === null ? `there is no node "${path}"` : `no lock of ${namingOf(recipe).title} is in use there`;
+    io.err(`baton: ${what}\n`);
+  }
+  return exitCodes.SUCCESS;
+}
 
 function toJson(shown: (kind: UseKind) => readonly UseSummary[]): LsJson {
   return {

@@ -85,7 +85,7 @@ export function recipeOf(name: string): ForeignRecipe | null {
 }
 
 /** Curator's Revoker writes this over the data of a holder's node: its way to ask for the lock. */
-const curatorRevocation = "__REVOKE__";
+export const curatorRevocation = "__REVOKE__";
 
 export function isCuratorRevocation(data: Uint8Array): boolean {
   return new TextDecoder().decode(data) === curatorRevocation;

@@ -42,13 +42,26 @@ export async function breakLock(
   holderId: string,
   options: BreakLockOptions = {},
 ): Promise<BrokenLock> {
-  const clock = options.clock ?? systemClock();
   const path = options.path ?? lockPath(name, options.root);
   const holder = findHolder(await lockStatus(zk, name, { path }), holderId);
   const node = `${path.holders}/${holderName({ ...holder, guid: holder.holderId })}`;
-  if (!await revoke(zk, node, options.revocation ?? { by: "", reason: "" })) {
-    return { holder, outcome: "released" };
-  }
+  return await takeBack(zk, { holder, node, ask: () => revoke(zk, node, options.revocation ?? nobodys) }, options);
+}
+
+export const nobodys: Revocation = { by: "", reason: "" };
+
+/** `ask` has the holder told, and says whether its node is still there. */
+export async function takeBack(
+  zk: ZooKeeper,
+  { holder, node, ask }: {
+    readonly holder: HolderStatus;
+    readonly node: string;
+    readonly ask: () => Promise<boolean>;
+  },
+  options: BreakLockOptions,
+): Promise<BrokenLock> {
+  const clock = options.clock ?? systemClock();
+  if (!await ask()) return { holder, outcome: "released" };
   const waitMs = options.force ? Math.max(holder.sessionTimeoutMs, zk.session.timeoutMs) : (options.waitMs ?? 0);
   if (await isGoneWithin(zk, node, waitMs, clock, options.signal)) return { holder, outcome: "released" };
   if (!options.force) return { holder, outcome: "asked" };
@@ -56,7 +69,8 @@ export async function breakLock(
   return { holder, outcome: deleted ? "deleted" : "released" };
 }
 
-function findHolder({ name, holders, waiters }: LockStatus, holderId: string): HolderStatus {
+/** `holderId` may be cut short. Throws NEGATIVE and USAGE as `breakLock` does. */
+export function findHolder({ name, holders, waiters }: LockStatus, holderId: string): HolderStatus {
   const isMeant = (one: { holderId: string }) => holderId !== "" && one.holderId.startsWith(holderId);
   const found = holders.filter(isMeant);
   const [holder] = found;
