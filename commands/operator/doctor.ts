@@ -4,18 +4,26 @@ import { hasProcessTable } from "../../src/cli/child/process_table.ts";
 import { printTable } from "../../src/cli/table.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
-import { toggle } from "../../src/config/value_types.ts";
+import { choice, toggle } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
+import { foreignRecipes } from "../../src/recipes/foreign/foreign_names.ts";
 import { examine, type Finding } from "../../src/recipes/operator/examine.ts";
+import { examineForeign } from "../../src/recipes/operator/examine_foreign.ts";
 import { sessionTimeoutMsMin } from "../../src/recipes/lock/lock.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { defineCommand } from "../command.ts";
+import { foreignFolder } from "./foreign_folder.ts";
 import { connected } from "../coordination/connected.ts";
 import { exitCodes } from "../exit_codes.ts";
 import type { DoctorJson } from "../json_shapes/machine_shapes.ts";
 import { sessionTimeoutWarning } from "../coordination/session_timeout_warning.ts";
 
 const settings = {
+  recipe: setting(choice(foreignRecipes), {
+    flag: "--recipe",
+    help:
+      "look at the locks of Curator's or kazoo's below the node PATH, or the one that PATH is, instead of baton's own",
+  }),
   json: setting(toggle(), { flag: "--json", help: "print one JSON object", default: false }),
   ...connectionSettings,
 } satisfies SettingTable;
@@ -23,7 +31,7 @@ const settings = {
 export const doctorCommand = defineCommand({
   name: "doctor",
   summary: "look for trouble with the servers, the locks and this machine",
-  usage: "[options]",
+  usage: "[options] | --recipe RECIPE PATH [options]",
   details: [
     "Looks once, and changes nothing: locks that other programs use or that another layout wrote, places in queues that " +
     "nobody will ever leave, waiters that do not take what they could have, counters near their end, a session timeout " +
@@ -33,12 +41,15 @@ export const doctorCommand = defineCommand({
   examples: [
     ["baton doctor", "this user's keeper"],
     ["baton doctor --servers zk1:2181,zk2:2181,zk3:2181/app --json", "an ensemble, for a monitor"],
+    ["baton doctor --recipe curator /app/locks", "what Curator's programs lock below this node"],
   ],
   settings,
   runsNothing: true,
   async run(call) {
     const { values, io, names } = call;
-    if (names.length > 0) {
+    const { recipe } = values;
+    const path = recipe === undefined ? null : foreignFolder("doctor", names, recipe);
+    if (path === null && names.length > 0) {
       throw new BatonError("USAGE", `baton doctor takes no names, but "${names.join(" ")}" is given`);
     }
     const report = await connected(call, async (zk, place) => {
@@ -47,7 +58,11 @@ export const doctorCommand = defineCommand({
         ...timeoutFindings(timeoutMs, values.sessionTimeout, place.servers.startsWith("unix:")),
         ...await systemFindings(),
       ];
-      return { servers: place.servers, timeoutMs, findings, examination: await examine(zk, { root: values.root }) };
+      const examination = path === null || recipe === undefined
+        ? await examine(zk, { root: values.root })
+        : await examineForeign(zk, path, recipe);
+      if (examination === null) throw new BatonError("NEGATIVE", `There is no node "${path}" to look below`);
+      return { servers: place.servers, timeoutMs, findings, examination };
     });
     const { locks, elections } = report.examination;
     const findings = [...report.findings, ...report.examination.findings];

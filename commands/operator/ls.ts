@@ -5,10 +5,10 @@ import { connectionSettings } from "../../src/config/settings.ts";
 import { choice, toggle } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { type ForeignRecipe, foreignRecipes, namingOf } from "../../src/recipes/foreign/foreign_names.ts";
-import { foreignPath } from "../../src/recipes/foreign/foreign_path.ts";
 import { listForeign } from "../../src/recipes/foreign/list_foreign.ts";
 import { listInUse, type UseKind, useKinds, type UseSummary } from "../../src/recipes/operator/list_in_use.ts";
 import { type Call, defineCommand } from "../command.ts";
+import { foreignFolder } from "./foreign_folder.ts";
 import { connected } from "../coordination/connected.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { LsJson } from "../json_shapes/lock_shapes.ts";
@@ -76,17 +76,10 @@ export const lsCommand = defineCommand({
 
 /** Their locks have no place of their own: whoever looks says where. */
 async function listForeignLocks(call: Call<typeof settings>, recipe: ForeignRecipe): Promise<ExitCode> {
-  const { values, io, names: [path, ...more] } = call;
+  const { values, io, names } = call;
   const { all, json, quiet, kind = "lock" } = values;
   if (kind !== "lock") throw new BatonError("USAGE", `--recipe and --kind ${kind} do not go together`);
-  if (path === undefined || more.length > 0) {
-    const example = `as in: baton ls --recipe ${recipe} /app/locks`;
-    throw new BatonError(
-      "USAGE",
-      `baton ls --recipe needs one path, of the node below which the locks are, ${example}`,
-    );
-  }
-  if (path !== "/") foreignPath(path); // which refuses what cannot be one
+  const path = foreignFolder("ls", names, recipe);
   const found = await connected(call, (zk) => listForeign(zk, path, recipe));
   const shown = (found ?? []).filter(({ holders, waiters }) => all || holders + waiters > 0);
   if (json) io.out(JSON.stringify(toJson((of) => of === "lock" ? shown : [])) + "\n");

@@ -1,4 +1,4 @@
-/** `ls` and `break` on locks of Curator's and kazoo's: held by batons, and by nodes as those programs make them. */
+/** `ls`, `break` and `doctor` on locks of Curator's and kazoo's: held by batons, and by nodes as those programs make them. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { connect, parseServers, type ZooKeeper } from "../../src/baton.ts";
 import { backends, describeBackend, type RunningBackend } from "../support/backends.ts";
@@ -102,6 +102,33 @@ for (const kind of backends) {
         stdout: expect.stringContaining('"outcome":"deleted"'),
       });
       expect(await client.exists(node)).toBeNull();
+    });
+
+    test("doctor --recipe finds strangers, and nodes without a session, in the lines below a node", async () => {
+      await holder("/doctor/mixed", "kazoo");
+      await holder("/doctor/mixed", "curator");
+      await holder("/doctor/well", "kazoo");
+      const left = await client.create(`/doctor/well/${"f".repeat(32)}__lock__`, new Uint8Array(), {
+        mode: "persistentSequential",
+      });
+      const found = await session.run('"$baton" doctor --recipe kazoo /doctor --session-timeout 10s --json');
+      expect(found.code).toBe(1);
+      const { locks, findings } = JSON.parse(found.stdout) as { locks: number; findings: Record<string, string>[] };
+      const lines = findings.filter(({ where }) => where?.startsWith("lock "));
+      expect([locks, lines]).toEqual([2, [
+        { kind: "problem", where: 'lock "/doctor/mixed"', what: expect.stringContaining("is of Curator's") },
+        { kind: "problem", where: 'lock "/doctor/well"', what: expect.stringContaining("belongs to no session") },
+      ]]);
+      await client.delete(left.path, -1);
+      const well = await session.run('"$baton" doctor --recipe kazoo /doctor/well --json');
+      expect(JSON.parse(well.stdout).findings.filter(({ where }: { where: string }) => where !== "session")).toEqual(
+        [],
+      );
+      expect(await session.run('"$baton" doctor --recipe kazoo /nowhere')).toMatchObject({
+        code: 1,
+        stderr: expect.stringContaining('There is no node "/nowhere"'),
+      });
+      expect(await session.run('"$baton" doctor --recipe kazoo')).toMatchObject({ code: 64 });
     });
   });
 }

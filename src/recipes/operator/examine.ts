@@ -46,7 +46,7 @@ export interface Examination {
 
 /** At this many a server gives everybody the same number: nobody is stuck, and the order of arrival is lost. */
 export const sequenceMax = 2 ** 31 - 1;
-const sequenceWarning = sequenceMax - 100_000_000;
+export const sequenceWarning = sequenceMax - 100_000_000;
 /** Whoever could have it and does not take it within this is not well. By two machines' wall clocks, so not too short. */
 const idleMsMax = 30_000;
 /** A holder that was asked so long ago should have given it back. */
