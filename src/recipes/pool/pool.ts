@@ -12,6 +12,7 @@ import { LeaseSet } from "../lock/lease_set.ts";
 import { acquireLock } from "../lock/lock.ts";
 import { PoolBook, type PoolCounts } from "./pool_book.ts";
 import { type EndedItem, PoolMemory } from "./pool_memory.ts";
+import { checkItems } from "./pool_path.ts";
 import type { PoolJob, PoolJobEnd, PoolOptions, PreparedPoolJob } from "./pool_options.ts";
 import { PoolPermits } from "./pool_permits.ts";
 import { PoolTaker, type TakenItem } from "./pool_taker.ts";
@@ -136,8 +137,7 @@ class PoolRun {
       this.#listed = { ends: this.#ends, ms: clock.now() };
       const items = await this.#options.list(component);
       throwIfAborted(component.lost);
-      // One that has not the words that its path is made of is told before anything is run.
-      if (path.items === null) { for (const item of items) path.item(item); }
+      checkItems(path, items); // before anything is run
       this.#book.read(items);
       this.#isFull = false;
       if (!this.#listsOnly) await this.#take(() => this.#room() > 0);
@@ -173,6 +173,8 @@ class PoolRun {
       if (listsAgain && this.#running.size > 0 && clock.now() < this.#listed.ms + listAgainMs) return;
       if (listsAgain) return await this.#list().catch((thrown: unknown) => this.#nothingNew(thrown));
       this.#listed = { ends: this.#ends, ms: clock.now() };
+      // What was busy may share its lock with an item of this run.
+      if (this.#running.size === 0) await Promise.all(this.#closing);
       this.#book.again();
       await this.#take(isWanted);
     } catch (thrown) {

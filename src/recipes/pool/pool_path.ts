@@ -71,6 +71,29 @@ export function poolPath(
   };
 }
 
+/**
+ * Throws BAD_DATA for an item that has not the words the template asks for, CONFIG for one whose lock would be the component's
+ * or a part of it: the one would always be busy, the other in everybody's way.
+ */
+export function checkItems(path: PoolPath, items: readonly string[]): void {
+  const { lock, queue, holders } = path.component;
+  const own = [lock, queue, holders];
+  const { items: place } = path;
+  // Where the template leaves a way back, three names are looked at, and not a hundred thousand items.
+  const named = place === null ? items : own.flatMap((node) => {
+    const at = node.lastIndexOf("/");
+    const item = (node.slice(0, at) || "/") === place.parent ? place.itemOf(node.slice(at + 1)) : null;
+    return item !== null && items.includes(item) ? [item] : [];
+  });
+  for (const item of named) {
+    const at = path.item(item).lock;
+    if (!own.includes(at)) continue;
+    const message = `The item "${item}" has its lock at "${at}", which is the component's own: pool.item_path and ` +
+      "pool.component_path have to keep them apart";
+    throw new BatonError("CONFIG", message);
+  }
+}
+
 const isOfItem = (word: string): boolean => word === "item" || /^[1-9]$/.test(word);
 
 function expand(template: string, valueOf: (word: string) => string | null): string {

@@ -1,7 +1,7 @@
 /** What a pool's run asks the servers for, and in which order. */
 import { expect, spyOn, test } from "bun:test";
 import { acquireLock } from "../../../../src/recipes/lock/lock.ts";
-import { itemLockName } from "../../../../src/recipes/pool/pool_path.ts";
+import { itemLockName, poolPath } from "../../../../src/recipes/pool/pool_path.ts";
 import { LockBench } from "../../../support/lock_bench.ts";
 import { poolOfC, poolRunIn } from "../../../support/pool_run.ts";
 
@@ -77,4 +77,34 @@ test("what was busy is looked at once more, by one request, and not tried where 
   expect(looked.filter((path) => busy.includes(path)).length).toBe(2 * 30);
   // Under their locks the ten that ran; of the three at the try and at the look.
   expect(looked.filter((path) => path.startsWith(poolOfC.ended)).length).toBe(10 + 2 * 3);
+});
+
+test("items that share a lock are run one after the other, and none is left out", async () => {
+  const bench = new LockBench();
+  const path = poolPath("c", { templates: { component: "/{component}", item: "/{component}/{1}" } });
+  const list = () => Promise.resolve(["a 1", "a 2", "b 1", "a 3"]);
+  const { ended, ran } = poolRunIn(bench, bench.client(), { path, list, jobs: 3 });
+  expect(await ended).toMatchObject({ taken: 4, done: 4, busy: 0 });
+  expect([...ran].sort()).toEqual(["a 1", "a 2", "a 3", "b 1"]);
+});
+
+test("an item whose lock would be the component's, or within it, is refused before anything is run", async () => {
+  const templates = [
+    ["/x/{component}", "/x/{item}", "c"],
+    ["/x/{component}", "/x/{1}", "c"],
+    ["/x/{component}", "/x/{component}/{item}", "h"],
+    ["/x/{component}", "/x/{component}/{1}", "q"],
+  ] as const;
+  for (const [component, item, name] of templates) {
+    const bench = new LockBench();
+    const path = poolPath("c", { templates: { component, item } });
+    const { ended, ran } = poolRunIn(bench, bench.client(), { path, list: () => Promise.resolve(["a", name]) });
+    await expect(ended).rejects.toMatchObject({
+      code: "CONFIG",
+      message: expect.stringMatching(
+        new RegExp(`^The item "${name}" has its lock at "/x/.*", which is the component's own`),
+      ),
+    });
+    expect(ran).toEqual([]);
+  }
 });
