@@ -1,9 +1,7 @@
 /** `get` and `peek`: how many messages, and where they go. A message counts as had when it is there. */
-import { writeSync } from "node:fs";
 import { isatty } from "node:tty";
 import { stdoutWasClosed } from "../../src/cli/child/closed_stdin.ts";
-import { ReaderGone } from "../../src/cli/io.ts";
-import { BatonError, messageOf } from "../../src/errors.ts";
+import { BatonError } from "../../src/errors.ts";
 import { OutFolder } from "../../src/recipes/pubsub/client/out_folder.ts";
 import { type Fetched, type Received, Subscriber } from "../../src/recipes/pubsub/client/subscriber.ts";
 import { systemClock } from "../../src/support/clock.ts";
@@ -13,6 +11,7 @@ import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { secretVariables } from "../job/lock_environment.ts";
 import { BulkProgressLine } from "../bulk_progress.ts";
 import { MessageChildren } from "./message_child.ts";
+import { MessageOutput } from "./message_output.ts";
 import type { PubsubMessageJson } from "../json_shapes/pubsub_client_shapes.ts";
 import type { ClientRun } from "./run_client.ts";
 
@@ -121,15 +120,16 @@ function sinkOf(
     throw new BatonError("IO", `Cannot write messages to stdout: ${why}`);
   }
   const end = single && !values.json && !values.lines && !values.null ? "" : values.null ? "\0" : "\n";
-  return (messages) => {
+  const output = new MessageOutput(end, run.signal);
+  return async (messages) => {
     const last = messages.at(-1)?.id ?? 0;
     if (words.operation !== "peek") subscriber.handingOut(last);
     for (const message of messages) {
-      print(values.json ? jsonOf(topic, message) : message.body, end);
+      await output.print(values.json ? jsonOf(topic, message) : message.body);
       if (!peek && message.id !== last) subscriber.had(message.id, { durable: false });
     }
     if (!peek) subscriber.had(last);
-    return Promise.resolve(null);
+    return null;
   };
 }
 
@@ -182,22 +182,5 @@ function utf8Of(bytes: Uint8Array): string | null {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
     return null;
-  }
-}
-
-/** All of it is with the reader, or in the kernel, when it returns. */
-function print(body: Uint8Array, end: string): void {
-  const bytes = end === "" ? body : Buffer.concat([body, Buffer.from(end)]);
-  for (let at = 0; at < bytes.byteLength;) {
-    try {
-      at += writeSync(1, bytes, at);
-    } catch (thrown) {
-      const { code } = thrown as NodeJS.ErrnoException;
-      if (code === "EPIPE") throw new ReaderGone();
-      if (code !== "EAGAIN") {
-        throw new BatonError("IO", `Cannot write to stdout: ${messageOf(thrown)}`, { cause: thrown });
-      }
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
-    }
   }
 }

@@ -1,6 +1,7 @@
 /** Streams as typed: lines that come one by one and never end, readers that go away, signals at any moment. */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
-import { closeSync, openSync, writeSync } from "node:fs";
+import { closeSync, openSync, readFileSync, writeSync } from "node:fs";
+import process from "node:process";
 import { BatonSession } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";
 
@@ -85,6 +86,22 @@ test("where nobody answers, a signal ends a put at once, and nothing was done", 
   expect(await put.ended).toMatchObject({ signal: "SIGTERM", stderr: "" });
   expect(await client("bob put news --lines lines --resume")).toMatchObject({ code: 0, stderr: "" });
   expect(await pending()).toBe(10);
+});
+
+test("a reader that takes nothing keeps no signal from ending a get, and what was not written comes again", async () => {
+  await session.run('seq 1 20000 | "$baton" pubsub client bob put news --lines; mkfifo slow');
+  const slow = session.start('sleep 60 <>slow & exec "$baton" pubsub client alice get news --follow >slow');
+  // It writes, its state as well, until the pipe is full.
+  const written = () => Number(/wchar: (\d+)/.exec(readFileSync(`/proc/${slow.child.pid}/io`, "utf8"))?.[1]);
+  let before = 0;
+  const stands = () => before > 1_000_000 && written() === before || (before = written(), false);
+  await eventually(stands, { what: "the pipe to be full", everyMs: 300, withinMs: 30_000 });
+  process.kill(slow.child.pid ?? 0, "SIGTERM");
+  await eventually(() => slow.child.signalCode === "SIGTERM", { what: "get to die of it", withinMs: 10_000 });
+  const numbers = (await client("alice get news --until-empty")).stdout.trim().split("\n").map(Number);
+  const first = numbers[0] ?? 0;
+  expect(first).toBeWithin(5000, 20_000);
+  expect(numbers).toEqual(Array.from({ length: 20_001 - first }, (_, at) => first + at));
 });
 
 test("a reader that goes away ends a get by SIGPIPE, and what was not written comes again", async () => {
