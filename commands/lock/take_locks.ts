@@ -1,7 +1,6 @@
 /** Takes every lock that is asked for, one after the other in the order of their names, and shows the wait. */
 import type { Io } from "../../src/cli/io.ts";
 import type { Acl, ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
-import { BatonError } from "../../src/errors.ts";
 import { foreignStatus } from "../../src/recipes/foreign/foreign_status.ts";
 import type { Lease } from "../../src/recipes/lease.ts";
 import { acquireLock } from "../../src/recipes/lock/lock.ts";
@@ -9,6 +8,7 @@ import { lockStatus } from "../../src/recipes/lock/lock_status.ts";
 import type { Clock } from "../../src/support/clock.ts";
 import type { LockOptions } from "./lock_options.ts";
 import { quotedNames } from "../job/quoted_names.ts";
+import { type NestedJob, nestedJob } from "../job/nested_job.ts";
 import { holderInfo, showProgress, tellOutage } from "../job/wait_display.ts";
 
 export interface TakeLocksContext {
@@ -38,8 +38,8 @@ export const takeLocks: TakeLocks = async (zk, options, context) => {
   const { clock, io, startMs } = context;
   const names = quotedNames(options.names);
   using _outage = tellOutage(zk, names, { io, clock, quiet: options.quiet });
-  const cookies = (io.env["BATON_LOCK_COOKIE"] ?? "").split(":").filter((cookie) => cookie !== "");
-  if (cookies.length > 0) await refuseNested(zk, options, cookies);
+  const refuseHeld = nestedJob(io);
+  if (refuseHeld !== null) await refuseNested(zk, options, refuseHeld);
   const [first = "", ...others] = options.names;
   const leases: [Lease, ...Lease[]] = [await takeOne(zk, first, { options, context })];
   for (const name of others) {
@@ -51,14 +51,13 @@ export const takeLocks: TakeLocks = async (zk, options, context) => {
   return { leases, waitedMs: grantedAtMs - startMs, grantedAtMs };
 };
 
-/** A job that waits for itself waits for ever: its children know the ids of what it holds. */
-async function refuseNested(zk: ZooKeeper, options: LockOptions, cookies: readonly string[]): Promise<void> {
+async function refuseNested(zk: ZooKeeper, options: LockOptions, refuseHeld: NestedJob): Promise<void> {
+  const { recipe, root } = options.values;
   for (const name of options.names) {
-    const { recipe, root } = options.values;
-    const status = recipe === undefined ? lockStatus(zk, name, { root }) : foreignStatus(zk, name, { recipe });
-    const { holders } = await status;
-    if (!holders.some(({ holderId }) => cookies.includes(holderId))) continue;
-    throw new BatonError("USAGE", `"${name}" is already held by this job: a baton lock around this one has it`);
+    await refuseHeld(name, async () => {
+      const status = recipe === undefined ? lockStatus(zk, name, { root }) : foreignStatus(zk, name, { recipe });
+      return (await status).holders;
+    });
   }
 }
 

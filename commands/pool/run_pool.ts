@@ -7,6 +7,7 @@ import { type StatusReport, StatusWriter } from "../../src/cli/status_report.ts"
 import { StoppedBySignal } from "../../src/cli/stopped_by_signal.ts";
 import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
+import { lockStatus } from "../../src/recipes/lock/lock_status.ts";
 import { runPool } from "../../src/recipes/pool/pool.ts";
 import type { PoolCounts } from "../../src/recipes/pool/pool_book.ts";
 import { onAbort } from "../../src/support/abort.ts";
@@ -15,6 +16,7 @@ import { announcedPlace } from "../coordination/announced_place.ts";
 import type { Coordination } from "../coordination/coordination.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "../exit_codes.ts";
 import { type JobDependencies, jobDependencies } from "../job/job_dependencies.ts";
+import { nestedJob } from "../job/nested_job.ts";
 import { PoolJobs } from "./pool_job.ts";
 import type { PoolCommandOptions } from "./pool_options.ts";
 import { PoolSignals } from "./pool_signals.ts";
@@ -112,6 +114,7 @@ async function work(
   },
 ): Promise<PoolEnding> {
   const { values, component, path, items } = options;
+  await nestedJob(io)?.(component, async () => (await lockStatus(zk, component, { path: path.component })).holders);
   try {
     const counts = await runPool(zk, component, {
       path,

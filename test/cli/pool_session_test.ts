@@ -160,6 +160,19 @@ describe("exit codes", () => {
     expect([(await listing.ended).code, (await working.ended).code]).toEqual([0, 0]);
   });
 
+  test("64: the job around it holds the component, for which it would wait for ever", async () => {
+    for (const words of ["", "-w 30s"]) {
+      const nested = await session.run(`"$baton" lock nest -- "$baton" pool nest ${words} --items a -- true`);
+      expect(nested).toMatchObject({
+        code: 64,
+        stderr: expect.stringContaining('"nest" is already held by this job: a baton lock around this one has it'),
+      });
+    }
+    const inner = `"$baton" pool nest --items a,b -- printenv BATON_ITEM`;
+    const inside = await session.run(`"$baton" pool nest --items a,b -- ${inner}`);
+    expect(inside).toMatchObject({ code: 0, stdout: "b\n" });
+  });
+
   test("75: items are free, and as many as --total allows run already", async () => {
     const working = session.start(
       `"$baton" pool full --items a --total 1 -- sh -c 'touch full; ${until("end-full")}'`,
