@@ -11,6 +11,7 @@ import { connectionSettings } from "../../src/config/settings.ts";
 import { duration, list, sessionTimeout, text, toggle } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { type Keeper, keeperTimes, startKeeper } from "../../src/keeper/keeper.ts";
+import type { KeeperLimits } from "../../src/keeper/limits.ts";
 import { type KeeperPlace, machineSocketPath, makePlace } from "../../src/keeper/place.ts";
 import { checkFolder } from "../../src/keeper/safe_folder.ts";
 import { type Address, formatAddress, type TlsOptions } from "../../src/sockets/connection.ts";
@@ -20,6 +21,7 @@ import { formatDuration } from "../../src/support/duration.ts";
 import { defineCommand } from "../command.ts";
 import { ownKeeperPlace } from "../coordination/coordination.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { parseLimits } from "./limits_flag.ts";
 import { keeperLog } from "./keeper_log.ts";
 import type { KeeperVerifyJson } from "../json_shapes/machine_shapes.ts";
 import { tlsFilesOf } from "../coordination/tls_files.ts";
@@ -65,6 +67,12 @@ const settings = {
     "how often empty containers are looked for",
     keeperTimes.containerCheckMs,
   ),
+  limit: setting(list("NAME=VALUE,…"), {
+    flag: "--limit",
+    help:
+      "other limits than docs/protocol/keeper.md has, by their names there, as in dataBytesMax=1GiB,nodesMax=2000000; " +
+      "all of it is in memory",
+  }),
   idleExit: setting(duration(), {
     flag: "--idle-exit",
     help: "end after so long without a session",
@@ -131,7 +139,7 @@ export const keeperCommand = defineCommand({
         `--session-timeout-min is ${min}, and --session-timeout-max, which is ${max}, is less`,
       );
     }
-    return serve({ ...values, listen, tls }, place, io);
+    return serve({ ...values, listen, tls, limits: parseLimits(values.limit) }, place, io);
   },
 });
 
@@ -143,6 +151,7 @@ interface ServeOptions {
   readonly sessionTimeoutMin: number;
   readonly sessionTimeoutMax: number;
   readonly containerCheck: number;
+  readonly limits: Partial<KeeperLimits>;
   readonly idleExit?: number | undefined;
   readonly metricsListen?: string | undefined;
   readonly log: "text" | "json";
@@ -164,6 +173,7 @@ async function serve(options: ServeOptions, place: KeeperPlace, io: Io): Promise
     sessionTimeoutMinMs: options.sessionTimeoutMin,
     sessionTimeoutMaxMs: options.sessionTimeoutMax,
     containerCheckMs: options.containerCheck,
+    limits: options.limits,
     openSocketPaths: process.geteuid?.() === 0 ? [machineSocketPath] : [],
     log: (sentence) => say({ level: "warning", event: "problem", sentence, fields: {} }),
     ...(options.tls === undefined ? {} : { tls: options.tls }),

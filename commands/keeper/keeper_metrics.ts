@@ -2,13 +2,13 @@
 import { histograms, labelled, type Metric, metricsNamed } from "../../src/cli/metrics/metrics_text.ts";
 import type { StatusSource } from "../../src/cli/metrics/status_page.ts";
 import type { Keeper } from "../../src/keeper/keeper.ts";
-import { keeperLimitsDefault } from "../../src/keeper/limits.ts";
+import type { KeeperLimits } from "../../src/keeper/limits.ts";
 import type { KeeperStatistics } from "../../src/keeper/statistics.ts";
 
 const { named, gauge, counter } = metricsNamed("baton_keeper");
 
-export function keeperStatus(keeper: Pick<Keeper, "statistics">): StatusSource {
-  return { health: () => healthOf(keeper.statistics()), metrics: () => metricsOf(keeper.statistics()) };
+export function keeperStatus(keeper: Pick<Keeper, "statistics" | "limits">): StatusSource {
+  return { health: () => healthOf(keeper.statistics()), metrics: () => metricsOf(keeper.statistics(), keeper.limits) };
 }
 
 /** Reads and pings go on when it is not well. */
@@ -16,8 +16,8 @@ function healthOf({ writable }: KeeperStatistics): string | null {
   return writable ? null : "the disk refuses to store: writes are not answered";
 }
 
-function metricsOf(now: KeeperStatistics): Metric[] {
-  const { connectionsMax, sessionsMax, nodesMax, watchesMax, dataBytesMax } = keeperLimitsDefault;
+function metricsOf(now: KeeperStatistics, all: KeeperLimits): Metric[] {
+  const { connectionsMax, sessionsMax, nodesMax, watchesMax, dataBytesMax } = all;
   const limits = {
     connections: connectionsMax,
     sessions: sessionsMax,

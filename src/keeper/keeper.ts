@@ -52,6 +52,8 @@ export interface KeeperOptions {
 export interface Keeper extends AsyncDisposable {
   /** Where it listens, with the ports the system chose. */
   readonly addresses: readonly Address[];
+  /** Those it goes by. */
+  readonly limits: KeeperLimits;
   /** As of now, and since it started. */
   statistics(): KeeperStatistics;
   /** Resolves when it has ended: by `close`, or by itself when idle. Rejects with IO when its data cannot be read any more. */
@@ -82,7 +84,8 @@ export async function startKeeper(options: KeeperOptions): Promise<Keeper> {
         `the tick must be above 0, and the session timeouts whole numbers from 1 to ${timeoutMsMax}, the least first`,
     );
   }
-  const limits = { ...keeperLimitsDefault, ...options.limits };
+  const wanted = { ...keeperLimitsDefault, ...options.limits };
+  const limits = { ...wanted, connectionsMax: Math.min(wanted.connectionsMax, connectionsPossible()) };
   const server = await KeeperServer.open({
     dataDir: options.dataDir,
     tickTimeMs,
@@ -90,7 +93,7 @@ export async function startKeeper(options: KeeperOptions): Promise<Keeper> {
     sessionTimeoutMaxMs,
     containerCheckMs,
     idleExitMs: options.idleExitMs ?? Infinity,
-    limits: { ...limits, connectionsMax: Math.min(limits.connectionsMax, connectionsPossible()) },
+    limits,
     openSocketPaths: options.openSocketPaths ?? [],
     superDigest: options.superDigest ?? null,
     sequenceStart: options.sequenceStart ?? 0,
@@ -106,6 +109,7 @@ export async function startKeeper(options: KeeperOptions): Promise<Keeper> {
   }
   return {
     addresses: server.addresses,
+    limits,
     ended: server.ended,
     statistics: () => server.statistics(),
     close: () => server.close(),

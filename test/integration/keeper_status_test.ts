@@ -22,7 +22,17 @@ afterEach(async () => {
 const line = /^(# (HELP|TYPE) [a-z_]+ .+|[a-z_]+(\{[a-z_]+="[^"\n]*"(,[a-z_]+="[^"\n]*")*\})? (\+Inf|[-+0-9.e]+))$/;
 
 test("/healthz, /metrics and a log for programs", async () => {
-  const words = ["keeper", "--data-dir", join(root, "data"), "--metrics-listen", ":0", "--log", "json"];
+  const words = [
+    "keeper",
+    "--data-dir",
+    join(root, "data"),
+    "--metrics-listen",
+    ":0",
+    "--log",
+    "json",
+    "--limit",
+    "nodesMax=1234",
+  ];
   keeper = new ServerProcess([...batonCommand(), ...words], { folder: root });
   const events = await eventually(() => {
     const entries = keeper?.output.trim().split("\n").map((text) => JSON.parse(text)) ?? [];
@@ -42,6 +52,7 @@ test("/healthz, /metrics and a log for programs", async () => {
   await client.call("create", node("/e", { flags: createFlag.ephemeral, data: new Uint8Array(1000) }));
   await client.call("exists", { path: "/e", watch: true });
   const [, text] = await ask("/metrics");
+  expect(text).toContain('baton_keeper_limit{of="nodes"} 1234\n');
   for (const one of text.trimEnd().split("\n")) expect(one).toMatch(line);
   const value = (name: string) => Number(new RegExp(`^${name} (.*)$`, "m").exec(text)?.[1]);
   const numbers = ["writable", "connections", "sessions", "nodes", "ephemerals", "watches", "requests_total"];

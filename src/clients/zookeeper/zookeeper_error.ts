@@ -41,7 +41,7 @@ const meanings = {
   REQUESTTIMEOUT: { code: "OUTCOME_UNKNOWN", text: "the server ran out of time" },
   RECONFIGDISABLED: { code: "PROTOCOL", text: "reconfiguration is disabled" },
   SESSIONCLOSEDREQUIRESASLAUTH: { code: "REFUSED", text: "the server demands SASL authentication" },
-  QUOTAEXCEEDED: { code: "REFUSED", text: "a quota is exceeded" },
+  QUOTAEXCEEDED: { code: "REFUSED", text: "a quota, or a limit of the keeper, is exceeded" },
   THROTTLEDOP: { code: "UNREACHABLE", text: "too many requests are waiting" },
 } as const satisfies Record<ZooKeeperErrorName, Meaning>;
 
