@@ -150,6 +150,11 @@ test("what is resumed goes on behind what was put, and is refused where that has
   expect(await client("alice get news --until-empty")).toMatchObject({ stdout: "4\n5\n" });
   await client("alice get news");
   expect(await session.run("seq 2 9 >lines; " + put + " --resume")).toMatchObject({ code: 65 });
+  // More lines at once than may wait: they would never have room.
+  expect(await session.run('seq 1 8 | "$baton" pubsub client bob put news --lines')).toMatchObject({ code: 0 });
+  expect(await session.run('echo 9 | "$baton" pubsub client bob put news --lines')).toMatchObject({ code: 85 });
+  expect(await client("alice get news --until-empty")).toMatchObject({ stdout: "1\n2\n3\n4\n5\n6\n7\n8\n" });
+  await client("alice get news");
   for (let time = 0; time < 2; time++) {
     expect(await client("bob put news whole --resume")).toMatchObject({ code: 0 });
     expect(await client("alice get news")).toMatchObject(time === 0 ? { code: 0, stdout: "whole\n" } : { code: 1 });

@@ -2,7 +2,10 @@
 import type { StoreOptions } from "./store_options.ts";
 import type { Topic } from "./topic.ts";
 
-/** A sentence when so many new messages are too many; null otherwise. Where nobody is subscribed nothing is stored. */
+/**
+ * A sentence when so many new messages are too many; null otherwise. Where nobody is subscribed nothing is stored. Messages that
+ * came together are stored together: those that no limit could ever take have to have room for one of them, and go beyond it.
+ */
 export function whyFull(
   topic: Topic,
   { maxPending, maxTopicBytes }: Pick<StoreOptions, "maxPending" | "maxTopicBytes">,
@@ -11,12 +14,23 @@ export function whyFull(
 ): string | null {
   if (topic.subscribers.size === 0) return null;
   if (maxTopicBytes !== null) {
-    let bytes = topic.log.bytes;
-    for (const body of bodies) bytes += body.byteLength;
+    const [largest, all] = sizesOf(bodies);
+    const bytes = topic.log.bytes + (all > maxTopicBytes ? largest : all);
     if (bytes > maxTopicBytes) return `the topic would hold ${bytes} bytes; ${maxTopicBytes} are its limit`;
   }
   if (maxPending === null || topic.log.last - topic.log.first + 1 + messages <= maxPending) return null;
   const pending = topic.pendingOfSlowest();
-  if (pending + messages <= maxPending) return null;
-  return `${pending} messages wait for the slowest subscriber; ${maxPending} are the limit`;
+  if (pending + (messages > maxPending ? 1 : messages) <= maxPending) return null;
+  const more = messages === 1 ? "" : `, and ${messages} come together`;
+  return `${pending} messages wait for the slowest subscriber${more}; ${maxPending} are the limit`;
+}
+
+/** In bytes: of the largest, and of all. */
+function sizesOf(bodies: readonly Uint8Array[]): [largest: number, all: number] {
+  let [largest, all] = [0, 0];
+  for (const { byteLength } of bodies) {
+    largest = Math.max(largest, byteLength);
+    all += byteLength;
+  }
+  return [largest, all];
 }

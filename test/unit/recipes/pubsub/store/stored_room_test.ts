@@ -85,6 +85,29 @@ describe("what is stored", () => {
     expect(empty).toBeLessThan(10);
   });
 
+  test("takes messages that came together and are more than a limit, once there is room for one of them", () => {
+    const five = (counter: number, body = "x") => put(counter, "", { bodies: bodies(body, body, body, body, body) });
+    for (const limits of [{ maxPending: 3 }, { maxTopicBytes: 300 }]) {
+      const store = driver(limits);
+      store.execute({ kind: "subscribe", client: "alice" });
+      expect(codes(store.execute(five(1, "x".repeat(100))))).toEqual(["OK"]);
+      const refused = store.execute(five(6, "x".repeat(100)), put(11, "x"));
+      expect(codes(refused)).toEqual(["FULL", "FULL"]);
+      store.execute(get(5, { client: "alice" }));
+      while (store.engine.settle());
+      expect(codes(store.execute(five(6, "x".repeat(100))))).toEqual(["OK"]);
+      store.close();
+    }
+    // Those that fit in a limit wait until they do.
+    const store = driver({ maxPending: 7 });
+    store.execute({ kind: "subscribe", client: "alice" });
+    expect(codes(store.execute(five(1), five(6), put(11, "x")))).toEqual(["OK", "FULL", "OK"]);
+    expect(store.execute(five(6))[0]?.reason).toContain(
+      "6 messages wait for the slowest subscriber, and 5 come together",
+    );
+    store.close();
+  });
+
   test("has limits that refuse, and say which", () => {
     const store = driver({ maxPending: 3 });
     store.execute({ kind: "subscribe", client: "alice" }, { kind: "subscribe", client: "bob" });
