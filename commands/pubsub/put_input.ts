@@ -1,6 +1,5 @@
 /** What `put` makes messages from: a file, the lines of one, several files, or stdin as it comes. */
 import { createReadStream, read, statSync } from "node:fs";
-import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { promisify } from "node:util";
 import { stdinWasClosed } from "../../src/cli/child/closed_stdin.ts";
@@ -96,27 +95,19 @@ function filesOf(paths: readonly string[]): Files {
   return { kind: "files", isStream: false, files, totalBytes: () => sizeOf(named), separatorBytes: 0, read };
 }
 
-const wholeOf = (path: string | null) => path === null ? wholeStdin() : contentOf(path);
-
-async function contentOf(path: string): Promise<Uint8Array> {
-  try {
-    const bytes = await readFile(path);
-    if (bytes.byteLength <= messageBytesMax) return bytes;
-    throw new BatonError("BAD_DATA", `${path} has ${bytes.byteLength} bytes; a message has at most ${messageBytesMax}`);
-  } catch (thrown) {
-    if (thrown instanceof BatonError) throw thrown;
-    throw new BatonError("IO", `Cannot read ${path}: ${messageOf(thrown)}`, { cause: thrown });
+/** `path`: null for stdin. No more is read than a message may have. */
+async function wholeOf(path: string | null): Promise<Uint8Array> {
+  const size = path === null ? null : sizeOf([path]);
+  if (size !== null && size > messageBytesMax) {
+    throw new BatonError("BAD_DATA", `${path} has ${size} bytes; a message has at most ${messageBytesMax}`);
   }
-}
-
-async function wholeStdin(): Promise<Uint8Array> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
-  for await (const chunk of bytesOf(null)) {
+  for await (const chunk of bytesOf(path)) {
     chunks.push(chunk);
     bytes += chunk.byteLength;
     if (bytes > messageBytesMax) {
-      throw new BatonError("BAD_DATA", `stdin has more than ${messageBytesMax} bytes, a message's limit`);
+      throw new BatonError("BAD_DATA", `${path ?? "stdin"} has more than ${messageBytesMax} bytes, a message's limit`);
     }
   }
   return Buffer.concat(chunks);
