@@ -110,10 +110,11 @@ test("a file that was cut to nothing is said to be empty, is not backed up, and 
   const { keeper } = await running("a");
   await keeper.close();
   truncateSync(join(root, "a/keeper.sqlite"), 0);
-  await expect(running("a")).rejects.toMatchObject({
-    code: "CONFIG",
-    message: expect.stringMatching(/keeper\.sqlite is empty: it was cut off, .* remove the file$/),
-  });
+  const { code, message } = await running("a").then(() => ({ code: "none", message: "" }), (thrown) => thrown);
+  expect([code, message]).toEqual([
+    "CONFIG",
+    expect.stringMatching(/sqlite is empty: it was cut off, .* remove the file$/),
+  ]);
   expect(() => verifyData(join(root, "a"))).toThrow("keeper.sqlite: it is empty");
   expect(() => backUpData(join(root, "a"), join(root, "copy"))).toThrow("keeper.sqlite: it is empty");
   expect(existsSync(join(root, "copy"))).toBe(false);

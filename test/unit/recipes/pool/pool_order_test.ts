@@ -99,12 +99,8 @@ test("an item whose lock would be the component's, or within it, is refused befo
     const bench = new LockBench();
     const path = poolPath("c", { templates: { component, item } });
     const { ended, ran } = poolRunIn(bench, bench.client(), { path, list: () => Promise.resolve(["a", name]) });
-    await expect(ended).rejects.toMatchObject({
-      code: "CONFIG",
-      message: expect.stringMatching(
-        new RegExp(`^The item "${name}" has its lock at "/x/.*", which is the component's own`),
-      ),
-    });
+    const { code, message } = await ended.then(() => ({ code: "none", message: "" }), (thrown) => thrown);
+    expect([code, message]).toEqual(["CONFIG", expect.stringContaining(`The item "${name}" has its lock at "/x/`)]);
     expect(ran).toEqual([]);
   }
 });
