@@ -248,13 +248,21 @@ class PoolRun {
     this.#running.delete(item);
     if (end?.result === "unbegun") this.#book.unbegun(item);
     else this.#book.ended(item, end?.result ?? "failed");
-    if (end === null || end.stopsPool || !this.#isSessionHeld()) this.#stopTaking();
+    if (end === null || end.stopsPool) this.#stopTaking();
+    else if (!this.#isSessionHeld()) this.#takeNoMore();
     this.#permits.giveBack(permit);
     this.#startHeld(); // first: what follows here can be done beside it
     if (end !== null && !end.keepsLock) this.#finish(taken, end);
     this.#isFull = false;
     this.#clear();
     this.#alarm.ring();
+  }
+
+  /** No server has answered for so long that a lock could not be kept: whoever loops has not done what it was asked for. */
+  #takeNoMore(): void {
+    const left = this.#book.counts().left + this.#held.length;
+    if (!this.#isStopping && this.#options.loop && left > 0) this.#fail(unreachable(this.#component, left));
+    this.#stopTaking();
   }
 
   #isSessionHeld(): boolean {
@@ -354,6 +362,14 @@ class PoolRun {
     this.#failure ??= { thrown };
     this.#stopTaking();
   }
+}
+
+function unreachable(component: string, left: number): BatonError {
+  const rest = left === 1 ? "1 is left" : `${left} are left`;
+  return new BatonError(
+    "UNREACHABLE",
+    `No item of "${component}" can be locked: no server has answered in time; ${rest}`,
+  );
 }
 
 function notRemembered(item: string, cause: unknown): BatonError {

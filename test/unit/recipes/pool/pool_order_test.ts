@@ -104,3 +104,25 @@ test("an item whose lock would be the component's, or within it, is refused befo
     expect(ran).toEqual([]);
   }
 });
+
+for (
+  const [what, options, code] of [
+    ["a loop that has items left", {}, "UNREACHABLE"],
+    ["a loop with --total that has items left", { total: 2 }, "UNREACHABLE"],
+    ["one turn that has items left for the next call", { loop: false }, "none"],
+    ["a loop that has had them all", { list: () => Promise.resolve(["1"]) }, "none"],
+  ] as const
+) {
+  test(`when no server answers any more, and the job ends well before that is too late: ${what}`, async () => {
+    const bench = new LockBench();
+    const zk = bench.client();
+    const run = () => {
+      zk.session.renew(bench.clock.now());
+      return Promise.resolve(
+        { result: "done", what: "", mayRetry: false, stopsPool: false, keepsLock: false } as const,
+      );
+    };
+    const { ended } = poolRunIn(bench, zk, { ...options, run });
+    expect((await ended.then(() => ({ code: "none" }), (thrown) => thrown)).code).toBe(code);
+  });
+}
