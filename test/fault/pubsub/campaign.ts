@@ -144,7 +144,7 @@ class Campaign {
     const topicOfCli = `cli ${mark}`;
     const plainTopic = `plain ${mark}`;
     const topics = retention === null ? [...crewed, topicOfCli, plainTopic] : crewed;
-    const watch = new NodeWatch(backend.servers, { path: service.path, topics, writer: control });
+    const watch = NodeWatch.on(backend.servers, { path: service.path, topics, writer: control });
     this.#ends.push(() => watch[Symbol.asyncDispose]());
     const workers = this.#workersOf(service, { folder: folder("workers"), history, topics: crewed });
     const cli = new CliCrew({

@@ -1,12 +1,17 @@
 /** Watches the topics' nodes and writes each version that it sees into the history. Owns a session of its own. */
 import { connect } from "../../../src/clients/zookeeper/client.ts";
 import { parseServers } from "../../../src/clients/zookeeper/hosts.ts";
-import type { ZooKeeper } from "../../../src/clients/zookeeper/zookeeper.ts";
+import { orNull } from "../../../src/recipes/lock/lock_view.ts";
 import type { PubsubPath } from "../../../src/recipes/pubsub/ownership/pubsub_path.ts";
 import { parseTopicNode } from "../../../src/recipes/pubsub/ownership/topic_node_data.ts";
 import { systemClock } from "../../../src/support/clock.ts";
 import { sleep } from "../../../src/support/deadline.ts";
 import type { HistoryWriter } from "./history_file.ts";
+
+/** What it needs of a session. */
+export interface WatchedTree extends AsyncDisposable {
+  getData(path: string): Promise<{ readonly data: Uint8Array; readonly stat: { readonly version: number } }>;
+}
 
 const everyMs = 50;
 const againMs = 500;
@@ -18,13 +23,18 @@ export class NodeWatch implements AsyncDisposable {
   /** What the last look showed: who has each topic. */
   readonly owners = new Map<string, string>();
 
-  /** `servers`: as for --servers. */
-  constructor(servers: string, { path, topics, writer }: {
+  static on(servers: string, what: ConstructorParameters<typeof NodeWatch>[1]): NodeWatch {
+    const where = { servers: parseServers(servers), sessionTimeoutMs: 10_000 };
+    return new NodeWatch((signal) => connect({ ...where, signal }), what);
+  }
+
+  /** `open`: begins a session. */
+  constructor(open: (signal: AbortSignal) => Promise<WatchedTree>, { path, topics, writer }: {
     readonly path: PubsubPath;
     readonly topics: readonly string[];
     readonly writer: HistoryWriter;
   }) {
-    this.#ended = this.#run(servers, path, { topics, writer });
+    this.#ended = this.#run(open, path, { topics, writer });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -34,14 +44,14 @@ export class NodeWatch implements AsyncDisposable {
 
   /** As long as it is wanted: a session that ends is followed by another. */
   async #run(
-    servers: string,
+    open: (signal: AbortSignal) => Promise<WatchedTree>,
     path: PubsubPath,
     what: { readonly topics: readonly string[]; readonly writer: HistoryWriter },
   ): Promise<void> {
     const { signal } = this.#stop;
     while (!signal.aborted) {
       try {
-        await using zk = await connect({ servers: parseServers(servers), sessionTimeoutMs: 10_000, signal });
+        await using zk = await open(signal);
         for (;;) {
           await this.#look(zk, path, what);
           await sleep(systemClock(), everyMs, signal);
@@ -53,14 +63,15 @@ export class NodeWatch implements AsyncDisposable {
   }
 
   async #look(
-    zk: ZooKeeper,
+    zk: WatchedTree,
     path: PubsubPath,
     { topics, writer }: { readonly topics: readonly string[]; readonly writer: HistoryWriter },
   ): Promise<void> {
     await Promise.all(topics.map(async (topic) => {
       const place = path.topic(topic);
-      const found = await zk.getData(place).catch(() => null);
-      if (found === null || this.#versions.get(topic) === found.stat.version) return;
+      const found = await orNull(zk.getData(place));
+      // Another session's server may be behind.
+      if (found === null || found.stat.version <= (this.#versions.get(topic) ?? -1)) return;
       const { owner, epoch, state, birth } = parseTopicNode(found.data, place, topic);
       this.#versions.set(topic, found.stat.version);
       this.owners.set(topic, owner);
