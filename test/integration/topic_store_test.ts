@@ -6,8 +6,9 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { BatonError } from "../../src/errors.ts";
 import { backupStore } from "../../src/recipes/pubsub/store/backup_store.ts";
-import { operationsMax } from "../../src/recipes/pubsub/store/store_limits.ts";
+import { batchOperations, operationsMax } from "../../src/recipes/pubsub/store/store_limits.ts";
 import { TopicStore } from "../../src/recipes/pubsub/store/topic_store.ts";
+import { openToRead } from "../../src/recipes/pubsub/store/topic_database.ts";
 import { verifyStore } from "../../src/recipes/pubsub/store/verify_store.ts";
 import type { OwnedStore } from "../../src/recipes/pubsub/ownership/owned_store.ts";
 import type { ClientOperation, StoreAnswer } from "../../src/wire/pubsub/store_operations.ts";
@@ -123,11 +124,12 @@ test("what is submitted while a batch is worked on goes into its transaction", a
   await ask(subscribe);
   const commitsOf = async (first: number): Promise<number> => {
     const { commits } = await store.statistics();
-    const many = 500;
-    for (let counter = first; counter < first + many; counter++) store.submit(put(counter, counter));
-    await Promise.resolve(); // they are on their way
-    store.submit(put(first + many, first + many));
-    await eventually(() => answers.some(({ ticket }) => ticket === first + many));
+    const bodies = Array.from({ length: 500 }, () => new Uint8Array(8));
+    store.submit({ ...put(first, first), bodies } as ClientOperation);
+    await Promise.resolve(); // it is on its way
+    const last = first + bodies.length;
+    store.submit(put(last, last));
+    await eventually(() => answers.some(({ ticket }) => ticket === last));
     return (await store.statistics()).commits - commits;
   };
   const commits: number[] = [];
@@ -135,6 +137,20 @@ test("what is submitted while a batch is worked on goes into its transaction", a
   // Whoever comes too late, because this process had to wait, is in the next.
   expect(Math.min(...commits)).toBe(1);
   expect(Math.max(...commits)).toBeLessThanOrEqual(2);
+  await store.close();
+});
+
+test("much that is submitted in one turn is worked on before the turn is over", async () => {
+  const { store, ask } = await open(join(root, "a"));
+  await store.create("news", birth);
+  await ask(subscribe);
+  using rows = openToRead(join(root, "a"));
+  const stored = rows.prepare("SELECT count(*) AS count FROM messages");
+  for (let counter = 1; counter <= batchOperations; counter++) store.submit(put(1000 + counter, counter));
+  const endMs = performance.now() + 10_000;
+  let count = 0;
+  while (count === 0 && performance.now() < endMs) count = Number(stored.get()?.["count"]);
+  expect(count).toBe(1);
   await store.close();
 });
 

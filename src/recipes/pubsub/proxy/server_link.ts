@@ -54,6 +54,9 @@ const roomMs = 20;
 /** Waiting for room is this class's business; the socket has as much as the window and what long polls add. */
 const sendHighWater = 100_000;
 
+/** So much that has come in one turn is enough for the server to begin with: it works on it while the rest is read here. */
+const headStart = { requests: 64, bytes: 64 << 10 };
+
 const delimiter = new Uint8Array(0);
 
 export class ServerLink {
@@ -75,6 +78,9 @@ export class ServerLink {
   #cancelRoom: (() => void) | null = null;
   #isClosed = false;
   #isPumpDue = false;
+  /** What has come since requests were last sent. */
+  #freshCount = 0;
+  #freshBytes = 0;
 
   constructor(id: string, endpoint: string, host: LinkHost) {
     this.id = id;
@@ -103,11 +109,14 @@ export class ServerLink {
   }
 
   /**
-   * Sends it when it is its turn, and not before all connections that have something were read: what arrives together goes to
-   * the server in one write, which the server then makes durable by one flush.
+   * Sends it when it is its turn, and not before all connections that have something were read, unless that is much: what
+   * arrives together goes to the server in one write, which the server then makes durable by one flush.
    */
   enqueue(request: Request): void {
     request.at = { kind: "queued", link: this, place: this.#waiting.push(request.client, request) };
+    this.#freshCount++;
+    this.#freshBytes += request.bytes;
+    if (this.#freshCount >= headStart.requests || this.#freshBytes >= headStart.bytes) return this.#pump();
     if (this.#isPumpDue) return;
     this.#isPumpDue = true;
     setImmediate(() => {
@@ -230,6 +239,7 @@ export class ServerLink {
 
   /** Sends what may be sent now. */
   #pump(): void {
+    this.#freshCount = this.#freshBytes = 0;
     const socket = this.#socket;
     if (socket === null || !this.#isConnected || this.#isClosed) return;
     for (let request = this.#waiting.peek(); request !== null; request = this.#waiting.peek()) {

@@ -23,13 +23,15 @@ export const topicsMax = 100_000;
 export const operationsMax = 16_384;
 /** What the bodies of those may take, and what gets may bring. */
 export const operationBytesMax = 256 << 20;
-/** One batch on its way to the thread; what comes beyond it is a batch of its own. */
-export const batchBytesMax = 16 << 20;
 /**
- * Batches on their way, if they are no longer than that: one that is worked on, and one that comes in time for the same
- * transaction or is the next. What is submitted meanwhile is gathered.
+ * So much goes to the thread at once, which works on it while the server reads on: it takes what has come meanwhile into the
+ * same transaction, as long as all is no longer than `transactionBytes`.
  */
-export const batchesMax = 2;
+export const batchOperations = 64;
+export const batchBytes = 64 << 10;
+export const transactionBytes = 16 << 20;
+/** Less than that goes when the turn is over, unless so many are under way: then it is gathered. */
+export const batchesMax = 8;
 /** Answers go back in pieces of about this size. */
 export const answerPieceBytes = 4 << 20;
 /** Gets that wait for messages. */

@@ -11,8 +11,9 @@ import type { IncomingContent, OutgoingContent } from "../ownership/owned_store.
 import type { ContentName } from "./import_topic.ts";
 import { getBytesMax } from "./read_messages.ts";
 import {
-  batchBytesMax,
+  batchBytes,
   batchesMax,
+  batchOperations,
   operationBytesMax,
   operationsMax,
   roundsBeforeSealMax,
@@ -114,7 +115,7 @@ export class TopicStore {
     if (waits) this.#waiting++;
     this.#bytes += bytes;
     this.#packer.add(operation);
-    if (this.#packer.byteLength >= batchBytesMax) this.#postBatch();
+    if (this.#packer.count >= batchOperations || this.#packer.byteLength >= batchBytes) this.#postBatch();
     else this.#schedule();
     return true;
   }

@@ -6,7 +6,7 @@ import type { StoreOperation } from "../../../wire/pubsub/store_operations.ts";
 import type { ExportStep } from "./export_topic.ts";
 import { RefusedPuts } from "./refused_puts.ts";
 import { StoreEngine } from "./store_engine.ts";
-import { answerPieceBytes, batchBytesMax } from "./store_limits.ts";
+import { answerPieceBytes, transactionBytes } from "./store_limits.ts";
 import type { StoreCalls, StoreReply, StoreRequest } from "./store_messages.ts";
 import type { StoreOptions } from "./store_options.ts";
 import { TopicCustody } from "./topic_custody.ts";
@@ -256,7 +256,7 @@ function* operationsOf(
     const batch = batches[at] as Uint8Array;
     yield* unpackOperations(batch);
     bytes += batch.byteLength;
-    if (at + 1 < batches.length || bytes >= batchBytesMax) continue;
+    if (at + 1 < batches.length || bytes >= transactionBytes) continue;
     const more = next();
     if (more !== null) batches.push(more);
   }
