@@ -7,7 +7,7 @@ export interface ClientPlace {
   /** What the server says. */
   readonly info: Awaited<ReturnType<ClientSession["info"]>>;
   readonly isSubscribed: boolean;
-  /** The last message that was had; -1: none. */
+  /** The last message that was had; -1: none, or not subscribed. */
   readonly cursor: number;
   /** Messages that wait; 0 for who is not subscribed. */
   readonly pending: number;
@@ -29,6 +29,6 @@ export async function askPlace({ client, words: { topic }, signal }: ClientRun):
   const { position = -1, end = 0, pending = 0 } = info;
   const isSubscribed = position >= 0;
   // The server hears of the last ones with the next get.
-  const cursor = Math.max(position, client.state.place(topic).cursor);
+  const cursor = isSubscribed ? Math.max(position, client.state.place(topic).cursor) : position;
   return { info, isSubscribed, cursor, pending: isSubscribed ? Math.max(0, Math.min(pending, end - cursor)) : 0 };
 }

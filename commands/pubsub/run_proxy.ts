@@ -8,6 +8,7 @@ import { dieOf, stopSignals } from "../../src/cli/stopped_by_signal.ts";
 import { connect } from "../../src/clients/zookeeper/client.ts";
 import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
+import { checkName } from "../../src/recipes/pubsub/client/client_limits.ts";
 import { PubsubPath } from "../../src/recipes/pubsub/ownership/pubsub_path.ts";
 import { Proxy } from "../../src/recipes/pubsub/proxy/proxy.ts";
 import { machineId } from "../../src/recipes/pubsub/server/store_place.ts";
@@ -28,6 +29,7 @@ export async function runProxy({ values, sources, io }: ProxyCall): Promise<Exit
   const log = serviceLog("proxy", { io, format: values.log, quiet: values.quiet });
   const [first = "", ...others] = values.pubsubProxyListen;
   checkAdvertised(first, values.pubsubProxyAdvertise);
+  if (values.pubsubProxyId !== undefined) checkName("proxy id", values.pubsubProxyId);
   const place = coordinationOf(values, sources);
   const clock = systemClock();
   const security = serviceSecurity(values);

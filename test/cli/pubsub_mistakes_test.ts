@@ -250,6 +250,7 @@ test("servers and proxies that cannot start, and operators' words", async () => 
     [1, "server forget s9 --accept-loss", 'There is no server "s9", and no topic of such a one'],
     [73, "server backup file --data-dir s1", "file is there already, and is no folder"],
     [78, "server verify --data-dir folder", "There is no topic store in"],
+    [64, 'proxy --id "$(head -c 1025 /dev/zero | tr "\\0" a)"', "A token has 1025 bytes; 1024 are the limit"],
     [64, "proxy more", 'baton pubsub proxy takes no "more"'],
     [64, "proxy --listen foo", 'Cannot use "foo" as an endpoint'],
     [78, "proxy --key k --clients file", "file, line 1: a line has four words: KEY IDS TOPICS get,put,list"],

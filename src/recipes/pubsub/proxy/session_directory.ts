@@ -68,7 +68,7 @@ export class SessionDirectory implements Directory {
       throwIfAborted(signal);
       try {
         await using zk = await open(signal);
-        await this.#serve(zk, announcement, { signal, begun: () => failures = 0 });
+        await this.#serve(zk, announcement, { signal, announced: () => failures = 0 });
       } catch (thrown) {
         throwIfAborted(signal);
         if (thrown instanceof BatonError && thrown.code === "CONFIG") throw thrown;
@@ -107,7 +107,7 @@ export class SessionDirectory implements Directory {
   async #serve(
     zk: ZooKeeper,
     announcement: Announcement,
-    { signal, begun }: { readonly signal: AbortSignal; readonly begun: () => void },
+    { signal, announced }: { readonly signal: AbortSignal; readonly announced: () => void },
   ): Promise<void> {
     const { path, clock, onProblem } = this.#options;
     const over = new AbortController();
@@ -121,11 +121,11 @@ export class SessionDirectory implements Directory {
     offs.push(list.subscribe(() => this.#tell()));
     this.#known = { zk, list, router: new TopicRouter(zk, path, list) };
     this.#isThere = true;
-    begun();
     this.#begun.resolve();
     this.#tell();
     try {
       await announce(zk, path.proxy(announcement.id), announcement, { clock, onProblem, signal: over.signal });
+      announced();
       await ended;
     } finally {
       this.#isThere = false;
