@@ -167,6 +167,8 @@ class PoolRun {
     const { listsAgain, clock, stop } = this.#options;
     const isWanted = () => this.#room() > 0 || (this.#isShort && this.#room() === 0);
     try {
+      // What is held may have lost the permit under which it was to run.
+      if (this.#held.length > 0 && this.#running.size === 0) await this.#permits.hasFor(1);
       await this.#take(isWanted);
       const isHungry = !this.#isStopping && !this.#isFull && this.#room() > 0;
       if (!isHungry || this.#listed.ends === this.#ends) return; // nothing has happened here since the last list
@@ -250,7 +252,7 @@ class PoolRun {
     else this.#book.ended(item, end?.result ?? "failed");
     if (end === null || end.stopsPool) this.#stopTaking();
     else if (!this.#isSessionHeld()) this.#takeNoMore();
-    this.#permits.giveBack(permit);
+    if (end !== null && !end.keepsLock) this.#permits.giveBack(permit);
     this.#startHeld(); // first: what follows here can be done beside it
     if (end !== null && !end.keepsLock) this.#finish(taken, end);
     this.#isFull = false;

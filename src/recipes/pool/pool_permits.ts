@@ -12,6 +12,8 @@ export class PoolPermits {
   readonly #component: string;
   readonly #options: Pick<PoolOptions, "total" | "path" | "clock" | "info" | "acl" | "stop">;
   #free: readonly Lease[] = [];
+  /** By this side's clock, or taken away: where the session lives on they count on the server until they are given back. */
+  #lost: readonly Lease[] = [];
 
   constructor(
     zk: ZooKeeper,
@@ -27,6 +29,7 @@ export class PoolPermits {
   async hasFor(count: number): Promise<boolean> {
     const { total, path, clock, info, acl, stop } = this.#options;
     if (total === null || this.#held().length >= count) return true;
+    await Promise.all(this.#takeLost().map((permit) => permit.release()));
     try {
       const permit = await acquireLock(this.#zk, `${this.#component} --total`, {
         path: path.total,
@@ -66,17 +69,27 @@ export class PoolPermits {
     if (permit !== null) this.#free = [...this.#free, permit];
   }
 
-  /** Those beyond `count`, which are the caller's to release. */
+  /** Those beyond `count`, and those that are lost, which are the caller's to release. */
   spare(count: number): readonly Lease[] {
     const spare = this.#held().slice(count);
     this.#free = this.#free.slice(0, count);
-    return spare;
+    return [...spare, ...this.#takeLost()];
   }
 
-  /** One that somebody took away counts for nothing. */
+  /** One that is lost counts for nothing. */
   #held(): readonly Lease[] {
-    this.#free = this.#free.filter((permit) => permit.isHeld());
-    return this.#free;
+    const free: Lease[] = [];
+    const lost: Lease[] = [];
+    for (const permit of this.#free) (permit.isHeld() ? free : lost).push(permit);
+    this.#free = free;
+    this.#lost = [...this.#lost, ...lost];
+    return free;
+  }
+
+  #takeLost(): readonly Lease[] {
+    const lost = this.#lost;
+    this.#lost = [];
+    return lost;
   }
 
   async #otherTotal(total: number, cause: BatonError): Promise<BatonError> {

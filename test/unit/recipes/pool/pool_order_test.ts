@@ -1,9 +1,12 @@
 /** What a pool's run asks the servers for, and in which order. */
 import { expect, spyOn, test } from "bun:test";
 import { acquireLock } from "../../../../src/recipes/lock/lock.ts";
+import type { LockPath } from "../../../../src/recipes/lock/lock_path.ts";
 import { itemLockName, poolPath } from "../../../../src/recipes/pool/pool_path.ts";
+import { PoolPermits } from "../../../../src/recipes/pool/pool_permits.ts";
+import { childrenIn } from "../../../support/fake_tree.ts";
 import { LockBench } from "../../../support/lock_bench.ts";
-import { poolOfC, poolRunIn } from "../../../support/pool_run.ts";
+import { poolInfo, poolOfC, poolRunIn } from "../../../support/pool_run.ts";
 
 const items = (count: number) => Array.from({ length: count }, (_, index) => `${index + 1}`);
 
@@ -126,3 +129,25 @@ for (
     expect((await ended.then(() => ({ code: "none" }), (thrown) => thrown)).code).toBe(code);
   });
 }
+
+test("permits that were lost for a moment, in a session that lives on, are not in the way of their own run", async () => {
+  const bench = new LockBench();
+  const zk = bench.client();
+  const { clock } = bench;
+  const stop = new AbortController().signal;
+  const permits = new PoolPermits(zk, "c", { total: 1, path: poolOfC, clock, info: poolInfo, acl: undefined, stop });
+  expect(await bench.within(permits.hasFor(1))).toBe(true);
+  zk.session.renew(clock.now());
+  expect(permits.first()).toBeUndefined();
+  zk.session.renew(clock.now() + 60_000);
+  expect(await bench.within(permits.hasFor(1))).toBe(true);
+});
+
+test("the permit of a job that could not be ended stays with it, as its lock does", async () => {
+  const bench = new LockBench();
+  const breach = { result: "failed", what: "", mayRetry: false, stopsPool: true, keepsLock: true } as const;
+  const { ended } = poolRunIn(bench, bench.client(), { run: () => Promise.resolve(breach), total: 1 });
+  expect(await ended).toMatchObject({ failed: 1, left: 2 });
+  const inUse = (path: LockPath) => childrenIn(bench.tree.nodes, path.holders).length;
+  expect([inUse(poolOfC.item("1")), inUse(poolOfC.total), inUse(poolOfC.component)]).toEqual([1, 1, 0]);
+});
