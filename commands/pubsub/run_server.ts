@@ -75,11 +75,7 @@ export async function runServer(call: ServerCall): Promise<ExitCode> {
       data_dir: dataDir,
       pid: process.pid,
     });
-    {
-      const clock = systemClock();
-      using _presence = new PresenceLog(log, id, { presence: presenceOf(server, place.servers), clock });
-      await Promise.race([asked, server.ended]);
-    }
+    await untilAsked(server, asked, new PresenceLog(log, id, presenceOf(server, place.servers), systemClock()));
     const kept = await server.leave({ withinMs: values.pubsubDrainTimeout, handOver: values.handOver });
     log.say(
       "info",
@@ -94,6 +90,11 @@ export async function runServer(call: ServerCall): Promise<ExitCode> {
   } finally {
     unlisten();
   }
+}
+
+async function untilAsked(server: TopicServer, asked: Promise<void>, presence: PresenceLog): Promise<void> {
+  using _ = presence;
+  await Promise.race([asked, server.ended]);
 }
 
 function presenceOf(server: TopicServer, servers: string): Presence {
