@@ -29,7 +29,12 @@ describeWithPeer("cc", `a storage that forgets and fails [BATON_SEED=${seed}]`, 
   const run = (act: string, { timeout }: { readonly timeout?: number } = {}): SpawnSyncReturns<string> => {
     const program = join(import.meta.dirname, "storage_faults/program.ts");
     const env = { ...process.env, ...faults.env };
-    return spawnSync(process.execPath, [program, folder, act], { env, encoding: "utf8", timeout, killSignal: "SIGKILL" });
+    return spawnSync(process.execPath, [program, folder, act], {
+      env,
+      encoding: "utf8",
+      timeout,
+      killSignal: "SIGKILL",
+    });
   };
   const text = (name: string) => readFileSync(join(folder, name), "utf8");
 
