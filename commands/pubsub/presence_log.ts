@@ -12,6 +12,11 @@ export interface Presence {
   readonly found: string;
 }
 
+export interface PresenceOptions {
+  readonly presence: Presence;
+  readonly clock: Clock;
+}
+
 export class PresenceLog implements Disposable {
   readonly #log: ServiceLog;
   readonly #id: string;
@@ -24,11 +29,7 @@ export class PresenceLog implements Disposable {
   #cancel: () => void = () => {};
 
   /** Begins to look: it is there now. */
-  constructor(
-    log: ServiceLog,
-    id: string,
-    { presence, clock }: { readonly presence: Presence; readonly clock: Clock },
-  ) {
+  constructor(log: ServiceLog, id: string, { presence, clock }: PresenceOptions) {
     this.#log = log;
     this.#id = id;
     this.#presence = presence;

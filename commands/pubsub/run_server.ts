@@ -15,7 +15,7 @@ import { counted } from "../../src/support/counted.ts";
 import { coordinationOf, reach } from "../coordination/coordination.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { checkAdvertised } from "./advertised.ts";
-import { type Presence, PresenceLog } from "./presence_log.ts";
+import { PresenceLog, type PresenceOptions } from "./presence_log.ts";
 import type { ServerCall } from "./server.ts";
 import { serverHealth, serverMetrics } from "./server_metrics.ts";
 import { serviceSecurity } from "./service_security.ts";
@@ -75,7 +75,7 @@ export async function runServer(call: ServerCall): Promise<ExitCode> {
       data_dir: dataDir,
       pid: process.pid,
     });
-    await untilAsked(server, asked, new PresenceLog(log, id, presenceOf(server, place.servers), systemClock()));
+    await untilAsked(server, asked, new PresenceLog(log, id, presenceOf(server, place.servers)));
     const kept = await server.leave({ withinMs: values.pubsubDrainTimeout, handOver: values.handOver });
     log.say(
       "info",
@@ -97,12 +97,13 @@ async function untilAsked(server: TopicServer, asked: Promise<void>, presence: P
   await Promise.race([asked, server.ended]);
 }
 
-function presenceOf(server: TopicServer, servers: string): Presence {
-  return {
+function presenceOf(server: TopicServer, servers: string): PresenceOptions {
+  const presence = {
     isThere: () => server.isThere,
     lost: `serves nobody until the coordination service at ${servers} answers: its lease has ended`,
     found: "has its lease, and serves again",
   };
+  return { presence, clock: systemClock() };
 }
 
 function sayDraining(log: ServiceLog, id: string, isDraining: boolean): void {
