@@ -84,6 +84,9 @@ function checkOptions({ call: { values }, words }: ClientRun): void {
   const ways = [values.outDir, values.exec].filter((way) => way !== undefined).length +
     (values.ack === "manual" ? 1 : 0);
   if (ways > 1) throw new BatonError("USAGE", "get: only one of --out-dir, --exec and --ack manual can be");
+  if (values.exec?.trim() === "") {
+    throw new BatonError("USAGE", "get: --exec has no command, and every message would count as had");
+  }
   if (words.operation === "peek" && ways > 0) throw new BatonError("USAGE", "peek only prints");
   const [form] = [values.json && "--json", values.lines && "--lines", values.null && "--null"].filter(Boolean);
   const elsewhere = values.outDir !== undefined ? "--out-dir" : values.exec !== undefined ? "--exec" : null;

@@ -119,6 +119,7 @@ test("options that do not fit the operation, each other, or what they are given"
     [64, "client alice peek news --follow", "peek: --follow is not for it, but for get"],
     [64, "client alice get news --msg-id x", "get: --msg-id is not for it, but for put"],
     [64, "client alice subscribe news --json", "subscribe: --json is not for it"],
+    [64, "client alice get news --exec ' '", "--exec has no command"],
     [64, "client alice get news --out-dir in --exec true", "only one of --out-dir, --exec and --ack manual"],
     [64, "client alice get news --follow --until-empty", "--follow has no end, and --until-empty has"],
     [64, "client alice get news --ack manual --follow", "get --ack manual is for one message"],
@@ -198,7 +199,7 @@ test("where state and messages go: what cannot be made, and what is somebody els
       "client bob put news file --state-dir damaged",
       "file is not a database; puts whose outcome is unknown cannot be had",
     ],
-    [74, "client bob put news file --state-dir folders", "unable to open database file; EISDIR"],
+    [74, "client bob put news file --state-dir folders", "EISDIR: illegal operation on a directory"],
   ];
   for (const mistake of mistakes) await expectRefused(mistake);
   // Tries may be shorter than the wait for a message.

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { type ChildProcess, spawn } from "node:child_process";
-import { mkdtempSync, realpathSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -137,6 +137,15 @@ test("what is submitted while a batch is worked on goes into its transaction", a
   // Whoever comes too late, because this process had to wait, is in the next.
   expect(Math.min(...commits)).toBe(1);
   expect(Math.max(...commits)).toBeLessThanOrEqual(2);
+  await store.close();
+});
+
+test("what is stored is for its owner only, in whatever folder it is", async () => {
+  const folder = join(root, "a");
+  mkdirSync(folder, { mode: 0o755 });
+  const { store } = await open(folder);
+  await store.create("news", birth);
+  for (const name of readdirSync(folder)) expect([name, statSync(join(folder, name)).mode & 0o077]).toEqual([name, 0]);
   await store.close();
 });
 

@@ -11,6 +11,7 @@ import { backoffMs } from "../../../support/backoff.ts";
 import type { Clock } from "../../../support/clock.ts";
 import { sleep } from "../../../support/deadline.ts";
 import { flushFolders } from "../../../support/flush_folders.ts";
+import { makePrivateFile } from "../../../support/make_private_file.ts";
 import type { SqlValue } from "../../../support/sql_row.ts";
 import { noMessageId, type SessionToken } from "../../../wire/pubsub/field_types.ts";
 import { joinBodies, splitBodies } from "../../../wire/pubsub/joined_bodies.ts";
@@ -124,6 +125,7 @@ export class ClientState implements Disposable {
   private constructor(folder: string, id: string) {
     this.id = id;
     this.path = stateFile(folder, id);
+    makePrivateFile(this.path); // bodies whose outcome is not known are in it
     const database = new DatabaseSync(this.path);
     try {
       // Exclusive: the lock is held until the file is closed or the process is gone, however that happens.

@@ -9,6 +9,7 @@ import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { BatonError } from "../../../errors.ts";
 import { FilesInPlace } from "../../../support/files_in_place.ts";
 import { flushFolders } from "../../../support/flush_folders.ts";
+import { makePrivateFile } from "../../../support/make_private_file.ts";
 import { reserveFile } from "../../../support/reserve_file.ts";
 import { checkSqliteFormat } from "../../../support/sqlite_format.ts";
 import type { SqlRow, SqlValue } from "../../../support/sql_row.ts";
@@ -276,7 +277,9 @@ export function storeError(error: unknown, dataDir: string): BatonError {
 }
 
 function openRows(dataDir: string, owner: string): DatabaseSync {
-  const database = new DatabaseSync(join(dataDir, databaseName));
+  const path = join(dataDir, databaseName);
+  makePrivateFile(path);
+  const database = new DatabaseSync(path);
   try {
     // Before the first table: so that a file can become shorter again.
     database.exec("PRAGMA busy_timeout = 5000; PRAGMA auto_vacuum = INCREMENTAL");
@@ -302,7 +305,9 @@ function checkFormat(database: DatabaseSync, dataDir: string): void {
 
 /** Locked until it is closed or the process is gone, however that happens. */
 function own(dataDir: string): DatabaseSync {
-  const database = new DatabaseSync(join(dataDir, ownerName));
+  const path = join(dataDir, ownerName);
+  makePrivateFile(path); // who could read it could lock it
+  const database = new DatabaseSync(path);
   try {
     database.exec("BEGIN EXCLUSIVE");
     return database;

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { mkdtempSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { chmodSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -27,6 +27,12 @@ test("every process has a session of its own, beyond all that were used or seen"
     expect(state.session().number).toBe(18);
   }
   expect(numbers).toEqual([1, 2, 3]);
+});
+
+test("what is in the state is for its owner only, in whatever folder it is", async () => {
+  chmodSync(folder, 0o755);
+  using _state = await open("alice");
+  for (const name of readdirSync(folder)) expect([name, statSync(join(folder, name)).mode & 0o077]).toEqual([name, 0]);
 });
 
 test("one process at a time: a second one waits, and goes on when the first has ended", async () => {
