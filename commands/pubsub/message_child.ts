@@ -56,9 +56,12 @@ export class MessageChildren implements Disposable {
    * message cannot be killed, and with the signal's reason before the line has begun.
    */
   async run(message: MessageForChild, env: Readonly<Record<string, string>>): Promise<ExitCode> {
-    const { signal, place } = this.#options;
-    const cookie = `message-${createHash("sha256").update(`${place}\n${message.id}`).digest("hex").slice(0, 32)}`;
-    if (message.redelivered) await this.#waitForFormer(message.id, cookie);
+    const { signal, place, env: inherited } = this.#options;
+    const every = `message-${createHash("sha256").update(`${place}\n${message.id}`).digest("hex").slice(0, 32)}`;
+    if (message.redelivered) await this.#waitForFormer(message.id, every);
+    // Of this run alone: the guard of a former one may come late, and ends what has the mark that it was told.
+    const cookie = `run-${crypto.randomUUID()}`;
+    const marks = cookieEnvironment(cookie, cookieEnvironment(every, inherited[cookieVariable])[cookieVariable]);
     await this.#guard.watch(cookie, {
       remainingMs: () => forMs,
       subscribe: () => () => {},
@@ -67,7 +70,7 @@ export class MessageChildren implements Disposable {
       signal,
     });
     try {
-      return await this.#run(message.body, { ...this.#options.env, ...env }, cookie);
+      return await this.#run(message.body, { ...inherited, ...env, ...marks }, cookie);
     } finally {
       this.#guard.forget(cookie);
     }
@@ -82,7 +85,7 @@ export class MessageChildren implements Disposable {
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason as Error);
       const child = spawn("/bin/sh", ["-c", line], {
-        env: { ...env, ...cookieEnvironment(cookie, env[cookieVariable]) },
+        env,
         stdio: ["pipe", "inherit", "inherit"],
         detached: true, // a group of its own: a signal reaches all of the line
       });

@@ -83,6 +83,22 @@ test("where the guard was killed with it, the next process ends what is left bef
   expect(await next.ended).toMatchObject({ code: 0, stdout: "" });
 });
 
+test("a guard that is late ends what is left of its own client's line, and not what the next one runs for the message", async () => {
+  await write("handler", handler);
+  const first = get();
+  const sleeper = Number(await session.said("sleeper"));
+  const client = first.child.pid ?? 0;
+  const [guard = 0] = below(client, "lock-guard");
+  process.kill(guard, "SIGSTOP");
+  for (const pid of [client, pidIn("pid"), sleeper]) process.kill(pid, "SIGKILL");
+  const next = get();
+  await eventually(() => session.read("runs") === "1 0\n1 1\n", { withinMs: 20_000, what: "the line to run again" });
+  process.kill(guard, "SIGCONT");
+  await eventually(() => !lives(guard), { withinMs: 20_000, what: "the late guard to have done its work" });
+  await session.run("touch end");
+  expect(await next.ended).toMatchObject({ code: 0, stdout: "" });
+});
+
 test("a signal reaches all of the line, a second one kills it, and the message comes again", async () => {
   await write("handler", "trap 'echo stopped; exit 7' TERM; touch ready; while :; do sleep 0.02; done");
   const polite = get("--follow");
