@@ -7,7 +7,8 @@ import { BatonError } from "../../errors.ts";
 import { type BreakLockOptions, type BrokenLock, findHolder, nobodys, revoke, takeBack } from "../lock/break_lock.ts";
 import { orNull } from "../lock/lock_view.ts";
 import { isRefusal } from "../transient_error.ts";
-import { curatorRevocation, type ForeignRecipe, parseForeign } from "./foreign_names.ts";
+import { curatorRevocation, type ForeignRecipe } from "./foreign_names.ts";
+import { foreignHolderId, knownLine } from "./foreign_position.ts";
 import { foreignStatus } from "./foreign_status.ts";
 
 export interface BreakForeignOptions extends Omit<BreakLockOptions, "root" | "path"> {
@@ -24,10 +25,7 @@ export async function breakForeignLock(
   const { recipe, force = false, revocation = nobodys } = options;
   const holder = findHolder(await foreignStatus(zk, path, { recipe, refusesOthers: true }), holderId);
   const children = (await orNull(zk.getChildren(path)))?.children ?? [];
-  const name = children.find((child) => {
-    const node = parseForeign(recipe, child);
-    return node !== null && (node.guid === "" ? node.name : node.guid) === holder.holderId;
-  });
+  const name = knownLine(recipe, children).find((node) => foreignHolderId(node) === holder.holderId)?.name;
   if (name === undefined) return { holder, outcome: "released" };
   const node = `${path}/${name}`;
   const isBaton = holder.sessionTimeoutMs > 0; // which writes it down, as nobody else does

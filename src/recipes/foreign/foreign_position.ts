@@ -44,6 +44,17 @@ export function foreignLine({ recipe, path, children }: ForeignView): ForeignNod
   return line;
 }
 
+/** Those that the recipe knows, in line: for a look, which decides nothing. */
+export function knownLine(recipe: ForeignRecipe, children: readonly string[]): ForeignNode[] {
+  const line = children.map((name) => parseForeign(recipe, name)).filter((node) => node !== null);
+  return line.sort((left, right) => left.sequence - right.sequence);
+}
+
+/** As `break --holder` takes it. */
+export function foreignHolderId({ guid, name }: ForeignNode): string {
+  return guid === "" ? name : guid;
+}
+
 /** Throws CONFIG as foreignLine does. */
 export function foreignPosition(view: ForeignView, guid: string): ForeignPosition {
   const line = foreignLine(view);

@@ -4,8 +4,8 @@ import { printable } from "../../support/printable.ts";
 import { type NodeInfo, parseNodeInfo } from "../holder_info.ts";
 import type { LockStatus, LockStatusOptions } from "../lock/lock_status.ts";
 import { orNull } from "../lock/lock_view.ts";
-import { type ForeignNode, type ForeignRecipe, parseForeign } from "./foreign_names.ts";
-import { foreignHolders, foreignLine } from "./foreign_position.ts";
+import type { ForeignNode, ForeignRecipe } from "./foreign_names.ts";
+import { foreignHolderId, foreignHolders, foreignLine, knownLine } from "./foreign_position.ts";
 import { foreignPath } from "./foreign_path.ts";
 
 /** What others write into their nodes is for people, and cut here. */
@@ -26,9 +26,8 @@ export async function foreignStatus(
   const path = foreignPath(name).lock;
   const [, list] = await Promise.all([zk.sync(path), orNull(zk.getChildren(path))]);
   const children = list?.children ?? [];
-  const line = children.map((child) => parseForeign(recipe, child)).filter((node) => node !== null);
+  const line = knownLine(recipe, children);
   if (refusesOthers && line.length === 0) foreignLine({ recipe, path, children });
-  line.sort((left, right) => left.sequence - right.sequence);
   const holders = new Set(foreignHolders(line));
   const asked = await Promise.all(
     line.slice(0, detailsMax).map(async (node) => {
@@ -39,7 +38,7 @@ export async function foreignStatus(
   const nodes = asked.filter((each) => each !== null).map(({ node, found }) => ({
     ...infoOf(node, found.data),
     isHolder: holders.has(node),
-    holderId: node.guid === "" ? node.name : node.guid,
+    holderId: foreignHolderId(node),
     mode: node.isShared ? "shared" as const : "exclusive" as const,
     sessionId: found.stat.ephemeralOwner,
     fencingToken: found.stat.czxid,

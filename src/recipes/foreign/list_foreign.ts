@@ -2,8 +2,8 @@
 import type { ZooKeeper } from "../../clients/zookeeper/zookeeper.ts";
 import { orNull } from "../lock/lock_view.ts";
 import type { UseSummary } from "../operator/list_in_use.ts";
-import { type ForeignRecipe, parseForeign } from "./foreign_names.ts";
-import { foreignHolders } from "./foreign_position.ts";
+import type { ForeignRecipe } from "./foreign_names.ts";
+import { foreignHolders, knownLine } from "./foreign_position.ts";
 
 /** How many are asked at a time: a list of 100,000 must not fill anybody's buffers. */
 const batchSize = 200;
@@ -40,9 +40,8 @@ export async function listForeign(
 
 /** Null for a node whose children are something else. */
 function summaryOf(name: string, children: readonly string[], recipe: ForeignRecipe): UseSummary | null {
-  const line = children.map((child) => parseForeign(recipe, child)).filter((node) => node !== null);
+  const line = knownLine(recipe, children);
   if (line.length === 0 && children.length > 0) return null;
-  line.sort((left, right) => left.sequence - right.sequence);
   const holders = foreignHolders(line).length;
   return { name, holders, waiters: line.length - holders };
 }
