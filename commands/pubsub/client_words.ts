@@ -1,6 +1,7 @@
 /** Who is to do what, in either order of the words: `alice get news`, or `get news --id alice`. Pure. */
 import { BatonError } from "../../src/errors.ts";
 import { didYouMean } from "../../src/support/did_you_mean.ts";
+import { type FlagUse, misplacedFlag } from "./misplaced_flag.ts";
 
 /** What a client can do, and the words behind it. */
 const operationWords = {
@@ -32,7 +33,7 @@ export interface ClientWords {
 }
 
 /** Flags that are not for every operation, by the setting's name. */
-const flagOperations: Readonly<Record<string, { readonly flag: string; readonly of: readonly ClientOperation[] }>> = {
+const flagOperations: Readonly<Record<string, FlagUse & { readonly of: readonly ClientOperation[] }>> = {
   count: { flag: "-n", of: ["get", "peek", "bench"] },
   wait: { flag: "--wait", of: ["get", "peek"] },
   follow: { flag: "--follow", of: ["get"] },
@@ -50,10 +51,9 @@ const flagOperations: Readonly<Record<string, { readonly flag: string; readonly 
 
 /** `given`: settings that were given as flags. Throws USAGE for one that would do nothing. */
 export function checkFlags(operation: ClientOperation, given: ReadonlyMap<string, unknown>): void {
-  for (const [name, { flag, of }] of Object.entries(flagOperations)) {
-    if (!given.has(name) || of.includes(operation)) continue;
-    throw new BatonError("USAGE", `${operation}: ${flag} is not for it, but for ${of.join(", ")}`);
-  }
+  const use = misplacedFlag(flagOperations, operation, given);
+  if (use === null) return;
+  throw new BatonError("USAGE", `${operation}: ${use.flag} is not for it, but for ${use.of.join(", ")}`);
 }
 
 /** `named`: by --id, or, if not `isTyped`, by the environment or a file, which the command line goes before. Throws USAGE. */
