@@ -7,28 +7,25 @@ import { BatonError } from "../../../errors.ts";
 import { counted } from "../../../support/counted.ts";
 import { orNull } from "../../lock/lock_view.ts";
 import { listTopics } from "./list_topics.ts";
-import type { OwnedStore } from "./owned_store.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 
-/** Rejects with CONFIG when `store` has nothing of what belongs to the server `id`, and something does. */
+/** Rejects with CONFIG when nothing is `stored` of what belongs to the server `id`, and something does. */
 export async function checkEmptiness(
   zk: ZooKeeper,
   path: PubsubPath,
-  { id, store }: { readonly id: string; readonly store: Pick<OwnedStore, "topics"> },
+  { id, stored }: { readonly id: string; readonly stored: readonly string[] },
 ): Promise<void> {
-  if ((await store.topics()).length > 0) return;
+  if (stored.length > 0) return;
   // What a server has is counted for it: one that has nothing is told apart by one request.
   if (((await orNull(zk.getChildren(path.ownedBy(id))))?.children ?? []).length === 0) return;
   let missing = 0;
   // Of a new topic nobody was ever answered OK: it has no data.
   for await (const { node } of listTopics(zk, path)) if (node.owner === id && node.state !== "new") missing++;
   if (missing === 0) return;
-  const belong = missing === 1 ? "belongs" : "belong";
+  const belong = counted(missing, "topic belongs", "topics belong");
   throw new BatonError(
     "CONFIG",
-    `Cannot serve this data directory as "${id}": ${
-      counted(missing, "topic")
-    } ${belong} to "${id}", and nothing is in it. ` +
+    `Cannot serve this data directory as "${id}": ${belong} to "${id}", and nothing is in it. ` +
       "Is it the right folder, and its disk mounted? If the data is lost for good, first: " +
       `baton pubsub server forget ${id} --accept-loss; where there is a backup, restore goes on from it`,
   );

@@ -89,8 +89,8 @@ export class ServerTenure {
     const nodes = new TopicNodes(zk, options.path);
     const age = new StoreAge(zk, options.path, options);
     await age.check();
-    await checkEmptiness(zk, options.path, options);
     const stored = await options.store.topics();
+    await checkEmptiness(zk, options.path, { id: options.id, stored });
     await forEach(stored, (topic) => register(nodes, options, topic), signal);
     const { id, endpoint, clock, path, store, place, onProblem } = options;
     const storeId = `${store.storeId} ${place}`;
