@@ -12,6 +12,7 @@ import { runPool } from "../../src/recipes/pool/pool.ts";
 import type { PoolCounts } from "../../src/recipes/pool/pool_book.ts";
 import { onAbort } from "../../src/support/abort.ts";
 import type { Clock } from "../../src/support/clock.ts";
+import { counted } from "../../src/support/counted.ts";
 import { announcedPlace } from "../coordination/announced_place.ts";
 import type { Coordination } from "../coordination/coordination.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "../exit_codes.ts";
@@ -169,7 +170,7 @@ export function endingOf(
 }
 
 function nothingBegun(component: string, left: number, total: number | undefined): string {
-  const rest = left === 1 ? "1 is left" : `${left} are left`;
+  const rest = counted(left, "is left", "are left");
   if (total === undefined) return `No item of "${component}" was begun, and ${rest}`;
   const running = total === 1 ? "one runs" : `${total} run`;
   return `No item of "${component}" may run: ${running} already, as many as --total allows, and ${rest}`;

@@ -116,8 +116,10 @@ export function toggle(): ValueType<boolean> {
   };
 }
 
-/** Texts, with commas between them, one at least; in a file also an array. */
-/** `eachCounts`: by its place, so that one that is left empty is no slip of the hand without a meaning. */
+/**
+ * Texts, with commas between them, one at least; in a file also an array. `eachCounts`: by its place, so that one that is left
+ * empty is no slip of the hand without a meaning.
+ */
 export function list(
   placeholder: string,
   { eachCounts = false }: { readonly eachCounts?: boolean } = {},

@@ -6,6 +6,7 @@
 import type { ZooKeeper } from "../../clients/zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../errors.ts";
 import { onAbort, throwIfAborted } from "../../support/abort.ts";
+import { counted } from "../../support/counted.ts";
 import { Alarm } from "../alarm.ts";
 import type { Lease } from "../lease.ts";
 import { LeaseSet } from "../lock/lease_set.ts";
@@ -367,7 +368,7 @@ class PoolRun {
 }
 
 function unreachable(component: string, left: number): BatonError {
-  const rest = left === 1 ? "1 is left" : `${left} are left`;
+  const rest = counted(left, "is left", "are left");
   return new BatonError(
     "UNREACHABLE",
     `No item of "${component}" can be locked: no server has answered in time; ${rest}`,

@@ -246,7 +246,7 @@ class OpenStore {
   }
 }
 
-/** Of the batches, and of those that follow, which are noted there, as long as all are no longer than one may be. */
+/** Of the batches, and of those that follow, which are noted there, as long as one transaction may take them. */
 function* operationsOf(
   batches: Uint8Array[],
   next: () => Uint8Array | null,
