@@ -1,6 +1,6 @@
 /** Deletes what the reaper chose, a turn's worth at a time, so that nobody waits for a large clean-up. Owns its timer. */
 import type { Clock } from "../support/clock.ts";
-import { Reaper } from "./reaper.ts";
+import { dueNodes } from "./due_nodes.ts";
 import type { KeeperState } from "./state.ts";
 
 /** Nodes reaped in one turn. */
@@ -19,7 +19,6 @@ export interface ReapingOptions {
 
 export class Reaping {
   readonly #options: ReapingOptions;
-  readonly #reaper = new Reaper();
   #cancel = () => {};
 
   constructor(options: ReapingOptions) {
@@ -35,7 +34,7 @@ export class Reaping {
     const { clock, checkMs, state, wallClock } = this.#options;
     this.#cancel = clock.after(checkMs, () => {
       const tree = state()?.tree;
-      this.#reap(tree === undefined ? [] : this.#reaper.check(tree.mortal, wallClock()));
+      this.#reap(tree === undefined ? [] : dueNodes(tree.mortal, wallClock()));
     });
   }
 

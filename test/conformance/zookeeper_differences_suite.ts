@@ -3,10 +3,8 @@
  * gives the reason of each by the name of its test here.
  */
 import { expect, test } from "bun:test";
-import { createFlag } from "../../src/wire/jute/operations.ts";
-import { eventually } from "../support/eventually.ts";
 import { fourLetterWord } from "../support/four_letter_word.ts";
-import { type Fixture, node, timing } from "./zookeeper_fixture.ts";
+import { type Fixture, node } from "./zookeeper_fixture.ts";
 
 export function differencesSuite(fixture: Fixture): void {
   const { kind } = fixture.backend;
@@ -49,27 +47,6 @@ export function differencesSuite(fixture: Fixture): void {
     await writer.call("create", node(`${both}/k`));
     expect(await client.takeEvents())
       .toEqual(own({ keeper: [`1:${both}/k`, `4:${both}`], zookeeper: [`1:${both}/k`] }));
-  });
-
-  test("a container that never had a child is reaped too", async () => {
-    const client = await fixture.connect();
-    const root = await fixture.root(client);
-    const container = { flags: createFlag.container };
-    await client.call("createContainer", node(`${root}/never`, container));
-    // Emptied ones, one after the other, show that the reaper has been round three times.
-    for (const name of ["a", "b", "c"]) {
-      await client.call("createContainer", node(`${root}/${name}`, container));
-      await client.call("create", node(`${root}/${name}/k`));
-      await client.call("delete", { path: `${root}/${name}/k`, version: -1 });
-      await eventually(
-        async () => (await client.call("exists", { path: `${root}/${name}`, watch: false })).err === -101,
-        {
-          withinMs: 20 * timing.containerCheckMs,
-        },
-      );
-    }
-    expect((await client.call("exists", { path: `${root}/never`, watch: false })).err)
-      .toBe(own({ keeper: -101, zookeeper: 0 }));
   });
 
   test("quotas are not counted", async () => {

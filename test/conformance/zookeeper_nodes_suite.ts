@@ -3,7 +3,7 @@ import { describe, expect, test } from "bun:test";
 import { createFlag } from "../../src/wire/jute/operations.ts";
 import { eventually } from "../support/eventually.ts";
 import type { RawClient } from "../support/raw_client.ts";
-import { bytes, type Fixture, node, openAcl, text } from "./zookeeper_fixture.ts";
+import { bytes, type Fixture, node, openAcl, text, timing } from "./zookeeper_fixture.ts";
 
 const sequential = { flags: createFlag.persistentSequential };
 const pathOf = async (client: RawClient, request: ReturnType<typeof node>) =>
@@ -235,6 +235,25 @@ export function nodesSuite(fixture: Fixture): void {
       await client.call("exists", { path: `${root}/c`, watch: true });
       await client.call("delete", { path: `${root}/c/child`, version: -1 });
       await eventually(() => client.events.includes(`2:${root}/c`), { what: "the event of the reaped container" });
+    });
+
+    test("stay when they never had a child: their maker may be about to make one", async () => {
+      const client = await fixture.connect();
+      const root = await fixture.root(client);
+      const exists = async (name: string) =>
+        (await client.call("exists", { path: `${root}/${name}`, watch: false })).err === 0;
+      await client.call("createContainer", node(`${root}/never`, { flags: createFlag.container }));
+      // Emptied ones, one after the other, show that the reaper has been round three times.
+      for (const name of ["a", "b", "c"]) {
+        await client.call("createContainer", node(`${root}/${name}`, { flags: createFlag.container }));
+        await client.call("create", node(`${root}/${name}/child`));
+        await client.call("delete", { path: `${root}/${name}/child`, version: -1 });
+        await eventually(async () => !(await exists(name)), {
+          what: `the reaping of ${name}`,
+          withinMs: 20 * timing.containerCheckMs,
+        });
+      }
+      expect(await exists("never")).toBe(true);
     });
 
     test("carry data, and their version guards a multi", async () => {
