@@ -48,6 +48,7 @@ async function runConfig({ names, values, sources, io }: Call<typeof settings>):
       : `not "${names.join(" ")}"${didYouMean(action, ["check", "show"])}`;
     throw new BatonError("USAGE", `baton config takes one word, check or show, ${given}`);
   }
+  if (action === "check" && values.origin) throw new BatonError("USAGE", "--origin is for baton config show");
   if (action === "check") coordinationOf(values, sources); // which reads certificates, credentials, lists of servers
   const resolved = Object.entries<SettingTable[string]>(allSettings).flatMap(([name, one]) => {
     const { key } = one;

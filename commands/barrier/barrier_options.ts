@@ -7,6 +7,7 @@ import { BatonError } from "../../src/errors.ts";
 import { barrierPath } from "../../src/recipes/barrier/barrier_path.ts";
 import { partiesMax } from "../../src/recipes/barrier/barrier_state.ts";
 import type { Call } from "../command.ts";
+import { givenFlag } from "../given_flag.ts";
 import { conflictExitCode, jobFlags, jobSettings } from "../job/job_flags.ts";
 
 /** What only this command line can say. */
@@ -43,6 +44,11 @@ export const barrierCommandSettings = {
   ...connectionSettings,
 } satisfies SettingTable;
 
+/** What a gate has no use for: it runs nothing. */
+const { onMemberLost, maxHold } = flags;
+const { scope: _scope, ...childSettings } = jobSettings;
+const flagsOfRuns = { onMemberLost, maxHold, ...jobFlags, ...childSettings } satisfies SettingTable;
+
 export type BarrierValues = SettingValues<typeof barrierCommandSettings>;
 
 export interface BarrierOptions {
@@ -73,7 +79,7 @@ export function barrierOptionsOf(call: Call<typeof barrierCommandSettings>): Bar
   const gates = (["set", "lift", "wait"] as const).filter((flag) => values[flag]);
   const [gate] = gates;
   if (gate !== undefined) {
-    refuseBesideGate(gates, values, command);
+    refuseBesideGate(gates, call);
     return { name, do: gate };
   }
   const { parties } = values;
@@ -92,8 +98,7 @@ export function barrierOptionsOf(call: Call<typeof barrierCommandSettings>): Bar
 
 function refuseBesideGate(
   gates: readonly string[],
-  values: BarrierValues,
-  command: readonly string[] | null,
+  { values, command, sources }: Call<typeof barrierCommandSettings>,
 ): void {
   const [one = "", other] = gates;
   const refuse = (what: string) => new BatonError("USAGE", `--${one} and ${what} do not go together`);
@@ -101,4 +106,10 @@ function refuseBesideGate(
   if (values.parties !== undefined) throw refuse("-N (-w limits the wait for the others)");
   if (command !== null) throw refuse("a command");
   if (one !== "wait" && values.within !== undefined) throw refuse("-w");
+  const flag = givenFlag({
+    ...flagsOfRuns,
+    ...(one === "wait" ? {} : { conflictExitCode }),
+    ...(one === "set" ? {} : { reason: flags.reason }),
+  }, sources.flags);
+  if (flag !== null) throw refuse(flag);
 }

@@ -6,6 +6,7 @@ import { BatonError } from "../../src/errors.ts";
 import { didYouMean } from "../../src/support/did_you_mean.ts";
 import { type Call, defineCommand } from "../command.ts";
 import type { ExitCode } from "../exit_codes.ts";
+import { givenFlag } from "../given_flag.ts";
 
 const runSettings = {
   store: setting(text("file"), {
@@ -97,7 +98,7 @@ export const fenceCommand = defineCommand({
 async function fence(call: Call<typeof fenceSettings>): Promise<ExitCode> {
   const [action = "", ...more] = call.names;
   if (action === "run") {
-    refuseFlags(call, zkSettings, "zk");
+    refuseFlags(call, { ...zkSettings, ...connectionSettings }, "zk");
     return await (await import("./fence_run.ts")).fenceRun(call);
   }
   if (action === "zk") {
@@ -114,11 +115,7 @@ async function fence(call: Call<typeof fenceSettings>): Promise<ExitCode> {
 }
 
 function refuseFlags({ sources, names }: Call<typeof fenceSettings>, settings: SettingTable, of: string): void {
-  for (const [name, { flag = "" }] of Object.entries(settings)) {
-    if (!sources.flags.has(name)) continue;
-    throw new BatonError(
-      "USAGE",
-      `${flag.split(", ").at(-1)} is for baton fence ${of}, not for baton fence ${names[0]}`,
-    );
-  }
+  const flag = givenFlag(settings, sources.flags);
+  if (flag === null) return;
+  throw new BatonError("USAGE", `${flag} is for baton fence ${of}, not for baton fence ${names[0]}`);
 }

@@ -21,6 +21,7 @@ import { formatDuration } from "../../src/support/duration.ts";
 import { defineCommand } from "../command.ts";
 import { ownKeeperPlace } from "../coordination/coordination.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { givenFlag } from "../given_flag.ts";
 import { parseLimits } from "./limits_flag.ts";
 import { keeperLog } from "./keeper_log.ts";
 import type { KeeperVerifyJson } from "../json_shapes/machine_shapes.ts";
@@ -93,6 +94,9 @@ const settings = {
   keeperDir: connectionSettings.keeperDir,
 } satisfies SettingTable;
 
+/** What verify and backup have no use for. */
+const { dataDir: _dataDir, json: _json, keeperDir: _keeperDir, ...flagsOfServing } = settings;
+
 export const keeperCommand = defineCommand({
   name: "keeper",
   summary: "serve ZooKeeper's protocol from this machine alone",
@@ -123,7 +127,7 @@ export const keeperCommand = defineCommand({
   run: ({ values, names, sources, io }) => {
     const place = values.dataDir === undefined ? ownKeeperPlace(values, sources) : namedPlace(resolve(values.dataDir));
     if (values.json && names[0] !== "verify") throw new BatonError("USAGE", "--json is for baton keeper verify");
-    if (names.length > 0) return runDataCommand(names, place, { io, json: values.json });
+    if (names.length > 0) return runDataCommand(names, place, { io, json: values.json, given: sources.flags });
     const [listen, tls] = [values.listen?.map(parseListen), tlsOf(values, sources)];
     if (tls !== undefined && listen?.some(({ kind }) => kind === "tcp") !== true) {
       throw new BatonError(
@@ -211,7 +215,7 @@ function sayWhere(say: (entry: LogEntry) => void, keeper: Keeper, page: StatusPa
 async function runDataCommand(
   names: readonly string[],
   place: KeeperPlace,
-  { io, json }: { readonly io: Io; readonly json: boolean },
+  { io, json, given }: { readonly io: Io; readonly json: boolean; readonly given: ReadonlyMap<string, string> },
 ): Promise<ExitCode> {
   const [action, file, ...more] = names;
   if (action === "backup" && file === undefined) {
@@ -229,6 +233,10 @@ async function runDataCommand(
         action === "verify" || action === "backup" ? "" : didYouMean(action ?? "", ["verify", "backup"])
       }`,
     );
+  }
+  const flag = givenFlag(flagsOfServing, given);
+  if (flag !== null) {
+    throw new BatonError("USAGE", `${flag} is for a keeper that serves, not for baton keeper ${action}`);
   }
   const dataDir = dataDirOf(place);
   const { backUpData, verifyData } = await import("../../src/keeper/data_check.ts");

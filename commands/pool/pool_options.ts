@@ -8,6 +8,7 @@ import { type PoolPath, poolPath } from "../../src/recipes/pool/pool_path.ts";
 import { nearestWord } from "../../src/support/did_you_mean.ts";
 import type { Call } from "../command.ts";
 import { exitCodes } from "../exit_codes.ts";
+import { givenFlag } from "../given_flag.ts";
 import { jobSettings, statusFlags } from "../job/job_flags.ts";
 
 /** More is a mistake: each is a process, and a lock. */
@@ -82,6 +83,10 @@ export const poolCommandSettings = {
   ...connectionSettings,
 } satisfies SettingTable;
 
+/** What says how items are run: nothing to whoever only looks, or forgets. */
+const { items: _items, query: _query, queryTimeout: _queryTimeout, json: _json, ...runFlags } = flags;
+const flagsOfRuns = { ...runFlags, ...jobSettings } satisfies SettingTable;
+
 export type PoolValues = SettingValues<typeof poolCommandSettings>;
 
 /** Where the items come from. */
@@ -128,6 +133,10 @@ export function poolDeedOf(
     throw new BatonError("USAGE", `baton pool ${deed} needs one component, as in: baton pool ${deed} COMPONENT`);
   }
   if (deed !== "status" && values.json) throw new BatonError("USAGE", jsonIsForStatus);
+  const flag = givenFlag(flagsOfRuns, sources.flags);
+  if (flag !== null) {
+    throw new BatonError("USAGE", `${flag} is for a pool that runs its items, not for baton pool ${deed}`);
+  }
   const isNamed = values.items !== undefined || values.query !== undefined;
   return { deed, component, path: pathOf(component, values, sources), items: isNamed ? itemSourceOf(values) : null };
 }

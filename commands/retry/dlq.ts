@@ -8,7 +8,7 @@ export const dlqSettings = {
   ...inspectSettings,
   all: setting(toggle(), { flag: "--all", help: "redrive, purge: all dead letters", default: false }),
   where: whereFlag,
-  limit: limitFlag,
+  limit: { ...limitFlag, help: `ls: ${limitFlag.help}` },
   rate: setting(text("count/time"), {
     flag: "--rate",
     help: "redrive: so many in so long, such as 10/s",
@@ -20,6 +20,17 @@ export const dlqSettings = {
 export type DlqCall = Call<typeof dlqSettings>;
 
 export const dlqOperations = ["ls", "show", "redrive", "purge", "export"] as const;
+
+const { all, where, limit, rate, body } = dlqSettings;
+
+/** What each of them has no use for: whoever purges with --limit has to hear that everything would go. */
+export const dlqFlagsNotOf: Readonly<Record<typeof dlqOperations[number], SettingTable>> = {
+  ls: { all, rate, body },
+  show: { all, where, limit, rate },
+  redrive: { limit, body },
+  purge: { limit, rate, body },
+  export: { all, limit, rate, body },
+};
 
 export const retryDlqCommand = defineCommand({
   name: "retry-processor dlq",

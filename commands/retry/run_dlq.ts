@@ -11,7 +11,8 @@ import { sleep } from "../../src/support/deadline.ts";
 import { didYouMean } from "../../src/support/did_you_mean.ts";
 import { BulkProgressLine } from "../bulk_progress.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
-import { type DlqCall, dlqOperations } from "./dlq.ts";
+import { givenFlag } from "../given_flag.ts";
+import { type DlqCall, dlqFlagsNotOf, dlqOperations } from "./dlq.ts";
 import { whereOf } from "./message_filter.ts";
 import { OpenStore } from "./open_store.ts";
 import { idleRules, placeOf } from "./retry_rules.ts";
@@ -21,6 +22,9 @@ import { list, show } from "./run_inspect.ts";
 export async function dlq(call: DlqCall): Promise<ExitCode> {
   const [word = "", ...names] = call.names;
   const rest: DlqCall = { ...call, names };
+  const operation = dlqOperations.find((one) => one === word);
+  const flag = operation === undefined ? null : givenFlag(dlqFlagsNotOf[operation], call.sources.flags);
+  if (flag !== null) throw new BatonError("USAGE", `dlq ${word}: ${flag} is not for it`);
   switch (word) {
     case "ls":
       return await list({ ...rest, values: { ...call.values, state: ["dead"] } });

@@ -54,6 +54,13 @@ test("words in the wrong place, unknown or missing", async () => {
       "--session-timeout-min is 30 s, and --session-timeout-max, which is 20 s, is less",
     ],
     ["keeper --json", "--json is for baton keeper verify"],
+    ["keeper verify --listen :1", "--listen is for a keeper that serves, not for baton keeper verify"],
+    ["keeper backup copy --limit nodesMax=1", "--limit is for a keeper that serves, not for baton keeper backup"],
+    ["config check --origin", "--origin is for baton config show"],
+    ["fence run --store f --token 1 -z a:1 -- true", "--servers is for baton fence zk, not for baton fence run"],
+    ["pool status c -j 2", "--jobs is for a pool that runs its items, not for baton pool status"],
+    ["pool forget c --retries 1", "--retries is for a pool that runs its items, not for baton pool forget"],
+    ["barrier g --set --max-hold 1s", "--set and --max-hold do not go together"],
     ["fence", "baton fence takes run or zk, nothing is given"],
   ];
   for (const [words, says] of wrong) await expectRefused(words, 64, says);

@@ -133,6 +133,9 @@ describe("mistakes are told in words", () => {
     ["@retry dlq", 64, "dlq needs one of"],
     ["@retry dlq redrve", 64, 'did you mean "redrive"?'],
     ["@retry dlq redrive --all --rate 5", 64, "is not a rate"],
+    ["@retry dlq purge --all --limit 1", 64, "dlq purge: --limit is not for it"],
+    ["@retry dlq export --limit 1", 64, "dlq export: --limit is not for it"],
+    ["@retry dlq ls --rate 1/s", 64, "dlq ls: --rate is not for it"],
     ["@retry explain x", 64, "takes options only"],
     ["@retry", 64, "COMMAND"],
   ];

@@ -43,6 +43,10 @@ describe("is refused, with a sentence that says what to write", () => {
     [["a", "--set", "--lift"], "--set and --lift do not go together"],
     [["a", "--lift", "-w", "1s"], "--lift and -w do not go together"],
     [["a", "--set", "--", "true"], "--set and a command do not go together"],
+    [["a", "--set", "-E", "3"], "--set and --conflict-exit-code do not go together"],
+    [["a", "--wait", "--reason", "x"], "--wait and --reason do not go together"],
+    [["a", "--lift", "--kill-after", "1s"], "--lift and --kill-after do not go together"],
+    [["a", "--wait", "--status-file", "x"], "--wait and --status-file do not go together"],
     [["a", "-N", "2", "--json", "--", "true"], "--json is for a gate"],
     [["a", "-N", "2", "--priority", "1", "--", "true"], "There is no option --priority"],
   ];

@@ -73,6 +73,28 @@ test("status is a word of its own only where there is no command", () => {
   expect(poolDeedOf(callOf(["forget", "c", "--items", "a"]))).toMatchObject({ deed: "forget", component: "c" });
 });
 
+test("what says how items are run is refused where none is, and what a file or a variable says is not", () => {
+  const refusal = (...words: string[]) => () => poolDeedOf(callOf(words));
+  for (
+    const [words, flag] of [
+      [["-j", "2"], "--jobs"],
+      [["--total", "3"], "--total"],
+      [["--loop"], "--loop"],
+      [["--done-ttl", "1h"], "--done-ttl"],
+      [["-w", "1s"], "--wait"],
+      [["--status-fd", "3"], "--status-fd"],
+      [["--kill-after", "1s"], "--kill-after"],
+      [["--scope", "cluster"], "--scope"],
+    ] as const
+  ) {
+    const what = `${flag} is for a pool that runs its items, not for baton pool`;
+    expect(refusal("status", "c", ...words)).toThrow(`${what} status`);
+    expect(refusal("forget", "c", ...words)).toThrow(`${what} forget`);
+  }
+  const looked = callOf(["status", "c", "--query", "ls", "--query-timeout", "1s", "--json"], { BATON_SCOPE: "user" });
+  expect(poolDeedOf(looked)).toMatchObject({ component: "c", items: { kind: "query" } });
+});
+
 test("the exit code follows from what became of the items", () => {
   const counts = { taken: 0, done: 0, failed: 0, busy: 0, known: 0, left: 0 };
   const endOf = (part: Partial<typeof counts>, total?: number) =>
