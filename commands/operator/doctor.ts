@@ -10,6 +10,7 @@ import { foreignRecipes } from "../../src/recipes/foreign/foreign_names.ts";
 import { examine, type Finding } from "../../src/recipes/operator/examine.ts";
 import { examineForeign } from "../../src/recipes/operator/examine_foreign.ts";
 import { sessionTimeoutMsMin } from "../../src/recipes/lock/lock.ts";
+import { counted } from "../../src/support/counted.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { defineCommand } from "../command.ts";
 import { foreignFolder } from "./foreign_folder.ts";
@@ -75,9 +76,10 @@ export const doctorCommand = defineCommand({
         printTable(io, [["KIND", "WHERE", "WHAT"], ...findings.map(({ kind, where, what }) => [kind, where, what])]);
       }
       if (!values.quiet) {
-        const seen = `${locks} ${locks === 1 ? "lock" : "locks"}, ${elections} ${
-          elections === 1 ? "election" : "elections"
-        }`;
+        const seen = [
+          counted(locks, "lock"),
+          ...(recipe === undefined ? [counted(elections, "election")] : []),
+        ].join(", ");
         io.err(
           `baton: looked at ${seen}: ${findings.length === 0 ? "nothing to say" : `${findings.length} to see to`}\n`,
         );

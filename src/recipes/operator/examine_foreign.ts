@@ -2,8 +2,7 @@
 import type { ZooKeeper } from "../../clients/zookeeper/zookeeper.ts";
 import { printable } from "../../support/printable.ts";
 import { type ForeignRecipe, namingOf, parseForeign, recipeOf } from "../foreign/foreign_names.ts";
-import { listForeign } from "../foreign/list_foreign.ts";
-import { orNull } from "../lock/lock_view.ts";
+import { foreignNodes, type ForeignNodeSeen } from "../foreign/list_foreign.ts";
 import { type Examination, type Finding, sequenceMax, sequenceWarning } from "./examine.ts";
 
 export interface ForeignLockFound {
@@ -23,26 +22,28 @@ export async function examineForeign(
   folder: string,
   recipe: ForeignRecipe,
 ): Promise<Examination | null> {
-  const locks = await listForeign(zk, folder, recipe);
-  if (locks === null) return null;
+  const nodes = await foreignNodes(zk, folder, recipe);
+  if (nodes === null) return null;
   const findings: Finding[] = [];
-  for (let start = 0; start < locks.length; start += batchSize) {
-    const found = await Promise.all(locks.slice(start, start + batchSize).map(({ name }) => read(zk, name, recipe)));
-    findings.push(...found.flatMap((lock) => lock === null ? [] : examineForeignLock(lock)));
+  for (let start = 0; start < nodes.length; start += batchSize) {
+    const found = await Promise.all(nodes.slice(start, start + batchSize).map((node) => read(zk, node, recipe)));
+    findings.push(...found.flatMap(examineForeignLock));
   }
-  return { locks: locks.length, elections: 0, findings };
+  // A node without children is looked at, for its counter, but may be anything.
+  return { locks: nodes.filter(({ children }) => children.length > 0).length, elections: 0, findings };
 }
 
-/** Null when it is gone by now. */
-async function read(zk: ZooKeeper, path: string, recipe: ForeignRecipe): Promise<ForeignLockFound | null> {
-  const list = await orNull(zk.getChildren(path));
-  if (list === null) return null;
-  const stats = await Promise.all(list.children.map((name) => zk.exists(`${path}/${name}`)));
-  const children = list.children.flatMap((name, index) => {
+async function read(
+  zk: ZooKeeper,
+  { path, children, sequence }: ForeignNodeSeen,
+  recipe: ForeignRecipe,
+): Promise<ForeignLockFound> {
+  const stats = await Promise.all(children.map((name) => zk.exists(`${path}/${name}`)));
+  const there = children.flatMap((name, index) => {
     const stat = stats[index] ?? null;
     return stat === null ? [] : [{ name, isEphemeral: stat.ephemeralOwner !== 0n }];
   });
-  return { path, recipe, children, sequence: list.stat.cversion };
+  return { path, recipe, children: there, sequence };
 }
 
 /** What is wrong with one lock. Pure. */

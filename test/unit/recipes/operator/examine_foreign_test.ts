@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
-import { examineForeignLock } from "../../../../src/recipes/operator/examine_foreign.ts";
+import type { ZooKeeper } from "../../../../src/clients/zookeeper/zookeeper.ts";
+import { examineForeign, examineForeignLock } from "../../../../src/recipes/operator/examine_foreign.ts";
 
 const lock = (sequence: number, ...names: string[]) => ({
   path: "/a",
@@ -20,4 +21,27 @@ test("names of another recipe, and of none, are told with whose they are", () =>
   const [other, none] = examineForeignLock(lock(7, "x-lock-0000000001", "nonsense"));
   expect(other?.what).toContain("is of Curator's InterProcessMutex");
   expect(none?.what).toContain('"nonsense" is none of its names');
+});
+
+test("a node without children is looked at and counts as no lock; none is read twice", async () => {
+  const tree: Record<string, readonly [children: string[], cversion: number]> = {
+    "/app": [["held", "folder", "worn"], 3],
+    "/app/held": [["x__lock__0000000006"], 7],
+    "/app/folder": [[], 0],
+    "/app/worn": [[], 2_100_000_000],
+  };
+  const read: string[] = [];
+  const zk = {
+    sync: () => Promise.resolve(),
+    exists: () => Promise.resolve({ ephemeralOwner: 1n }),
+    getChildren(path: string) {
+      read.push(path);
+      const [children = [], cversion = 0] = tree[path] ?? [];
+      return Promise.resolve({ children, stat: { cversion } });
+    },
+  } as unknown as ZooKeeper;
+  const found = await examineForeign(zk, "/app", "kazoo");
+  expect([found?.locks, found?.findings.map(({ where }) => where)]).toEqual([1, ['lock "/app/worn"']]);
+  expect(read.sort()).toEqual(Object.keys(tree).sort());
+  expect((await examineForeign(zk, "/app/worn", "kazoo"))?.findings.length).toBe(1);
 });
