@@ -16,6 +16,7 @@ import {
   readdirSync,
   readFileSync,
   renameSync,
+  rmSync,
   writeFileSync,
 } from "node:fs";
 import { join, resolve } from "node:path";
@@ -51,22 +52,40 @@ export class OutFolder {
     mark(this.path, options.state.id, options.topic);
   }
 
-  /** All of them, in the order of their ids, behind the cursor. Throws IO: what was not renamed by then comes again. */
+  /**
+   * All of them, in the order of their ids, behind the cursor. Throws IO: those that were written by then are delivered, the
+   * others come again. A disk that is emptied by whoever takes the files away need not have room for all at once.
+   */
   deliver(messages: readonly Delivery[]): void {
-    const last = messages.at(-1);
-    if (last === undefined) return;
-    const { state, topic, onStep = () => {} } = this.#options;
-    this.#io(() => {
-      for (const { id, body } of messages) {
-        onStep(`write ${id}`);
-        writeFlushed(join(this.path, `${id}.part`), body);
+    const { written, failure } = this.#write(messages);
+    const last = written.at(-1);
+    if (last !== undefined) this.#hand(written, last.id);
+    if (failure !== null) throw failure;
+  }
+
+  /** Into parts, as far as there is room. */
+  #write(messages: readonly Delivery[]): { readonly written: readonly Delivery[]; readonly failure: unknown } {
+    const { onStep = () => {} } = this.#options;
+    const written: Delivery[] = [];
+    try {
+      for (const message of messages) {
+        onStep(`write ${message.id}`);
+        this.#io(() => writePart(join(this.path, `${message.id}.part`), message.body));
+        written.push(message);
       }
-      onStep("flush parts");
-      flushPath(this.path);
-    });
+    } catch (failure) {
+      return { written, failure };
+    }
+    return { written, failure: null };
+  }
+
+  #hand(messages: readonly Delivery[], last: number): void {
+    const { state, topic, onStep = () => {} } = this.#options;
+    onStep("flush parts");
+    this.#io(() => flushPath(this.path));
     const { cursor } = state.place(topic);
     onStep("intent");
-    state.setPlace(topic, { cursor, intent: last.id, folder: this.path });
+    state.setPlace(topic, { cursor, intent: last, folder: this.path });
     this.#io(() => {
       for (const { id } of messages) {
         onStep(`rename ${id}`);
@@ -76,7 +95,7 @@ export class OutFolder {
       flushPath(this.path);
     });
     onStep("cursor");
-    state.setPlace(topic, { cursor: last.id, intent: last.id, folder: null });
+    state.setPlace(topic, { cursor: last, intent: last, folder: null });
     onStep("done");
   }
 
@@ -159,6 +178,20 @@ function markIn(file: string): string {
     return readFileSync(file, "utf8");
   } catch (thrown) {
     throw new BatonError("IO", `Cannot read whose folder it is in ${file}: ${messageOf(thrown)}`, { cause: thrown });
+  }
+}
+
+/** What has no room takes none. */
+function writePart(path: string, body: Uint8Array): void {
+  try {
+    writeFlushed(path, body);
+  } catch (thrown) {
+    try {
+      rmSync(path, { force: true });
+    } catch {
+      // why it could not be written is said
+    }
+    throw thrown;
   }
 }
 

@@ -68,3 +68,17 @@ test("the folder belongs to one client and topic, and is not made up when it is 
   expect(() => recoverOutFolder({ state, topic: "news" })).toThrow("Cannot finish");
   expect(state.place("news").cursor).toBe(3);
 });
+
+test("what was written before the disk had no more room is delivered, and the rest comes again", async () => {
+  using state = await ClientState.open(join(root, "state"), "alice", { waitMs: 0, clock: systemClock() });
+  const folder = new OutFolder(join(root, "full", "inbox"), { state, topic: "news" });
+  const messages = [1, 2, 3, 4].map((id) => ({ id, body: new TextEncoder().encode(`body ${id}`) }));
+  const obstacle = join(folder.path, "3.part");
+  mkdirSync(obstacle);
+  expect(() => folder.deliver(messages)).toThrow("Cannot write messages");
+  expect(take("full")).toEqual(["body 1", "body 2"]);
+  expect(state.place("news")).toEqual({ cursor: 2, intent: 2, folder: null });
+  rmSync(obstacle, { recursive: true });
+  folder.deliver(messages.slice(2));
+  expect(take("full")).toEqual(["body 3", "body 4"]);
+});
