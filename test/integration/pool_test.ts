@@ -119,7 +119,7 @@ for (const kind of backends) {
       const states = async (named: string[]) =>
         (await poolStatus(zk, "c", { path, named })).items.map(({ state }) => state).join(" ");
       const work = new PoolWork();
-      const options = { items: ["good", "bad", "other"], jobs: 3, rememberMs: 60_000 };
+      const options = { items: ["good", "bad", "other"], jobs: 3, total: 3, rememberMs: 60_000 };
       const running = pool(crew, zk, work, options);
       await work.end("good");
       await work.end("bad", failed);

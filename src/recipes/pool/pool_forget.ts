@@ -20,8 +20,11 @@ export async function forgetPool(
   if (named !== null) await again(() => memory.forgetItems(named));
   else {
     await again(() => memory.forget());
-    // Empty by now, or used by somebody, who keeps it.
-    for (const node of [...memory.shards(), path.ended, path.failed, path.own]) await deleteEmpty(zk, { node, clock });
+    // Empty by now, or used by somebody, who keeps it. Of --total it is what the server would reap a little later, and who
+    // comes meanwhile makes it again as then.
+    const { queue, holders, lock } = path.total;
+    const nodes = [...memory.shards(), path.ended, path.failed, queue, holders, lock, path.own];
+    for (const node of nodes) await deleteEmpty(zk, { node, clock });
   }
   return count;
 }
