@@ -11,7 +11,7 @@ import { hasProcessTable, processesWithCookie, readProcess } from "../../src/cli
 import { sendSignal } from "../../src/cli/child/send_signal.ts";
 import { processSignals } from "../../src/cli/child/signal_source.ts";
 import { type Guard, startGuard } from "../../src/cli/guard/guard.ts";
-import { stopSignals } from "../../src/cli/stopped_by_signal.ts";
+import { listenForStops } from "../../src/cli/listen_for_stops.ts";
 import { BatonError } from "../../src/errors.ts";
 import type { Clock } from "../../src/support/clock.ts";
 import { sleep } from "../../src/support/deadline.ts";
@@ -81,7 +81,7 @@ export class MessageChildren implements Disposable {
   }
 
   #run(body: Uint8Array, env: Readonly<Record<string, string | undefined>>, cookie: string): Promise<ExitCode> {
-    const { line, signal } = this.#options;
+    const { line, clock, signal } = this.#options;
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason as Error);
       const child = spawn("/bin/sh", ["-c", line], {
@@ -93,10 +93,10 @@ export class MessageChildren implements Disposable {
       if (pid !== undefined) {
         this.#guard.child(cookie, { pid, ownGroup: true, startTicks: readProcess(pid)?.startTicks ?? 0 });
       }
-      let stops = 0;
-      const unlisten = processSignals().listen(stopSignals, (name) => {
-        if (pid !== undefined) sendSignal(-pid, stops++ === 0 ? name : "SIGKILL");
-      });
+      const toAll = (name: NodeJS.Signals) => {
+        if (pid !== undefined) sendSignal(-pid, name);
+      };
+      const unlisten = listenForStops(processSignals(), clock, { first: toAll, again: () => toAll("SIGKILL") });
       const end = (code: ExitCode) => {
         unlisten();
         resolve(code);

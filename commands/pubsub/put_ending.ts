@@ -1,6 +1,7 @@
 /** When a put that was told to end is over, whatever is under way. */
 import { processSignals } from "../../src/cli/child/signal_source.ts";
-import { StoppedBySignal, stopSignals } from "../../src/cli/stopped_by_signal.ts";
+import { listenForStops } from "../../src/cli/listen_for_stops.ts";
+import { StoppedBySignal } from "../../src/cli/stopped_by_signal.ts";
 import { onAbort } from "../../src/support/abort.ts";
 import { systemClock } from "../../src/support/clock.ts";
 
@@ -13,13 +14,14 @@ export class PutEnding implements Disposable {
   readonly #offs: (() => void)[] = [];
 
   constructor(until: AbortSignal) {
-    let signals = 0;
+    const clock = systemClock();
     // It may have come already: then this is called at once.
     const offTime = onAbort(until, (reason) => {
-      this.#offs.push(systemClock().after(endingMsMax, () => this.#over.abort(reason)));
+      this.#offs.push(clock.after(endingMsMax, () => this.#over.abort(reason)));
     });
-    const offSignals = processSignals().listen(stopSignals, (name) => {
-      if (signals++ > 0) this.#over.abort(new StoppedBySignal(name));
+    const offSignals = listenForStops(processSignals(), clock, {
+      first: () => {}, // it is what `until` aborts with
+      again: (name) => this.#over.abort(new StoppedBySignal(name)),
     });
     this.#offs.push(offTime, offSignals);
   }

@@ -4,7 +4,8 @@ import { basename } from "node:path";
 import process from "node:process";
 import { processSignals } from "../../src/cli/child/signal_source.ts";
 import { serveStatusPage } from "../../src/cli/metrics/status_page.ts";
-import { dieOf, stopSignals } from "../../src/cli/stopped_by_signal.ts";
+import { listenForStops } from "../../src/cli/listen_for_stops.ts";
+import { dieOf } from "../../src/cli/stopped_by_signal.ts";
 import { connect } from "../../src/clients/zookeeper/client.ts";
 import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
@@ -35,12 +36,19 @@ export async function runProxy({ values, sources, io }: ProxyCall): Promise<Exit
   const security = serviceSecurity(values);
   const stopping = new AbortController();
   const rereads = security?.readClients;
-  const unlisten = processSignals().listen(stopSignals, (signal) => {
-    if (signal === "SIGHUP" && rereads !== undefined) return readAgain(rereads, values.pubsubClients ?? "", log);
-    if (stopping.signal.aborted) return void dieOf(signal);
-    log.say("info", "stopping", `${signal}: finishes what is under way; a second one ends it at once`, { signal });
-    stopping.abort(new BatonError("NOT_HELD", `${signal} came`));
-  });
+  const signals = processSignals();
+  const rereadSignals = rereads === undefined ? [] : ["SIGHUP" as const];
+  const unlistens = [
+    signals.listen(rereadSignals, () => rereads && readAgain(rereads, values.pubsubClients ?? "", log)),
+    listenForStops(signals, clock, {
+      first: (signal) => {
+        log.say("info", "stopping", `${signal}: finishes what is under way; a second one ends it at once`, { signal });
+        stopping.abort(new BatonError("NOT_HELD", `${signal} came`));
+      },
+      again: (signal) => void dieOf(signal),
+      except: rereadSignals,
+    }),
+  ];
   const directory = new SessionDirectory({ path: new PubsubPath(place.root), clock, onProblem: log.problem });
   try {
     await using proxy = new Proxy({
@@ -73,7 +81,7 @@ export async function runProxy({ values, sources, io }: ProxyCall): Promise<Exit
     log.say("info", "left", `"${proxy.id}" has left`, { id: proxy.id });
     return exitCodes.SUCCESS;
   } finally {
-    unlisten();
+    for (const unlisten of unlistens) unlisten();
   }
 }
 

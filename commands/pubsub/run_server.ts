@@ -3,7 +3,8 @@ import { resolve } from "node:path";
 import process from "node:process";
 import { processSignals } from "../../src/cli/child/signal_source.ts";
 import { serveStatusPage } from "../../src/cli/metrics/status_page.ts";
-import { dieOf, stopSignals } from "../../src/cli/stopped_by_signal.ts";
+import { listenForStops } from "../../src/cli/listen_for_stops.ts";
+import { dieOf } from "../../src/cli/stopped_by_signal.ts";
 import { connect } from "../../src/clients/zookeeper/client.ts";
 import { BatonError } from "../../src/errors.ts";
 import { checkName } from "../../src/recipes/pubsub/client/client_limits.ts";
@@ -32,13 +33,14 @@ export async function runServer(call: ServerCall): Promise<ExitCode> {
   const place = coordinationOf(values, sources);
   const security = serviceSecurity(values);
   const stopping = new AbortController();
-  let stop = () => {};
-  const asked = new Promise<void>((done) => stop = done);
-  const unlisten = processSignals().listen(stopSignals, (signal) => {
-    if (stopping.signal.aborted) return void dieOf(signal);
-    stopping.abort(new BatonError("NOT_HELD", `${signal} came while the server started`));
-    log.say("info", "stopping", `${signal}: finishes what is under way; a second one ends it at once`, { signal });
-    stop();
+  const { promise: asked, resolve: stop } = Promise.withResolvers<void>();
+  const unlisten = listenForStops(processSignals(), systemClock(), {
+    first: (signal) => {
+      stopping.abort(new BatonError("NOT_HELD", `${signal} came while the server started`));
+      log.say("info", "stopping", `${signal}: finishes what is under way; a second one ends it at once`, { signal });
+      stop();
+    },
+    again: (signal) => void dieOf(signal),
   });
   try {
     await using server = await TopicServer.start({
