@@ -48,7 +48,9 @@ test("words of a client: missing, unknown, in another order, too many", async ()
     [64, "client alice ack news", "ack: MESSAGE-ID is missing"],
     [64, "client alice ack news zz", 'ack: "zz" is not the id of a message'],
     [64, "client alice ack news 7", 'ack: message 7 of "news" was not handed out to "alice"'],
+    [64, "client alice ack news 9007199254740991", "ack: message 9007199254740991 of"],
     [65, "client alice seek news 5", "message 5 was never given to anybody"],
+    [65, "client alice seek news 9007199254740991", "message 9007199254740991 was never given to anybody"],
   ];
   for (const mistake of mistakes) await expectRefused(mistake);
 });
