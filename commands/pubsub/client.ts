@@ -77,7 +77,7 @@ export const pubsubClientCommand = defineCommand({
     "start|end|MESSAGE-ID goes to another place, behind that message; ID ack TOPIC MESSAGE-ID and ID nak TOPIC end a get --ack manual; ID topics " +
     "lists all; ID bench TOPIC measures, in a topic that nobody uses. The id may also be given by --id: put TOPIC PATH --id ID.",
     "put that ends with 0: every subscriber of that moment gets the message, once. With 76 nobody knows, and the message is kept: " +
-    "put TOPIC --resume sends the same again, which the server recognizes. get that ends with 0: the message never comes again; " +
+    "put TOPIC --resume sends the same again, which the server recognizes. get that ends with 0 (or, with --ack manual, the ack of it): the message never comes again; " +
     "with any other code nothing was lost. Several messages are each followed by a newline (or NUL, --null); a single one is " +
     "printed as it is.",
     "--out-dir is exactly once, also when baton is killed at any moment. stdout and --exec are so but for a kill between the message " +
