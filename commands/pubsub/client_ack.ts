@@ -1,6 +1,6 @@
 /** `ack` and `nak`: the end of a `get --ack manual`. Nothing is asked of anybody: the next get tells the server. */
 import { BatonError } from "../../src/errors.ts";
-import { number } from "../../src/wire/pubsub/field_types.ts";
+import { readPosition } from "../../src/recipes/pubsub/client/read_position.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { ClientRun } from "./run_client.ts";
 
@@ -9,8 +9,8 @@ export function clientAck({ words, client }: ClientRun): ExitCode {
   const { cursor, intent, folder } = client.state.place(topic);
   if (operation === "nak") return exitCodes.SUCCESS; // it was not taken, and comes again as it is
   const word = rest[0] ?? "";
-  const id = number.read(word);
-  if (id === undefined) throw new BatonError("USAGE", `ack: "${word}" is not the id of a message`);
+  const id = readPosition(word);
+  if (typeof id !== "number") throw new BatonError("USAGE", `ack: "${word}" is not the id of a message`);
   if (id <= cursor) return exitCodes.SUCCESS;
   if (id > intent || folder !== null) {
     throw new BatonError("USAGE", `ack: message ${id} of "${topic}" was not handed out to "${client.id}"`);

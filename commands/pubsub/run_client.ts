@@ -6,9 +6,9 @@ import { BatonError, type ErrorCode } from "../../src/errors.ts";
 import { checkName } from "../../src/recipes/pubsub/client/client_limits.ts";
 import { ClientSession } from "../../src/recipes/pubsub/client/client_session.ts";
 import { ClientState } from "../../src/recipes/pubsub/client/client_state.ts";
+import { readPosition } from "../../src/recipes/pubsub/client/read_position.ts";
 import { Requester } from "../../src/recipes/pubsub/client/requester.ts";
 import { systemClock } from "../../src/support/clock.ts";
-import { position } from "../../src/wire/pubsub/field_types.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { ClientCall } from "./client.ts";
 import { clientFolder } from "./client_folder.ts";
@@ -102,7 +102,7 @@ async function runOperation(call: ClientCall, words: ClientWords): Promise<ExitC
 }
 
 function placeOf(word: string): number | "start" | "end" {
-  const place = position.read(word);
+  const place = readPosition(word);
   if (place !== undefined) return place;
   throw new BatonError("USAGE", `seek: "${word}" is not start, end or the id of a message`);
 }
