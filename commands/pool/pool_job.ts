@@ -47,7 +47,9 @@ interface JobOrder {
   readonly command: readonly [string, ...string[]];
   readonly pool?: { readonly name: string; readonly item: string };
   readonly maxHoldMs: number | undefined;
+  /** As its messages call what it runs under. */
   readonly what: string;
+  readonly thing?: string;
   readonly more: Partial<Pick<SuperviseOptions, "isRead" | "onStarted" | "signals">>;
 }
 
@@ -118,7 +120,7 @@ export class PoolJobs {
 
   /** What the line prints. Rejects IO when it fails, BAD_DATA when it prints too much, LOCK_LOST and REVOKED for the component. */
   async query(line: string, component: Lease): Promise<string> {
-    const { values } = this.#options;
+    const { values, component: componentName } = this.#options;
     const name = "the output of --query";
     let reading: Promise<string> = Promise.resolve("");
     const { outcome, ending } = await this.#prepare({
@@ -126,7 +128,8 @@ export class PoolJobs {
       itemLease: component,
       command: ["/bin/sh", "-c", line],
       maxHoldMs: values.queryTimeout,
-      what: "--query",
+      what: JSON.stringify(componentName),
+      thing: "Component",
       more: {
         signals: this.#context.signals.ofTaking(),
         isRead: true,
@@ -144,6 +147,9 @@ export class PoolJobs {
     const text = await abortable(reading, stop);
     if (isWell) return text;
     if (component.lost.aborted) throw component.lost.reason;
+    // It is stopped before the lease is at its end, which therefore knows of no loss.
+    if (outcome.kind === "lost") throw new BatonError("LOCK_LOST", ending?.message ?? "");
+    if (outcome.kind === "revoked") throw new BatonError("REVOKED", ending?.message ?? "");
     throw tellsNothing(
       line,
       outcome.kind === "time_limit"
@@ -162,8 +168,9 @@ export class PoolJobs {
         try {
           const outcome = await child.run();
           if (outcome.kind === "breach") this.#hasBreach = true;
-          const { what, lease, maxHoldMs } = order;
-          return { outcome, ending: lockEndingOf(outcome, { what, lost: lease.lost, maxHoldMs }) };
+          const { what, thing, lease, maxHoldMs } = order;
+          const named = thing === undefined ? { what } : { what, thing };
+          return { outcome, ending: lockEndingOf(outcome, { ...named, lost: lease.lost, maxHoldMs }) };
         } finally {
           note?.[Symbol.dispose]();
         }
