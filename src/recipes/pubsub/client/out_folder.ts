@@ -128,7 +128,8 @@ export function recoverOutFolder({ state, topic, onStep = () => {} }: OutFolderO
   } catch (thrown) {
     const sentence =
       `Cannot finish what was interrupted in the folder ${folder}: ${messageOf(thrown)}; without it nobody ` +
-      `can say which messages up to ${intent} of topic "${topic}" were delivered`;
+      `can say which messages up to ${intent} of topic "${topic}" were delivered. Put it back; if it is lost, seek goes ` +
+      "behind the last message that was seen";
     throw new BatonError("IO", sentence, { cause: thrown });
   }
   onStep("cursor");
