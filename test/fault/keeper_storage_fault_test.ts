@@ -12,7 +12,7 @@ import { isFullDose } from "../support/dose.ts";
 import { eventually } from "../support/eventually.ts";
 import { FaultyKeeper } from "../support/faulty_keeper.ts";
 import { describeWithPeer } from "../support/peers.ts";
-import { seededRandom, shuffled } from "../support/random.ts";
+import { seededRandom, shuffled, someSteps } from "../support/random.ts";
 import { RawClient } from "../support/raw_client.ts";
 import type { Fault } from "../support/storage_faults/storage_faults.ts";
 
@@ -123,10 +123,7 @@ describeWithPeer("cc", `a keeper whose storage fails it [BATON_SEED=${seed}]`, (
   });
   afterEach(() => keeper[Symbol.asyncDispose]());
 
-  const pick = (count: number, below: number) =>
-    isFullDose
-      ? Array.from({ length: below }, (_, step) => step + 1)
-      : Array.from({ length: count }, () => 1 + Math.floor(random() * below)).sort((a, b) => a - b);
+  const pick = (count: number, last: number) => someSteps(random, isFullDose ? last : count, last);
   const losePower = () => keeper.faults.losePower(random() < 0.3 ? undefined : random);
 
   test("killed at each durable step of its work, with what was not synced lost: nothing that was acknowledged is", async () => {

@@ -17,7 +17,7 @@ import { FaultyServer } from "../support/faulty_server.ts";
 import { startKeeperProcess } from "../support/keeper_server.ts";
 import { describeWithPeer } from "../support/peers.ts";
 import { bytesOf, PubsubTalker } from "../support/pubsub_talker.ts";
-import { seededRandom, shuffled } from "../support/random.ts";
+import { seededRandom, shuffled, someSteps } from "../support/random.ts";
 import { type Fault } from "../support/storage_faults/storage_faults.ts";
 import { TopicTraffic } from "../support/topic_traffic.ts";
 
@@ -61,9 +61,7 @@ async function goOn(traffic: TopicTraffic, answers = 15): Promise<void> {
 
 describeWithPeer("cc", `a server whose storage fails it [BATON_SEED=${seed}]`, () => {
   const random = seededRandom(seed);
-  const pick = (count: number, below: number) =>
-    Array.from({ length: count }, () => 1 + Math.floor(random() * below)).sort((a, b) => a - b);
-  const everyStep = (below: number) => Array.from({ length: below }, (_, step) => step + 1);
+  const pick = (count: number, last: number) => someSteps(random, isFullDose ? last : count, last);
 
   test("killed at each durable step of its work and of its start, with what was not synced lost: nothing that was answered is", async () => {
     await atWork(async (server, traffic) => {
@@ -75,7 +73,7 @@ describeWithPeer("cc", `a server whose storage fails it [BATON_SEED=${seed}]`, (
         lost.torn += torn;
         lost.names += names;
       };
-      for (const step of isFullDose ? everyStep(200) : pick(4, 120)) {
+      for (const step of pick(4, isFullDose ? 200 : 120)) {
         void traffic.subscribe(`late ${step}`).catch(() => {});
         faults.killAt(step);
         await server.ended();
@@ -85,7 +83,7 @@ describeWithPeer("cc", `a server whose storage fails it [BATON_SEED=${seed}]`, (
         await goOn(traffic);
       }
       let starts = 0;
-      for (const step of isFullDose ? everyStep(200) : pick(4, 25)) {
+      for (const step of pick(4, isFullDose ? 200 : 25)) {
         await server.kill();
         loseAll();
         faults.killAt(step);
@@ -111,7 +109,7 @@ describeWithPeer("cc", `a server whose storage fails it [BATON_SEED=${seed}]`, (
     const zk = await connect({ servers: parseServers(backend.servers) });
     await using say = await PubsubTalker.start(zk, new PubsubPath("/baton"));
     try {
-      for (const step of isFullDose ? everyStep(200) : pick(4, 40)) {
+      for (const step of pick(4, isFullDose ? 200 : 40)) {
         await using server = new FaultyServer(`s${step}`, folder, backend.servers);
         server.faults.killAt(step);
         const hasStarted = await server.start();

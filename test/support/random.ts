@@ -15,3 +15,9 @@ export function seededRandom(seed: number): () => number {
 export function shuffled<T>(items: readonly T[], random: () => number): T[] {
   return items.map((item) => ({ item, key: random() })).sort((a, b) => a.key - b.key).map(({ item }) => item);
 }
+
+/** So many different ones of the steps 1 to `last`, in their order. */
+export function someSteps(random: () => number, count: number, last: number): number[] {
+  const steps = Array.from({ length: last }, (_, step) => step + 1);
+  return shuffled(steps, random).slice(0, count).sort((a, b) => a - b);
+}
