@@ -7,7 +7,15 @@ import process from "node:process";
  */
 export function selfCommand(): [command: string, ...args: string[]] {
   const main = process.argv[1] ?? "";
-  if (main.startsWith("/$bunfs/")) return [process.execPath];
+  if (main.startsWith("/$bunfs/")) return [executable(process.execPath)];
   if ("Deno" in globalThis) return [process.execPath, "run", "-A", "--quiet", main];
   return [process.execPath, main];
+}
+
+/**
+ * Linux adds " (deleted)" to the path of an executable that an update has replaced, here between its start and the look at
+ * its path. The process's own link leads to the file all the same, and a process that is about to become it has one too.
+ */
+function executable(path: string): string {
+  return path.endsWith(" (deleted)") ? "/proc/self/exe" : path;
 }
