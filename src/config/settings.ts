@@ -171,7 +171,8 @@ export const poolSettings = {
   }),
   poolItemPath: setting(text("template"), {
     key: "pool.item_path",
-    help: "the node of an item's lock, made of {root}, {component}, {item}, and {1} to {9} for the item's words",
+    help:
+      "the node of an item's lock, made of {root}, {component}, {item}, and {1} to {9} for the item's words; the same everywhere",
     default: "{root}/locks/{component}%2F{item}",
   }),
 } satisfies SettingTable;
