@@ -14,7 +14,11 @@ import { ObserverProcess } from "./lock/observer_process.ts";
 import { batonWrapper } from "./lock/wrappers.ts";
 
 /** tickTime × syncLimit, the time a leader takes to leave a follower behind, is 2 s: well below T/2. */
-const server = { tickTimeMs: 500, syncLimit: 4 };
+const server = {
+  tickTimeMs: 500,
+  syncLimit: 4,
+  configLines: ["forceSync=no"], // no power is lost here: a busy disk is not to be what a new leader waits for
+};
 const sessionTimeoutMs = 10_000;
 const stalledMs = 1.3 * sessionTimeoutMs;
 const jobs = 20;
@@ -31,18 +35,18 @@ describeWithPeer("zookeeper", "jobs on three servers", () => {
         const options = { group: "stall", name, lock: name, folder, observer, sessionTimeoutMs };
         contenders.push(await Contender.start(ensemble, { ...options, wrapper: batonWrapper, childKind: "plain" }));
       }
-      const running = () => contenders.filter((contender) => contender.isIn);
-      await eventually(() => running().length === jobs, { withinMs: 60_000, what: `${jobs} running jobs` });
+      const missing = () => contenders.filter(({ isIn }) => !isIn).map(({ name, stderr }) => `${name}: ${stderr}`);
+      await eventually(() => missing().length === 0, { withinMs: 60_000, what: `${jobs} running jobs` });
 
       const leader = await ensemble.leader();
       const follower = ensemble.nodes.find((node) => node !== leader);
       if (follower === undefined) throw new Error("Nobody follows");
       await stall(follower);
-      expect(running().length).toBe(jobs);
+      expect(missing()).toEqual([]);
       // One server at a time: before the follower is back, the leader's silence would leave no majority.
       await eventually(() => isWhole(leader), { withinMs: 30_000, what: "the follower to be back", everyMs: 50 });
       await stall(await ensemble.leader());
-      expect(running().length).toBe(jobs);
+      expect(missing()).toEqual([]);
 
       for (const contender of contenders) contender.letLeave();
       await eventually(() => contenders.every(({ exit }) => exit !== null), {
