@@ -38,17 +38,24 @@ export async function runClient(call: ClientCall): Promise<ExitCode> {
     return await runOperation(call, words);
   } catch (thrown) {
     if (!(thrown instanceof BatonError)) throw thrown;
-    const hint = hintOn(thrown.code, words);
+    const hint = hintOn(thrown.code, words, { resume: call.values.resume });
     throw hint === null ? thrown : new BatonError(thrown.code, `${thrown.message}; ${hint}`, { cause: thrown });
   }
 }
 
 /** What to do now, where there is one answer to that. */
-function hintOn(code: ErrorCode, { id, operation, topic }: ClientWords): string | null {
+function hintOn(
+  code: ErrorCode,
+  { id, operation, topic, rest }: ClientWords,
+  { resume }: { readonly resume: boolean | undefined },
+): string | null {
   if (code === "NOT_SUBSCRIBED" && operation !== "unsubscribe") {
     return `to subscribe: baton pubsub client ${typedWord(id)} subscribe ${typedWord(topic)}`;
   }
-  return code === "FENCED" ? "the next call takes over" : null;
+  if (code !== "FENCED") return null;
+  // Places of inputs are in the state alone.
+  const places = "puts from the input what this state does not know to have been put: look first at what is there";
+  return resume && rest.length > 0 ? `the next call takes over, and ${places}` : "the next call takes over";
 }
 
 async function runOperation(call: ClientCall, words: ClientWords): Promise<ExitCode> {

@@ -226,8 +226,15 @@ test("a client id is one process at a time, and a state that was lost is fenced 
   for (let time = 0; time < 3; time++) await session.run('echo x | "$baton" pubsub client bob put news -');
   await session.run("rm -r state");
   const put = 'echo y | "$baton" pubsub client bob put news -';
-  expect(await session.run(put)).toMatchObject({ code: 84 });
+  expect(await session.run(put)).toMatchObject({
+    code: 84,
+    stderr: expect.stringContaining("the next call takes over\n"),
+  });
   expect(await session.run(put)).toMatchObject({ code: 0 });
+  // Where an input was is not known any more either.
+  await session.run("rm -r state; echo z >input");
+  const warned = { code: 84, stderr: expect.stringContaining("look first at what is there") };
+  expect(await client("bob put news --lines input --resume")).toMatchObject(warned);
 });
 
 test("server, proxy, publisher and subscriber are killed again and again: every line is there, once", async () => {
