@@ -69,12 +69,12 @@ test("of a client", async () => {
     [0, client("bob put news file --msg-id k")],
     [65, client("bob put news list --msg-id k")],
     [85, client("bob put news file")],
-    // The program is there and its file is not: nobody can start it a second time, as a guard.
+    // Its file is none to be run any more once it reads its configuration: nobody can start it a second time, as a guard.
     [
       125,
-      `cp "$baton" b; exec 3<b; rm b; /proc/self/fd/3 pubsub client alice get news --exec true ${
+      `cp "$baton" b; mkfifo conf; ./b pubsub client alice get news --exec true --config conf ${
         through("p1", "alice")
-      }`,
+      } & exec 3>conf; chmod -x b; exec 3>&-; wait $!`,
     ],
     [9, client("alice get news --exec 'exit 9'")],
     [0, client("alice get news")],
