@@ -1,4 +1,5 @@
 /** What a pool runs: an item's command, and the query that names the items; both under a lease, beside others. */
+import { setImmediate } from "node:timers";
 import type { ChildOutcome } from "../../src/cli/child/child_outcome.ts";
 import type { JobTable } from "../../src/cli/child/job_table.ts";
 import { LeaseNote } from "../../src/cli/child/lease_note.ts";
@@ -172,7 +173,7 @@ export class PoolJobs {
           const named = thing === undefined ? { what } : { what, thing };
           return { outcome, ending: lockEndingOf(outcome, { ...named, lost: lease.lost, maxHoldMs }) };
         } finally {
-          note?.[Symbol.dispose]();
+          setImmediate(() => note?.[Symbol.dispose]()); // the next item may be waiting for this one's end
         }
       },
       drop: () =>

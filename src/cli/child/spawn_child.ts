@@ -5,15 +5,14 @@ import process from "node:process";
 import { messageOf } from "../../errors.ts";
 import { childEndOf } from "./child_end.ts";
 import type { ChildEnd } from "./child_outcome.ts";
-import { resolveCommand } from "./resolve_command.ts";
+import { resolveCommand, type ResolvedCommand } from "./resolve_command.ts";
 import { rawArguments, rawVariables } from "./raw_words.ts";
 import { shellWords } from "./shell_start.ts";
 import { onUnnamedSignal } from "./unnamed_signal.ts";
 
-export interface SpawnOptions {
+/** What is started, and with what. */
+export interface StartOptions {
   readonly env: Readonly<Record<string, string>>;
-  /** In a session, and so a process group, of its own. */
-  readonly ownGroup: boolean;
   /** Descriptors from 3 up to pass on at the same numbers. */
   readonly descriptors: readonly number[];
   /** It is to ignore SIGHUP. */
@@ -28,16 +27,24 @@ export interface SpawnOptions {
   readonly cwd?: string | undefined;
   /** Its standard output is for baton to read. Left out: it is baton's own. */
   readonly isRead?: boolean | undefined;
+}
+
+/** What is known when it is to run. */
+export interface SpawnMoment {
+  /** In a session, and so a process group, of its own. */
+  readonly ownGroup: boolean;
   /** Called in the turn in which it was started. */
   readonly onStarted?: ((pid: number) => void) | undefined;
 }
+
+export interface SpawnOptions extends StartOptions, SpawnMoment {}
 
 export type SpawnResult =
   | { readonly kind: "started" } & Started
   | { readonly kind: "cancelled" }
   | { readonly kind: "not_found" | "not_executable" | "start_failed"; readonly message: string };
 
-interface Start extends SpawnOptions {
+interface Start extends StartOptions {
   readonly path: string;
   readonly argv: readonly string[];
 }
@@ -50,24 +57,37 @@ interface Started {
   readonly output: AsyncIterable<Uint8Array> | null;
 }
 
-export async function spawnChild(command: readonly string[], options: SpawnOptions): Promise<SpawnResult> {
-  const name = command[0] ?? "";
-  const resolved = resolveCommand(name, options.env["PATH"]);
-  if (resolved.kind !== "found") return resolved;
-  const start = startOf(command, resolved.path, options);
+/** All that can be done before it is to run: found, and put into words. */
+export type ReadyChild =
+  | { readonly kind: "ready"; readonly start: Start }
+  | Exclude<ResolvedCommand, { kind: "found" }>;
+
+/** As `readyToSpawn` and `spawnReady` in one. */
+export function spawnChild(command: readonly string[], options: SpawnOptions): Promise<SpawnResult> {
+  return spawnReady(readyToSpawn(command, options), options);
+}
+
+export function readyToSpawn(command: readonly string[], options: StartOptions): ReadyChild {
+  const resolved = resolveCommand(command[0] ?? "", options.env["PATH"]);
+  return resolved.kind === "found" ? { kind: "ready", start: startOf(command, resolved.path, options) } : resolved;
+}
+
+export async function spawnReady(ready: ReadyChild, moment: SpawnMoment): Promise<SpawnResult> {
+  if (ready.kind !== "ready") return ready;
+  const { start } = ready;
   const spawn = "Bun" in globalThis ? spawnWithBun : await loadSpawnWithNode();
   const attempt = async (start: Start): Promise<SpawnResult> => {
-    if (options.signal?.aborted) return { kind: "cancelled" }; // nothing may be waited for from here to the start
-    return { kind: "started", ...await spawn(start) };
+    if (start.signal?.aborted) return { kind: "cancelled" }; // nothing may be waited for from here to the start
+    return { kind: "started", ...await spawn(start, moment) };
   };
   try {
     return await attempt(start);
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ENOEXEC") return failure(resolved.path, error);
+    if ((error as NodeJS.ErrnoException).code !== "ENOEXEC") return failure(start.path, error);
   }
   try {
     // A script without "#!": execvp(3) hands it to the shell, and so do env, timeout and nohup.
-    const argv = ["sh", resolved.path, ...command.slice(1)];
+    const argv = ["sh", start.path, ...start.argv.slice(1)];
     return await attempt({ ...start, path: "/bin/sh", argv });
   } catch (error) {
     return failure("/bin/sh", error);
@@ -75,7 +95,7 @@ export async function spawnChild(command: readonly string[], options: SpawnOptio
 }
 
 /** By itself, or through a shell where that is the only way to hand on what this process was given. */
-function startOf(command: readonly string[], path: string, options: SpawnOptions): Start {
+function startOf(command: readonly string[], path: string, options: StartOptions): Start {
   const [name = "", ...args] = command;
   const { hangUpIgnored } = options;
   const words = rawArguments(args);
@@ -120,12 +140,12 @@ function openFilesMax(): string | null {
 }
 
 /** Without node:child_process, whose loading costs some milliseconds. */
-function spawnWithBun(start: Start): Started {
-  const { path, argv, env, ownGroup } = start;
+function spawnWithBun(start: Start, { ownGroup, onStarted }: SpawnMoment): Started {
+  const { path, argv, env } = start;
   const child = Bun.spawn({
     cmd: [path, ...argv.slice(1)],
     argv0: argv[0] ?? path,
-    env: { ...env },
+    env,
     detached: ownGroup,
     ...(start.cwd === undefined ? {} : { cwd: start.cwd }),
     stdio: [
@@ -135,7 +155,7 @@ function spawnWithBun(start: Start): Started {
       ...passOn(start.descriptors, null),
     ],
   });
-  start.onStarted?.(child.pid);
+  onStarted?.(child.pid);
   const ended = child.exited.then(
     () => childEndOf(child.exitCode, child.signalCode),
     (error): ChildEnd => ({ kind: "unreadable", why: messageOf(error) }),
@@ -143,13 +163,17 @@ function spawnWithBun(start: Start): Started {
   return { pid: child.pid, ended, output: child.stdout ?? null };
 }
 
-async function loadSpawnWithNode(): Promise<(start: Start) => Promise<Started>> {
+async function loadSpawnWithNode(): Promise<(start: Start, moment: SpawnMoment) => Promise<Started>> {
   const { spawn } = await import("node:child_process");
-  return (start) => spawnWithNode(start, spawn);
+  return (start, moment) => spawnWithNode(start, moment, spawn);
 }
 
-async function spawnWithNode(start: Start, spawn: typeof import("node:child_process").spawn): Promise<Started> {
-  const { path, argv, env, ownGroup } = start;
+async function spawnWithNode(
+  start: Start,
+  { ownGroup, onStarted }: SpawnMoment,
+  spawn: typeof import("node:child_process").spawn,
+): Promise<Started> {
+  const { path, argv, env } = start;
   // Deno closes nothing but its own, and an index left out here would be closed: what was inherited goes on by itself.
   const descriptors = "Deno" in globalThis ? [] : passOn<"ignore">(start.descriptors, "ignore");
   const stdio: StdioOptions = [
@@ -160,14 +184,14 @@ async function spawnWithNode(start: Start, spawn: typeof import("node:child_proc
   ];
   const child = spawn(path, argv.slice(1), {
     argv0: argv[0] ?? path,
-    env: { ...env },
+    env,
     detached: ownGroup,
     ...(start.cwd === undefined ? {} : { cwd: start.cwd }),
     stdio,
   });
   const { pid } = child;
   if (pid === undefined) throw await new Promise<Error>((resolve) => child.once("error", resolve));
-  start.onStarted?.(pid);
+  onStarted?.(pid);
   const ended = new Promise<ChildEnd>((resolve) => {
     const ignore = onUnnamedSignal(pid, (number) => resolve(childEndOf(null, number)));
     child.once("exit", (code, signal) => {

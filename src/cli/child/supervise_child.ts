@@ -21,7 +21,7 @@ import { type Libc, loadLibc } from "./libc.ts";
 import { waitMinHold } from "./min_hold.ts";
 import { noteStarted, readProcess } from "./process_table.ts";
 import type { SignalSource } from "./signal_source.ts";
-import { childEnvironment, spawnChild } from "./spawn_child.ts";
+import { childEnvironment, type ReadyChild, readyToSpawn, spawnReady, type StartOptions } from "./spawn_child.ts";
 
 export interface SuperviseOptions {
   readonly command: readonly string[];
@@ -94,7 +94,7 @@ export function prepareChild(options: SuperviseOptions): PreparedChild {
 
 interface Readiness {
   readonly libc: Libc | null;
-  readonly how: ReturnType<typeof spawnOptions>;
+  readonly child: ReadyChild;
   /** Why it cannot be started. */
   readonly obstacle: ChildEnding | null;
 }
@@ -126,7 +126,7 @@ class SupervisedChild {
     const { clock, guard, beside, signal } = this.#options;
     this.#grantedAtMs = this.#options.grantedAtMs ?? clock.now();
     // Where all is ready nothing is waited for up to the start of the command.
-    const { libc, how, obstacle } = this.#ready ?? await this.#preparing;
+    const { libc, child, obstacle } = this.#ready ?? await this.#preparing;
     const hindrance = obstacle ?? hindranceOf(this.#options, this.#struck.signal);
     if (hindrance !== null) return this.#finish(hindrance, null);
 
@@ -134,8 +134,7 @@ class SupervisedChild {
     const adopts = libc?.becomeSubreaper() ?? false;
     libc?.hearOfChildren();
     const job = this.#job;
-    const spawned = await spawnChild(this.#options.command, {
-      ...how,
+    const spawned = await spawnReady(child, {
       ownGroup,
       onStarted: (pid) => job !== undefined && beside?.started(job, pid),
     });
@@ -169,8 +168,8 @@ class SupervisedChild {
   async #prepare(): Promise<Readiness> {
     const libc = await loadLibc();
     const watching = watchJob(this.#options, this.#cookie, this.#struck);
-    const how = spawnOptions(this.#options, this.#cookie);
-    return this.#ready = { libc, how, obstacle: await watching };
+    const child = readyToSpawn(this.#options.command, startOptions(this.#options, this.#cookie));
+    return this.#ready = { libc, child, obstacle: await watching };
   }
 
   #finish(ending: ChildEnding, pid: number | null): ChildOutcome {
@@ -185,7 +184,7 @@ class SupervisedChild {
   }
 }
 
-function spawnOptions(options: SuperviseOptions, cookie: string) {
+function startOptions(options: SuperviseOptions, cookie: string): StartOptions {
   const outer = options.env[cookieVariable] ?? process.env[cookieVariable];
   return {
     env: childEnvironment({ ...options.env, ...cookieEnvironment(cookie, outer) }),
