@@ -123,10 +123,11 @@ test("of run and serve", async () => {
   await expectCodes("`run`", [
     [126, "@retry run --exec /etc/passwd"],
     [127, "@retry run --exec ./mistyped"],
-    // The program is there and its file is not: nobody can start it a second time, as a guard.
+    // Its file is none to be run any more once it reads its configuration: nobody can start it a second time, as a guard.
     [
       125,
-      `echo x | @retry submit; cp "$baton" b; exec 3<b; rm b; exec /proc/self/fd/3 retry-processor run --exec true`,
+      `echo x | @retry submit; cp "$baton" b; mkfifo conf; ./b retry-processor run --exec true --config conf &
+       exec 3>conf; chmod -x b; exec 3>&-; wait $!`,
     ],
   ]);
   // Whose election is closed to others.
