@@ -4,6 +4,7 @@
  */
 import { BatonError } from "../../../errors.ts";
 import { abortable, throwIfAborted } from "../../../support/abort.ts";
+import { counted } from "../../../support/counted.ts";
 import { bodyBytesMax } from "../../../wire/pubsub/limits.ts";
 import type { ClientSession } from "./client_session.ts";
 import type { PutIntents } from "./client_state.ts";
@@ -146,7 +147,7 @@ export class Publisher {
       if (isOk || isForgotten(outcome)) {
         state.write(() => state.settleIntents(run, { first: counter, last: counter + length - 1 }));
       }
-      if (!isOk) throw outcomeError(`put ${length} messages into topic "${this.#topic}" again`, outcome);
+      if (!isOk) throw outcomeError(`put ${counted(length, "message")} into topic "${this.#topic}" again`, outcome);
       count += length;
       onStored(length, bytesOf(run.bodies));
     }
