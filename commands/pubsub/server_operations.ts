@@ -276,8 +276,8 @@ async function verify({ values, io }: ServerCall): Promise<ExitCode> {
 // deno-lint-ignore require-await -- an operation is asynchronous, this one reads a disk
 async function backup({ values }: ServerCall, [target = ""]: readonly string[]): Promise<ExitCode> {
   const dataDir = dataDirOf(values.pubsubDataDir, "backup");
-  backupStore(dataDir, resolve(target));
-  markBackup(dataDir, resolve(target));
+  const folder = resolve(target);
+  backupStore(dataDir, folder, () => markBackup(dataDir, folder));
   return exitCodes.SUCCESS;
 }
 

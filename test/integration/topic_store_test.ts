@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { type ChildProcess, spawn } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, statSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync, statSync, truncateSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -327,6 +327,23 @@ test("a backup of a store in use can be opened and is whole; verify finds what i
   expect(problems.join("\n")).toContain("row 60");
   expect(problems.join("\n")).toContain('"reader" has had message 500, and 100 is the newest');
   expect(() => verifyStore(join(root, "nowhere"))).toThrow("There is no topic store");
+});
+
+test("a backup that was interrupted is no store, and the next one into its folder says why it is none", async () => {
+  const { store } = await open(join(root, "a"));
+  await store.create("news", birth);
+  const [from, to] = [join(root, "a"), join(root, "b")];
+  const atTheEnd = () => {
+    expect(() => verifyStore(to)).toThrow("There is no topic store");
+    expect(() => backupStore(from, to)).toThrow("of a backup that was interrupted or is being made, is there already");
+    throw new Error("no more");
+  };
+  expect(() => backupStore(from, to, atTheEnd)).toThrow("no more");
+  backupStore(from, to);
+  expect(verifyStore(to)).toMatchObject({ problems: [], topics: 1 });
+  await store.close();
+  truncateSync(join(to, "topics.sqlite"));
+  expect(() => verifyStore(to)).toThrow("topics.sqlite is empty, it was cut off");
 });
 
 describe("kill -9", () => {

@@ -254,10 +254,19 @@ export function openToRead(dataDir: string): DatabaseSync {
     const database = new DatabaseSync(path);
     database.exec("PRAGMA busy_timeout = 5000; PRAGMA query_only = ON");
     checkFormat(database, dataDir);
+    if (isEmpty(database)) {
+      database.close();
+      throw new BatonError("CONFIG", `There is no topic store in ${dataDir}: ${databaseName} is empty, it was cut off`);
+    }
     return database;
   } catch (error) {
     throw storeError(error, dataDir);
   }
+}
+
+/** A store names its form in the transaction that makes its tables. */
+function isEmpty(database: DatabaseSync): boolean {
+  return Number(database.prepare("PRAGMA application_id").get()?.["application_id"] ?? 0) === 0;
 }
 
 /**
