@@ -27,7 +27,7 @@ describeWithPeer("cc", "a backup of topics", () => {
       const env = { ...process.env, ...faults.env };
       return spawnSync(process.execPath, [program, target, "backup", store], { env, encoding: "utf8" });
     };
-    faults.fail({ calls: ["write"], error: "ENOSPC", path: ".sqlite", skip: 2 });
+    faults.fail({ calls: ["write"], error: "ENOSPC", path: ".sqlite.part", skip: 2 });
     expect(backUp()).toMatchObject({ status: 1, stderr: expect.stringContaining("disk is full") });
     expect(readdirSync(target)).toEqual([]);
     faults.fail({ calls: ["sync"], error: "EIO", path: "/b" });

@@ -16,17 +16,18 @@ export function backupStore(dataDir: string, target: string, mark: () => void = 
   // Under another name until it is whole: whoever is killed meanwhile leaves nothing that could be taken for a store.
   const part = `${path}.part`;
   const database = openToRead(dataDir);
-  let isOurs = false;
+  let ours: string | null = null;
   try {
     mkdirSync(target, { recursive: true, mode: 0o700 });
     if (existsSync(path)) throw alreadyThere(dataDir, target, path);
     closeSync(openSync(part, "wx", 0o600));
-    isOurs = true;
+    ours = part;
     database.exec("PRAGMA query_only = OFF"); // it would keep the copy from being written
     database.prepare("VACUUM INTO ?").run(part); // which takes an empty file
     flushPath(part);
     mark();
     renameSync(part, path);
+    ours = path;
     flushFolders(target);
   } catch (error) {
     const { code, syscall } = error as NodeJS.ErrnoException;
@@ -37,7 +38,7 @@ export function backupStore(dataDir: string, target: string, mark: () => void = 
     if (code === "EEXIST") {
       throw alreadyThere(dataDir, target, `${part}, of a backup that was interrupted or is being made,`);
     }
-    if (isOurs) { for (const name of [part, `${part}-journal`]) rmSync(name, { force: true }); }
+    if (ours !== null) { for (const name of [ours, `${ours}-journal`]) rmSync(name, { force: true }); }
     throw storeError(error, dataDir);
   } finally {
     database.close();
