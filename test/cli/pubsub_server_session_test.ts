@@ -170,6 +170,10 @@ test("a backup that is put back is refused, and gone on from when somebody accep
   expect([refused.code, refused.stderr]).toEqual([78, expect.stringContaining("pubsub server restore --id r1")]);
   expect(await code(restore)).toBe(64);
   expect(await code('"$baton" pubsub server restore --id r1 --data-dir nowhere --accept-loss')).toBe(78);
+  // A start in a folder that was mistyped leaves a store without topics: going on from that would give up all.
+  expect(await code('"$baton" pubsub server --id r1 --data-dir empty')).toBe(78);
+  const empty = await session.run('"$baton" pubsub server restore --id r1 --data-dir empty --accept-loss');
+  expect([empty.code, empty.stderr]).toEqual([78, expect.stringContaining("Cannot go on from this data directory")]);
   const restored = await eventually(async () => {
     const ended = await session.run(`${restore} --accept-loss`);
     return ended.code !== 75 && ended;

@@ -1,6 +1,7 @@
 /**
  * A store without topics under the name of a server that has some: a folder that was mistyped, a disk that is not mounted.
- * It is not served. What would be put into new topics there would be away as soon as the right folder is back.
+ * It is not served. What would be put into new topics there would be away as soon as the right folder is back. Nor does
+ * anything go on from it: all topics would be given up.
  */
 import type { ZooKeeper } from "../../../clients/zookeeper/zookeeper.ts";
 import { BatonError } from "../../../errors.ts";
@@ -13,7 +14,11 @@ import type { PubsubPath } from "./pubsub_path.ts";
 export async function checkEmptiness(
   zk: ZooKeeper,
   path: PubsubPath,
-  { id, stored }: { readonly id: string; readonly stored: readonly string[] },
+  { id, stored, task }: {
+    readonly id: string;
+    readonly stored: readonly string[];
+    readonly task: "serve" | "go on from";
+  },
 ): Promise<void> {
   if (stored.length > 0) return;
   // What a server has is counted for it: one that has nothing is told apart by one request.
@@ -25,7 +30,7 @@ export async function checkEmptiness(
   const belong = counted(missing, "topic belongs", "topics belong");
   throw new BatonError(
     "CONFIG",
-    `Cannot serve this data directory as "${id}": ${belong} to "${id}", and nothing is in it. ` +
+    `Cannot ${task} this data directory as "${id}": ${belong} to "${id}", and nothing is in it. ` +
       "Is it the right folder, and its disk mounted? If the data is lost for good, first: " +
       `baton pubsub server forget ${id} --accept-loss; where there is a backup, restore goes on from it`,
   );

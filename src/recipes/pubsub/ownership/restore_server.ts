@@ -4,6 +4,7 @@
  * something of the time to come. Interrupted, it is done again; until it is done the server does not start.
  */
 import type { ZooKeeper } from "../../../clients/zookeeper/zookeeper.ts";
+import { checkEmptiness } from "./check_emptiness.ts";
 import { giveUp } from "./forget_server.ts";
 import { holdingServerName } from "./hold_server_name.ts";
 import { type ListedTopic, listTopics } from "./list_topics.ts";
@@ -13,7 +14,7 @@ import { decideRestore } from "./restore_decision.ts";
 import { StoreAge } from "./store_age.ts";
 import { TopicNodes } from "./topic_nodes.ts";
 
-export interface RestorableStore extends Pick<OwnedStore, "storeId" | "age" | "raiseAge" | "look"> {
+export interface RestorableStore extends Pick<OwnedStore, "storeId" | "age" | "raiseAge" | "topics" | "look"> {
   /** Messages are numbered from behind `floor` on, durably; who had all that is there has had everything up to it. */
   continueBehind(topic: string, floor: number): Promise<void>;
 }
@@ -29,12 +30,13 @@ export interface Restored {
   readonly left: readonly string[];
 }
 
-/** Rejects with LOCK_BUSY while the server is there, or may still answer. */
+/** Rejects with LOCK_BUSY while the server is there, or may still answer; with CONFIG where nothing is stored of what it has. */
 export async function restoreServer(
   zk: ZooKeeper,
   path: PubsubPath,
   { id, store }: { readonly id: string; readonly store: RestorableStore },
 ): Promise<Restored> {
+  await checkEmptiness(zk, path, { id, stored: await store.topics(), task: "go on from" });
   return await holdingServerName(zk, path, { id, what: "restore" }, async () => {
     const nodes = new TopicNodes(zk, path);
     const done: Record<keyof Restored, string[]> = { restored: [], lost: [], returned: [], left: [] };

@@ -90,7 +90,7 @@ export class ServerTenure {
     const age = new StoreAge(zk, options.path, options);
     await age.check();
     const stored = await options.store.topics();
-    await checkEmptiness(zk, options.path, { id: options.id, stored });
+    await checkEmptiness(zk, options.path, { id: options.id, stored, task: "serve" });
     await forEach(stored, (topic) => register(nodes, options, topic), signal);
     const { id, endpoint, clock, path, store, place, onProblem } = options;
     const storeId = `${store.storeId} ${place}`;
