@@ -15,6 +15,7 @@ import {
   openSync,
   readdirSync,
   readFileSync,
+  realpathSync,
   renameSync,
   rmSync,
   writeFileSync,
@@ -46,9 +47,8 @@ export class OutFolder {
 
   /** Makes the folder, or opens it. Throws USAGE when it belongs to another client id or topic, CANNOT_CREATE, IO. */
   constructor(path: string, options: OutFolderOptions) {
-    this.path = resolve(path);
+    this.path = madeFolder(resolve(path));
     this.#options = options;
-    makeFolder(this.path);
     mark(this.path, options.state.id, options.topic);
   }
 
@@ -144,9 +144,11 @@ function partsIn(folder: string, cursor: number, intent: number): number[] {
     .sort((a, b) => a - b);
 }
 
-function makeFolder(path: string): void {
+/** Where it is: a link that leads elsewhere one day must not have what is interrupted here looked for there. */
+function madeFolder(path: string): string {
   try {
     mkdirSync(path, { recursive: true });
+    return realpathSync(path);
   } catch (thrown) {
     throw new BatonError("CANNOT_CREATE", `Cannot make the folder ${path}: ${messageOf(thrown)}`, { cause: thrown });
   }

@@ -1,7 +1,7 @@
 /** Files exactly once: a process that is killed before every single step, and a consumer that takes files away at once. */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
@@ -81,4 +81,19 @@ test("what was written before the disk had no more room is delivered, and the re
   rmSync(obstacle, { recursive: true });
   folder.deliver(messages.slice(2));
   expect(take("full")).toEqual(["body 3", "body 4"]);
+});
+
+test("a link that leads elsewhere meanwhile changes nothing: messages are where it led when the folder was opened", async () => {
+  using state = await ClientState.open(join(root, "state"), "alice", { waitMs: 0, clock: systemClock() });
+  const [link, other] = [join(root, "link"), join(root, "other", "inbox")];
+  mkdirSync(join(root, "first", "inbox"), { recursive: true });
+  new OutFolder(other, { state, topic: "news" });
+  symlinkSync(join(root, "first", "inbox"), link);
+  const onStep = (step: string) => {
+    if (step !== "rename 1") return;
+    rmSync(link);
+    symlinkSync(other, link);
+  };
+  new OutFolder(link, { state, topic: "news", onStep }).deliver([{ id: 1, body: new TextEncoder().encode("body 1") }]);
+  expect([take("first"), take("other")]).toEqual([["body 1"], []]);
 });
