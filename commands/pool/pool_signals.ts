@@ -3,7 +3,9 @@
  * What a job has wanted to hear is heard up to the end of the pool: from one job to the next nothing is taken off and put on.
  */
 import type { SignalSource } from "../../src/cli/child/signal_source.ts";
+import { StopRequests } from "../../src/cli/listen_for_stops.ts";
 import { StoppedBySignal } from "../../src/cli/stopped_by_signal.ts";
+import type { Clock } from "../../src/support/clock.ts";
 
 const askForEnd: readonly NodeJS.Signals[] = ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"];
 const drained: readonly NodeJS.Signals[] = ["SIGTERM", "SIGINT", "SIGHUP"];
@@ -22,11 +24,13 @@ export class PoolSignals implements SignalSource, Disposable {
   readonly #controller = new AbortController();
   readonly #listeners = new Set<Listener>();
   readonly #heard = new Set<NodeJS.Signals>();
+  readonly #requests: StopRequests;
   readonly #offs: (() => void)[] = [];
 
-  constructor(source: SignalSource, { drains }: { readonly drains: boolean }) {
+  constructor(source: SignalSource, { drains, clock }: { readonly drains: boolean; readonly clock: Clock }) {
     this.#source = source;
     this.#drains = drains;
+    this.#requests = new StopRequests(clock);
     this.hangUpIgnored = source.hangUpIgnored;
     this.#hear(askForEnd);
   }
@@ -63,12 +67,10 @@ export class PoolSignals implements SignalSource, Disposable {
   }
 
   #came(signal: NodeJS.Signals): void {
-    const isAskedToEnd = askForEnd.includes(signal);
-    const isFirst = isAskedToEnd && !this.#controller.signal.aborted;
+    const request = askForEnd.includes(signal) ? this.#requests.heard(signal) : null;
     const listeners = [...this.#listeners].filter(({ signals }) => signals.includes(signal));
-    if (isFirst) this.#controller.abort(new StoppedBySignal(signal));
-    for (const { call, isDrained } of listeners) {
-      if (!isFirst || !isDrained || !drained.includes(signal)) call(signal);
-    }
+    if (request === "first") this.#controller.abort(new StoppedBySignal(signal));
+    const goesNoFurther = (request === "first" || request === "echo") && drained.includes(signal);
+    for (const { call, isDrained } of listeners) if (!isDrained || !goesNoFurther) call(signal);
   }
 }

@@ -72,7 +72,7 @@ export async function runPoolCommand(options: PoolCommandOptions, io: Io, deps: 
 async function takeAndRun(options: PoolCommandOptions, io: Io, deps: PoolDependencies): Promise<PoolEnding> {
   const { values, component, quiet } = options;
   const { clock, guard } = deps;
-  using signals = new PoolSignals(deps.signals, { drains: values.drain });
+  using signals = new PoolSignals(deps.signals, { drains: values.drain, clock });
   let zk: ZooKeeper | null = null;
   let jobs: PoolJobs | null = null;
   onAbort(signals.stop, (reason) => {

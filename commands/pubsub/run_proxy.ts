@@ -5,7 +5,7 @@ import process from "node:process";
 import { processSignals } from "../../src/cli/child/signal_source.ts";
 import { serveStatusPage } from "../../src/cli/metrics/status_page.ts";
 import { listenForStops } from "../../src/cli/listen_for_stops.ts";
-import { dieOf } from "../../src/cli/stopped_by_signal.ts";
+import { dieOf, stopSignals } from "../../src/cli/stopped_by_signal.ts";
 import { connect } from "../../src/clients/zookeeper/client.ts";
 import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
@@ -46,7 +46,7 @@ export async function runProxy({ values, sources, io }: ProxyCall): Promise<Exit
         stopping.abort(new BatonError("NOT_HELD", `${signal} came`));
       },
       again: (signal) => void dieOf(signal),
-      except: rereadSignals,
+      signals: stopSignals.filter((signal) => rereads === undefined || signal !== "SIGHUP"),
     }),
   ];
   const directory = new SessionDirectory({ path: new PubsubPath(place.root), clock, onProblem: log.problem });

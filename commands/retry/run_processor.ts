@@ -3,6 +3,7 @@ import process from "node:process";
 import { JobTable } from "../../src/cli/child/job_table.ts";
 import { processSignals } from "../../src/cli/child/signal_source.ts";
 import { startGuard } from "../../src/cli/guard/guard.ts";
+import { listenForStops } from "../../src/cli/listen_for_stops.ts";
 import { BatonError } from "../../src/errors.ts";
 import { parseBackend, parseHeaders, parseMethod } from "../../src/recipes/retry/http/backend_request.ts";
 import { HttpTarget } from "../../src/recipes/retry/http/http_target.ts";
@@ -57,9 +58,13 @@ export async function runProcessor(call: RunCall): Promise<ExitCode> {
       topics,
     });
     await using _page = await retryStatusPage(values.retryMetricsListen, processor, log);
-    const unlisten = signals.listen(stopSignals, (signal) => {
-      log("info", "stopping", `${signal}: what is under way may end; a second one ends it at once`, { signal });
-      processor.stop();
+    const unlisten = listenForStops(signals, systemClock(), {
+      signals: stopSignals,
+      first: (signal) => {
+        log("info", "stopping", `${signal}: what is under way may end; a second one ends it at once`, { signal });
+        processor.stop();
+      },
+      again: () => processor.stop(),
     });
     try {
       log("info", "running", `tries the messages of "${place.name}" in ${place.folder}`, {

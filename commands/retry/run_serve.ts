@@ -1,6 +1,7 @@
 /** Serves the HTTP door, and runs the processor of its store, until a signal. */
 import process from "node:process";
 import { processSignals } from "../../src/cli/child/signal_source.ts";
+import { listenForStops } from "../../src/cli/listen_for_stops.ts";
 import { BatonError } from "../../src/errors.ts";
 import { parseBackend } from "../../src/recipes/retry/http/backend_request.ts";
 import { HttpTarget } from "../../src/recipes/retry/http/http_target.ts";
@@ -144,15 +145,18 @@ async function untilStopped(
 ): Promise<void> {
   const asked = Promise.withResolvers<void>();
   const hurried = new AbortController();
-  const cancels: (() => void)[] = [];
-  const unlisten = processSignals().listen(stopSignals, (signal) => {
-    asked.resolve();
-    if (cancels.length > 0) {
+  let cancel = () => {};
+  const unlisten = listenForStops(processSignals(), systemClock(), {
+    signals: stopSignals,
+    first: (signal) => {
+      asked.resolve();
+      cancel = systemClock().after(drainMs, () => hurried.abort());
+      log("info", "stopping", `${signal}: what is under way may end; a second one ends it at once`, { signal });
+    },
+    again: () => {
       hurried.abort();
-      return service.stop();
-    }
-    cancels.push(systemClock().after(drainMs, () => hurried.abort()));
-    log("info", "stopping", `${signal}: what is under way may end; a second one ends it at once`, { signal });
+      service.stop();
+    },
   });
   let running: Promise<void> | null = null;
   try {
@@ -166,6 +170,6 @@ async function untilStopped(
   } finally {
     await door.close(AbortSignal.abort());
     unlisten();
-    for (const cancel of cancels) cancel();
+    cancel();
   }
 }

@@ -17,7 +17,10 @@ async function endOfQuery(ending: ChildEnding): Promise<string> {
   const io = fakeIo({ env: { HOME: "/nonexistent" } });
   const clock = systemClock();
   const options = poolOptionsOf(await callOf(poolCommandSettings, ["c", "--query", "list", "--", "work"], io));
-  using signals = new PoolSignals({ hangUpIgnored: false, listen: () => () => {} }, { drains: false });
+  using signals = new PoolSignals({ hangUpIgnored: false, listen: () => () => {} }, {
+    drains: false,
+    clock: systemClock(),
+  });
   const jobs = new PoolJobs(options, {
     io,
     clock,
