@@ -1,5 +1,5 @@
 /** For operators: is a data directory whole, and a copy of it. Both also while a keeper runs on it. */
-import { closeSync, existsSync, fsyncSync, openSync, rmSync, statSync } from "node:fs";
+import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { BatonError, messageOf } from "../errors.ts";
@@ -63,17 +63,22 @@ function checkRowsNow(database: DatabaseSync): Omit<DataReport, "bytes"> {
  * the disk; when it throws, there is none. Throws CANNOT_CREATE when the file exists or cannot be made, else IO.
  */
 export function backUpData(dataDir: string, file: string): void {
-  const copy = createFile(file);
+  if (existsSync(file)) throw cannotWrite(file, "it exists already");
+  // Under another name until it is whole: who is killed meanwhile leaves nothing that could be taken for a copy.
+  const part = `${file}.part`;
+  const copy = createPart(part, file);
+  let made = part;
   try {
     withData(dataDir, "back up", (database) => {
-      vacuumInto(database, file);
+      vacuumInto(database, part, file);
       fsyncSync(copy);
-      flushPath(dirname(file));
     });
-    using copied = new DatabaseSync(file, { readOnly: true });
-    checkRows(copied);
+    checkCopy(part);
+    renameSync(part, file);
+    made = file;
+    flushPath(dirname(file));
   } catch (error) {
-    rmSync(file, { force: true });
+    for (const name of [made, `${made}-journal`]) rmSync(name, { force: true });
     if (error instanceof BatonError) throw error;
     throw new BatonError("IO", `The backup ${file} is of no use: ${messageOf(error)}`, { cause: error });
   } finally {
@@ -81,10 +86,15 @@ export function backUpData(dataDir: string, file: string): void {
   }
 }
 
+function checkCopy(file: string): void {
+  using copied = new DatabaseSync(file, { readOnly: true });
+  checkRows(copied);
+}
+
 /** SQLite takes an empty file, and leaves it to others to flush it. */
-function vacuumInto(database: DatabaseSync, file: string): void {
+function vacuumInto(database: DatabaseSync, part: string, file: string): void {
   try {
-    database.prepare("VACUUM INTO ?").run(file);
+    database.prepare("VACUUM INTO ?").run(part);
   } catch (error) {
     if (!/disk is full/.test(messageOf(error))) throw error;
     throw new BatonError("IO", `Cannot write the backup ${file}: its disk is full`, { cause: error });
@@ -92,13 +102,17 @@ function vacuumInto(database: DatabaseSync, file: string): void {
 }
 
 /** For its owner alone from the beginning: passwords of sessions will be in it. */
-function createFile(file: string): number {
+function createPart(part: string, file: string): number {
   try {
-    return openSync(file, "wx", 0o600);
+    return openSync(part, "wx", 0o600);
   } catch (error) {
-    const why = (error as NodeJS.ErrnoException).code === "EEXIST" ? "it exists already" : messageOf(error);
-    throw new BatonError("CANNOT_CREATE", `Cannot write the backup ${file}: ${why}`, { cause: error });
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw cannotWrite(file, messageOf(error), error);
+    throw cannotWrite(file, `${part}, of a backup that was interrupted or is being made, exists already`, error);
   }
+}
+
+function cannotWrite(file: string, why: string, cause?: unknown): BatonError {
+  return new BatonError("CANNOT_CREATE", `Cannot write the backup ${file}: ${why}`, { cause });
 }
 
 type StoredNode = ReturnType<typeof nodeOf>;

@@ -5,6 +5,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -147,10 +148,26 @@ test("a backup that fails leaves no file that could be taken for one", async () 
   truncateSync(path, statSync(path).size - 50_000);
   const file = join(root, "copy");
   expect(() => backUpData(join(root, "a"), file)).toThrow(/^Cannot back up .*keeper\.sqlite: /);
-  expect(existsSync(file)).toBe(false);
+  expect(readdirSync(root)).toEqual(["a"]);
   expect(() => backUpData(join(root, "nowhere"), file)).toThrow(/there is no keeper\.sqlite in it/);
-  expect(existsSync(file)).toBe(false);
+  expect(readdirSync(root)).toEqual(["a"]);
   expect(() => backUpData(join(root, "a"), join(root, "nowhere/copy"))).toThrow(/^Cannot write the backup .*ENOENT/);
+});
+
+test("a backup that was interrupted is no copy, and the next one to its name says why it is none", async () => {
+  const { keeper, client } = await running("a");
+  await client.call("create", node("/x"));
+  await keeper.close();
+  const [file, part] = [join(root, "copy"), join(root, "copy.part")];
+  writeFileSync(part, "half");
+  expect(() => backUpData(join(root, "a"), file)).toThrow(
+    `Cannot write the backup ${file}: ${part}, of a backup that was interrupted or is being made, exists already`,
+  );
+  expect([existsSync(file), existsSync(part)]).toEqual([false, true]);
+  rmSync(part);
+  backUpData(join(root, "a"), file);
+  expect([statSync(file).mode & 0o777, existsSync(part)]).toEqual([0o600, false]);
+  expect(() => backUpData(join(root, "a"), file)).toThrow(`Cannot write the backup ${file}: it exists already`);
 });
 
 test.skipIf(!canMountDisk("no backup is written to a full disk"))(
