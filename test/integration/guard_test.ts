@@ -1,6 +1,6 @@
 /** The guard as a process, told by hand what baton tells it. */
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { childLine, watchLine } from "../../src/cli/guard/guard_state.ts";
 import { loadLibc } from "../../src/cli/child/libc.ts";
 import { cookieEnvironment } from "../../src/cli/child/cookie.ts";
@@ -42,8 +42,53 @@ async function guarded({ command, deadlineMs, script }: {
   };
 }
 
+const lastNumber = "/proc/sys/kernel/ns_last_pid";
+const canChooseNumbers = process.getuid?.() === 0 && existsSync(lastNumber);
+
+/** A process that leads a group of its own and has this number, which is free. */
+async function startAs(wanted: number) {
+  // Job control gives it a group. Whoever starts something at the same time is given the number: then again.
+  const program = `set -m; echo ${wanted - 1} >${lastNumber}; sleep 1000 >/dev/null & echo $!`;
+  const pid = await eventually(async () => {
+    const made = Number(await new Response(Bun.spawn(["bash", "-c", program]).stdout).text());
+    if (made === wanted) return made;
+    process.kill(made, "SIGKILL");
+    return null;
+  });
+  return {
+    isAlive: () => readProcess(pid)?.dead === false,
+    [Symbol.dispose]: () => kill(pid),
+  };
+}
+
+function kill(pid: number): void {
+  if (readProcess(pid) !== null) process.kill(pid, "SIGKILL");
+}
+
 for (const { name, command } of runtimes) {
   describe(name, () => {
+    test.skipIf(!canChooseNumbers)(
+      "a stranger who was given the number of the command's group is not struck, what is left of the job is",
+      async () => {
+        // Its leader ends, and what it has started is in a session of its own.
+        const script = "setsid sleep 1000 >/dev/null & echo $!; kill -STOP $$";
+        await using run = await guarded({ command, deadlineMs: Number.MAX_SAFE_INTEGER, script });
+        const { job, guard } = run;
+        const daemon = Number(new TextDecoder().decode((await job.stdout.getReader().read()).value));
+        using _daemon = { [Symbol.dispose]: () => kill(daemon) };
+        expect(readProcess(daemon)?.dead).toBe(false);
+        await run.tell();
+        job.kill("SIGCONT");
+        expect(await job.exited).toBe(0);
+        using stranger = await startAs(job.pid);
+        expect(readProcess(job.pid)?.group).toBe(job.pid);
+        await guard.stdin.end(); // as when baton is killed
+        await guard.exited;
+        expect(readProcess(daemon)?.dead ?? true).toBe(true);
+        expect(stranger.isAlive()).toBe(true);
+      },
+    );
+
     test("a guard that could not read the deadline before it had passed strikes at once, not that much later", async () => {
       const libc = await loadLibc();
       if (libc === null) throw new Error("libc cannot be called here");

@@ -9,25 +9,26 @@ import { descendantsOf, groupMembers, processesWithCookie, readProcess } from ".
 import { sendSignal } from "./send_signal.ts";
 import { isServiceProcess } from "./service_process.ts";
 
+/** The command, and its start, which tells it from a namesake. */
+type KnownCommand = Pick<GuardedChild, "pid" | "startTicks">;
+
 /** Who starts processes faster than they are stopped is killed as far as it is known. */
 const looksMax = 16;
 
 export class KnownProcesses {
   readonly #cookie: string;
-  readonly #child: GuardedChild | null;
   /** Pid and start in clock ticks, which tell it from a namesake. */
   readonly #known = new Map<number, number>();
 
-  constructor(cookie: string, child: GuardedChild | null) {
+  constructor(cookie: string, child: KnownCommand | null) {
     this.#cookie = cookie;
-    this.#child = child;
     if (child !== null) this.#known.set(child.pid, child.startTicks);
   }
 
-  /** Those that live, the command first if it does. */
-  find(): number[] {
+  /** Those that live, the command first if it does. `group`: a process group that is the job's. */
+  find(group: number | null = null): number[] {
     const marked = processesWithCookie(this.#cookie);
-    if (this.#child?.ownGroup) marked.push(...groupMembers(this.#child.pid));
+    if (group !== null) marked.push(...groupMembers(group));
     for (const pid of marked) this.#remember(pid);
     this.rememberDescendants();
     const pids = new Set([...[...this.#known.keys()].filter((pid) => this.#isKnown(pid)), ...marked]);

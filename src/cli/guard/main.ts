@@ -8,7 +8,8 @@
  */
 import { compileLate } from "../child/compile_late.ts";
 import { type Libc, loadLibc } from "../child/libc.ts";
-import { type GuardState, idleGuard, overdueJobs, readGuardLine } from "./guard_state.ts";
+import { GroupWatch } from "./group_watch.ts";
+import { type GuardedChild, type GuardState, idleGuard, overdueJobs, readGuardLine } from "./guard_state.ts";
 import { ShellCopies } from "../child/shell_copies.ts";
 import { Strike } from "./strike.ts";
 
@@ -51,6 +52,9 @@ class Post {
   readonly #pipe: PipeLines;
   readonly #blows = new Map<string, Blow>();
   readonly #copies = new Map<string, ShellCopies>();
+  /** By the command that was told of: a job that runs again, under the same cookie, has another group. */
+  readonly #groups = new WeakMap<GuardedChild, GroupWatch>();
+  #groupsAtMs = 0;
   #state: GuardState = idleGuard;
 
   constructor(libc: Libc) {
@@ -61,6 +65,7 @@ class Post {
   keep(): void {
     say(this.#libc, "ready");
     for (;;) {
+      this.#lookAtGroups();
       this.#noticeOverdue();
       const isStriking = this.#strike();
       if (!this.#libc.waitReadable(input, this.#restMs(isStriking))) continue;
@@ -121,7 +126,22 @@ class Post {
 
   #strikeAt(cookie: string): Strike {
     const job = this.#state.jobs.get(cookie) ?? { child: null, deadlineMs: 0 };
-    return new Strike(cookie, job, { libc: this.#libc, copies: this.#copies.get(cookie) });
+    const group = job.child === null ? null : this.#groupOf(job.child);
+    return new Strike(cookie, job, { libc: this.#libc, copies: this.#copies.get(cookie), group });
+  }
+
+  /** Once a second; a job that is over within that is not worth a look. */
+  #lookAtGroups(): void {
+    const nowMs = this.#libc.bootTimeMs();
+    if (nowMs < this.#groupsAtMs + lookEveryMs) return;
+    this.#groupsAtMs = nowMs;
+    for (const { child } of this.#state.jobs.values()) if (child !== null) this.#groupOf(child).isOurs();
+  }
+
+  #groupOf(child: GuardedChild): GroupWatch {
+    const known = this.#groups.get(child) ?? new GroupWatch(child);
+    this.#groups.set(child, known);
+    return known;
   }
 
   /** A command in no group of its own may be a script, whose subshells show no cookie: how it looks is noted while it lives. */

@@ -7,6 +7,7 @@ import { KnownProcesses } from "../child/known_processes.ts";
 import type { Libc } from "../child/libc.ts";
 import { groupMembers, hasProcessTable } from "../child/process_table.ts";
 import type { ShellCopies } from "../child/shell_copies.ts";
+import type { GroupWatch } from "./group_watch.ts";
 import type { GuardedJob } from "./guard_state.ts";
 
 /** baton may have been killed between starting the command and saying so: the command shows its cookie only once it runs. */
@@ -22,13 +23,19 @@ export class Strike {
   readonly #startMs: number;
   readonly #known: KnownProcesses;
   readonly #copies: ShellCopies | undefined;
+  readonly #group: GroupWatch | null;
   #emptyLooks = 0;
   #clearedAtMs: number;
 
-  /** `copies`: of a command that may leave some. */
-  constructor(cookie: string, job: GuardedJob, { libc, copies }: { libc: Libc; copies: ShellCopies | undefined }) {
+  /** `copies`: of a command that may leave some. `group`: null when no command was told of. */
+  constructor(
+    cookie: string,
+    job: GuardedJob,
+    { libc, copies, group }: { libc: Libc; copies: ShellCopies | undefined; group: GroupWatch | null },
+  ) {
     this.#job = job;
     this.#copies = copies;
+    this.#group = group;
     this.#libc = libc;
     this.#startMs = libc.bootTimeMs();
     this.#clearedAtMs = this.#startMs;
@@ -52,10 +59,14 @@ export class Strike {
   /** True if anything was alive. */
   #killAll(): boolean {
     const { child } = this.#job;
-    if (!hasProcessTable()) return child !== null && kill(child.ownGroup ? -child.pid : child.pid);
+    const group = child !== null && this.#group?.isOurs() ? child.pid : null;
+    if (!hasProcessTable()) {
+      if (group !== null) return kill(-group);
+      return child !== null && !child.ownGroup && kill(child.pid);
+    }
     for (const pid of this.#copies?.orphaned() ?? []) this.#known.add(pid);
-    const found = child === null || child.ownGroup ? this.#known.find() : this.#known.findStopped();
-    if (child?.ownGroup && groupMembers(child.pid).length > 0) kill(-child.pid);
+    const found = child === null || child.ownGroup ? this.#known.find(group) : this.#known.findStopped();
+    if (group !== null && groupMembers(group).length > 0) kill(-group);
     for (const pid of found) kill(pid);
     return found.length > 0;
   }

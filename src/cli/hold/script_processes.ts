@@ -32,7 +32,7 @@ export class ScriptProcesses implements RunProcesses {
   constructor({ script, cookie, sinceTicks }: ScriptProcessesOptions) {
     this.#script = script;
     this.#sinceTicks = sinceTicks;
-    this.#known = new KnownProcesses(cookie, { ...script, ownGroup: false });
+    this.#known = new KnownProcesses(cookie, script);
     this.#copies = new ShellCopies(script.pid, sinceTicks);
   }
 
