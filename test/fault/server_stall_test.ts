@@ -14,11 +14,7 @@ import { ObserverProcess } from "./lock/observer_process.ts";
 import { batonWrapper } from "./lock/wrappers.ts";
 
 /** tickTime × syncLimit, the time a leader takes to leave a follower behind, is 2 s: well below T/2. */
-const server = {
-  tickTimeMs: 500,
-  syncLimit: 4,
-  configLines: ["forceSync=no"], // no power is lost here: a busy disk is not to be what a new leader waits for
-};
+const server = { tickTimeMs: 500, syncLimit: 4 };
 const sessionTimeoutMs = 10_000;
 const stalledMs = 1.3 * sessionTimeoutMs;
 const jobs = 20;

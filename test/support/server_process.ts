@@ -20,6 +20,7 @@ export class ServerProcess {
   readonly #guard: ChildProcess;
   #output = "";
   #exitCode: number | null = null;
+  #how = "";
   #alive = true;
   #killed = false;
 
@@ -37,8 +38,9 @@ export class ServerProcess {
         this.#guard.kill("SIGKILL");
         resolve();
       };
-      this.#child.once("exit", (code) => {
+      this.#child.once("exit", (code, signal) => {
         this.#exitCode = code;
+        this.#how = signal ?? `code ${code}`;
         ended();
       });
       this.#child.once("error", (error) => {
@@ -72,9 +74,9 @@ export class ServerProcess {
     return this.#exitCode;
   }
 
-  /** What it wrote last, if it ended without having been killed; null otherwise. */
+  /** How it ended and what it wrote last, if it was not killed by its test; null otherwise. */
   get lastWords(): string | null {
-    return this.#alive || this.#killed ? null : this.#output;
+    return this.#alive || this.#killed ? null : `${this.#how}: ${this.#output}`;
   }
 
   /** The end of what it wrote to stdout and stderr. */
