@@ -39,8 +39,8 @@ describe(`pools under faults [BATON_SEED=${seed}]`, () => {
   }
 
   test("a pool that never watches its session is caught with an item that runs twice at once", () => {
-    expect(unwatched?.overlapMs).toBeGreaterThan(500);
     expect(unwatched?.failures.join("\n")).toContain("item1 ran twice at once");
+    expect(unwatched?.overlapMs).toBeGreaterThan(500);
   });
 });
 
