@@ -122,8 +122,8 @@ export const processFaults: readonly Fault[] = [
     async apply({ victim, random, sessionTimeoutMs, wait }) {
       victim.signal("SIGSTOP");
       // TERM comes 5/8 T after the last answered request was sent (T − 0.5 s − T/4), which may be T/6 ago by now; the
-      // rest is for a machine that stands still now and then.
-      await wait(span(random, 0.05, 0.3) * sessionTimeoutMs);
+      // rest, T/4, is for a machine that stands still now and then.
+      await wait(span(random, 0.05, 0.2) * sessionTimeoutMs);
       victim.signal("SIGCONT");
     },
   },
