@@ -37,7 +37,7 @@ export async function runProxy({ values, sources, io }: ProxyCall): Promise<Exit
   const stopping = new AbortController();
   const rereads = security?.readClients;
   const signals = processSignals();
-  const rereadSignals = rereads === undefined ? [] : ["SIGHUP" as const];
+  const rereadSignals: readonly NodeJS.Signals[] = rereads === undefined ? [] : ["SIGHUP"];
   const unlistens = [
     signals.listen(rereadSignals, () => rereads && readAgain(rereads, values.pubsubClients ?? "", log)),
     listenForStops(signals, clock, {
@@ -46,7 +46,7 @@ export async function runProxy({ values, sources, io }: ProxyCall): Promise<Exit
         stopping.abort(new BatonError("NOT_HELD", `${signal} came`));
       },
       again: (signal) => void dieOf(signal),
-      signals: stopSignals.filter((signal) => rereads === undefined || signal !== "SIGHUP"),
+      signals: stopSignals.filter((signal) => !rereadSignals.includes(signal)),
     }),
   ];
   const directory = new SessionDirectory({ path: new PubsubPath(place.root), clock, onProblem: log.problem });
