@@ -2,7 +2,6 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import process from "node:process";
 import { childVariables } from "../../src/config/child_variables.ts";
 import { keeperPlace } from "../../src/keeper/place.ts";
 import { keeper } from "../support/backends.ts";
@@ -265,15 +264,12 @@ test("on a terminal a wait shows place, holder and how long, and wipes it away",
   expect((await holder.ended).stderr).toBe("");
 });
 
-test.skipIf(process.platform !== "linux")(
-  "a binary that an update replaces while it starts goes on with itself",
-  async () => {
-    await using fresh = new BatonSession({ BATON_SERVERS: "embedded" });
-    // What it then is: a process whose file has no name any more, and that starts a guard and a keeper.
-    const script = 'cp "$baton" old; exec 3<old; rm old; /proc/self/fd/3 lock updated -- echo runs';
-    expect(await fresh.run(script)).toMatchObject({ code: 0, stdout: "runs\n", stderr: "" });
-  },
-);
+test("a binary that an update replaces while it starts goes on with itself", async () => {
+  await using fresh = new BatonSession({ BATON_SERVERS: "embedded" });
+  // What it then is: a process whose file has no name any more, and that starts a guard and a keeper.
+  const script = 'cp "$baton" old; exec 3<old; rm old; /proc/self/fd/3 lock updated -- echo runs';
+  expect(await fresh.run(script)).toMatchObject({ code: 0, stdout: "runs\n", stderr: "" });
+});
 
 test("an empty environment, as cron's, and a login shell exclude each other", async () => {
   const place = keeperPlace({});

@@ -44,6 +44,9 @@ async function guarded({ command, deadlineMs, script }: {
 
 const lastNumber = "/proc/sys/kernel/ns_last_pid";
 const canChooseNumbers = process.getuid?.() === 0 && existsSync(lastNumber);
+if (!canChooseNumbers) {
+  console.error(`MISSING: ${lastNumber} cannot be written to (root can); no stranger is given the number of a group`);
+}
 
 /** A process that leads a group of its own and has this number, which is free. */
 async function startAs(wanted: number) {
