@@ -180,6 +180,8 @@ class Pass {
       case "saw":
         this.#takeGot(moment);
         this.#judgeMarks(moment);
+        // What an older process was handed is not in the newer one's state.
+        if (this.#isShared && moment.operation.session < this.#session) return;
         this.#handedUpTo = Math.max(this.#handedUpTo, moment.upTo);
     }
   }
@@ -288,7 +290,9 @@ class Pass {
   }
 
   #subscriptionOf(operation: Operation, got: readonly Got[]): Subscription | null {
-    const subscription = this.#subscriptions.findLast(({ begin }) => begin <= operation.returnedAt) ?? null;
+    const subscription = this.#subscriptions.findLast(({ begin, session }) => {
+      return begin <= operation.returnedAt && session <= operation.session;
+    }) ?? null;
     const { client, log } = this.#reader;
     const [first] = got;
     if (first === undefined) return subscription;

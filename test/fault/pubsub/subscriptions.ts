@@ -12,12 +12,14 @@ export interface Subscription {
   readonly endBy: At;
   /** There was none before it: it may not have begun before `begin`. */
   readonly isSure: boolean;
+  /** Of the process that asked for it: nothing that an older one got is of this subscription. */
+  readonly session: number;
 }
 
 /** In the order of time. `operations`: of one client at one topic, in that order. */
 export function subscriptionsOf(operations: readonly Operation[]): Subscription[] {
   const found: { -readonly [Key in keyof Subscription]: Subscription[Key] }[] = [];
-  for (const { do: what, result: { outcome }, invokedAt, returnedAt } of operations) {
+  for (const { do: what, result: { outcome }, invokedAt, returnedAt, session } of inTheirOrder(operations)) {
     if (outcome === "fail") continue; // definitely not done
     const last = found.at(-1);
     const isOpen = last !== undefined && last.endFrom === Infinity;
@@ -26,7 +28,7 @@ export function subscriptionsOf(operations: readonly Operation[]): Subscription[
       if (isOpen) last.mustFrom = Math.min(last.mustFrom, mustFrom);
       else {
         const isSure = last === undefined || last.endBy < invokedAt;
-        found.push({ begin: invokedAt, mustFrom, endFrom: Infinity, endBy: Infinity, isSure });
+        found.push({ begin: invokedAt, mustFrom, endFrom: Infinity, endBy: Infinity, isSure, session });
       }
     } else if (what === "unsubscribe" && last !== undefined) {
       last.endFrom = Math.min(last.endFrom, invokedAt);
@@ -34,4 +36,22 @@ export function subscriptionsOf(operations: readonly Operation[]): Subscription[
     }
   }
   return found;
+}
+
+/**
+ * As the server must have taken them: of two that were under way at once it took that of the older session first, since it
+ * refuses an older one as soon as it knows the newer.
+ */
+function inTheirOrder(operations: readonly Operation[]): Operation[] {
+  const ordered: Operation[] = [];
+  for (const operation of operations) {
+    let place = ordered.length;
+    while (place > 0) {
+      const { session, returnedAt } = ordered[place - 1] as Operation;
+      if (session <= operation.session || returnedAt < operation.invokedAt) break;
+      place--;
+    }
+    ordered.splice(place, 0, operation);
+  }
+  return ordered;
 }
