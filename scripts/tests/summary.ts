@@ -5,7 +5,7 @@ export interface Summary {
   readonly passed: number;
   readonly failed: number;
   readonly skipped: number;
-  /** The lines that name what failed. */
+  /** What failed: the line that names it, and behind that the lines that say why. */
   readonly failures: readonly string[];
   /** The lines that name a real peer this machine does not have. */
   readonly missingPeers: readonly string[];
@@ -22,10 +22,7 @@ export function readSummary(name: string, said: string, exitCode: number | null)
   const passed = gate ? last(/^(\d+) passed, \d+ failed$/) : last(/^ (\d+) pass$/);
   const failed = gate ? last(/^\d+ passed, (\d+) failed$/) : last(/^ (\d+) fail$/);
   const skipped = last(/^ (\d+) skip$/) + last(/^ (\d+) todo$/);
-  // bun test names a failure where it happens, and again at the end.
-  const failures = [
-    ...new Set(lines.filter((line) => line.startsWith("(fail) ") || / \(worker crashed/.test(line))),
-  ];
+  const failures = failuresIn(lines);
   const lie = exitCode !== 0 && failed === 0;
   const nothing = passed + failed + skipped === 0;
   if (lie || nothing) failures.push(`${name} ended with ${exitCode ?? "a signal"} after ${passed} passed tests`);
@@ -37,4 +34,21 @@ export function readSummary(name: string, said: string, exitCode: number | null)
     failures,
     missingPeers: [...new Set(lines.filter((line) => line.startsWith("MISSING PEER: ")))],
   };
+}
+
+/** Of one failure: the end of a long output is all that some see of a run. */
+const whyLinesMax = 15;
+const whyCharsMax = 300;
+
+function failuresIn(lines: readonly string[]): string[] {
+  const found = new Map<string, string[]>();
+  let said: string[] = [];
+  for (const line of lines) {
+    const isFailure = line.startsWith("(fail) ") || / \(worker crashed/.test(line);
+    // bun test names a failure where it happens, behind its reasons, and again at the end.
+    if (isFailure && !found.has(line)) found.set(line, said.slice(-whyLinesMax));
+    if (isFailure || /^\((?:pass|skip|todo)\) |_test\.ts:$/.test(line)) said = [];
+    else if (!/^\s*$|^ *\d+ \| |^MISSING PEER: /.test(line)) said.push(line.slice(0, whyCharsMax)); // no source code, which has lines with numbers
+  }
+  return [...found].flatMap(([line, why]) => [line, ...why]);
 }

@@ -37,3 +37,32 @@ test("what is missing and what failed is kept", () => {
   expect(summary.missingPeers).toEqual(["MISSING PEER: etcd (x)"]);
   expect(summary.failures).toEqual(["(fail) a > b [1ms]"]);
 });
+
+test("what failed is told together with why, without source code and what others said", () => {
+  const said = [
+    "test/unit/a_test.ts:",
+    "figures of before",
+    "(pass) a > one [1ms]",
+    "12 | expect(x).toBe(1);",
+    "                ^",
+    "error: expect(received).toBe(expected)",
+    "",
+    "Expected: 1",
+    ...Array.from({ length: 12 }, (_, at) => `      at ${at}`),
+    `Received: ${"2".repeat(400)}`,
+    "(fail) a > two [1ms]",
+    "test/unit/b_test.ts:",
+    "(fail) b > three [1ms]",
+    "",
+    "2 tests failed:",
+    "(fail) a > two [1ms]",
+    "(fail) b > three [1ms]",
+    " 1 pass",
+    " 2 fail",
+  ];
+  const { failures } = readSummary("unit", said.join("\n"), 1);
+  expect(failures[0]).toBe("(fail) a > two [1ms]");
+  expect(failures.slice(1, 4)).toEqual(["error: expect(received).toBe(expected)", "Expected: 1", "      at 0"]);
+  expect(failures.at(-2)).toBe(`Received: ${"2".repeat(290)}`);
+  expect(failures.at(-1)).toBe("(fail) b > three [1ms]");
+});
