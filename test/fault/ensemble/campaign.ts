@@ -1,6 +1,7 @@
 /** One ensemble, sessions that use it all the time, one fault after the other, and a judgement of everything at the end. */
 import { connect } from "../../../src/clients/zookeeper/client.ts";
 import { parseServers } from "../../../src/clients/zookeeper/hosts.ts";
+import type { ZooKeeper } from "../../../src/clients/zookeeper/zookeeper.ts";
 import { lockPath } from "../../../src/recipes/lock/lock_path.ts";
 import { untilAnswered } from "../../../src/recipes/until_answered.ts";
 import { systemClock } from "../../../src/support/clock.ts";
@@ -9,7 +10,7 @@ import { zooKeeperEnsemble } from "../../support/backends.ts";
 import { eventually } from "../../support/eventually.ts";
 import { Partition } from "../../support/partition.ts";
 import { seededRandom } from "../../support/random.ts";
-import { commits, type EnsembleFaultContext, whole } from "./faults.ts";
+import { allConnected, commits, type EnsembleFaultContext, whole } from "./faults.ts";
 import { History } from "./history.ts";
 import { judgeAppends, judgeHeld, judgeOrder, judgeRegister } from "./judge.ts";
 import type { EnsemblePlan } from "./plan.ts";
@@ -41,6 +42,8 @@ export interface EnsembleResult {
   readonly failures: readonly string[];
   /** The servers committed nothing any more, for nobody, and were started anew. */
   readonly isStuck: boolean;
+  /** … and sessions have ended by that: the rounds behind this one need another ensemble. */
+  readonly isLost: boolean;
   readonly changes: number;
   readonly tookMs: number;
 }
@@ -51,7 +54,7 @@ export interface EnsembleVerdict {
   readonly failures: readonly string[];
   /** Where the servers have not the same tree: what hangs on that shows nothing, and is not among the failures. */
   readonly disagreed: readonly string[];
-  /** Of what it was, in one line. */
+  /** Of what it was, a line for each ensemble that it took. */
   readonly figures: string;
 }
 
@@ -63,10 +66,24 @@ export interface EnsembleOptions {
   readonly finished?: (result: EnsembleResult) => void;
 }
 
+/** On one ensemble as long as that keeps the sessions. */
 export async function runEnsembleCampaign(
   plans: readonly EnsemblePlan[],
   options: EnsembleOptions,
 ): Promise<EnsembleVerdict> {
+  const verdict = await runOnOneEnsemble(plans, options);
+  const left = plans.slice(verdict.results.length);
+  if (left.length === 0 || verdict.results.at(-1)?.isLost !== true || verdict.failures.length > 0) return verdict;
+  const { results, failures, disagreed, figures } = await runEnsembleCampaign(left, options);
+  return {
+    results: [...verdict.results, ...results],
+    failures,
+    disagreed: [...verdict.disagreed, ...disagreed],
+    figures: `${verdict.figures}\n${figures}`,
+  };
+}
+
+async function runOnOneEnsemble(plans: readonly EnsemblePlan[], options: EnsembleOptions): Promise<EnsembleVerdict> {
   await using stack = new AsyncDisposableStack();
   const partition = new Partition();
   stack.defer(() => partition.close());
@@ -87,6 +104,7 @@ export async function runEnsembleCampaign(
   const duty = await WatchDuty.start(watcher.zk, observer, options.watches);
   const history = new History();
   const traffic = users.map(({ zk }, number) => new Traffic(zk, { number, random: seededRandom(number), history }));
+  const sessions = [...ways.map(({ zk }) => zk), observer];
   const results: EnsembleResult[] = [];
   for (const plan of plans) {
     const random = seededRandom(plan.seed);
@@ -94,23 +112,27 @@ export async function runEnsembleCampaign(
     const result = await runRound(plan, {
       duty,
       changes: options.changes,
-      context: { ensemble, partition, ways, sessionTimeoutMs, random, last },
+      context: { ensemble, partition, ways, sessions, sessionTimeoutMs, random, last },
     });
     results.push(result);
     options.finished?.(result);
-    if (result.failures.length > 0) break; // what is known of the nodes need not be true any more
+    if (result.failures.length > 0 || result.isLost) break; // what is known of the nodes need not be true any more
   }
   const stopped = Promise.all(traffic.map((one) => one.stop())).then(() => true);
   const hasEnded = () => Promise.race([stopped, sleep(systemClock(), 3 * callMsMax).then(() => false)]);
   let ended = await hasEnded();
+  let isLost = results.at(-1)?.isLost === true;
   if (!ended && !await commits(ensemble)) {
+    isLost = true;
     await ensemble.restart();
     await whole(ensemble);
     ended = await hasEnded();
   }
   const failures = ended ? [] : [`${history.open} calls never end, or a lock is never granted`];
-  await asked(observer, () => observer.sync("/"));
-  failures.push(...await judge(history, observer), ...judgeRearmed(watcher), ...await judgeLocks(observer));
+  if (!isLost) failures.push(...endsOf(sessions));
+  const reader = stack.use(await connect({ servers: parseServers(ensemble.servers) }));
+  await asked(reader, () => reader.sync("/"));
+  failures.push(...await judge(history, reader), ...judgeRearmed(watcher), ...await judgeLocks(reader));
   // What servers say that have not the same tree is not the client's fault, and shows nothing about it.
   const isSuspect = failures.length > 0 || results.some((result) => result.failures.length > 0);
   const { suspects } = duty;
@@ -156,30 +178,33 @@ async function runRound(plan: EnsemblePlan, { duty, changes, context }: {
       await whole(context.ensemble);
     }
     await Promise.all(changing);
-    await eventually(() => context.ways.every(({ zk }) => zk.session.state === "connected"), {
-      withinMs: sessionTimeoutMs,
-      what: "all sessions to be connected",
-    });
+    await allConnected(context.sessions, sessionTimeoutMs);
     failures.push(...await duty.settle(sessionTimeoutMs));
   } catch (thrown) {
     failures.push(thrown instanceof Error ? thrown.message : String(thrown));
   }
-  for (const [number, { zk }] of context.ways.entries()) {
-    const { ended } = zk.session;
-    if (ended.aborted) failures.push(`session ${number} has ended: ${(ended.reason as Error).message}`);
-  }
-  return { plan, failures, isStuck, changes: duty.changes, tookMs: performance.now() - startMs };
+  const ends = endsOf(context.sessions);
+  // Servers that are started anew when they have stood still for longer than T may end whoever is well.
+  const isLost = isStuck && ends.length > 0;
+  const tookMs = performance.now() - startMs;
+  return { plan, failures: isLost ? [] : [...failures, ...ends], isStuck, isLost, changes: duty.changes, tookMs };
 }
 
-function asked<T>(zk: Way["zk"], ask: () => Promise<T>): Promise<T> {
+function endsOf(sessions: readonly ZooKeeper[]): string[] {
+  return sessions.flatMap(({ session: { ended } }, number) =>
+    ended.aborted ? [`session ${number} has ended: ${(ended.reason as Error).message}`] : []
+  );
+}
+
+function asked<T>(zk: ZooKeeper, ask: () => Promise<T>): Promise<T> {
   return untilAnswered(zk, ask, { clock: systemClock() });
 }
 
-async function judge(history: History, observer: Way["zk"]): Promise<string[]> {
-  const { children } = await asked(observer, () => observer.getChildren(tree.log));
+async function judge(history: History, reader: ZooKeeper): Promise<string[]> {
+  const { children } = await asked(reader, () => reader.getChildren(tree.log));
   const failures = [...history.surprises, ...judgeAppends(history.appends, children)];
   for (const node of registers) {
-    const { stat } = await asked(observer, () => observer.getData(node));
+    const { stat } = await asked(reader, () => reader.getData(node));
     failures.push(...judgeRegister(node, history.accesses, stat));
   }
   failures.push(...judgeOrder(history.accesses), ...judgeHeld(history.held));
@@ -188,11 +213,11 @@ async function judge(history: History, observer: Way["zk"]): Promise<string[]> {
 }
 
 /** Whoever was in a queue, and whoever held, is gone, though the sessions live: no create was done a second time. */
-async function judgeLocks(observer: Way["zk"]): Promise<string[]> {
+async function judgeLocks(reader: ZooKeeper): Promise<string[]> {
   let left: string[] = [];
   await eventually(async () => {
     const children = await Promise.all(lockPlaces.map(async (path) => {
-      return (await observer.getChildren(path)).children.map((child) => `${path}/${child} is left behind`);
+      return (await reader.getChildren(path)).children.map((child) => `${path}/${child} is left behind`);
     }));
     left = children.flat();
     return left.length === 0;
@@ -223,8 +248,10 @@ function figuresOf({ appends, accesses, held, slowestMs }: History, { rearmed }:
 }
 
 /** One line about one round, and one about each thing that is wrong with it. */
-export function ensembleLine({ plan, failures, isStuck, changes, tookMs }: EnsembleResult): string {
+export function ensembleLine({ plan, failures, isStuck, isLost, changes, tookMs }: EnsembleResult): string {
   const head = `${failures.length === 0 ? "ok  " : "FAIL"} round ${plan.number}: ${plan.fault.name}; ` +
-    `${changes} changes, ${(tookMs / 1000).toFixed(1)} s${isStuck ? "; the servers were stuck, and started anew" : ""}`;
+    `${changes} changes, ${(tookMs / 1000).toFixed(1)} s${isStuck ? "; the servers were stuck, and started anew" : ""}${
+      isLost ? ", and have ended sessions: NOT JUDGED" : ""
+    }`;
   return [head, ...failures.slice(0, 20).map((failure) => `       ${failure}`)].join("\n");
 }

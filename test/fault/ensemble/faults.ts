@@ -1,4 +1,5 @@
 /** What happens to an ensemble under its clients. None of it lasts so long that a session may be lost by it that looks elsewhere. */
+import type { ZooKeeper } from "../../../src/clients/zookeeper/zookeeper.ts";
 import type { RunningBackend, ServerNode } from "../../support/backends.ts";
 import { systemClock } from "../../../src/support/clock.ts";
 import { sleep } from "../../../src/support/deadline.ts";
@@ -14,6 +15,8 @@ export interface EnsembleFaultContext {
   readonly partition: Partition;
   /** Of all clients. The first one's watches are what is looked at afterwards. */
   readonly ways: readonly Way[];
+  /** All of them, and that which makes the changes. */
+  readonly sessions: readonly ZooKeeper[];
   readonly sessionTimeoutMs: number;
   readonly random: () => number;
   /** How long a fault lasts is part of what it is: a share of T, by chance between these two. */
@@ -25,6 +28,12 @@ export interface EnsembleFault {
   /** Does it, and heals it. */
   apply(context: EnsembleFaultContext): Promise<void>;
 }
+
+/**
+ * Of T: how long a leader may stand still, since it ends sessions that it has heard of nothing for T. A session that asks for
+ * nothing is heard of every T/3.
+ */
+const standMax = 0.6;
 
 export const ensembleFaults: readonly EnsembleFault[] = [
   {
@@ -41,7 +50,7 @@ export const ensembleFaults: readonly EnsembleFault[] = [
     async apply(context) {
       const node = connected(context);
       node.pause();
-      await context.last(0.2, 0.9);
+      await context.last(0.2, standMax);
       node.resume();
     },
   },
@@ -53,8 +62,10 @@ export const ensembleFaults: readonly EnsembleFault[] = [
       node.pause();
       await context.last(1.2, 1.6);
       // Of the two that are left one may lead without the other's knowledge until initLimit is over (ZooKeeper 3.8.0). A leader
-      // that wakes before there is another one ends all sessions: it has heard of none of them for longer than T.
+      // that wakes has heard of no session for longer than T: if there is no other one yet it ends them all, and whoever knocks
+      // at its door just then is told that his session has ended in any case.
       await whole({ nodes: context.ensemble.nodes.filter((one) => one !== node) });
+      await allConnected(context.sessions, context.sessionTimeoutMs);
       node.resume();
     },
   },
@@ -72,7 +83,7 @@ export const ensembleFaults: readonly EnsembleFault[] = [
     async apply({ ensemble, last }) {
       const leader = await ensemble.leader();
       leader.pause();
-      await last(0.2, 0.9);
+      await last(0.2, standMax);
       leader.resume();
     },
   },
@@ -89,7 +100,7 @@ export const ensembleFaults: readonly EnsembleFault[] = [
     name: "all servers stand still",
     async apply({ ensemble, last }) {
       ensemble.pause();
-      await last(0.1, 0.6);
+      await last(0.1, standMax);
       ensemble.resume();
     },
   },
@@ -160,6 +171,12 @@ function connected({ ensemble, ways }: EnsembleFaultContext): ServerNode {
   return node;
 }
 
+/** Nobody is on the way to a server, or at one that does not answer. */
+export async function allConnected(sessions: readonly ZooKeeper[], withinMs: number): Promise<void> {
+  const what = "all sessions to be connected";
+  await eventually(() => sessions.every(({ session }) => session.state === "connected"), { withinMs, what });
+}
+
 /** An ensemble that is well gives a session in less. Milliseconds. */
 const answerMsMax = 6000;
 
@@ -169,8 +186,7 @@ const answerMsMax = 6000;
  * anew: followers that come back to a leader that has not noticed leave its open proposals without their acknowledgements.
  */
 export async function commits(ensemble: RunningBackend): Promise<boolean> {
-  const { address } = await ensemble.leader();
-  const given = RawClient.connect(address).then(async (client) => {
+  const given = ensemble.leader().then(({ address }) => RawClient.connect(address)).then(async (client) => {
     await client.close();
     return true;
   }, () => false);

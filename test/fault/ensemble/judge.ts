@@ -45,7 +45,7 @@ export function judgeRegister(
       failures.push(`version ${stat.version} of ${node} was acknowledged, and the last one is ${last.version}`);
     }
   }
-  const perhaps = writes.filter(({ outcome }) => outcome === unknown).length;
+  const perhaps = writes.filter(({ outcome, stat }) => stat === null && outcome !== notDone).length;
   if (last.version > versions.size + perhaps) {
     failures.push(`${node} was written ${last.version} times: ${versions.size} acknowledged, ${perhaps} unknown`);
   }

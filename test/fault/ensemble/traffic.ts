@@ -86,6 +86,7 @@ export class Traffic {
     } catch (thrown) {
       // Not given back in time: it is as soon as somebody answers, which is looked at in the end.
       if (thrown instanceof BatonError && thrown.code === "OUTCOME_UNKNOWN") return;
+      if (this.#zk.session.ended.aborted) return; // is looked at by itself
       history.surprises.push(`the lock ${lock}: ${thrown instanceof Error ? thrown.message : thrown}`);
     }
   }
@@ -98,7 +99,8 @@ export class Traffic {
       return ["done", await ask()];
     } catch (thrown) {
       const outcome = thrown instanceof ZooKeeperError ? String(thrown.reason) : String(thrown);
-      if (outcome !== unknown && outcome !== notDone) history.surprises.push(`a call ended with ${outcome}: ${thrown}`);
+      const isToldOf = outcome === unknown || outcome === notDone || this.#zk.session.ended.aborted;
+      if (!isToldOf) history.surprises.push(`a call ended with ${outcome}: ${thrown}`);
       return [outcome, null];
     } finally {
       history.open--;
