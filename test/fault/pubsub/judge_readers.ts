@@ -163,9 +163,7 @@ class Pass {
         this.#hadUpTo = Math.max(this.#hadUpTo, moment.upTo);
         if (!moment.isSoft) this.#flushed(moment.upTo);
         // What an older process had is not in the newer one's state.
-        if (this.#isShared && moment.operation.session < this.#session) {
-          this.#forgottenUpTo = Math.max(this.#forgottenUpTo, moment.upTo);
-        }
+        if (this.#isOfOlderTwin(moment.operation)) this.#forgottenUpTo = Math.max(this.#forgottenUpTo, moment.upTo);
         return;
       case "none":
         this.#takeOver(moment.operation);
@@ -181,7 +179,7 @@ class Pass {
         this.#takeGot(moment);
         this.#judgeMarks(moment);
         // What an older process was handed is not in the newer one's state.
-        if (this.#isShared && moment.operation.session < this.#session) return;
+        if (this.#isOfOlderTwin(moment.operation)) return;
         this.#handedUpTo = Math.max(this.#handedUpTo, moment.upTo);
     }
   }
@@ -218,15 +216,20 @@ class Pass {
     this.#takenOverAt = returnedAt;
   }
 
+  /** Of two processes with copies of one state: neither copy knows what the other process does. */
+  #isOfOlderTwin({ session }: Operation): boolean {
+    return this.#isShared && session < this.#session;
+  }
+
   /** The server knows the place. */
   #confirm({ last = -1 }: Operation): void {
     this.#confirmed = Math.max(this.#confirmed, last);
   }
 
   /** Whether what was had may come again: the client's state did not know it, and the server had not been told. */
-  #mayComeAgain(id: number, { session, invokedAt }: Operation): boolean {
+  #mayComeAgain(id: number, operation: Operation): boolean {
     // An answer to an older process of the same state, that was on its way when the newer one took over.
-    if (this.#isShared && session < this.#session && invokedAt < this.#takenOverAt) return true;
+    if (this.#isOfOlderTwin(operation) && operation.invokedAt < this.#takenOverAt) return true;
     const isForgotten = id <= this.#forgottenUpTo || this.#unflushed.some(({ from, upTo }) => id > from && id <= upTo);
     return isForgotten && id > this.#confirmed;
   }
@@ -250,7 +253,7 @@ class Pass {
         this.#findings.add("duplicated", say(`all up to ${this.#hadUpTo} were had`));
       } else {
         this.figures.redelivered++;
-        if (id <= this.#handedUpTo) append(this.#owesMark, operation, id);
+        if (id <= this.#handedUpTo && !this.#isOfOlderTwin(operation)) append(this.#owesMark, operation, id);
       }
       if (subscription !== null) this.#hadSet(subscription).add(id);
     }

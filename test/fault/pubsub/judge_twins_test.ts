@@ -28,6 +28,15 @@ test("two processes of one state may both have what the server was not told of, 
   expect(broken(story)).toContain("duplicated");
 });
 
+test("what the newer of two processes was handed, the older one's state does not know: its late answer has no mark", () => {
+  const story = twins();
+  const older = story.invoke({ client: "alice", do: "get", session: 1 });
+  const both = { outcome: "ok", status: "OK", got: [gotNamed("a1:1"), gotNamed("a2:2")] } as const;
+  const newer = story.invoke({ client: "alice", do: "get", session: 2 });
+  story.return(newer, both).saw(newer, 2);
+  expect(broken(story.return(older, both).saw(older, 2))).toEqual([]);
+});
+
 test("what the older of two processes was handed, the newer one's state does not know: it comes without a mark", () => {
   const story = twins();
   const older = story.invoke({ client: "alice", do: "get", session: 1 });
