@@ -1,12 +1,11 @@
 /** `baton lock` as scripts use it: what goes to stdout and stderr, what the command learns, signals, reports. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, rmSync } from "node:fs";
-import { join } from "node:path";
 import { childVariables } from "../../src/config/child_variables.ts";
 import { keeperPlace } from "../../src/keeper/place.ts";
 import { keeper } from "../support/backends.ts";
 import type { RunningBackend } from "../support/backends.ts";
-import { BatonSession, killKeeper, pidInLog } from "../support/baton_session.ts";
+import { BatonSession, killKeeper } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";
 
 setDefaultTimeout(60_000);
@@ -290,7 +289,7 @@ test("an empty environment, as cron's, and a login shell exclude each other", as
     expect((await own.run(`env -u BATON_KEEPER_DIR ${login} "$baton" lock -n -q ${name} -- true`)).code).toBe(0);
   } finally {
     if (place.dir !== null && !wasThere) {
-      await killKeeper(pidInLog(join(place.dir, "keeper.log")));
+      await killKeeper(place.dir);
       rmSync(place.dir, { recursive: true, force: true });
     }
   }

@@ -73,6 +73,7 @@ test("where the guard was killed with it, the next process ends what is left bef
   const shell = pidIn("pid");
   const guards = below(first.child.pid ?? 0, "lock-guard");
   expect(guards.length).toBe(1);
+  first.child.kill("SIGSTOP"); // it would see that its guard is dead
   for (const pid of [...guards, first.child.pid ?? 0]) process.kill(pid, "SIGKILL");
   await eventually(() => first.child.signalCode !== null); // its output is open as long as they live
   expect([lives(shell), lives(sleeper)]).toEqual([true, true]);

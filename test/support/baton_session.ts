@@ -97,7 +97,7 @@ export class BatonSession implements AsyncDisposable {
     // First those who would start the keeper again.
     for (const { child } of this.#running) killGroup(child);
     await Promise.all([...this.#running].map((running) => running.ended));
-    await killKeeper(this.keeperPid());
+    await killKeeper(this.keeperFolder);
     rmSync(this.folder, { recursive: true, force: true });
   }
 }
@@ -110,26 +110,24 @@ function killGroup({ pid }: ChildProcess): void {
   }
 }
 
-export function pidInLog(log: string): number | null {
+function pidInLog(log: string): number | null {
   if (!existsSync(log)) return null;
   const pid = [...readFileSync(log, "utf8").matchAll(/process (\d+) serves/g)].at(-1)?.[1];
   return pid === undefined ? null : Number(pid);
 }
 
-/** Ends it and waits until it is gone. */
-export async function killKeeper(pid: number | null): Promise<void> {
-  if (pid === null) return;
-  const signal = (name: NodeJS.Signals | 0) => {
-    try {
-      process.kill(pid, name);
-      return true;
-    } catch {
-      return false;
-    }
-  };
-  if (!readOrEmpty(`/proc/${pid}/cmdline`).includes("keeper")) return;
-  signal("SIGKILL");
-  await eventually(() => !readOrEmpty(`/proc/${pid}/cmdline`).includes("keeper"), { what: `keeper ${pid} to end` });
+/** Ends the keeper that works in this folder, and waits until it is gone. */
+export async function killKeeper(folder: string): Promise<void> {
+  const pid = pidInLog(join(folder, "keeper.log"));
+  // The keeper may have ended, and its number be another process's by now.
+  const isIt = () => readOrEmpty(`/proc/${pid}/cmdline`).includes(folder);
+  if (pid === null || !isIt()) return;
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch {
+    return; // it has just ended
+  }
+  await eventually(() => !isIt(), { what: `keeper ${pid} to end` });
 }
 
 function readOrEmpty(path: string): string {

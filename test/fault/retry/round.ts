@@ -10,7 +10,7 @@ import { DatabaseSync } from "node:sqlite";
 import { verifyStore } from "../../../src/recipes/retry/store/verify_store.ts";
 import { systemClock } from "../../../src/support/clock.ts";
 import { sleep } from "../../../src/support/deadline.ts";
-import { killKeeper, pidInLog } from "../../support/baton_session.ts";
+import { killKeeper } from "../../support/baton_session.ts";
 import { eventually } from "../../support/eventually.ts";
 import { seededRandom } from "../../support/random.ts";
 import { runtimes } from "../../support/runtimes.ts";
@@ -124,7 +124,7 @@ class Round {
     await Promise.all([...this.#running].map(ended));
     this.#server?.closeAllConnections();
     this.#server?.close();
-    await killKeeper(pidInLog(join(this.#keeper, "keeper.log")));
+    await killKeeper(this.#keeper);
     this.#disk?.[Symbol.dispose]();
   }
 
