@@ -88,7 +88,7 @@ export function lockTermsOf(call: LockCall, command: string, example: string): O
   if (names.length === 0) throw new BatonError("USAGE", `baton ${command} needs the name of a lock, ${example}`);
   // Both refuse what cannot be one.
   names.forEach((name) => values.recipe === undefined ? encodeLockName(name) : foreignPath(name));
-  refusePairs(values);
+  refusePairs(values, sources.flags);
   return {
     names: [...new Set(names)].sort(),
     mode: values.shared ? "shared" : values.limit === undefined ? "exclusive" : "permit",
@@ -101,13 +101,15 @@ export function lockTermsOf(call: LockCall, command: string, example: string): O
   };
 }
 
-function refusePairs(values: Values): void {
+function refusePairs(values: Values, flags: ConfigSources["flags"]): void {
   const pairs = [
     [values.try, "-n", values.wait !== undefined, "-w"],
     [values.shared, "-s", values.limit !== undefined, "-N"],
     [values.limitPolicy !== "fail", "--limit-policy", values.limit === undefined, "no -N"],
     [values.recipe !== undefined, "--recipe", values.limit !== undefined, "-N"],
     [values.recipe !== undefined, "--recipe", values.priority !== foregroundPriority, "--priority"],
+    // In a file or a variable it is for the locks that it is for.
+    [values.recipe !== undefined, "--recipe", flags.has("root"), "--root (such a lock is named by its whole path)"],
     [values.recipe === "curator", "--recipe curator", values.shared, "-s (that is --recipe curator-rw)"],
   ] as const;
   for (const [one, oneFlag, other, otherFlag] of pairs) {

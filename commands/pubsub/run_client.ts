@@ -73,6 +73,7 @@ async function runOperation(call: ClientCall, words: ClientWords): Promise<ExitC
     clock,
     timeoutMs: values.pubsubTimeout,
     attemptMs: values.pubsubRetryTimeout,
+    ...(values.quiet ? {} : { onTrouble: (why: string) => call.io.err(`baton: still trying: ${why}\n`) }),
     ...(security === undefined ? {} : { socket: security }),
     ...(lookupPlace === undefined ? {} : { lookupPlace }),
     ...(values.pubsubRetries === undefined ? {} : { retriesMax: values.pubsubRetries }),

@@ -216,6 +216,7 @@ function onBackend(backend: Backend): void {
       ["/a", "-N 2", "--recipe and -N do not go together"],
       ["/a", "--priority 5", "--recipe and --priority do not go together"],
       ["/a", "-s", "--recipe curator-rw"],
+      ["/a", "--root /x", "--recipe and --root (such a lock is named by its whole path) do not go together"],
     ])("%s %s is a usage error", async (name, flags, why) => {
       const ended = await session.run(`"$baton" lock --recipe curator ${flags} ${name} -- true`);
       expect(ended).toMatchObject({ code: 64, stderr: expect.stringContaining(why) });

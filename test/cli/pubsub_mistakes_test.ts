@@ -186,6 +186,16 @@ test("proxies: none, wrong ones, ones that are not there or let nobody in", asyn
   for (const mistake of mistakes) await expectRefused(mistake);
 });
 
+test("who waits for a proxy is told so after two seconds, and once", async () => {
+  const put = (id: string) => `"$baton" pubsub client ${id} put news file --proxies ipc://$dir/none --timeout 4s`;
+  const [said, quiet] = await Promise.all([session.run(put("loud")), session.run(`${put("quiet")} -q`)]);
+  const cannot = "cannot connect to the proxy at ipc:///";
+  expect([said.code, quiet.code]).toEqual([69, 69]);
+  expect(said.stderr.split("still trying: ").length).toBe(2);
+  expect(said.stderr).toStartWith(`baton: still trying: ${cannot}`);
+  expect(quiet.stderr).not.toContain("still trying");
+});
+
 test("where state and messages go: what cannot be made, and what is somebody else's", async () => {
   const state = `${createHash("sha256").update("bob").digest("hex")}.sqlite`;
   await session.run(`mkdir -p damaged folders/${state}; head -c 9000 /dev/urandom >damaged/${state}`);

@@ -36,6 +36,9 @@ export interface RequesterOptions {
   readonly socket?: SocketOptions;
   /** Where `findProxies` looks, as a part of a sentence: `in the coordination service at …`. */
   readonly lookupPlace?: string;
+  /** Told what stands in the way, when it has for `troubleMs`, 2 s by default; not again before there was an answer. */
+  readonly onTrouble?: (why: string) => void;
+  readonly troubleMs?: number;
   readonly random?: () => number;
 }
 
@@ -57,6 +60,7 @@ const connectMsMax = 2000;
 const onlyConnectMsMax = 10_000;
 /** With less time another try would only turn "not done" into "unknown". */
 const attemptMsMin = 100;
+const defaultTroubleMs = 2000;
 const passingCodes: ReadonlySet<ErrorCode> = new Set(["UNREACHABLE", "CONNECTION_LOST", "SESSION_EXPIRED"]);
 const changing: ReadonlySet<Message["name"]> = new Set(["PUT", "SUBSCRIBE", "UNSUBSCRIBE", "SEEK"]);
 
@@ -73,6 +77,7 @@ export class Requester implements AsyncDisposable {
   #lastTrouble = "no proxy was found";
   /** Endpoints that do not let this client in, since the last that did. */
   readonly #refusals = new Set<string>();
+  #isTroubleTold = false;
 
   constructor(options: RequesterOptions) {
     this.#options = options;
@@ -84,7 +89,8 @@ export class Requester implements AsyncDisposable {
     const { signal, holdMs = 0, onSent, withinMs: most = Infinity } = options;
     const timeoutMs = most === Infinity ? this.#options.timeoutMs : Math.min(most, this.#options.timeoutMs / 5);
     const changes = changing.has(message.name);
-    const endMs = clock.now() + timeoutMs + holdMs;
+    const startMs = clock.now();
+    const endMs = startMs + timeoutMs + holdMs;
     let mayBeDone = false;
     let answer: Answer | null = null;
     for (let attempts = 1;; attempts++) {
@@ -113,11 +119,15 @@ export class Requester implements AsyncDisposable {
       const waitMs = backoffMs(attempts - 1, { ...retryWait, ...(random ? { random } : {}) });
       const leftMs = endMs - clock.now() - waitMs - Math.min(attemptMsMin, timeoutMs / 10);
       const decision = afterAttempt({ changes, mayBeDone, attempts, attemptsMax: retriesMax + 1, leftMs }, end);
-      if (decision.do === "take" && answer !== null) return { kind: "answer", answer };
+      if (decision.do === "take" && answer !== null) {
+        this.#isTroubleTold = false;
+        return { kind: "answer", answer };
+      }
       if (decision.do !== "try again") {
         return { kind: decision.do === "take" ? "fail" : decision.outcome, why: this.#whyNot(end, answer), answer };
       }
       mayBeDone = decision.mayBeDone;
+      this.#tellTrouble(end, { answer, sinceMs: startMs + holdMs });
       if (decision.elsewhere && (link === null || link === this.#link)) this.#leave(end);
       await sleep(clock, waitMs, signal);
     }
@@ -244,6 +254,17 @@ export class Requester implements AsyncDisposable {
     this.#link.retire();
     this.#link = null;
     this.#at++;
+  }
+
+  /** Whoever waits in front of a screen, or reads a log, need not wait for the end of the time to know. */
+  #tellTrouble(
+    end: AttemptEnd,
+    { answer, sinceMs }: { readonly answer: Answer | null; readonly sinceMs: number },
+  ): void {
+    const { clock, onTrouble, troubleMs = defaultTroubleMs } = this.#options;
+    if (this.#isTroubleTold || clock.now() < sinceMs + troubleMs) return;
+    this.#isTroubleTold = true;
+    onTrouble?.(this.#whyNot(end, answer));
   }
 
   #whyNot(end: AttemptEnd, answer: Answer | null): string {

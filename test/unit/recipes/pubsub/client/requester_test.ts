@@ -149,6 +149,22 @@ test("a wait for a message leaves its answer time, and is cut when the time runs
   expect(deadlineMs).toBeWithin(waitMs + 50, 1000);
 });
 
+test("what stands in the way is told once, when it has for a while, and again after an answer", async () => {
+  const told: string[] = [];
+  const proxies: string[] = [];
+  const options = { findProxies: () => Promise.resolve(proxies), onTrouble: (why: string) => void told.push(why) };
+  const asking = requester([], { ...options, timeoutMs: 1500, troubleMs: 100 });
+  const outcomes = await Promise.all([asking.ask(put()), asking.ask(put(2))]);
+  expect(outcomes.map(({ kind }) => kind)).toEqual(["fail", "fail"]);
+  expect(told).toEqual(["no proxy is there; baton pubsub proxy starts one"]);
+  const proxy = await FakeProxy.start("OVERLOADED", "OK", "nothing");
+  proxies.push(proxy.endpoint);
+  expect(await asking.ask(put(3))).toMatchObject({ kind: "answer" });
+  expect(told.length).toBe(1);
+  expect(await asking.ask(put(4))).toMatchObject({ kind: "unknown" });
+  expect(told.slice(1)).toEqual([`${proxy.endpoint} has not answered within 200 ms`]);
+});
+
 test("tries are as many as were allowed", async () => {
   const proxy = await FakeProxy.start("OVERLOADED");
   expect(await requester([proxy.endpoint], { retriesMax: 3 }).ask(put())).toMatchObject({ kind: "fail" });
