@@ -1,13 +1,16 @@
 /** One connection to a proxy: requests out, each with a number of its own in the envelope, answers matched by it. Never sends while it is not connected. */
 import { DealerSocket } from "../../../clients/zeromq/dealer_socket.ts";
 import type { SocketOptions } from "../../../clients/zeromq/socket_options.ts";
-import type { ZmtpError } from "../../../wire/zmtp/zmtp_error.ts";
+import type { ZmtpError, ZmtpErrorReason } from "../../../wire/zmtp/zmtp_error.ts";
 import { socketLimits } from "../../../wire/pubsub/limits.ts";
 
 const nothing = new Uint8Array(0);
 
 /** A proxy that cannot read what it is sent goes without a word: CURVE has no answer for that. */
 const unclear = "; so does a proxy whose key is not the --service-key that was given";
+
+/** What ends a handshake for want of a key or a right. Of the other reasons some last as well: that the peer is no proxy. */
+const refusals: readonly (ZmtpErrorReason | undefined)[] = ["MECHANISM", "AUTHENTICATION", "REFUSED_BY_PEER"];
 
 export type LinkState = "connecting" | "connected" | "lost";
 
@@ -31,10 +34,10 @@ export class ProxyLink {
       onEvent: (event) => {
         if (event.kind === "connected") this.#become("connected", "");
         else if (event.kind === "connectFailed" || event.kind === "handshakeFailed") {
-          this.#isRefused = event.kind === "handshakeFailed" && event.isPermanent;
+          const reason = event.kind === "handshakeFailed" ? (event.reason as Partial<ZmtpError>).reason : undefined;
+          this.#isRefused = refusals.includes(reason);
           const isEncrypted = options.security !== undefined;
-          const isSilent = event.kind === "handshakeFailed" && (event.reason as Partial<ZmtpError>).reason === "CLOSED";
-          this.#lose(`${event.reason.message}${isEncrypted && isSilent ? unclear : ""}`);
+          this.#lose(`${event.reason.message}${isEncrypted && reason === "CLOSED" ? unclear : ""}`);
         } else if (event.kind === "disconnected") this.#lose(event.reason?.message ?? "the proxy ended the connection");
       },
     });
