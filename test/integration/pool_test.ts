@@ -1,6 +1,7 @@
 /** The pool on real servers, with jobs that end when the test says so. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
+import { limitOnly } from "../../src/recipes/guarded_state.ts";
 import { breakLock } from "../../src/recipes/lock/break_lock.ts";
 import { acquireLock } from "../../src/recipes/lock/lock.ts";
 import { forgetPool } from "../../src/recipes/pool/pool_forget.ts";
@@ -325,6 +326,33 @@ for (const kind of backends) {
       await eventually(() => isLost && work.running.size === 1);
       await work.end("2");
       expect(await running).toMatchObject({ taken: 2, done: 1, failed: 1 });
+    });
+
+    test("an item whose lock is there in part, as the server leaves it while it reaps, is taken", async () => {
+      await using crew = new LockCrew(backend.servers);
+      const [a, b] = await crew.clients(2);
+      if (!a || !b) throw new Error("no clients");
+      const held = await acquireLock(b, "c/other", { root: crew.root }); // what is above is there
+      const { item } = pathIn(crew);
+      await b.create(item("1").lock, limitOnly.fresh(null));
+      await b.create(item("2").lock, limitOnly.fresh(null));
+      await b.create(item("2").queue, new Uint8Array());
+      for (const rememberMs of [null, 60_000]) {
+        const work = new PoolWork();
+        const running = pool(crew, a, work, { items: ["1", "2", "3"], jobs: 3, rememberMs });
+        for (const name of ["1", "2", "3"]) await work.end(name);
+        expect(await running).toMatchObject({ taken: 3, done: 3 });
+      }
+      await held.release();
+    });
+
+    test("an item at whose place something else is ends the run with what is there", async () => {
+      await using crew = new LockCrew(backend.servers);
+      const zk = await crew.client();
+      const held = await acquireLock(zk, "c/other", { root: crew.root });
+      await zk.create(pathIn(crew).item("1").lock, new TextEncoder().encode("somebody's"));
+      expect(await failureCode(pool(crew, zk, new PoolWork(), { items: ["1"] }))).toBe("CONFIG");
+      await held.release();
     });
 
     test("status says what is free, running, done and failed", async () => {

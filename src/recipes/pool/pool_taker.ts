@@ -59,6 +59,11 @@ export class PoolTaker {
   #run: string[] = [];
   /** As far as was seen, nobody has used the items' locks of late. */
   #areNew = true;
+  /**
+   * Tried as new once, in vain. A lock that the server is about to reap may be there without what is below it, for a minute, and
+   * so may something else: whoever takes it as a lock that is there finds out.
+   */
+  readonly #notNew = new Set<string>();
   /** What was looked at ahead. */
   readonly #ahead = new Map<string, Promise<Sight>>();
   /** Done when this run first asked: it may have expired, which a look tells in the end. Null before it has asked. */
@@ -176,7 +181,7 @@ export class PoolTaker {
         memory === null ? null : memory.look(item, Date.now(), this.#doneBefore?.has(item) === true),
       ]);
       if (ended !== null) return "known";
-      if (holders === null) return "new";
+      if (holders === null) return this.#asNew(item);
       return holders.numChildren > 0 ? "busy" : "free";
     }, { clock });
   }
@@ -187,10 +192,14 @@ export class PoolTaker {
     if (memory === null || this.#doneBefore?.has(item)) return this.#see(item);
     return untilAnswered(this.#zk, async () => {
       const holders = await this.#zk.exists(path.item(item).holders);
-      if (holders === null) return "new";
+      if (holders === null) return this.#asNew(item);
       if (holders.numChildren > 0) return "busy";
       return await memory.look(item, Date.now(), true) === null ? "free" : "known";
     }, { clock });
+  }
+
+  #asNew(item: string): Sight {
+    return this.#notNew.has(item) ? "free" : "new";
   }
 
   async #try(item: string, isNew: boolean): Promise<TakenItem | Miss> {
@@ -203,7 +212,10 @@ export class PoolTaker {
     looking?.catch(() => {}); // looked at below, if it is
     if (!this.#areNew) this.#lookAhead(item);
     const granted = await granting;
-    if (granted === null) return isNew ? "faster" : "busy";
+    if (granted === null) {
+      if (isNew) this.#notNew.add(item);
+      return isNew ? "faster" : "busy";
+    }
     const { lease } = granted;
     try {
       // Whoever had the lock before wrote down the item's end before giving it back: now it is known for certain.
