@@ -75,6 +75,20 @@ test("a baton that is gone holds nothing, and neither does another process in it
   });
 });
 
+test("whatever is in its place is neither waited for nor emptied", async () => {
+  const other = session.start("mkfifo pipe; exec 9<>pipe; echo kept >&9; echo $$ >other; exec sleep 60");
+  const note = `/proc/${(await session.said("other")).trim()}/fd/9`;
+  expect(await session.run(under(`BATON_LEASE=${note} timeout -s KILL 5 "$baton" check -q`))).toMatchObject({
+    code: 79,
+  });
+  expect(await session.run(`timeout -s KILL 5 head -n 1 ${note}`)).toMatchObject({ stdout: "kept\n" });
+  other.child.kill();
+  expect(await session.run(under('BATON_LEASE=/dev/zero timeout -s KILL 5 "$baton" check -q'))).toMatchObject({
+    code: 79,
+  });
+  expect(await session.run(under('BATON_LEASE=. timeout -s KILL 5 "$baton" check -q'))).toMatchObject({ code: 79 });
+});
+
 test("outside a lock there is nothing to check", async () => {
   expect(await session.run('"$baton" check')).toMatchObject({ code: 64, stdout: "" });
   expect(await session.run(under('"$baton" check x'))).toMatchObject({ code: 64 });

@@ -2,11 +2,12 @@
  * Says to the job up to when its lock is held: a file without a name, in memory, that belongs to baton's process and is
  * gone with it. `baton check` reads it through /proc. Linux only.
  */
-import { closeSync, readFileSync, writeSync } from "node:fs";
+import { closeSync, constants, readSync, writeSync } from "node:fs";
 import process from "node:process";
 import type { Lease } from "../../recipes/lease.ts";
 import type { Clock } from "../../support/clock.ts";
 import type { Libc } from "./libc.ts";
+import { openThroughProc } from "./open_through_proc.ts";
 import { openUnnamedFile } from "./unnamed_file.ts";
 
 export class LeaseNote implements Disposable {
@@ -57,17 +58,22 @@ function formatNote(holderId: string, endMs: number): string {
   return `baton-lease ${holderId} ${String(Math.floor(endMs)).padStart(20)}\n`;
 }
 
+/** More than a note has; another's file may be of any length. */
+const noteBytesMax = 256;
+
 /**
- * On the boot clock, in milliseconds: up to when `holderId` holds. Null when the file is gone, or is another's: then so is
- * the lock. Throws what else the system says, such as EACCES.
+ * On the boot clock, in milliseconds: up to when `holderId` holds. Null when the file is gone, or what is there is another's:
+ * then so is the lock. Throws what else the system says, such as EACCES.
  */
 export function readLeaseNote(path: string, holderId: string): number | null {
+  const fd = openThroughProc(path, constants.O_RDONLY);
+  if (fd === null) return null;
+  const bytes = Buffer.alloc(noteBytesMax);
   let text: string;
   try {
-    text = readFileSync(path, "latin1");
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
-    throw error;
+    text = bytes.toString("latin1", 0, readSync(fd, bytes, 0, noteBytesMax, 0));
+  } finally {
+    closeSync(fd);
   }
   const [, id, end] = /^baton-lease (\S+) +(-?\d+)\n$/.exec(text) ?? [];
   return id === holderId && end !== undefined ? Number(end) : null;
