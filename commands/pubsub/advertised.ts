@@ -2,14 +2,21 @@
 import { formatEndpoint, parseBindEndpoint, parseEndpoint } from "../../src/clients/zeromq/endpoint.ts";
 import { BatonError } from "../../src/errors.ts";
 
+/** 0.0.0.0 and ::, in every way to write them. */
+const everyAddress = /^[0:.]+$/;
+
 /** Throws USAGE for what nobody could dial. */
 export function checkAdvertised(listen: string, advertise: string | undefined): void {
-  const address = parseBindEndpoint(listen);
-  if (advertise !== undefined) return void parseEndpoint(advertise);
-  if (address.kind !== "tcp" || !["0.0.0.0", "::"].includes(address.host)) return;
+  const listened = parseBindEndpoint(listen);
+  const told = advertise === undefined ? listened : parseEndpoint(advertise);
+  if (told.kind !== "tcp" || !everyAddress.test(told.host)) return;
+  const example = "as in --advertise tcp://HOST:PORT";
   throw new BatonError(
     "USAGE",
-    `--listen ${formatEndpoint(address)} is every address of this machine, and none that others could be told: ` +
-      "--advertise says where they reach it, as in --advertise tcp://HOST:PORT",
+    advertise === undefined
+      ? `--listen ${formatEndpoint(told)} is every address of this machine, and none that others could be told: ` +
+        `--advertise says where they reach it, ${example}`
+      : `--advertise ${formatEndpoint(told)} is every address of a machine, and none that others could dial: wanted is ` +
+        `this machine's name or one of its addresses, ${example}`,
   );
 }
