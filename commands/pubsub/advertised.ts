@@ -10,13 +10,14 @@ export function checkAdvertised(listen: string, advertise: string | undefined): 
   const listened = parseBindEndpoint(listen);
   const told = advertise === undefined ? listened : parseEndpoint(advertise);
   if (told.kind !== "tcp" || !everyAddress.test(told.host)) return;
+  const endpoint = formatEndpoint(told);
   const example = "as in --advertise tcp://HOST:PORT";
   throw new BatonError(
     "USAGE",
     advertise === undefined
-      ? `--listen ${formatEndpoint(told)} is every address of this machine, and none that others could be told: ` +
+      ? `--listen ${endpoint} is every address of this machine, and none that others could be told: ` +
         `--advertise says where they reach it, ${example}`
-      : `--advertise ${formatEndpoint(told)} is every address of a machine, and none that others could dial: wanted is ` +
+      : `--advertise ${endpoint} is every address of a machine, and none that others could dial: wanted is ` +
         `this machine's name or one of its addresses, ${example}`,
   );
 }
