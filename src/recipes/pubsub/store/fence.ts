@@ -12,14 +12,14 @@ export type Fenced =
   | { readonly kind: "passed"; readonly raised: boolean }
   | { readonly kind: "fenced"; readonly reason: string };
 
-/** A request without a session is never fenced. Two sessions of one number and two keys are two copies of one state: the first wins. */
+/** A request without a session is never fenced. Two sessions of one number and two keys are of two states, copies of one or one begun anew: the first wins. */
 export function fence(client: SessionState, session: SessionToken | null): Fenced {
   if (session === null) return { kind: "passed", raised: false };
   if (session.number > client.session) return { kind: "passed", raised: true };
   if (session.number === client.session && session.key === client.key) return { kind: "passed", raised: false };
   const reason = session.number < client.session
     ? `session ${session.number} of this client was taken over by session ${client.session}`
-    : `another process uses session ${session.number} of this client: its state was copied`;
+    : `session ${session.number} of this client is another state's: this one was copied, put back or lost`;
   return { kind: "fenced", reason };
 }
 

@@ -25,9 +25,9 @@ describe("a session", () => {
       kind: "fenced",
       reason: "session 2 of this client was taken over by session 3",
     }],
-    ["a copy", { session: 3, key: "k" }, session(3, "x"), {
+    ["another state's of the same number", { session: 3, key: "k" }, session(3, "x"), {
       kind: "fenced",
-      reason: "another process uses session 3 of this client: its state was copied",
+      reason: "session 3 of this client is another state's: this one was copied, put back or lost",
     }],
   ])("%s", (_, stored, said, expected) => expect(fence(stored, said)).toEqual(expected as never));
 });
