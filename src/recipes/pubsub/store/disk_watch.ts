@@ -11,8 +11,11 @@ const bytesPerLook = 1 << 20;
 /** What is stored lies in the log before it lies in the database. */
 const copies = 2;
 
+/** What is asked of a database here. */
+type MeasuredDatabase = Pick<TopicDatabase, "usedBytes" | "fileSystem">;
+
 export class DiskWatch {
-  readonly #database: TopicDatabase;
+  readonly #database: MeasuredDatabase;
   readonly #maxBytes: number | null;
   #commits = 0;
   #usedBytes = 0;
@@ -21,7 +24,7 @@ export class DiskWatch {
   /** Taken in since the last look. */
   #newBytes = 0;
 
-  constructor(database: TopicDatabase, maxBytes: number | null) {
+  constructor(database: MeasuredDatabase, maxBytes: number | null) {
     this.#database = database;
     this.#maxBytes = maxBytes;
     this.look();
@@ -55,7 +58,11 @@ export class DiskWatch {
 
   /** The part of the nearer limit that is taken, from 0 to 1 and beyond. */
   get share(): number {
-    return Math.max(this.#ownShare, this.#fileSystemShare + (this.#newBytes * copies) / (this.#fileSystemBytes || 1));
+    return Math.max(this.#ownShare, this.#fileSystemShareSoon);
+  }
+
+  get #fileSystemShareSoon(): number {
+    return this.#fileSystemShare + (this.#newBytes * copies) / (this.#fileSystemBytes || 1);
   }
 
   get #ownShare(): number {
@@ -78,12 +85,14 @@ export class DiskWatch {
     return this.share >= diskFullShare ? this.#sentence(diskFullShare) : null;
   }
 
-  #sentence(share: number): string {
+  #sentence(limit: number): string {
     const percent = (part: number) => `${Math.floor(part * 100)} %`;
-    const own = this.#maxBytes !== null && this.#ownShare >= this.#fileSystemShare;
-    const what = own
+    const isOwn = this.#maxBytes !== null && this.#ownShare >= this.#fileSystemShareSoon;
+    const share = isOwn ? this.#usedBytes / (this.#maxBytes as number) : this.#fileSystemShare;
+    const what = isOwn
       ? `the store takes ${this.#usedBytes} of ${this.#maxBytes} bytes`
-      : `${percent(this.share)} of the file system is taken`;
-    return `${what}; the limit is ${percent(share)}`;
+      : `${percent(share)} of the file system is taken`;
+    const soon = share >= limit ? "" : ", and with what is being written too much";
+    return `${what}${soon}; the limit is ${percent(limit)}`;
   }
 }
