@@ -7,9 +7,10 @@
  *    256   one line of JSON         the request, by whoever releases
  *   2048   one line of JSON         the holder's answer to the request of that id
  */
-import { closeSync, openSync, readSync, writeSync } from "node:fs";
+import { closeSync, constants, readSync, writeSync } from "node:fs";
 import process from "node:process";
 import { BatonError, messageOf } from "../../errors.ts";
+import { openThroughProc } from "../child/open_through_proc.ts";
 import { openUnnamedFile } from "../child/unnamed_file.ts";
 import type { ScriptProcess } from "./script_process.ts";
 
@@ -101,14 +102,13 @@ export class ReleaseDoor implements Disposable {
 
   /** Null when the holder is gone, or has released. Throws REFUSED when it is another user's. */
   static open(path: string, holderId: string): ReleaseDoor | null {
-    let fd: number;
+    let fd: number | null;
     try {
-      fd = openSync(path, "r+");
+      fd = openThroughProc(path, constants.O_RDWR);
     } catch (error) {
-      const { code } = error as NodeJS.ErrnoException;
-      if (code === "ENOENT" || code === "ENXIO") return null;
       throw new BatonError("REFUSED", `Cannot ask the holder at ${path}: ${messageOf(error)}`, { cause: error });
     }
+    if (fd === null) return null;
     const door = new ReleaseDoor(fd, path);
     const owner = ownerLine(holderId);
     if (readText(fd, 0, owner.length) === owner && door.answer()?.result !== "released") return door;

@@ -1,4 +1,8 @@
 import { expect, test } from "bun:test";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { type ReleaseAnswer, ReleaseBox, ReleaseDoor } from "../../../../src/cli/hold/release_box.ts";
 
 const request = { id: "r1", asking: { pid: 1, startTicks: 2 }, sweeps: false };
@@ -37,4 +41,14 @@ test("there is no door to a holder that is gone, to another one, or to one that 
   expect(ReleaseDoor.open(path, "abc")).toBeNull();
   box[Symbol.dispose]();
   expect(ReleaseDoor.open(path, "abc")).toBeNull();
+});
+
+test("nor to a pipe, a device or a folder that has the number of its descriptor by now", () => {
+  const folder = mkdtempSync(join(tmpdir(), "baton-door-"));
+  const pipe = join(folder, "pipe");
+  execFileSync("mkfifo", [pipe]);
+  expect(ReleaseDoor.open(pipe, "abc")).toBeNull();
+  expect(ReleaseDoor.open("/dev/zero", "abc")).toBeNull();
+  expect(ReleaseDoor.open(folder, "abc")).toBeNull();
+  rmSync(folder, { recursive: true });
 });
