@@ -71,7 +71,7 @@ async function release(call: Call<typeof settings>): Promise<ExitCode> {
   return exitCode;
 }
 
-/** The last that was taken, of each name. Throws USAGE for a part of what was taken together. */
+/** The last that was taken, of each name. Throws USAGE for a part of what was taken together and is still held. */
 function holdsNamed(names: readonly string[], held: readonly Held[]): { name: string; hold: Held | null }[] {
   if (names.length === 0) {
     throw new BatonError("USAGE", "baton release needs the name of a lock, as in: baton release NAME");
@@ -80,13 +80,19 @@ function holdsNamed(names: readonly string[], held: readonly Held[]): { name: st
   for (const name of new Set(names)) {
     const hold = held.findLast((one) => one.names.includes(name)) ?? null;
     const missing = hold?.names.filter((one) => !names.includes(one)) ?? [];
-    if (hold !== null && missing.length > 0) {
+    if (hold !== null && missing.length > 0 && isThere(hold)) {
       const all = hold.names.join(" ");
       throw new BatonError("USAGE", `"${name}" was taken together with ${quotedNames(missing)}: baton release ${all}`);
     }
-    if (hold === null || !found.some((other) => other.hold === hold)) found.push({ name, hold });
+    if (hold === null || missing.length > 0) found.push({ name, hold: null });
+    else if (!found.some((other) => other.hold === hold)) found.push({ name, hold });
   }
   return found;
+}
+
+function isThere({ path, ids }: Held): boolean {
+  using door = ReleaseDoor.open(path, ids[0]);
+  return door !== null;
 }
 
 function notHeld(name: string, { io, values }: Call<typeof settings>): ExitCode {

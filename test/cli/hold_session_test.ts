@@ -122,6 +122,9 @@ describe("a script", () => {
       "$baton" release d c b; echo $?; ${taking("a")}; echo "$BATON_LOCK_COOKIE" | tr : '\\n' | wc -l`);
     expect(ended.stdout.split(/\s+/).filter(Boolean)).toEqual(["0", "0", "64", "0", "1"]);
     expect(ended.stderr).toMatch(/"c" was taken together with "d": baton release c d/);
+    const again = await session.run(`${taking("c d")}; "$baton" release c d; "$baton" release c; echo $?`);
+    expect(again).toMatchObject({ code: 0, stdout: "1\n" });
+    expect(again.stderr).toBe('baton: "c" is not held by this script: it was released before, or never taken\n');
   });
 
   test("from cron, with next to no environment, excludes one from a login", async () => {
