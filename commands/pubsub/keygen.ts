@@ -52,6 +52,7 @@ async function keygen({ values, names, io }: Call<typeof settings>): Promise<Exi
   if (more.length > 0) {
     throw new BatonError("USAGE", `baton pubsub keygen takes one file, not "${names.join('", "')}"`);
   }
+  if (file === "") throw new BatonError("USAGE", "baton pubsub keygen: FILE is empty");
   if (file === undefined && (values.force || values.public)) {
     throw new BatonError("USAGE", `baton pubsub keygen ${values.force ? "--force" : "--public"} needs a FILE`);
   }

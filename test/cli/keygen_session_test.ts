@@ -48,13 +48,29 @@ test.each([
   ["-p open.key", 78, "The secret key open.key has mode 644, which lets others read it: chmod 600 open.key"],
   ["-p b.key.pub", 78, "b.key.pub has a public key only, and the secret one is wanted here, which is likely in b.key"],
   ["nowhere/a.key", 73, "Cannot make the key file nowhere/a.key: there is no folder nowhere"],
+  ["''", 64, "baton pubsub keygen: FILE is empty"],
+  ["-p ''", 64, "baton pubsub keygen: FILE is empty"],
+  [".", 73, "Cannot make the key file .: it is a folder"],
+  ["--force /tmp", 73, "Cannot make the key file /tmp: it is a folder"],
+  ["folder/", 73, "Cannot make the key file folder/: it is a folder"],
+  ["c.key", 73, "Cannot make the key file c.key.pub: it is a folder"],
   ["a b", 64, 'baton pubsub keygen takes one file, not "a", "b"'],
   ["--force", 64, "baton pubsub keygen --force needs a FILE"],
   ["--public --force a", 64, "--force and --public do not go together"],
 ])("keygen %s is %d", async (words, code, sentence) => {
-  await session.run('"$baton" pubsub keygen -q open.key; chmod 644 open.key; "$baton" pubsub keygen -q b.key');
+  await session.run(
+    '"$baton" pubsub keygen -q open.key; chmod 644 open.key; "$baton" pubsub keygen -q b.key; mkdir -p folder c.key.pub',
+  );
   const ended = await session.run(`"$baton" pubsub keygen ${words}`);
   expect([ended.code, ended.stdout, ended.stderr.split("\n")[0]]).toEqual([code, "", `baton: ${sentence}`]);
+});
+
+test("a key stays whose public half cannot be replaced", async () => {
+  const ended = await session.run(
+    '"$baton" pubsub keygen -q d.key; cp d.key d.copy; rm d.key.pub; mkdir d.key.pub; "$baton" pubsub keygen -f d.key',
+  );
+  expect(ended).toMatchObject({ code: 73, stderr: "baton: Cannot make the key file d.key.pub: it is a folder\n" });
+  expect(session.read("d.key")).toBe(session.read("d.copy"));
 });
 
 describeWithPeer("pyzmq", "PyZMQ and baton share key files:", () => {

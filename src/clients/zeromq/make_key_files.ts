@@ -1,6 +1,16 @@
 /** A new key pair as two files: FILE for its owner, FILE.pub for the others. Whole or not there at all, and on the disk. */
 import { randomBytes } from "node:crypto";
-import { closeSync, fchmodSync, fsyncSync, linkSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  fchmodSync,
+  fsyncSync,
+  linkSync,
+  openSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { BatonError, messageOf } from "../../errors.ts";
 import { flushPath } from "../../support/flush_path.ts";
@@ -34,6 +44,11 @@ export function makeKeyFiles(file: string, { replaces }: { readonly replaces: bo
   const made: string[] = [];
   let path = file;
   try {
+    // Before the first is replaced: no key is lost because the other cannot be.
+    for (const piece of pieces) {
+      path = piece.path;
+      if (isFolder(path)) throw new Error("it is a folder");
+    }
     for (const piece of pieces) {
       path = piece.path;
       write(piece);
@@ -70,6 +85,10 @@ function write({ draft, text, mode }: { readonly draft: string; readonly text: s
   } finally {
     closeSync(fd);
   }
+}
+
+function isFolder(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
 }
 
 function reasonOf(error: unknown, path: string): string {
