@@ -65,19 +65,26 @@ function inFile(path: string): string[] {
   } catch (thrown) {
     throw new BatonError("CONFIG", `Cannot read the proxies' addresses in ${path}: ${messageOf(thrown)}`);
   }
-  const lines = text.split("\n").map((line) => line.trim()).filter((line) => line !== "" && !line.startsWith("#"));
-  if (lines.length === 0) throw new BatonError("CONFIG", `There is no proxy's address in ${path}`);
+  const endpoints = text.split("\n").flatMap((line, index) => {
+    const address = line.trim();
+    return address === "" || address.startsWith("#") ? [] : [endpointAt(address, `${path}, line ${index + 1}`)];
+  });
+  if (endpoints.length === 0) throw new BatonError("CONFIG", `There is no proxy's address in ${path}`);
+  return endpoints;
+}
+
+function endpointAt(address: string, place: string): string {
   try {
-    return lines.map(endpointOf);
+    return endpointOf(address);
   } catch (thrown) {
-    throw new BatonError("CONFIG", `${path}: ${messageOf(thrown)}`, { cause: thrown });
+    throw new BatonError("CONFIG", `${place}: ${messageOf(thrown)}`, { cause: thrown });
   }
 }
 
 /** Throws USAGE: what is wrong is said before anything is begun, not at the first request. */
 function endpointOf(address: string): string {
   const endpoint = address.includes("://") ? address : `tcp://${address}`;
-  parseEndpoint(endpoint);
+  parseEndpoint(endpoint, address);
   return endpoint;
 }
 

@@ -17,6 +17,7 @@ beforeAll(async () => {
     'echo x >file; mkdir folder; "$baton" pubsub client alice subscribe news; "$baton" pubsub keygen -q k; "$baton" pubsub keygen -q other',
   );
   await session.run("truncate -s 67108865 big; printf '\\377' >latin");
+  await session.run("printf '# ours\\npx1:5001\\n  px2:port\\n' >addresses; echo px1:0 >null");
 });
 afterAll(() => session[Symbol.asyncDispose]());
 
@@ -168,9 +169,15 @@ test("proxies: none, wrong ones, ones that are not there or let nobody in", asyn
       `${put} --servers 127.0.0.1:1`,
       "no proxy could be looked up in the coordination service at 127.0.0.1:1 within",
     ],
-    [64, `${put} --proxies foo`, 'Cannot use "tcp://foo" as an endpoint'],
+    [64, `${put} --proxies foo`, 'Cannot use "foo" as an endpoint'],
     [78, `${put} --proxies-file nowhere`, "Cannot read the proxies' addresses in nowhere"],
-    [78, `${put} --proxies-file /proc/sys/kernel/ostype`, '/proc/sys/kernel/ostype: Cannot use "tcp://Linux"'],
+    [78, `${put} --proxies-file /proc/sys/kernel/ostype`, '/proc/sys/kernel/ostype, line 1: Cannot use "Linux" as a'],
+    [
+      78,
+      `${put} --proxies-file addresses`,
+      'addresses, line 3: Cannot use "px2:port" as an endpoint: it is neither tcp://host:port nor ipc:///path',
+    ],
+    [78, `${put} --proxies-file null`, 'null, line 1: Cannot use "px1:0" as an endpoint: to connect, it takes a host'],
     [78, `${put} --proxies-file /dev/null`, "There is no proxy's address in /dev/null"],
     [64, `${put} --key k`, "An encrypted connection takes both --key, one's own, and --service-key"],
     [78, `${put} --key nowhere --service-key k.pub`, "baton pubsub keygen nowhere makes one"],

@@ -239,7 +239,7 @@ describe("topics that are written wrong", () => {
     ["serve --url http://x/ --no-process --from-topic a", 64, "--no-process has none"],
     ["run --dead-letter topic: --once", 64, "is no place for dead letters"],
     ["run --topic a --key nowhere --once", 64, "--service-key"],
-    ["run --from-topic a --proxies foo --exec true", 64, '--proxies: Cannot use "tcp://foo" as an endpoint'],
+    ["run --from-topic a --proxies foo --exec true", 64, '--proxies: Cannot use "foo" as an endpoint'],
   ];
   for (const [words, code, says] of cases) {
     test(words, async () => {

@@ -7,11 +7,11 @@ export const ipcPathBytesMax = 107;
 
 const tcpPattern = /^tcp:\/\/(?:\[([0-9A-Fa-f:.%\w]+)\]|([^\s:[\]/]+)):(\d{1,5})$/;
 
-/** Where to connect to. Throws USAGE. */
-export function parseEndpoint(endpoint: string): Address {
-  const address = parse(endpoint);
+/** Where to connect to. Throws USAGE, which names it as it was `written`. */
+export function parseEndpoint(endpoint: string, written = endpoint): Address {
+  const address = parse(endpoint, written);
   if (address.kind === "tcp" && (address.port === 0 || address.host === "*")) {
-    throw usage(endpoint, "to connect, it takes a host and a port, as in tcp://db1:5555");
+    throw usage(written, "to connect, it takes a host and a port, as in tcp://db1:5555");
   }
   return address;
 }
@@ -28,15 +28,15 @@ export function formatEndpoint(address: Address): string {
   return `tcp://${address.host.includes(":") ? `[${address.host}]` : address.host}:${address.port}`;
 }
 
-function parse(endpoint: string): Address {
+function parse(endpoint: string, written = endpoint): Address {
   if (endpoint.startsWith("ipc://")) return parseIpc(endpoint);
   const [, bracketed, plain, digits = ""] = tcpPattern.exec(endpoint) ?? [];
   const host = bracketed ?? plain;
   if (host === undefined) {
-    throw usage(endpoint, "it is neither tcp://host:port nor ipc:///path (an IPv6 address stands in brackets)");
+    throw usage(written, "it is neither tcp://host:port nor ipc:///path (an IPv6 address stands in brackets)");
   }
   const port = Number(digits);
-  if (port > 65_535) throw usage(endpoint, `${port} is not a port`);
+  if (port > 65_535) throw usage(written, `${port} is not a port`);
   return { kind: "tcp", host, port };
 }
 
