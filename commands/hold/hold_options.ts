@@ -17,6 +17,7 @@ export const holdSettings = {
     help: "the process whose life the lock is tied to; the parent of baton hold when left out, if that is a shell",
   }),
   ...terms,
+  maxHold: { ...terms.maxHold, help: "stop the script so long after the grant" },
 } satisfies SettingTable;
 
 export interface HoldOptions extends LockOptions {
