@@ -193,8 +193,8 @@ test("proxies: none, wrong ones, ones that are not there or let nobody in", asyn
   for (const mistake of mistakes) await expectRefused(mistake);
 });
 
-test("who waits for a proxy is told so after two seconds, and once", async () => {
-  const put = (id: string) => `"$baton" pubsub client ${id} put news file --proxies ipc://$dir/none --timeout 4s`;
+test("who waits for a proxy is told so after three seconds, and once", async () => {
+  const put = (id: string) => `"$baton" pubsub client ${id} put news file --proxies ipc://$dir/none --timeout 5s`;
   const [said, quiet] = await Promise.all([session.run(put("loud")), session.run(`${put("quiet")} -q`)]);
   const cannot = "cannot connect to the proxy at ipc:///";
   expect([said.code, quiet.code]).toEqual([69, 69]);

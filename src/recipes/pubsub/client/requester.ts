@@ -14,6 +14,7 @@ import type { Message, MessageOf } from "../../../wire/pubsub/messages.ts";
 import { afterAttempt, type AttemptEnd } from "./attempt_decision.ts";
 import { attemptTimes } from "./attempt_times.ts";
 import { ProxyLink } from "./proxy_link.ts";
+import { TroubleWatch, type WatchedRequest } from "./trouble_watch.ts";
 
 export type Answer = MessageOf<"STATUS">;
 
@@ -36,7 +37,7 @@ export interface RequesterOptions {
   readonly socket?: SocketOptions;
   /** Where `findProxies` looks, as a part of a sentence: `in the coordination service at …`. */
   readonly lookupPlace?: string;
-  /** Told what stands in the way, when it has for `troubleMs`, 2 s by default; not again before there was an answer. */
+  /** Told what stands in the way when it has for `troubleMs`, 3 s by default; not again before there was an answer. */
   readonly onTrouble?: (why: string) => void;
   readonly troubleMs?: number;
   readonly random?: () => number;
@@ -52,6 +53,13 @@ export interface RequestOptions {
   readonly onSent?: (() => void) | undefined;
 }
 
+/** How far a request is. */
+interface Progress extends WatchedRequest {
+  sentTo: ProxyLink | null;
+  /** How the last attempt ended. */
+  said: string | null;
+}
+
 /** Between attempts. */
 const retryWait = { firstMs: 50, maxMs: 2000 };
 /** A connection that is not there after so many milliseconds is given up for the next proxy's. */
@@ -60,7 +68,8 @@ const connectMsMax = 2000;
 const onlyConnectMsMax = 10_000;
 /** With less time another try would only turn "not done" into "unknown". */
 const attemptMsMin = 100;
-const defaultTroubleMs = 2000;
+/** Longer than one that does not answer is waited for where there is another. */
+const defaultTroubleMs = 3000;
 const passingCodes: ReadonlySet<ErrorCode> = new Set(["UNREACHABLE", "CONNECTION_LOST", "SESSION_EXPIRED"]);
 const changing: ReadonlySet<Message["name"]> = new Set(["PUT", "SUBSCRIBE", "UNSUBSCRIBE", "SEEK"]);
 
@@ -77,20 +86,34 @@ export class Requester implements AsyncDisposable {
   #lastTrouble = "no proxy was found";
   /** Endpoints that do not let this client in, since the last that did. */
   readonly #refusals = new Set<string>();
-  #isTroubleTold = false;
+  readonly #watch: TroubleWatch | null;
 
   constructor(options: RequesterOptions) {
     this.#options = options;
+    const { clock, onTrouble, troubleMs = defaultTroubleMs } = options;
+    this.#watch = onTrouble === undefined ? null : new TroubleWatch(clock, { afterMs: troubleMs, tell: onTrouble });
   }
 
   /** Rejects with the signal's reason, and with what `findProxies` rejects with once the time is over. */
   async ask(message: Message, options: RequestOptions = {}): Promise<Outcome> {
+    const progress: Progress = {
+      ...{ sinceMs: this.#options.clock.now(), sentTo: null, said: null },
+      why: () => this.#standsInTheWay(progress),
+    };
+    this.#watch?.begin(progress);
+    try {
+      return await this.#tryOften(message, options, progress);
+    } finally {
+      this.#watch?.end(progress);
+    }
+  }
+
+  async #tryOften(message: Message, options: RequestOptions, progress: Progress): Promise<Outcome> {
     const { clock, attemptMs, retriesMax = Infinity, random } = this.#options;
     const { signal, holdMs = 0, onSent, withinMs: most = Infinity } = options;
     const timeoutMs = most === Infinity ? this.#options.timeoutMs : Math.min(most, this.#options.timeoutMs / 5);
     const changes = changing.has(message.name);
-    const startMs = clock.now();
-    const endMs = startMs + timeoutMs + holdMs;
+    const endMs = clock.now() + timeoutMs + holdMs;
     let mayBeDone = false;
     let answer: Answer | null = null;
     for (let attempts = 1;; attempts++) {
@@ -107,12 +130,16 @@ export class Requester implements AsyncDisposable {
       if (link !== null) {
         const times = attemptTimes({ withinMs, attemptMs: Math.min(attemptMs, timeoutMs), holdMs });
         const wait = message.lines?.waitMs === undefined ? {} : { waitMs: times.waitMs };
+        progress.sentTo = link;
+        if (holdMs > 0) progress.sinceMs = clock.now() + holdMs;
         const lines = { version: 1, deadlineMs: times.deadlineMs, ...message.lines, ...wait };
         const got = await this.#attempt(link, encodeMessage({ ...message, lines } as Message), {
           withinMs,
           signal,
           onSent,
         });
+        progress.sentTo = null;
+        progress.sinceMs = Math.min(progress.sinceMs, clock.now());
         end = got === null ? { kind: "not sent" } : got === "silent" ? { kind: "silent" } : answered(got);
         if (got !== null && got !== "silent") answer = got;
       }
@@ -120,20 +147,21 @@ export class Requester implements AsyncDisposable {
       const leftMs = endMs - clock.now() - waitMs - Math.min(attemptMsMin, timeoutMs / 10);
       const decision = afterAttempt({ changes, mayBeDone, attempts, attemptsMax: retriesMax + 1, leftMs }, end);
       if (decision.do === "take" && answer !== null) {
-        this.#isTroubleTold = false;
+        this.#watch?.answered();
         return { kind: "answer", answer };
       }
       if (decision.do !== "try again") {
         return { kind: decision.do === "take" ? "fail" : decision.outcome, why: this.#whyNot(end, answer), answer };
       }
       mayBeDone = decision.mayBeDone;
-      this.#tellTrouble(end, { answer, sinceMs: startMs + holdMs });
+      progress.said = this.#whyNot(end, answer);
       if (decision.elsewhere && (link === null || link === this.#link)) this.#leave(end);
       await sleep(clock, waitMs, signal);
     }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.#watch?.[Symbol.dispose]();
     await Promise.all([...this.#links].map((link) => link.close()));
   }
 
@@ -223,9 +251,8 @@ export class Requester implements AsyncDisposable {
 
   /** What does not last (nobody answers) is a trouble of this try; all else rejects. */
   async #find(withinMs: number, signal: AbortSignal | undefined): Promise<void> {
-    const where = this.#options.lookupPlace === undefined ? "" : ` ${this.#options.lookupPlace}`;
     const late = () =>
-      new BatonError("UNREACHABLE", `no proxy could be looked up${where} within ${Math.round(withinMs)} ms`);
+      new BatonError("UNREACHABLE", `no proxy could be looked up${this.#where} within ${Math.round(withinMs)} ms`);
     const deadline = deadlineAfter(this.#options.clock, withinMs, { signal, reason: late });
     this.#finding ??= this.#options.findProxies(deadline.signal).then((proxies) => {
       this.#proxies = proxies;
@@ -256,15 +283,16 @@ export class Requester implements AsyncDisposable {
     this.#at++;
   }
 
-  /** Whoever waits in front of a screen, or reads a log, need not wait for the end of the time to know. */
-  #tellTrouble(
-    end: AttemptEnd,
-    { answer, sinceMs }: { readonly answer: Answer | null; readonly sinceMs: number },
-  ): void {
-    const { clock, onTrouble, troubleMs = defaultTroubleMs } = this.#options;
-    if (this.#isTroubleTold || clock.now() < sinceMs + troubleMs) return;
-    this.#isTroubleTold = true;
-    onTrouble?.(this.#whyNot(end, answer));
+  #standsInTheWay({ sentTo, said }: Progress): string {
+    if (sentTo !== null) return `${sentTo.endpoint} has not answered yet`;
+    if (this.#finding !== null) return `the proxies are being looked up${this.#where}, without an answer yet`;
+    if (said !== null || this.#link?.state !== "connecting") return said ?? this.#lastTrouble;
+    return `cannot connect to the proxy at ${this.#link.endpoint}: ${this.#link.why}`;
+  }
+
+  /** As a part of a sentence, with a blank in front. */
+  get #where(): string {
+    return this.#options.lookupPlace === undefined ? "" : ` ${this.#options.lookupPlace}`;
   }
 
   #whyNot(end: AttemptEnd, answer: Answer | null): string {

@@ -153,7 +153,7 @@ test("what stands in the way is told once, when it has for a while, and again af
   const told: string[] = [];
   const proxies: string[] = [];
   const options = { findProxies: () => Promise.resolve(proxies), onTrouble: (why: string) => void told.push(why) };
-  const asking = requester([], { ...options, timeoutMs: 1500, troubleMs: 100 });
+  const asking = requester([], { ...options, timeoutMs: 1500, attemptMs: 600, troubleMs: 300 });
   const outcomes = await Promise.all([asking.ask(put()), asking.ask(put(2))]);
   expect(outcomes.map(({ kind }) => kind)).toEqual(["fail", "fail"]);
   expect(told).toEqual(["no proxy is there; baton pubsub proxy starts one"]);
@@ -162,7 +162,21 @@ test("what stands in the way is told once, when it has for a while, and again af
   expect(await asking.ask(put(3))).toMatchObject({ kind: "answer" });
   expect(told.length).toBe(1);
   expect(await asking.ask(put(4))).toMatchObject({ kind: "unknown" });
-  expect(told.slice(1)).toEqual([`${proxy.endpoint} has not answered within 200 ms`]);
+  expect(told.slice(1)).toEqual([`${proxy.endpoint} has not answered yet`]);
+});
+
+test("a look for proxies that takes long is told; an answer that is held back on purpose is no trouble", async () => {
+  const told: string[] = [];
+  const options = { lookupPlace: "at the moon", troubleMs: 100, onTrouble: (why: string) => void told.push(why) };
+  const never = requester([], { ...options, timeoutMs: 600, findProxies: () => new Promise(() => {}) });
+  expect(await never.ask(put())).toMatchObject({ kind: "fail" });
+  expect(told.splice(0)).toEqual(["the proxies are being looked up at the moon, without an answer yet"]);
+  const [silent, good] = [await FakeProxy.start("nothing"), await FakeProxy.start("NO_MESSAGE")];
+  const asking = requester([silent.endpoint, good.endpoint], { ...options, attemptMs: 100, troubleMs: 1000 });
+  const asked = asking.ask({ ...get, lines: { waitMs: 1200 } }, { holdMs: 1200 });
+  expect(await asked).toMatchObject({ kind: "answer" });
+  expect([silent.heard.length, good.heard.length]).toEqual([1, 1]);
+  expect(told).toEqual([]);
 });
 
 test("tries are as many as were allowed", async () => {
