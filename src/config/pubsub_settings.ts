@@ -70,7 +70,7 @@ export const pubsubProxySettings = {
     flag: "--id",
     key: "pubsub.proxy.id",
     help: "the proxy's name among the others",
-    unset: "the host's name and the port",
+    unset: "the host's name and the port; with port 0 the process id in its place",
   }),
   pubsubProxyListen: setting(list("tcp://host:port|ipc:///path"), {
     flag: "--listen",
@@ -178,7 +178,7 @@ export const pubsubClientSettings = {
     flag: "--state-dir",
     key: "pubsub.state_dir",
     help: "where clients keep their sessions, their places and the puts they did not hear the end of",
-    unset: "~/.local/state/baton/pubsub",
+    unset: "~/.local/state/baton/pubsub, home by the user database",
   }),
   pubsubTimeout: setting(duration({ minMs: 1, maxMs: 3_600_000 }), {
     flag: "--timeout",
