@@ -1,4 +1,5 @@
 /** `baton pool status`: what is free, who works on what, and how items have ended. */
+import type { Io } from "../../src/cli/io.ts";
 import { printTable } from "../../src/cli/table.ts";
 import { nameOfHolder } from "../../src/recipes/holder_info.ts";
 import type { HolderStatus } from "../../src/recipes/lock/lock_status.ts";
@@ -19,16 +20,26 @@ export async function showPoolStatus(
   const named = await namedItems(options, values.queryTimeout);
   const status = await connected(call, (zk) => poolStatus(zk, component, { path, named }));
   if (values.json) io.out(JSON.stringify(toJson(status)) + "\n");
-  else if (status.items.length > 0) {
-    const nowMs = Date.now();
-    printTable(io, [["ITEM", "STATE", "SINCE", "WHO", "HOW"], ...status.items.map((item) => rowOf(item, nowMs))]);
-  } else if (!values.quiet) {
-    io.err(`baton: nothing of "${component}" runs, and no end of an item is remembered\n`);
-  }
+  else tell(status, { io, quiet: values.quiet, nowMs: Date.now() });
   return exitCodes.SUCCESS;
 }
 
-/** For people. `nowMs` is the wall clock. */
+/** For people: the table alone on stdout. `nowMs` is the wall clock. */
+function tell(
+  { component, chooser, items }: PoolStatus,
+  { io, quiet, nowMs }: { readonly io: Io; readonly quiet: boolean; readonly nowMs: number },
+): void {
+  if (chooser !== null && !quiet) {
+    const since = chooser.sinceMs === 0 ? "" : ` (for ${formatDuration(Math.max(0, nowMs - chooser.sinceMs))})`;
+    io.err(`baton: ${nameOfHolder(chooser)} lists and chooses items of "${component}"${since}\n`);
+  }
+  if (items.length > 0) {
+    printTable(io, [["ITEM", "STATE", "SINCE", "WHO", "HOW"], ...items.map((item) => rowOf(item, nowMs))]);
+  } else if (!quiet) {
+    io.err(`baton: no item of "${component}" runs, and no end of one is remembered\n`);
+  }
+}
+
 function rowOf({ item, state, holder, ended }: PoolItemStatus, nowMs: number): string[] {
   const since = holder?.sinceMs ?? ended?.atMs ?? 0;
   const age = since === 0 ? "-" : formatDuration(Math.max(0, nowMs - since));

@@ -308,6 +308,26 @@ describe("reports", () => {
     await session.run("touch end-look");
     await running.ended;
   });
+
+  test("status says who lists and chooses at this moment, on stderr, and with --quiet nothing of it", async () => {
+    const running = session.start(
+      `"$baton" pool choosing --query "touch choosing; ${until("end-choosing")}; echo a" -- true`,
+    );
+    await session.made("choosing");
+    const told = await session.run('"$baton" pool status choosing');
+    expect(told).toMatchObject({ code: 0, stdout: "" });
+    expect(told.stderr).toMatch(
+      /^baton: \S+@\S+:\d+ \(\S+\) lists and chooses items of "choosing" \(for \d.*s\)\nbaton: no item of "choosing" runs, /,
+    );
+    expect(await session.run('"$baton" pool status choosing -q')).toMatchObject({ code: 0, stdout: "", stderr: "" });
+    const { stdout, stderr } = await session.run('"$baton" pool status choosing --json');
+    expect([JSON.parse(stdout).chooser.pid, stderr]).toEqual([expect.any(Number), ""]);
+    await session.run("touch end-choosing");
+    await running.ended;
+    expect((await session.run('"$baton" pool status choosing')).stderr).toStartWith(
+      'baton: no item of "choosing" runs, ',
+    );
+  });
 });
 
 test("forget has items run again, all or those that are named, and leaves nothing of a component that is given up", async () => {
