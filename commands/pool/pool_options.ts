@@ -4,7 +4,7 @@ import { setting, type SettingTable, type SettingValues } from "../../src/config
 import { connectionSettings, poolSettings } from "../../src/config/settings.ts";
 import { duration, integer, text, toggle } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
-import { type PoolPath, poolPath } from "../../src/recipes/pool/pool_path.ts";
+import { defaultPoolTemplates, type PoolPath, poolPath } from "../../src/recipes/pool/pool_path.ts";
 import { nearestWord } from "../../src/support/did_you_mean.ts";
 import type { Call } from "../command.ts";
 import { exitCodes } from "../exit_codes.ts";
@@ -191,15 +191,18 @@ function itemSourceOf({ items, query }: PoolValues): ItemSource {
   return items.startsWith("@") ? { kind: "file", file: items.slice(1) } : { kind: "list", list: items };
 }
 
-function pathOf(component: string, values: PoolValues, sources: ConfigSources): PoolPath {
-  const templates = { component: values.poolComponentPath, item: values.poolItemPath };
-  poolPath(component); // which refuses what cannot be a name
-  return atOrigin(
-    "poolItemPath",
-    poolSettings.poolItemPath,
-    sources,
-    () => poolPath(component, { root: values.root, templates }),
-  );
+/** Throws USAGE for a component that cannot be one, CONFIG for a template that cannot, with the place where it stands. */
+function pathOf(
+  component: string,
+  { poolComponentPath, poolItemPath, root }: PoolValues,
+  sources: ConfigSources,
+): PoolPath {
+  poolPath(component);
+  // The component's first, so that the item's is not blamed for it.
+  const withItem = (item: string) => () =>
+    poolPath(component, { root, templates: { component: poolComponentPath, item } });
+  atOrigin("poolComponentPath", poolSettings.poolComponentPath, sources, withItem(defaultPoolTemplates.item));
+  return atOrigin("poolItemPath", poolSettings.poolItemPath, sources, withItem(poolItemPath));
 }
 
 /** The command's words for one item. */

@@ -8,9 +8,10 @@ import { BatonError } from "../../errors.ts";
 import { encodeLockName } from "../lock/lock_name.ts";
 import { defaultRoot, type LockPath, lockPathAt } from "../lock/lock_path.ts";
 
-/** `{root}`, `{component}`, `{item}`, and `{1}` to `{9}` for the words of an item. */
 export interface PoolTemplates {
+  /** Of `{root}` and `{component}`. */
   readonly component: string;
+  /** Of these, `{item}`, and `{1}` to `{9}` for the words of an item. */
   readonly item: string;
 }
 
@@ -52,20 +53,20 @@ export function poolPath(
   const name = encodeLockName(component, "a component");
   const own = `${base}/pools/${name}`;
   const fixed: Record<string, string> = { root: base, component: name };
-  const itemTemplate = expand(templates.item, (word) => fixed[word] ?? (isOfItem(word) ? `{${word}}` : null));
+  const itemTemplate = expand("item", templates.item, (word) => fixed[word] ?? (isOfItem(word) ? `{${word}}` : null));
   if (!/\{(item|[1-9])\}/.test(itemTemplate)) {
-    throw unfit(templates.item, "it names no {item}, and all items would be one");
+    throw unfit("item", templates.item, "it names no {item}, and all items would be one");
   }
-  const componentPath = expand(templates.component, (word) => fixed[word] ?? null);
+  const componentPath = expand("component", templates.component, (word) => fixed[word] ?? null);
   return {
-    component: lockPathAt(checked(componentPath, templates.component)),
+    component: lockPathAt(checked("component", componentPath, templates.component)),
     total: lockPathAt(`${own}/total`),
     own,
     ended: `${own}/ended`,
     failed: `${own}/failed`,
     item: (item) => {
-      const path = expand(itemTemplate, (word) => wordOf(item, word, templates.item));
-      return lockPathAt(checked(path, templates.item));
+      const path = expand("item", itemTemplate, (word) => wordOf(item, word, templates.item));
+      return lockPathAt(checked("item", path, templates.item));
     },
     items: itemsAt(itemTemplate),
   };
@@ -96,10 +97,18 @@ export function checkItems(path: PoolPath, items: readonly string[]): void {
 
 const isOfItem = (word: string): boolean => word === "item" || /^[1-9]$/.test(word);
 
-function expand(template: string, valueOf: (word: string) => string | null): string {
+type Which = keyof PoolTemplates;
+
+/** What a template may name, for messages. */
+const words: Readonly<Record<Which, string>> = {
+  component: "{root} and {component}",
+  item: "{root}, {component}, {item} and {1} to {9}",
+};
+
+function expand(which: Which, template: string, valueOf: (word: string) => string | null): string {
   return template.replaceAll(/\{([^{}]*)\}/g, (whole, word: string) => {
     const value = valueOf(word);
-    if (value === null) throw unfit(template, `${whole} is none of {root}, {component}, {item} and {1} to {9}`);
+    if (value === null) throw unfit(which, template, `${whole} is none of ${words[which]}`);
     return value;
   });
 }
@@ -134,15 +143,16 @@ function itemsAt(template: string): PoolPath["items"] {
   };
 }
 
-function checked(path: string, template: string): string {
+function checked(which: Which, path: string, template: string): string {
   try {
     validatePath(path);
   } catch (cause) {
-    throw unfit(template, `"${path}", which it makes, is not a path of ZooKeeper's`, cause);
+    throw unfit(which, template, `"${path}", which it makes, is not a path of ZooKeeper's`, cause);
   }
   return path;
 }
 
-function unfit(template: string, why: string, cause?: unknown): BatonError {
-  return new BatonError("CONFIG", `"${template}" cannot be a template of a pool's paths: ${why}`, { cause });
+function unfit(which: Which, template: string, why: string, cause?: unknown): BatonError {
+  const whose = which === "item" ? "an item's" : "a component's";
+  return new BatonError("CONFIG", `"${template}" cannot be the template of ${whose} path: ${why}`, { cause });
 }

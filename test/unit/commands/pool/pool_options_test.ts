@@ -54,6 +54,11 @@ test("one component, and a command", () => {
 test("a bad template is told with where it stands", () => {
   const call = callOf(["c", "--items", "a", "--", "true"], { BATON_POOL_ITEM_PATH: "/{component}/{batch}" });
   expect(() => poolOptionsOf(call)).toThrow(/^BATON_POOL_ITEM_PATH: .*\{batch\} is none of/);
+  const env = { BATON_POOL_ITEM_PATH: "/{component}/{item}", BATON_POOL_COMPONENT_PATH: "/x/{item}" };
+  const other = callOf(["c", "--items", "a", "--", "true"], env);
+  expect(() => poolOptionsOf(other)).toThrow(
+    /^BATON_POOL_COMPONENT_PATH: .*\{item\} is none of \{root\} and \{component\}$/,
+  );
 });
 
 test("the item stands for {} and {item} wherever they are in the command's words", () => {

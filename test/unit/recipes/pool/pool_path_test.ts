@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { BatonError } from "../../../../src/errors.ts";
 import { itemsMax, listedItems, parseItems } from "../../../../src/recipes/pool/pool_items.ts";
 import { lockPath } from "../../../../src/recipes/lock/lock_path.ts";
-import { poolPath } from "../../../../src/recipes/pool/pool_path.ts";
+import { poolPath, type PoolTemplates } from "../../../../src/recipes/pool/pool_path.ts";
 
 const newspaper = { component: "/SBOI/{component}", item: "/{component}/{item}" };
 
@@ -47,6 +47,17 @@ test("a template that cannot be is a failure of the configuration, before anythi
     expect(codeOf(() => poolPath("c", { templates: { ...newspaper, item } }).item("a"))).toBe("CONFIG");
   }
   expect(codeOf(() => poolPath("c", { templates: { ...newspaper, component: "/{item}" } }))).toBe("CONFIG");
+});
+
+test("what a template may not name is told with what it may", () => {
+  const told = (templates: Partial<PoolTemplates>) => () =>
+    poolPath("c", { templates: { ...newspaper, ...templates } });
+  expect(told({ component: "/x/{item}" })).toThrow(
+    '"/x/{item}" cannot be the template of a component\'s path: {item} is none of {root} and {component}',
+  );
+  expect(told({ item: "/x/{batch}" })).toThrow(
+    '"/x/{batch}" cannot be the template of an item\'s path: {batch} is none of {root}, {component}, {item} and {1} to {9}',
+  );
 });
 
 test("an item without the word that its path needs is bad data", () => {
