@@ -36,10 +36,14 @@ export async function runProxy({ values, sources, io }: ProxyCall): Promise<Exit
   const security = serviceSecurity(values);
   const stopping = new AbortController();
   const rereads = security?.readClients;
+  let listening: Proxy | null = null;
   const signals = processSignals();
   const rereadSignals: readonly NodeJS.Signals[] = rereads === undefined ? [] : ["SIGHUP"];
   const unlistens = [
-    signals.listen(rereadSignals, () => rereads && readAgain(rereads, values.pubsubClients ?? "", log)),
+    signals.listen(
+      rereadSignals,
+      () => rereads && readAgain(rereads, { file: values.pubsubClients ?? "", log, proxy: listening }),
+    ),
     listenForStops(signals, clock, {
       first: (signal) => {
         log.say("info", "stopping", `${signal}: finishes what is under way; a second one ends it at once`, { signal });
@@ -66,6 +70,7 @@ export async function runProxy({ values, sources, io }: ProxyCall): Promise<Exit
         bytesInAll: values.pubsubProxyMaxBytes,
       },
     });
+    listening = proxy;
     const bound = await proxy.listen(first);
     for (const endpoint of others) await proxy.listen(endpoint);
     await using page = values.pubsubMetricsListen === undefined
@@ -86,9 +91,13 @@ export async function runProxy({ values, sources, io }: ProxyCall): Promise<Exit
 }
 
 /** SIGHUP: a list that cannot be used changes nothing. */
-function readAgain(read: () => number, file: string, log: ServiceLog): void {
+function readAgain(
+  read: () => number,
+  { file, log, proxy }: { readonly file: string; readonly log: ServiceLog; readonly proxy: Proxy | null },
+): void {
   try {
     const keys = read();
+    proxy?.askAgain();
     log.say("info", "clients", `read ${file} again: ${counted(keys, "key")} may come in`, { file, keys });
   } catch (thrown) {
     log.say("error", "clients_refused", `${messageOf(thrown)}; the list that was read before stays in force`, { file });

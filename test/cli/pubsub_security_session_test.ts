@@ -83,8 +83,10 @@ test("SIGHUP has the list of clients read again; one with a mistake is told, and
   );
   const [alice = "", carol = ""] = keys.map(({ stdout }) => stdout.trim());
   const list = (text: string) => writeFileSync(session.path("list"), text);
-  list(`${alice} alice news get\n`);
-  const running = session.start('exec "$baton" pubsub proxy --id p9 --key service --clients list');
+  list(`${alice} alice news,quiet get\n`);
+  const running = session.start(
+    'exec "$baton" pubsub proxy --id p9 --key service --clients list --metrics-listen unix:$dir/p9',
+  );
   const says = (words: string) => eventually(() => running.stderr().includes(words), { what: words, withinMs: 15_000 });
   await says("takes requests");
   const proxy = / at (tcp:\/\/[\d.]+:\d+)/.exec(running.stderr())?.[1] ?? "";
@@ -109,9 +111,21 @@ test("SIGHUP has the list of clients read again; one with a mistake is told, and
     return answer.name === "STATUS" && answer.status;
   };
   expect(await statusOf(info("alice"))).not.toBe("DENIED");
-  list(`${carol} carol news get\n`);
+  // Nor is anything given any more to who waits for a message at that moment.
+  const quiet = (words: string) =>
+    `"$baton" pubsub client alice ${words} quiet --key alice --service-key service.pub --state-dir waits --proxies ${proxy}`;
+  expect(await session.run(quiet("subscribe"))).toMatchObject({ code: 0 });
+  const waits = session.start(`exec ${quiet("get --wait 50s")}`);
+  const waiting = "sed -n 's/^baton_pubsub_proxy_requests_under_way //p'";
+  await eventually(async () =>
+    (await session.run(`curl -s --unix-socket "$dir/p9" http://localhost/metrics | ${waiting}`)).stdout === "1\n"
+  );
+  list(`${carol} carol news,quiet get,put\n`);
   running.child.kill("SIGHUP");
   await says("read list again: 1 key may come in");
+  const put = { name: "PUT", sender: "carol", topic: "quiet", counter: 1 } as const;
+  expect(await ask(proxy, "carol", put, 15_000)).toBe("OK");
+  expect(await waits.ended).toMatchObject({ code: 77, stdout: "" });
   expect(await statusOf(info("alice"))).toBe("DENIED");
   expect(await ask(proxy, "alice", hello, 1000)).toBeNull();
   expect(await ask(proxy, "carol", hello)).toBe("OK");

@@ -130,11 +130,11 @@ export class Forwarder implements LinkHost {
   }
 
   /** Answers what is left, as if its time were over; or only what no server is at work on: that is tried elsewhere. */
-  finish(which: "all" | "what waits"): void {
+  finish(which: "all" | "what waits", why: string): void {
     for (const request of this.#underWay) {
       const isBusy = request.at.kind === "sent" && !request.traits.mayWait;
       if (which === "what waits" && isBusy) continue;
-      request.why = "this proxy is leaving";
+      request.why = why;
       this.#happened(request, { kind: "time over" });
     }
   }

@@ -50,6 +50,8 @@ const unreadMessagesMax = 4096;
 
 const delimiter = new Uint8Array(0);
 
+const leaving = "this proxy is leaving";
+
 export class Proxy implements AsyncDisposable {
   readonly id: string;
   readonly counters: ProxyCounters = newProxyCounters();
@@ -124,7 +126,7 @@ export class Proxy implements AsyncDisposable {
    */
   async drain(withinMs: number): Promise<void> {
     this.#isLeaving = true;
-    this.#forwarder.finish("what waits");
+    this.#forwarder.finish("what waits", leaving);
     if (this.underWay.requests > 0) {
       const { promise, resolve } = Promise.withResolvers<void>();
       this.#whenIdle = resolve;
@@ -132,8 +134,13 @@ export class Proxy implements AsyncDisposable {
       await promise;
       cancel();
     }
-    this.#forwarder.finish("all");
+    this.#forwarder.finish("all", leaving);
     await this.close();
+  }
+
+  /** What clients may do has changed: who waits for a message is told to ask again, and what he may is looked up then. */
+  askAgain(): void {
+    this.#forwarder.finish("what waits", "what clients may do has changed");
   }
 
   /** Requests under way get no answer, but those that were answered have a second to leave. */
