@@ -52,12 +52,16 @@ export function poolPath(
   const base = root === "/" ? "" : root;
   const name = encodeLockName(component, "a component");
   const own = `${base}/pools/${name}`;
-  const fixed: Record<string, string> = { root: base, component: name };
-  const itemTemplate = expand("item", templates.item, (word) => fixed[word] ?? (isOfItem(word) ? `{${word}}` : null));
+  const fixed = new Map([["root", base], ["component", name]]);
+  const itemTemplate = expand(
+    "item",
+    templates.item,
+    (word) => fixed.get(word) ?? (isOfItem(word) ? `{${word}}` : null),
+  );
   if (!/\{(item|[1-9])\}/.test(itemTemplate)) {
     throw unfit("item", templates.item, "it names no {item}, and all items would be one");
   }
-  const componentPath = expand("component", templates.component, (word) => fixed[word] ?? null);
+  const componentPath = expand("component", templates.component, (word) => fixed.get(word) ?? null);
   return {
     component: lockPathAt(checked("component", componentPath, templates.component)),
     total: lockPathAt(`${own}/total`),

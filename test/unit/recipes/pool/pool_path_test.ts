@@ -43,7 +43,15 @@ test("the items behind locks are found again where the template leaves a way bac
 });
 
 test("a template that cannot be is a failure of the configuration, before anything is locked", () => {
-  for (const item of ["/{component}", "/{component}/{batch}", "{component}/{item}", "/{component}//{item}"]) {
+  for (
+    const item of [
+      "/{component}",
+      "/{component}/{batch}",
+      "/{item}/{constructor}",
+      "{component}/{item}",
+      "/{component}//{item}",
+    ]
+  ) {
     expect(codeOf(() => poolPath("c", { templates: { ...newspaper, item } }).item("a"))).toBe("CONFIG");
   }
   expect(codeOf(() => poolPath("c", { templates: { ...newspaper, component: "/{item}" } }))).toBe("CONFIG");
