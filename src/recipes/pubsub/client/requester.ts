@@ -86,20 +86,18 @@ export class Requester implements AsyncDisposable {
   #lastTrouble = "no proxy was found";
   /** Endpoints that do not let this client in, since the last that did. */
   readonly #refusals = new Set<string>();
-  readonly #watch: TroubleWatch | null;
+  readonly #watch: TroubleWatch<Progress> | null;
 
   constructor(options: RequesterOptions) {
     this.#options = options;
     const { clock, onTrouble, troubleMs = defaultTroubleMs } = options;
-    this.#watch = onTrouble === undefined ? null : new TroubleWatch(clock, { afterMs: troubleMs, tell: onTrouble });
+    const tell = (progress: Progress) => onTrouble?.(this.#standsInTheWay(progress));
+    this.#watch = onTrouble === undefined ? null : new TroubleWatch(clock, { afterMs: troubleMs, tell });
   }
 
   /** Rejects with the signal's reason, and with what `findProxies` rejects with once the time is over. */
   async ask(message: Message, options: RequestOptions = {}): Promise<Outcome> {
-    const progress: Progress = {
-      ...{ sinceMs: this.#options.clock.now(), sentTo: null, said: null },
-      why: () => this.#standsInTheWay(progress),
-    };
+    const progress: Progress = { sinceMs: this.#options.clock.now(), sentTo: null, said: null };
     this.#watch?.begin(progress);
     try {
       return await this.#tryOften(message, options, progress);

@@ -5,31 +5,32 @@ import type { Clock } from "../../../support/clock.ts";
 export interface WatchedRequest {
   /** Since when it has waited for what should be there by now; in the future while it is held back on purpose. */
   sinceMs: number;
-  /** What it waits for at this moment. */
-  readonly why: () => string;
 }
 
 /** One timer for all requests: thousands are begun and answered within its time. */
-export class TroubleWatch implements Disposable {
+export class TroubleWatch<Request extends WatchedRequest> implements Disposable {
   readonly #clock: Clock;
   readonly #afterMs: number;
-  readonly #tell: (why: string) => void;
-  readonly #requests = new Set<WatchedRequest>();
+  readonly #tell: (request: Request) => void;
+  readonly #requests = new Set<Request>();
   #cancel: (() => void) | null = null;
   #isTold = false;
 
-  constructor(clock: Clock, { afterMs, tell }: { readonly afterMs: number; readonly tell: (why: string) => void }) {
+  constructor(
+    clock: Clock,
+    { afterMs, tell }: { readonly afterMs: number; readonly tell: (request: Request) => void },
+  ) {
     this.#clock = clock;
     this.#afterMs = afterMs;
     this.#tell = tell;
   }
 
-  begin(request: WatchedRequest): void {
+  begin(request: Request): void {
     this.#requests.add(request);
     if (this.#cancel === null && !this.#isTold) this.#look();
   }
 
-  end(request: WatchedRequest): void {
+  end(request: Request): void {
     this.#requests.delete(request);
   }
 
@@ -45,7 +46,7 @@ export class TroubleWatch implements Disposable {
 
   #look(): void {
     this.#cancel = null;
-    let oldest: WatchedRequest | null = null;
+    let oldest: Request | null = null;
     for (const request of this.#requests) if (oldest === null || request.sinceMs < oldest.sinceMs) oldest = request;
     if (oldest === null) return;
     const leftMs = oldest.sinceMs + this.#afterMs - this.#clock.now();
@@ -55,6 +56,6 @@ export class TroubleWatch implements Disposable {
       return;
     }
     this.#isTold = true;
-    this.#tell(oldest.why());
+    this.#tell(oldest);
   }
 }

@@ -1,13 +1,14 @@
 import { expect, test } from "bun:test";
-import { TroubleWatch } from "../../../../../src/recipes/pubsub/client/trouble_watch.ts";
+import { TroubleWatch, type WatchedRequest } from "../../../../../src/recipes/pubsub/client/trouble_watch.ts";
 import { FakeClock } from "../../../../support/fake_clock.ts";
 
 function watching() {
   const clock = new FakeClock();
   const told: string[] = [];
-  const watch = new TroubleWatch(clock, { afterMs: 3000, tell: (why) => void told.push(why) });
-  const begin = (why: string, sinceMs = clock.now()) => {
-    const request = { sinceMs, why: () => why };
+  const tell = ({ name }: { readonly name: string }) => void told.push(name);
+  const watch = new TroubleWatch<WatchedRequest & { readonly name: string }>(clock, { afterMs: 3000, tell });
+  const begin = (name: string, sinceMs = clock.now()) => {
+    const request = { name, sinceMs };
     watch.begin(request);
     return request;
   };
