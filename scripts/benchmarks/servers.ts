@@ -1,13 +1,13 @@
 /** Starts every peer that is installed, on loopback, with data of its own, and says which are missing. */
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect } from "../../src/clients/zookeeper/client.ts";
 import { parseServers } from "../../src/clients/zookeeper/hosts.ts";
 import { electionPath } from "../../src/recipes/election/election_path.ts";
 import { eventually } from "../../test/support/eventually.ts";
+import { freePorts } from "../../test/support/free_ports.ts";
 import { startZooKeeper } from "../../test/support/zookeeper_server.ts";
 import type { Contestant, Running } from "./contestant.ts";
 
@@ -132,7 +132,7 @@ async function zooKeeperContestants(stack: AsyncDisposableStack): Promise<Contes
 }
 
 async function etcdContestant(folder: string, stack: AsyncDisposableStack): Promise<Contestant> {
-  const [clientPort, peerPort] = [await freePort(), await freePort()];
+  const [clientPort, peerPort] = await freePorts(2);
   const endpoint = `http://127.0.0.1:${clientPort}`;
   const peer = `http://127.0.0.1:${peerPort}`;
   const server = Bun.spawn([
@@ -188,13 +188,4 @@ function flockContestant(folder: string): Contestant {
       );
     },
   };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const address = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === "string") throw new Error("No free port was found");
-  return address.port;
 }

@@ -31,7 +31,7 @@ export async function startKeeperProcess(
     const [port = 0] = await freePorts(1);
     const tcp: Address = { kind: "tcp", host: "127.0.0.1", port };
     const unix: Address = { kind: "unix", path: join(folder, "keeper.sock") };
-    const node = new KeeperNode(folder, over === "tcp" ? tcp : unix, [tcp, unix], options);
+    const node = new KeeperNode(over === "tcp" ? tcp : unix, { folder, tcp, unix }, options);
     const close = async () => {
       await node.kill();
       rmSync(folder, { recursive: true, force: true });
@@ -51,24 +51,31 @@ export async function startKeeperProcess(
   }
 }
 
+interface Place {
+  readonly folder: string;
+  readonly tcp: Address;
+  /** In the folder. */
+  readonly unix: Address;
+}
+
 class KeeperNode extends ProcessNode {
   override readonly address: Address;
-  readonly #folder: string;
-  readonly #listen: readonly Address[];
+  readonly #place: Place;
   readonly #options: BackendOptions;
 
-  constructor(folder: string, address: Address, listen: readonly Address[], options: BackendOptions) {
+  constructor(address: Address, place: Place, options: BackendOptions) {
     super();
     this.address = address;
-    this.#folder = folder;
-    this.#listen = listen;
+    this.#place = place;
     this.#options = options;
   }
 
   override async restart(): Promise<void> {
     await this.kill();
-    const server = this.process = new ServerProcess(this.#command(), { folder: this.#folder });
-    const serves = async () => !server.alive || await fourLetterWord(this.address, "ruok", 500) === "imok";
+    const { folder, unix } = this.#place;
+    const server = this.process = new ServerProcess(this.#command(), { folder });
+    // Where nobody else can answer, and where it listens last: it has its port by then.
+    const serves = async () => !server.alive || await fourLetterWord(unix, "ruok", 500) === "imok";
     await eventually(serves, { withinMs: startMsMax, what: `the keeper to serve; it said: ${server.output}` });
     if (!server.alive) throw new Error(`The keeper ended at its start: ${server.output}`);
   }
@@ -85,9 +92,9 @@ class KeeperNode extends ProcessNode {
       ...batonCommand(),
       "keeper",
       "--data-dir",
-      join(this.#folder, "data"),
+      join(this.#place.folder, "data"),
       "--listen",
-      this.#listen.map(formatAddress).join(","),
+      [this.#place.tcp, this.#place.unix].map(formatAddress).join(","),
       ...Object.entries(durations).flatMap(([flag, ms]) => ms === undefined ? [] : [flag, `${ms}ms`]),
     ];
   }

@@ -136,8 +136,14 @@ class ZooKeeperNode extends ProcessNode {
   /** What `srvr` says: standalone, leader, follower; null while it does not serve. */
   async mode(): Promise<string | null> {
     if (this.process?.alive !== true) return null;
-    const text = await fourLetterWord(this.address, "srvr", 500).catch(() => "");
-    return /^Mode: (\w+)/m.exec(text)?.[1] ?? null;
+    const [state, configuration] = await Promise.all([this.#ask("srvr"), this.#ask("conf")]);
+    // Another server that has the port answers as well, until this one finds it taken and ends.
+    if (!configuration.includes(`dataDir=${this.#home}/`)) return null;
+    return /^Mode: (\w+)/m.exec(state)?.[1] ?? null;
+  }
+
+  #ask(word: string): Promise<string> {
+    return fourLetterWord(this.address, word, 500).catch(() => "");
   }
 
   #command(): string[] {

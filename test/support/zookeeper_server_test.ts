@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
+import { createServer } from "node:net";
 import process from "node:process";
 import { join } from "node:path";
 import { zooKeeper, zooKeeperEnsemble } from "./backends.ts";
@@ -41,6 +42,22 @@ describeWithPeer("zookeeper", "a real ZooKeeper", () => {
       await running.close();
     }
   }, 60_000);
+
+  test("does not take another server at its port for itself", async () => {
+    const running = await zooKeeper.start();
+    const [node] = running.nodes;
+    if (node?.address.kind !== "tcp") throw new Error("no node");
+    const { port } = node.address;
+    await node.kill();
+    const other = createServer((socket) => socket.end("Mode: standalone\ndataDir=/elsewhere/version-2\n"));
+    await new Promise<void>((resolve) => other.listen(port, "127.0.0.1", resolve));
+    try {
+      await expect(node.restart()).rejects.toThrow("ended at its start");
+    } finally {
+      other.close();
+      await running.close();
+    }
+  }, 30_000);
 
   test("does not outlive a test process that is killed", async () => {
     const program = `
