@@ -10,6 +10,7 @@ import { type Call, defineCommand } from "./command.ts";
 import { coordinationOf } from "./coordination/coordination.ts";
 import { type ExitCode, exitCodes } from "./exit_codes.ts";
 import type { ConfigJson } from "./json_shapes/machine_shapes.ts";
+import { checkPoolTemplates } from "./pool/configured_path.ts";
 
 const settings = {
   origin: setting(toggle(), { flag: "--origin", help: "say where each value came from", default: false }),
@@ -49,7 +50,10 @@ async function runConfig({ names, values, sources, io }: Call<typeof settings>):
     throw new BatonError("USAGE", `baton config takes one word, check or show, ${given}`);
   }
   if (action === "check" && values.origin) throw new BatonError("USAGE", "--origin is for baton config show");
-  if (action === "check") coordinationOf(values, sources); // which reads certificates, credentials, lists of servers
+  if (action === "check") {
+    coordinationOf(values, sources); // which reads certificates, credentials, lists of servers
+    checkPoolTemplates(values, sources);
+  }
   const resolved = Object.entries<SettingTable[string]>(allSettings).flatMap(([name, one]) => {
     const { key } = one;
     if (key === undefined) return [];

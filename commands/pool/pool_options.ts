@@ -1,15 +1,16 @@
 /** `baton pool`'s command line as data: what may stand together, and what follows from it. Pure. */
-import { atOrigin, type ConfigSources } from "../../src/config/resolve.ts";
+import type { ConfigSources } from "../../src/config/resolve.ts";
 import { setting, type SettingTable, type SettingValues } from "../../src/config/setting.ts";
 import { connectionSettings, poolSettings } from "../../src/config/settings.ts";
 import { duration, integer, text, toggle } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
-import { defaultPoolTemplates, type PoolPath, poolPath } from "../../src/recipes/pool/pool_path.ts";
+import type { PoolPath } from "../../src/recipes/pool/pool_path.ts";
 import { nearestWord } from "../../src/support/did_you_mean.ts";
 import type { Call } from "../command.ts";
 import { exitCodes } from "../exit_codes.ts";
 import { givenFlag } from "../given_flag.ts";
 import { jobSettings, statusFlags } from "../job/job_flags.ts";
+import { configuredPoolPath } from "./configured_path.ts";
 
 /** More is a mistake: each is a process, and a lock. */
 const jobsMax = 1000;
@@ -138,7 +139,12 @@ export function poolDeedOf(
     throw new BatonError("USAGE", `${flag} is for a pool that runs its items, not for baton pool ${deed}`);
   }
   const isNamed = values.items !== undefined || values.query !== undefined;
-  return { deed, component, path: pathOf(component, values, sources), items: isNamed ? itemSourceOf(values) : null };
+  return {
+    deed,
+    component,
+    path: configuredPoolPath(component, values, sources),
+    items: isNamed ? itemSourceOf(values) : null,
+  };
 }
 
 const jsonIsForStatus = "--json is for baton pool status; --status-file tells about a run";
@@ -155,7 +161,7 @@ export function poolOptionsOf(call: Call<typeof poolCommandSettings>): PoolComma
   const { quiet, verbose } = values;
   return {
     component,
-    path: pathOf(component, values, sources),
+    path: configuredPoolPath(component, values, sources),
     items: itemSourceOf(values),
     command: [program, ...args],
     conflictExitCode: values.conflictExitCode ?? exitCodes.SKIPPED,
@@ -189,20 +195,6 @@ function itemSourceOf({ items, query }: PoolValues): ItemSource {
     throw new BatonError("USAGE", "--items @ names no file: write --items @FILE, with - for standard input");
   }
   return items.startsWith("@") ? { kind: "file", file: items.slice(1) } : { kind: "list", list: items };
-}
-
-/** Throws USAGE for a component that cannot be one, CONFIG for a template that cannot, with the place where it stands. */
-function pathOf(
-  component: string,
-  { poolComponentPath, poolItemPath, root }: PoolValues,
-  sources: ConfigSources,
-): PoolPath {
-  poolPath(component);
-  // The component's first, so that the item's is not blamed for it.
-  const withItem = (item: string) => () =>
-    poolPath(component, { root, templates: { component: poolComponentPath, item } });
-  atOrigin("poolComponentPath", poolSettings.poolComponentPath, sources, withItem(defaultPoolTemplates.item));
-  return atOrigin("poolItemPath", poolSettings.poolItemPath, sources, withItem(poolItemPath));
 }
 
 /** The command's words for one item. */

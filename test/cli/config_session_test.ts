@@ -83,6 +83,25 @@ describe("config check", () => {
       78,
       /^baton: acl\.toml, line 2: acl: "world:anyone:x" is not open, creator or/,
     ],
+    [
+      "component.toml",
+      '[pool]\ncomponent_path = "/x/{item}"\n',
+      78,
+      /^baton: component\.toml, line 2: pool\.component_path: "\/x\/\{item\}" cannot be .* \{item\} is none of \{root\} and/,
+    ],
+    [
+      "items.toml",
+      '[pool]\n\nitem_path = "/x/{component}"\n',
+      78,
+      /^baton: items\.toml, line 3: pool\.item_path: "\/x\/\{component\}" cannot be .*: it names no \{item\}/,
+    ],
+    [
+      "relative.toml",
+      '[pool]\nitem_path = "{component}/{1}"\n',
+      78,
+      /^baton: relative\.toml, line 2: pool\.item_path: "\{component\}\/\{1\}" cannot be .* is not a path of ZooKeeper's/,
+    ],
+    ["templates.toml", '[pool]\nitem_path = "{root}/{component}/B{1}-RT{9}"\n', 0, /^baton: the configuration is good/],
     ["broken.toml", "servers = \n", 78, /^baton: broken\.toml, line 1: this is not TOML/],
   ];
   for (const [name, source, code, stderr] of files) {

@@ -59,6 +59,8 @@ test("a bad template is told with where it stands", () => {
   expect(() => poolOptionsOf(other)).toThrow(
     /^BATON_POOL_COMPONENT_PATH: .*\{item\} is none of \{root\} and \{component\}$/,
   );
+  const relative = callOf(["c", "--items", "a", "--", "true"], { BATON_POOL_ITEM_PATH: "{component}/{9}" });
+  expect(() => poolOptionsOf(relative)).toThrow(/^BATON_POOL_ITEM_PATH: .*is not a path of ZooKeeper's/);
 });
 
 test("the item stands for {} and {item} wherever they are in the command's words", () => {
