@@ -12,12 +12,13 @@ import { ranTooLong, readItems, readText, tellsNothing } from "./pool_source.ts"
 
 /** The items that are named; null for all. Rejects as `readItems` does. */
 export async function namedItems(
-  { component, items }: PoolStatusOptions,
+  { component, path, items }: PoolStatusOptions,
   queryTimeoutMs: number,
 ): Promise<readonly string[] | null> {
   if (items === null) return null;
   return await readItems(items, {
     component,
+    path,
     signal: new AbortController().signal, // what reads a file or stdin is ended by a signal's default action
     query: (line) => outputOf(line, queryTimeoutMs),
   });

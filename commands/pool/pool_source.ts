@@ -5,12 +5,14 @@ import process from "node:process";
 import { stdinWasClosed } from "../../src/cli/child/closed_stdin.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { itemsBytesMax, listedItems, parseItems } from "../../src/recipes/pool/pool_items.ts";
+import type { PoolPath } from "../../src/recipes/pool/pool_path.ts";
 import { abortable } from "../../src/support/abort.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import type { ItemSource } from "./pool_options.ts";
 
 export interface ReadItemsOptions {
   readonly component: string;
+  readonly path: PoolPath;
   readonly signal: AbortSignal;
   /** What the query prints. */
   readonly query: (line: string) => Promise<string>;
@@ -19,9 +21,9 @@ export interface ReadItemsOptions {
 /** Rejects BAD_DATA for what cannot be items, IO for what cannot be read, the query's failure, the signal's reason. */
 export async function readItems(
   source: ItemSource,
-  { component, signal, query }: ReadItemsOptions,
+  { component, path, signal, query }: ReadItemsOptions,
 ): Promise<readonly string[]> {
-  const items = (text: string, name: string) => parseItems(text, { component, source: name });
+  const items = (text: string, name: string) => parseItems(text, { component, path, source: name });
   switch (source.kind) {
     case "stdin":
       if (stdinWasClosed()) {
@@ -35,7 +37,7 @@ export async function readItems(
         source.file,
       );
     case "list":
-      return items(listedItems(source.list), "--items");
+      return parseItems(listedItems(source.list), { component, path, source: "--items", unit: "item" });
     case "query":
       return items(await query(source.line), "the output of --query");
   }

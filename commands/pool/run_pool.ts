@@ -128,7 +128,7 @@ async function work(
       wait: values.wait === undefined || values.wait === 0 ? "none" : values.wait,
       list: (lease) => {
         const signal = AbortSignal.any([signals.stop, lease.lost]);
-        return readItems(items, { component, signal, query: (line) => jobs.query(line, lease) });
+        return readItems(items, { component, path, signal, query: (line) => jobs.query(line, lease) });
       },
       listsAgain: items.kind === "query",
       run: (job) => jobs.run(job),

@@ -107,7 +107,7 @@ describe("exit codes", () => {
     expect((await session.run('"$baton" pool bad -- true')).code).toBe(64);
     const long = await session.run('"$baton" pool bad --items "$(head -c 300 /dev/zero | tr "\\0" x)" -- true');
     expect(long.code).toBe(65);
-    expect(long.stderr).toMatch(/^baton: --items, line 1: .* it has 304 bytes, and 255 is the most\n$/);
+    expect(long.stderr).toMatch(/^baton: --items, item 1: .* it has 304 bytes, and 255 is the most\n$/);
     expect(await session.run("\"$baton\" pool bad --query 'echo a; exit 3' -- touch never")).toMatchObject({
       code: 74,
       stderr: 'baton: --query "echo a; exit 3" named no items: it ended with 3\n',

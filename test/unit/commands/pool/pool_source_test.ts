@@ -5,12 +5,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readItems } from "../../../../commands/pool/pool_source.ts";
 import { itemsBytesMax } from "../../../../src/recipes/pool/pool_items.ts";
+import { poolPath } from "../../../../src/recipes/pool/pool_path.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "baton-pool-source-"));
 process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
 const read = (file: string) =>
   readItems({ kind: "file", file }, {
     component: "c",
+    path: poolPath("c"),
     signal: new AbortController().signal,
     query: () => Promise.reject(new Error("there is none")),
   });

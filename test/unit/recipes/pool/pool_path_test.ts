@@ -79,16 +79,16 @@ test("values cannot leave their place in the tree", () => {
 });
 
 test("one item in each line, in their order, without empty lines and repetitions", () => {
-  const read = (text: string) => parseItems(text, { component: "c", source: "standard input" });
+  const read = (text: string) => parseItems(text, { component: "c", path: poolPath("c"), source: "standard input" });
   expect(read("b\n\na\r\n  \nb\nc d\n")).toEqual(["b", "a", "c d"]);
   expect(read(listedItems("a,b,,a"))).toEqual(["a", "b"]);
   expect(read("")).toEqual([]);
 });
 
 test("what cannot be an item is told with its line", () => {
-  const refused = (text: string) => {
+  const refused = (text: string, path = poolPath("c"), unit?: "item") => {
     try {
-      parseItems(text, { component: "c", source: "the list" });
+      parseItems(text, { component: "c", path, source: "the list", ...(unit === undefined ? {} : { unit }) });
     } catch (thrown) {
       return thrown instanceof BatonError ? `${thrown.code}: ${thrown.message}` : String(thrown);
     }
@@ -97,6 +97,10 @@ test("what cannot be an item is told with its line", () => {
   expect(refused(`a\n${"x".repeat(254)}`)).toMatch(
     /^BAD_DATA: the list, line 2: .* it has 256 bytes, and 255 is the most$/,
   );
+  const wordy = poolPath("c", { templates: { ...newspaper, item: "/{component}/B{1}-RT{2}" } });
+  const told = 'The item "c" has no word 2, which its path /{component}/B{1}-RT{2} is made of';
+  expect(refused("a 1\n\nb 2\nc\n", wordy)).toBe(`BAD_DATA: the list, line 4: ${told}`);
+  expect(refused(listedItems("a 1,c"), wordy, "item")).toBe(`BAD_DATA: the list, item 2: ${told}`);
   expect(refused("a\tb")).toMatch(/^BAD_DATA: the list, line 1: .*control character$/);
   expect(refused(Array.from({ length: itemsMax + 1 }, (_, index) => index).join("\n"))).toBe(
     `BAD_DATA: the list names more than ${itemsMax} items, which is the most a pool takes`,
