@@ -18,6 +18,16 @@ export const holdSettings = {
   }),
   ...terms,
   maxHold: { ...terms.maxHold, help: "stop the script so long after the grant" },
+  killAfter: {
+    ...terms.killAfter,
+    help: "how long the script and what it started have, when baton stops them, before they are killed",
+  },
+  onDoubt: {
+    ...terms.onDoubt,
+    help:
+      "what happens to the script and what it started while the servers are silent, before the lock is lost: run on, or be stopped",
+  },
+  signal: { ...terms.signal, help: "the signal that tells the script and what it started to stop" },
 } satisfies SettingTable;
 
 export interface HoldOptions extends LockOptions {

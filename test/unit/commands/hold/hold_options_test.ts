@@ -9,3 +9,13 @@ test("--max-hold is about the script: baton hold has no child, and has ended by 
   expect(lockHelp).toBe("stop the child so long after the grant; then exit 124");
   expect(rest).toEqual(lockRest);
 });
+
+test("no option speaks of a child, which baton hold has none of, and is otherwise the one of baton lock", () => {
+  const told = Object.values(holdSettings).filter(({ help }) => /child/.test(help)).map(({ flag }) => flag);
+  expect(told).toEqual([]);
+  for (const name of ["killAfter", "onDoubt", "signal"] as const) {
+    const { help: _, ...rest } = holdSettings[name];
+    const { help: _lock, ...lockRest } = lockCommandSettings[name];
+    expect<unknown>(rest).toEqual(lockRest);
+  }
+});
