@@ -15,7 +15,9 @@ const holder = z.strictObject({
 export const poolStatusShape = z.strictObject({
   version,
   component: z.string(),
-  chooser: holder.nullable().describe("who lists and chooses items at this moment"),
+  chooser: holder.nullable().describe(
+    "who holds the component's lock: a pool that lists and chooses items, or whoever keeps pools from it",
+  ),
   counts: z.strictObject({ free: count, running: count, done: count, failed: count }),
   items: z.array(z.strictObject({
     item: z.string(),

@@ -31,7 +31,9 @@ function tell(
 ): void {
   if (chooser !== null && !quiet) {
     const since = chooser.sinceMs === 0 ? "" : ` (for ${formatDuration(Math.max(0, nowMs - chooser.sinceMs))})`;
-    io.err(`baton: ${nameOfHolder(chooser)} lists and chooses items of "${component}"${since}\n`);
+    // What is stored does not tell a pool from somebody who has locked its component to keep pools away.
+    const what = `holds the lock of "${component}"${since}, as a pool does that lists and chooses items`;
+    io.err(`baton: ${nameOfHolder(chooser)} ${what}\n`);
   }
   if (items.length > 0) {
     printTable(io, [["ITEM", "STATE", "SINCE", "WHO", "HOW"], ...items.map((item) => rowOf(item, nowMs))]);

@@ -309,7 +309,7 @@ describe("reports", () => {
     await running.ended;
   });
 
-  test("status says who lists and chooses at this moment, on stderr, and with --quiet nothing of it", async () => {
+  test("status says who holds the component's lock, without making a pool of him, on stderr, and with --quiet nothing of it", async () => {
     const running = session.start(
       `"$baton" pool choosing --query "touch choosing; ${until("end-choosing")}; echo a" -- true`,
     );
@@ -317,7 +317,7 @@ describe("reports", () => {
     const told = await session.run('"$baton" pool status choosing');
     expect(told).toMatchObject({ code: 0, stdout: "" });
     expect(told.stderr).toMatch(
-      /^baton: \S+@\S+:\d+ \(\S+\) lists and chooses items of "choosing" \(for \d.*s\)\nbaton: no item of "choosing" runs, /,
+      /^baton: \S+@\S+:\d+ \(\S+\) holds the lock of "choosing" \(for \d.*s\), as a pool does that lists and .*\nbaton: no item of "choosing" runs, /,
     );
     expect(await session.run('"$baton" pool status choosing -q')).toMatchObject({ code: 0, stdout: "", stderr: "" });
     const { stdout, stderr } = await session.run('"$baton" pool status choosing --json');

@@ -17,7 +17,7 @@ export interface PoolItemStatus {
 
 export interface PoolStatus {
   readonly component: string;
-  /** Who chooses items at this moment. */
+  /** Who holds the component's lock: a pool that lists and chooses items, or whoever keeps pools from it. */
   readonly chooser: HolderStatus | null;
   readonly items: readonly PoolItemStatus[];
 }
