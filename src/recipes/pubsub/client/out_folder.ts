@@ -5,7 +5,8 @@
  *   1 write <seq>.part and flush it   2 flush the folder   3 store the intent   4 rename to <seq>   5 flush the folder
  *   6 store the cursor
  *
- * Recovery, with an intent beyond the cursor: what still has its .part is renamed; what has none was delivered.
+ * Recovery, with an intent beyond the cursor: what still has its .part is renamed; what has none was delivered. So no other
+ * .part is there when the intent is stored: one that a kill in step 1 left may be half a message.
  */
 import {
   closeSync,
@@ -44,12 +45,15 @@ export interface OutFolderOptions {
 export class OutFolder {
   readonly path: string;
   readonly #options: OutFolderOptions;
+  /** Of messages that an earlier process began to write, ascending; they are written again, unless the client went past them. */
+  #leftParts: readonly number[];
 
   /** Makes the folder, or opens it. Throws USAGE when it belongs to another client id or topic, CANNOT_CREATE, IO. */
   constructor(path: string, options: OutFolderOptions) {
     this.path = madeFolder(resolve(path));
     this.#options = options;
     mark(this.path, options.state.id, options.topic);
+    this.#leftParts = this.#io(() => partsIn(this.path, 0, Infinity));
   }
 
   /**
@@ -82,7 +86,10 @@ export class OutFolder {
   #hand(messages: readonly Delivery[], last: number): void {
     const { state, topic, onStep = () => {} } = this.#options;
     onStep("flush parts");
-    this.#io(() => flushPath(this.path));
+    this.#io(() => {
+      this.#removeLeftParts(messages, last);
+      flushPath(this.path);
+    });
     const { cursor } = state.place(topic);
     onStep("intent");
     state.setPlace(topic, { cursor, intent: last, folder: this.path });
@@ -99,9 +106,18 @@ export class OutFolder {
     onStep("done");
   }
 
-  #io(work: () => void): void {
+  /** Not those behind `last`: whoever took the client over with another state may just be renaming them. */
+  #removeLeftParts(messages: readonly Delivery[], last: number): void {
+    const written = new Set(messages.map(({ id }) => id));
+    for (const id of this.#leftParts) {
+      if (id <= last && !written.has(id)) rmSync(join(this.path, `${id}.part`), { force: true });
+    }
+    this.#leftParts = this.#leftParts.filter((id) => id > last);
+  }
+
+  #io<T>(work: () => T): T {
     try {
-      work();
+      return work();
     } catch (thrown) {
       throw new BatonError("IO", `Cannot write messages to the folder ${this.path}: ${messageOf(thrown)}`, {
         cause: thrown,

@@ -1,7 +1,7 @@
 /** Files exactly once: a process that is killed before every single step, and a consumer that takes files away at once. */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
@@ -96,4 +96,21 @@ test("a link that leads elsewhere meanwhile changes nothing: messages are where 
   };
   new OutFolder(link, { state, topic: "news", onStep }).deliver([{ id: 1, body: new TextEncoder().encode("body 1") }]);
   expect([take("first"), take("other")]).toEqual([["body 1"], []]);
+});
+
+test("what a kill left half written is no message of the recovery, when the client has gone elsewhere meanwhile", async () => {
+  using state = await ClientState.open(join(root, "state"), "alice", { waitMs: 0, clock: systemClock() });
+  const inbox = join(root, "sought", "inbox");
+  new OutFolder(inbox, { state, topic: "news" });
+  // Killed while it wrote, and then: seek news 2. The place is the server's alone.
+  writeFileSync(join(inbox, "1.part"), "body 1");
+  writeFileSync(join(inbox, "2.part"), "bod");
+  state.forgetPlace("news");
+  const onStep = (step: string) => {
+    if (step === "rename 3") throw new Error("killed");
+  };
+  const messages = [{ id: 3, body: new TextEncoder().encode("body 3") }];
+  expect(() => new OutFolder(inbox, { state, topic: "news", onStep }).deliver(messages)).toThrow("killed");
+  recoverOutFolder({ state, topic: "news" });
+  expect(take("sought")).toEqual(["body 3"]);
 });
