@@ -28,7 +28,16 @@ export interface Command<S extends SettingTable = SettingTable> {
   readonly completes?: ServedNames | "files" | readonly string[];
   /** Words that may stand first where a name may, each with those that may follow it; where there are none, `completes`. */
   readonly completesFirst?: Readonly<Record<string, readonly string[]>>;
+  /** What a call takes that begins with such a word, where that is less than all. */
+  readonly forms?: Readonly<Record<string, CommandForm>>;
   run(call: Call<S>): Promise<ExitCode>;
+}
+
+export interface CommandForm {
+  /** Settings whose flags are for other forms of the command. */
+  readonly refuses: SettingTable;
+  /** As of a command. */
+  readonly runsNothing?: boolean;
 }
 
 /** Each kind is a folder below the root. */

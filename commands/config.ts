@@ -36,6 +36,7 @@ export const configCommand = defineCommand({
   ],
   settings,
   completes: ["check", "show"],
+  forms: { check: { refuses: { origin: settings.origin }, runsNothing: true } },
   runsNothing: true,
   run: runConfig,
 });

@@ -1,5 +1,5 @@
 /** What may stand at the end of a command line that is being typed: a decision over the tables of the commands. Pure. */
-import { type Command, commonSettings, type ServedNames } from "../command.ts";
+import { type Command, type CommandForm, commonSettings, type ServedNames } from "../command.ts";
 import { firstWords, membersOf, nameAt, wordsOf } from "../command_names.ts";
 
 export type Candidates =
@@ -10,6 +10,8 @@ export type Candidates =
   | { readonly kind: "files" | "commands" };
 
 interface Flag {
+  /** The setting's. */
+  readonly name: string;
   /** `--wait` and `-w`. */
   readonly forms: readonly string[];
   /** Empty for a switch. */
@@ -33,8 +35,10 @@ export function candidates(
   const { command, words } = found;
   const flags = flagsOf(command);
   const border = borderOf(words, flags);
+  const operands = operandsIn(words, flags);
+  const { refuses, runsNothing } = formOf(command, operands);
   if (border !== -1) {
-    if (command.runsNothing) return nothing;
+    if (runsNothing) return nothing;
     return { kind: border === words.length - 1 ? "commands" : "files" };
   }
   const asking = flagAsking(words, flags);
@@ -45,9 +49,15 @@ export function candidates(
     return flag === undefined ? nothing : valuesOf(flag, value, form);
   }
   if (typed.startsWith("-")) {
-    return matching([...flags.flatMap(({ forms }) => forms), ...(command.runsNothing ? [] : ["--"])], typed);
+    const offered = flags.filter(({ name }) => !Object.hasOwn(refuses, name));
+    return matching([...offered.flatMap(({ forms }) => forms), ...(runsNothing ? [] : ["--"])], typed);
   }
-  return namesOf(command, operandsIn(words, flags), typed);
+  return namesOf(command, operands, typed);
+}
+
+/** What the words choose that stand there already. */
+function formOf({ forms = {}, runsNothing = false }: Command, [first = ""]: readonly string[]): Required<CommandForm> {
+  return { refuses: {}, runsNothing, ...(Object.hasOwn(forms, first) ? forms[first] : {}) };
 }
 
 /** `operands`: what stands there already. */
@@ -82,8 +92,8 @@ export function matching(words: readonly string[], typed: string): Candidates {
 }
 
 function flagsOf(command: Command): Flag[] {
-  return Object.values({ ...command.settings, ...commonSettings }).flatMap(({ flag, type }) =>
-    flag === undefined ? [] : [{ forms: flag.split(", ").reverse(), placeholder: type.placeholder }]
+  return Object.entries({ ...command.settings, ...commonSettings }).flatMap(([name, { flag, type }]) =>
+    flag === undefined ? [] : [{ name, forms: flag.split(", ").reverse(), placeholder: type.placeholder }]
   );
 }
 

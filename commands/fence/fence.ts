@@ -54,6 +54,11 @@ export const fenceSettings = {
   ...connectionSettings,
 } satisfies SettingTable;
 
+const forms = {
+  run: { refuses: { ...zkSettings, ...connectionSettings } },
+  zk: { refuses: runSettings },
+} as const;
+
 const usage = "run --store FILE [options] -- COMMAND [ARGUMENT…] | zk set|create|delete PATH [DATA] [options]";
 
 export const fenceCommand = defineCommand({
@@ -92,17 +97,18 @@ export const fenceCommand = defineCommand({
   settings: fenceSettings,
   completes: [],
   completesFirst: { run: [], zk: ["set", "create", "delete"] },
+  forms,
   run: fence,
 });
 
 async function fence(call: Call<typeof fenceSettings>): Promise<ExitCode> {
   const [action = "", ...more] = call.names;
   if (action === "run") {
-    refuseFlags(call, { ...zkSettings, ...connectionSettings }, "zk");
+    refuseFlags(call, forms.run.refuses, "zk");
     return await (await import("./fence_run.ts")).fenceRun(call);
   }
   if (action === "zk") {
-    refuseFlags(call, runSettings, "run");
+    refuseFlags(call, forms.zk.refuses, "run");
     return await (await import("./fence_zk.ts")).fenceZk(call);
   }
   const given = action === ""

@@ -123,6 +123,7 @@ export const keeperCommand = defineCommand({
   ],
   settings,
   completes: ["verify", "backup"],
+  forms: { verify: { refuses: flagsOfServing }, backup: { refuses: { ...flagsOfServing, json: settings.json } } },
   runsNothing: true,
   run: ({ values, names, sources, io }) => {
     const place = values.dataDir === undefined ? ownKeeperPlace(values, sources) : namedPlace(resolve(values.dataDir));

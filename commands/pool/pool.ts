@@ -3,7 +3,7 @@ import { compileLate } from "../../src/cli/child/compile_late.ts";
 import { startGuard } from "../../src/cli/guard/guard.ts";
 import { type Call, defineCommand } from "../command.ts";
 import type { ExitCode } from "../exit_codes.ts";
-import { poolCommandSettings, poolDeedOf, poolOptionsOf } from "./pool_options.ts";
+import { poolCommandSettings, poolDeedOf, poolForms, poolOptionsOf } from "./pool_options.ts";
 
 export const poolCommand = defineCommand({
   name: "pool",
@@ -44,6 +44,7 @@ export const poolCommand = defineCommand({
   settings: poolCommandSettings,
   completes: "pools",
   completesFirst: { status: [], forget: [] },
+  forms: poolForms,
   run: pool,
 });
 

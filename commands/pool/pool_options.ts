@@ -88,6 +88,13 @@ export const poolCommandSettings = {
 const { items: _items, query: _query, queryTimeout: _queryTimeout, json: _json, ...runFlags } = flags;
 const flagsOfRuns = { ...runFlags, ...jobSettings } satisfies SettingTable;
 
+/** What can be done with a pool besides running it. */
+export const poolForms = {
+  status: { refuses: flagsOfRuns, runsNothing: true },
+  forget: { refuses: { ...flagsOfRuns, json: flags.json }, runsNothing: true },
+} as const;
+const deeds = ["status", "forget"] as const satisfies readonly (keyof typeof poolForms)[];
+
 export type PoolValues = SettingValues<typeof poolCommandSettings>;
 
 /** Where the items come from. */
@@ -119,9 +126,6 @@ export interface PoolStatusOptions {
 }
 
 const example = "as in: baton pool COMPONENT --query ./list.sh -j 4 -- ./work.sh {item}";
-
-/** What can be done with a pool besides running it. */
-const deeds = ["status", "forget"] as const;
 
 /** The words of `baton pool status COMPONENT` and `baton pool forget COMPONENT`; null for a pool that is to run. */
 export function poolDeedOf(

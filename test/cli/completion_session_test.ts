@@ -113,6 +113,33 @@ test("each kind of name is offered where it belongs", async () => {
   expect(await words("who --kind election ''")).toBe("words\necho\n");
 });
 
+test("behind a word that chooses what a command does, only the options are offered that this takes", async () => {
+  const words = async (line: string) => (await session.run(`"$baton" __complete ${line}`)).stdout.split("\n");
+  const refused: [line: string, flag: string][] = [
+    ["pool status", "--jobs"],
+    ["pool status", "--status-file"],
+    ["pool status", "--kill-after"],
+    ["pool forget", "--json"],
+    ["pool forget", "--loop"],
+    ["fence run", "--data-file"],
+    ["fence run", "--root"],
+    ["fence zk", "--store"],
+    ["config check", "--origin"],
+    ["keeper backup", "--json"],
+    ["keeper verify", "--listen"],
+  ];
+  for (const [line, flag] of refused) {
+    expect([line, await words(`${line} --`)]).not.toEqual([line, expect.arrayContaining([flag])]);
+  }
+  expect(await words("pool status c --")).not.toContain("--");
+  expect(await words("pool status c --")).toEqual(expect.arrayContaining(["--json", "--items", "--query", "--root"]));
+  expect(await words("pool forget c --items a --")).toEqual(expect.arrayContaining(["--query-timeout", "--quiet"]));
+  expect(await words("pool c --")).toEqual(expect.arrayContaining(["--jobs", "--items", "--"]));
+  expect(await words("pool -j 3 --")).toEqual(expect.arrayContaining(["--loop", "--"]));
+  expect(await words("fence zk set --")).toEqual(expect.arrayContaining(["--data-file", "--token", "--"]));
+  expect(await words("config show --")).toContain("--origin");
+});
+
 test("what cannot be asked is answered with nothing, soon, and starts no keeper", async () => {
   const nobody = { BATON_KEEPER_DIR: session.path("nobody") };
   expect(await session.run('"$baton" __complete who ""', nobody)).toMatchObject({
