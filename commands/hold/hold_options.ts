@@ -65,6 +65,10 @@ function scriptOf(pid: number | undefined): ScriptProcess {
     );
   }
   if (row === null || row.dead) throw new BatonError("USAGE", `--pid ${pid}: there is no such process`);
+  if (row.isKernels) {
+    const why = "is a thread of the kernel's, which nobody can stop: name the script's process, as in --pid $$";
+    throw new BatonError("USAGE", `--pid ${pid} ${why}`);
+  }
   if (row.pid === process.pid) throw new BatonError("USAGE", `--pid ${pid} is baton hold itself, which ends at once`);
   if (row.pid === 1) {
     throw new BatonError(

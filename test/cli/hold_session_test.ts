@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync } from "node:fs";
 import process from "node:process";
-import { readProcess } from "../../src/cli/child/process_table.ts";
+import { allProcesses, readProcess } from "../../src/cli/child/process_table.ts";
 import { keeper } from "../support/backends.ts";
 import { BatonSession, type Running } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";
@@ -156,6 +156,14 @@ describe("a script", () => {
     expect(stranger.stderr).toMatch(/started by "timeout" \(pid \d+\), which is no shell: say with --pid/);
     expect(await session.run('"$baton" hold -q x --pid 1')).toMatchObject({ code: 78 });
     expect(await session.run('"$baton" hold -q x --pid $$ -- true')).toMatchObject({ code: 64 });
+  });
+
+  // They are seen outside of containers only.
+  const kernels = allProcesses().find(({ isKernels }) => isKernels)?.pid;
+  test.if(kernels !== undefined)("is none of the kernel's threads, which nobody can stop", async () => {
+    const ended = await session.run(`"$baton" hold kernel --pid ${kernels}`);
+    expect(ended.stderr).toStartWith(`baton: --pid ${kernels} is a thread of the kernel's, which nobody can stop: `);
+    expect(ended.code).toBe(64);
   });
 });
 

@@ -17,10 +17,13 @@ export interface ProcessRow {
   readonly dead: boolean;
   /** It has run no other program since it was forked: a copy of its parent, as a subshell is. */
   readonly isCopy: boolean;
+  /** A thread of the kernel's: no program, and no signal ends it. */
+  readonly isKernels: boolean;
 }
 
-/** PF_FORKNOEXEC of the kernel's sched.h. */
+/** PF_FORKNOEXEC and PF_KTHREAD of the kernel's sched.h. */
 const forkedWithoutExec = 0x40;
+const kernelThread = 0x200000;
 
 /** One process, or null if there is none (any more). proc(5), /proc/pid/stat. */
 export function readProcess(pid: number): ProcessRow | null {
@@ -43,6 +46,7 @@ export function readProcess(pid: number): ProcessRow | null {
     // A main thread that ended shows Z while other threads of its process run on.
     dead: state === "X" || (state === "Z" && field(20) <= 1),
     isCopy: (field(9) & forkedWithoutExec) !== 0,
+    isKernels: (field(9) & kernelThread) !== 0,
   };
 }
 
