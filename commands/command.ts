@@ -1,5 +1,5 @@
 /** What a command is: a table of settings, some words of help, and a function from what was said to an exit code. */
-import type { ParsedArgs } from "../src/cli/parse_args.ts";
+import type { FlagSpec, ParsedArgs } from "../src/cli/parse_args.ts";
 import { parseArgs } from "../src/cli/parse_args.ts";
 import type { Io } from "../src/cli/io.ts";
 import { readConfigFiles } from "../src/config/config_file.ts";
@@ -92,10 +92,11 @@ function withoutCommand(
 }
 
 /** For `parseArgs`. */
-export function flagsOf(settings: SettingTable): Record<string, { flag: string; takesValue: boolean }> {
-  const flags: Record<string, { flag: string; takesValue: boolean }> = {};
-  for (const [name, { flag, type }] of Object.entries(settings)) {
-    if (flag !== undefined) flags[name] = { flag, takesValue: type.placeholder !== "" };
+export function flagsOf(settings: SettingTable): Record<string, FlagSpec> {
+  const flags: Record<string, FlagSpec> = {};
+  for (const [name, { flag, type, once = false }] of Object.entries(settings)) {
+    if (flag === undefined) continue;
+    flags[name] = { flag, takesValue: type.placeholder !== "", isOnce: once, isList: type.fileType === "strings" };
   }
   return flags;
 }

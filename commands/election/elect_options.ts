@@ -31,6 +31,7 @@ const flags = {
   }),
   health: setting(text("command"), {
     flag: "--health",
+    once: true,
     help: "a line of shell that tells by its exit code whether the command is well; when it is not, another leads",
   }),
   healthInterval: setting(duration({ minMs: 1 }), {
@@ -54,10 +55,12 @@ const flags = {
   }),
   onElected: setting(text("command"), {
     flag: "--on-elected",
+    once: true,
     help: "a line of shell to run as the leader, before the command; its failure is told and stops nothing",
   }),
   onDeposed: setting(text("command"), {
     flag: "--on-deposed",
+    once: true,
     help: "a line of shell to run when the command is dead, before the leadership is given up, if it is not lost",
   }),
   hookTimeout: setting(duration({ minMs: 1 }), {

@@ -23,6 +23,7 @@ import { onlyName } from "../operator/only_name.ts";
 const settings = {
   listen: setting(text("host:port|unix:PATH"), {
     flag: "--listen",
+    once: true,
     help: "where to listen; :PORT means this machine only, port 0 any that is free",
   }),
   maxConnections: setting(integer("count", { min: 1, max: 1_000_000 }), {

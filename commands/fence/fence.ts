@@ -11,6 +11,7 @@ import { givenFlag } from "../given_flag.ts";
 const runSettings = {
   store: setting(text("file"), {
     flag: "--store",
+    once: true,
     help: "run: the file that remembers the highest token, beside what it protects; made when it is not there",
   }),
   try: setting(toggle(), {
@@ -28,6 +29,7 @@ const zkSettings = {
   }),
   dataFile: setting(text("file"), {
     flag: "--data-file",
+    once: true,
     help: "zk set, create: the data is this file's; - is standard input",
   }),
   parents: setting(toggle(), {

@@ -39,6 +39,7 @@ const settings = {
   }),
   listen: setting(list("unix:PATH|host:port,…"), {
     flag: "--listen",
+    once: true,
     help: "where to listen; over TCP everybody who reaches the port may use it",
     unset: "a unix socket in the data folder",
   }),
@@ -70,6 +71,7 @@ const settings = {
   ),
   limit: setting(list("NAME=VALUE,…"), {
     flag: "--limit",
+    once: true,
     help:
       "other limits than docs/protocol/keeper.md has, by their names there, as in dataBytesMax=1GiB,nodesMax=2000000; " +
       "all of it is in memory",

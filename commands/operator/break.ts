@@ -19,6 +19,7 @@ import { onlyName } from "./only_name.ts";
 const settings = {
   holder: setting(text("id"), {
     flag: "--holder",
+    once: true,
     help: "whom to take it from, as baton who shows it; its beginning will do",
   }),
   wait: setting(duration(), {

@@ -19,10 +19,12 @@ const jobsMax = 1000;
 const flags = {
   items: setting(text("-|@FILE|a,b,c"), {
     flag: "--items",
+    once: true,
     help: "the items: lines of standard input (-), lines of a file (@FILE), or a list with commas",
   }),
   query: setting(text("command"), {
     flag: "--query",
+    once: true,
     help: "a line of shell that prints the items, one to a line; it runs under the component's lock",
   }),
   queryTimeout: setting(duration({ minMs: 1 }), {

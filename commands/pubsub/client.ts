@@ -18,10 +18,12 @@ export const clientCommandSettings = {
   untilEmpty: setting(toggle(), { flag: "--until-empty", help: "get: all that is there", default: false }),
   outDir: setting(text("folder"), {
     flag: "--out-dir",
+    once: true,
     help: "get: each message into a file of its own, named by its id, exactly once whatever happens",
   }),
   exec: setting(text("line"), {
     flag: "--exec",
+    once: true,
     help: "get: run this line of shell for each message, which is its stdin; exit 0 acknowledges it",
   }),
   ack: setting(choice(["auto", "manual"]), {

@@ -8,6 +8,7 @@ export const jsonFlag = setting(toggle(), { flag: "--json", help: "print one JSO
 
 export const whereFlag = setting(list("key=K|reason=R|error=TEXT"), {
   flag: "--where",
+  once: true,
   help: "only messages with this key, this reason, this text somewhere in the last error; several: all of them",
 });
 
@@ -26,6 +27,7 @@ export const listSettings = {
   ...inspectSettings,
   state: setting(list("state"), {
     flag: "--state",
+    once: true,
     help: "only these: waiting, in_flight, done, dead, dropped, cancelled",
     unset: "all",
   }),

@@ -16,14 +16,17 @@ export const runSettings = {
   ...retryStoreSettings,
   exec: setting(text("line"), {
     flag: "--exec",
+    once: true,
     help: "run this line of shell for each message, which is its stdin, instead of the message's own command",
   }),
   url: setting(text("url"), {
     flag: "--url",
+    once: true,
     help: "send each message there by HTTP, instead of running a command",
   }),
   topic: setting(text("topic"), {
     flag: "--topic",
+    once: true,
     help: "put each message into this publish/subscribe topic, once, instead of running a command",
   }),
   method: setting(text("method"), {
@@ -33,6 +36,7 @@ export const runSettings = {
   }),
   headers: setting(list("name:value"), {
     flag: "--header",
+    once: true,
     help: "headers for --url; one that a message brings goes before",
   }),
   once: setting(toggle(), {

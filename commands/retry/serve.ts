@@ -16,6 +16,7 @@ export const serveSettings = {
   ...retryStoreSettings,
   listen: setting(text("host:port|unix:PATH"), {
     flag: "--listen",
+    once: true,
     help: "where callers reach it; :PORT means this machine only, port 0 any that is free",
     default: "127.0.0.1:0",
   }),

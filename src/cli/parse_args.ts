@@ -2,7 +2,8 @@
  * Words to flags and names, by a table. It knows the shapes of a command line and nothing of what the values mean.
  *
  * Flags may stand before, between and behind the names, up to `--`; what follows that is not looked at. `-w 10s`, `-w10s`,
- * `--wait 10s` and `--wait=10s` are the same, switches may be bundled (`-qn`), a flag given twice counts as said last.
+ * `--wait 10s` and `--wait=10s` are the same, switches may be bundled (`-qn`), a flag given twice counts as said last,
+ * unless the table says that two values are two things.
  */
 import { parseArgs as tokenize } from "node:util";
 import { BatonError } from "../errors.ts";
@@ -13,6 +14,10 @@ export interface FlagSpec {
   readonly flag: string;
   /** False for a switch. */
   readonly takesValue: boolean;
+  /** Two values are two things, and not one said anew: the first must not be lost without a word. */
+  readonly isOnce?: boolean;
+  /** Several things stand in one value, with commas between them. */
+  readonly isList?: boolean;
 }
 
 export interface ParsedArgs {
@@ -23,13 +28,14 @@ export interface ParsedArgs {
   readonly command: readonly string[] | null;
 }
 
-/** Throws USAGE for a flag that is not in the table, for a value too many or too few. */
+/** Throws USAGE for a flag that is not in the table, for a value too many or too few, for a second one that is another thing. */
 export function parseArgs(specs: Readonly<Record<string, FlagSpec>>, words: readonly string[]): ParsedArgs {
-  const byFlag = new Map<string, { name: string; takesValue: boolean }>();
+  const byFlag = new Map<string, FlagSpec & { readonly name: string }>();
   const options: Record<string, { type: "string" | "boolean"; short?: string }> = {};
-  for (const [name, { flag, takesValue }] of Object.entries(specs)) {
+  for (const [name, spec] of Object.entries(specs)) {
+    const { flag, takesValue } = spec;
     const [long = "", short] = flag.split(", ").reverse();
-    for (const form of flag.split(", ")) byFlag.set(form, { name, takesValue });
+    for (const form of flag.split(", ")) byFlag.set(form, { ...spec, name });
     const type = takesValue ? "string" : "boolean";
     options[long.slice(2)] = short === undefined ? { type } : { type, short: short.slice(1) };
   }
@@ -58,9 +64,18 @@ export function parseArgs(specs: Readonly<Record<string, FlagSpec>>, words: read
     if (spec.takesValue && (token.value === undefined || (token.value === "--" && !token.inlineValue))) {
       throw new BatonError("USAGE", `The option ${flag} needs a value`);
     }
-    flags.set(spec.name, token.value ?? "true");
+    const [before, value] = [flags.get(spec.name), token.value ?? "true"];
+    if (spec.isOnce && before !== undefined && before !== value) throw givenTwice(flag, [before, value], spec);
+    flags.set(spec.name, value);
   }
   return { flags, names, command: null };
+}
+
+function givenTwice(flag: string, [one, other]: readonly [string, string], { isList }: FlagSpec): BatonError {
+  const what = isList
+    ? `several of them stand in one value, as in ${flag} ${one},${other}`
+    : "only one of them would count";
+  return new BatonError("USAGE", `${flag} is given twice, with "${one}" and with "${other}": ${what}`);
 }
 
 /** Any other letter is as near to a letter as the next: only its other case is likely. */

@@ -16,6 +16,7 @@ export const pubsubServerSettings = {
   }),
   pubsubServerListen: setting(text("tcp://host:port|ipc:///path"), {
     flag: "--listen",
+    once: true,
     key: "pubsub.server.listen",
     help: "where proxies and other servers reach it; port 0 is any that is free",
     default: "tcp://127.0.0.1:0",
@@ -74,6 +75,7 @@ export const pubsubProxySettings = {
   }),
   pubsubProxyListen: setting(list("tcp://host:port|ipc:///path"), {
     flag: "--listen",
+    once: true,
     key: "pubsub.proxy.listen",
     help: "where clients reach it, at one endpoint or several; port 0 is any that is free",
     default: ["tcp://127.0.0.1:0"],

@@ -109,6 +109,7 @@ export const retryPolicySettings = {
   }),
   retryDeadLetter: setting(text("store|drop|file:PATH|exec:LINE|topic:NAME|kafka://BROKER/TOPIC"), {
     flag: "--dead-letter",
+    once: true,
     key: "retry.dead_letter",
     help:
       "where a message goes that is over without success: stays in the store, is dropped, becomes a line of JSON in a " +
@@ -197,6 +198,7 @@ export const retryProcessorSettings = {
 export const retryTopicSettings = {
   retryFromTopic: setting(text("topic"), {
     flag: "--from-topic",
+    once: true,
     key: "retry.from_topic",
     help: "take what is put into this publish/subscribe topic into the store, each message once",
     unset: "none is read",

@@ -14,6 +14,11 @@ export interface Setting<T> {
   readonly default?: NonNullable<T>;
   /** What happens when nothing names a value, where there is no default to print. */
   readonly unset?: string;
+  /**
+   * As a flag it is given once: a second one would be another thing to do, to take or to leave out, and no correction of the
+   * first.
+   */
+  readonly once?: boolean;
   /** Its value is never printed, and its variable is not handed to the child. */
   readonly secret?: boolean;
 }

@@ -60,6 +60,20 @@ test("words in the wrong place, unknown or missing", async () => {
     ["fence run --store f --token 1 -z a:1 -- true", "--servers is for baton fence zk, not for baton fence run"],
     ["pool status c -j 2", "--jobs is for a pool that runs its items, not for baton pool status"],
     ["pool forget c --retries 1", "--retries is for a pool that runs its items, not for baton pool forget"],
+    [
+      "pool c --items a --items b -- true",
+      '--items is given twice, with "a" and with "b": only one of them would count',
+    ],
+    ["elect e --on-elected ./a --on-elected ./b --value v -- true", "--on-elected is given twice"],
+    ["fence run --store a --store b --token 1 -- true", "--store is given twice"],
+    [
+      "keeper --limit nodesMax=1 --limit dataBytesMax=1",
+      "several of them stand in one value, as in --limit nodesMax=1,d",
+    ],
+    [
+      "retry-processor dlq purge --all --where key=a --where error=b",
+      '--where is given twice, with "key=a" and with "error=b": several of them stand in one value',
+    ],
     ["barrier g --set --max-hold 1s", "--set and --max-hold do not go together"],
     ["fence", "baton fence takes run or zk, nothing is given"],
   ];

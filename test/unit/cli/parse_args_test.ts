@@ -6,6 +6,8 @@ const specs = {
   quiet: { flag: "-q, --quiet", takesValue: false },
   wait: { flag: "-w, --wait", takesValue: true },
   reason: { flag: "--reason", takesValue: true },
+  items: { flag: "--items", takesValue: true, isOnce: true },
+  where: { flag: "--where", takesValue: true, isOnce: true, isList: true },
 };
 
 describe("the shapes of a flag", () => {
@@ -20,6 +22,7 @@ describe("the shapes of a flag", () => {
     [["-nw", "10s"], { try: "true", wait: "10s" }],
     [["-nw10s"], { try: "true", wait: "10s" }],
     [["-w", "1s", "-w", "2s"], { wait: "2s" }],
+    [["--items", "a", "--items=a"], { items: "a" }],
     [["-w", "-n"], { wait: "-n" }],
     [["a", "-n", "b", "-q"], { try: "true", quiet: "true" }, ["a", "b"]],
     [["-", ""], {}, ["-", ""]],
@@ -48,6 +51,11 @@ describe("the shapes of a flag", () => {
     [["--try=1"], 'The option --try takes no value, but "1" is given'],
     [["-w"], "The option -w needs a value"],
     [["-w", "--", "true"], "The option -w needs a value"],
+    [["--items", "a", "--items=b"], '--items is given twice, with "a" and with "b": only one of them would count'],
+    [
+      ["--where", "key=a", "--where", "error=b"],
+      '--where is given twice, with "key=a" and with "error=b": several of them stand in one value, as in --where key=a,error=b',
+    ],
     [["--constructor"], "There is no option --constructor"],
   ];
   for (const [words, message] of mistakes) {
