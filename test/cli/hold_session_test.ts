@@ -57,7 +57,7 @@ describe("a script", () => {
       expect(ended.stdout).toBe(
         "check 0\nnested 64\nrelease 0\ncheck 79\nagain 1\nsteps exclusive user 1\n",
       );
-      expect(session.read("nested")).toMatch(/"steps" is already held by this job/);
+      expect(session.read("nested")).toMatch(/"steps" is already held by this job: .* or baton hold around/);
       expect(session.read("again")).toMatch(/"steps" is not held by this script: it was released before/);
       const { holders } = JSON.parse(session.read("who"));
       expect(holders).toMatchObject([{ pid: Number(session.read("pid")), command: shell, reason: "daily" }]);
@@ -302,6 +302,16 @@ describe("release", () => {
     );
     expect(ended.stdout.replaceAll(/\s+/g, " ")).toBe("out 0 ");
     expect((await who("sweeps")).holders).toEqual([]);
+  });
+
+  test("from inside another lock neither names nor ends the guard of that", async () => {
+    const inner =
+      'guard() { pgrep -P $PPID -f __guard; }; g=$(guard); "$baton" release $1 inner; echo $?; [ "$g" = "$(guard)" ]';
+    for (const flag of ["", "--sweep"]) {
+      const ended = await session.run(`${taking("inner")}; "$baton" lock -q inside -- sh -c '${inner}' sh ${flag}`);
+      expect(ended).toMatchObject({ code: 0, stdout: "0\n", stderr: "" });
+      expect(ended.tookMs).toBeLessThan(4000); // --kill-after is five seconds
+    }
   });
 
   test("wakes a holder that sleeps, and says so when the server does not answer", async () => {

@@ -8,6 +8,7 @@ import { KnownProcesses } from "../child/known_processes.ts";
 import { livingOf } from "../child/living_processes.ts";
 import { isAlive, readProcess } from "../child/process_table.ts";
 import { ShellCopies } from "../child/shell_copies.ts";
+import { isGuardProcess } from "../guard/guard_process.ts";
 import type { ScriptProcess } from "./script_process.ts";
 
 export interface ScriptProcessesOptions {
@@ -75,7 +76,8 @@ export class ScriptProcesses implements RunProcesses {
 
   /**
    * What was started under the lock and runs, while the script itself goes on. `asking`, the process that wants to know, is
-   * none of it, nor the subshells it runs in, nor what was started after it (the other end of its pipe).
+   * none of it, nor what it runs in (subshells, a baton lock with its guard), nor what was started after it (the other end of
+   * its pipe).
    */
   startedUnder(asking: ScriptProcess): number[] {
     const around = new Set<number>([this.#script.pid]);
@@ -84,7 +86,8 @@ export class ScriptProcesses implements RunProcesses {
     }
     return this.alive().filter((pid) => {
       const row = readProcess(pid);
-      return row !== null && !around.has(pid) && row.startTicks >= this.#sinceTicks && isBefore(row, asking);
+      if (row === null || around.has(pid) || (around.has(row.parent) && isGuardProcess(pid))) return false;
+      return row.startTicks >= this.#sinceTicks && isBefore(row, asking);
     });
   }
 
