@@ -14,6 +14,9 @@ export function nestedJob(io: Io): NestedJob | null {
   if (cookies.length === 0) return null;
   return async (name, holders) => {
     if (!(await holders()).some(({ holderId }) => cookies.includes(holderId))) return;
-    throw new BatonError("USAGE", `"${name}" is already held by this job: a baton lock or baton hold around this call has it`);
+    throw new BatonError(
+      "USAGE",
+      `"${name}" is already held by this job: a baton lock or baton hold around this call has it`,
+    );
   };
 }

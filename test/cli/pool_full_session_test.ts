@@ -16,7 +16,9 @@ test("64: the job around it holds the component, for which it would wait for eve
     const nested = await session.run(`"$baton" lock nest -- "$baton" pool nest ${words} --items a -- true`);
     expect(nested).toMatchObject({
       code: 64,
-      stderr: expect.stringContaining('"nest" is already held by this job: a baton lock or baton hold around this call has it'),
+      stderr: expect.stringContaining(
+        '"nest" is already held by this job: a baton lock or baton hold around this call has it',
+      ),
     });
   }
   const inner = `"$baton" pool nest --items a,b -- printenv BATON_ITEM`;
