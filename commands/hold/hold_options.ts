@@ -1,6 +1,6 @@
 /** `baton hold`'s command line as data: a lock's, for a process that runs already. Pure, but for looking that process up. */
 import process from "node:process";
-import { hasProcessTable, readProcess } from "../../src/cli/child/process_table.ts";
+import { foreignProcessTable, hasProcessTable, readProcess } from "../../src/cli/child/process_table.ts";
 import { commandOf, isShell, scriptAround, type ScriptProcess } from "../../src/cli/hold/script_process.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { integer } from "../../src/config/value_types.ts";
@@ -50,10 +50,8 @@ export function holdOptionsOf(call: Call<typeof holdSettings>): HoldOptions {
 
 function scriptOf(pid: number | undefined): ScriptProcess {
   if (!hasProcessTable()) {
-    throw new BatonError(
-      "CONFIG",
-      "baton hold needs Linux with /proc: it has to find the script's processes to stop them",
-    );
+    const why = foreignProcessTable() ?? "it has to find the script's processes to stop them";
+    throw new BatonError("CONFIG", `baton hold needs Linux with /proc: ${why}`);
   }
   const row = pid === undefined ? scriptAround(process.ppid) : readProcess(pid);
   if (pid === undefined && (row === null || !isShell(row.pid))) {

@@ -1,6 +1,6 @@
 /** `baton doctor`: finds trouble before it bites. */
 import { loadLibc } from "../../src/cli/child/libc.ts";
-import { hasProcessTable } from "../../src/cli/child/process_table.ts";
+import { foreignProcessTable, hasProcessTable } from "../../src/cli/child/process_table.ts";
 import { printTable } from "../../src/cli/table.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
@@ -106,7 +106,11 @@ async function systemFindings(): Promise<Finding[]> {
     const what = "the C library cannot be called, so that no guard can be started: baton lock is refused (125)";
     findings.push({ kind: "problem", where: "this machine", what });
   }
-  if (!hasProcessTable()) {
+  const foreign = foreignProcessTable();
+  if (foreign !== null) {
+    const what = `a job's processes cannot be told from others, so that baton lock is refused (125): ${foreign}`;
+    findings.push({ kind: "problem", where: "this machine", what });
+  } else if (!hasProcessTable()) {
     const what = "there is no /proc: only the process group of a command can be stopped, not what has left it";
     findings.push({ kind: "warning", where: "this machine", what });
   }

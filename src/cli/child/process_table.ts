@@ -2,7 +2,7 @@
  * What Linux says in /proc about processes: who is whose child, in which group, with which cookie in its environment.
  * Only reads. Everything is a snapshot: a process may be gone, or have forked, before the answer is used.
  */
-import { openSync, readdirSync, readFileSync, readSync } from "node:fs";
+import { existsSync, openSync, readdirSync, readFileSync, readlinkSync, readSync } from "node:fs";
 import process from "node:process";
 import { carriesCookie, cookiesIn } from "./cookie.ts";
 
@@ -177,7 +177,26 @@ export function cookiesOf(pid: number): string[] {
   }
 }
 
-/** Whether there is a /proc to read at all. */
+/** Whether there is a /proc to read at all, and it is about the processes that are numbered here. */
 export function hasProcessTable(): boolean {
-  return process.platform === "linux" && readProcess(process.pid) !== null;
+  return process.platform === "linux" && ownNumber() === process.pid;
+}
+
+/**
+ * What is wrong with a /proc that another PID namespace's processes are in (`unshare -p` without --mount-proc): whoever goes
+ * by its numbers signals others. Null where nothing is.
+ */
+export function foreignProcessTable(): string | null {
+  if (process.platform !== "linux" || hasProcessTable() || !existsSync("/proc/stat")) return null;
+  const there = ownNumber() ?? "not there";
+  return `/proc is another PID namespace's (process ${process.pid} is ${there} in it): mount this one's, as unshare --mount-proc does`;
+}
+
+/** The number that /proc has for this process; null for none. */
+function ownNumber(): number | null {
+  try {
+    return Number(readlinkSync("/proc/self"));
+  } catch {
+    return null;
+  }
 }

@@ -5,6 +5,7 @@
 import { BatonError, messageOf } from "../../errors.ts";
 import { abortable } from "../../support/abort.ts";
 import { type Libc, loadLibc } from "../child/libc.ts";
+import { foreignProcessTable } from "../child/process_table.ts";
 import { type GuardProcess, type StartGuardProcess, startGuardProcess } from "./guard_process.ts";
 import { childLine, forgetLine, type GuardedChild, renewLine, watchLine } from "./guard_state.ts";
 
@@ -89,6 +90,10 @@ class GuardKeeper implements Guard {
   }
 
   async watch(cookie: string, options: WatchOptions): Promise<void> {
+    const foreign = foreignProcessTable();
+    if (foreign !== null) {
+      throw new BatonError("START_FAILED", `The job's processes cannot be told from others: ${foreign}`);
+    }
     const job: Watched = {
       options,
       libc: await loadLibc(),

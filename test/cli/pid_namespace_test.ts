@@ -1,0 +1,39 @@
+/** Jobs where /proc is another PID namespace's: the numbers in it are other processes' here. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { spawnSync } from "node:child_process";
+import { BatonSession } from "../support/baton_session.ts";
+
+setDefaultTimeout(60_000);
+
+const canUnshare = spawnSync("unshare", ["-rpf", "true"]).status === 0;
+if (!canUnshare) console.error("MISSING: this user may not have a PID namespace; jobs in one are left out");
+
+let session: BatonSession;
+beforeAll(() => void (session = new BatonSession({ BATON_SERVERS: "embedded" })));
+afterAll(() => session[Symbol.asyncDispose]());
+
+/** In a namespace of its own, whose process 1 is the shell; it ends all others when it ends. */
+const within = (flags: string, script: string) => session.run(`unshare -rpf ${flags} sh -c '${script}; true'`);
+
+test.skipIf(!canUnshare)(
+  "nothing is run where a job's processes cannot be told from others, and it is said why",
+  async () => {
+    const ended = await within(
+      "",
+      '"$baton" lock x -- touch ran; echo lock $?; "$baton" pool x --items a -- touch ran; echo pool $?; ' +
+        '"$baton" hold x --pid 2; echo hold $?; "$baton" doctor >findings; echo doctor $?; ls ran',
+    );
+    expect(ended.stdout).toBe("lock 125\npool 125\n(exit 78)\nhold 78\ndoctor 1\n");
+    const why =
+      /\/proc is another PID namespace's \(process \d+ is \d+ in it\): mount this one's, as unshare --mount-proc does/;
+    const said = ended.stderr.split("\n").filter((line) => why.test(line));
+    expect(said).toHaveLength(3);
+    expect(session.read("findings")).toMatch(why);
+  },
+);
+
+test.skipIf(!canUnshare)("with its own /proc a namespace is as good as any", async () => {
+  const script = '"$baton" lock x -- sh -c "sleep 60 & setsid sleep 60 & exit 3"; echo lock $?; pgrep -c sleep; ' +
+    'sh -c "held=\\$(\\"\\$baton\\" hold -q x --pid \\$\\$) || exit; eval \\"\\$held\\"; \\"\\$baton\\" check -q"; echo hold $?';
+  expect((await within("--mount-proc", script)).stdout).toBe("lock 3\n0\nhold 0\n");
+});
