@@ -34,9 +34,13 @@ export function readTokenSlots(text: string, path: string): TokenSlots {
   const slots = [text.slice(0, slotBytes), text.slice(slotBytes, 2 * slotBytes)].map(parseSlot);
   const [first = null, second = null] = slots;
   if (first === null && second === null) {
-    const isBegun = text.length <= 2 * slotBytes && (text.startsWith(beginning) || beginning.startsWith(text));
-    // Nothing was ever acknowledged from a file whose first line is not whole.
-    if (isBegun) return { highest: null, next: 0 };
+    const isStore = [0, slotBytes].some((at) => text.startsWith(beginning, at));
+    // Nothing was ever acknowledged from a file whose first line was cut short.
+    if (text.length < slotBytes && (isStore || beginning.startsWith(text))) return { highest: null, next: 0 };
+    if (isStore) {
+      const remedy = "delete it when nobody with an older token is left, and the next token is the first";
+      throw new BatonError("BAD_DATA", `The fencing store "${path}" is damaged, its highest token is lost: ${remedy}`);
+    }
     throw new BatonError("BAD_DATA", `"${path}" is not a fencing store: name a file of its own, which need not exist`);
   }
   if (second === null || (first !== null && first.token >= second.token)) return { highest: first, next: 1 };

@@ -53,6 +53,24 @@ describe("a file that is no store", () => {
   }
 });
 
+test("a store that has lost its highest token is none that never had one", () => {
+  const damaged = (text: string, ...places: number[]) =>
+    places.reduce((whole, at) => `${whole.slice(0, at)}?${whole.slice(at + 1)}`, text);
+  const both = line(5n) + line(9n);
+  const lost = [
+    damaged(both, 20, 280),
+    damaged(both, 3, 280),
+    both.slice(0, 300).replace("5", "?"),
+    damaged(line(5n), 20),
+  ];
+  for (const text of lost) {
+    expect(() => readTokenSlots(text, "/srv/fence")).toThrow(
+      'The fencing store "/srv/fence" is damaged, its highest token is lost: delete it when nobody with an older token',
+    );
+  }
+  expect(readTokenSlots(damaged(both, 20), "store").highest?.token).toBe(9n);
+});
+
 test("a token is a whole number of 64 bits", () => {
   expect(parseToken("18446744073709551615", "--token")).toBe(18446744073709551615n);
   for (const wrong of ["", "-1", "1.5", "0x10", "18446744073709551616", "1 "]) {
