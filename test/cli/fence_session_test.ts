@@ -1,6 +1,6 @@
 /** `baton fence run`, by sessions with the binary. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import process from "node:process";
 import { childrenOf } from "../../src/cli/child/process_table.ts";
 import { BatonSession } from "../support/baton_session.ts";
@@ -125,6 +125,51 @@ test("what is no store, and what cannot be one, is refused", async () => {
   expect(readdirSync(session.folder)).not.toContain("ran-too");
 });
 
+test("a call inside another one of the same store is told so: it would wait for itself", async () => {
+  const inner = await session.run(fence("inner", 5, fence("inner", 5, "touch ran-inside")));
+  expect(inner).toMatchObject({
+    code: 64,
+    stderr: expect.stringContaining('baton: Store "inner" is held by a baton fence run around this call already\n'),
+  });
+  expect(readdirSync(session.folder)).not.toContain("ran-inside");
+  expect(await session.run(fence("inner", 5, fence("other", 1, "echo two")))).toMatchObject({
+    code: 0,
+    stdout: "two\n",
+  });
+  // A descriptor of the store that holds no lock is nobody's.
+  const running = session.start(fence("inner", 5, "sh -c 'touch in; sleep 0.3'"));
+  await session.made("in");
+  expect(await session.run(`${fence("inner", 5, "echo after")} 9<>inner`)).toMatchObject({
+    code: 0,
+    stdout: "after\n",
+  });
+  await running.ended;
+});
+
+test("a store that is replaced while it is waited for is not held by two", async () => {
+  const one = session.start(fence("moved", 1, "sh -c 'touch first; until [ -e end-first ]; do sleep 0.02; done'"));
+  await session.made("first");
+  const waiting = session.start(fence("moved", 3, `sh -c 'mkdir inside && sleep 0.2 && rmdir inside'`));
+  await eventually(() => readdirSync(`/proc/${waiting.child.pid}/task`).length > 0);
+  await eventually(() =>
+    hasOpen(childrenOf(waiting.child.pid ?? 0).at(-1) ?? waiting.child.pid ?? 0, session.path("moved"))
+  );
+  await session.run("cp moved new && mv new moved");
+  const other = session.start(
+    fence(
+      "moved",
+      2,
+      `sh -c 'mkdir inside && touch second && until [ -e end-second ]; do sleep 0.02; done; rmdir inside'`,
+    ),
+  );
+  await session.made("second");
+  await session.run("touch end-first");
+  await one.ended;
+  expect(await session.run(fence("moved", 3, "true", "-n"))).toMatchObject({ code: 75 });
+  await session.run("touch end-second");
+  expect([(await other.ended).code, (await waiting.ended).code]).toEqual([0, 0]);
+});
+
 test("what does not fit together is a matter of usage", async () => {
   const wrong: [words: string, says: string][] = [
     ["fence", "takes run or zk, nothing is given"],
@@ -144,6 +189,14 @@ test("what does not fit together is a matter of usage", async () => {
   const several = await session.run(`"$baton" fence run --store s -- true`, { BATON_FENCING_TOKEN: "1\n2" });
   expect(several).toMatchObject({ code: 64 });
 });
+
+function hasOpen(pid: number, file: string): boolean {
+  try {
+    return readdirSync(`/proc/${pid}/fd`).some((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`) === file);
+  } catch {
+    return false; // one was closed between the two looks
+  }
+}
 
 function parentOf(pid: number): number {
   return Number(/^PPid:\s*(\d+)$/m.exec(readFileSync(`/proc/${pid}/status`, "latin1"))?.[1]);

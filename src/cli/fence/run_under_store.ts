@@ -27,16 +27,16 @@ export type UnderStore = ChildEnd | Exclude<SpawnResult, { kind: "started" | "ca
 
 /**
  * How the command ended, or why it was not started. Rejects STALE_TOKEN, LOCK_BUSY, LOCK_TIMEOUT, CANNOT_CREATE, BAD_DATA,
- * IO, and with StoppedBySignal when a signal came before the command.
+ * USAGE, IO, and with StoppedBySignal when a signal came before the command.
  */
 export async function runUnderStore(options: RunUnderStoreOptions): Promise<UnderStore> {
-  const { storePath, token, clock, waitMs, signals } = options;
+  const { storePath, token, clock, waitMs, signals, descriptors } = options;
   const libc = await loadLibc();
   if (libc === null) {
     throw new BatonError("START_FAILED", "The store needs flock(2), and the C library cannot be called here");
   }
   using stop = new StopRequest(signals);
-  using store = await TokenStore.hold(storePath, { libc, clock, waitMs, signal: stop.signal });
+  using store = await TokenStore.hold(storePath, { libc, clock, waitMs, signal: stop.signal, descriptors });
   store.admit(token);
   const spawned = await spawnWith(store, libc, { ...options, signal: stop.signal });
   if (spawned.kind === "cancelled") throw stop.signal.reason;

@@ -2,7 +2,17 @@
  * The file that remembers the highest fencing token, held exclusively by whoever works on what it protects. Owns the
  * descriptor and the lock on it (flock(2)): a command that was given the descriptor keeps the lock when baton is killed.
  */
-import { closeSync, constants, fstatSync, fsyncSync, openSync, readSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  readSync,
+  statSync,
+  writeSync,
+} from "node:fs";
 import { dirname } from "node:path";
 import { BatonError, messageOf } from "../../errors.ts";
 import { throwIfAborted } from "../../support/abort.ts";
@@ -21,6 +31,8 @@ export interface HoldStoreOptions {
   /** Milliseconds; undefined waits as long as it takes, 0 tries once. */
   readonly waitMs: number | undefined;
   readonly signal: AbortSignal;
+  /** What this process was given: one of them may be the store's, held by a call around this one. */
+  readonly descriptors: readonly number[];
 }
 
 export class TokenStore implements Disposable {
@@ -34,21 +46,50 @@ export class TokenStore implements Disposable {
 
   /**
    * Opens the store, makes it where it is not there, and waits until nobody else has it. Rejects CANNOT_CREATE,
-   * LOCK_BUSY or LOCK_TIMEOUT, IO, or with the signal's reason.
+   * LOCK_BUSY or LOCK_TIMEOUT, USAGE where it would wait for itself, IO, or with the signal's reason.
    */
-  static async hold(path: string, { libc, clock, waitMs, signal }: HoldStoreOptions): Promise<TokenStore> {
-    const store = new TokenStore(path, openStore(path));
+  static async hold(path: string, options: HoldStoreOptions): Promise<TokenStore> {
+    const { clock, waitMs } = options;
     const deadlineMs = waitMs === undefined ? Infinity : clock.now() + waitMs;
-    try {
-      for (;;) {
-        throwIfAborted(signal);
-        if (libc.lockFile(store.#fd)) return store;
-        if (clock.now() >= deadlineMs) throw busy(path, waitMs ?? 0);
-        await sleep(clock, Math.min(tryEveryMs, Math.max(1, deadlineMs - clock.now())), signal);
+    for (;;) {
+      const store = new TokenStore(path, openStore(path));
+      try {
+        await store.#lock(deadlineMs, options);
+        // Another file may have been put in its place while it was waited for: that one is the store.
+        if (store.#isThere()) return store;
+      } catch (thrown) {
+        store[Symbol.dispose]();
+        throw thrown;
       }
-    } catch (thrown) {
       store[Symbol.dispose]();
-      throw thrown;
+    }
+  }
+
+  async #lock(deadlineMs: number, { libc, clock, waitMs, signal, descriptors }: HoldStoreOptions): Promise<void> {
+    for (let tries = 0;; tries++) {
+      throwIfAborted(signal);
+      if (libc.lockFile(this.#fd)) return;
+      if (tries === 0 && descriptors.some((fd) => this.#isHeldBy(fd))) {
+        throw new BatonError("USAGE", `Store "${this.#path}" is held by a baton fence run around this call already`);
+      }
+      if (clock.now() >= deadlineMs) throw busy(this.#path, waitMs ?? 0);
+      await sleep(clock, Math.min(tryEveryMs, Math.max(1, deadlineMs - clock.now())), signal);
+    }
+  }
+
+  #isThere(): boolean {
+    const [own, named] = [fstatSync(this.#fd), statSync(this.#path, { throwIfNoEntry: false })];
+    return named !== undefined && named.ino === own.ino && named.dev === own.dev;
+  }
+
+  /** Linux says of a descriptor which locks it has (proc(5), /proc/pid/fdinfo); what does not say so has none. */
+  #isHeldBy(fd: number): boolean {
+    try {
+      const [own, other] = [fstatSync(this.#fd), fstatSync(fd)];
+      return own.ino === other.ino && own.dev === other.dev &&
+        /^lock:.*\bFLOCK\b/m.test(readFileSync(`/proc/self/fdinfo/${fd}`, "latin1"));
+    } catch {
+      return false;
     }
   }
 
