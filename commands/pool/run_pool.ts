@@ -137,6 +137,7 @@ async function work(
       onProblem: (thrown) => io.err(`baton: ${messageOf(thrown)}\n`),
       info: holderInfo(options),
       acl: place.connect.acl,
+      closesSession: true,
     });
     if (signals.stop.aborted && !values.drain && !jobs.hasBreach) throw signals.stop.reason;
     return endingOf(component, counts, { codeOfFailure: jobs.exitCode(), total: values.total });

@@ -1,4 +1,5 @@
 /** Who stands behind a node, for people: written into the nodes of contenders and holders, decides nothing. */
+import { isFields, jsonFields } from "../support/json_fields.ts";
 import { printable } from "../support/printable.ts";
 
 export interface HolderInfo {
@@ -39,7 +40,7 @@ export function formatNodeInfo(info: NodeInfo): Uint8Array {
 
 /** What can be understood of `data`; the rest is empty. Never throws: it is only for display. */
 export function parseNodeInfo(data: Uint8Array): NodeInfo {
-  const fields = fieldsOf(data);
+  const fields = jsonFields(data);
   const { revoke, value, priority } = fields;
   return {
     host: text(fields["host"]),
@@ -59,18 +60,6 @@ export function parseNodeInfo(data: Uint8Array): NodeInfo {
 export function nameOfHolder(info: HolderInfo): string {
   if (info.host === "" && info.user === "") return "an unknown holder";
   return printable(`${info.user}@${info.host}:${info.pid}${info.argv0 === "" ? "" : ` (${info.argv0})`}`);
-}
-
-type Fields = Record<string, unknown>;
-const isFields = (value: unknown): value is Fields => typeof value === "object" && value !== null;
-
-function fieldsOf(data: Uint8Array): Fields {
-  try {
-    const value: unknown = JSON.parse(new TextDecoder().decode(data));
-    return isFields(value) ? value : {};
-  } catch {
-    return {};
-  }
 }
 
 const text = (value: unknown): string => (typeof value === "string" ? value : "");

@@ -1,4 +1,4 @@
-/** `baton pool` where nothing can be taken: --total is used up, or the job around it is in its own way. */
+/** `baton pool` where nothing can be taken: --total is used up, others run it on other terms, the job around it is in its way. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { BatonSession } from "../support/baton_session.ts";
 
@@ -40,15 +40,48 @@ test("75: items are free, and as many as --total allows run already", async () =
     expect(JSON.parse(none.stdout)).toMatchObject({ reason: "nothing_free", items: { taken: 0, left: 2 } });
   }
   const other = await session.run('"$baton" pool full --items b --total 2 -- echo ran {}');
-  expect(other).toMatchObject({
-    code: 78,
-    stderr: 'baton: Cannot run "full" with --total 2: what runs of it was begun with --total 1; all calls need the ' +
-      "same number, and another one when nothing of it runs\n",
-  });
+  expect([other.code, other.stdout]).toEqual([78, ""]);
+  expect(other.stderr).toMatch(
+    /^baton: Cannot run "full" beside \S+@\S+:\d+ \(sh\): it is run with --total 2 here and with --total 1 there; all calls .*\n$/,
+  );
+  const none = await session.run('"$baton" pool full --items b --status-fd 1 -- echo ran {}');
+  expect([none.code, none.stderr]).toEqual([
+    78,
+    expect.stringContaining("run without --total here and with --total 1"),
+  ]);
+  expect(JSON.parse(none.stdout)).toMatchObject({ reason: "limit_mismatch", exit_code: 78 });
   await session.run("touch end-full");
   expect((await working.ended).code).toBe(0);
   expect(await session.run('"$baton" pool full --items b --total 2 -- echo ran {}')).toMatchObject({
     code: 0,
     stdout: "ran b\n",
   });
+});
+
+test("78: a machine without the configuration that the others have runs nothing beside them, and says what differs", async () => {
+  const paths = '[pool]\\ncomponent_path = "/SBOI/{component}"\\nitem_path = "/{component}/{item}"\\n';
+  await session.run(`printf '${paths}' > with.toml; : > without.toml`);
+  const call = (config: string, words: string) => `"$baton" pool paper --config ${config}.toml ${words}`;
+  for (const [first, second] of [["with", "without"], ["without", "with"]] as const) {
+    const working = session.start(
+      "exec " + call(first, `--items a -- sh -c 'touch ${first}; ${until(`end-${first}`)}'`),
+    );
+    await session.made(first);
+    for (const words of ["--items a", "--items b --loop -w 30s", "--query 'touch never; echo a'"]) {
+      const refused = await session.run(call(second, `${words} -- touch never`));
+      expect([refused.code, refused.stdout]).toEqual([78, ""]);
+      const pid = /^baton: Cannot run "paper" beside \S+@\S+:(\d+) \(sh\): /.exec(refused.stderr)?.[1];
+      expect(Number(pid)).toBe(working.child.pid ?? NaN);
+      const [here, there] = [second, first].map((one) => one === "with" ? "/" : "{root}/locks/");
+      expect(refused.stderr).toContain(`pool.item_path is "${here}{component}`);
+      expect(refused.stderr).toContain(`" here and "${there}{component}`);
+      expect(refused.stderr.trimEnd()).toEndWith("baton config show --origin says where the path comes from here");
+    }
+    const same = await session.run(call(first, "--items b -- echo ran {}"));
+    expect(same).toMatchObject({ code: 0, stdout: "ran b\n" });
+    await session.run(`touch end-${first}`);
+    expect((await working.ended).code).toBe(0);
+    expect(await session.run(call(second, "--items b -- echo ran {}"))).toMatchObject({ code: 0, stdout: "ran b\n" });
+  }
+  expect((await session.run("ls never")).code).not.toBe(0);
 });

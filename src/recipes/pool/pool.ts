@@ -16,6 +16,7 @@ import { type EndedItem, PoolMemory } from "./pool_memory.ts";
 import { checkItems } from "./pool_path.ts";
 import type { PoolJob, PoolJobEnd, PoolOptions, PreparedPoolJob } from "./pool_options.ts";
 import { PoolPermits } from "./pool_permits.ts";
+import { PoolPresence } from "./pool_presence.ts";
 import { PoolTaker, type TakenItem } from "./pool_taker.ts";
 import { isTransient } from "../transient_error.ts";
 import { untilAnswered } from "../until_answered.ts";
@@ -35,8 +36,9 @@ interface Held {
 }
 
 /**
- * Runs the pool once. Rejects LOCK_BUSY or LOCK_TIMEOUT when the component is locked, the stop's reason when it came
- * before anything was run, and what listing and taking reject with, after what runs has ended.
+ * Runs the pool once. Rejects CONFIG or LIMIT_MISMATCH when others run it on other terms, LOCK_BUSY or LOCK_TIMEOUT when the
+ * component is locked, the stop's reason when it came before anything was run, and what listing and taking reject with,
+ * after what runs has ended.
  */
 export async function runPool(zk: ZooKeeper, component: string, options: PoolOptions): Promise<PoolCounts> {
   const run = new PoolRun(zk, component, options);
@@ -50,6 +52,7 @@ class PoolRun {
   readonly #book = new PoolBook();
   readonly #memory: PoolMemory;
   readonly #taker: PoolTaker;
+  readonly #presence: PoolPresence;
   readonly #running = new Set<string>();
   /** Taken, and not begun. */
   readonly #held: Held[] = [];
@@ -61,17 +64,20 @@ class PoolRun {
   #clearedAt = { ends: 0, ms: 0 };
   #listed = { ends: -1, ms: 0 };
   #isStopping = false;
+  /** A job that is not known to be over. */
+  #mayRunOn = false;
   #isFull = false;
   #failure: { readonly thrown: unknown } | null = null;
   #alarm = new Alarm();
 
   constructor(zk: ZooKeeper, component: string, options: PoolOptions) {
-    const { path, rememberMs, clock, info, acl } = options;
+    const { path, total, rememberMs, clock, info, acl = zk.acl } = options;
     this.#zk = zk;
     this.#component = component;
     this.#options = options;
     this.#permits = new PoolPermits(zk, component, options);
-    this.#memory = new PoolMemory(zk, path, acl ?? zk.acl);
+    this.#memory = new PoolMemory(zk, path, acl);
+    this.#presence = new PoolPresence(zk, { component, path, total, info, acl, clock });
     this.#taker = new PoolTaker(zk, {
       component,
       path,
@@ -80,17 +86,19 @@ class PoolRun {
       rememberMs: rememberMs ?? 0,
       clock,
       info,
-      acl: acl ?? zk.acl,
+      acl,
     });
     this.#clearedAt.ms = clock.now();
   }
 
   async run(): Promise<PoolCounts> {
-    const off = onAbort(this.#options.stop, () => this.#stopTaking());
+    const { stop } = this.#options;
+    const off = onAbort(stop, () => this.#stopTaking());
+    this.#presence.enter(stop); // in the same write as the component's first request
     try {
       this.#close(() => this.#taker.learnWhatIsDone()); // beside the wait for the component
       await this.#list();
-      throwIfAborted(this.#options.stop);
+      throwIfAborted(stop);
       this.#startHeld();
       this.#clear();
       while (await this.#goOn()) { /* step by step */ }
@@ -101,6 +109,8 @@ class PoolRun {
       this.#giveBackHeld(0);
       for (const permit of this.#permits.spare(0)) this.#close(() => permit.release());
       while (this.#closing.size > 0) await Promise.all(this.#closing);
+      // Last: whoever comes on other terms finds no job, and all that has ended written down.
+      if (this.#options.closesSession !== true && !this.#mayRunOn) await this.#presence.leave();
     }
     if (this.#failure !== null) throw this.#failure.thrown;
     return this.#book.counts();
@@ -122,18 +132,9 @@ class PoolRun {
 
   /** Locks the component, lists, and takes what there is room for. */
   async #list(): Promise<void> {
-    const { path, wait, clock, stop, info, acl } = this.#options;
+    const { path, clock } = this.#options;
     let isCrowded = false;
-    const component = await acquireLock(this.#zk, this.#component, {
-      path: path.component,
-      wait,
-      clock,
-      info,
-      signal: stop,
-      thing: "component",
-      onQueued: () => isCrowded = true,
-      ...(acl === undefined ? {} : { acl }),
-    });
+    const component = await this.#presence.beside((refused) => this.#lock(refused, () => isCrowded = true));
     try {
       this.#listed = { ends: this.#ends, ms: clock.now() };
       const items = await this.#options.list(component);
@@ -149,6 +150,14 @@ class PoolRun {
     if (!this.#listsOnly) return;
     if (isCrowded) this.#taker.expectOthers();
     await this.#take(() => this.#room() > 0);
+  }
+
+  /** Who is refused waits no longer. */
+  #lock(refused: AbortSignal, onQueued: () => void): Promise<ZooKeeperLease> {
+    const { path, wait, clock, stop, info, acl } = this.#options;
+    const signal = AbortSignal.any([stop, refused]);
+    const options = { path: path.component, wait, clock, info, signal, thing: "component", onQueued };
+    return acquireLock(this.#zk, this.#component, acl === undefined ? options : { ...options, acl });
   }
 
   /**
@@ -246,6 +255,7 @@ class PoolRun {
     } catch (thrown) {
       this.#fail(thrown);
     }
+    if (end === null || end.keepsLock) this.#mayRunOn = true;
     this.#isShort = this.#options.clock.now() - startMs < aheadMsMax;
     this.#ends++;
     this.#running.delete(item);

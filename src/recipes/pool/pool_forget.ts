@@ -23,7 +23,7 @@ export async function forgetPool(
     // Empty by now, or used by somebody, who keeps it. Of --total it is what the server would reap a little later, and who
     // comes meanwhile makes it again as then.
     const { queue, holders, lock } = path.total;
-    const nodes = [...memory.shards(), path.ended, path.failed, queue, holders, lock, path.own];
+    const nodes = [...memory.shards(), path.ended, path.failed, path.runs, queue, holders, lock, path.own];
     for (const node of nodes) await deleteEmpty(zk, { node, clock });
   }
   return count;

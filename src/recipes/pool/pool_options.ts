@@ -34,6 +34,8 @@ export interface PoolOptions {
   readonly info: HolderInfo;
   readonly clock: Clock;
   readonly acl?: Acl[] | undefined;
+  /** The session is closed right behind the run, and gives back by itself what was the run's alone; false when left out. */
+  readonly closesSession?: boolean;
 }
 
 export interface PoolJob {

@@ -26,6 +26,12 @@ export interface PoolPath {
   readonly total: LockPath;
   /** What only this pool uses, besides locks: everything below. */
   readonly own: string;
+  /** Below it every run shows its terms as long as it runs. */
+  readonly runs: string;
+  /** As they were given. */
+  readonly templates: PoolTemplates;
+  /** What they come to, up to the item: the same text for the same place, however it was written and whatever the root is. */
+  readonly places: PoolTemplates;
   /** Below it is remembered which items ended well, */
   readonly ended: string;
   /** and which did not. */
@@ -62,10 +68,14 @@ export function poolPath(
     throw unfit("item", templates.item, "it names no {item}, and all items would be one");
   }
   const componentPath = expand("component", templates.component, (word) => fixed.get(word) ?? null);
+  const placeOf = (path: string) => path.startsWith(`${base}/`) ? `{root}${path.slice(base.length)}` : path;
   return {
     component: lockPathAt(checked("component", componentPath, templates.component)),
     total: lockPathAt(`${own}/total`),
     own,
+    runs: `${own}/runs`,
+    templates,
+    places: { component: placeOf(componentPath), item: placeOf(itemTemplate) },
     ended: `${own}/ended`,
     failed: `${own}/failed`,
     item: (item) => {

@@ -10,7 +10,7 @@ import { poolInfo, poolOfC, poolRunIn } from "../../../support/pool_run.ts";
 
 const acl = [{ perms: 31, id: { scheme: "world", id: "anyone" } }];
 /** Who lets an ephemeral node live that is nobody's any more keeps an item from everybody. */
-const leftIn = ({ tree }: LockBench) => [...tree.nodes.keys()].filter((node) => /\/[hq]\/./.test(node));
+const leftIn = ({ tree }: LockBench) => [...tree.nodes.keys()].filter((node) => /\/([hq]|runs)\/./.test(node));
 
 for (const [what, options] of [["-j 1", {}], ["-j 2", { jobs: 2 }], ["--total", { total: 2 }]] as const) {
   test(`a run with ${what}`, async () => {
@@ -35,6 +35,24 @@ test("a run after another, whose items are known", async () => {
     const zk = bench.client(cut);
     const { ended, ran } = poolRunIn(bench, zk);
     expect([await ended, ran]).toEqual([{ taken: 0, done: 0, failed: 0, busy: 0, known: 3, left: 0 }, []]);
+    expect(leftIn(bench)).toEqual([]);
+    return zk.sent.length;
+  });
+}, 60_000);
+
+test("a run on other terms is refused, and one on the same goes on beside it", async () => {
+  await cutEverywhere(async (cut?: Cut) => {
+    const bench = new LockBench();
+    const hold = Promise.withResolvers<string[]>();
+    const first = poolRunIn(bench, bench.client(), { list: () => hold.promise });
+    await bench.clock.advance(0);
+    const zk = bench.client(cut);
+    const other = poolRunIn(bench, zk, { total: 2 });
+    expect(await other.ended.then(() => "none", ({ code }) => code)).toBe("LIMIT_MISMATCH");
+    const same = poolRunIn(bench, zk);
+    expect(await same.ended.then(() => "none", ({ code }) => code)).toBe("LOCK_BUSY");
+    hold.resolve(["1"]);
+    expect([await first.ended, other.ran, same.ran]).toMatchObject([{ done: 1 }, [], []]);
     expect(leftIn(bench)).toEqual([]);
     return zk.sent.length;
   });

@@ -31,6 +31,19 @@ for (
   });
 }
 
+test("terms are shown and looked at in the write that asks for the component: two requests, and no wait of their own", async () => {
+  const bench = new LockBench();
+  await poolRunIn(bench, bench.client()).ended; // what is needed is there
+  const zk = bench.client();
+  const list = () => Promise.resolve([]);
+  const { ended } = poolRunIn(bench, zk, { loop: false, rememberMs: null, closesSession: true, list });
+  const terms = ["create", "getChildren"];
+  const component = ["create", "getData", "getChildren", "getChildren"];
+  expect(zk.sent).toEqual([...terms, ...component]);
+  await ended;
+  expect(zk.sent).toEqual([...terms, ...component, "multi", "delete"]);
+});
+
 for (const isCrowded of [false, true]) {
   test(`the first item is ${isCrowded ? "any of those that come next when others list too" : "the list's first"}`, async () => {
     using _ = spyOn(Math, "random").mockReturnValue(0.5);
