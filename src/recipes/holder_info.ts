@@ -1,5 +1,6 @@
 /** Who stands behind a node, for people: written into the nodes of contenders and holders, decides nothing. */
 import { isFields, jsonFields } from "../support/json_fields.ts";
+import { isInstant } from "../support/instant.ts";
 import { printable } from "../support/printable.ts";
 
 export interface HolderInfo {
@@ -48,7 +49,7 @@ export function parseNodeInfo(data: Uint8Array): NodeInfo {
     user: text(fields["user"]),
     argv0: text(fields["argv0"]),
     reason: text(fields["reason"]),
-    sinceMs: count(fields["sinceMs"]),
+    sinceMs: isInstant(fields["sinceMs"]) ? fields["sinceMs"] : 0,
     sessionTimeoutMs: count(fields["sessionTimeoutMs"]),
     ...(typeof value === "string" ? { value } : {}),
     ...(typeof priority === "number" ? { priority } : {}),
@@ -63,4 +64,4 @@ export function nameOfHolder(info: HolderInfo): string {
 }
 
 const text = (value: unknown): string => (typeof value === "string" ? value : "");
-const count = (value: unknown): number => (typeof value === "number" && Number.isFinite(value) ? value : 0);
+const count = (value: unknown): number => (Number.isSafeInteger(value) ? Math.max(0, Number(value)) : 0);

@@ -309,6 +309,14 @@ describe("reports", () => {
     await running.ended;
   });
 
+  test("status for programs knows a time to remember that is longer than there are dates", async () => {
+    const run = '"$baton" pool -q eternal --items a --done-ttl 100000000d -- touch';
+    await session.run(`${run} eternal; ${run} again`);
+    expect((await session.run("ls again")).code).not.toBe(0);
+    const { stdout, stderr } = await session.run('"$baton" pool status eternal --json');
+    expect([JSON.parse(stdout).items[0].ended.until, stderr]).toEqual(["9999-12-31T23:59:59.999Z", ""]);
+  });
+
   test("status says who holds the component's lock, without making a pool of him, on stderr, and with --quiet nothing of it", async () => {
     const running = session.start(
       `"$baton" pool choosing --query "touch choosing; ${until("end-choosing")}; echo a" -- true`,

@@ -1,5 +1,6 @@
 /** An election's guarded state: the layout of a lock's, and in it who has led. */
 import { BatonError } from "../../errors.ts";
+import { isInstant } from "../../support/instant.ts";
 import { type Grant, type GrantEntry, settled, withGrant } from "./election_history.ts";
 import type { GuardedState, ReadState } from "../guarded_state.ts";
 import { formatState } from "../lock/lock_state.ts";
@@ -66,7 +67,7 @@ function entryOf(value: unknown): GrantEntry | null {
   if (typeof value !== "object" || value === null) return null;
   const { index, token, value: offered, sinceMs, id } = value as Partial<Record<keyof GrantEntry, unknown>>;
   if (typeof index !== "number" || !Number.isSafeInteger(index) || index < 1) return null;
-  if (typeof offered !== "string" || typeof sinceMs !== "number" || typeof id !== "string") return null;
+  if (typeof offered !== "string" || !isInstant(sinceMs) || typeof id !== "string") return null;
   if (token !== null && !(typeof token === "string" && /^\d{1,20}$/.test(token))) return null;
   return { index, token: token === null ? null : BigInt(token), value: offered, sinceMs, id };
 }

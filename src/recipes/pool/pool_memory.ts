@@ -4,6 +4,7 @@
  * expired is deleted by the runs that come after, a shard at a time.
  */
 import type { Acl, MultiRequest, ZooKeeper } from "../../clients/zookeeper/zookeeper.ts";
+import { isInstant, latestInstantMs } from "../../support/instant.ts";
 import { createFlag } from "../../wire/jute/operations.ts";
 import { createParents } from "../lock/create_contender.ts";
 import { decodeLockName, encodeLockName } from "../lock/lock_name.ts";
@@ -214,6 +215,13 @@ function parseEnded(data: Uint8Array): EndedItem | null {
   if (typeof value !== "object" || value === null) return null;
   const { result, what, by, atMs, untilMs } = value as Partial<Record<keyof EndedItem, unknown>>;
   if (result !== "done" && result !== "failed") return null;
-  if (typeof atMs !== "number" || typeof untilMs !== "number") return null;
-  return { result, atMs, untilMs, what: typeof what === "string" ? what : "", by: typeof by === "string" ? by : "" };
+  if (!isInstant(atMs) || typeof untilMs !== "number") return null;
+  const until = Math.min(untilMs, latestInstantMs); // --done-ttl may be longer than there are dates
+  return {
+    result,
+    atMs,
+    untilMs: until,
+    what: typeof what === "string" ? what : "",
+    by: typeof by === "string" ? by : "",
+  };
 }
