@@ -281,8 +281,9 @@ export class OwnedTopic {
       this.#tenure.onProblem(
         new BatonError(
           "CONFIG",
-          `What this server has stored of "${this.topic}" (epoch ${stored.copy?.epoch}) is not what its node names: it ` +
-            "was given up while the server was away, and is kept aside",
+          `What this server has stored of "${this.topic}" (epoch ${stored.copy?.epoch}) is not what its node names: while ` +
+            "the server was away it was given up, or begun again after the coordination service had lost its data; it is " +
+            "kept aside",
         ),
       );
     }

@@ -2,7 +2,7 @@
  * The servers, or the proxies, that are there: a watch on the list of their nodes and on each of them, and a read of all at
  * every change. They come and go rarely, and are few.
  */
-import type { ZooKeeper } from "../../../clients/zookeeper/zookeeper.ts";
+import type { Stat, ZooKeeper } from "../../../clients/zookeeper/zookeeper.ts";
 import { backoffMs } from "../../../support/backoff.ts";
 import { sleep } from "../../../support/deadline.ts";
 import type { Clock } from "../../../support/clock.ts";
@@ -19,6 +19,7 @@ export class ServerList implements Disposable {
   readonly #clock: Clock;
   readonly #listeners = new Set<() => void>();
   #servers: ReadonlyMap<string, Announcement> = new Map();
+  #tree = "";
   #reading: Promise<void> | null = null;
   #isOld = false;
   #isClosed = false;
@@ -46,6 +47,11 @@ export class ServerList implements Disposable {
   /** By id. As it was a moment ago. */
   get servers(): ReadonlyMap<string, Announcement> {
     return this.#servers;
+  }
+
+  /** Tells the tree in which they stand from one that was made after it was lost. */
+  get tree(): string {
+    return this.#tree;
   }
 
   /** Told after every change. Returns what takes the listener off. */
@@ -84,7 +90,7 @@ export class ServerList implements Disposable {
   }
 
   async #read(): Promise<void> {
-    const names = await this.#names();
+    const { children: names, stat } = await this.#names();
     const found = await Promise.all(
       names.map((name) => orNull(this.#zk.getData(`${this.#path}/${name}`, { watch: this.#onChange }))),
     );
@@ -94,14 +100,15 @@ export class ServerList implements Disposable {
       if (announcement !== null) servers.set(announcement.id, announcement);
     }
     this.#servers = servers;
+    this.#tree = `${stat.czxid} ${stat.ctime}`;
     for (const listener of [...this.#listeners]) listener();
   }
 
   /** The node is made when it is missing: else there would be nothing to watch. */
-  async #names(): Promise<string[]> {
+  async #names(): Promise<{ readonly children: string[]; readonly stat: Stat }> {
     for (;;) {
       try {
-        return (await this.#zk.getChildren(this.#path, { watch: this.#onChange })).children;
+        return await this.#zk.getChildren(this.#path, { watch: this.#onChange });
       } catch (thrown) {
         if (!isRefusal(thrown, "NONODE")) throw thrown;
         await makeParents(this.#zk, `${this.#path}/-`);

@@ -21,6 +21,8 @@ export type Route =
   | { readonly kind: "unavailable"; readonly owner: string }
   /** A new topic, and nobody to give it to: none is there, or they take no new ones. */
   | { readonly kind: "no servers" }
+  /** It stands nowhere, and may be one that these servers have: the tree was lost, and they are not back. */
+  | { readonly kind: "nobody knows"; readonly awaited: readonly string[] }
   /** Nothing was ever stored for it. Only for who does not create it. */
   | { readonly kind: "no topic" };
 
@@ -39,6 +41,7 @@ export class TopicRouter {
   readonly #path: PubsubPath;
   readonly #list: ServerList;
   readonly #nodes: TopicNodes;
+  readonly #awaited: () => readonly string[];
   readonly #routes = new Map<string, Remembered>();
   readonly #lookups = new Map<string, Promise<Route>>();
   /** The same, of those that create nothing. */
@@ -46,7 +49,9 @@ export class TopicRouter {
   /** Assignments that are under way, and in no count yet. */
   readonly #assigning = new Map<string, number>();
 
-  constructor(zk: ZooKeeper, path: PubsubPath, list: ServerList) {
+  /** `awaited`: servers that may have topics of which the tree does not know. */
+  constructor(zk: ZooKeeper, path: PubsubPath, list: ServerList, awaited: () => readonly string[] = () => []) {
+    this.#awaited = awaited;
     this.#zk = zk;
     this.#path = path;
     this.#list = list;
@@ -91,8 +96,16 @@ export class TopicRouter {
   async #search(topic: string): Promise<Route> {
     const known = this.#routeOf(topic, await this.#nodes.read(topic));
     if (known !== null) return known;
+    const lacking = this.#lacking();
+    if (lacking !== null) return lacking;
     await this.#nodes.catchUp(topic);
     return this.#routeOf(topic, await this.#nodes.read(topic)) ?? { kind: "no topic" };
+  }
+
+  /** Why a topic that stands nowhere is not to be taken for a new one. */
+  #lacking(): Route | null {
+    const awaited = this.#awaited();
+    return awaited.length === 0 ? null : { kind: "nobody knows", awaited };
   }
 
   /** Null: it is free to be given to a server. */
@@ -109,6 +122,9 @@ export class TopicRouter {
       const read = await this.#nodes.read(topic);
       const route = this.#routeOf(topic, read);
       if (route !== null) return route;
+      // They make the nodes before they are back: what they have made meanwhile keeps this from being made.
+      const lacking = read === null ? this.#lacking() : null;
+      if (lacking !== null) return lacking;
       const assignment = await this.#assign(topic, read);
       if (assignment === "no servers") return { kind: "no servers" };
       // Others were faster, or the answer was lost: what there is now must be seen.

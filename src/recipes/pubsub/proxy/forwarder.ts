@@ -246,11 +246,7 @@ export class Forwarder implements LinkHost {
       return;
     }
     if (route.kind === "no topic") return this.#happened(request, { kind: "no topic" });
-    request.why = route.kind === "no servers"
-      ? this.#options.directory.servers.size === 0
-        ? "there is no server"
-        : "every server there is drained of its topics"
-      : `server ${route.owner}, which has the topic, is not there`;
+    request.why = whyParked(route, this.#options.directory.servers.size);
     this.#park(request);
   }
 
@@ -360,4 +356,17 @@ function ownAnswerFor({ traits, why }: Request, status: OwnStatus): OwnAnswer {
   if (status === "OVERLOADED") return { status, why: `Not done: ${why}`, lines: {} };
   const tail = `${why}; whether ${traits.name} was done is not known`;
   return { status, why: `Cannot say: ${tail}`, lines: { unknown: true } };
+}
+
+function whyParked(route: Exclude<Route, { kind: "server" | "no topic" }>, servers: number): string {
+  switch (route.kind) {
+    case "no servers":
+      return servers === 0 ? "there is no server" : "every server there is drained of its topics";
+    case "unavailable":
+      return `server ${route.owner}, which has the topic, is not there`;
+    case "nobody knows":
+      return `the coordination service has lost its data, and ${
+        route.awaited.join(", ")
+      }, which may have the topic, has not come back to it`;
+  }
 }

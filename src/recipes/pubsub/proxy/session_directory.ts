@@ -14,6 +14,7 @@ import type { PubsubPath } from "../ownership/pubsub_path.ts";
 import { ServerList } from "../ownership/server_list.ts";
 import { type Route, type RouteOptions, TopicRouter } from "../ownership/topic_router.ts";
 import type { Directory, Owner } from "./directory.ts";
+import { TreeMemory } from "./tree_memory.ts";
 
 export interface SessionDirectoryOptions {
   readonly path: PubsubPath;
@@ -38,6 +39,7 @@ export class SessionDirectory implements Directory {
   readonly #begun = Promise.withResolvers<void>();
   readonly #options: SessionDirectoryOptions;
   readonly #listeners = new Set<() => void>();
+  readonly #memory = new TreeMemory();
   #known: Known | null = null;
   #isThere = false;
   #topics: { readonly readMs: number; readonly names: Promise<readonly string[]> } | null = null;
@@ -118,8 +120,12 @@ export class SessionDirectory implements Directory {
       onAbort(over.signal, () => resolve()),
     ];
     using list = await ServerList.read(zk, path.servers, clock);
-    offs.push(list.subscribe(() => this.#tell()));
-    this.#known = { zk, list, router: new TopicRouter(zk, path, list) };
+    this.#remember(list);
+    offs.push(list.subscribe(() => {
+      this.#remember(list);
+      this.#tell();
+    }));
+    this.#known = { zk, list, router: new TopicRouter(zk, path, list, () => this.#memory.awaited) };
     this.#isThere = true;
     this.#begun.resolve();
     this.#tell();
@@ -131,6 +137,15 @@ export class SessionDirectory implements Directory {
       this.#isThere = false;
       for (const off of offs) off();
     }
+  }
+
+  #remember(list: ServerList): void {
+    if (!this.#memory.saw(list)) return;
+    const names = this.#memory.awaited.map((id) => `"${id}"`).join(", ");
+    const sentence =
+      `The coordination service has lost its data. Nobody is given a new topic by this proxy before ${names} ` +
+      "have said which topics they have; a server that is lost for good is given up by starting the proxies again";
+    this.#options.onProblem(new BatonError("CONFIG", sentence));
   }
 
   async #readTopics(): Promise<readonly string[]> {

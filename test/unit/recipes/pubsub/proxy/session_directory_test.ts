@@ -1,11 +1,17 @@
 /** A proxy's view of servers and topics over its sessions. */
 import { expect, test } from "bun:test";
+import { announce } from "../../../../../src/recipes/pubsub/ownership/announce.ts";
 import { PubsubPath } from "../../../../../src/recipes/pubsub/ownership/pubsub_path.ts";
+import { assigned, confirmed } from "../../../../../src/recipes/pubsub/ownership/topic_node.ts";
+import { TopicNodes } from "../../../../../src/recipes/pubsub/ownership/topic_nodes.ts";
+import type { Route } from "../../../../../src/recipes/pubsub/ownership/topic_router.ts";
 import { SessionDirectory } from "../../../../../src/recipes/pubsub/proxy/session_directory.ts";
 import type { Clock } from "../../../../../src/support/clock.ts";
+import { eventually } from "../../../../support/eventually.ts";
 import { FakeTree } from "../../../../support/fake_tree.ts";
 import { FakeZooKeeper } from "../../../../support/fake_zookeeper.ts";
 import { hastyClock } from "../../../../support/hasty_clock.ts";
+import { systemClock } from "../../../../../src/support/clock.ts";
 
 test("a proxy that cannot announce itself tries more and more seldom", async () => {
   const hasty = hastyClock(100);
@@ -30,4 +36,45 @@ test("a proxy that cannot announce itself tries more and more seldom", async () 
   const running = directory.run(open, { id: "x".repeat(1025), endpoint: "tcp://p", storeId: "p" }, stopping.signal);
   await running.catch((thrown) => expect(thrown.message).toBe("seen enough"));
   expect(Math.max(...waits)).toBeGreaterThan(1000);
+});
+
+test("after the tree was lost no topic is taken for a new one before the servers that were there are back", async () => {
+  const [clock, path, stopping] = [systemClock(), new PubsubPath("/baton"), new AbortController()];
+  const [lost, empty] = [new FakeTree(), new FakeTree()];
+  empty.zxid = 1000n;
+  const { signal } = stopping;
+  const join = (tree: FakeTree, id: string) => {
+    const zk = new FakeZooKeeper(tree, clock);
+    return announce(zk, path.server(id), { id, endpoint: `at ${id}`, storeId: id }, { clock, signal });
+  };
+  for (const id of ["s1", "s2"]) await join(lost, id);
+  const problems: string[] = [];
+  const directory = new SessionDirectory({ path, clock, onProblem: (problem) => problems.push(String(problem)) });
+  let tree = lost;
+  let proxy = new FakeZooKeeper(lost, clock);
+  const open = () => Promise.resolve(proxy = new FakeZooKeeper(tree, clock));
+  const running = directory.run(open, { id: "p", endpoint: "tcp://p", storeId: "p" }, signal);
+  running.catch(() => {});
+  await directory.begun;
+  expect(await directory.route("t", {})).toMatchObject({ kind: "server", id: "s1" });
+
+  tree = empty;
+  await join(empty, "s2");
+  const before = proxy;
+  proxy.expire();
+  await eventually(() => proxy !== before && directory.isThere);
+  const unknown: Route = { kind: "nobody knows", awaited: ["s1"] };
+  expect(await directory.route("t", {})).toEqual(unknown);
+  expect(await directory.route("t", { creates: false })).toEqual(unknown);
+  expect(problems.join()).toMatch(/has lost its data.*before "s1" have/);
+
+  // As a server does: first what it has, then that it is there.
+  const nodes = new TopicNodes(new FakeZooKeeper(empty, clock), path);
+  await nodes.create("t", confirmed(assigned("s1", "b")));
+  await join(empty, "s1");
+  await eventually(() => directory.servers.has("s1"));
+  expect(await directory.route("t", {})).toMatchObject({ kind: "server", id: "s1" });
+  expect(await directory.route("never was", { creates: false })).toEqual({ kind: "no topic" });
+  expect(await directory.route("new", {})).toMatchObject({ kind: "server" });
+  stopping.abort(new Error("seen enough"));
 });
