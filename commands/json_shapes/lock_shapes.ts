@@ -51,7 +51,7 @@ export const lsShape = z.strictObject({
   ),
   barriers: z.array(z.strictObject(use)).describe("holders run, waiters have entered and wait for the start"),
   gates: z.array(z.strictObject(use)).describe("those that are closed"),
-  pools: z.array(z.strictObject(use)).describe("with a memory or a limit for the cluster; holders are jobs that run"),
+  pools: z.array(z.strictObject(use)).describe("that somebody runs, or that remember items; holders are jobs that run"),
 });
 export type LsJson = z.infer<typeof lsShape>;
 

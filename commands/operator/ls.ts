@@ -30,9 +30,9 @@ export const lsCommand = defineCommand({
   usage: "[options] | --recipe RECIPE PATH [options]",
   details: [
     "Sorted by kind and name. HOLD counts a lock's holders, the leader of an election, the members of a barrier that run, " +
-    "the jobs of a pool, and is 1 for a gate that is closed; WAIT counts those in the queue. A pool is listed when it has " +
-    "--total or --done-ttl; the locks of its items are listed in any case, unless pool.item_path puts them elsewhere, where " +
-    "baton pool status COMPONENT knows them.",
+    "the jobs of a pool, and is 1 for a gate that is closed; WAIT counts those in the queue. A pool is listed while its " +
+    "jobs run; where pool.item_path puts their locks elsewhere, only with --total, and baton pool status COMPONENT knows " +
+    "them.",
     "A lock that nobody uses any more stays until the server clears it away, which it does by itself; --all shows it.",
   ],
   examples: [

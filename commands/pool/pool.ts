@@ -18,7 +18,8 @@ export const poolCommand = defineCommand({
     "Exits with 0 when all items that were taken have ended with 0, or there was nothing to do; with 1 when some have " +
     "failed, 75 when others work on all there is or as many as --total run already, 81 when the component is locked.",
     "By default the component is the lock COMPONENT and an item the lock COMPONENT/ITEM: baton who, ls, break and lock " +
-    "know them. pool.component_path and pool.item_path say otherwise.",
+    "know them. pool.component_path and pool.item_path say otherwise, the same in all calls: one that has other paths, or " +
+    "another --total, than those that run is refused with 78 before it lists anything, and says what differs, and from whom.",
     "baton pool status COMPONENT lists who works on what, and with --done-ttl how items have ended; with --items or " +
     "--query also what is free.",
     "baton pool forget COMPONENT forgets how items have ended, so that they run again; with --items or --query only " +

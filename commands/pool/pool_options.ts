@@ -39,7 +39,8 @@ const flags = {
   }),
   total: setting(integer("count", { min: 1, max: 1_000_000 }), {
     flag: "--total",
-    help: "how many items of the component run at once in all calls, on all machines; the same number in all of them",
+    help:
+      "how many items of the component run at once in all calls, on all machines; the same number in all of them, else 78",
   }),
   loop: setting(toggle(), {
     flag: "--loop",

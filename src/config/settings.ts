@@ -166,13 +166,13 @@ export const lockSettings = {
 export const poolSettings = {
   poolComponentPath: setting(text("template"), {
     key: "pool.component_path",
-    help: "the node of a pool's own lock, made of {root} and {component}",
+    help: "the node of a pool's own lock, made of {root} and {component}; the same in all calls, else 78",
     default: "{root}/locks/{component}",
   }),
   poolItemPath: setting(text("template"), {
     key: "pool.item_path",
     help:
-      "the node of an item's lock, made of {root}, {component}, {item}, and {1} to {9} for the item's words; the same everywhere",
+      "the node of an item's lock, made of {root}, {component}, {item}, and {1} to {9} for the item's words; the same in all calls, else 78",
     default: "{root}/locks/{component}%2F{item}",
   }),
 } satisfies SettingTable;

@@ -22,7 +22,7 @@ import { type SessionPlace, SessionSource } from "./session_source.ts";
 export interface PoolOptions extends Partial<Pick<RecipeOptions, "acl" | "clock" | "info">> {
   /** How many items one `run` works on at once; 1 when left out. */
   readonly jobs?: number;
-  /** How many items of the component run at once wherever they are; the same number everywhere. Any number when left out. */
+  /** How many items of the component run at once wherever they are; the same number everywhere, or left out: any number. */
   readonly total?: number;
   /** Take another item when one has ended, and ask for the list again, as long as there are any. */
   readonly loop?: boolean;
@@ -33,7 +33,7 @@ export interface PoolOptions extends Partial<Pick<RecipeOptions, "acl" | "clock"
   /** For the component, which is locked while items are listed and chosen: milliseconds, "forever", or "none", the default. */
   readonly wait?: "none" | "forever" | number;
   readonly root?: string;
-  /** Other paths than the default ones, as pool.component_path and pool.item_path in the configuration. */
+  /** Other paths than the default ones, as pool.component_path and pool.item_path in the configuration; the same everywhere. */
   readonly templates?: PoolTemplates;
   /** What it is for, in a few words. */
   readonly reason?: string;
@@ -80,9 +80,10 @@ export class Pool implements AsyncDisposable {
 
   /**
    * Takes items and works on them; resolves with what became of them when there is nothing left to do. The signal stops the
-   * taking: what runs goes on to its own end. Rejects LOCK_BUSY or LOCK_TIMEOUT when another one chooses items, BAD_DATA for
-   * what cannot be an item, SESSION_EXPIRED, what naming the items rejects with, the signal's reason when it came before
-   * anything was begun, and with an AbortError once the object is closed.
+   * taking: what runs goes on to its own end. Rejects LOCK_BUSY or LOCK_TIMEOUT when another one chooses items, CONFIG or
+   * LIMIT_MISMATCH when others run it with other templates or another total, BAD_DATA for what cannot be an item,
+   * SESSION_EXPIRED, what naming the items rejects with, the signal's reason when it came before anything was begun, and with
+   * an AbortError once the object is closed.
    */
   async run(items: PoolItems, work: PoolWork, { signal }: { readonly signal?: AbortSignal } = {}): Promise<PoolCounts> {
     throwIfAborted(this.#closed.signal);

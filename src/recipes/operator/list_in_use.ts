@@ -25,7 +25,7 @@ type Counts = Omit<UseSummary, "name">;
 
 /**
  * Each list is sorted by name; a kind that is not asked for is empty. What nobody uses any more is there until the server
- * reaps it, and an election until somebody deletes it. A pool is listed when it has a memory or a limit for the cluster,
+ * reaps it, and an election until somebody deletes it. A pool is listed when somebody runs it, or it has a memory,
  * and its jobs are counted by the locks COMPONENT/ITEM, or by that limit.
  */
 export async function listInUse(
