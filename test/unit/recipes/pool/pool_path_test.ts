@@ -86,9 +86,9 @@ test("one item in each line, in their order, without empty lines and repetitions
 });
 
 test("what cannot be an item is told with its line", () => {
-  const refused = (text: string, path = poolPath("c"), unit?: "item") => {
+  const refused = (text: string, path = poolPath("c"), more: { readonly unit?: "item" } = {}) => {
     try {
-      parseItems(text, { component: "c", path, source: "the list", ...(unit === undefined ? {} : { unit }) });
+      parseItems(text, { component: "c", path, source: "the list", ...more });
     } catch (thrown) {
       return thrown instanceof BatonError ? `${thrown.code}: ${thrown.message}` : String(thrown);
     }
@@ -100,7 +100,7 @@ test("what cannot be an item is told with its line", () => {
   const wordy = poolPath("c", { templates: { ...newspaper, item: "/{component}/B{1}-RT{2}" } });
   const told = 'The item "c" has no word 2, which its path /{component}/B{1}-RT{2} is made of';
   expect(refused("a 1\n\nb 2\nc\n", wordy)).toBe(`BAD_DATA: the list, line 4: ${told}`);
-  expect(refused(listedItems("a 1,c"), wordy, "item")).toBe(`BAD_DATA: the list, item 2: ${told}`);
+  expect(refused(listedItems("a 1,c"), wordy, { unit: "item" })).toBe(`BAD_DATA: the list, item 2: ${told}`);
   expect(refused("a\tb")).toMatch(/^BAD_DATA: the list, line 1: .*control character$/);
   expect(refused(Array.from({ length: itemsMax + 1 }, (_, index) => index).join("\n"))).toBe(
     `BAD_DATA: the list names more than ${itemsMax} items, which is the most a pool takes`,
