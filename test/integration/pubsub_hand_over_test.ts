@@ -116,6 +116,24 @@ test("an operator's word ends soon when nobody can answer it any more, and says 
   expect(await move(owner)).toMatchObject({ kind: "kept", why: expect.stringContaining("cannot be reached") });
 });
 
+test("of two operators at once both are told where the topic is in the end", async () => {
+  await using cluster = await PubsubCluster.start({ servers: 3 });
+  const client = cluster.client();
+  const zk = await cluster.session();
+  const topic = "news";
+  await client.say({ name: "SUBSCRIBE", sender: "reader", topic });
+  const move = (to: string) => moveTopic(zk, cluster.path, { topic, to }, { clock: systemClock(), withinMs: 60_000 });
+  const owner = (await cluster.owners()).get(topic) ?? "";
+  const [to = "", other = ""] = ["s1", "s2", "s3"].filter((id) => id !== owner);
+  const same = await Promise.all([move(to), move(to), move(to)]);
+  expect(same).toEqual(same.map(() => ({ kind: "moved", from: owner, epoch: 2 })));
+  const opposed = await Promise.all([move(owner), move(other)]);
+  const at = (await cluster.owners()).get(topic);
+  expect(opposed.map(({ kind }) => kind).sort()).toEqual(["kept", "moved"]);
+  const kept = { kind: "kept", owner: at, why: `"${topic}" was given to "${at}" meanwhile` };
+  expect(opposed.find(({ kind }) => kind === "kept")).toEqual(kept as (typeof opposed)[0]);
+});
+
 test("a server that has taken over topics gives memory and room back when all was read", async () => {
   await using cluster = await PubsubCluster.start({ servers: 2, as: "processes" });
   const client = cluster.client();

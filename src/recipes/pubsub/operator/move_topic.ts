@@ -56,11 +56,12 @@ export async function moveTopic(
   const announced = found === null ? null : parseAnnouncement(found.data);
   if (announced === null) return kept(`its owner, the server "${owner}", is not there`);
   let why: string;
+  let isKept = false;
   using watch = new Watch(nodes, { topic, to, owner, endpoint: announced.endpoint, zk, path }, options);
   try {
     const answer = await ask(announced.endpoint, { topic, to, epoch, owner }, { ...options, signal: watch.signal });
     if (answer.status === "OK") return { kind: "moved", from: owner, epoch: answer.epoch ?? epoch + 1 };
-    if (!answer.isUnknown) return kept(answer.why);
+    isKept = !answer.isUnknown;
     why = answer.why;
   } catch (thrown) {
     throwIfAborted(options.signal);
@@ -69,8 +70,12 @@ export async function moveTopic(
   }
   await nodes.catchUp(topic);
   const now = (await nodes.read(topic))?.node;
+  // Also where somebody else has asked for it.
   if (now?.owner === to) return { kind: "moved", from: owner, epoch: now.epoch };
-  if (now !== undefined && now.owner !== owner) return { kind: "kept", owner: now.owner, why };
+  if (now !== undefined && now.owner !== owner) {
+    return { kind: "kept", owner: now.owner, why: `"${topic}" was given to "${now.owner}" meanwhile` };
+  }
+  if (isKept) return kept(why);
   return { kind: "unknown", owner, why: `${why}; server ls --topics shows where it is` };
 }
 

@@ -107,7 +107,10 @@ export class OwnedTopic {
     return this.#next(async () => {
       await this.#settle();
       const { permit } = this;
-      if (permit === null) return { kind: "kept", why: `this server does not serve it (${this.last})` };
+      if (permit === null) {
+        const why = this.last === "miss" ? "this server does not have its data" : "this server does not serve it";
+        return { kind: "kept", why };
+      }
       if (epoch !== null && epoch !== permit.epoch) {
         return { kind: "kept", why: `epoch ${epoch} was to be moved, and this is ${permit.epoch}` };
       }
