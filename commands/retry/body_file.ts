@@ -1,23 +1,15 @@
 /** A message's body as a file that a command can have for its stdin: without a name, gone with its last descriptor. */
-import { closeSync, openSync, rmSync, writeSync } from "node:fs";
+import { closeSync, openSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openUnnamedFile } from "../../src/cli/child/unnamed_file.ts";
+import { openUnnamedFile, writeWhole } from "../../src/cli/child/unnamed_file.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { newGuid } from "../../src/support/guid.ts";
 
 /** Its descriptor, with its place at the beginning; the caller closes it. Throws IO. */
 export function openBodyFile(body: Uint8Array): number {
   try {
-    const fd = openUnnamedFile() ?? openNamed();
-    try {
-      // With a place in each call the descriptor's own stays where the child is to begin.
-      for (let at = 0; at < body.byteLength;) at += writeSync(fd, body, at, body.byteLength - at, at);
-      return fd;
-    } catch (error) {
-      closeSync(fd);
-      throw error;
-    }
+    return openUnnamedFile(body) ?? openNamed(body);
   } catch (error) {
     const message = `Cannot write ${body.byteLength} bytes to a file of ${tmpdir()} for a command's stdin: ${
       messageOf(error)
@@ -26,9 +18,15 @@ export function openBodyFile(body: Uint8Array): number {
   }
 }
 
-function openNamed(): number {
+function openNamed(body: Uint8Array): number {
   const path = join(tmpdir(), `baton-${newGuid()}`);
   const fd = openSync(path, "wx+", 0o600);
   rmSync(path);
-  return fd;
+  try {
+    writeWhole(fd, body);
+    return fd;
+  } catch (error) {
+    closeSync(fd);
+    throw error;
+  }
 }

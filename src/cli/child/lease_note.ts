@@ -14,22 +14,19 @@ export class LeaseNote implements Disposable {
   readonly #fd: number;
   readonly #lease: Lease;
   readonly #clock: Clock;
-  readonly #libc: Libc;
   readonly #unsubscribe: () => void;
 
   private constructor(fd: number, { lease, clock, libc }: { lease: Lease; clock: Clock; libc: Libc }) {
     this.#fd = fd;
     this.#lease = lease;
     this.#clock = clock;
-    this.#libc = libc;
-    this.#write();
-    this.#unsubscribe = lease.subscribe(() => this.#write());
+    this.#unsubscribe = lease.subscribe(() => this.#renew(libc));
   }
 
-  /** Null where there is no such file, or no clock to share: the job then has to ask the server. */
+  /** Null where there can be no such file, or no clock to share: the job then has to ask the server. */
   static open(lease: Lease, { clock, libc }: { readonly clock: Clock; readonly libc: Libc | null }): LeaseNote | null {
     if (libc === null || process.platform !== "linux") return null;
-    const fd = openUnnamedFile();
+    const fd = openUnnamedFile(noteOf(lease, clock, libc));
     return fd === null ? null : new LeaseNote(fd, { lease, clock, libc });
   }
 
@@ -43,14 +40,23 @@ export class LeaseNote implements Disposable {
     closeSync(this.#fd);
   }
 
-  #write(): void {
-    this.#clock.noticeSuspend();
-    // The boot clock first: a pause between the two makes the end early.
-    const endMs = this.#libc.bootTimeMs() + this.#lease.endMs() - this.#clock.now();
-    // As bytes: Deno writes a text where the file happens to stand.
-    const bytes = new TextEncoder().encode(formatNote(this.#lease.holderId, endMs));
-    writeSync(this.#fd, bytes, 0, bytes.length, 0);
+  /** One that cannot be written says an earlier end, which is true as well. */
+  #renew(libc: Libc): void {
+    const bytes = noteOf(this.#lease, this.#clock, libc);
+    try {
+      writeSync(this.#fd, bytes, 0, bytes.length, 0);
+    } catch {
+      // its room is taken; what else there may be is no reason to stop a job
+    }
   }
+}
+
+/** As bytes: Deno writes a text where the file happens to stand. */
+function noteOf(lease: Lease, clock: Clock, libc: Libc): Uint8Array {
+  clock.noticeSuspend();
+  // The boot clock first: a pause between the two makes the end early.
+  const endMs = libc.bootTimeMs() + lease.endMs() - clock.now();
+  return new TextEncoder().encode(formatNote(lease.holderId, endMs));
 }
 
 /** One length, so that each is written over the one before; one write. */

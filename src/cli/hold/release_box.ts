@@ -39,6 +39,8 @@ const requestAt = 256;
 const answerAt = 2048;
 const requestBytesMax = answerAt - requestAt;
 const answerBytesMax = 64 * 1024;
+/** Taken at once: a release must not fail because the memory for files is full by then. What 20 command lines need, and more. */
+const roomBytes = 8192;
 
 /** The holder's side. */
 export class ReleaseBox implements Disposable {
@@ -52,14 +54,16 @@ export class ReleaseBox implements Disposable {
 
   /** Throws CANNOT_CREATE where there can be no such file. */
   static open(holderId: string): ReleaseBox {
-    const fd = openUnnamedFile();
+    const content = new Uint8Array(roomBytes);
+    content.set(new TextEncoder().encode(ownerLine(holderId)));
+    const fd = openUnnamedFile(content);
     if (fd === null) {
+      const why = "no such files there, full, or ulimit -f";
       throw new BatonError(
         "CANNOT_CREATE",
-        "Neither /dev/shm nor /tmp takes a file without a name, which baton hold needs",
+        `Neither /dev/shm nor /tmp takes a file without a name of ${roomBytes} bytes, which baton hold needs: ${why}`,
       );
     }
-    writeAt(fd, ownerLine(holderId), 0);
     return new ReleaseBox(fd);
   }
 
