@@ -48,7 +48,7 @@ async function runUnwatched(): Promise<PoolResult | undefined> {
   const fault = faults.find(({ name }) => name === "black hole");
   if (fault === undefined) throw new Error("There is no black hole any more");
   const round = { number: 0, backend: keeper, fault, childKind: "plain", seed } as const;
-  const plan: PoolPlan = { ...round, items: 1, jobs: 1, isBounded: false };
+  const plan: PoolPlan = { ...round, items: 1, jobs: 1, isBounded: false, isSplit: false };
   // Longer than T: the lock is given away while the run goes on.
   const [result] = await runPoolCampaign([plan], { wrapper: unwatchedPool, runSeconds: () => 8, parallel: 1 });
   return result;

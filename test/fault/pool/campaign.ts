@@ -37,12 +37,12 @@ export async function runPoolCampaign(
 }
 
 export function poolLine({ plan, runs, overlapMs, goneMs, failures }: PoolResult): string {
-  const { number, backend, fault, childKind, items, jobs, isBounded } = plan;
+  const { number, backend, fault, childKind, items, jobs, isBounded, isSplit } = plan;
   const head =
     `${failures.length === 0 ? "ok  " : "FAIL"} round ${number}: ${backend.name}, ${fault.name}, ${childKind} ` +
-    `child, -j ${jobs}${isBounded ? " --total" : ""}: ${runs} runs of ${items} items, overlap ${
-      Math.ceil(overlapMs)
-    } ms` +
+    `child, -j ${jobs}${isBounded ? " --total" : ""}${
+      isSplit ? ", some otherwise" : ""
+    }: ${runs} runs of ${items} items, overlap ${Math.ceil(overlapMs)} ms` +
     (goneMs === null ? "" : `, gone after ${Math.ceil(goneMs)} ms`);
   return [head, ...failures.map((failure) => `       ${failure}`)].join("\n");
 }

@@ -31,6 +31,8 @@ export interface PoolEvidence {
 const goneMsMax = 1000;
 /** All good · some failed · unreachable · busy · outcome unknown · lost · skipped: the item comes to its turn again. */
 const codes = [0, 1, 69, 75, 76, 79, 81];
+/** Others run it that are set up otherwise. */
+const refused = 78;
 
 export function judgePool(plan: PoolPlan, evidence: PoolEvidence): PoolResult {
   const { sections, states, ends, faultMs, endMs } = evidence;
@@ -51,9 +53,10 @@ export function judgePool(plan: PoolPlan, evidence: PoolEvidence): PoolResult {
       failures.push(`item ${item} ran ${runs.length} times: ${told(runs)}`);
     }
   }
+  const expected = plan.isSplit ? [...codes, refused] : codes;
   for (const [index, { name, exit, stderr }] of ends.entries()) {
     const isKilled = index === 0 && plan.fault.expect === "killed";
-    const isExpected = isKilled ? exit?.signal === "SIGKILL" : exit !== null && codes.includes(exit.code ?? -1);
+    const isExpected = isKilled ? exit?.signal === "SIGKILL" : expected.includes(exit?.code ?? -1);
     if (!isExpected) {
       failures.push(`${name} ended with ${exit?.code ?? exit?.signal}, saying ${JSON.stringify(stderr)}`);
     }

@@ -8,7 +8,17 @@ import type { PoolPlan } from "./plan.ts";
 function planOf(expectation: string): PoolPlan {
   const fault = faults.find(({ expect }) => expect === expectation);
   if (fault === undefined) throw new Error(`No fault expects "${expectation}"`);
-  return { number: 0, backend: keeper, fault, childKind: "plain", seed: 1, items: 1, jobs: 1, isBounded: false };
+  return {
+    number: 0,
+    backend: keeper,
+    fault,
+    childKind: "plain",
+    seed: 1,
+    items: 1,
+    jobs: 1,
+    isBounded: false,
+    isSplit: false,
+  };
 }
 
 const run = (openedMs: number, closedMs: number | null, text: string): Section => {
@@ -16,8 +26,13 @@ const run = (openedMs: number, closedMs: number | null, text: string): Section =
 };
 const well = { code: 0, signal: null } as const;
 
-function judged(expectation: string, runs: readonly Section[], more: Partial<PoolEvidence> = {}): readonly string[] {
-  return judgePool(planOf(expectation), {
+function judged(
+  expectation: string,
+  runs: readonly Section[],
+  more: Partial<PoolEvidence> = {},
+  plan: Partial<PoolPlan> = {},
+): readonly string[] {
+  return judgePool({ ...planOf(expectation), ...plan }, {
     sections: new Map([["a", runs]]),
     states: new Map([["a", "done"]]),
     ends: [{ name: "victim", exit: well, stderr: "" }],
@@ -74,4 +89,14 @@ test("what a killed pool has started may live for a second, and nobody else may 
     'victim ended with 70, saying "?"',
     'victim said "?"',
   ]);
+});
+
+test("a pool that is refused is as it must be where some are set up otherwise, and nowhere else", () => {
+  const ends = [{ name: "victim", exit: well, stderr: "" }, {
+    name: "pool 2",
+    exit: { code: 78, signal: null },
+    stderr: "",
+  }];
+  expect(judged("survives", [again], { ends })).toEqual(['pool 2 ended with 78, saying ""']);
+  expect(judged("survives", [again], { ends }, { isSplit: true })).toEqual([]);
 });

@@ -9,6 +9,8 @@ export interface PoolPlan extends RoundPlan {
   readonly jobs: number;
   /** Whether `--total` bounds them, by one less than there is room for. */
   readonly isBounded: boolean;
+  /** Whether some of them are set up otherwise, and would lock the items at another place. */
+  readonly isSplit: boolean;
 }
 
 /** Pools that share the items. */
@@ -18,6 +20,7 @@ export function planPoolRounds(seed: number, rounds: number, backends: readonly 
   return planRounds(seed, rounds, backends).map((plan) => {
     const random = seededRandom(plan.seed ^ 0x9001);
     const jobs = 1 + Math.floor(random() * 3);
-    return { ...plan, jobs, items: pools * jobs + 3 + Math.floor(random() * 4), isBounded: random() < 0.25 };
+    const items = pools * jobs + 3 + Math.floor(random() * 4);
+    return { ...plan, jobs, items, isBounded: random() < 0.25, isSplit: random() < 0.25 };
   });
 }

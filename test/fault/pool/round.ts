@@ -153,7 +153,8 @@ class Round {
 
   async #start(name: string): Promise<Contender> {
     const { backend, items, observer, folder, group, wrapper = batonPool, runSeconds = someSeconds } = this.#place;
-    const { jobs, isBounded } = this.#plan;
+    const { jobs, isBounded, isSplit } = this.#plan;
+    const isOther = isSplit && this.#pools.length % pools === 1;
     const childKind: ChildKind = name === "victim" ? this.#plan.childKind : "plain";
     const seconds = runSeconds(this.#random).toFixed(2);
     const contender = await Contender.start(backend, {
@@ -169,6 +170,7 @@ class Round {
         command: (lock) => [
           "env",
           `POOL_NAME=${name}`,
+          ...(isOther ? ["BATON_POOL_ITEM_PATH={root}/elsewhere/{component}/{item}"] : []),
           ...wrapper.command(lock, { items, jobs, total: isBounded ? pools * jobs - 1 : null, childKind, seconds }),
         ],
       },
