@@ -44,6 +44,7 @@ export type { PoolCounts } from "./recipes/pool/pool_book.ts";
 export type { EndedItem } from "./recipes/pool/pool_memory.ts";
 export type { PoolTemplates } from "./recipes/pool/pool_path.ts";
 export type { PoolItemStatus, PoolStatus } from "./recipes/pool/pool_status.ts";
+export type { PoolTerms, ShownTerms } from "./recipes/pool/pool_terms.ts";
 export { resign, type ResignOptions } from "./recipes/election/resign.ts";
 export { watchLeader, type WatchLeaderOptions } from "./recipes/election/watch_leader.ts";
 export type { Address, TlsOptions } from "./sockets/connection.ts";

@@ -18,6 +18,14 @@ export const poolStatusShape = z.strictObject({
   chooser: holder.nullable().describe(
     "who holds the component's lock: a pool that lists and chooses items, or whoever keeps pools from it",
   ),
+  elsewhere: z.strictObject({
+    host: z.string(),
+    pid: count,
+    user: z.string(),
+    command: z.string(),
+    item_path: z.string(),
+    component_path: z.string(),
+  }).nullable().describe("one that runs with other paths than these: what it works on is not among the items"),
   counts: z.strictObject({ free: count, running: count, done: count, failed: count }),
   items: z.array(z.strictObject({
     item: z.string(),

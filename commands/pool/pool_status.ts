@@ -4,6 +4,9 @@ import { printTable } from "../../src/cli/table.ts";
 import { nameOfHolder } from "../../src/recipes/holder_info.ts";
 import type { HolderStatus } from "../../src/recipes/lock/lock_status.ts";
 import { type PoolItemStatus, type PoolStatus, poolStatus } from "../../src/recipes/pool/pool_status.ts";
+import type { PoolTemplates } from "../../src/recipes/pool/pool_path.ts";
+import { otherPaths } from "../../src/recipes/pool/pool_terms.ts";
+import { printable } from "../../src/support/printable.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import type { Call } from "../command.ts";
 import { connected } from "../coordination/connected.ts";
@@ -20,15 +23,29 @@ export async function showPoolStatus(
   const named = await namedItems(options, values.queryTimeout);
   const status = await connected(call, (zk) => poolStatus(zk, component, { path, named }));
   if (values.json) io.out(JSON.stringify(toJson(status)) + "\n");
-  else tell(status, { io, quiet: values.quiet, nowMs: Date.now() });
+  else tell(status, { io, quiet: values.quiet, nowMs: Date.now(), templates: path.templates });
   return exitCodes.SUCCESS;
 }
 
 /** For people: the table alone on stdout. `nowMs` is the wall clock. */
 function tell(
-  { component, chooser, items }: PoolStatus,
-  { io, quiet, nowMs }: { readonly io: Io; readonly quiet: boolean; readonly nowMs: number },
+  { component, chooser, items, elsewhere }: PoolStatus,
+  { io, quiet, nowMs, templates }: {
+    readonly io: Io;
+    readonly quiet: boolean;
+    readonly nowMs: number;
+    readonly templates: PoolTemplates;
+  },
 ): void {
+  if (elsewhere !== null && !quiet) {
+    const what = printable(otherPaths(templates, elsewhere.templates).join(", ") || "its root is another");
+    io.err(
+      `baton: ${
+        nameOfHolder(elsewhere.info)
+      } runs "${component}" with its locks elsewhere, and what it works on is not ` +
+        `shown: ${what}\n`,
+    );
+  }
   if (chooser !== null && !quiet) {
     const since = chooser.sinceMs === 0 ? "" : ` (for ${formatDuration(Math.max(0, nowMs - chooser.sinceMs))})`;
     // What is stored does not tell a pool from somebody who has locked its component to keep pools away.
@@ -50,13 +67,21 @@ function rowOf({ item, state, holder, ended }: PoolItemStatus, nowMs: number): s
 }
 
 /** Version 1: fields may be added. 64-bit numbers are decimal texts. */
-function toJson({ component, chooser, items }: PoolStatus) {
+function toJson({ component, chooser, items, elsewhere }: PoolStatus) {
   const counts = { free: 0, running: 0, done: 0, failed: 0 };
   for (const { state } of items) counts[state]++;
   return {
     version: 1,
     component,
     chooser: chooser === null ? null : holderFields(chooser),
+    elsewhere: elsewhere === null ? null : {
+      host: elsewhere.info.host,
+      pid: elsewhere.info.pid,
+      user: elsewhere.info.user,
+      command: elsewhere.info.argv0,
+      item_path: elsewhere.templates.item,
+      component_path: elsewhere.templates.component,
+    },
     counts,
     items: items.map(({ item, state, holder, ended }) => ({
       item,

@@ -77,6 +77,16 @@ test("78: a machine without the configuration that the others have runs nothing 
       expect(refused.stderr).toContain(`" here and "${there}{component}`);
       expect(refused.stderr.trimEnd()).toEndWith("baton config show --origin says where the path comes from here");
     }
+    const looked = (config: string, words = "") =>
+      session.run(`"$baton" pool status paper --config ${config}.toml ${words}`);
+    expect((await looked(second)).stderr).toMatch(
+      /^baton: \S+@\S+:\d+ \(sh\) runs "paper" with its locks elsewhere, and what it works on is not shown: pool.item_path /,
+    );
+    expect(JSON.parse((await looked(second, "--json")).stdout)).toMatchObject({
+      elsewhere: { pid: working.child.pid, item_path: expect.stringContaining("{item}") },
+    });
+    expect(await looked(first)).toMatchObject({ stderr: "", stdout: expect.stringContaining("running") });
+    expect(JSON.parse((await looked(first, "--json")).stdout)).toMatchObject({ elsewhere: null });
     const same = await session.run(call(first, "--items b -- echo ran {}"));
     expect(same).toMatchObject({ code: 0, stdout: "ran b\n" });
     await session.run(`touch end-${first}`);

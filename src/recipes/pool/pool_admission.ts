@@ -31,6 +31,11 @@ export function runPrefix(mark: string, guid: string): string {
   return `${mark}-${guid}-`;
 }
 
+/** Null for what no pool has made. */
+export function markOfRun(name: string): string | null {
+  return parseRun(name)?.mark ?? null;
+}
+
 /** `guid` is the own one. */
 export function admissionOf(names: readonly string[], guid: string): Admission {
   const runs = names.map(parseRun).filter((run) => run !== null);

@@ -4,7 +4,9 @@ import { type HolderStatus, lockStatus } from "../lock/lock_status.ts";
 import type { LockPath } from "../lock/lock_path.ts";
 import { orNull } from "../lock/lock_view.ts";
 import { type EndedItem, PoolMemory } from "./pool_memory.ts";
+import { runElsewhere } from "./pool_elsewhere.ts";
 import { itemLockName, type PoolPath } from "./pool_path.ts";
+import type { ShownTerms } from "./pool_terms.ts";
 
 export interface PoolItemStatus {
   readonly item: string;
@@ -20,6 +22,8 @@ export interface PoolStatus {
   /** Who holds the component's lock: a pool that lists and chooses items, or whoever keeps pools from it. */
   readonly chooser: HolderStatus | null;
   readonly items: readonly PoolItemStatus[];
+  /** Of one that runs with its locks at other places: what it works on is not among these items. */
+  readonly elsewhere: ShownTerms | null;
 }
 
 /** How many locks are asked at a time. */
@@ -34,10 +38,11 @@ export async function poolStatus(
   const remembering = new PoolMemory(zk, path, []).all(Date.now());
   const listing = named ??
     (path.items === null ? remembering.then((ended) => [...ended.keys()]) : lockedItems(zk, path.items));
-  const [ended, holders, own] = await Promise.all([
+  const [ended, holders, own, elsewhere] = await Promise.all([
     remembering,
     holdersIn(zk, component, { path, listing }),
     lockStatus(zk, component, { path: path.component, detailsMax: 1 }),
+    runElsewhere(zk, path),
   ]);
   const items = named ?? [...new Set([...holders.keys(), ...ended.keys()])].sort();
   const rows = items.map((item): PoolItemStatus => {
@@ -46,7 +51,7 @@ export async function poolStatus(
   });
   // A lock that nobody holds is there until the server reaps it: without a list it says nothing.
   const shown = named === null ? rows.filter(({ state }) => state !== "free") : rows;
-  return { component, chooser: own.holders[0] ?? null, items: shown };
+  return { component, chooser: own.holders[0] ?? null, items: shown, elsewhere };
 }
 
 async function holdersIn(

@@ -46,9 +46,7 @@ export function parseTerms(data: Uint8Array): ShownTerms {
 
 /** LIMIT_MISMATCH where it is --total alone, else CONFIG. */
 export function otherTerms(component: string, own: PoolTerms, shown: ShownTerms): BatonError {
-  const paths = (["item", "component"] as const)
-    .filter((which) => own.templates[which] !== shown.templates[which])
-    .map((which) => `pool.${which}_path is "${own.templates[which]}" here and "${shown.templates[which]}" there`);
+  const paths = otherPaths(own.templates, shown.templates);
   const isTotal = own.total !== shown.total;
   const isPlace = paths.length > 0 || !isTotal;
   const differences = [
@@ -61,6 +59,13 @@ export function otherTerms(component: string, own: PoolTerms, shown: ShownTerms)
     `Cannot run "${component}" beside ${nameOfHolder(shown.info)}: ${printable(differences.join(", "))}; ` +
     `all calls need the same, another one has to wait until none of the others runs${isPlace ? whereFrom : ""}`;
   return new BatonError(isPlace ? "CONFIG" : "LIMIT_MISMATCH", message);
+}
+
+/** What differs in the text, for a message. */
+export function otherPaths(own: PoolTemplates, shown: PoolTemplates): readonly string[] {
+  return (["item", "component"] as const)
+    .filter((which) => own[which] !== shown[which])
+    .map((which) => `pool.${which}_path is "${own[which]}" here and "${shown[which]}" there`);
 }
 
 const whereFrom = ". baton config show --origin says where the path comes from here";
