@@ -75,7 +75,7 @@ test("78: a machine without the configuration that the others have runs nothing 
       const [here, there] = [second, first].map((one) => one === "with" ? "/" : "{root}/locks/");
       expect(refused.stderr).toContain(`pool.item_path is "${here}{component}`);
       expect(refused.stderr).toContain(`" here and "${there}{component}`);
-      expect(refused.stderr.trimEnd()).toEndWith("baton config show --origin says where the path comes from here");
+      expect(refused.stderr.trimEnd()).toEndWith("baton config show --origin says where the path here comes from");
     }
     const looked = (config: string, words = "") =>
       session.run(`"$baton" pool status paper --config ${config}.toml ${words}`);

@@ -68,7 +68,7 @@ export function otherPaths(own: PoolTemplates, shown: PoolTemplates): readonly s
     .map((which) => `pool.${which}_path is "${own[which]}" here and "${shown[which]}" there`);
 }
 
-const whereFrom = ". baton config show --origin says where the path comes from here";
+const whereFrom = ". baton config show --origin says where the path here comes from";
 
 const totalOf = ({ total }: PoolTerms): string => (total === null ? "without --total" : `with --total ${total}`);
 const textOf = (value: unknown): string => (typeof value === "string" ? value : "");

@@ -47,7 +47,7 @@ test("a refusal says what, which value here and there, who, and what to do", () 
       'pool.component_path is "{root}/locks/{component}" here and "/SBOI/{component}" there, ' +
       "an item could run in both at once, it is run without --total here and with --total 2 there; " +
       "all calls need the same, another one has to wait until none of the others runs. " +
-      "baton config show --origin says where the path comes from here",
+      "baton config show --origin says where the path here comes from",
   );
 });
 
