@@ -8,8 +8,27 @@ export type Shell = (typeof shells)[number];
 
 export const completionScripts: Readonly<Record<Shell, string>> = {
   bash: `# baton completion bash: source it, or put it into /usr/share/bash-completion/completions/baton
+# What a word says without its quotation marks, and which of them is still open. Nothing in it is expanded.
+_baton_plain() {
+  local text=$1 c i
+  plain= open=
+  for ((i = 0; i < \${#text}; i++)); do
+    c=\${text:i:1}
+    if [[ $c == '\\' && $open != "'" ]]; then
+      i=$((i + 1))
+      [[ -n $open && \${text:i:1} != ['"\\$\`'] ]] && plain+='\\'
+      plain+=\${text:i:1}
+    elif [[ -z $open && $c == [\\'\\"] ]]; then
+      open=$c
+    elif [[ -n $open && $c == "$open" ]]; then
+      open=
+    else
+      plain+=$c
+    fi
+  done
+}
 _baton() {
-  local cur=\${COMP_WORDS[COMP_CWORD]} kind line glued= skip word i
+  local cur=\${COMP_WORDS[COMP_CWORD]} kind line glued= skip word plain open i
   local -a words=()
   # bash cuts words at : and =, which belong to baton's words.
   for ((i = 1; i <= COMP_CWORD; i++)); do
@@ -24,12 +43,23 @@ _baton() {
   done
   skip=\${words[\${#words[@]} - 1]}
   [[ $cur == [:=]* ]] && cur=\${cur##*[:=]}
-  skip=\${skip%"$cur"}
+  _baton_plain "\${skip%"$cur"}"
+  skip=$plain
+  for i in "\${!words[@]}"; do
+    _baton_plain "\${words[i]}"
+    words[i]=$plain
+  done
   COMPREPLY=()
   {
     IFS= read -r kind
     while IFS= read -r line; do
-      COMPREPLY+=("$(printf %q "\${line#"$skip"}")")
+      line=\${line#"$skip"}
+      case $open in
+        "'") line=\${line//"'"/"'\\\\''"} ;;
+        '"') line=$(printf %s "$line" | sed 's/["\\\\$\`]/\\\\&/g') ;;
+        *) line=$(printf %q "$line") ;;
+      esac
+      COMPREPLY+=("$line")
     done
   } < <("\${COMP_WORDS[0]}" __complete "\${words[@]}" 2>/dev/null)
   case $kind in
@@ -43,7 +73,7 @@ complete -F _baton baton
 # baton completion zsh: put it as _baton into a folder of $fpath, or source it after compinit
 _baton() {
   local -a lines
-  lines=("\${(@f)$("\${words[1]}" __complete "\${(@)words[2,CURRENT]}" 2>/dev/null)}")
+  lines=("\${(@f)$("\${words[1]}" __complete "\${(@Q)words[2,CURRENT-1]}" "\${(Q)PREFIX}" 2>/dev/null)}")
   case $lines[1] in
     files) _files ;;
     commands) _command_names -e ;;
@@ -54,8 +84,9 @@ if [ "$funcstack[1]" = "_baton" ]; then _baton "$@"; else compdef _baton baton; 
 `,
   fish: `# baton completion fish: put it into ~/.config/fish/completions/baton.fish
 function __baton_complete
-    set -l words (commandline -opc) (commandline -ct)
-    set -l lines ($words[1] __complete $words[2..-1] 2>/dev/null)
+    set -l words (commandline -opc)
+    set -l typed (commandline -ct | string replace -r '^["\\']' '' | string unescape)
+    set -l lines ($words[1] __complete $words[2..-1] "$typed" 2>/dev/null)
     switch "$lines[1]"
         case files
             __fish_complete_path (commandline -ct)

@@ -27,11 +27,13 @@ const path = () => ({ PATH: `${session.path("bin")}:${session.env["PATH"]}` });
 /** What the shell offers for a line, the cursor at its end; sorted. */
 type Offer = (line: string) => Promise<string[]>;
 
+const quoted = (word: string) => `'${word.replaceAll("'", "'\\''")}'`;
+
 const inBash: Offer = async (line) => {
   // As readline does: words cut at blanks, : and =, each of the latter a word of its own.
-  const words = line.match(/[:=]|[^\s:=]+|(?<=\s)$/g) ?? [];
+  const words = line.match(/[:=]|(?:\\.|'[^']*'?|"[^"]*"?|[^\s:='"\\])+|(?<=\s)$/g) ?? [];
   const script = `source <(baton completion bash)
-COMP_WORDS=(${words.map((word) => `'${word}'`).join(" ")}); COMP_CWORD=${words.length - 1}
+COMP_WORDS=(${words.map(quoted).join(" ")}); COMP_CWORD=${words.length - 1}
 _baton; printf '%s\\n' "\${COMPREPLY[@]}"`;
   writeFileSync(session.path("complete.bash"), script);
   const { stdout, stderr } = await session.run("bash --norc complete.bash", path());
@@ -40,7 +42,7 @@ _baton; printf '%s\\n' "\${COMPREPLY[@]}"`;
 };
 
 const inFish: Offer = async (line) => {
-  const script = `baton completion fish | source\ncomplete -C '${line}'`;
+  const script = `baton completion fish | source\ncomplete -C '${line.replaceAll(/['\\]/g, "\\$&")}'`;
   writeFileSync(session.path("complete.fish"), script);
   const { stdout } = await session.run("fish --no-config complete.fish", path());
   return stdout.split("\n").map((row) => row.split("\t")[0] ?? "").filter(Boolean).sort();
@@ -48,11 +50,12 @@ const inFish: Offer = async (line) => {
 
 /** zsh completes on a terminal only: what its function adds to the list is printed instead. */
 const inZsh: Offer = async (line) => {
-  const words = line.split(" ");
+  const words = line.match(/(?:\\.|'[^']*'?|"[^"]*"?|[^\s'"\\])+|(?<=\s)$/g) ?? [];
+  const prefix = (words.at(-1) ?? "").replace(/^['"]/, ""); // an open quotation mark is zsh's
   const script = `compdef() { : }
 source <(baton completion zsh)
 compadd() { shift; print -rl -- "$@" }
-words=(${words.map((word) => `'${word}'`).join(" ")}); CURRENT=${words.length}
+words=(${words.map(quoted).join(" ")}); CURRENT=${words.length}; PREFIX=${quoted(prefix)}
 _baton`;
   writeFileSync(session.path("complete.zsh"), script);
   const { stdout, stderr } = await session.run("zsh -f complete.zsh", path());
@@ -79,6 +82,13 @@ for (const [name, offer] of shells) {
       const names = await offer("baton who ");
       expect(names.map((one) => one.replaceAll("\\", ""))).toEqual(["app:nightly", "two words"]);
     });
+
+    test("goes on with a word that was begun in quotation marks, or with some of them", async () => {
+      for (const begun of ["two\\ w", "'two w", '"two w', "tw'o'"]) {
+        const names = await offer(`baton who ${begun}`);
+        expect([begun, ...names.map((one) => one.replaceAll(/[\\'"]/g, ""))]).toEqual([begun, "two words"]);
+      }
+    });
   });
 }
 
@@ -87,6 +97,17 @@ describe.if(Bun.which("bash") !== null)("bash", () => {
     expect(await inBash("baton who app:")).toEqual(["nightly"]);
     expect(await inBash("baton who app:ni")).toEqual(["nightly"]);
     expect(await inBash("baton lock --limit-policy=a")).toEqual(["adopt"]);
+  });
+
+  test("writes what it offers as the quotation mark wants it that is open", async () => {
+    const odd = session.start(`exec "$baton" lock -q 'q\\"$(touch ran)' "q'x" -- sh -c "touch odd; exec sleep 600"`);
+    await session.made("odd");
+    expect(await inBash("baton who q")).toEqual(["q\\'x", 'q\\\\\\"\\$\\(touch\\ ran\\)']);
+    expect(await inBash('baton who "q')).toEqual(["q'x", 'q\\\\\\"\\$(touch ran)']);
+    expect(await inBash("baton who 'q")).toEqual(["q'\\''x", 'q\\"$(touch ran)']);
+    odd.child.kill("SIGTERM");
+    await odd.ended;
+    expect((await session.run("ls ran")).code).not.toBe(0);
   });
 
   test("leaves files and commands to the shell", async () => {
