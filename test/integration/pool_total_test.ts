@@ -4,7 +4,7 @@ import { backends, describeBackend, type RunningBackend } from "../support/backe
 import { eventually } from "../support/eventually.ts";
 import { failureCode } from "../support/failure_code.ts";
 import { LockCrew } from "../support/lock_crew.ts";
-import { pool } from "../support/pool_crew.ts";
+import { pathIn, pool } from "../support/pool_crew.ts";
 import { PoolWork } from "../support/pool_work.ts";
 
 setDefaultTimeout(30_000);
@@ -36,6 +36,21 @@ for (const kind of backends) {
         await work.end([...work.running.keys()][0] ?? "");
       }
       expect((await third).done).toBe(5);
+    });
+
+    test("where somebody has deleted what a run shows, its permits still count, and another number is refused", async () => {
+      await using crew = new LockCrew(backend.servers);
+      const [a, b] = await crew.clients(2);
+      if (!a || !b) throw new Error("no clients");
+      const work = new PoolWork();
+      const first = pool(crew, a, work, { items: ["1"], total: 1 });
+      await eventually(() => work.running.size === 1);
+      const { runs } = pathIn(crew);
+      for (const name of (await a.getChildren(runs)).children) await a.delete(`${runs}/${name}`, -1);
+      expect(await failureCode(pool(crew, b, work, { items: ["2"], total: 2 }))).toBe("LIMIT_MISMATCH");
+      expect(work.began).toEqual(["1"]);
+      await work.endAll();
+      expect((await first).done).toBe(1);
     });
 
     test("when nothing of the pool runs, --total may be another", async () => {

@@ -3,8 +3,6 @@ import type { ZooKeeper } from "../../clients/zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
 import type { Lease } from "../lease.ts";
 import { acquireLock } from "../lock/lock.ts";
-import { parseLockState } from "../lock/lock_state.ts";
-import { orNull } from "../lock/lock_view.ts";
 import type { PoolOptions } from "./pool_options.ts";
 
 export class PoolPermits {
@@ -25,7 +23,10 @@ export class PoolPermits {
     this.#options = options;
   }
 
-  /** Whether there are so many, one of them asked for where need be: false when all are in use. Rejects LIMIT_MISMATCH. */
+  /**
+   * Whether there are so many, one of them asked for where need be: false when all are in use. Rejects LIMIT_MISMATCH, too,
+   * for a number that pool_presence.ts has let pass.
+   */
   async hasFor(count: number): Promise<boolean> {
     const { total, path, clock, info, acl, stop } = this.#options;
     if (total === null || this.#held().length >= count) return true;
@@ -46,9 +47,6 @@ export class PoolPermits {
       this.#free = [...this.#free, permit];
       return true;
     } catch (thrown) {
-      if (thrown instanceof BatonError && thrown.code === "LIMIT_MISMATCH") {
-        throw await this.#otherTotal(total, thrown);
-      }
       if (!(thrown instanceof BatonError && thrown.code === "LOCK_BUSY")) throw thrown;
       return false;
     }
@@ -90,14 +88,5 @@ export class PoolPermits {
     const lost = this.#lost;
     this.#lost = [];
     return lost;
-  }
-
-  async #otherTotal(total: number, cause: BatonError): Promise<BatonError> {
-    const { lock } = this.#options.path.total;
-    const found = await orNull(this.#zk.getData(lock));
-    const other = (found === null ? null : parseLockState(found.data, lock).limit) ?? "another number";
-    const message = `Cannot run "${this.#component}" with --total ${total}: what runs of it was begun with --total ` +
-      `${other}; all calls need the same number, and another one when nothing of it runs`;
-    return new BatonError("LIMIT_MISMATCH", message, { cause });
   }
 }
