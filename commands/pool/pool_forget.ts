@@ -13,7 +13,7 @@ export async function forgetPoolItems(
 ): Promise<ExitCode> {
   const { values, io } = call;
   const { component, path } = options;
-  const named = await namedItems(options, values.queryTimeout);
+  const named = await namedItems(options, { path: null, queryTimeoutMs: values.queryTimeout });
   const count = await connected(call, (zk) => forgetPool(zk, { path, named, clock: systemClock() }));
   const what = count === 0
     ? `nothing to forget: no end of ${

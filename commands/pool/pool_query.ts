@@ -4,16 +4,17 @@ import { sendSignal } from "../../src/cli/child/send_signal.ts";
 import { processSignals } from "../../src/cli/child/signal_source.ts";
 import { spawnChild } from "../../src/cli/child/spawn_child.ts";
 import { StopRequest } from "../../src/cli/stopped_by_signal.ts";
+import type { PoolPath } from "../../src/recipes/pool/pool_path.ts";
 import { abortable } from "../../src/support/abort.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { deadlineAfter } from "../../src/support/deadline.ts";
 import type { PoolStatusOptions } from "./pool_options.ts";
 import { ranTooLong, readItems, readText, tellsNothing } from "./pool_source.ts";
 
-/** The items that are named; null for all. Rejects as `readItems` does. */
+/** The items that are named; null for all. `path`: null where only their names count. Rejects as `readItems` does. */
 export async function namedItems(
-  { component, path, items }: PoolStatusOptions,
-  queryTimeoutMs: number,
+  { component, items }: PoolStatusOptions,
+  { path, queryTimeoutMs }: { readonly path: PoolPath | null; readonly queryTimeoutMs: number },
 ): Promise<readonly string[] | null> {
   if (items === null) return null;
   return await readItems(items, {

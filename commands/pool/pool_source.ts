@@ -12,7 +12,7 @@ import type { ItemSource } from "./pool_options.ts";
 
 export interface ReadItemsOptions {
   readonly component: string;
-  readonly path: PoolPath;
+  readonly path: PoolPath | null;
   readonly signal: AbortSignal;
   /** What the query prints. */
   readonly query: (line: string) => Promise<string>;

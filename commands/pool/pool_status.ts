@@ -20,7 +20,7 @@ export async function showPoolStatus(
 ): Promise<ExitCode> {
   const { values, io } = call;
   const { component, path } = options;
-  const named = await namedItems(options, values.queryTimeout);
+  const named = await namedItems(options, { path, queryTimeoutMs: values.queryTimeout });
   const status = await connected(call, (zk) => poolStatus(zk, component, { path, named }));
   if (values.json) io.out(JSON.stringify(toJson(status)) + "\n");
   else tell(status, { io, quiet: values.quiet, nowMs: Date.now(), templates: path.templates });

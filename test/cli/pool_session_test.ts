@@ -338,6 +338,19 @@ describe("reports", () => {
   });
 });
 
+test("what was remembered under another template is shown, and can be forgotten", async () => {
+  await session.run('"$baton" pool -q moved --items a,b --loop --done-ttl 1h -- true');
+  const env = { BATON_POOL_ITEM_PATH: "/moved/{1}-{2}" };
+  const status = await session.run('"$baton" pool status -q moved', env);
+  expect([status.code, lines(status.stdout).map((line) => line.slice(0, 8))]).toEqual([
+    0,
+    ["ITEM  ST", "a     do", "b     do"],
+  ]);
+  expect(await session.run('"$baton" pool forget -q moved --items a', env)).toMatchObject({ code: 0, stderr: "" });
+  expect(lines((await session.run('"$baton" pool status -q moved', env)).stdout)).toHaveLength(2);
+  expect((await session.run('"$baton" pool status moved --items a', env)).code).toBe(65);
+});
+
 test("forget has items run again, all or those that are named, and leaves nothing of a component that is given up", async () => {
   const run = '"$baton" pool past --items a,b,c -j 3 --done-ttl 1h -- sh -c \'echo "$1" >> past\' sh {}';
   await session.run(`${run}; "$baton" pool forget past --items b; ${run}`);

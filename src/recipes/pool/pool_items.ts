@@ -10,8 +10,8 @@ export const itemsBytesMax = 32 * 1024 * 1024;
 
 export interface ParseItemsOptions {
   readonly component: string;
-  /** Where their locks are; only for what it asks of an item. */
-  readonly path: Pick<PoolPath, "item" | "items">;
+  /** Where their locks are, for what it asks of an item; null where nobody is going to ask for them. */
+  readonly path: Pick<PoolPath, "item" | "items"> | null;
   /** What a message calls the text, */
   readonly source: string;
   /** and what it counts in it. */
@@ -32,7 +32,7 @@ export function parseItems(
     if (item.trim() === "" || items.has(item)) return;
     try {
       encodeLockName(itemLockName(component, item), "an item's lock");
-      if (path.items === null) path.item(item); // where there is a way back, nothing but {item} is asked for
+      if (path?.items === null) path.item(item); // where there is a way back, nothing but {item} is asked for
     } catch (thrown) {
       throw new BatonError("BAD_DATA", `${source}, ${unit} ${index + 1}: ${messageOf(thrown)}`, { cause: thrown });
     }

@@ -37,7 +37,9 @@ export async function poolStatus(
 ): Promise<PoolStatus> {
   const remembering = new PoolMemory(zk, path, []).all(Date.now());
   const listing = named ??
-    (path.items === null ? remembering.then((ended) => [...ended.keys()]) : lockedItems(zk, path.items));
+    (path.items === null
+      ? remembering.then((ended) => [...ended.keys()].filter((item) => hasLock(path, item)))
+      : lockedItems(zk, path.items));
   const [ended, holders, own, elsewhere] = await Promise.all([
     remembering,
     holdersIn(zk, component, { path, listing }),
@@ -76,6 +78,16 @@ async function holderOf(zk: ZooKeeper, name: string, path: LockPath): Promise<Ho
   const holders = await zk.exists(path.holders);
   if (holders === null || holders.numChildren === 0) return null;
   return (await lockStatus(zk, name, { path })).holders[0] ?? null;
+}
+
+/** Not where it was remembered by a pool with another template, and has not the words that this one asks for. */
+function hasLock(path: PoolPath, item: string): boolean {
+  try {
+    path.item(item);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** Items that have a lock, or had one a short while ago. */
