@@ -94,7 +94,6 @@ class PoolRun {
   async run(): Promise<PoolCounts> {
     const { stop } = this.#options;
     const off = onAbort(stop, () => this.#stopTaking());
-    this.#presence.enter(stop); // in the same write as the component's first request
     try {
       this.#close(() => this.#taker.learnWhatIsDone()); // beside the wait for the component
       await this.#list();
@@ -132,9 +131,9 @@ class PoolRun {
 
   /** Locks the component, lists, and takes what there is room for. */
   async #list(): Promise<void> {
-    const { path, clock } = this.#options;
+    const { path, clock, stop } = this.#options;
     let isCrowded = false;
-    const component = await this.#presence.beside((refused) => this.#lock(refused, () => isCrowded = true));
+    const component = await this.#presence.beside((refused) => this.#lock(refused, () => isCrowded = true), stop);
     try {
       this.#listed = { ends: this.#ends, ms: clock.now() };
       const items = await this.#options.list(component);

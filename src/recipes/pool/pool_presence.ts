@@ -47,7 +47,8 @@ export class PoolPresence {
   readonly #terms: PoolTerms;
   readonly #refused = new AbortController();
   #signal: AbortSignal | undefined;
-  #entered: Promise<void> = Promise.resolve();
+  /** Null before the terms are shown for the first time. */
+  #entered: Promise<void> | null = null;
   /** Of the own node. */
   #guid = "";
   /** Its name; null as long as no list has shown it. */
@@ -59,23 +60,15 @@ export class PoolPresence {
     this.#terms = { templates: options.path.templates, total: options.total };
   }
 
-  /** Begins to show the terms, and to look at those of others, until the signal; sent before this returns. */
-  enter(signal: AbortSignal): void {
-    this.#signal = signal;
-    this.#entered = this.#enter();
-    this.#entered.catch((thrown: unknown) => this.#refused.abort(thrown));
-  }
-
   /**
-   * What is acquired beside that, once nobody of other terms was there before: until then no item may be asked for. Rejects
-   * CONFIG and LIMIT_MISMATCH when somebody was, at once, with nothing acquired; what acquiring rejects with; and what the
-   * servers refuse.
+   * What is acquired, once nobody of other terms was there before: until then no item may be asked for. For the first time the
+   * terms are shown beside that, in the same write. Rejects CONFIG and LIMIT_MISMATCH when somebody was there, at once, with
+   * nothing acquired; what acquiring rejects with; the signal's reason; and what the servers refuse.
    */
-  async beside<L extends Lease>(acquire: (refused: AbortSignal) => Promise<L>): Promise<L> {
-    const [lease, entered] = await Promise.allSettled([
-      acquire(this.#refused.signal),
-      abortable(this.#entered, this.#signal),
-    ]);
+  async beside<L extends Lease>(acquire: (refused: AbortSignal) => Promise<L>, signal: AbortSignal): Promise<L> {
+    const acquiring = acquire(this.#refused.signal);
+    this.#entered ??= this.#begin(signal);
+    const [lease, entered] = await Promise.allSettled([acquiring, abortable(this.#entered, signal)]);
     if (entered.status === "fulfilled") {
       if (lease.status === "fulfilled") return lease.value;
       throw lease.reason;
@@ -88,8 +81,16 @@ export class PoolPresence {
   /** Takes the terms back, while the session lives on: when no job is left that could still run. */
   async leave(): Promise<void> {
     const { clock } = this.#options;
+    if (this.#entered === null) return;
     const leaving = this.#entered.catch(() => {}).then(() => this.#leave());
     await withinLeaveTime(clock, leaving.catch(() => {})); // else it goes with the session
+  }
+
+  #begin(signal: AbortSignal): Promise<void> {
+    this.#signal = signal;
+    const entering = this.#enter();
+    entering.catch((thrown: unknown) => this.#refused.abort(thrown));
+    return entering;
   }
 
   async #enter(): Promise<void> {
