@@ -1,0 +1,82 @@
+/** `baton pool status`: what it lists, for people and for programs, and what it cannot see. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { BatonSession } from "../support/baton_session.ts";
+
+setDefaultTimeout(60_000);
+
+let session: BatonSession;
+beforeAll(() => session = new BatonSession({ BATON_SERVERS: "embedded" }));
+afterAll(() => session[Symbol.asyncDispose]());
+
+const lines = (text: string) => text.split("\n").filter((line) => line !== "");
+/** Runs until the test makes the file. */
+const until = (file: string) => `while ! [ -e ${file} ]; do sleep 0.01; done`;
+
+test("status lists what is free, running, done and failed, as a table and for programs", async () => {
+  await session.run(`"$baton" pool look --items good,bad --loop -q --done-ttl 1h -- sh -c '[ {} = good ]'`);
+  const running = session.start(`"$baton" pool look --items on -- sh -c 'touch look; ${until("end-look")}'`);
+  await session.made("look");
+  const table = await session.run('"$baton" pool status look --items good,bad,on,new');
+  expect(lines(table.stdout).map((line) => line.split(/ +/).slice(0, 2).join(" "))).toEqual([
+    "ITEM STATE",
+    "good done",
+    "bad failed",
+    "on running",
+    "new free",
+  ]);
+  const { stdout } = await session.run("\"$baton\" pool status look --query 'echo good; echo on' --json");
+  expect(JSON.parse(stdout)).toMatchObject({
+    version: 1,
+    component: "look",
+    chooser: null,
+    counts: { free: 0, running: 1, done: 1, failed: 0 },
+    items: [{ item: "good", state: "done", holder: null, ended: { result: "done", what: "exited with 0" } }, {
+      item: "on",
+      state: "running",
+      holder: { command: "sh" },
+    }],
+  });
+  await session.run("touch end-look");
+  await running.ended;
+});
+
+test("status for programs knows a time to remember that is longer than there are dates", async () => {
+  const run = '"$baton" pool -q eternal --items a --done-ttl 100000000d -- touch';
+  await session.run(`${run} eternal; ${run} again`);
+  expect((await session.run("ls again")).code).not.toBe(0);
+  const { stdout, stderr } = await session.run('"$baton" pool status eternal --json');
+  expect([JSON.parse(stdout).items[0].ended.until, stderr]).toEqual(["9999-12-31T23:59:59.999Z", ""]);
+});
+
+test("status says who holds the component's lock, without making a pool of him, on stderr, and with --quiet nothing of it", async () => {
+  const running = session.start(
+    `"$baton" pool choosing --query "touch choosing; ${until("end-choosing")}; echo a" -- true`,
+  );
+  await session.made("choosing");
+  const told = await session.run('"$baton" pool status choosing');
+  expect(told).toMatchObject({ code: 0, stdout: "" });
+  expect(told.stderr).toMatch(
+    /^baton: \S+@\S+:\d+ \(\S+\) holds the lock of "choosing" \(for \d.*s\), as a pool does that lists and .*\nbaton: no item of "choosing" runs, /,
+  );
+  expect(await session.run('"$baton" pool status choosing -q')).toMatchObject({ code: 0, stdout: "", stderr: "" });
+  const { stdout, stderr } = await session.run('"$baton" pool status choosing --json');
+  expect([JSON.parse(stdout).chooser.pid, stderr]).toEqual([expect.any(Number), ""]);
+  await session.run("touch end-choosing");
+  await running.ended;
+  expect((await session.run('"$baton" pool status choosing')).stderr).toStartWith(
+    'baton: no item of "choosing" runs, ',
+  );
+});
+
+test("what was remembered under another template is shown, and can be forgotten", async () => {
+  await session.run('"$baton" pool -q moved --items a,b --loop --done-ttl 1h -- true');
+  const env = { BATON_POOL_ITEM_PATH: "/moved/{1}-{2}" };
+  const status = await session.run('"$baton" pool status -q moved', env);
+  expect([status.code, lines(status.stdout).map((line) => line.slice(0, 8))]).toEqual([
+    0,
+    ["ITEM  ST", "a     do", "b     do"],
+  ]);
+  expect(await session.run('"$baton" pool forget -q moved --items a', env)).toMatchObject({ code: 0, stderr: "" });
+  expect(lines((await session.run('"$baton" pool status -q moved', env)).stdout)).toHaveLength(2);
+  expect((await session.run('"$baton" pool status moved --items a', env)).code).toBe(65);
+});
