@@ -10,7 +10,6 @@ import { type Call, defineCommand } from "./command.ts";
 import { coordinationOf } from "./coordination/coordination.ts";
 import { type ExitCode, exitCodes } from "./exit_codes.ts";
 import type { ConfigJson } from "./json_shapes/machine_shapes.ts";
-import { checkPoolTemplates } from "./pool/configured_path.ts";
 
 const settings = {
   origin: setting(toggle(), { flag: "--origin", help: "say where each value came from", default: false }),
@@ -27,7 +26,8 @@ export const configCommand = defineCommand({
     "$XDG_CONFIG_HOME/baton/config.toml (~/.config/baton without that variable), else from /etc/baton/config.toml, else " +
     "it is the default. The files may also be JSON: config.json.",
     "check exits with 78 and names the file, the line, the key and the value when something is wrong. Files are checked " +
-    "as a whole whenever they are read, so every other command does the same.",
+    "as a whole whenever they are read, so every other command does the same; check looks also into what only the commands " +
+    "look into that go by it: addresses, templates, schedules, names.",
     "show takes the options of the other commands, to say what they would come to.",
   ],
   examples: [
@@ -41,7 +41,6 @@ export const configCommand = defineCommand({
   run: runConfig,
 });
 
-// deno-lint-ignore require-await -- a command is asynchronous, this one has nothing to wait for
 async function runConfig({ names, values, sources, io }: Call<typeof settings>): Promise<ExitCode> {
   const [action, ...more] = names;
   if (more.length > 0 || (action !== "check" && action !== "show")) {
@@ -53,7 +52,7 @@ async function runConfig({ names, values, sources, io }: Call<typeof settings>):
   if (action === "check" && values.origin) throw new BatonError("USAGE", "--origin is for baton config show");
   if (action === "check") {
     coordinationOf(values, sources); // which reads certificates, credentials, lists of servers
-    checkPoolTemplates(values, sources);
+    (await import("./checked_settings.ts")).checkSettings(values, sources);
   }
   const resolved = Object.entries<SettingTable[string]>(allSettings).flatMap(([name, one]) => {
     const { key } = one;

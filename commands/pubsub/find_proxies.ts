@@ -31,7 +31,7 @@ export function proxyFinder(call: ProxyCall): (signal: AbortSignal) => Promise<r
   const { values, sources, io } = call;
   const { pubsubProxies, pubsubProxiesFile } = values;
   const named = pubsubProxies !== undefined
-    ? atOrigin("pubsubProxies", pubsubClientSettings.pubsubProxies, sources, () => pubsubProxies.map(endpointOf))
+    ? atOrigin("pubsubProxies", pubsubClientSettings.pubsubProxies, sources, () => pubsubProxies.map(proxyEndpoint))
     : pubsubProxiesFile === undefined
     ? null
     : inFile(pubsubProxiesFile);
@@ -75,14 +75,14 @@ function inFile(path: string): string[] {
 
 function endpointAt(address: string, place: string): string {
   try {
-    return endpointOf(address);
+    return proxyEndpoint(address);
   } catch (thrown) {
     throw new BatonError("CONFIG", `${place}: ${messageOf(thrown)}`, { cause: thrown });
   }
 }
 
 /** Throws USAGE: what is wrong is said before anything is begun, not at the first request. */
-function endpointOf(address: string): string {
+export function proxyEndpoint(address: string): string {
   const endpoint = address.includes("://") ? address : `tcp://${address}`;
   parseEndpoint(endpoint, address);
   return endpoint;

@@ -102,6 +102,47 @@ describe("config check", () => {
       /^baton: relative\.toml, line 2: pool\.item_path: "\{component\}\/\{1\}" cannot be .* is not a path of ZooKeeper's/,
     ],
     ["templates.toml", '[pool]\nitem_path = "{root}/{component}/B{1}-RT{9}"\n', 0, /^baton: the configuration is good/],
+    ["codes.toml", '[retry]\nretry_on = "abc"\n', 78, /^baton: codes\.toml, line 2: retry\.retry_on: .*"abc"/],
+    ["cron.toml", '[retry]\ncron = "often"\n', 78, /^baton: cron\.toml, line 2: retry\.cron: "often" is no schedule/],
+    ["delays.toml", '[retry]\ndelays = ["1s", "x"]\n', 78, /^baton: delays\.toml, line 2: retry\.delays: "x" is not a/],
+    [
+      "letters.toml",
+      '[retry]\ndead_letter = "kafka:/x"\n',
+      78,
+      /^baton: letters\.toml, line 2: retry\.dead_letter: .*is no pl/,
+    ],
+    [
+      "retry.toml",
+      '[retry]\nname = "a/b"\n',
+      78,
+      /^baton: retry\.toml, line 2: retry\.name: "a\/b" cannot be the name/,
+    ],
+    ["rate.toml", '[retry]\nrate = "10"\n', 78, /^baton: rate\.toml, line 2: retry\.rate: "10" is not a rate/],
+    [
+      "listen.toml",
+      '[pubsub.proxy]\nlisten = ["tcp://a:1", "b"]\n',
+      78,
+      /^baton: listen\.toml, line 2: pubsub\.proxy\.listen: Cannot use "b" as an endpoint/,
+    ],
+    [
+      "proxies.toml",
+      '[pubsub]\nproxies = ["x"]\n',
+      78,
+      /^baton: proxies\.toml, line 2: pubsub\.proxies: Cannot use "x"/,
+    ],
+    [
+      "page.toml",
+      '[pubsub]\nmetrics_listen = "x"\n',
+      78,
+      /^baton: page\.toml, line 2: pubsub\.metrics_listen: Cannot list/,
+    ],
+    [
+      "all.toml",
+      '[retry]\nretry_on = ["65", "5xx", "404-410"]\ncron = "*/5 * * * *"\nrate = "10/s"\nbackoff = "list"\n' +
+      'dead_letter = "topic:x"\n[pubsub]\nproxies = "a:1,tcp://b:2"\n[pubsub.server]\nlisten = "tcp://0.0.0.0:0"\n',
+      0,
+      /^baton: the configuration is good/,
+    ],
     ["broken.toml", "servers = \n", 78, /^baton: broken\.toml, line 1: this is not TOML/],
   ];
   for (const [name, source, code, stderr] of files) {
