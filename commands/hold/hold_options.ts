@@ -1,6 +1,11 @@
 /** `baton hold`'s command line as data: a lock's, for a process that runs already. Pure, but for looking that process up. */
 import process from "node:process";
-import { foreignProcessTable, hasProcessTable, readProcess } from "../../src/cli/child/process_table.ts";
+import {
+  foreignProcessTable,
+  hasProcessTable,
+  processOfThread,
+  readProcess,
+} from "../../src/cli/child/process_table.ts";
 import { commandOf, isShell, scriptAround, type ScriptProcess } from "../../src/cli/hold/script_process.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { integer } from "../../src/config/value_types.ts";
@@ -63,6 +68,10 @@ function scriptOf(pid: number | undefined): ScriptProcess {
     );
   }
   if (row === null || row.dead) throw new BatonError("USAGE", `--pid ${pid}: there is no such process`);
+  const owner = processOfThread(row.pid);
+  if (owner !== row.pid) {
+    throw new BatonError("USAGE", `--pid ${pid} is a thread of process ${owner}: name that one`);
+  }
   if (row.isKernels) {
     const why = "is a thread of the kernel's, which nobody can stop: name the script's process, as in --pid $$";
     throw new BatonError("USAGE", `--pid ${pid} ${why}`);

@@ -1,6 +1,6 @@
 /** `baton hold` and `baton release` in scripts of every shell that is here, with the binary. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import process from "node:process";
 import { allProcesses, readProcess } from "../../src/cli/child/process_table.ts";
 import { keeper } from "../support/backends.ts";
@@ -156,6 +156,13 @@ describe("a script", () => {
     expect(stranger.stderr).toMatch(/started by "timeout" \(pid \d+\), which is no shell: say with --pid/);
     expect(await session.run('"$baton" hold -q x --pid 1')).toMatchObject({ code: 78 });
     expect(await session.run('"$baton" hold -q x --pid $$ -- true')).toMatchObject({ code: 64 });
+  });
+
+  test("is no thread of a process, which may end long before that", async () => {
+    const thread = readdirSync("/proc/self/task").find((id) => Number(id) !== process.pid);
+    const ended = await session.run(`"$baton" hold thread --pid ${thread}`);
+    expect(ended.stderr).toStartWith(`baton: --pid ${thread} is a thread of process ${process.pid}: name that one`);
+    expect(ended.code).toBe(64);
   });
 
   // They are seen outside of containers only.

@@ -50,6 +50,15 @@ export function readProcess(pid: number): ProcessRow | null {
   };
 }
 
+/** /proc knows threads by their numbers as well, without listing them. A process is its own; so is what is gone. */
+export function processOfThread(id: number): number {
+  try {
+    return Number(/^Tgid:\s*(\d+)$/m.exec(readFileSync(`/proc/${id}/status`, "latin1"))?.[1] ?? id);
+  } catch {
+    return id;
+  }
+}
+
 /** Whether it is there and has not ended. */
 export function isAlive(pid: number): boolean {
   return readProcess(pid)?.dead === false;
