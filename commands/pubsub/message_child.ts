@@ -5,7 +5,9 @@
  */
 import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
+import { closeSync } from "node:fs";
 import { constants } from "node:os";
+import { openBodyFile } from "../../src/cli/child/body_file.ts";
 import { cookieEnvironment, cookieVariable } from "../../src/cli/child/cookie.ts";
 import { hasProcessTable, processesWithCookie, readProcess } from "../../src/cli/child/process_table.ts";
 import { sendSignal } from "../../src/cli/child/send_signal.ts";
@@ -53,7 +55,7 @@ export class MessageChildren implements Disposable {
   /**
    * Resolves with the line's exit code, as a shell counts it. A stop request is passed on to all of it, and its end waited for;
    * the second one kills it. Rejects with START_FAILED without a guard, with FENCE_BREACH when what a former process has left of this
-   * message cannot be killed, and with the signal's reason before the line has begun.
+   * message cannot be killed, with IO where there is no room for the message, and with the signal's reason before the line has begun.
    */
   async run(message: MessageForChild, env: Readonly<Record<string, string>>): Promise<ExitCode> {
     const { signal, place, env: inherited } = this.#options;
@@ -84,11 +86,14 @@ export class MessageChildren implements Disposable {
     const { line, clock, signal } = this.#options;
     return new Promise((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason as Error);
+      // A pipe would end where baton is killed, and the line would take the beginning of a message for all of it.
+      const input = openBodyFile(body);
       const child = spawn("/bin/sh", ["-c", line], {
         env,
-        stdio: ["pipe", "inherit", "inherit"],
+        stdio: [input, "inherit", "inherit"],
         detached: true, // a group of its own: a signal reaches all of the line
       });
+      closeSync(input);
       const { pid } = child;
       if (pid !== undefined) {
         this.#guard.child(cookie, { pid, ownGroup: true, startTicks: readProcess(pid)?.startTicks ?? 0 });
@@ -103,8 +108,6 @@ export class MessageChildren implements Disposable {
       };
       child.once("error", () => end(exitCodes.START_FAILED));
       child.once("exit", (code, name) => end(code ?? 128 + (name === null ? 0 : constants.signals[name])));
-      child.stdin.on("error", () => {}); // it need not read all of the message, or any
-      child.stdin.end(body);
     });
   }
 

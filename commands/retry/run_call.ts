@@ -12,7 +12,7 @@ import { verdictOfExit } from "../../src/recipes/retry/verdict.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "../exit_codes.ts";
-import { openBodyFile } from "./body_file.ts";
+import { openBodyFile } from "../../src/cli/child/body_file.ts";
 import type { CallCall } from "./call.ts";
 import { commandEndOf } from "./command_end.ts";
 import { OpenStore } from "./open_store.ts";

@@ -3,7 +3,7 @@ import { closeSync } from "node:fs";
 import { superviseChild, type SuperviseOptions } from "../../src/cli/child/supervise_child.ts";
 import type { ChildOutcome } from "../../src/cli/child/child_outcome.ts";
 import type { BatonError } from "../../src/errors.ts";
-import { openBodyFile } from "./body_file.ts";
+import { openBodyFile } from "../../src/cli/child/body_file.ts";
 import { type CommandEnd, commandEndOf } from "./command_end.ts";
 
 export interface InputOptions

@@ -133,3 +133,20 @@ test("what a line leaves in the background is not waited for, and lives on when 
   expect(lives(sleeper)).toBe(true);
   process.kill(sleeper, "SIGKILL");
 });
+
+test("what runs for a message has all of it, also when the client and its guard are killed before it was read", async () => {
+  await session.run(
+    '"$baton" pubsub client alice get news; head -c 1000000 /dev/zero | "$baton" pubsub client bob put news -',
+  );
+  await write("handler", "touch begun; while ! test -e go; do sleep 0.02; done; wc -c >size.new; mv size.new size");
+  const first = get();
+  await eventually(() => existsSync(session.path("begun")), { withinMs: 20_000 });
+  const client = first.child.pid ?? 0;
+  const guards = below(client, "lock-guard");
+  expect(guards.length).toBe(1);
+  first.child.kill("SIGSTOP"); // it would see that its guard is dead
+  for (const pid of [...guards, client]) process.kill(pid, "SIGKILL");
+  await eventually(() => first.child.signalCode !== null);
+  await session.run("touch go");
+  expect(Number(await session.said("size"))).toBe(1_000_000);
+});

@@ -2,9 +2,9 @@
 import { closeSync, openSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openUnnamedFile, writeWhole } from "../../src/cli/child/unnamed_file.ts";
-import { BatonError, messageOf } from "../../src/errors.ts";
-import { newGuid } from "../../src/support/guid.ts";
+import { BatonError, messageOf } from "../../errors.ts";
+import { newGuid } from "../../support/guid.ts";
+import { openUnnamedFile, writeWhole } from "./unnamed_file.ts";
 
 /** Its descriptor, with its place at the beginning; the caller closes it. Throws IO. */
 export function openBodyFile(body: Uint8Array): number {
