@@ -1,6 +1,6 @@
 /** `baton release`: gives back what `baton hold` took, by asking the holder, and waits until the server has it. */
 import process from "node:process";
-import { readProcess } from "../../src/cli/child/process_table.ts";
+import { isNamespaceOf, readProcess } from "../../src/cli/child/process_table.ts";
 import { sendSignal } from "../../src/cli/child/send_signal.ts";
 import { type Held, parseHolds } from "../../src/cli/hold/hold_list.ts";
 import { type ReleaseAnswer, ReleaseDoor } from "../../src/cli/hold/release_box.ts";
@@ -95,6 +95,13 @@ function isThere({ path, ids }: Held): boolean {
   return door !== null;
 }
 
+/** Rejects REFUSED where the holder may well be there. */
+function gone({ names, ids }: Held, call: Call<typeof settings>): ExitCode {
+  if (!isNamespaceOf(ids[0])) return notHeld(names.join(" "), call);
+  const why = "it is outside of this PID namespace: release where the script runs";
+  throw new BatonError("REFUSED", `The holder of ${quotedNames(names)} cannot be asked from here: ${why}`);
+}
+
 function notHeld(name: string, { io, values }: Call<typeof settings>): ExitCode {
   const why = io.env["BATON_HOLD"] === undefined
     ? 'BATON_HOLD is not set, which eval "$held" does after held=$(baton hold …)'
@@ -106,7 +113,7 @@ function notHeld(name: string, { io, values }: Call<typeof settings>): ExitCode 
 async function releaseOne(hold: Held, call: Call<typeof settings>): Promise<ExitCode> {
   const { io, values } = call;
   using door = ReleaseDoor.open(hold.path, hold.ids[0]);
-  if (door === null) return notHeld(hold.names.join(" "), call);
+  if (door === null) return gone(hold, call);
   const id = newGuid();
   const startTicks = readProcess(process.pid)?.startTicks ?? 0;
   door.ask({ id, asking: { pid: process.pid, startTicks }, sweeps: values.sweep });

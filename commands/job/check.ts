@@ -1,6 +1,7 @@
 /** `baton check`: inside a job, whether its lock is still held, and for how long at least. */
-import { loadLibc } from "../../src/cli/child/libc.ts";
 import { readLeaseNote } from "../../src/cli/child/lease_note.ts";
+import { loadLibc } from "../../src/cli/child/libc.ts";
+import { isNamespaceOf } from "../../src/cli/child/process_table.ts";
 import { connect } from "../../src/clients/zookeeper/client.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
@@ -31,7 +32,7 @@ export const checkCommand = defineCommand({
   details: [
     "Prints the milliseconds for which nobody else can get the lock, whatever happens to the network, and exits with 0; with " +
     "79 when the lock is lost. It asks the baton that the job runs under, and no server: where that cannot be asked, as on " +
-    "macOS, it asks the server, prints nothing, and 0 means held at that moment.",
+    "macOS and from another PID namespace (a container), it asks the server, prints nothing, and 0 means held at that moment.",
     "The time is renewed again and again while the servers answer. A job that is about to do what must not be done twice, and " +
     "that takes a second, is safe with --at-least 1s; what is written after that needs a fencing token (baton fence).",
   ],
@@ -79,7 +80,8 @@ async function remaining(note: string | undefined, holderId: string): Promise<nu
   if (note === undefined || note === "" || libc === null) return "unknown";
   try {
     const endMs = readLeaseNote(note, holderId);
-    return endMs === null ? 0 : endMs - libc.bootTimeMs();
+    if (endMs === null) return isNamespaceOf(holderId) ? "unknown" : 0;
+    return endMs - libc.bootTimeMs();
   } catch {
     return "unknown"; // another user's
   }

@@ -37,3 +37,17 @@ test.skipIf(!canUnshare)("with its own /proc a namespace is as good as any", asy
     'sh -c "held=\\$(\\"\\$baton\\" hold -q x --pid \\$\\$) || exit; eval \\"\\$held\\"; \\"\\$baton\\" check -q"; echo hold $?';
   expect((await within("--mount-proc", script)).stdout).toBe("lock 3\n0\nhold 0\n");
 });
+
+test.skipIf(!canUnshare)(
+  "a job's step in a namespace of its own has the server asked, and cannot release",
+  async () => {
+    const inside = (words: string) => `unshare -rpf --mount-proc "$baton" ${words}; echo ${words.split(" ")[0]} $?`;
+    const ended = await session.run(
+      `"$baton" lock y -- sh -c '${inside("check")}'; held=$("$baton" hold y --pid $$) || exit; eval "$held"
+     ${inside("check --json")}; ${inside("release y")}; "$baton" release y; ${inside("check -q")}`,
+    );
+    const json = '{"version":1,"names":["y"],"held":true,"remaining_ms":null}';
+    expect(ended.stdout).toBe(`check 0\n${json}\ncheck 0\nrelease 77\ncheck 79\n`);
+    expect(ended.stderr).toContain('The holder of "y" cannot be asked from here: it is outside of this PID namespace');
+  },
+);

@@ -186,6 +186,14 @@ export function cookiesOf(pid: number): string[] {
   }
 }
 
+/**
+ * Whether this is a PID namespace that was made inside the job of `cookie`: its first process is one of the job's, and whoever
+ * holds the lock is not to be seen from here. False where that process is another user's.
+ */
+export function isNamespaceOf(cookie: string): boolean {
+  return cookiesOf(1).includes(cookie);
+}
+
 /** Whether there is a /proc to read at all, and it is about the processes that are numbered here. */
 export function hasProcessTable(): boolean {
   return process.platform === "linux" && ownNumber() === process.pid;
