@@ -28,7 +28,7 @@ _baton_plain() {
   done
 }
 _baton() {
-  local cur=\${COMP_WORDS[COMP_CWORD]} kind line glued= skip word plain open i
+  local cur=\${COMP_WORDS[COMP_CWORD]} kind line glued= skip word plain open program i
   local -a words=()
   # bash cuts words at : and =, which belong to baton's words.
   for ((i = 1; i <= COMP_CWORD; i++)); do
@@ -43,6 +43,8 @@ _baton() {
   done
   skip=\${words[\${#words[@]} - 1]}
   [[ $cur == [:=]* ]] && cur=\${cur##*[:=]}
+  _baton_plain "\${COMP_WORDS[0]}"
+  program=\${plain/#~\\//"$HOME"/}
   _baton_plain "\${skip%"$cur"}"
   skip=$plain
   for i in "\${!words[@]}"; do
@@ -61,7 +63,7 @@ _baton() {
       esac
       COMPREPLY+=("$line")
     done
-  } < <("\${COMP_WORDS[0]}" __complete "\${words[@]}" 2>/dev/null)
+  } < <("$program" __complete "\${words[@]}" 2>/dev/null)
   case $kind in
     files) compopt -o filenames 2>/dev/null; mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
     commands) mapfile -t COMPREPLY < <(compgen -c -- "$cur") ;;
@@ -73,7 +75,8 @@ complete -F _baton baton
 # baton completion zsh: put it as _baton into a folder of $fpath, or source it after compinit
 _baton() {
   local -a lines
-  lines=("\${(@f)$("\${words[1]}" __complete "\${(@Q)words[2,CURRENT-1]}" "\${(Q)PREFIX}" 2>/dev/null)}")
+  local program=\${(Q)words[1]}
+  lines=("\${(@f)$("\${program/#\\~\\//$HOME/}" __complete "\${(@Q)words[2,CURRENT-1]}" "\${(Q)PREFIX}" 2>/dev/null)}")
   case $lines[1] in
     files) _files ;;
     commands) _command_names -e ;;
@@ -86,7 +89,8 @@ if [ "$funcstack[1]" = "_baton" ]; then _baton "$@"; else compdef _baton baton; 
 function __baton_complete
     set -l words (commandline -opc)
     set -l typed (commandline -ct | string replace -r '^["\\']' '' | string unescape)
-    set -l lines ($words[1] __complete $words[2..-1] "$typed" 2>/dev/null)
+    set -l program (string replace -r '^~/' "$HOME/" -- $words[1])
+    set -l lines ($program __complete $words[2..-1] "$typed" 2>/dev/null)
     switch "$lines[1]"
         case files
             __fish_complete_path (commandline -ct)

@@ -71,6 +71,7 @@ for (const [name, offer] of shells) {
     test("offers commands by their beginning", async () => {
       expect(await offer("baton com")).toEqual(["completion"]);
       expect(await offer("baton w")).toEqual(["who"]);
+      expect(await offer("~/bin/baton w")).toEqual(["who"]);
     });
 
     test("offers options, and the values of those that have a list", async () => {
