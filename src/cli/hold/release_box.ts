@@ -114,10 +114,19 @@ export class ReleaseDoor implements Disposable {
     }
     if (fd === null) return null;
     const door = new ReleaseDoor(fd, path);
-    const owner = ownerLine(holderId);
-    if (readText(fd, 0, owner.length) === owner && door.answer()?.result !== "released") return door;
+    if (door.#isOf(holderId)) return door;
     door[Symbol.dispose]();
     return null;
+  }
+
+  /** What cannot be read is no holder's. */
+  #isOf(holderId: string): boolean {
+    const owner = ownerLine(holderId);
+    try {
+      return readText(this.#fd, 0, owner.length) === owner && this.answer()?.result !== "released";
+    } catch {
+      return false;
+    }
   }
 
   ask(request: ReleaseRequest): void {

@@ -50,5 +50,7 @@ test("nor to a pipe, a device or a folder that has the number of its descriptor 
   expect(ReleaseDoor.open(pipe, "abc")).toBeNull();
   expect(ReleaseDoor.open("/dev/zero", "abc")).toBeNull();
   expect(ReleaseDoor.open(folder, "abc")).toBeNull();
+  // A file that fails when it is read.
+  if (process.platform === "linux") expect(ReleaseDoor.open("/proc/self/mem", "abc")).toBeNull();
   rmSync(folder, { recursive: true });
 });
