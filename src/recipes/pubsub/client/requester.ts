@@ -30,7 +30,7 @@ export interface RequesterOptions {
   readonly clock: Clock;
   /** How long a request is tried in all, in milliseconds. */
   readonly timeoutMs: number;
-  /** How long one attempt is waited for. */
+  /** How long one attempt is waited for, in milliseconds; without `retriesMax` twice as long after each that needed more. */
   readonly attemptMs: number;
   /** Attempts after the first. */
   readonly retriesMax?: number;
@@ -107,7 +107,8 @@ export class Requester implements AsyncDisposable {
   }
 
   async #tryOften(message: Message, options: RequestOptions, progress: Progress): Promise<Outcome> {
-    const { clock, attemptMs, retriesMax = Infinity, random } = this.#options;
+    const { clock, retriesMax = Infinity, random } = this.#options;
+    let { attemptMs } = this.#options;
     const { signal, holdMs = 0, onSent, withinMs: most = Infinity } = options;
     const timeoutMs = most === Infinity ? this.#options.timeoutMs : Math.min(most, this.#options.timeoutMs / 5);
     const changes = changing.has(message.name);
@@ -131,6 +132,7 @@ export class Requester implements AsyncDisposable {
         progress.sentTo = link;
         if (holdMs > 0) progress.sinceMs = clock.now() + holdMs;
         const lines = { version: 1, deadlineMs: times.deadlineMs, ...message.lines, ...wait };
+        const sentMs = clock.now();
         const got = await this.#attempt(link, encodeMessage({ ...message, lines } as Message), {
           withinMs,
           signal,
@@ -140,6 +142,9 @@ export class Requester implements AsyncDisposable {
         progress.sinceMs = Math.min(progress.sinceMs, clock.now());
         end = got === null ? { kind: "not sent" } : got === "silent" ? { kind: "silent" } : answered(got);
         if (got !== null && got !== "silent") answer = got;
+        // A long message on a slow way would need as long again; the proxy may have said that its time was over.
+        const neededMore = clock.now() - sentMs >= times.deadlineMs * 0.9;
+        if (neededMore && retriesMax === Infinity) attemptMs *= 2;
       }
       const waitMs = backoffMs(attempts - 1, { ...retryWait, ...(random ? { random } : {}) });
       const leftMs = endMs - clock.now() - waitMs - Math.min(attemptMsMin, timeoutMs / 10);

@@ -21,6 +21,9 @@ type Said = StatusCode | "nothing" | { readonly status: StatusCode; readonly lin
 /** Answers what it is told to, the last for ever. */
 class FakeProxy implements AsyncDisposable {
   readonly heard: Message[] = [];
+  /** How long an answer takes. */
+  delayMs = 0;
+  readonly #cancels: (() => void)[] = [];
   readonly #socket = new RouterSocket();
   readonly #answers: Said[];
   endpoint = "";
@@ -47,11 +50,14 @@ class FakeProxy implements AsyncDisposable {
       if (said === "nothing") continue;
       const { status, lines } = typeof said === "string" ? { status: said, lines: {} } : said;
       const answer = encodeMessage({ name: "STATUS", sender: "fake", status, lines });
-      this.#socket.trySend([...frames.slice(0, at + 1), ...answer]);
+      const reply = () => void this.#socket.trySend([...frames.slice(0, at + 1), ...answer]);
+      if (this.delayMs === 0) reply();
+      else this.#cancels.push(systemClock().after(this.delayMs, reply));
     }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    for (const cancel of this.#cancels) cancel();
     await this.#socket.close({ lingerMs: 0 });
   }
 }
@@ -183,6 +189,18 @@ test("tries are as many as were allowed", async () => {
   const proxy = await FakeProxy.start("OVERLOADED");
   expect(await requester([proxy.endpoint], { retriesMax: 3 }).ask(put())).toMatchObject({ kind: "fail" });
   expect(proxy.heard.length).toBe(4);
+});
+
+test("what takes longer than a try, as a long message on a slow way, is waited for longer each time", async () => {
+  const slow = await Promise.all([FakeProxy.start("OK"), FakeProxy.start("OK")]);
+  for (const proxy of slow) proxy.delayMs = 250;
+  const endpoints = slow.map(({ endpoint }) => endpoint);
+  const options = { timeoutMs: 10_000, attemptMs: 100 };
+  for (const message of [put(), get]) {
+    expect(await requester(endpoints, options).ask(message)).toMatchObject({ kind: "answer" });
+  }
+  // Who says how many tries there are to be has each of them as long as he said.
+  expect(await requester(endpoints, { ...options, retriesMax: 5 }).ask(put())).toMatchObject({ kind: "unknown" });
 });
 
 test("the only proxy's connection is waited for, however slowly it comes about", async () => {
