@@ -1,5 +1,5 @@
 /** `baton fence zk set|create|delete`: a write to ZooKeeper's tree that only the holder of the job's locks can do. */
-import { closeSync, openSync, readSync } from "node:fs";
+import { closeSync, openSync } from "node:fs";
 import { stdinWasClosed } from "../../src/cli/child/closed_stdin.ts";
 import { parseToken } from "../../src/cli/fence/token_slots.ts";
 import { connect } from "../../src/clients/zookeeper/client.ts";
@@ -11,6 +11,7 @@ import { fencedWrite, type HeldNode, staleHolder } from "../../src/recipes/fence
 import { ownHolder } from "../../src/recipes/own_holder.ts";
 import { ownFolderOf } from "../../src/recipes/fence/own_tree.ts";
 import { didYouMean } from "../../src/support/did_you_mean.ts";
+import { readAtMost } from "../../src/support/read_at_most.ts";
 import type { Call } from "../command.ts";
 import { coordinationOf } from "../coordination/coordination.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
@@ -111,7 +112,7 @@ function dataOf(word: string | undefined, file: string | undefined): Uint8Array 
     throw new BatonError("USAGE", `"${word}" and --data-file do not go together: there is one data`);
   }
   const bytes = word === "-" || file !== undefined
-    ? readAtMost(word ?? file ?? "-", dataBytesMax)
+    ? readData(word ?? file ?? "-")
     : word === undefined
     ? null
     : new TextEncoder().encode(word);
@@ -121,20 +122,15 @@ function dataOf(word: string | undefined, file: string | undefined): Uint8Array 
   return bytes;
 }
 
-/** Up to one byte more than allowed, which tells that it is too much. */
-function readAtMost(file: string, bytesMax: number): Uint8Array {
+function readData(file: string): Uint8Array {
   if (file === "-" && stdinWasClosed()) {
     const why = 'it was closed when baton was started; "" makes the node empty';
     throw new BatonError("IO", `Cannot read the data from standard input: ${why}`);
   }
-  const bytes = new Uint8Array(bytesMax + 1);
-  let length = 0;
   try {
     const fd = file === "-" ? 0 : openSync(file, "r");
     try {
-      for (let got = -1; got !== 0 && length <= bytesMax; length += got) {
-        got = readSync(fd, bytes, length, bytes.length - length, null);
-      }
+      return readAtMost(fd, dataBytesMax);
     } finally {
       if (fd !== 0) closeSync(fd);
     }
@@ -142,7 +138,6 @@ function readAtMost(file: string, bytesMax: number): Uint8Array {
     const what = file === "-" ? "standard input" : `--data-file ${file}`;
     throw new BatonError("IO", `Cannot read the data from ${what}: ${messageOf(thrown)}`, { cause: thrown });
   }
-  return bytes.subarray(0, length);
 }
 
 function refuseOwnTree({ path }: FencedDeed, { locks }: HeldJob, root: string): void {

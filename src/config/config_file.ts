@@ -1,6 +1,7 @@
 /** Where configuration files are, and what they say. Which of their values counts is in resolve.ts. */
-import { readFileSync } from "node:fs";
+import { closeSync, openSync } from "node:fs";
 import { BatonError, messageOf } from "../errors.ts";
+import { readAtMost } from "../support/read_at_most.ts";
 import type { SettingTable } from "./setting.ts";
 
 /** A configuration file longer than this is a mistake. */
@@ -68,8 +69,8 @@ function firstOf(folder: string, variable?: string): { path: string; source: str
 
 function read(path: string, required: boolean, variable?: string): string | null {
   try {
-    const source = readFileSync(path, "utf8");
-    if (source.length <= fileBytesMax) return source;
+    const source = readFile(path);
+    if (source.length <= fileBytesMax) return new TextDecoder().decode(source);
   } catch (thrown) {
     const code = (thrown as NodeJS.ErrnoException).code;
     if (!required && (code === "ENOENT" || code === "ENOTDIR")) return null;
@@ -82,4 +83,13 @@ function read(path: string, required: boolean, variable?: string): string | null
     });
   }
   throw new BatonError("CONFIG", `The configuration file ${path} is larger than ${fileBytesMax} bytes`);
+}
+
+function readFile(path: string): Uint8Array {
+  const fd = openSync(path, "r");
+  try {
+    return readAtMost(fd, fileBytesMax);
+  } finally {
+    closeSync(fd);
+  }
 }

@@ -142,6 +142,12 @@ describe("which files count", () => {
     );
   });
 
+  test("one without an end is too long, and not read for ever", async () => {
+    await expect(readConfigFiles(allSettings, { named: "/dev/zero", env: {} })).rejects.toThrow(
+      "The configuration file /dev/zero is larger than 262144 bytes",
+    );
+  });
+
   test("one that cannot be read is reported with the variable that its path follows from", async () => {
     const home = join(folder, "other");
     mkdirSync(join(home, ".config/baton/config.toml"), { recursive: true }); // unreadable for root too

@@ -1,0 +1,18 @@
+/** Reading what may have no end: a pipe, a device, a file that somebody named by mistake. */
+import { readSync } from "node:fs";
+
+/** Of one read, in bytes. */
+const chunkBytes = 64 * 1024;
+
+/** From where the descriptor stands: up to one byte more than `bytesMax`, which tells that it is too much. Throws what the system says. */
+export function readAtMost(fd: number, bytesMax: number): Uint8Array {
+  const chunks: Uint8Array[] = [];
+  for (let room = bytesMax + 1; room > 0;) {
+    const chunk = new Uint8Array(Math.min(chunkBytes, room));
+    const length = readSync(fd, chunk, 0, chunk.length, null);
+    if (length === 0) break;
+    chunks.push(chunk.subarray(0, length));
+    room -= length;
+  }
+  return chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks);
+}
