@@ -1,6 +1,6 @@
 /** `baton release`: gives back what `baton hold` took, by asking the holder, and waits until the server has it. */
 import process from "node:process";
-import { isNamespaceOf, readProcess } from "../../src/cli/child/process_table.ts";
+import { isAlive, isNamespaceOf, readProcess } from "../../src/cli/child/process_table.ts";
 import { sendSignal } from "../../src/cli/child/send_signal.ts";
 import { type Held, parseHolds } from "../../src/cli/hold/hold_list.ts";
 import { type ReleaseAnswer, ReleaseDoor } from "../../src/cli/hold/release_box.ts";
@@ -140,9 +140,8 @@ async function answerOf(
 ): Promise<ReleaseAnswer | "gone" | "late"> {
   const untilMs = clock.now() + waitMs;
   for (;;) {
-    const row = readProcess(door.holderPid);
     // Asked before the answer is read: one that has answered and ended has answered.
-    const isGone = row === null || row.dead;
+    const isGone = !isAlive(door.holderPid);
     const answer = door.answer();
     if (answer !== null && (answer.id === id || answer.result === "released")) return answer;
     if (isGone) return "gone";

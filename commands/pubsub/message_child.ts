@@ -9,7 +9,7 @@ import { closeSync } from "node:fs";
 import { constants } from "node:os";
 import { openBodyFile } from "../../src/cli/child/body_file.ts";
 import { cookieEnvironment, cookieVariable } from "../../src/cli/child/cookie.ts";
-import { hasProcessTable, processesWithCookie, readProcess } from "../../src/cli/child/process_table.ts";
+import { hasProcessTable, isAlive, processesWithCookie, readProcess } from "../../src/cli/child/process_table.ts";
 import { sendSignal } from "../../src/cli/child/send_signal.ts";
 import { processSignals } from "../../src/cli/child/signal_source.ts";
 import { type Guard, startGuard } from "../../src/cli/guard/guard.ts";
@@ -130,5 +130,5 @@ export class MessageChildren implements Disposable {
 }
 
 function living(cookie: string): number[] {
-  return processesWithCookie(cookie).filter((pid) => readProcess(pid)?.dead === false);
+  return processesWithCookie(cookie).filter(isAlive);
 }

@@ -5,7 +5,14 @@
  * keeper or a holder that was started inside the job is none of it.
  */
 import type { GuardedChild } from "../guard/guard_state.ts";
-import { descendantsOf, groupMembers, processesWithCookie, readProcess } from "./process_table.ts";
+import {
+  descendantsOf,
+  groupMembers,
+  isAlive,
+  lookAtProcess,
+  processesWithCookie,
+  readProcess,
+} from "./process_table.ts";
 import { sendSignal } from "./send_signal.ts";
 import { isServiceProcess } from "./service_process.ts";
 
@@ -32,7 +39,7 @@ export class KnownProcesses {
     for (const pid of marked) this.#remember(pid);
     this.rememberDescendants();
     const pids = new Set([...[...this.#known.keys()].filter((pid) => this.#isKnown(pid)), ...marked]);
-    return [...pids].filter((pid) => readProcess(pid)?.dead === false);
+    return [...pids].filter(isAlive);
   }
 
   /**
@@ -64,8 +71,10 @@ export class KnownProcesses {
     this.#remember(pid);
   }
 
+  /** Of whom nothing can be said, still. */
   #isKnown(pid: number): boolean {
-    return readProcess(pid)?.startTicks === this.#known.get(pid);
+    const row = lookAtProcess(pid);
+    return row === "unknown" || row?.startTicks === this.#known.get(pid);
   }
 
   #remember(pid: number): void {

@@ -25,13 +25,22 @@ export interface ProcessRow {
 const forkedWithoutExec = 0x40;
 const kernelThread = 0x200000;
 
-/** One process, or null if there is none (any more). proc(5), /proc/pid/stat. */
+/** No descriptor, no memory: nothing is said about the process. */
+const saysNothing = ["EMFILE", "ENFILE", "ENOMEM"];
+
+/** One process, or null if there is none (any more), or nothing can be said. proc(5), /proc/pid/stat. */
 export function readProcess(pid: number): ProcessRow | null {
+  const row = lookAtProcess(pid);
+  return row === "unknown" ? null : row;
+}
+
+/** The same for whoever must not take a process for gone that may be there. */
+export function lookAtProcess(pid: number): ProcessRow | null | "unknown" {
   let text: string;
   try {
     text = readFileSync(`/proc/${pid}/stat`, "latin1");
-  } catch {
-    return null;
+  } catch (error) {
+    return saysNothing.includes((error as NodeJS.ErrnoException).code ?? "") ? "unknown" : null;
   }
   // The name stands in parentheses and may itself contain some; the fields behind it count from 3, the state.
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
@@ -59,9 +68,10 @@ export function processOfThread(id: number): number {
   }
 }
 
-/** Whether it is there and has not ended. */
+/** Whether it is there and has not ended, as far as can be told. */
 export function isAlive(pid: number): boolean {
-  return readProcess(pid)?.dead === false;
+  const row = lookAtProcess(pid);
+  return row === "unknown" || row?.dead === false;
 }
 
 /**

@@ -6,7 +6,7 @@ import { sendToJob } from "./job_processes.ts";
 import type { JobTable, Look, TableJob } from "./job_table.ts";
 import type { Libc } from "./libc.ts";
 import { livingOf } from "./living_processes.ts";
-import { readProcess } from "./process_table.ts";
+import { isAlive } from "./process_table.ts";
 import { sendSignal } from "./send_signal.ts";
 
 export interface SharedJobProcessesOptions {
@@ -48,7 +48,7 @@ export class SharedJobProcesses {
       this.#last = this.#options.table.look();
       return [...this.#mine(), ...this.#last.gone];
     };
-    return livingOf(find, (pid) => readProcess(pid)?.dead === false);
+    return livingOf(find, isAlive);
   }
 
   /** Whether, as of the last `alive()`, there is something that may be this job's and is not yet its to end. */

@@ -4,7 +4,7 @@
  */
 import { readFileSync, readlinkSync } from "node:fs";
 import { basename } from "node:path";
-import { type ProcessRow, readProcess } from "../child/process_table.ts";
+import { lookAtProcess, type ProcessRow, readProcess } from "../child/process_table.ts";
 import { likenessOf } from "../child/shell_copies.ts";
 
 export interface ScriptProcess {
@@ -14,7 +14,8 @@ export interface ScriptProcess {
 }
 
 export function isThere(script: ScriptProcess): boolean {
-  const row = readProcess(script.pid);
+  const row = lookAtProcess(script.pid);
+  if (row === "unknown") return true; // others would be given the lock while it may run
   return row !== null && !row.dead && row.startTicks === script.startTicks;
 }
 
