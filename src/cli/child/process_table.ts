@@ -84,14 +84,17 @@ let firstThreadHasThemAll: boolean | null = null;
 export function noteStarted(pid: number): void {
   if (firstThreadHasThemAll !== null) return;
   try {
-    const children = readFileSync(`/proc/${process.pid}/task/${process.pid}/children`, "latin1").split(" ");
-    firstThreadHasThemAll = children.includes(String(pid));
+    const children = readOwnChildren();
+    if (children !== null) firstThreadHasThemAll = children.includes(pid);
   } catch {
     firstThreadHasThemAll = false; // no /proc, or a kernel without CONFIG_PROC_CHILDREN
   }
 }
 
-/** Opened once, for as long as the process lives, and read from its beginning. */
+/**
+ * Opened when the first process is started, for as long as this one lives, and read from its beginning: whether something is
+ * left of a job has to be seen also when no file can be opened any more.
+ */
 let ownChildrenFd: number | null = null;
 const ownChildrenText = Buffer.alloc(4096);
 
@@ -99,12 +102,17 @@ const ownChildrenText = Buffer.alloc(4096);
 function ownChildren(): number[] | null {
   if (!firstThreadHasThemAll) return null;
   try {
-    ownChildrenFd ??= openSync(`/proc/${process.pid}/task/${process.pid}/children`, "r");
-    const length = readSync(ownChildrenFd, ownChildrenText, 0, ownChildrenText.length, 0);
-    return length === ownChildrenText.length ? null : pidsIn(ownChildrenText.toString("latin1", 0, length));
+    return readOwnChildren();
   } catch {
     return null;
   }
+}
+
+/** Null when they are too many. Throws what the system says. */
+function readOwnChildren(): number[] | null {
+  ownChildrenFd ??= openSync(`/proc/${process.pid}/task/${process.pid}/children`, "r");
+  const length = readSync(ownChildrenFd, ownChildrenText, 0, ownChildrenText.length, 0);
+  return length === ownChildrenText.length ? null : pidsIn(ownChildrenText.toString("latin1", 0, length));
 }
 
 const pidsIn = (text: string): number[] => text.split(" ").filter((word) => word !== "").map(Number);
