@@ -143,8 +143,8 @@ export class SessionDirectory implements Directory {
     if (!this.#memory.saw(list)) return;
     const names = this.#memory.awaited.map((id) => `"${id}"`).join(", ");
     const sentence =
-      `The coordination service has lost its data. Nobody is given a new topic by this proxy before ${names} ` +
-      "have said which topics they have; a server that is lost for good is given up by starting the proxies again";
+      "The coordination service has lost its data. This proxy gives nobody a new topic until these servers have said " +
+      `again which topics they have: ${names}; one that is lost for good is given up by starting the proxies again`;
     this.#options.onProblem(new BatonError("CONFIG", sentence));
   }
 
