@@ -149,6 +149,7 @@ test("what is to be put: missing, unreadable, too large", async () => {
     [64, "client bob put news --files", "put --files: a PATH is missing"],
     [74, "client bob put news nowhere", "Cannot read nowhere: ENOENT"],
     [74, "client bob put news folder", "Cannot read folder: EISDIR"],
+    [74, "client bob put news --files $(printf '\\377')", "a name in bytes that are no UTF-8 cannot be given"],
     [65, "client bob put news big", "big has 67108865 bytes; a message has at most 67108864"],
     [65, "client bob put news /dev/zero", "/dev/zero has more than 67108864 bytes"],
     [65, "client bob put news --lines big", "Message 1 is longer than 67108864 bytes, the limit"],
