@@ -11,13 +11,14 @@ import { newGuid } from "../../../src/support/guid.ts";
 import { systemClock } from "../../../src/support/clock.ts";
 import { abortable } from "../../../src/support/abort.ts";
 import { deadlineAfter, sleep } from "../../../src/support/deadline.ts";
-import type { Backend } from "../../support/backends.ts";
+import type { Backend, RunningBackend } from "../../support/backends.ts";
 import { eventually } from "../../support/eventually.ts";
 import { ProxyClient } from "../../support/proxy_client.ts";
 import { seededRandom, shuffled } from "../../support/random.ts";
 import { connect } from "../../../src/clients/zookeeper/client.ts";
 import { parseServers } from "../../../src/clients/zookeeper/hosts.ts";
 import { moveTopic } from "../../../src/recipes/pubsub/operator/move_topic.ts";
+import { commits } from "../ensemble/faults.ts";
 import { ContentTap } from "./content_tap.ts";
 import { CliCrew } from "./cli_crew.ts";
 import { crewTopics, planCrew } from "./crew_plan.ts";
@@ -274,6 +275,7 @@ class Campaign {
   async #heal(world: World): Promise<void> {
     const { service, control, backend, wait, workers } = world;
     backend.resume();
+    await this.#revive(backend);
     service.heal();
     for (const worker of workers) worker.signal("SIGCONT");
     for (const worker of workers) worker.order("calm");
@@ -293,6 +295,18 @@ class Campaign {
     await this.#until(() => workers.every(({ isCalm }) => isCalm), "clients to be calm", workers);
     control.healed();
     await wait(healedMs);
+  }
+
+  /**
+   * An ensemble that was stopped as a whole may have a leader afterwards and commit nothing (see `commits`): topics that are
+   * on their way stay there, as no server can say otherwise. It takes an operator.
+   */
+  async #revive(backend: RunningBackend): Promise<void> {
+    if (await commits(backend)) return;
+    this.#options.say("its servers elected a leader and commit nothing: the leader is started anew");
+    const leader = await backend.leader();
+    await leader.kill();
+    await leader.restart();
   }
 
   async #drain({ workers }: World, cli: CliCrew): Promise<void> {
