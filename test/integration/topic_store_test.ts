@@ -320,12 +320,15 @@ test("a backup of a store in use can be opened and is whole; verify finds what i
   database.exec(
     "DELETE FROM messages WHERE id = 50; UPDATE clients SET position = 500 WHERE name = CAST('reader' AS BLOB)",
   );
-  database.exec("UPDATE messages SET records = zeroblob(20) WHERE id = 60");
+  database.exec(
+    "UPDATE messages SET records = zeroblob(20) WHERE id = 60; UPDATE messages SET topic = 99 WHERE id = 70",
+  );
   database.close();
   const { problems } = verifyStore(join(root, "b"));
   expect(problems.join("\n")).toContain('topic "news": message 50 is missing');
   expect(problems.join("\n")).toContain("row 60");
   expect(problems.join("\n")).toContain('"reader" has had message 500, and 100 is the newest');
+  expect(problems.join("\n")).toContain("1 row of messages left of topic 99");
   expect(() => verifyStore(join(root, "nowhere"))).toThrow("There is no topic store");
 });
 

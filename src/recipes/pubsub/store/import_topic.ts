@@ -50,6 +50,11 @@ export class TopicImport {
     this.#content = content;
   }
 
+  /** Of the rows that it writes; null as long as there are none. */
+  get topicId(): number | null {
+    return this.#topicId;
+  }
+
   /** One piece, in the open transaction. Throws BAD_DATA or PROTOCOL for what is no topic's data. */
   push(piece: Uint8Array): void {
     this.#hash.update(piece);
@@ -59,11 +64,13 @@ export class TopicImport {
     for (const record of this.#reader.push(piece)) this.#receive(record);
   }
 
-  /** Everything was sent: throws BAD_DATA when it is not all, or not what its SHA-256 says. */
+  /** Everything was sent: throws BAD_DATA when it is not all, not what its SHA-256 says, or not in the store any more. */
   check(hash: string): void {
     const found = this.#hash.digest("hex");
     if (found !== hash) throw this.#wrong(`its hash is ${found}, and ${hash} was sent`);
     if (!this.#ended || this.#reader.pendingBytes > 0) throw this.#wrong("its end is missing");
+    const row = this.#database.get("SELECT place FROM topics WHERE id = ?", this.#topicId);
+    if (Number(row?.["place"]) !== places.arriving) throw this.#wrong("what came of it has been dropped meanwhile");
   }
 
   /** In the open transaction; when that is durable the topic can be opened. */

@@ -50,10 +50,14 @@ export class TopicCustody {
 
   /** What was being received when the store was closed, or found no room, is sent again from the beginning. */
   dropArrivals(): void {
-    const arriving = this.#database.all("SELECT id FROM topics WHERE place = ?", places.arriving);
-    if (arriving.length === 0) return;
+    // Others have begun since: what is dropped below one of them would be missing in the topic.
+    const underWay = new Set([...this.#imports.values()].map(({ topicId }) => topicId));
+    const left = this.#database.all("SELECT id FROM topics WHERE place = ?", places.arriving)
+      .map(({ id }) => Number(id))
+      .filter((id) => !underWay.has(id));
+    if (left.length === 0) return;
     this.#transaction(() => {
-      for (const { id } of arriving) this.#topics.drop(Number(id));
+      for (const id of left) this.#topics.drop(id);
     });
   }
 

@@ -1,6 +1,7 @@
 /** Looks at everything in a topic store, in use or not, and says what does not fit together. Changes nothing. */
 import type { DatabaseSync } from "node:sqlite";
 import { messageOf } from "../../../errors.ts";
+import { counted } from "../../../support/counted.ts";
 import { decodeResolved, messageAt, messageOffsets } from "../../../wire/pubsub/topic_data.ts";
 import { nameOf } from "./client.ts";
 import { openToRead, places, type SqlRow } from "./topic_database.ts";
@@ -47,6 +48,11 @@ export function verifyStore(dataDir: string): StoreReport {
       };
       const slowest = verifyClients(database, topic, say, report);
       verifyMessages(database, topic, { slowest, say, report });
+    }
+    const strays =
+      "SELECT topic, count(*) AS n FROM messages WHERE topic NOT IN (SELECT id FROM topics) GROUP BY topic";
+    for (const { topic, n } of rows(database, strays)) {
+      say(`${counted(Number(n), "row")} of messages left of topic ${topic}, which is not there any more`);
     }
   } finally {
     database.close();
