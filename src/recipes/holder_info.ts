@@ -1,5 +1,5 @@
 /** Who stands behind a node, for people: written into the nodes of contenders and holders, decides nothing. */
-import { isFields, jsonFields } from "../support/json_fields.ts";
+import { isFields, jsonFields, textOf } from "../support/json_fields.ts";
 import { isInstant } from "../support/instant.ts";
 import { printable } from "../support/printable.ts";
 
@@ -44,16 +44,16 @@ export function parseNodeInfo(data: Uint8Array): NodeInfo {
   const fields = jsonFields(data);
   const { revoke, value, priority } = fields;
   return {
-    host: text(fields["host"]),
+    host: textOf(fields["host"]),
     pid: count(fields["pid"]),
-    user: text(fields["user"]),
-    argv0: text(fields["argv0"]),
-    reason: text(fields["reason"]),
+    user: textOf(fields["user"]),
+    argv0: textOf(fields["argv0"]),
+    reason: textOf(fields["reason"]),
     sinceMs: isInstant(fields["sinceMs"]) ? fields["sinceMs"] : 0,
     sessionTimeoutMs: count(fields["sessionTimeoutMs"]),
     ...(typeof value === "string" ? { value } : {}),
     ...(typeof priority === "number" ? { priority } : {}),
-    revoke: isFields(revoke) ? { by: text(revoke["by"]), reason: text(revoke["reason"]) } : null,
+    revoke: isFields(revoke) ? { by: textOf(revoke["by"]), reason: textOf(revoke["reason"]) } : null,
   };
 }
 
@@ -63,5 +63,4 @@ export function nameOfHolder(info: HolderInfo): string {
   return printable(`${info.user}@${info.host}:${info.pid}${info.argv0 === "" ? "" : ` (${info.argv0})`}`);
 }
 
-const text = (value: unknown): string => (typeof value === "string" ? value : "");
 const count = (value: unknown): number => (Number.isSafeInteger(value) ? Math.max(0, Number(value)) : 0);

@@ -12,4 +12,7 @@ export function jsonFields(data: Uint8Array): JsonFields {
   }
 }
 
+/** Empty for what is no text. */
+export const textOf = (value: unknown): string => (typeof value === "string" ? value : "");
+
 export const isFields = (value: unknown): value is JsonFields => typeof value === "object" && value !== null;

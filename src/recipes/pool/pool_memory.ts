@@ -5,6 +5,7 @@
  */
 import type { Acl, MultiRequest, ZooKeeper } from "../../clients/zookeeper/zookeeper.ts";
 import { isInstant, latestInstantMs } from "../../support/instant.ts";
+import { jsonFields, textOf } from "../../support/json_fields.ts";
 import { createFlag } from "../../wire/jute/operations.ts";
 import { createParents } from "../lock/create_contender.ts";
 import { decodeLockName, encodeLockName } from "../lock/lock_name.ts";
@@ -206,22 +207,9 @@ const formatEnded = (ended: EndedItem): Uint8Array => utf8.encode(JSON.stringify
 
 /** Null for what no pool has written. */
 function parseEnded(data: Uint8Array): EndedItem | null {
-  let value: unknown;
-  try {
-    value = JSON.parse(new TextDecoder().decode(data));
-  } catch {
-    return null;
-  }
-  if (typeof value !== "object" || value === null) return null;
-  const { result, what, by, atMs, untilMs } = value as Partial<Record<keyof EndedItem, unknown>>;
+  const { result, what, by, atMs, untilMs } = jsonFields(data);
   if (result !== "done" && result !== "failed") return null;
   if (!isInstant(atMs) || typeof untilMs !== "number") return null;
   const until = Math.min(untilMs, latestInstantMs); // --done-ttl may be longer than there are dates
-  return {
-    result,
-    atMs,
-    untilMs: until,
-    what: typeof what === "string" ? what : "",
-    by: typeof by === "string" ? by : "",
-  };
+  return { result, atMs, untilMs: until, what: textOf(what), by: textOf(by) };
 }

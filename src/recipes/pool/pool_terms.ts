@@ -4,7 +4,7 @@
  */
 import { BatonError } from "../../errors.ts";
 import { fingerprint } from "../../support/fingerprint.ts";
-import { jsonFields } from "../../support/json_fields.ts";
+import { jsonFields, textOf } from "../../support/json_fields.ts";
 import { printable } from "../../support/printable.ts";
 import { type HolderInfo, nameOfHolder, parseNodeInfo } from "../holder_info.ts";
 import type { PoolPath, PoolTemplates } from "./pool_path.ts";
@@ -71,4 +71,3 @@ export function otherPaths(own: PoolTemplates, shown: PoolTemplates): readonly s
 const whereFrom = ". baton config show --origin says where the path here comes from";
 
 const totalOf = ({ total }: PoolTerms): string => (total === null ? "without --total" : `with --total ${total}`);
-const textOf = (value: unknown): string => (typeof value === "string" ? value : "");
