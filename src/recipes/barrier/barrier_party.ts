@@ -26,6 +26,7 @@ import {
 } from "./barrier_state.ts";
 import { type BarrierView, partiesOf, readBarrier } from "./barrier_view.ts";
 import { changesFor } from "./barrier_writes.ts";
+import { containerRequest } from "../container_request.ts";
 import { createParents } from "../lock/create_contender.ts";
 import { formatNodeInfo, type HolderInfo, nameOfHolder } from "../holder_info.ts";
 import { orNull } from "../lock/lock_view.ts";
@@ -193,9 +194,8 @@ export class BarrierParty {
   #entry(found: { readonly data: Uint8Array; readonly stat: Stat } | null): MultiRequest[] {
     const { path: { barrier }, acl } = this.#options;
     const state = found === null ? freshBarrier(newGuid().slice(0, 12)) : parseBarrierState(found.data, barrier);
-    const container = createFlag.container;
     const guard: MultiRequest = found === null
-      ? { type: "createContainer", path: barrier, data: formatBarrierState(state), acl, flags: container }
+      ? containerRequest(barrier, acl, formatBarrierState(state))
       : { type: "check", path: barrier, version: found.stat.version };
     return [guard, this.#creation(state)];
   }

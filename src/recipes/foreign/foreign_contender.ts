@@ -8,6 +8,7 @@ import { BatonError } from "../../errors.ts";
 import { newGuid } from "../../support/guid.ts";
 import { createFlag } from "../../wire/jute/operations.ts";
 import { AttemptWaits } from "../attempt_waits.ts";
+import { containerRequest } from "../container_request.ts";
 import type { ContenderOptions, Granted } from "../lock/contender.ts";
 import { formatNodeInfo } from "../holder_info.ts";
 import { orNull } from "../lock/lock_view.ts";
@@ -169,7 +170,7 @@ export class ForeignContender {
     const stats = await Promise.all(above.map((node) => this.#zk.exists(node)));
     return above.filter((_, index) => stats[index] === null).map((node) =>
       namingOf(recipe).makesContainers
-        ? { type: "createContainer", path: node, data: new Uint8Array(), acl, flags: createFlag.container }
+        ? containerRequest(node, acl)
         : { type: "create", path: node, data: new Uint8Array(), acl, flags: createFlag.persistent }
     );
   }

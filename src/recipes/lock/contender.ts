@@ -8,6 +8,7 @@ import type { Clock } from "../../support/clock.ts";
 import { newGuid } from "../../support/guid.ts";
 import { createFlag } from "../../wire/jute/operations.ts";
 import { type Armed, AttemptWaits } from "../attempt_waits.ts";
+import { containerRequest } from "../container_request.ts";
 import { createContender, createParents, type MissingNodes } from "./create_contender.ts";
 import { type GuardedState, limitOnly } from "../guarded_state.ts";
 import { formatNodeInfo, type HolderInfo } from "../holder_info.ts";
@@ -274,15 +275,7 @@ export class Contender {
       { type: "delete", path: `${path.queue}/${this.#node}`, version: -1 },
     ];
     // In the same transaction, so that no crash leaves an empty container that was never used, which is never reaped.
-    if (!view.hasHolders) {
-      multi.splice(1, 0, {
-        type: "createContainer",
-        path: path.holders,
-        data: new Uint8Array(),
-        acl,
-        flags: createFlag.container,
-      });
-    }
+    if (!view.hasHolders) multi.splice(1, 0, containerRequest(path.holders, acl));
     try {
       const [guarded] = await this.#zk.multi(multi);
       if (guarded?.type !== "setData") throw new BatonError("PROTOCOL", "A grant was answered with something else");

@@ -1,6 +1,7 @@
 /** Puts a contender into the queue, with whatever is missing above it, in one transaction. */
 import type { Acl, MultiRequest, ZooKeeper } from "../../clients/zookeeper/zookeeper.ts";
 import { createFlag } from "../../wire/jute/operations.ts";
+import { containerRequest } from "../container_request.ts";
 import type { LockPath } from "./lock_path.ts";
 import { isRefusal } from "../transient_error.ts";
 
@@ -29,18 +30,11 @@ export async function createContender(
   options: CreateContenderOptions,
 ): Promise<{ readonly node: string } | { readonly missing: MissingNodes }> {
   const { missing, prefix, data, acl, state, permanent } = options;
-  const container = (at: string, content: Uint8Array): MultiRequest => ({
-    type: "createContainer",
-    path: at,
-    data: content,
-    acl,
-    flags: createFlag.container,
-  });
   const multi: MultiRequest[] = [
     permanent
       ? { type: "create", path: path.lock, data: state, acl, flags: createFlag.persistent }
-      : container(path.lock, state),
-    container(path.queue, new Uint8Array()),
+      : containerRequest(path.lock, acl, state),
+    containerRequest(path.queue, acl),
     { type: "create", path: prefix, data, acl, flags: createFlag.ephemeralSequential },
   ];
   try {

@@ -7,6 +7,7 @@ import type { Acl, ZooKeeper } from "../../clients/zookeeper/zookeeper.ts";
 import type { Clock } from "../../support/clock.ts";
 import { newGuid } from "../../support/guid.ts";
 import { createFlag } from "../../wire/jute/operations.ts";
+import { containerRequest } from "../container_request.ts";
 import { createParents } from "./create_contender.ts";
 import { limitOnly } from "../guarded_state.ts";
 import { formatNodeInfo, type HolderInfo } from "../holder_info.ts";
@@ -96,11 +97,10 @@ async function ask(
 }
 
 function make(zk: ZooKeeper, node: string, { path, acl, info }: NewLockOptions) {
-  const flags = createFlag.container;
   const about = { ...info, sinceMs: Date.now(), sessionTimeoutMs: zk.session.timeoutMs, revoke: null };
   return zk.multi([
-    { type: "createContainer", path: path.lock, data: limitOnly.fresh(null), acl, flags },
-    { type: "createContainer", path: path.holders, data: new Uint8Array(), acl, flags },
+    containerRequest(path.lock, acl, limitOnly.fresh(null)),
+    containerRequest(path.holders, acl),
     {
       type: "create",
       path: `${path.holders}/${node}`,

@@ -7,6 +7,7 @@ import type { Acl, MultiRequest, ZooKeeper } from "../../clients/zookeeper/zooke
 import { isInstant, latestInstantMs } from "../../support/instant.ts";
 import { jsonFields, textOf } from "../../support/json_fields.ts";
 import { createFlag } from "../../wire/jute/operations.ts";
+import { containerRequest } from "../container_request.ts";
 import { createParents } from "../lock/create_contender.ts";
 import { decodeLockName, encodeLockName } from "../lock/lock_name.ts";
 import { lockPathAt } from "../lock/lock_path.ts";
@@ -184,8 +185,7 @@ export class PoolMemory {
   }
 
   #shardOf(node: string): MultiRequest {
-    const path = node.slice(0, node.lastIndexOf("/"));
-    return { type: "createContainer", path, data: new Uint8Array(), acl: this.#acl, flags: createFlag.container };
+    return containerRequest(node.slice(0, node.lastIndexOf("/")), this.#acl);
   }
 
   #nodeOf(item: string, result: EndedItem["result"]): string {

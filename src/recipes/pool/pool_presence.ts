@@ -3,13 +3,14 @@
  * locks. Whoever was there before with other terms is in the way: pool_admission.ts. Why that suffices is in
  * docs/protocol/pool.md.
  */
-import type { Acl, MultiRequest, ZooKeeper } from "../../clients/zookeeper/zookeeper.ts";
+import type { Acl, ZooKeeper } from "../../clients/zookeeper/zookeeper.ts";
 import { abortable, throwIfAborted } from "../../support/abort.ts";
 import { backoffMs } from "../../support/backoff.ts";
 import type { Clock } from "../../support/clock.ts";
 import { newGuid } from "../../support/guid.ts";
 import { createFlag } from "../../wire/jute/operations.ts";
 import { Alarm } from "../alarm.ts";
+import { containerRequest } from "../container_request.ts";
 import type { HolderInfo } from "../holder_info.ts";
 import { withinLeaveTime } from "../leave_time.ts";
 import type { Lease } from "../lease.ts";
@@ -167,13 +168,7 @@ export class PoolPresence {
     // Together with their first child: a container that never had one would never be reaped.
     const folders = missing === "runs" ? [path.runs] : [path.own, path.runs];
     await this.#zk.multi([
-      ...folders.map((at): MultiRequest => ({
-        type: "createContainer",
-        path: at,
-        data: new Uint8Array(),
-        acl,
-        flags: createFlag.container,
-      })),
+      ...folders.map((at) => containerRequest(at, acl)),
       { type: "create", path: node, data, acl, flags: createFlag.ephemeralSequential },
     ]);
   }
