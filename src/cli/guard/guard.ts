@@ -71,6 +71,8 @@ interface Watched {
 class GuardKeeper implements Guard {
   readonly #start: StartGuardProcess;
   readonly #jobs = new Map<string, Watched>();
+  /** Why nothing can be watched here: the same for each of many jobs. */
+  readonly #foreignTable = foreignProcessTable();
   /** Of the guard of the moment: it has said that it reads. */
   #ready = Promise.withResolvers<void>();
   #isReady = false;
@@ -90,9 +92,8 @@ class GuardKeeper implements Guard {
   }
 
   async watch(cookie: string, options: WatchOptions): Promise<void> {
-    const foreign = foreignProcessTable();
-    if (foreign !== null) {
-      throw new BatonError("START_FAILED", `The job's processes cannot be told from others: ${foreign}`);
+    if (this.#foreignTable !== null) {
+      throw new BatonError("START_FAILED", `The job's processes cannot be told from others: ${this.#foreignTable}`);
     }
     const job: Watched = {
       options,
