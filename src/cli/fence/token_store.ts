@@ -19,6 +19,7 @@ import { throwIfAborted } from "../../support/abort.ts";
 import type { Clock } from "../../support/clock.ts";
 import { sleep } from "../../support/deadline.ts";
 import { flushPath } from "../../support/flush_path.ts";
+import { isOneFile } from "../../support/one_file.ts";
 import type { Libc } from "../child/libc.ts";
 import { type FencedToken, formatTokenSlot, readTokenSlots, slotBytes } from "./token_slots.ts";
 
@@ -79,14 +80,13 @@ export class TokenStore implements Disposable {
 
   #isThere(): boolean {
     const [own, named] = [fstatSync(this.#fd), statSync(this.#path, { throwIfNoEntry: false })];
-    return named !== undefined && named.ino === own.ino && named.dev === own.dev;
+    return named !== undefined && isOneFile(named, own);
   }
 
   /** Linux says of a descriptor which locks it has (proc(5), /proc/pid/fdinfo); what does not say so has none. */
   #isHeldBy(fd: number): boolean {
     try {
-      const [own, other] = [fstatSync(this.#fd), fstatSync(fd)];
-      return own.ino === other.ino && own.dev === other.dev &&
+      return isOneFile(fstatSync(this.#fd), fstatSync(fd)) &&
         /^lock:.*\bFLOCK\b/m.test(readFileSync(`/proc/self/fdinfo/${fd}`, "latin1"));
     } catch {
       return false;
