@@ -1,15 +1,12 @@
 /** `baton pool` where nothing can be taken: --total is used up, others run it on other terms, the job around it is in its way. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import { BatonSession } from "../support/baton_session.ts";
+import { BatonSession, untilMade } from "../support/baton_session.ts";
 
 setDefaultTimeout(60_000);
 
 let session: BatonSession;
 beforeAll(() => session = new BatonSession({ BATON_SERVERS: "embedded" }));
 afterAll(() => session[Symbol.asyncDispose]());
-
-/** Runs until the test makes the file. */
-const until = (file: string) => `while ! [ -e ${file} ]; do sleep 0.01; done`;
 
 test("64: the job around it holds the component, for which it would wait for ever", async () => {
   for (const words of ["", "-w 30s"]) {
@@ -28,7 +25,7 @@ test("64: the job around it holds the component, for which it would wait for eve
 
 test("75: items are free, and as many as --total allows run already", async () => {
   const working = session.start(
-    `"$baton" pool full --items a --total 1 -- sh -c 'touch full; ${until("end-full")}'`,
+    `"$baton" pool full --items a --total 1 -- sh -c 'touch full; ${untilMade("end-full")}'`,
   );
   await session.made("full");
   for (const loop of ["", "--loop"]) {
@@ -64,7 +61,7 @@ test("78: a machine without the configuration that the others have runs nothing 
   const call = (config: string, words: string) => `"$baton" pool paper --config ${config}.toml ${words}`;
   for (const [first, second] of [["with", "without"], ["without", "with"]] as const) {
     const working = session.start(
-      "exec " + call(first, `--items a -- sh -c 'touch ${first}; ${until(`end-${first}`)}'`),
+      "exec " + call(first, `--items a -- sh -c 'touch ${first}; ${untilMade(`end-${first}`)}'`),
     );
     await session.made(first);
     for (const words of ["--items a", "--items b --loop -w 30s", "--query 'touch never; echo a'"]) {

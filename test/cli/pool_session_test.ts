@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "
 import { appendFileSync } from "node:fs";
 import process from "node:process";
 import { readProcess } from "../../src/cli/child/process_table.ts";
-import { BatonSession, type Ended } from "../support/baton_session.ts";
+import { BatonSession, type Ended, untilMade } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";
 import { isAlive } from "../support/is_alive.ts";
 
@@ -14,8 +14,6 @@ beforeAll(() => session = new BatonSession({ BATON_SERVERS: "embedded" }));
 afterAll(() => session[Symbol.asyncDispose]());
 
 const lines = (text: string) => text.split("\n").filter((line) => line !== "");
-/** Runs until the test makes the file. */
-const until = (file: string) => `while ! [ -e ${file} ]; do sleep 0.01; done`;
 
 describe("what is run", () => {
   test("a job for each item, with the item in its words and its environment, under a lock of its own", async () => {
@@ -67,9 +65,9 @@ describe("what is run", () => {
   });
 
   test("what a job leaves behind is dead when its lock is free, while another job runs on", async () => {
-    const script = `if [ $BATON_ITEM = a ]; then setsid sleep 1000 & echo $! > left; touch a; ${until("end-a")}; else ${
-      until("end-b")
-    }; fi`;
+    const script = `if [ $BATON_ITEM = a ]; then setsid sleep 1000 & echo $! > left; touch a; ${
+      untilMade("end-a")
+    }; else ${untilMade("end-b")}; fi`;
     const running = session.start(`"$baton" pool behind --items a,b -j 2 -- sh -c '${script}'`);
     await session.made("a");
     const left = Number(session.read("left"));
@@ -134,7 +132,9 @@ describe("exit codes", () => {
     }
     expect(await session.run('"$baton" pool bad --items @ -- true')).toMatchObject({ code: 64 });
     expect((await session.run('"$baton" pool bad --items a -- true', { BATON_POOL_ITEM_PATH: "/x" })).code).toBe(78);
-    const total = session.start(`"$baton" pool bad --items a --total 2 -- sh -c 'touch total; ${until("end-total")}'`);
+    const total = session.start(
+      `"$baton" pool bad --items a --total 2 -- sh -c 'touch total; ${untilMade("end-total")}'`,
+    );
     await session.made("total");
     expect((await session.run('"$baton" pool bad --items b --total 3 -- true')).code).toBe(78);
     await session.run("touch end-total");
@@ -142,13 +142,13 @@ describe("exit codes", () => {
   });
 
   test("75: others work on all there is; 81, or what -E says: the component is locked", async () => {
-    const working = session.start(`"$baton" pool busy --items a -- sh -c 'touch working; ${until("end-working")}'`);
+    const working = session.start(`"$baton" pool busy --items a -- sh -c 'touch working; ${untilMade("end-working")}'`);
     await session.made("working");
     expect(await session.run('"$baton" pool busy --items a -- true')).toMatchObject({
       code: 75,
       stderr: 'baton: No item of "busy" is free: one is being worked on\n',
     });
-    const listing = session.start(`"$baton" pool busy --query 'touch listing; ${until("end-listing")}' -- true`);
+    const listing = session.start(`"$baton" pool busy --query 'touch listing; ${untilMade("end-listing")}' -- true`);
     await session.made("listing");
     const skipped = await session.run('"$baton" pool busy --items b -- true');
     expect(skipped.code).toBe(81);
@@ -179,7 +179,7 @@ describe("exit codes", () => {
   test("80: a job's lock was asked back, and the others went on", async () => {
     const running = session.start(
       `"$baton" pool back --items a,b -j 2 -- sh -c 'touch back-{}; if [ {} = a ]; then exec sleep 1000; else ${
-        until("end-back")
+        untilMade("end-back")
       }; fi'`,
     );
     await session.made("back-a");
@@ -208,7 +208,7 @@ describe("exit codes", () => {
 
 describe("signals", () => {
   const job = (file: string) =>
-    `sh -c 'trap "echo {} stopped; exit 9" TERM INT; touch ${file}-{}; ${until(`end-${file}`)}; echo {} ended'`;
+    `sh -c 'trap "echo {} stopped; exit 9" TERM INT; touch ${file}-{}; ${untilMade(`end-${file}`)}; echo {} ended'`;
 
   test("TERM goes to the jobs, nothing new is taken, and baton dies of it when they are gone", async () => {
     const running = session.start(`exec "$baton" pool term --items a,b,c -j 2 --loop -- ${job("term")}`);

@@ -1,6 +1,6 @@
 /** `baton pool status`: what it lists, for people and for programs, and what it cannot see. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import { BatonSession } from "../support/baton_session.ts";
+import { BatonSession, untilMade } from "../support/baton_session.ts";
 
 setDefaultTimeout(60_000);
 
@@ -9,12 +9,10 @@ beforeAll(() => session = new BatonSession({ BATON_SERVERS: "embedded" }));
 afterAll(() => session[Symbol.asyncDispose]());
 
 const lines = (text: string) => text.split("\n").filter((line) => line !== "");
-/** Runs until the test makes the file. */
-const until = (file: string) => `while ! [ -e ${file} ]; do sleep 0.01; done`;
 
 test("status lists what is free, running, done and failed, as a table and for programs", async () => {
   await session.run(`"$baton" pool look --items good,bad --loop -q --done-ttl 1h -- sh -c '[ {} = good ]'`);
-  const running = session.start(`"$baton" pool look --items on -- sh -c 'touch look; ${until("end-look")}'`);
+  const running = session.start(`"$baton" pool look --items on -- sh -c 'touch look; ${untilMade("end-look")}'`);
   await session.made("look");
   const table = await session.run('"$baton" pool status look --items good,bad,on,new');
   expect(lines(table.stdout).map((line) => line.split(/ +/).slice(0, 2).join(" "))).toEqual([
@@ -50,7 +48,7 @@ test("status for programs knows a time to remember that is longer than there are
 
 test("status says who holds the component's lock, without making a pool of him, on stderr, and with --quiet nothing of it", async () => {
   const running = session.start(
-    `"$baton" pool choosing --query "touch choosing; ${until("end-choosing")}; echo a" -- true`,
+    `"$baton" pool choosing --query "touch choosing; ${untilMade("end-choosing")}; echo a" -- true`,
   );
   await session.made("choosing");
   const told = await session.run('"$baton" pool status choosing');

@@ -9,6 +9,16 @@ import { PoolWork } from "../support/pool_work.ts";
 
 setDefaultTimeout(30_000);
 
+/** A pool with `total: 1`, of which one item runs at `a`. */
+async function oneOfOne(crew: LockCrew) {
+  const [a, b] = await crew.clients(2);
+  if (!a || !b) throw new Error("no clients");
+  const work = new PoolWork();
+  const first = pool(crew, a, work, { items: ["1"], total: 1 });
+  await eventually(() => work.running.size === 1);
+  return { a, b, work, first };
+}
+
 for (const kind of backends) {
   describeBackend(kind, () => {
     let backend: RunningBackend;
@@ -40,11 +50,7 @@ for (const kind of backends) {
 
     test("where somebody has deleted what a run shows, its permits still count, and another number is refused", async () => {
       await using crew = new LockCrew(backend.servers);
-      const [a, b] = await crew.clients(2);
-      if (!a || !b) throw new Error("no clients");
-      const work = new PoolWork();
-      const first = pool(crew, a, work, { items: ["1"], total: 1 });
-      await eventually(() => work.running.size === 1);
+      const { a, b, work, first } = await oneOfOne(crew);
       const { runs } = pathIn(crew);
       for (const name of (await a.getChildren(runs)).children) await a.delete(`${runs}/${name}`, -1);
       expect(await failureCode(pool(crew, b, work, { items: ["2"], total: 2 }))).toBe("LIMIT_MISMATCH");
@@ -55,11 +61,7 @@ for (const kind of backends) {
 
     test("when nothing of the pool runs, --total may be another", async () => {
       await using crew = new LockCrew(backend.servers);
-      const [a, b] = await crew.clients(2);
-      if (!a || !b) throw new Error("no clients");
-      const work = new PoolWork();
-      const first = pool(crew, a, work, { items: ["1"], total: 1 });
-      await eventually(() => work.running.size === 1);
+      const { a, b, work, first } = await oneOfOne(crew);
       expect(await failureCode(pool(crew, b, work, { items: ["2", "3"], total: 2 }))).toBe("LIMIT_MISMATCH");
       await work.endAll();
       await first;

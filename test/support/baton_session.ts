@@ -102,6 +102,9 @@ export class BatonSession implements AsyncDisposable {
   }
 }
 
+/** For a job's shell: runs until the test makes the file. */
+export const untilMade = (file: string): string => `while ! [ -e ${file} ]; do sleep 0.01; done`;
+
 function killGroup({ pid }: ChildProcess): void {
   try {
     if (pid !== undefined) process.kill(-pid, "SIGKILL");

@@ -83,6 +83,17 @@ export class EngineDriver {
     return this.#answers.sort((a, b) => place(a.ticket) - place(b.ticket));
   }
 
+  /** The stream of the topic `news`, which is sealed at this epoch. */
+  exported(epoch = 1): { readonly pieces: Uint8Array[]; readonly hash: string } {
+    const transfer = this.custody.exportBegin("news", epoch);
+    const pieces: Uint8Array[] = [];
+    for (;;) {
+      const { piece, hash } = this.custody.exportNext(transfer);
+      if (hash !== null) return { pieces, hash };
+      if (piece !== null) pieces.push(piece);
+    }
+  }
+
   #open(): void {
     this.database = new TopicDatabase(this.#dir);
     this.engine = new StoreEngine(this.database, this.#options, {

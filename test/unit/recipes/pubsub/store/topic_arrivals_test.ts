@@ -7,22 +7,16 @@ const driver = engineDrivers();
 const messages = 50;
 
 /** A sealed topic's stream. */
-function sealed(): { readonly pieces: Uint8Array[]; readonly hash: string } {
+function sealed() {
   const from = driver();
   from.execute({ kind: "subscribe", client: "alice" });
   for (let counter = 1; counter <= messages; counter++) {
     from.execute({ kind: "put", counter, bodies: bodies(`body ${counter}`) });
   }
   from.custody.seal("news", 1, "s2");
-  const transfer = from.custody.exportBegin("news", 1);
-  const pieces: Uint8Array[] = [];
-  for (;;) {
-    const { piece, hash } = from.custody.exportNext(transfer);
-    if (piece !== null) pieces.push(piece);
-    if (hash === null) continue;
-    from.close();
-    return { pieces, hash };
-  }
+  const content = from.exported();
+  from.close();
+  return content;
 }
 
 function collect({ engine }: EngineDriver): void {

@@ -21,17 +21,6 @@ function codeThrown(work: () => void): string | undefined {
   }
 }
 
-/** The sealed topic's stream. */
-function exported({ custody }: EngineDriver, epoch = 1) {
-  const transfer = custody.exportBegin("news", epoch);
-  const pieces: Uint8Array[] = [];
-  for (;;) {
-    const { piece, hash } = custody.exportNext(transfer);
-    if (hash !== null) return { pieces, hash };
-    if (piece !== null) pieces.push(piece);
-  }
-}
-
 function received({ custody }: EngineDriver, { pieces, hash }: { pieces: Uint8Array[]; hash: string }, epoch = 1) {
   const transfer = custody.importBegin("news", { birth: "b", floor: 0, owner: "s1", epoch });
   for (const piece of pieces) custody.importPiece(transfer, piece);
@@ -55,7 +44,7 @@ describe("a hand-over", () => {
     const from = filled(), to = driver();
     to.custody.drop("news", 2);
     from.custody.seal("news", 1, "s2");
-    const content = exported(from);
+    const content = from.exported();
     received(to, content);
     expect(to.custody.look("news")).toEqual({
       copy: null,
@@ -93,7 +82,7 @@ describe("a hand-over", () => {
   test("conserves the hash: what was received gives the same stream again", () => {
     const from = filled(), to = driver();
     from.custody.seal("news", 1, "s2");
-    const content = exported(from);
+    const content = from.exported();
     to.custody.drop("news", 2);
     received(to, content);
     const id = Number(to.database.get("SELECT id FROM topics WHERE place = 1")?.["id"]);
@@ -166,7 +155,7 @@ describe("a hand-over", () => {
     from.execute({ kind: "subscribe", client: "alice" });
     from.execute({ kind: "put", counter: 1, bodies: [new Uint8Array(5_000_000).fill(7)] });
     from.custody.seal("news", 1, "s2");
-    const content = exported(from);
+    const content = from.exported();
     expect(Math.max(...content.pieces.map(({ byteLength }) => byteLength))).toBeLessThan(2 ** 21);
     received(to, content);
     to.custody.activate("news", 2, "staged");
@@ -206,7 +195,7 @@ describe("a hand-over", () => {
   test("refuses data that was cut, changed or mixed up, and keeps nothing of it", () => {
     const from = filled(), to = driver();
     from.custody.seal("news", 1, "s2");
-    const { pieces, hash } = exported(from);
+    const { pieces, hash } = from.exported();
     const whole = Uint8Array.from(pieces.flatMap((piece) => [...piece]));
     const cut = { pieces: [whole.subarray(0, whole.byteLength - 5)], hash };
     const changed = { pieces: [whole.with(whole.byteLength - 100, 7)], hash };
@@ -226,7 +215,7 @@ describe("a hand-over", () => {
   test("of a higher epoch takes the place of what is here, and a lower one does not", () => {
     const from = filled(), to = driver();
     from.custody.seal("news", 1, "s2");
-    received(to, exported(from));
+    received(to, from.exported());
     expect(codeThrown(() => to.custody.activate("news", 1, "staged"))).toBeUndefined(); // it is served in this epoch already
     expect(to.execute({ kind: "info", client: "zoë" })[0]?.info?.end).toBe(0);
     to.custody.activate("news", 2, "staged");
@@ -260,7 +249,7 @@ describe("a hand-over", () => {
         from.execute({ kind: "get", client, last: Math.min(acked, end), max: 1 });
       }
       from.custody.seal("news", 1, "s2");
-      const { pieces, hash } = exported(from);
+      const { pieces, hash } = from.exported();
       const whole = Uint8Array.from(pieces.flatMap((bytes) => [...bytes]));
       const cut: Uint8Array[] = [];
       for (let at = 0; at < whole.byteLength; at += piece) cut.push(whole.subarray(at, at + piece));
@@ -290,7 +279,7 @@ property(
   ({ changes, move }) => {
     const from = filled(), to = driver();
     from.custody.seal("news", 1, "s2");
-    const pieces = exported(from).pieces.map((piece) => [...piece]);
+    const pieces = from.exported().pieces.map((piece) => [...piece]);
     from.close();
     const bytes = pieces.flat();
     if (move !== null) bytes.push(...bytes.splice(move.from % bytes.length, move.length));
@@ -359,7 +348,7 @@ describe("a topic that was put back to an earlier time", () => {
     from.custody.continueBehind("news", floor);
     from.execute({ kind: "put", counter: 21, bodies: bodies("y") });
     from.custody.seal("news", 1, "s2");
-    const { pieces, hash } = exported(from);
+    const { pieces, hash } = from.exported();
     const transfer = to.custody.importBegin("news", { birth: "b", floor, owner: "s1", epoch: 1 });
     for (const piece of pieces) to.custody.importPiece(transfer, piece);
     to.custody.importDone(transfer, hash);
