@@ -1,15 +1,14 @@
 /** The words of `scripts/fault NAME`: how many rounds, from which seed, how many at a time, on what, and which of them alone. */
-import { randomInt } from "node:crypto";
 import process from "node:process";
 import { parseArgs } from "node:util";
 import type { Backend } from "../support/backends.ts";
 import { hasPeer } from "../support/peers.ts";
+import { type DoseLength, doseLength, doseOptions } from "./run_rounds.ts";
 
 /** As exit_codes.ts has it for a command line that cannot be done. */
 const usage = 64;
 
-export interface DoseArguments {
-  readonly rounds: number;
+export interface DoseArguments extends DoseLength {
   readonly seed: number;
   /** Rounds at a time. */
   readonly parallel: number;
@@ -26,8 +25,7 @@ export function doseArguments(backends: readonly Backend[]): DoseArguments {
   const { values, positionals } = parseArgs({
     allowPositionals: true,
     options: {
-      rounds: { type: "string", default: "30" },
-      seed: { type: "string", default: String(randomInt(2 ** 31)) },
+      ...doseOptions,
       parallel: { type: "string", default: "4" },
       backend: { type: "string", multiple: true },
       only: { type: "string", multiple: true },
@@ -35,7 +33,7 @@ export function doseArguments(backends: readonly Backend[]): DoseArguments {
   });
   const { only } = values;
   return {
-    rounds: Number(values.rounds),
+    ...doseLength(values, 30),
     seed: Number(values.seed),
     parallel: Number(values.parallel),
     backends: installedBackends(backends, values.backend),

@@ -1,5 +1,6 @@
 /** Many rounds, some at a time, on one observer; and what they showed, for people. */
 import { ObserverProcess } from "../lock/observer_process.ts";
+import { type RunRounds, runRounds } from "../run_rounds.ts";
 import type { BarrierResult } from "./judge.ts";
 import { type BarrierPlan, phaseOf } from "./plan.ts";
 import { runBarrierRound } from "./round.ts";
@@ -7,27 +8,18 @@ import { runBarrierRound } from "./round.ts";
 /** Runs all rounds; a round that cannot even start is a failed one. */
 export async function runBarrierCampaign(
   plans: readonly BarrierPlan[],
-  { parallel, finished }: { readonly parallel: number; readonly finished?: (result: BarrierResult) => void },
+  options: Omit<RunRounds<BarrierPlan, BarrierResult>, "run">,
 ): Promise<BarrierResult[]> {
   using observer = new ObserverProcess();
-  const waiting = [...plans];
-  const results: BarrierResult[] = [];
-  const work = async () => {
-    for (let plan = waiting.shift(); plan !== undefined; plan = waiting.shift()) {
-      const round = plan;
-      const result = await runBarrierRound(round, observer).catch((error): BarrierResult => ({
-        plan: round,
-        started: 0,
-        broken: 0,
-        startMs: null,
-        failures: [error instanceof Error ? error.message : String(error)],
-      }));
-      results.push(result);
-      finished?.(result);
-    }
-  };
-  await Promise.all(Array.from({ length: parallel }, work));
-  return results;
+  const run = (plan: BarrierPlan) =>
+    runBarrierRound(plan, observer).catch((error): BarrierResult => ({
+      plan,
+      started: 0,
+      broken: 0,
+      startMs: null,
+      failures: [error instanceof Error ? error.message : String(error)],
+    }));
+  return await runRounds(plans, { ...options, run });
 }
 
 export function barrierLine({ plan, started, broken, startMs, failures }: BarrierResult): string {

@@ -1,4 +1,4 @@
-/** The full dose: `scripts/fault barrier [--rounds N] [--seed S] [--parallel P] [--backend NAME] [--only ROUND]`. */
+/** The full dose: `scripts/fault barrier [--rounds N | --minutes M] [--seed S] [--parallel P] [--backend NAME] [--only ROUND]`. */
 import process from "node:process";
 import { doseArguments } from "../dose_arguments.ts";
 import { faultBackends } from "../lock/plan.ts";
@@ -6,11 +6,12 @@ import { sessionTimeoutMs } from "../lock/wrappers.ts";
 import { barrierFigures, barrierLine, runBarrierCampaign } from "./campaign.ts";
 import { planBarrierRounds } from "./plan.ts";
 
-const { rounds, seed, parallel, backends, isWanted } = doseArguments(faultBackends);
+const { rounds, isOver, seed, parallel, backends, isWanted } = doseArguments(faultBackends);
 const plans = planBarrierRounds(seed, rounds, backends).filter(isWanted);
-console.log(`${plans.length} rounds of baton barrier, T = ${sessionTimeoutMs} ms, --seed ${seed}`);
+console.log(`At most ${plans.length} rounds of baton barrier, T = ${sessionTimeoutMs} ms, --seed ${seed}`);
 const results = await runBarrierCampaign(plans, {
   parallel,
+  isOver,
   finished: (result) => console.log(barrierLine(result)),
 });
 console.log(`\n${barrierFigures(results)}\n--seed ${seed}`);

@@ -63,6 +63,8 @@ export interface EnsembleOptions {
   readonly watches: number;
   /** Of the watched nodes, so many are changed in each round. */
   readonly changes: number;
+  /** No round starts once this is true. */
+  readonly isOver?: () => boolean;
   readonly finished?: (result: EnsembleResult) => void;
 }
 
@@ -107,6 +109,7 @@ async function runOnOneEnsemble(plans: readonly EnsemblePlan[], options: Ensembl
   const sessions = [...ways.map(({ zk }) => zk), observer];
   const results: EnsembleResult[] = [];
   for (const plan of plans) {
+    if (options.isOver?.() === true) break;
     const random = seededRandom(plan.seed);
     const last = (from: number, to: number) => sleep(systemClock(), (from + (to - from) * random()) * sessionTimeoutMs);
     const result = await runRound(plan, {

@@ -1,16 +1,15 @@
-/** The full dose: `scripts/fault ensemble [--rounds N] [--seed S] [--sessions N] [--watches N] [--only ROUND]`. */
-import { randomInt } from "node:crypto";
+/** The full dose: `scripts/fault ensemble [--rounds N | --minutes M] [--seed S] [--sessions N] [--watches N] [--only ROUND]`. */
 import process from "node:process";
 import { parseArgs } from "node:util";
 import { zooKeeperEnsemble } from "../../support/backends.ts";
 import { installedBackends } from "../dose_arguments.ts";
+import { doseLength, doseOptions } from "../run_rounds.ts";
 import { ensembleLine, runEnsembleCampaign, sessionTimeoutMs } from "./campaign.ts";
 import { planEnsembleRounds } from "./plan.ts";
 
 const { values } = parseArgs({
   options: {
-    rounds: { type: "string", default: "60" },
-    seed: { type: "string", default: String(randomInt(2 ** 31)) },
+    ...doseOptions,
     sessions: { type: "string", default: "8" },
     watches: { type: "string", default: "6000" },
     only: { type: "string", multiple: true },
@@ -18,12 +17,14 @@ const { values } = parseArgs({
 });
 installedBackends([zooKeeperEnsemble]);
 const seed = Number(values.seed);
-const plans = planEnsembleRounds(seed, Number(values.rounds))
+const { rounds, isOver } = doseLength(values, 60);
+const plans = planEnsembleRounds(seed, rounds)
   .filter(({ number }) => values.only === undefined || values.only.includes(String(number)));
-console.log(`${plans.length} rounds of clients on three servers, T = ${sessionTimeoutMs} ms, --seed ${seed}`);
+console.log(`At most ${plans.length} rounds of clients on three servers, T = ${sessionTimeoutMs} ms, --seed ${seed}`);
 const { results, failures, disagreed, figures } = await runEnsembleCampaign(plans, {
   sessions: Number(values.sessions),
   watches: Number(values.watches),
+  isOver,
   changes: Math.ceil(Number(values.watches) / 20),
   finished: (result) => console.log(ensembleLine(result)),
 });

@@ -1,4 +1,4 @@
-/** The full dose: `scripts/fault foreign [--rounds N] [--seed S] [--parallel P] [--backend NAME] [--only ROUND]`. */
+/** The full dose: `scripts/fault foreign [--rounds N | --minutes M] [--seed S] [--parallel P] [--backend NAME] [--only ROUND]`. */
 import process from "node:process";
 import { fullDose } from "../lock/full_dose.ts";
 import { foreignWrapper } from "./wrappers.ts";

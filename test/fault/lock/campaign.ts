@@ -1,4 +1,5 @@
 /** Many rounds, some at a time, on one observer. */
+import { runRounds } from "../run_rounds.ts";
 import { ObserverProcess } from "./observer_process.ts";
 import type { RoundResult } from "./judge.ts";
 import type { RoundPlan } from "./plan.ts";
@@ -7,6 +8,7 @@ import { type RoundOptions, runRound } from "./round.ts";
 export interface CampaignOptions extends Omit<RoundOptions, "observer"> {
   /** Rounds at a time. */
   readonly parallel: number;
+  readonly isOver?: () => boolean;
   readonly finished?: (result: RoundResult) => void;
 }
 
@@ -19,17 +21,11 @@ export interface CampaignResult {
 /** Runs all rounds; a round that cannot even start is a failed one. */
 export async function runCampaign(plans: readonly RoundPlan[], options: CampaignOptions): Promise<CampaignResult> {
   using observer = new ObserverProcess();
-  const waiting = [...plans];
-  const results: RoundResult[] = [];
-  const work = async () => {
-    for (let plan = waiting.shift(); plan !== undefined; plan = waiting.shift()) {
-      const wrapper = options.wrapper.forRound?.(plan) ?? options.wrapper;
-      const result = await runRound(plan, { ...options, wrapper, observer }).catch((error) => notStarted(plan, error));
-      results.push(result);
-      options.finished?.(result);
-    }
+  const run = (plan: RoundPlan) => {
+    const wrapper = options.wrapper.forRound?.(plan) ?? options.wrapper;
+    return runRound(plan, { ...options, wrapper, observer }).catch((error) => notStarted(plan, error));
   };
-  await Promise.all(Array.from({ length: options.parallel }, work));
+  const results = await runRounds(plans, { ...options, run });
   await observer.now();
   return { results, longestGapMs: observer.longestGapMs };
 }

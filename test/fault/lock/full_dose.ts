@@ -10,7 +10,7 @@ import { sessionTimeoutMs } from "./wrappers.ts";
 
 /** Ends the process: with 0 when all is as it must be. */
 export async function fullDose(wrapped: Wrapper): Promise<never> {
-  const { rounds, seed, parallel, backends, isWanted, rest } = doseArguments(faultBackends);
+  const { rounds, isOver, seed, parallel, backends, isWanted, rest } = doseArguments(faultBackends);
   // Another program instead of baton, to see what the harness says of it: it gets NAME -- CMD… appended.
   const wrapper: Wrapper = rest.length === 0
     ? wrapped
@@ -18,11 +18,12 @@ export async function fullDose(wrapped: Wrapper): Promise<never> {
   const plans = planRounds(seed, rounds, backends, wrapper.faults).filter(isWanted);
 
   const shown = rest.length === 0 ? batonCommand().join(" ") : wrapper.name;
-  console.log(`${plans.length} rounds of "${shown}", T = ${sessionTimeoutMs} ms, --seed ${seed}`);
+  console.log(`At most ${plans.length} rounds of "${shown}", T = ${sessionTimeoutMs} ms, --seed ${seed}`);
   const campaign = await runCampaign(plans, {
     wrapper,
     sessionTimeoutMs,
     parallel,
+    isOver,
     finished: (result) => console.log(roundLine(result)),
   });
   console.log(`\n${figures(campaign)}\n--seed ${seed}`);

@@ -1,5 +1,6 @@
 /** Many rounds, some at a time, on one observer; and what they showed, for people. */
 import { ObserverProcess } from "../lock/observer_process.ts";
+import { runRounds } from "../run_rounds.ts";
 import type { PoolResult } from "./judge.ts";
 import type { PoolPlan } from "./plan.ts";
 import { type PoolRoundOptions, runPoolRound } from "./round.ts";
@@ -7,33 +8,25 @@ import { type PoolRoundOptions, runPoolRound } from "./round.ts";
 export interface PoolCampaignOptions extends Omit<PoolRoundOptions, "observer"> {
   /** Rounds at a time. */
   readonly parallel: number;
+  readonly isOver?: () => boolean;
   readonly finished?: (result: PoolResult) => void;
 }
 
 /** Runs all rounds; a round that cannot even start is a failed one. */
 export async function runPoolCampaign(
   plans: readonly PoolPlan[],
-  { parallel, finished, ...options }: PoolCampaignOptions,
+  options: PoolCampaignOptions,
 ): Promise<PoolResult[]> {
   using observer = new ObserverProcess();
-  const waiting = [...plans];
-  const results: PoolResult[] = [];
-  const work = async () => {
-    for (let plan = waiting.shift(); plan !== undefined; plan = waiting.shift()) {
-      const round = plan;
-      const result = await runPoolRound(round, { ...options, observer }).catch((error): PoolResult => ({
-        plan: round,
-        runs: 0,
-        overlapMs: 0,
-        goneMs: null,
-        failures: [error instanceof Error ? error.message : String(error)],
-      }));
-      results.push(result);
-      finished?.(result);
-    }
-  };
-  await Promise.all(Array.from({ length: parallel }, work));
-  return results;
+  const run = (plan: PoolPlan) =>
+    runPoolRound(plan, { ...options, observer }).catch((error): PoolResult => ({
+      plan,
+      runs: 0,
+      overlapMs: 0,
+      goneMs: null,
+      failures: [error instanceof Error ? error.message : String(error)],
+    }));
+  return await runRounds(plans, { ...options, run });
 }
 
 export function poolLine({ plan, runs, overlapMs, goneMs, failures }: PoolResult): string {

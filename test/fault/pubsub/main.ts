@@ -1,14 +1,14 @@
 /**
- * The full dose: `scripts/fault pubsub [--rounds N] [--messages N] [--faults N] [--seed S] [--on keeper|ensemble]… [--rate N]
+ * The full dose: `scripts/fault pubsub [--rounds N | --minutes M] [--messages N] [--faults N] [--seed S] [--on keeper|ensemble]… [--rate N]
  * [--lanes N] [--only FAULT] [--retain messages|size|age] [--keep]`. A round is a campaign with a service of its own; each backend has its rounds.
  * `scripts/fault pubsub --defects` instead puts the defects of the paper's program back and has the judge find each.
  */
-import { randomInt } from "node:crypto";
 import process from "node:process";
 import { parseArgs } from "node:util";
 import { keeper, zooKeeperEnsemble } from "../../support/backends.ts";
 import { hasPeer } from "../../support/peers.ts";
 import { installedBackends } from "../dose_arguments.ts";
+import { doseLength, doseOptions } from "../run_rounds.ts";
 import { runPubsubCampaign } from "./campaign.ts";
 import { runDefects } from "./defects/run_defects.ts";
 import { fullCrew, fullSessionTimeoutMs } from "./dose.ts";
@@ -17,10 +17,9 @@ import { type Retention, retentions } from "./retention.ts";
 
 const { values } = parseArgs({
   options: {
-    rounds: { type: "string", default: "1" },
+    ...doseOptions,
     messages: { type: "string", default: "200000" },
     faults: { type: "string", default: "200" },
-    seed: { type: "string", default: String(randomInt(2 ** 31)) },
     on: { type: "string", multiple: true, default: ["keeper", "ensemble"] },
     rate: { type: "string", default: "20000" },
     lanes: { type: "string", default: "3" },
@@ -42,9 +41,11 @@ function hasCompiler(): boolean {
   return false;
 }
 const seed = Number(values.seed);
+const { rounds, isOver } = doseLength(values, 1);
 let isGood = true;
-for (let round = 0; round < Number(values.rounds); round++) {
+for (let round = 0; round < rounds && !isOver(); round++) {
   for (const backend of backends) {
+    if (isOver()) break;
     console.log(`round ${round} on ${backend.name}, --seed ${seed + round}`);
     const result = await runPubsubCampaign({
       ...{ backend, seed: seed + round, sessionTimeoutMs: Number(values["session-timeout"]), ...fullCrew },

@@ -1,6 +1,7 @@
 /** Rounds from a seed, some at a time, and what to say of them. */
 import { seededRandom } from "../../support/random.ts";
 import { canMountDisk } from "../../support/small_disk.ts";
+import { type RunRounds, runRounds } from "../run_rounds.ts";
 import { type RetryPlan, type RetryResult, runRetryRound } from "./round.ts";
 
 /**
@@ -28,21 +29,11 @@ export function planRetryRounds(seed: number, rounds: number, messages: number):
   });
 }
 
-export async function runRetryCampaign(
+export function runRetryCampaign(
   plans: readonly RetryPlan[],
-  { parallel, finished }: { readonly parallel: number; readonly finished: (result: RetryResult) => void },
+  options: Omit<RunRounds<RetryPlan, RetryResult>, "run">,
 ): Promise<RetryResult[]> {
-  const results: RetryResult[] = [];
-  const rest = plans.values();
-  const worker = async () => {
-    for (const plan of rest) {
-      const result = await runRetryRound(plan);
-      finished(result);
-      results.push(result);
-    }
-  };
-  await Promise.all(Array.from({ length: parallel }, worker));
-  return results;
+  return runRounds(plans, { ...options, run: runRetryRound });
 }
 
 /** A round that took so many times as long as half of its kind is worth a look, whatever it came to. */

@@ -1,25 +1,26 @@
-/** The full dose: `scripts/fault retry [--rounds N] [--messages N] [--seed S] [--parallel P] [--only ROUND]`. */
-import { randomInt } from "node:crypto";
+/** The full dose: `scripts/fault retry [--rounds N | --minutes M] [--messages N] [--seed S] [--parallel P] [--only ROUND]`. */
 import process from "node:process";
 import { parseArgs } from "node:util";
+import { doseLength, doseOptions } from "../run_rounds.ts";
 import { planRetryRounds, retryLine, runRetryCampaign, slowRounds } from "./campaign.ts";
 
 const { values } = parseArgs({
   options: {
-    rounds: { type: "string", default: "16" },
+    ...doseOptions,
     // Of a round by HTTP; 16 rounds have 12 of those and 4 by commands.
     messages: { type: "string", default: "5000" },
-    seed: { type: "string", default: String(randomInt(2 ** 31)) },
     parallel: { type: "string", default: "2" },
     only: { type: "string", multiple: true },
   },
 });
 const seed = Number(values.seed);
-const plans = planRetryRounds(seed, Number(values.rounds), Number(values.messages))
+const { rounds, isOver } = doseLength(values, 16);
+const plans = planRetryRounds(seed, rounds, Number(values.messages))
   .filter(({ number }) => values.only === undefined || values.only.includes(String(number)));
-console.log(`${plans.length} rounds of the retry processor, --seed ${seed}`);
+console.log(`At most ${plans.length} rounds of the retry processor, --seed ${seed}`);
 const results = await runRetryCampaign(plans, {
   parallel: Number(values.parallel),
+  isOver,
   finished: (result) => console.log(retryLine(result)),
 });
 const sum = (of: (result: (typeof results)[number]) => number) => results.reduce((all, one) => all + of(one), 0);
