@@ -5,7 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import { BatonError, messageOf } from "../errors.ts";
 import { flushPath } from "../support/flush_path.ts";
 import { readPieces, storedFormat } from "./database.ts";
-import { damageInLog } from "./log_check.ts";
+import { damageInLog } from "../support/log_check.ts";
 import { databaseName, decodeRows, nodeOf, sessionOf } from "./stored_records.ts";
 
 export interface DataReport {

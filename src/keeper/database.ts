@@ -11,7 +11,7 @@ import { flushFolders } from "../support/flush_folders.ts";
 import { makeDatabaseFile } from "../support/make_database_file.ts";
 import { reserveFile } from "../support/reserve_file.ts";
 import { addChecksums } from "./format_upgrade.ts";
-import { damageInLog } from "./log_check.ts";
+import { damageInLog } from "../support/log_check.ts";
 import { databaseName, decodeRows, encodeRows, ownerName, type Row, zxidChecksum } from "./stored_records.ts";
 
 /** PRAGMA user_version: the form of the tables and rows below. 1 was without checksums. */
