@@ -8,6 +8,7 @@ import { setting, type SettingTable, type SettingValues } from "../src/config/se
 import { allSettings } from "../src/config/settings.ts";
 import { text, toggle } from "../src/config/value_types.ts";
 import type { ExitCode } from "./exit_codes.ts";
+import { refuseUnreadableVariables, refuseUnreadableWords } from "./input_encoding.ts";
 
 export interface Command<S extends SettingTable = SettingTable> {
   readonly name: string;
@@ -22,6 +23,8 @@ export interface Command<S extends SettingTable = SettingTable> {
   readonly settings: S;
   /** There is no command to run: what follows `--` are names, which may begin with a dash, as with most programs. */
   readonly runsNothing?: boolean;
+  /** The words after `--` are kept as text, to be run later. */
+  readonly storesCommand?: boolean;
   /** What it prints is for a shell's `eval`: when it fails, so has what is evaluated. */
   readonly isEvaluated?: boolean;
   /** What a shell offers where a name may stand: words, or what the server has of a kind. */
@@ -73,6 +76,8 @@ export async function runCommand<S extends SettingTable>(
 ): Promise<ExitCode> {
   const settings = { ...commonSettings, ...command.settings };
   const { flags, ...parsed } = parseArgs(flagsOf(settings), words);
+  const isPassedOn = !command.runsNothing && !command.storesCommand;
+  refuseUnreadableWords(words, isPassedOn ? parsed.command?.length ?? 0 : 0);
   const { names, command: childCommand } = command.runsNothing ? withoutCommand(parsed) : parsed;
   if (flags.has("help")) {
     const { commandHelp } = await import("./help_text.ts");
@@ -81,6 +86,7 @@ export async function runCommand<S extends SettingTable>(
   }
   const files = await readConfigFiles(allSettings, { named: flags.get("config"), env: io.env });
   const sources = { flags, env: io.env, files };
+  refuseUnreadableVariables(settings, sources);
   const values = resolveSettings(settings, sources) as SettingValues<S & typeof commonSettings>;
   return await command.run({ values, names, command: childCommand, sources, io });
 }

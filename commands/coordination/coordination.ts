@@ -11,6 +11,7 @@ import { BatonError, messageOf } from "../../src/errors.ts";
 import { keeperLogName, type KeeperPlace, keeperPlace } from "../../src/keeper/place.ts";
 import type { TlsOptions } from "../../src/sockets/connection.ts";
 import { checkPrivateAt } from "../../src/support/private_file.ts";
+import { utf8Text } from "../../src/support/utf8_text.ts";
 import { aclOf, credentialsOf } from "./acl.ts";
 import { tlsFilesOf } from "./tls_files.ts";
 
@@ -169,11 +170,13 @@ function readCredentials(file: string, sources: ConfigSources): ReturnType<typeo
 }
 
 function textOf(file: string): string {
+  let bytes: Uint8Array;
   try {
-    return readFileSync(file, "utf8");
+    bytes = readFileSync(file);
   } catch (thrown) {
     throw new BatonError("CONFIG", `Cannot read the credentials in ${file}: ${messageOf(thrown)}`, { cause: thrown });
   }
+  return utf8Text(bytes, file);
 }
 
 function atOrigin<T>(name: keyof Values, sources: ConfigSources, read: () => T): T {

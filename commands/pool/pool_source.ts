@@ -1,5 +1,4 @@
 /** The items of a pool as text, from wherever they come, each source with a limit. */
-import { isUtf8 } from "node:buffer";
 import { createReadStream, readFileSync, statSync } from "node:fs";
 import process from "node:process";
 import { stdinWasClosed } from "../../src/cli/child/closed_stdin.ts";
@@ -8,6 +7,7 @@ import { itemsBytesMax, listedItems, parseItems } from "../../src/recipes/pool/p
 import type { PoolPath } from "../../src/recipes/pool/pool_path.ts";
 import { abortable } from "../../src/support/abort.ts";
 import { formatDuration } from "../../src/support/duration.ts";
+import { lineNotUtf8 } from "../../src/support/utf8_text.ts";
 import type { ItemSource } from "./pool_options.ts";
 
 export interface ReadItemsOptions {
@@ -56,13 +56,8 @@ function plainFile(file: string): string | null {
 
 /** Not with a mark in the place of what is no UTF-8: names that differ there would share a lock. Throws BAD_DATA. */
 export function textOf(bytes: Uint8Array, name: string): string {
-  if (isUtf8(bytes)) return new TextDecoder().decode(bytes);
-  let line = 1;
-  for (let from = 0;; line++) {
-    const end = bytes.indexOf(0x0a, from);
-    if (end === -1 || !isUtf8(bytes.subarray(from, end))) break;
-    from = end + 1;
-  }
+  const line = lineNotUtf8(bytes);
+  if (line === null) return new TextDecoder().decode(bytes);
   throw new BatonError("BAD_DATA", `${name}, line ${line}: the name of an item is text in UTF-8, and this is none`);
 }
 

@@ -123,11 +123,7 @@ async function* bytesOf(path: string | null): AsyncGenerator<Uint8Array, void, v
     if (path === null) return yield* stdinAsItComes();
     for await (const chunk of createReadStream(path, { highWaterMark: readBytes })) yield chunk as Uint8Array;
   } catch (thrown) {
-    // What is no UTF-8 has become another name on its way here.
-    const why = path?.includes("\u{fffd}")
-      ? "; a name in bytes that are no UTF-8 cannot be given, its content can: put - <FILE"
-      : "";
-    throw new BatonError("IO", `Cannot read ${path ?? "stdin"}: ${messageOf(thrown)}${why}`, { cause: thrown });
+    throw new BatonError("IO", `Cannot read ${path ?? "stdin"}: ${messageOf(thrown)}`, { cause: thrown });
   }
 }
 

@@ -6,6 +6,7 @@ import { curveDialing, curveListening } from "../../src/clients/zeromq/curve_sec
 import type { SocketOptions } from "../../src/clients/zeromq/socket_options.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { ClientAcl } from "../../src/recipes/pubsub/access/client_acl.ts";
+import { utf8Text } from "../../src/support/utf8_text.ts";
 
 export interface ServiceSecurity {
   /** For a socket that proxies and servers come by: nobody else has the service's key. */
@@ -71,9 +72,11 @@ export function clientSecurity({ pubsubKey, pubsubServiceKey }: {
 }
 
 function textOf(file: string): string {
+  let bytes: Uint8Array;
   try {
-    return readFileSync(file, "utf8");
+    bytes = readFileSync(file);
   } catch (thrown) {
     throw new BatonError("CONFIG", `Cannot read ${file}: ${messageOf(thrown)}`, { cause: thrown });
   }
+  return utf8Text(bytes, file);
 }

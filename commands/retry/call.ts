@@ -49,6 +49,7 @@ export const retryCallCommand = defineCommand({
     ["baton retry-processor call --key order-7 -- ./send.sh 7 <order.xml", "in order with what has the same key"],
   ],
   settings: callSettings,
+  storesCommand: true,
   run: call,
 });
 

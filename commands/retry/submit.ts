@@ -35,6 +35,7 @@ export const retrySubmitCommand = defineCommand({
     ],
   ],
   settings: submitSettings,
+  storesCommand: true,
   completes: "files",
   run: submit,
 });

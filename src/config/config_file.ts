@@ -2,6 +2,7 @@
 import { closeSync, openSync } from "node:fs";
 import { BatonError, messageOf } from "../errors.ts";
 import { readAtMost } from "../support/read_at_most.ts";
+import { utf8Text } from "../support/utf8_text.ts";
 import type { SettingTable } from "./setting.ts";
 
 /** A configuration file longer than this is a mistake. */
@@ -68,9 +69,9 @@ function firstOf(folder: string, variable?: string): { path: string; source: str
 }
 
 function read(path: string, required: boolean, variable?: string): string | null {
+  let source: Uint8Array;
   try {
-    const source = readFile(path);
-    if (source.length <= fileBytesMax) return new TextDecoder().decode(source);
+    source = readFile(path);
   } catch (thrown) {
     const code = (thrown as NodeJS.ErrnoException).code;
     if (!required && (code === "ENOENT" || code === "ENOTDIR")) return null;
@@ -82,7 +83,10 @@ function read(path: string, required: boolean, variable?: string): string | null
       cause: thrown,
     });
   }
-  throw new BatonError("CONFIG", `The configuration file ${path} is larger than ${fileBytesMax} bytes`);
+  if (source.length > fileBytesMax) {
+    throw new BatonError("CONFIG", `The configuration file ${path} is larger than ${fileBytesMax} bytes`);
+  }
+  return utf8Text(source, `The configuration file ${path}`);
 }
 
 function readFile(path: string): Uint8Array {

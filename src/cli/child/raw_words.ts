@@ -10,6 +10,12 @@ export interface Word {
   readonly bytes?: Uint8Array;
 }
 
+/** A text that the runtime could not read as it was given. `bytes` is null where nothing tells what was given. */
+export interface Unreadable {
+  readonly index: number;
+  readonly bytes: Uint8Array | null;
+}
+
 /** What the runtimes write for bytes that are no character; how many of them for how many bytes differs. */
 const replacement = "\u{fffd}";
 
@@ -32,6 +38,24 @@ export function rawVariables(
     const start = Buffer.from(`${name}=`);
     return wordOf(`${name}=${value}`, given.find((entry) => entry.subarray(0, start.length).equals(start)));
   }).filter(({ bytes }) => bytes !== undefined);
+}
+
+/**
+ * The first of this process's last arguments, which `texts` are, that is not UTF-8. U+FFFD itself may be given; without
+ * /proc nothing tells it from bytes that are no character, and it counts as those.
+ */
+export function unreadableArgument(texts: readonly string[], file = "/proc/self/cmdline"): Unreadable | null {
+  if (!texts.some(isDoubtful)) return null;
+  const given = entriesOf(file).slice(-texts.length);
+  const index = texts.findIndex((text, at) => isDoubtful(text) && !given[at]?.equals(Buffer.from(text)));
+  return index === -1 ? null : { index, bytes: given[index] ?? null };
+}
+
+/** Whether the value of the variable is not UTF-8, or contains U+FFFD where nothing tells whether it is. */
+export function isUnreadableVariable(name: string, value: string, file = "/proc/self/environ"): boolean {
+  if (!isDoubtful(value)) return false;
+  const given = Buffer.from(`${name}=${value}`);
+  return !entriesOf(file).some((entry) => entry.equals(given));
 }
 
 function isDoubtful(text: string): boolean {

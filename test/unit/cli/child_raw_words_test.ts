@@ -3,7 +3,13 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { rawArguments, rawVariables, type Word } from "../../../src/cli/child/raw_words.ts";
+import {
+  isUnreadableVariable,
+  rawArguments,
+  rawVariables,
+  unreadableArgument,
+  type Word,
+} from "../../../src/cli/child/raw_words.ts";
 import { shellWords } from "../../../src/cli/child/shell_start.ts";
 
 let folder: string;
@@ -36,6 +42,23 @@ test("of the variables only those count whose value is not UTF-8 and is the one 
   const file = given("AB=\xff", "A=caf\xe9=1", "B=ok", "C=\xff");
   const variables = rawVariables({ A: "caf\u{fffd}=1", B: "ok", C: "overwritten\u{fffd}" }, file);
   expect(bytesOf(variables)).toEqual(["A=caf\xe9=1"]);
+});
+
+test("an argument that is not UTF-8 is found; the character U+FFFD itself is none", () => {
+  const file = given("baton", "lock", "\xef\xbf\xbd", "caf\xe9", "plain");
+  const found = unreadableArgument(["lock", "\u{fffd}", "caf\u{fffd}", "plain"], file);
+  expect([found?.index, Buffer.from(found?.bytes ?? []).toString("latin1")]).toEqual([2, "caf\xe9"]);
+  expect(unreadableArgument(["lock", "\u{fffd}"], given("baton", "lock", "\xef\xbf\xbd"))).toBeNull();
+  expect(unreadableArgument(["lock", "a\u{fffd}"], join(folder, "none"))).toEqual({ index: 1, bytes: null });
+  expect(unreadableArgument(["plain"], join(folder, "none"))).toBeNull();
+});
+
+test("a variable that is not UTF-8 is found by what was given", () => {
+  const file = given("AA=\xff", "A=caf\xe9", "B=\xef\xbf\xbd");
+  expect(isUnreadableVariable("A", "caf\u{fffd}", file)).toBe(true);
+  expect(isUnreadableVariable("B", "\u{fffd}", file)).toBe(false);
+  expect(isUnreadableVariable("C", "plain", file)).toBe(false);
+  expect(isUnreadableVariable("B", "\u{fffd}", join(folder, "none"))).toBe(true);
 });
 
 test("the shell hands every byte on, empty words and line ends too", () => {

@@ -8,12 +8,6 @@ export const messageBytesMax = bodyBytesMax;
 
 /** Throws USAGE for a name that no header can carry. `what`: "client id". */
 export function checkName(what: string, name: string): void {
-  if (name.includes("\uFFFD")) {
-    throw new BatonError(
-      "USAGE",
-      `The ${what} ${JSON.stringify(name.slice(0, 40))} cannot be used: it was given in bytes that are no UTF-8`,
-    );
-  }
   try {
     encodeToken(name);
   } catch (thrown) {
