@@ -41,11 +41,11 @@ export const whoShape = z.strictObject({
 });
 export type WhoJson = z.infer<typeof whoShape>;
 
-const use = { name: z.string(), holders: count, waiters: count };
+const use = { name: z.string(), holders: count.nullable(), waiters: count.nullable() };
 
 export const lsShape = z.strictObject({
   version,
-  locks: z.array(z.strictObject(use)),
+  locks: z.array(z.strictObject(use)).describe("holders and waiters are null where an ACL hides them from this client"),
   elections: z.array(z.strictObject(use)).describe(
     "holders is 1 while somebody leads; waiters are the other candidates",
   ),

@@ -55,14 +55,12 @@ export const lsCommand = defineCommand({
     const { root, kind } = values;
     const kinds = kind === undefined ? useKinds : [kind];
     const found = await connected(call, (zk) => listInUse(zk, { root, kinds }));
-    const shown = (of: UseKind) => found[of].filter(({ holders, waiters }) => values.all || holders + waiters > 0);
+    const shown = (of: UseKind) => found[of].filter((one) => values.all || isInUse(one));
     if (values.json) {
       io.out(JSON.stringify(toJson(shown)) + "\n");
       return exitCodes.SUCCESS;
     }
-    const rows = kinds.flatMap((of) =>
-      shown(of).map((one) => [of, one.name, String(one.holders), String(one.waiters)])
-    );
+    const rows = kinds.flatMap((of) => shown(of).map((one) => [of, one.name, ...counted(one)]));
     if (rows.length > 0) printTable(io, [["KIND", "NAME", "HOLD", "WAIT"], ...rows]);
     else if (!values.quiet) {
       const unused = kinds.flatMap((of) => found[of]).length;
@@ -82,16 +80,25 @@ async function listForeignLocks(call: Call<typeof settings>, recipe: ForeignReci
   if (kind !== "lock") throw new BatonError("USAGE", `--recipe and --kind ${kind} do not go together`);
   const path = foreignFolder("ls", names, recipe);
   const found = await connected(call, (zk) => listForeign(zk, path, recipe));
-  const shown = (found ?? []).filter(({ holders, waiters }) => all || holders + waiters > 0);
+  const shown = (found ?? []).filter((one) => all || isInUse(one));
   if (json) io.out(JSON.stringify(toJson((of) => of === "lock" ? shown : [])) + "\n");
   else if (shown.length > 0) {
-    const rows = shown.map(({ name, holders, waiters }) => ["lock", name, String(holders), String(waiters)]);
+    const rows = shown.map((one) => ["lock", one.name, ...counted(one)]);
     printTable(io, [["KIND", "NAME", "HOLD", "WAIT"], ...rows]);
   } else if (!quiet) {
     const what = found === null ? `there is no node "${path}"` : `no lock of ${namingOf(recipe).title} is in use there`;
     io.err(`baton: ${what}\n`);
   }
   return exitCodes.SUCCESS;
+}
+
+/** What cannot be counted may be in use. */
+function isInUse({ holders, waiters }: UseSummary): boolean {
+  return holders !== 0 || waiters !== 0;
+}
+
+function counted({ holders, waiters }: UseSummary): string[] {
+  return [String(holders ?? "?"), String(waiters ?? "?")];
 }
 
 function toJson(shown: (kind: UseKind) => readonly UseSummary[]): LsJson {

@@ -91,6 +91,10 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
     return this.#connection.peer;
   }
 
+  get identities(): readonly Identity[] {
+    return this.#identities;
+  }
+
   get session(): Session | null {
     return this.#session;
   }

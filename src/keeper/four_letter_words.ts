@@ -28,7 +28,10 @@ export interface KeeperReport {
   readonly sessions: readonly {
     readonly id: bigint;
     readonly timeoutMs: number;
+    /** Paths of those that everyone may read. */
     readonly ephemerals: readonly string[];
+    /** The number of the others. */
+    readonly ephemeralsHidden: number;
   }[];
 }
 
@@ -68,16 +71,22 @@ const words: Readonly<Record<string, (report: KeeperReport) => string[]>> = {
     `Sessions (${report.sessions.length}):`,
     ...report.sessions.map(({ id, timeoutMs }) => `\t${hex(id)}\t${timeoutMs}ms`),
     "ephemeral nodes dump:",
-    `Sessions with Ephemerals (${report.sessions.filter(({ ephemerals }) => ephemerals.length > 0).length}):`,
-    ...report.sessions.flatMap(({ id, ephemerals }) =>
-      ephemerals.length === 0 ? [] : [`${hex(id)}:`, ...ephemerals.map((path) => `\t${path}`)]
-    ),
+    `Sessions with Ephemerals (${report.sessions.filter(hasEphemerals).length}):`,
+    ...report.sessions.filter(hasEphemerals).flatMap(({ id, ephemerals, ephemeralsHidden }) => [
+      `${hex(id)}:`,
+      ...ephemerals.map((path) => `\t${path}`),
+      ...(ephemeralsHidden === 0 ? [] : [`\t${ephemeralsHidden} that not everyone may read`]),
+    ]),
   ],
   wchs: (report) => [
     `${report.watchingConnections} connections watching ${report.watchedPaths} paths`,
     `Total watches:${report.watches}`,
   ],
 };
+
+function hasEphemerals({ ephemerals, ephemeralsHidden }: KeeperReport["sessions"][number]): boolean {
+  return ephemerals.length + ephemeralsHidden > 0;
+}
 
 export function isFourLetterWord(word: string): boolean {
   return Object.hasOwn(words, word);

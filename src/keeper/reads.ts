@@ -28,6 +28,7 @@ export function exists(
 ): ResponseOf<"exists"> {
   if (path.includes("\0")) refuse("BADARGUMENTS");
   const node = state.tree.get(path);
+  if (node !== undefined) checkAcl(node.acl, permission.read, asker.identities);
   if (watch) watchData(path, state, asker);
   return { stat: statOf(node ?? refuse("NONODE")) };
 }
@@ -99,6 +100,11 @@ export function addWatch(
 const watcherType = { children: 1, data: 2, any: 3 } as const;
 const watcherTypes: ReadonlySet<number> = new Set(Object.values(watcherType));
 
+/** A persistent watch is of data and of children: a removal by one of these kinds must not leave half of it. */
+function modesOf(type: number): number | undefined {
+  return type === watcherType.any ? undefined : watchMode.once;
+}
+
 export function checkWatches(
   { path, type }: RequestOf<"checkWatches">,
   state: ReadState,
@@ -106,8 +112,9 @@ export function checkWatches(
 ): ResponseOf<"checkWatches"> {
   if (!watcherTypes.has(type)) refuse("MARSHALLINGERROR");
   const { data, children } = state.watches;
-  const found = type !== watcherType.children && data.has(path, asker.watcher) ||
-    type !== watcherType.data && children.has(path, asker.watcher);
+  const modes = modesOf(type);
+  const found = type !== watcherType.children && data.has(path, asker.watcher, modes) ||
+    type !== watcherType.data && children.has(path, asker.watcher, modes);
   return found ? {} : refuse("NOWATCHER");
 }
 
@@ -118,12 +125,16 @@ export function removeWatches(
 ): ResponseOf<"removeWatches"> {
   if (!watcherTypes.has(type)) refuse("MARSHALLINGERROR");
   const { data, children } = state.watches;
-  const ofData = type !== watcherType.children && data.remove(path, asker.watcher);
-  const ofChildren = type !== watcherType.data && children.remove(path, asker.watcher);
+  const modes = modesOf(type);
+  const ofData = type !== watcherType.children && data.remove(path, asker.watcher, modes);
+  const ofChildren = type !== watcherType.data && children.remove(path, asker.watcher, modes);
   return ofData || ofChildren ? {} : refuse("NOWATCHER");
 }
 
-/** Arms a client's watches again after a reconnect; what happened since its last look is told at once. */
+/**
+ * Sets a client's watches again after a reconnect; the client is notified immediately of what happened since its last zxid.
+ * What happened to a node that it may not read is not told, here either: the watch is set instead.
+ */
 export function setWatches(
   request: RequestOf<"setWatches2">,
   state: ReadState,
@@ -131,6 +142,7 @@ export function setWatches(
 ): ResponseOf<"setWatches2"> {
   const { tree, watches } = state;
   const { watcher } = asker;
+  const mayRead = (node: ZNode) => permits(node.acl, permission.read, asker.identities);
   const lists = [request.dataWatches, request.existWatches, request.childWatches];
   const persistent = [request.persistentWatches, request.persistentRecursiveWatches];
   const count = [...lists, ...persistent, ...persistent].reduce((sum, list) => sum + (list?.length ?? 0), 0);
@@ -143,17 +155,18 @@ export function setWatches(
   for (const path of request.dataWatches ?? []) {
     const node = tree.get(path);
     if (node === undefined) state.tell(watcher, eventType.deleted, path);
-    else if (node.mzxid > request.relativeZxid) state.tell(watcher, eventType.dataChanged, path);
+    else if (node.mzxid > request.relativeZxid && mayRead(node)) state.tell(watcher, eventType.dataChanged, path);
     else watches.data.add(path, watcher, watchMode.once);
   }
   for (const path of request.existWatches ?? []) {
-    if (tree.get(path) !== undefined) state.tell(watcher, eventType.created, path);
+    const node = tree.get(path);
+    if (node !== undefined && mayRead(node)) state.tell(watcher, eventType.created, path);
     else watches.data.add(path, watcher, watchMode.once);
   }
   for (const path of request.childWatches ?? []) {
     const node = tree.get(path);
     if (node === undefined) state.tell(watcher, eventType.deleted, path);
-    else if (node.pzxid > request.relativeZxid) state.tell(watcher, eventType.childrenChanged, path);
+    else if (node.pzxid > request.relativeZxid && mayRead(node)) state.tell(watcher, eventType.childrenChanged, path);
     else watches.children.add(path, watcher, watchMode.once);
   }
   for (const path of request.persistentWatches ?? []) watches.addPersistent(path, watcher, watchMode.persistent);

@@ -1,8 +1,11 @@
 /** What a keeper tells of itself, for the four-letter words and for /metrics. Lists are made when somebody wants them. */
 import { type Address, formatAddress } from "../sockets/connection.ts";
+import { permission } from "../wire/jute/operations.ts";
+import { permits } from "./acl.ts";
 import type { ClientConnection } from "./client_connection.ts";
 import type { KeeperReport } from "./four_letter_words.ts";
 import type { KeeperState } from "./state.ts";
+import type { ZNode } from "./tree.ts";
 
 export interface ReportSources {
   readonly options: Pick<KeeperReport, "tickTimeMs" | "sessionTimeoutMinMs" | "sessionTimeoutMaxMs" | "dataDir">;
@@ -12,6 +15,14 @@ export interface ReportSources {
   readonly zxid: bigint;
   readonly writable: boolean;
   readonly addresses: readonly Address[];
+}
+
+/** A four-letter word comes without identities. */
+function ephemeralsShown(
+  nodes: readonly ZNode[],
+): { readonly ephemerals: string[]; readonly ephemeralsHidden: number } {
+  const shown = nodes.filter(({ acl }) => permits(acl, permission.read, []));
+  return { ephemerals: shown.map(({ path }) => path), ephemeralsHidden: nodes.length - shown.length };
 }
 
 export function reportOf(state: KeeperState<ClientConnection>, sources: ReportSources): KeeperReport {
@@ -50,7 +61,7 @@ export function reportOf(state: KeeperState<ClientConnection>, sources: ReportSo
       return [...sessions.all].map(({ id, timeoutMs }) => ({
         id,
         timeoutMs,
-        ephemerals: [...tree.ephemeralsOf(id)].map(({ path }) => path),
+        ...ephemeralsShown([...tree.ephemeralsOf(id)]),
       }));
     },
   };

@@ -257,7 +257,8 @@ export class KeeperServer implements ConnectionHost {
   #newState(): KeeperState<ClientConnection> {
     const { tickTimeMs, limits, wallClock, sequenceStart } = this.#options;
     const notify = (connection: ClientConnection, type: number, path: string) => connection.notify(type, path);
-    return new KeeperState({ tickTimeMs, limits, wallClock, sequenceStart, notify });
+    const identitiesOf = (connection: ClientConnection) => connection.identities;
+    return new KeeperState({ tickTimeMs, limits, wallClock, sequenceStart, notify, identitiesOf });
   }
 
   #newStages(): ReplyStages {

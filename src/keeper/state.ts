@@ -9,7 +9,7 @@ import { zooKeeperErrorNumbers } from "../wire/jute/error_codes.ts";
 import { operations, permission } from "../wire/jute/operations.ts";
 import type { Acl } from "../wire/jute/records.ts";
 import { openAcl } from "../wire/jute/open_acl.ts";
-import type { Identity } from "./acl.ts";
+import { type Identity, permits } from "./acl.ts";
 import type { KeeperLimits } from "./limits.ts";
 import { type Operation, operationsByCode } from "./operation_table.ts";
 import { Refusal } from "./refusal.ts";
@@ -42,6 +42,8 @@ export interface StateOptions<Watcher> {
   readonly wallClock: () => number;
   /** Where events go, in the order in which they happen and before the answer to the request that caused them. */
   readonly notify: (watcher: Watcher, type: number, path: string) => void;
+  /** What a watcher has proved to be, at this moment: decides which events it may learn of. */
+  readonly identitiesOf: (watcher: Watcher) => readonly Identity[];
   readonly sequenceStart?: number;
 }
 
@@ -213,8 +215,9 @@ export class KeeperState<Watcher> {
   }
 
   #fire(transaction: Transaction): void {
-    for (const trigger of transaction.triggers) {
-      for (const watcher of this.watches.fire(trigger)) this.#options.notify(watcher, trigger.type, trigger.path);
+    for (const { type, path, acl } of transaction.triggers) {
+      const mayLearn = (watcher: Watcher) => permits(acl, permission.read, this.#options.identitiesOf(watcher));
+      for (const watcher of this.watches.fire({ type, path, mayLearn })) this.#options.notify(watcher, type, path);
     }
   }
 

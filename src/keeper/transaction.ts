@@ -15,6 +15,8 @@ import { bytesOf, createsMax, type NodeKind, type Tree, type ZNode } from "./tre
 export interface Trigger {
   readonly type: number;
   readonly path: string;
+  /** Of the node at `path`, as it was when this happened: a client without READ is not told. */
+  readonly acl: readonly Acl[];
 }
 
 /** Who asks, and when. */
@@ -106,7 +108,10 @@ export class Transaction {
     this.#tree.touch(parent);
     this.#tree.insert(node);
     this.#undo.push(() => this.#tree.remove(node));
-    this.triggers.push({ type: eventType.created, path }, { type: eventType.childrenChanged, path: parent.path });
+    this.triggers.push(
+      { type: eventType.created, path, acl },
+      { type: eventType.childrenChanged, path: parent.path, acl: parent.acl },
+    );
     return node;
   }
 
@@ -130,8 +135,8 @@ export class Transaction {
     this.#tree.remove(node);
     this.#undo.push(() => this.#tree.insert(node));
     this.triggers.push(
-      { type: eventType.deleted, path: node.path },
-      { type: eventType.childrenChanged, path: parent.path },
+      { type: eventType.deleted, path: node.path, acl: node.acl },
+      { type: eventType.childrenChanged, path: parent.path, acl: parent.acl },
     );
   }
 
@@ -143,11 +148,11 @@ export class Transaction {
     this.#takeRoom((request.data?.byteLength ?? 0) - (node.data?.byteLength ?? 0));
     this.#restoreLater(node);
     this.#tree.change(node, { data: request.data });
-    node.version = (node.version + 1) | 0;
+    node.version = nextVersion(node.version);
     node.mzxid = this.#context.zxid;
     node.mtime = this.#context.wallMs;
     this.#tree.touch(node);
-    this.triggers.push({ type: eventType.dataChanged, path: node.path });
+    this.triggers.push({ type: eventType.dataChanged, path: node.path, acl: node.acl });
     return node;
   }
 
@@ -160,7 +165,7 @@ export class Transaction {
     this.#takeRoom(bytesOf({ ...node, acl }) - bytesOf(node));
     this.#restoreLater(node);
     this.#tree.change(node, { acl });
-    node.aversion = (node.aversion + 1) | 0;
+    node.aversion = nextVersion(node.aversion);
     this.#tree.touch(node);
     return node;
   }
@@ -197,6 +202,12 @@ export class Transaction {
       Object.assign(node, { mzxid, pzxid, mtime, version, aversion, creates });
     });
   }
+}
+
+/** Wraps after 2^31-1, and leaves -1 out: as an expected version that stands for any (ZOOKEEPER-4743). */
+export function nextVersion(version: number): number {
+  const next = (version + 1) | 0;
+  return next === -1 ? 0 : next;
 }
 
 function checkVersion(actual: number, expected: number): void {

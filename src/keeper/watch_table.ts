@@ -4,12 +4,18 @@
  * Source: WatchManager, DataTree.
  */
 import { eventType } from "../wire/jute/operations.ts";
-import type { Trigger } from "./transaction.ts";
-
 export const watchMode = { once: 1, persistent: 2, recursive: 4 } as const;
+const anyMode = 7;
 
 /** Bits of watchMode: what one watcher has on one path. */
 type Modes = number;
+
+/** Something that happened to a node, and which watchers may learn of it. */
+interface NodeEvent<Watcher> {
+  readonly type: number;
+  readonly path: string;
+  readonly mayLearn: (watcher: Watcher) => boolean;
+}
 
 class Watches<Watcher> {
   readonly #byPath = new Map<string, Map<Watcher, Modes>>();
@@ -33,8 +39,9 @@ class Watches<Watcher> {
     return this.#byWatcher.get(watcher)?.size ?? 0;
   }
 
-  has(path: string, watcher: Watcher): boolean {
-    return this.#byPath.get(path)?.has(watcher) ?? false;
+  /** Whether the watcher has a watch of one of these modes on the path. */
+  has(path: string, watcher: Watcher, modes: Modes = anyMode): boolean {
+    return ((this.#byPath.get(path)?.get(watcher) ?? 0) & modes) !== 0;
   }
 
   add(path: string, watcher: Watcher, mode: Modes): void {
@@ -46,10 +53,12 @@ class Watches<Watcher> {
     else paths.add(path);
   }
 
-  remove(path: string, watcher: Watcher): boolean {
+  /** Removes the watches of these modes; false when there were none. */
+  remove(path: string, watcher: Watcher, modes: Modes = anyMode): boolean {
     const watchers = this.#byPath.get(path);
-    if (!watchers?.has(watcher)) return false;
-    this.#set(path, watchers, watcher, 0);
+    const before = watchers?.get(watcher) ?? 0;
+    if (watchers === undefined || (before & modes) === 0) return false;
+    this.#set(path, watchers, watcher, before & ~modes);
     return true;
   }
 
@@ -57,11 +66,15 @@ class Watches<Watcher> {
     for (const path of [...this.#byWatcher.get(watcher) ?? []]) this.remove(path, watcher);
   }
 
-  /** Adds to `told` who is to hear of it, and takes the one-shot watches off. */
-  fire(type: number, path: string, told: Set<Watcher>): void {
+  /**
+   * Adds to `told` the watchers to notify, and removes their one-shot watches. A watcher that may not learn of the event keeps
+   * its one-shot watch: checkWatches would show its removal, and with it the event.
+   */
+  fire({ type, path, mayLearn }: NodeEvent<Watcher>, told: Set<Watcher>): void {
     const watchers = this.#byPath.get(path);
     if (watchers !== undefined) {
       for (const [watcher, modes] of [...watchers]) {
+        if (!mayLearn(watcher)) continue;
         const recursiveOnly = modes === watchMode.recursive;
         if (!(recursiveOnly && type === eventType.childrenChanged)) told.add(watcher);
         this.#set(path, watchers, watcher, modes & ~watchMode.once);
@@ -71,7 +84,7 @@ class Watches<Watcher> {
     for (let above = path; above !== "/";) {
       above = above.slice(0, above.lastIndexOf("/")) || "/";
       for (const [watcher, modes] of this.#byPath.get(above) ?? []) {
-        if (modes & watchMode.recursive) told.add(watcher);
+        if (modes & watchMode.recursive && mayLearn(watcher)) told.add(watcher);
       }
     }
   }
@@ -115,12 +128,12 @@ export class WatchTable<Watcher> {
     this.children.removeAll(watcher);
   }
 
-  /** Whom to tell, each once. A node's end is told to those who watch its children, too. */
-  fire(trigger: Trigger): Set<Watcher> {
+  /** The watchers to notify, each once. Watchers of a node's children are notified of its deletion, too. */
+  fire(event: NodeEvent<Watcher>): Set<Watcher> {
     const told = new Set<Watcher>();
-    const { type, path } = trigger;
-    if (type !== eventType.childrenChanged) this.data.fire(type, path, told);
-    if (type === eventType.deleted || type === eventType.childrenChanged) this.children.fire(type, path, told);
+    const { type } = event;
+    if (type !== eventType.childrenChanged) this.data.fire(event, told);
+    if (type === eventType.deleted || type === eventType.childrenChanged) this.children.fire(event, told);
     return told;
   }
 }

@@ -3,8 +3,19 @@
  * gives the reason of each by the name of its test here.
  */
 import { expect, test } from "bun:test";
+import { createFlag } from "../../src/wire/jute/operations.ts";
 import { fourLetterWord } from "../support/four_letter_word.ts";
-import { type Fixture, node } from "./zookeeper_fixture.ts";
+import type { RawClient } from "../support/raw_client.ts";
+import { type Fixture, node, openAcl } from "./zookeeper_fixture.ts";
+
+const privateAcl = [{ perms: 31, id: { scheme: "auth", id: "" } }];
+
+/** An owner who has proved to be one, another client, and an open node. */
+async function ownerAndOther(fixture: Fixture): Promise<[owner: RawClient, other: RawClient, root: string]> {
+  const [owner, other] = [await fixture.connect(), await fixture.connect()];
+  await owner.auth("digest", "u:p");
+  return [owner, other, await fixture.root(owner)];
+}
 
 export function differencesSuite(fixture: Fixture): void {
   const { kind } = fixture.backend;
@@ -47,6 +58,74 @@ export function differencesSuite(fixture: Fixture): void {
     await writer.call("create", node(`${both}/k`));
     expect(await client.takeEvents())
       .toEqual(own({ keeper: [`1:${both}/k`, `4:${both}`], zookeeper: [`1:${both}/k`] }));
+  });
+
+  test("a one-shot watch stays when its owner may not learn of the event", async () => {
+    const [owner, other, root] = await ownerAndOther(fixture);
+    await other.call("getData", { path: root, watch: true });
+    await owner.call("setAcl", { path: root, acl: privateAcl, version: -1 });
+    await owner.call("setData", { path: root, data: null, version: -1 });
+    expect(await other.takeEvents()).toEqual([]);
+    expect((await other.call("checkWatches", { path: root, type: 2 })).err).toBe(own({ keeper: 0, zookeeper: -121 }));
+    await owner.call("setAcl", { path: root, acl: openAcl, version: -1 });
+    await owner.call("setData", { path: root, data: null, version: -1 });
+    expect(await other.takeEvents()).toEqual(own({ keeper: [`3:${root}`], zookeeper: [] }));
+  });
+
+  test("exists of a node takes READ, and leaves no watch without it", async () => {
+    const [owner, other, root] = await ownerAndOther(fixture);
+    const path = `${root}/secret`;
+    await owner.call("create", node(path, { acl: privateAcl }));
+    const asked = await other.call("exists", { path, watch: true });
+    expect(asked.err).toBe(own({ keeper: -102, zookeeper: 0 }));
+    expect((await other.call("checkWatches", { path, type: 2 })).err).toBe(own({ keeper: -121, zookeeper: 0 }));
+    expect((await owner.call("exists", { path, watch: false })).err).toBe(0);
+    await other.auth("digest", "u:p");
+    expect((await other.call("exists", { path, watch: false })).err).toBe(0);
+  });
+
+  test("setWatches shows nothing of a node that its owner may not read", async () => {
+    const [owner, other, root] = await ownerAndOther(fixture);
+    const path = `${root}/secret`;
+    await owner.call("create", node(path, { acl: privateAcl }));
+    await owner.call("create", node(`${path}/k`, { acl: privateAcl }));
+    const again = { dataWatches: [path], childWatches: [path], existWatches: [path] };
+    await other.call("setWatches", { ...again, relativeZxid: 0n });
+    expect((await other.takeEvents()).sort())
+      .toEqual(own({ keeper: [], zookeeper: [`1:${path}`, `3:${path}`, `4:${path}`] }));
+    // The watches are set, and fire when the node can be read.
+    await owner.call("setAcl", { path, acl: openAcl, version: -1 });
+    await owner.call("setData", { path, data: null, version: -1 });
+    await owner.call("delete", { path: `${path}/k`, version: -1 });
+    expect(await other.takeEvents()).toEqual(own({ keeper: [`3:${path}`, `4:${path}`], zookeeper: [] }));
+  });
+
+  test("dump counts the ephemerals that not everyone may read", async () => {
+    const [owner, , root] = await ownerAndOther(fixture);
+    const flags = createFlag.ephemeral;
+    await owner.call("create", node(`${root}/secret`, { acl: privateAcl, flags }));
+    await owner.call("create", node(`${root}/open`, { flags }));
+    const dump = await fourLetterWord(fixture.address, "dump");
+    expect(dump).toContain(`\t${root}/open\n`);
+    expect(dump.includes(`${root}/secret`)).toBe(own({ keeper: false, zookeeper: true }));
+    expect(dump.includes("\t1 that not everyone may read\n")).toBe(own({ keeper: true, zookeeper: false }));
+  });
+
+  test("removeWatches of data or children leaves persistent watches", async () => {
+    const [watcher, writer] = [await fixture.connect(), await fixture.connect()];
+    const path = await fixture.root(writer);
+    await watcher.call("addWatch", { path, mode: 0 });
+    const [children, data] = [1, 2];
+    const err = own({ keeper: -121, zookeeper: 0 });
+    for (const type of [children, data]) {
+      expect((await watcher.call("checkWatches", { path, type })).err).toBe(err);
+      expect((await watcher.call("removeWatches", { path, type })).err).toBe(err);
+    }
+    await writer.call("setData", { path, data: null, version: -1 });
+    await writer.call("create", node(`${path}/k`));
+    const told = (await watcher.takeEvents()).filter((event) => !/^[567]/.test(event));
+    expect(told).toEqual(own({ keeper: [`3:${path}`, `4:${path}`], zookeeper: [] }));
+    expect((await watcher.call("removeWatches", { path, type: 3 })).err).toBe(own({ keeper: 0, zookeeper: -121 }));
   });
 
   test("quotas are not counted", async () => {

@@ -177,22 +177,18 @@ export function edgesSuite(fixture: Fixture): void {
   });
 
   describe("persistent watches", () => {
-    test("are looked up and taken away by halves", async () => {
+    test("are looked up and taken away as a whole by the kind of any", async () => {
       const client = await fixture.connect();
       const writer = await fixture.connect();
       const root = await fixture.root(writer);
-      const [children, data, any] = [1, 2, 3];
-      const check = async (type: number) => (await client.call("checkWatches", { path: root, type })).err;
-      const take = async (type: number) => (await client.call("removeWatches", { path: root, type })).err;
+      const any = 3;
+      const check = async () => (await client.call("checkWatches", { path: root, type: any })).err;
+      const take = async () => (await client.call("removeWatches", { path: root, type: any })).err;
       await client.call("addWatch", { path: root, mode: 0 });
-      expect([await check(children), await check(data), await take(data)]).toEqual([0, 0, 0]);
-      expect([await check(children), await check(data)]).toEqual([0, -121]);
+      expect([await check(), await take(), await check(), await take()]).toEqual([0, 0, -121, -121]);
       await writer.call("create", node(`${root}/k`));
       await writer.call("setData", { path: root, data: null, version: -1 });
-      expect(await client.takeEvents()).toEqual([`4:${root}`]);
-      expect([await take(any), await take(any)]).toEqual([0, -121]);
-      await writer.call("create", node(`${root}/l`));
-      expect(await client.takeEvents()).toEqual([]);
+      expect((await client.takeEvents()).filter((event) => !/^[567]/.test(event))).toEqual([]);
     });
 
     test("a one-shot watch that turns into a persistent one stays", async () => {

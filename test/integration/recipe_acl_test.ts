@@ -1,5 +1,11 @@
 /** A client with an ACL of its own: whatever the library's recipes make at it has that ACL, unless they are given another. */
 import { expect, setDefaultTimeout, test } from "bun:test";
+import { listInUse } from "../../src/recipes/operator/list_in_use.ts";
+import { otherUses } from "../../src/recipes/operator/use_status.ts";
+import { fencedWrite } from "../../src/recipes/fence/fenced_write.ts";
+import { acquireLock } from "../../src/recipes/lock/lock.ts";
+import { ownHolder } from "../../src/recipes/own_holder.ts";
+import type { Acl } from "../../src/wire/jute/records.ts";
 import { Barrier, connect, Election, Lock, parseServers, Pool, setGate } from "../../src/baton.ts";
 import { backends, describeBackend } from "../support/backends.ts";
 import { observedBackend } from "../support/observed_backend.ts";
@@ -41,6 +47,47 @@ for (const kind of backends) {
       const open = [{ perms: 31, id: { scheme: "world", id: "anyone" } }];
       await using shown = new Lock(owner, "l", { root: "/open", acl: open });
       await shown.use(async () => expect((await rig.observer.getChildren("/open/locks")).children).toEqual(["l"]));
+    });
+
+    test("what one client may not read stops no other one", async () => {
+      const places = (acl: Acl[], credentials: string) => ({
+        servers: parseServers(rig.backend.servers),
+        auth: [{ scheme: "digest", credentials }],
+        acl,
+      });
+      const root = "/shared";
+      const everyone = { scheme: "world", id: "anyone" };
+      await using open = await connect(places([{ perms: 31, id: everyone }], "jo:one"));
+      await using owner = await connect(places([{ perms: 31, id: { scheme: "auth", id: "" } }], "al:two"));
+      await using mine = await acquireLock(open, "mine", { root });
+      await using held = await acquireLock(owner, "theirs", { root });
+      expect([mine.isHeld(), held.isHeld()]).toEqual([true, true]);
+      // ZooKeeper 3.8.0 counts what cannot be read.
+      const hidden = kind.kind === "keeper" ? null : 1;
+      const { lock } = await listInUse(open, { root });
+      expect(lock).toEqual([
+        { name: "mine", holders: 1, waiters: 0 },
+        { name: "theirs", holders: hidden, waiters: hidden === null ? null : 0 },
+      ]);
+      expect(await otherUses(open, { kind: "election", name: "theirs", root })).toEqual(
+        hidden === null ? [] : ["lock"],
+      );
+
+      // A folder that can be written into, and not read.
+      await owner.create("/drop", new Uint8Array(), { acl: [{ perms: 4 | 8, id: everyone }] });
+      const holder = await ownHolder(open, mine.path, [mine.holderId]);
+      const fence = { held: [{ name: "mine", node: holder?.node ?? "" }], root };
+      const data = new Uint8Array([1]);
+      const create = { do: "create", data, sequential: false } as const;
+      await fencedWrite(open, { ...create, path: "/drop/a/b", parents: true }, fence);
+      expect([...(await open.getData("/drop/a/b")).data]).toEqual([1]);
+      await owner.create("/drop/set", data, { acl: [{ perms: 2, id: everyone }] });
+      const set = fencedWrite(open, { do: "set", path: "/drop/set", data, version: 5 }, fence);
+      await expect(set).rejects.toThrow(
+        hidden === null
+          ? "it has another version, and version 5 is wanted"
+          : "it has version 0, and version 5 is wanted",
+      );
     });
   });
 }

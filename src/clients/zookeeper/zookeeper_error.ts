@@ -96,12 +96,16 @@ export function refusal(deed: Deed, err: number, index?: number): ZooKeeperError
   });
 }
 
-/** What ZooKeeper's server asks for each operation; of a node that is made or deleted its parent's ACL is asked. */
+/**
+ * What ZooKeeper's server asks for each operation; of a node that is made or deleted its parent's ACL is asked. To look for a
+ * node takes READ since 3.8.4 and 3.9.2.
+ */
 const permissions: Readonly<Record<string, string>> = {
   "create": "c (create)",
   "createContainer": "c (create)",
   "create the chroot's node": "c (create)",
   "delete": "d (delete)",
+  "look for": "r (read)",
   "read": "r (read)",
   "list": "r (read)",
   "check": "r (read)",

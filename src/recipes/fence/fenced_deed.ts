@@ -25,8 +25,8 @@ export function ancestorsOf(path: string): string[] {
 
 export interface Refusal {
   readonly reason: ZooKeeperErrorName | number;
-  /** Of the node, as it was found after the refusal. */
-  readonly stat?: Stat | null;
+  /** Of the node, as it was found after the refusal; "hidden" where its ACL does not let this client read it. */
+  readonly stat?: Stat | null | "hidden";
   /** Nodes above it that are not there. */
   readonly missing?: readonly string[];
 }
@@ -50,6 +50,7 @@ export function refusedDeed(deed: FencedDeed, { reason, stat = null, missing = [
       return no("it exists already");
     case "BADVERSION": {
       const wanted = deed.do === "create" ? "" : `, and version ${deed.version} is wanted`;
+      if (stat === "hidden") return no(`it has another version${wanted}, which this client may not read`);
       return no(
         stat === null
           ? `it was of another version${wanted}, and is gone now`
@@ -57,6 +58,7 @@ export function refusedDeed(deed: FencedDeed, { reason, stat = null, missing = [
       );
     }
     case "NOTEMPTY": {
+      if (stat === "hidden") return no("it has children, and only a node without any can go");
       const count = stat?.numChildren ?? 0;
       return no(
         count === 0

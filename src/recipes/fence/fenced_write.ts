@@ -5,7 +5,7 @@
  * The same transaction leaves a mark, an ephemeral node of this session with a name of its own. When the answer is lost,
  * the mark says whether it was done, and a second try of what was done after all is refused because of it.
  */
-import type { Acl, MultiRequest, MultiResult, Stat, ZooKeeper } from "../../clients/zookeeper/zookeeper.ts";
+import type { Acl, MultiRequest, MultiResult, ZooKeeper } from "../../clients/zookeeper/zookeeper.ts";
 import { isSessionEnd } from "../../clients/zookeeper/zookeeper_error.ts";
 import { BatonError, messageOf } from "../../errors.ts";
 import { backoffMs } from "../../support/backoff.ts";
@@ -17,7 +17,7 @@ import { createFlag } from "../../wire/jute/operations.ts";
 import { createParents } from "../lock/create_contender.ts";
 import { ancestorsOf, type FencedDeed, refusedDeed } from "./fenced_deed.ts";
 import { defaultRoot, lockPathAt } from "../lock/lock_path.ts";
-import { orNull } from "../lock/lock_view.ts";
+import { orHidden, orNull } from "../lock/lock_view.ts";
 import { isRefusal, isTransient } from "../transient_error.ts";
 
 export interface HeldNode {
@@ -163,12 +163,12 @@ class FencedWrite {
       this.#parents = missing;
       return;
     }
-    throw refusedDeed(this.#deed, { reason, stat: await this.#zk.exists(this.#deed.path) });
+    throw refusedDeed(this.#deed, { reason, stat: await orHidden(this.#zk.exists(this.#deed.path)) });
   }
 
   async #missingAbove(): Promise<string[]> {
     const above = ancestorsOf(this.#deed.path);
-    const stats = await Promise.all(above.map((path) => this.#zk.exists(path)));
+    const stats = await Promise.all(above.map((path) => orHidden(this.#zk.exists(path))));
     return above.filter((_, index) => stats[index] === null);
   }
 
@@ -193,8 +193,8 @@ class FencedWrite {
     if (deed.do === "create" && deed.sequential) return await this.#sequentialBy(zxid, deed.path);
     const { path } = deed;
     if (deed.do === "create") return { path, nodeVersion: 0 };
-    const stat = deed.do === "delete" ? null : await this.#zk.exists(path);
-    return { path, nodeVersion: stat?.mzxid === zxid ? stat.version : null };
+    const stat = deed.do === "delete" ? null : await orHidden(this.#zk.exists(path));
+    return { path, nodeVersion: stat !== "hidden" && stat?.mzxid === zxid ? stat.version : null };
   }
 
   async #sequentialBy(zxid: bigint, prefix: string): Promise<FencedWritten> {
@@ -205,8 +205,8 @@ class FencedWrite {
     const children = (list?.children ?? []).filter((child) => child.startsWith(name)).sort().reverse();
     for (let start = 0; start < children.length; start += batchSize) {
       const paths = children.slice(start, start + batchSize).map((child) => `${prefix.slice(0, slash)}/${child}`);
-      const stats: (Stat | null)[] = await Promise.all(paths.map((path) => this.#zk.exists(path)));
-      const path = paths[stats.findIndex((stat) => stat?.czxid === zxid)];
+      const stats = await Promise.all(paths.map((path) => orHidden(this.#zk.exists(path))));
+      const path = paths[stats.findIndex((stat) => stat !== "hidden" && stat?.czxid === zxid)];
       if (path !== undefined) return { path, nodeVersion: 0 };
     }
     throw new BatonError(

@@ -47,6 +47,16 @@ export async function readLock(zk: ZooKeeper, path: LockPath, options: ReadLockO
   };
 }
 
+/** "hidden" when the node's ACL does not let this client read it. */
+export async function orHidden<T>(reading: Promise<T>): Promise<T | "hidden"> {
+  try {
+    return await reading;
+  } catch (thrown) {
+    if (isRefusal(thrown, "NOAUTH")) return "hidden";
+    throw thrown;
+  }
+}
+
 /** Null when the node does not exist. */
 export async function orNull<T>(reading: Promise<T>): Promise<T | null> {
   try {

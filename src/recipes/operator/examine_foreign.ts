@@ -1,5 +1,6 @@
 /** Finds trouble with locks of Curator's and kazoo's: looks at those below a node once. Their own programs would not say. */
 import type { ZooKeeper } from "../../clients/zookeeper/zookeeper.ts";
+import { orHidden } from "../lock/lock_view.ts";
 import { printable } from "../../support/printable.ts";
 import { type ForeignRecipe, namingOf, parseForeign, recipeOf } from "../foreign/foreign_names.ts";
 import { foreignNodes, type ForeignNodeSeen } from "../foreign/list_foreign.ts";
@@ -38,10 +39,11 @@ async function read(
   { path, children, sequence }: ForeignNodeSeen,
   recipe: ForeignRecipe,
 ): Promise<ForeignLockFound> {
-  const stats = await Promise.all(children.map((name) => zk.exists(`${path}/${name}`)));
+  // A node that cannot be read is not found fault with.
+  const stats = await Promise.all(children.map((name) => orHidden(zk.exists(`${path}/${name}`))));
   const there = children.flatMap((name, index) => {
     const stat = stats[index] ?? null;
-    return stat === null ? [] : [{ name, isEphemeral: stat.ephemeralOwner !== 0n }];
+    return stat === null ? [] : [{ name, isEphemeral: stat === "hidden" || stat.ephemeralOwner !== 0n }];
   });
   return { path, recipe, children: there, sequence };
 }

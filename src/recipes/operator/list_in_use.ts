@@ -4,14 +4,17 @@ import { BatonError } from "../../errors.ts";
 import { partyNodes, readBarrier } from "../barrier/barrier_view.ts";
 import { decodeLockName } from "../lock/lock_name.ts";
 import { defaultRoot, lockPathAt } from "../lock/lock_path.ts";
-import { orNull } from "../lock/lock_view.ts";
+import { orHidden, orNull } from "../lock/lock_view.ts";
 
 export interface UseSummary {
   readonly name: string;
-  /** A lock's holders, the leader, members of a barrier that run, one for a gate that is closed, jobs of a pool. */
-  readonly holders: number;
-  /** Contenders, candidates, parties that wait for the start. */
-  readonly waiters: number;
+  /**
+   * A lock's holders, the leader, members of a barrier that run, one for a gate that is closed, jobs of a pool. Null where the
+   * nodes' ACL does not let this client count them.
+   */
+  readonly holders: number | null;
+  /** Contenders, candidates, parties that wait for the start. Null as above. */
+  readonly waiters: number | null;
 }
 
 export const useKinds = ["lock", "election", "barrier", "gate", "pool"] as const;
@@ -44,12 +47,12 @@ export async function listInUse(
     list("pool", (path) => countLock(zk, `${path}/total`)),
   ]);
   const locks = pooled.length === 0 || kinds.includes("lock") ? lock : await listLocks();
-  const pool = pooled.map((one) => ({ ...one, holders: Math.max(one.holders, jobsOf(one.name, locks)) }));
+  const pool = pooled.map((one) => ({ ...one, holders: Math.max(one.holders ?? 0, jobsOf(one.name, locks)) }));
   return { lock, election, barrier, gate, pool };
 }
 
 function jobsOf(component: string, locks: readonly UseSummary[]): number {
-  return locks.filter(({ name, holders }) => holders > 0 && name.startsWith(`${component}/`)).length;
+  return locks.filter(({ name, holders }) => holders !== 0 && name.startsWith(`${component}/`)).length;
 }
 
 async function listFolder(
@@ -73,13 +76,17 @@ async function listFolder(
 
 async function countLock(zk: ZooKeeper, at: string): Promise<Counts> {
   const path = lockPathAt(at);
-  const [holders, queue] = await Promise.all([zk.exists(path.holders), zk.exists(path.queue)]);
-  return { holders: holders?.numChildren ?? 0, waiters: queue?.numChildren ?? 0 };
+  const [holders, waiters] = await Promise.all([path.holders, path.queue].map(async (folder) => {
+    const stat = await orHidden(zk.exists(folder));
+    return stat === "hidden" ? null : stat?.numChildren ?? 0;
+  }));
+  return { holders: holders ?? null, waiters: waiters ?? null };
 }
 
 async function countBarrier(zk: ZooKeeper, barrier: string): Promise<Counts> {
   try {
-    const view = await readBarrier(zk, { barrier, parents: [] });
+    const view = await orHidden(readBarrier(zk, { barrier, parents: [] }));
+    if (view === "hidden") return { holders: null, waiters: null };
     if (view === null) return { holders: 0, waiters: 0 };
     const { epoch, generation } = view.state;
     const parties = partyNodes(view.children);

@@ -10,7 +10,7 @@ import { type NodeInfo, parseNodeInfo } from "../holder_info.ts";
 import type { LockMode } from "../lease.ts";
 import { lockPath } from "../lock/lock_path.ts";
 import { lockStatus } from "../lock/lock_status.ts";
-import { orNull } from "../lock/lock_view.ts";
+import { orHidden, orNull } from "../lock/lock_view.ts";
 import { isTransient } from "../transient_error.ts";
 
 /** What `who` can look at. */
@@ -157,8 +157,8 @@ export async function otherUses(
   };
   const found = await Promise.all(statusKinds.map(async (other) => {
     if (other === kind) return false;
-    const stats = await Promise.all(paths[other].map((path) => zk.exists(path)));
-    return stats.some((stat) => stat !== null && (other === "gate" || stat.numChildren > 0));
+    const stats = await Promise.all(paths[other].map((path) => orHidden(zk.exists(path))));
+    return stats.some((stat) => stat !== null && stat !== "hidden" && (other === "gate" || stat.numChildren > 0));
   }));
   return statusKinds.filter((_, index) => found[index]);
 }

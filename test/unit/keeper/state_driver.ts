@@ -27,6 +27,7 @@ export class StateDriver {
   /** Events as "watcher type:path", in the order in which they were told. */
   readonly events: string[] = [];
   wallMs = 1_700_000_000_000;
+  readonly #identities = new Map<string, readonly Identity[]>();
 
   constructor(options: { sequenceStart?: number; limits?: Partial<KeeperLimits> } = {}) {
     this.state = new KeeperState<string>({
@@ -34,12 +35,14 @@ export class StateDriver {
       limits: { ...keeperLimitsDefault, ...options.limits },
       wallClock: () => this.wallMs,
       notify: (watcher, type, path) => this.events.push(`${watcher} ${type}:${path}`),
+      identitiesOf: (watcher) => this.#identities.get(watcher) ?? [],
       sequenceStart: options.sequenceStart ?? 0,
     });
     this.state.initialize();
   }
 
   client(name = "a", identities: readonly Identity[] = []): DrivenClient {
+    this.#identities.set(name, identities);
     return new DrivenClient(this, this.state.openSession(10_000, 0), { name, identities });
   }
 

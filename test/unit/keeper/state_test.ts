@@ -5,6 +5,7 @@ import { decodeRows, encodeChanges, nodeOf, sessionOf } from "../../../src/keepe
 import type { MultiRequest } from "../../../src/wire/jute/multi.ts";
 import { createFlag } from "../../../src/wire/jute/operations.ts";
 import { property } from "../../support/property.ts";
+import { nextVersion } from "../../../src/keeper/transaction.ts";
 import { StateDriver } from "./state_driver.ts";
 
 const create = (path: string, flags = 0): MultiRequest => ({
@@ -48,6 +49,10 @@ describe("numbers of transactions", () => {
   });
 });
 
+test("a node's version wraps after 2^31-1, and is never the -1 that stands for any", () => {
+  expect([0, 2 ** 31 - 1, -(2 ** 31), -3, -2, -1].map(nextVersion)).toEqual([1, -(2 ** 31), 1 - 2 ** 31, -2, 0, 0]);
+});
+
 describe("sequences", () => {
   test("count every create, and never go down", () => {
     const client = new StateDriver().client();
@@ -86,6 +91,72 @@ describe("the end of a session", () => {
     expect(other.children("/a")).toEqual(["mine"]);
     expect(driver.takeEvents()).toEqual(["other 2:/a/e1", "other 4:/a"]);
     expect(driver.state.sessions.get(owner.session.id)).toBeUndefined();
+  });
+});
+
+describe("a node that not everyone may read", () => {
+  const acl = (who: string, perms: number) => [{ perms, id: { scheme: "digest", id: who } }];
+  const jo = [{ scheme: "digest", id: "jo:x" }];
+  const made = () => {
+    const driver = new StateDriver();
+    const [owner, other] = [driver.client("owner", jo), driver.client("other")];
+    owner.create("/p");
+    return { driver, owner, other };
+  };
+  const createPrivate = (client: ReturnType<StateDriver["client"]>, path: string, flags = 0) =>
+    client.call("create", { path, data: null, acl: acl("jo:x", 31), flags });
+
+  test("its watchers hear of it by its own ACL, and of its children by that of the parent", () => {
+    const { driver, owner, other } = made();
+    for (const client of [owner, other]) client.call("addWatch", { path: "/p", mode: 0 });
+    for (const client of [owner, other]) client.call("addWatch", { path: "/", mode: 1 });
+    createPrivate(owner, "/p/s");
+    expect(driver.takeEvents().sort()).toEqual(["other 4:/p", "owner 1:/p/s", "owner 4:/p"]);
+    owner.call("setAcl", { path: "/p", acl: acl("jo:x", 31), version: -1 });
+    owner.call("setData", { path: "/p", data: null, version: -1 });
+    owner.call("delete", { path: "/p/s", version: -1 });
+    expect(driver.takeEvents()).toEqual(["owner 3:/p", "owner 2:/p/s", "owner 4:/p"]);
+  });
+
+  test("READ is what it takes, and an identity that is proved later counts", () => {
+    const { driver, owner, other } = made();
+    other.exists("/p/w", true);
+    owner.call("create", { path: "/p/w", data: null, acl: acl("me:y", 30), flags: 0 });
+    expect(driver.takeEvents()).toEqual([]);
+    owner.call("delete", { path: "/p/w", version: -1 });
+    driver.client("other", [{ scheme: "digest", id: "me:y" }]);
+    owner.call("create", { path: "/p/w", data: null, acl: acl("me:y", 1), flags: 0 });
+    expect(driver.takeEvents()).toEqual(["other 1:/p/w"]);
+  });
+
+  test("its end with its session, and within a multi, is told to no others either", () => {
+    const { driver, owner, other } = made();
+    other.call("addWatch", { path: "/", mode: 1 });
+    createPrivate(owner, "/p/e", createFlag.ephemeral);
+    owner.multi([{ type: "create", path: "/p/m", data: null, acl: acl("jo:x", 31), flags: 0 }]);
+    driver.state.closeSession(owner.session);
+    expect(driver.takeEvents()).toEqual([]);
+  });
+
+  test("whether something happened to it cannot be learnt from a watch that is gone", () => {
+    const { driver, owner, other } = made();
+    createPrivate(owner, "/p/s");
+    const again = { dataWatches: ["/p/s"], existWatches: [], childWatches: ["/p/s"] };
+    other.call("setWatches", { ...again, relativeZxid: driver.state.zxid });
+    owner.call("setData", { path: "/p/s", data: null, version: -1 });
+    createPrivate(owner, "/p/s/k");
+    for (const type of [1, 2]) expect(other.call("checkWatches", { path: "/p/s", type }).error).toBe(0);
+    owner.call("setAcl", { path: "/p/s", acl: [...openAcl], version: -1 });
+    owner.call("setData", { path: "/p/s", data: null, version: -1 });
+    owner.call("setData", { path: "/p/s", data: null, version: -1 });
+    expect(driver.takeEvents()).toEqual(["other 3:/p/s"]);
+  });
+
+  test("the super user hears of everything", () => {
+    const { driver, owner } = made();
+    driver.client("root", [{ scheme: "super", id: "" }]).call("addWatch", { path: "/p", mode: 1 });
+    createPrivate(owner, "/p/s");
+    expect(driver.takeEvents()).toEqual(["root 1:/p/s"]);
   });
 });
 

@@ -2,7 +2,12 @@ import { expect, test } from "bun:test";
 import { watchMode, WatchTable } from "../../../src/keeper/watch_table.ts";
 import { eventType } from "../../../src/wire/jute/operations.ts";
 
-const fire = (table: WatchTable<string>, type: number, path: string) => [...table.fire({ type, path })].sort();
+const fire = (
+  table: WatchTable<string>,
+  type: number,
+  path: string,
+  mayLearn: (watcher: string) => boolean = () => true,
+) => [...table.fire({ type, path, mayLearn })].sort();
 
 test("one watcher of a node and of its children hears of its end once", () => {
   const table = new WatchTable<string>();
