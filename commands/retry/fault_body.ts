@@ -8,6 +8,7 @@ export type FaultKind =
   | "store_full"
   | "not_stored"
   | "overloaded"
+  | "late"
   | "too_large"
   | "bad_request";
 
@@ -18,6 +19,7 @@ const statuses: Readonly<Record<FaultKind, number>> = {
   store_full: 503,
   not_stored: 503,
   overloaded: 503,
+  late: 408,
   too_large: 413,
   bad_request: 400,
 };
@@ -55,7 +57,7 @@ function isSoap(headers: Headers): boolean {
 
 /** SOAP 1.1, section 4.4. What the caller sent is not to blame for what went wrong behind. */
 function soapFault(kind: FaultKind, message: string, id: string | null): string {
-  const code = kind === "too_large" || kind === "bad_request" ? "Client" : "Server";
+  const code = kind === "too_large" || kind === "bad_request" || kind === "late" ? "Client" : "Server";
   const detail = `<baton:error xmlns:baton="urn:baton:retry">${kind}</baton:error>` +
     (id === null ? "" : `<baton:id xmlns:baton="urn:baton:retry">${escapeXml(id)}</baton:id>`);
   return '<?xml version="1.0" encoding="UTF-8"?>\n' +

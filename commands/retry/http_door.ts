@@ -1,6 +1,6 @@
 /**
- * The HTTP door: a proxy in front of a backend that answers at once, whatever the backend does. What could not be delivered is stored,
- * durably, before the caller is told so. Owns the listener and its connections.
+ * The HTTP proxy in front of a backend. It answers in bounded time, whatever the backend does: a request that could not be delivered is
+ * stored, durably, before the caller hears so, and so is one that finds as many at the backend as may be there. Owns the listener.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { BatonError, messageOf } from "../../src/errors.ts";
@@ -13,24 +13,32 @@ import {
   losesBody,
 } from "../../src/recipes/retry/http/backend_request.ts";
 import { type BackendAnswer, callBackend, whyNotSent } from "../../src/recipes/retry/http/http_target.ts";
+import { type RequestBody, RequestReader } from "../../src/recipes/retry/http/request_body.ts";
+import { RequestBudget } from "../../src/recipes/retry/http/request_budget.ts";
 import { parseRetryAfter } from "../../src/recipes/retry/http/retry_after.ts";
 import type { AskStore } from "../../src/recipes/retry/processor.ts";
 import type { FirstTry, MessageHead } from "../../src/recipes/retry/store/stored_message.ts";
 import { type RetryRules, verdictOfStatus } from "../../src/recipes/retry/verdict.ts";
 import { type Address, formatAddress } from "../../src/sockets/connection.ts";
 import { whyNotListening } from "../../src/sockets/why_not_listening.ts";
+import { onAbort } from "../../src/support/abort.ts";
 import type { Clock } from "../../src/support/clock.ts";
+import { deadlineAfter } from "../../src/support/deadline.ts";
+import { formatDuration } from "../../src/support/duration.ts";
 import { newGuid } from "../../src/support/guid.ts";
 import { type FaultKind, faultOf, type StoredAs } from "./fault_body.ts";
+import { HttpConnections } from "./http_connections.ts";
 
 /** In the answer: what the message was stored as. */
 export const idHeader = "baton-message-id";
 
-/** What the door has in its hands at once; one more is told 503, and nothing of it is stored. */
-export const requestsMax = 256;
-const connectionsMax = 1024;
+/** How long the head of a request may take to arrive. Milliseconds. */
 const headMsMax = 10_000;
-const requestMsMax = 120_000;
+/** How long requests that were at the backend may take to be stored once the service has no more time. Milliseconds. */
+const lastMs = 2000;
+/** What a request takes beside its head's and its body's bytes, about. */
+const requestBytes = 1024;
+const headBytesMax = 64 << 10;
 
 /** RFC 9110, 9.2.1: they ask for nothing to be done, so that there is nothing to be done later. */
 const safeMethods: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS", "TRACE"]);
@@ -47,10 +55,16 @@ export interface HttpDoorOptions {
   readonly rules: RetryRules;
   readonly timeoutMs: number;
   readonly bodyBytesMax: number;
+  readonly bodyTimeoutMs: number;
+  /** For all requests in progress together; at least twice `bodyBytesMax`, so that every request may go to the backend. */
+  readonly memoryBytes: number;
+  /** Requests at the backend; one more is stored without a first try. */
+  readonly callsMax: number;
+  readonly connectionsMax: number;
   readonly clock: Clock;
   readonly gate: CallGate | null;
-  /** For the log: what was stored, and why. */
-  readonly onStored: (id: string, why: string) => void;
+  /** For the log: what was stored, and why; `isTried`: after a first try. */
+  readonly onStored: (id: string, why: string, isTried: boolean) => void;
   readonly onTrouble: (why: string) => void;
 }
 
@@ -59,24 +73,38 @@ interface Call {
   readonly path: string;
   readonly headers: Headers;
   readonly body: Uint8Array;
+  readonly reader: RequestReader;
 }
 
 export class HttpDoor {
   readonly #options: HttpDoorOptions;
   readonly #server: Server;
+  readonly #budget: RequestBudget;
+  readonly #connections: HttpConnections;
+  /** Aborts when what is in progress has no more time. */
+  readonly #ending = new AbortController();
   #requests = 0;
   #idle: (() => void) | null = null;
 
   constructor(options: HttpDoorOptions) {
     this.#options = options;
-    this.#server = createServer({ headersTimeout: headMsMax, requestTimeout: requestMsMax });
-    this.#server.maxConnections = connectionsMax;
+    const { memoryBytes, callsMax, connectionsMax, clock, bodyTimeoutMs, bodyBytesMax } = options;
+    const requestBytesMax = bodyBytesMax + headBytesMax;
+    this.#budget = new RequestBudget({ bytesMax: memoryBytes + 2 * headBytesMax, requestBytesMax, callsMax, clock });
+    this.#connections = new HttpConnections(connectionsMax, () => this.#budget.refuseSlow());
+    // The body's own deadline comes first, and has an answer of its own.
+    this.#server = createServer({
+      maxHeaderSize: headBytesMax / 4,
+      headersTimeout: headMsMax,
+      requestTimeout: headMsMax + bodyTimeoutMs + lastMs,
+    });
+    this.#server.on("connection", (socket) => this.#connections.add(socket));
     this.#server.on("request", (request, response) => void this.#serve(request, response));
   }
 
-  /** Requests under way. */
-  get requests(): number {
-    return this.#requests;
+  /** Requests at the backend now. */
+  get calls(): number {
+    return this.#budget.calls;
   }
 
   /** Rejects CANNOT_CREATE. Resolves with where it really listens. */
@@ -103,60 +131,75 @@ export class HttpDoor {
       : address;
   }
 
-  /** Takes no more; resolves when what is under way is answered, or with the signal. */
+  /**
+   * Accepts no more connections; resolves when all requests in progress are answered. After the signal those at the backend are
+   * stored, and those that have not arrived are given up.
+   */
   async close(signal: AbortSignal): Promise<void> {
     this.#server.close();
-    if (this.#requests > 0 && !signal.aborted) {
-      await new Promise<void>((resolve) => {
-        this.#idle = resolve;
-        signal.addEventListener("abort", () => resolve(), { once: true });
-      });
-    }
+    await this.#idleOr(signal);
+    this.#ending.abort(new Error("the service ends"));
+    const deadline = deadlineAfter(this.#options.clock, lastMs, { reason: () => null });
+    await this.#idleOr(deadline.signal);
+    deadline.cancel();
     this.#server.closeAllConnections();
   }
 
+  async #idleOr(signal: AbortSignal): Promise<void> {
+    if (this.#requests === 0 || signal.aborted) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#idle = resolve;
+    const off = onAbort(signal, () => resolve());
+    await promise;
+    off();
+  }
+
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { bodyBytesMax, bodyTimeoutMs, clock } = this.#options;
     const headers = headersOf(request);
-    if (this.#requests >= requestsMax) {
-      request.resume();
-      return answerFault(response, headers, {
-        kind: "overloaded",
-        why: `${requestsMax} requests are under way`,
-        stored: null,
-      });
-    }
+    const { socket } = request;
+    const reader = new RequestReader(request, {
+      budget: this.#budget,
+      headBytes: requestBytes + headBytesOf(request, headers),
+      bytesMax: bodyBytesMax,
+      timeoutMs: bodyTimeoutMs,
+      clock,
+      ending: this.#ending.signal,
+    });
     this.#requests++;
+    this.#connections.requestBegan(socket);
     try {
-      await this.#answer(request, response, headers);
+      await this.#answer(request, response, headers, reader);
     } catch (error) {
       this.#options.onTrouble(messageOf(error));
       if (!response.headersSent) {
         answerFault(response, headers, { kind: "not_stored", why: "the service has failed", stored: null });
       } else response.destroy();
     } finally {
+      reader.release();
+      this.#connections.requestEnded(socket);
       this.#requests--;
       if (this.#requests === 0) this.#idle?.();
     }
   }
 
-  async #answer(request: IncomingMessage, response: ServerResponse, headers: Headers): Promise<void> {
-    const { backend, bodyBytesMax, gate } = this.#options;
+  async #answer(
+    request: IncomingMessage,
+    response: ServerResponse,
+    headers: Headers,
+    reader: RequestReader,
+  ): Promise<void> {
+    const { backend } = this.#options;
     const path = request.url ?? "/";
     const method = request.method ?? "GET";
     const url = backendUrl(backend, path);
     if (url === null) {
-      return answerFault(response, headers, {
-        kind: "bad_request",
-        why: `the path ${path} cannot be passed on`,
-        stored: null,
-      });
+      const why = `the path ${path} cannot be passed on`;
+      return answerFault(response, headers, { kind: "bad_request", why, stored: null });
     }
-    const body = await bodyOf(request, bodyBytesMax);
-    if (body === null) {
-      const why = `the body is longer than ${bodyBytesMax} bytes`;
-      response.setHeader("connection", "close");
-      return answerFault(response, headers, { kind: "too_large", why, stored: null });
-    }
+    const read = await reader.read();
+    if (read.kind !== "complete") return this.#refuseBody(response, headers, read);
+    const { body } = read;
     if (losesBody(method, body)) {
       const why = `a ${method} with a body cannot be passed on: the body would be left behind`;
       return answerFault(response, headers, { kind: "bad_request", why, stored: null });
@@ -164,21 +207,47 @@ export class HttpDoor {
     // Stored with its key, so that the first try and all that follow are one message to the backend.
     const passed = forwardedHeaders(headers);
     const isKeyed = safeMethods.has(method) || headerOf(passed, idempotencyHeader) !== null;
-    const call: Call = { method, path, body, headers: isKeyed ? passed : [...passed, ["Idempotency-Key", newGuid()]] };
+    const keyed: Headers = isKeyed ? passed : [...passed, ["Idempotency-Key", newGuid()]];
+    await this.#tryOrStore(response, { method, path, body, headers: keyed, reader }, url);
+  }
+
+  #refuseBody(response: ServerResponse, headers: Headers, read: Exclude<RequestBody, { kind: "complete" }>): void {
+    const { bodyBytesMax, bodyTimeoutMs } = this.#options;
+    if (read.kind === "left") {
+      const why = `a caller has left before all of its request was there, after ${read.bytes} bytes of its body`;
+      throw new Error(`${why}; it is not stored: ${read.why}`);
+    }
+    const [kind, why] = ({
+      too_large: ["too_large", `the body is longer than ${bodyBytesMax} bytes`],
+      late: ["late", `the body has not arrived within ${formatDuration(bodyTimeoutMs)} (--body-timeout)`],
+      no_memory: ["overloaded", "the requests in progress take all memory that they may have (--body-memory)"],
+      ending: ["overloaded", "the service ends"],
+    } as const)[read.kind];
+    response.setHeader("connection", "close");
+    answerFault(response, headers, { kind, why, stored: null });
+  }
+
+  /** Above the limit the breaker is not asked: its probe would be used up by a request that is not sent. */
+  async #tryOrStore(response: ServerResponse, call: Call, url: string): Promise<void> {
+    const { gate, callsMax, rules } = this.#options;
+    const { share } = call.reader;
+    if (!this.#budget.mayCall(share)) {
+      const why = this.#budget.calls < callsMax
+        ? "the requests at the backend take all memory that they may have (--body-memory)"
+        : `${callsMax} requests are at the backend (--max-backend-requests)`;
+      return await this.#storeAndFault(response, call, { kind: "overloaded", why, tried: null });
+    }
     const leave = gate === null ? { isProbe: false } : gate.beginCall();
     if (leave === null) {
-      return await this.#storeAndFault(response, call, {
-        kind: "breaker_open",
-        why: "the backend has failed too often",
-        tried: null,
-      });
+      const why = "the backend has failed too often";
+      return await this.#storeAndFault(response, call, { kind: "breaker_open", why, tried: null });
     }
     let works: boolean | null = null;
+    this.#budget.beginCall(share);
     try {
       const answer = await this.#callBackend(url, call);
-      works = answer.kind === "answered"
-        ? verdictOfStatus(answer.response.status, this.#options.rules) !== "retry"
-        : false;
+      if (answer.kind === "answered") works = verdictOfStatus(answer.response.status, rules) !== "retry";
+      else works = this.#ending.signal.aborted ? null : false;
       await this.#passOn(response, call, answer);
     } finally {
       gate?.endCall(leave, works);
@@ -187,13 +256,17 @@ export class HttpDoor {
 
   async #callBackend(url: string, { method, headers, body }: Call): Promise<BackendAnswer> {
     const { timeoutMs, clock } = this.#options;
-    return await callBackend({ url, method, headers }, body, { timeoutMs, clock });
+    return await callBackend({ url, method, headers }, body, { timeoutMs, clock, signal: this.#ending.signal });
   }
 
   async #passOn(response: ServerResponse, call: Call, answer: BackendAnswer): Promise<void> {
     if (answer.kind !== "answered") {
-      const kind = answer.kind === "timed_out" ? "timed_out" : "unreachable";
-      const why = kind === "timed_out" ? "the backend did not answer in time" : "the backend cannot be reached";
+      this.#budget.endCall(call.reader.share);
+      const [kind, why] = this.#ending.signal.aborted
+        ? ["timed_out", "the service ends, and the backend has not answered yet"] as const
+        : answer.kind === "timed_out"
+        ? ["timed_out", "the backend did not answer in time"] as const
+        : ["unreachable", "the backend cannot be reached"] as const;
       return await this.#storeAndFault(response, call, { kind, why, tried: retry(answer.why) });
     }
     const { status, headers } = answer.response;
@@ -204,7 +277,7 @@ export class HttpDoor {
           ...retry(`was answered with ${status}`),
           retryAfterMs: parseRetryAfter(headers.get("retry-after"), Date.now()),
         };
-        const stored = await this.#store(call, tried);
+        const stored = await this.#store(call, tried, tried.error);
         if (stored.id === null) {
           await answer.response.body?.cancel();
           return answerFault(response, call.headers, {
@@ -227,7 +300,7 @@ export class HttpDoor {
     { kind, why, tried }: { readonly kind: FaultKind; readonly why: string; readonly tried: FirstTry | null },
   ): Promise<void> {
     if (safeMethods.has(call.method)) return answerFault(response, call.headers, { kind, why, stored: null });
-    const stored = await this.#store(call, tried);
+    const stored = await this.#store(call, tried, tried?.error ?? `was left out: ${why}`);
     if (stored.id === null) {
       return answerFault(response, call.headers, { kind: stored.kind, why: `${why}; ${stored.why}`, stored: null });
     }
@@ -238,12 +311,13 @@ export class HttpDoor {
   async #store(
     { method, path, headers, body }: Call,
     tried: FirstTry | null,
+    why: string,
   ): Promise<StoredAs | { readonly id: null; readonly kind: FaultKind; readonly why: string }> {
     const head: MessageHead = { kind: "http", method, path, headers };
     try {
       const [stored] = await this.#options.store.call("accept", [{ head, body, key: null, tried }], Date.now());
       if (stored === undefined) throw new BatonError("INTERNAL", "nothing was stored");
-      this.#options.onStored(stored.id, tried?.error ?? "was not tried: the breaker is open");
+      this.#options.onStored(stored.id, why, tried !== null);
       return { id: stored.id, isWaiting: stored.life.state === "waiting" };
     } catch (error) {
       this.#options.onTrouble(messageOf(error));
@@ -267,22 +341,8 @@ function headersOf({ rawHeaders }: IncomingMessage): Headers {
   return pairs;
 }
 
-/** Null: longer than it may be; the rest is not read. Rejects when the caller leaves. */
-async function bodyOf(request: IncomingMessage, bytesMax: number): Promise<Uint8Array | null> {
-  if (Number(request.headers["content-length"] ?? 0) > bytesMax) return null;
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  try {
-    for await (const chunk of request as AsyncIterable<Buffer>) {
-      bytes += chunk.byteLength;
-      if (bytes > bytesMax) return null;
-      chunks.push(chunk);
-    }
-  } catch (error) {
-    const why = `a caller has left before all of its request was there, after ${bytes} bytes of its body`;
-    throw new Error(`${why}; it is not stored: ${messageOf(error)}`, { cause: error });
-  }
-  return new Uint8Array(Buffer.concat(chunks));
+function headBytesOf({ url = "" }: IncomingMessage, headers: Headers): number {
+  return headers.reduce((sum, [name, value]) => sum + name.length + value.length, url.length);
 }
 
 function answerFault(
@@ -295,6 +355,8 @@ function answerFault(
     "content-type": contentType,
     "content-length": Buffer.byteLength(body),
     "cache-control": "no-store",
+    // Only a request that is not stored is to be sent again.
+    ...(kind === "overloaded" && stored === null ? { "retry-after": "1" } : {}),
     ...(stored === null ? {} : { [idHeader]: stored.id }),
   });
   response.end(body);

@@ -18,6 +18,7 @@ export class RetryCounters {
   leasesLost = 0;
   letters = 0;
   taken = 0;
+  untried = 0;
   letterTroubles = 0;
 
   count(event: ProcessorEvent): void {
@@ -87,6 +88,7 @@ async function metricsOf({ store, processor, counters, leads }: StoreProcessor):
     counter("leases_lost_total", "How often this process lost its lease", counters.leasesLost),
     counter("letters_total", "Dead letters that this process has sent elsewhere", counters.letters),
     counter("taken_total", "Messages that this process has taken into the store from --from-topic", counters.taken),
+    counter("stored_untried_total", "Messages that serve has stored without a first try", counters.untried),
     gauge("letters_owed", "Dead letters that are still to be sent elsewhere", owed.count),
     counter(
       "letter_troubles_total",

@@ -2,7 +2,12 @@
 import { join, resolve } from "node:path";
 import { BatonError } from "../../src/errors.ts";
 import { atOrigin, type ConfigSources } from "../../src/config/resolve.ts";
-import { type retryLimitSettings, retryPolicySettings, retryStoreSettings } from "../../src/config/retry_settings.ts";
+import {
+  type retryLimitSettings,
+  retryPolicySettings,
+  retryServeSettings,
+  retryStoreSettings,
+} from "../../src/config/retry_settings.ts";
 import type { SettingValues } from "../../src/config/setting.ts";
 import { homeInDatabase } from "../../src/keeper/place.ts";
 import { userId } from "../../src/keeper/safe_folder.ts";
@@ -12,6 +17,9 @@ import { bodyBytesMax } from "../../src/recipes/retry/store/store_limits.ts";
 import { parseCodes, type RetryRules } from "../../src/recipes/retry/verdict.ts";
 import { parseDuration } from "../../src/support/duration.ts";
 import { kafkaForm, type KafkaPlace, parseKafkaPlace } from "./kafka_place.ts";
+
+/** What requests in progress may take where nothing else is said. */
+const requestMemoryBytes = 256 << 20;
 
 type StoreValues = SettingValues<typeof retryStoreSettings>;
 type PolicyValues = SettingValues<typeof retryPolicySettings>;
@@ -137,4 +145,18 @@ export const idleRules: StoreRules = {
 /** The longest body that is taken in. */
 export function bodyLimitOf({ retryMaxBody }: LimitValues): number {
   return Math.min(retryMaxBody, bodyBytesMax);
+}
+
+/** What the requests in progress may take. Throws USAGE or CONFIG. */
+export function requestMemoryOf(
+  values: LimitValues & SettingValues<typeof retryServeSettings>,
+  sources: ConfigSources,
+): number {
+  const leastBytes = 2 * bodyLimitOf(values);
+  const { retryBodyMemory = Math.max(requestMemoryBytes, leastBytes) } = values;
+  if (retryBodyMemory >= leastBytes) return retryBodyMemory;
+  return atOrigin("retryBodyMemory", retryServeSettings.retryBodyMemory, sources, () => {
+    const [written, least] = [retryBodyMemory, leastBytes].map(retryServeSettings.retryBodyMemory.type.format);
+    throw new BatonError("USAGE", `"${written}" is less than twice --max-body, which is ${least}`);
+  });
 }

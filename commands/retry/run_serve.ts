@@ -14,7 +14,7 @@ import { type CallGate, HttpDoor } from "./http_door.ts";
 import { retryStatusPage } from "./retry_metrics.ts";
 import { openTopicWay } from "./open_topic_way.ts";
 import { type RetryLog, retryLog } from "./retry_log.ts";
-import { bodyLimitOf, placeOf, retryRulesOf, storeRulesOf } from "./retry_rules.ts";
+import { bodyLimitOf, placeOf, requestMemoryOf, retryRulesOf, storeRulesOf } from "./retry_rules.ts";
 import type { ServeCall } from "./serve.ts";
 import { StoreProcessor } from "./store_processor.ts";
 
@@ -46,6 +46,7 @@ export async function runServe(call: ServeCall): Promise<ExitCode> {
     throw new BatonError("USAGE", `Cannot listen at "${values.listen}": write host:port, :port or unix:/absolute/path`);
   }
   const place = placeOf(values, sources);
+  const memoryBytes = requestMemoryOf(values, sources);
   const log = retryLog(io, { format: values.log, quiet: values.quiet, verbose: values.verbose });
   await using service =
     await (values.noProcess ? storeOnly(call, place.folder) : withProcessor(call, backend, place, log));
@@ -55,9 +56,16 @@ export async function runServe(call: ServeCall): Promise<ExitCode> {
     rules: retryRulesOf(values, sources),
     timeoutMs: values.retryAttemptTimeout,
     bodyBytesMax: bodyLimitOf(values),
+    bodyTimeoutMs: values.retryBodyTimeout,
+    memoryBytes,
+    callsMax: values.retryMaxBackendRequests,
+    connectionsMax: values.retryMaxConnections,
     clock: systemClock(),
     gate: service.gate,
-    onStored: (id, why) => log("info", "stored", `stored ${id}: the first try ${why}`, { id }),
+    onStored(id, why, isTried) {
+      if (!isTried) service.countUntried();
+      log("info", "stored", `stored ${id}: the first try ${why}`, { id });
+    },
     onTrouble: (why) => log("error", "not_stored", why),
   });
   const open = async () => {
@@ -75,6 +83,8 @@ interface Service extends AsyncDisposable {
   /** Resolves when it was stopped; rejects when it cannot go on. */
   run(): Promise<void>;
   stop(): void;
+  /** For /metrics: a message was stored without a first try. */
+  countUntried(): void;
 }
 
 async function withProcessor(
@@ -109,6 +119,7 @@ async function withProcessor(
     gate: processor.processor,
     run: () => processor.run(),
     stop: () => processor.stop(),
+    countUntried: () => void processor.counters.untried++,
     async [Symbol.asyncDispose]() {
       await page?.close();
       await processor[Symbol.asyncDispose]();
@@ -129,6 +140,7 @@ async function storeOnly({ values, sources }: ServeCall, folder: string): Promis
     gate: null,
     run: () => ended.promise,
     stop: () => ended.resolve(),
+    countUntried() {},
     [Symbol.asyncDispose]: () => store.close(),
   };
 }

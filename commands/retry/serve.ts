@@ -3,6 +3,7 @@ import {
   retryLimitSettings,
   retryPolicySettings,
   retryProcessorSettings,
+  retryServeSettings,
   retryStoreSettings,
 } from "../../src/config/retry_settings.ts";
 import { logSettings } from "../../src/config/log_settings.ts";
@@ -31,6 +32,7 @@ export const serveSettings = {
     help: "how long the command of --dead-letter exec: has to end before it is killed",
     default: 5000,
   }),
+  ...retryServeSettings,
   ...logSettings,
   ...retryPolicySettings,
   ...retryProcessorSettings,
@@ -51,6 +53,11 @@ export const retryServeCommand = defineCommand({
     "stored. The header Baton-Message-Id has the stored message's id; without it nothing is stored.",
     "503 with `NOT STORED` in its body: the store is full, or failed. 413: the body is over --max-body. Requests that ask for nothing to be done " +
     "(GET, HEAD, OPTIONS) are passed on and never stored. A fault is JSON, or a SOAP 1.1 fault for who sends a SOAPAction.",
+    "A backend that hangs delays no other caller: at most --max-backend-requests are there at the same time, and one more is stored without a " +
+    "first try (503 with Baton-Message-Id). A body that does not arrive within --body-timeout is refused (408). When requests in progress take " +
+    "--body-memory, no more is read from connections; one that is too slow, or gets no memory within --body-timeout, is refused (503 with Retry-After, " +
+    "NOT STORED). A " +
+    "connection above --max-connections takes the place of the one that has been without a request for longest.",
     "Every request gets an Idempotency-Key unless it has one, the same for all tries of it: a backend that knows it deals with no message twice.",
     "With --elect each of several answers and stores, and one of them tries what is stored, as with run --elect.",
     "Stored messages are tried again as by run, unless --no-process; with --from-topic also what is put into a topic. It runs until SIGTERM, SIGINT or SIGHUP.",

@@ -194,6 +194,35 @@ export const retryProcessorSettings = {
   }),
 } satisfies SettingTable;
 
+/** What `serve` accepts from callers at the same time. */
+export const retryServeSettings = {
+  retryMaxBackendRequests: setting(integer("count", { min: 1, max: 65_536 }), {
+    flag: "--max-backend-requests",
+    key: "retry.max_backend_requests",
+    help: "serve: requests at the backend at the same time; one more is stored without a first try",
+    default: 256,
+  }),
+  retryMaxConnections: setting(integer("count", { min: 1, max: 65_536 }), {
+    flag: "--max-connections",
+    key: "retry.max_connections",
+    help: "serve: connections of callers; one more takes the place of the one that is idle for longest",
+    default: 1024,
+  }),
+  retryBodyTimeout: setting(duration({ minMs: 1, maxMs: 86_400_000 }), {
+    flag: "--body-timeout",
+    key: "retry.body_timeout",
+    help: "serve: how long the body of a request may take to arrive; then it is refused (408)",
+    default: 60_000,
+  }),
+  retryBodyMemory: setting(size(), {
+    flag: "--body-memory",
+    key: "retry.body_memory",
+    help:
+      "serve: what the requests in progress may take in memory together; half of it for those at the backend. Twice --max-body at least",
+    unset: "256MiB, or twice --max-body where that is more",
+  }),
+} satisfies SettingTable;
+
 /** Messages from a topic, and into one: for `run` and `serve`, beside the proxies' settings. */
 export const retryTopicSettings = {
   retryFromTopic: setting(text("topic"), {
@@ -217,5 +246,6 @@ export const retrySettings = {
   ...retryLimitSettings,
   ...retryPolicySettings,
   ...retryProcessorSettings,
+  ...retryServeSettings,
   ...retryTopicSettings,
 } satisfies SettingTable;

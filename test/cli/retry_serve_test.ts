@@ -2,9 +2,10 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { request } from "node:http";
 import { verifyStore } from "../../src/recipes/retry/store/verify_store.ts";
-import { BatonSession, type Running } from "../support/baton_session.ts";
+import { BatonSession } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";
 import { HttpBackend } from "../support/http_backend.ts";
+import { RetryService } from "../support/retry_service.ts";
 
 setDefaultTimeout(60_000);
 
@@ -13,44 +14,6 @@ beforeAll(() => session = new BatonSession());
 afterAll(() => session[Symbol.asyncDispose]());
 
 let stores = 0;
-class Service {
-  readonly name = `store${++stores}`;
-  running: Running | null = null;
-  url = "";
-
-  async start(backend: string, options = ""): Promise<this> {
-    this.running = session.start(
-      `exec "$baton" retry-processor serve --store ${this.name} --url ${backend} --interval 50ms ${options}`,
-    );
-    const where = await eventually(() => /serves .* at ([^ ]+),/.exec(this.running?.stderr() ?? "")?.[1], {
-      withinMs: 15_000,
-      what: "serve to listen",
-    });
-    this.url = `http://${where}`;
-    return this;
-  }
-
-  async stop(signal: NodeJS.Signals = "SIGTERM") {
-    this.running?.child.kill(signal);
-    return await this.running?.ended;
-  }
-
-  get folder(): string {
-    return session.path(this.name);
-  }
-
-  async states(): Promise<Record<string, number>> {
-    const { stdout } = await session.run(`"$baton" retry-processor stats --json --store ${this.name}`);
-    const { states } = JSON.parse(stdout) as { states: Record<string, { count: number }> };
-    return Object.fromEntries(
-      Object.entries(states).filter(([, { count }]) => count > 0).map(([state, { count }]) => [state, count]),
-    );
-  }
-
-  post(path: string, body: string, headers: Record<string, string> = {}): Promise<Response> {
-    return fetch(`${this.url}${path}`, { method: "POST", body, headers });
-  }
-}
 
 describe("a backend that works", () => {
   test("gets method, path, headers and body, and its answer goes back as it is; nothing is stored", async () => {
@@ -58,7 +21,7 @@ describe("a backend that works", () => {
       response.writeHead(201, { "x-answer": "yes", "set-cookie": ["a=1", "b=2"] });
       response.end("made");
     }).up();
-    const service = await new Service().start(`${backend.url}/stock`);
+    const service = await new RetryService(session).start(`${backend.url}/stock`);
     const response = await fetch(`${service.url}/a/b?c=d`, { method: "PUT", body: "hello", headers: { "x-own": "1" } });
     expect([response.status, await response.text(), response.headers.get("x-answer")]).toEqual([201, "made", "yes"]);
     expect(response.headers.getSetCookie()).toEqual(["a=1", "b=2"]);
@@ -80,7 +43,7 @@ describe("a backend that works", () => {
   test("may answer with as much as it likes, and when that breaks off stderr says what did", async () => {
     const bytes = 32 << 20;
     await using backend = await new HttpBackend((_, response) => void response.end(Buffer.alloc(bytes))).up();
-    const service = await new Service().start(backend.url);
+    const service = await new RetryService(session).start(backend.url);
     expect((await (await service.post("/x", "y")).arrayBuffer()).byteLength).toBe(bytes);
     backend.answer = (_, response) => {
       response.writeHead(200, { "content-length": 100 });
@@ -94,7 +57,7 @@ describe("a backend that works", () => {
 
   test("never gets a GET without the body that it came with: who asks is told", async () => {
     await using backend = await new HttpBackend().up();
-    const service = await new Service().start(backend.url);
+    const service = await new RetryService(session).start(backend.url);
     const status = await new Promise<number | undefined>((resolve, reject) => {
       request(`${service.url}/search`, { method: "GET", headers: { "content-length": 2 } }, (answer) => {
         answer.resume();
@@ -111,7 +74,7 @@ describe("the article's scenario", () => {
     const backend = await new HttpBackend().up();
     await backend.down();
     await using _ = backend;
-    const service = await new Service().start(`${backend.url}/stock`, "--max-retries 100");
+    const service = await new RetryService(session).start(`${backend.url}/stock`, "--max-retries 100");
     const startMs = performance.now();
     const response = await service.post("/order", "<order/>", {
       "content-type": "text/xml",
@@ -141,7 +104,7 @@ describe("the article's scenario", () => {
 
   test("it never comes back: dead after exactly 10 redeliveries", async () => {
     await using backend = await new HttpBackend((_, response) => void response.writeHead(500).end("broken")).up();
-    const service = await new Service().start(backend.url, "--max-retries 10");
+    const service = await new RetryService(session).start(backend.url, "--max-retries 10");
     const response = await service.post("/", "x");
     expect([response.status, await response.text()]).toEqual([500, "broken"]);
     expect(response.headers.get("baton-message-id")).not.toBeNull();
@@ -161,7 +124,7 @@ describe("a fault", () => {
       if (count === 1) late.push(() => response.end("late"));
       else response.end("ok");
     }).up();
-    const service = await new Service().start(backend.url, "--attempt-timeout 200ms");
+    const service = await new RetryService(session).start(backend.url, "--attempt-timeout 200ms");
     const response = await service.post("/", "x");
     expect([response.status, await response.json()]).toMatchObject([504, { error: "timed_out", stored: true }]);
     late[0]?.();
@@ -170,7 +133,10 @@ describe("a fault", () => {
   });
 
   test("503 and NOT STORED when the store is full; 413 over the limit; GET is not stored", async () => {
-    const service = await new Service().start("http://127.0.0.1:1/", "--no-process --max-messages 1 --max-body 1KiB");
+    const service = await new RetryService(session).start(
+      "http://127.0.0.1:1/",
+      "--no-process --max-messages 1 --max-body 1KiB",
+    );
     expect((await service.post("/", "x")).status).toBe(502);
     const full = await service.post("/", "y");
     expect([full.status, full.headers.get("baton-message-id"), await full.json()]).toMatchObject([
@@ -188,7 +154,7 @@ describe("a fault", () => {
   test("503 while the breaker is open: stored, untried, and delivered when a probe went well", async () => {
     let works = false;
     await using backend = await new HttpBackend((_, response) => void response.writeHead(works ? 200 : 503).end()).up();
-    const service = await new Service().start(
+    const service = await new RetryService(session).start(
       backend.url,
       "--breaker-failures 2 --breaker-reset 400ms --max-retries 100",
     );
@@ -209,7 +175,7 @@ describe("a fault", () => {
       if (count === 1) response.writeHead(429, { "retry-after": "1" });
       response.end();
     }).up();
-    const service = await new Service().start(backend.url);
+    const service = await new RetryService(session).start(backend.url);
     const response = await service.post("/", "x");
     expect([response.status, response.headers.get("retry-after")]).toEqual([429, "1"]);
     await eventually(() => backend.received.length === 2, { withinMs: 10_000 });
@@ -222,7 +188,7 @@ test("what was told to be stored is there after kill -9, and is delivered by the
   const backend = await new HttpBackend().up();
   await backend.down();
   await using _ = backend;
-  const service = await new Service().start(backend.url, "--lease 2s --max-retries 1000");
+  const service = await new RetryService(session).start(backend.url, "--lease 2s --max-retries 1000");
   const ids: (string | null)[] = [];
   for (let at = 0; at < 20; at++) ids.push((await service.post("/", `body ${at}`)).headers.get("baton-message-id"));
   await service.stop("SIGKILL");
@@ -239,7 +205,7 @@ test("what was told to be stored is there after kill -9, and is delivered by the
 test("/metrics counts messages and tries, /healthz tells of an open breaker", async () => {
   await using backend = await new HttpBackend((_, response) => void response.writeHead(503).end()).up();
   const options = "--metrics-listen 127.0.0.1:0 --max-retries 1 --breaker-failures 2 --breaker-reset 1h";
-  const service = await new Service().start(backend.url, options);
+  const service = await new RetryService(session).start(backend.url, options);
   const page = /metrics are at ([^ \n]+)/.exec(service.running?.stderr() ?? "")?.[1];
   expect((await fetch(`http://${page}/healthz`)).status).toBe(200);
   await service.post("/", "x");
