@@ -9,6 +9,7 @@ import { ZmtpError } from "../../wire/zmtp/zmtp_error.ts";
 import { bind, type Binding } from "./binding.ts";
 import { Dialer } from "./dialer.ts";
 import { formatEndpoint, parseBindEndpoint, parseEndpoint } from "./endpoint.ts";
+import { InputBudget, type InputChanges, shortMsMax } from "./input_budget.ts";
 import { Peer } from "./peer.ts";
 import { type PeersHost, Port, type PortOwner } from "./port.ts";
 
@@ -25,6 +26,14 @@ export class Connections implements PortOwner {
   readonly #ports = new Set<Port>();
   /** Accepted connections that are not closed, and closed ones that are decided about, or of which something is to be taken. */
   #accepted = 0;
+  /** Accepted connections whose handshake is not over, the oldest first. */
+  readonly #strangers = new Set<Port>();
+  readonly #input: InputBudget<Port>;
+  /** What is to be done with connections, while it is done. */
+  readonly #decided = new Map<Port, "stop" | "resume">();
+  #isDeciding = false;
+  /** Looks for messages that take too long, while memory is short. */
+  #stopLooking: (() => void) | null = null;
   readonly #peers = new Set<Peer>();
   #isClosing = false;
   /** Waits for what `settled` and `gone` may have changed. */
@@ -32,6 +41,18 @@ export class Connections implements PortOwner {
 
   constructor(host: PeersHost) {
     this.host = host;
+    const { inputBytesMax, limits } = host.options;
+    this.#input = new InputBudget({ bytesMax: inputBytesMax, messageBytesMax: limits.messageBytesMax });
+  }
+
+  /** Places taken of `connectionsMax`. */
+  get accepted(): number {
+    return this.#accepted;
+  }
+
+  /** Memory that messages take which have not arrived completely, without what is next to nothing. */
+  get inputBytes(): number {
+    return this.#input.total;
   }
 
   /** Returns the real endpoint. Throws USAGE, CANNOT_CREATE or the signal's reason. */
@@ -140,6 +161,15 @@ export class Connections implements PortOwner {
     this.host.removed(peer);
   }
 
+  held(port: Port, bytes: number, isNext: boolean): void {
+    const nowMs = this.host.options.clock.now();
+    this.#read(this.#input.hold(port, bytes, { isNext, nowMs }));
+  }
+
+  known(port: Port): void {
+    this.#strangers.delete(port);
+  }
+
   gone(port: Port): void {
     this.#ports.delete(port);
     this.settled();
@@ -150,18 +180,72 @@ export class Connections implements PortOwner {
   }
 
   #accept(connection: Connection, endpoint: string): ConnectionHandlers {
-    const { options, counters } = this.host;
-    if (this.#accepted >= options.connectionsMax || this.#isClosing) {
-      counters.connectionsRefused++;
-      options.onEvent({ kind: "connectionRefused", endpoint, address: connection.peer });
+    const isFull = this.#accepted >= this.host.options.connectionsMax && !this.#refuseStranger(endpoint);
+    if (isFull || this.#isClosing) {
+      if (isFull) this.#refused(endpoint, connection.peer);
       connection.destroy();
       return { data() {}, closed() {} };
     }
     const port = new Port(this, { endpoint, remoteHost: hostOf(connection.peer), dialed: null });
     this.#ports.add(port);
+    this.#strangers.add(port);
     this.#accepted++;
     port.link.attach(connection);
     return port.link;
+  }
+
+  /**
+   * Makes room: closes the connection whose handshake has taken longest. One that is being decided about would keep its
+   * place all the same. False when there is none.
+   */
+  #refuseStranger(endpoint: string): boolean {
+    for (const port of this.#strangers) {
+      if (port.link.isAuthenticating) continue;
+      this.#refused(endpoint, port.link.address);
+      port.leave("destroy");
+      return true;
+    }
+    return false;
+  }
+
+  #refused(endpoint: string, address: string): void {
+    const { options, counters } = this.host;
+    counters.connectionsRefused++;
+    options.onEvent({ kind: "connectionRefused", endpoint, address });
+  }
+
+  /** A connection that is read again may bring what changes things again: the last decision holds. */
+  #read({ stop, resume }: InputChanges<Port>): void {
+    for (const port of stop) this.#decided.set(port, "stop");
+    for (const port of resume) this.#decided.set(port, "resume");
+    if (!this.#isDeciding && this.#decided.size > 0) {
+      this.#isDeciding = true;
+      for (const [port, decision] of this.#decided) {
+        this.#decided.delete(port);
+        if (decision === "stop") port.link.stopReading();
+        else port.link.goOn();
+      }
+      this.#isDeciding = false;
+    }
+    if (!this.#input.isShort) {
+      this.#stopLooking?.();
+      this.#stopLooking = null;
+    } else this.#stopLooking ??= this.host.options.clock.after(shortMsMax / 10, () => this.#closeExpired());
+  }
+
+  /** A connection whose messages the program itself does not take is not to blame. */
+  #closeExpired(): void {
+    this.#stopLooking = null;
+    const { clock, limits } = this.host.options;
+    for (const port of this.#input.expired(clock.now())) {
+      if (port.peer?.isHeldBack === true) continue;
+      this.host.counters.incompleteClosed++;
+      const why =
+        `The peer's message was not complete after ${shortMsMax / 1000} s, while memory for such messages was ` +
+        `short: it may have ${limits.messageBytesMax} bytes`;
+      port.link.destroy(new ZmtpError("OVERLOAD", why));
+    }
+    this.#read({ stop: [], resume: [] });
   }
 
   /**

@@ -20,6 +20,11 @@ export interface LinkHost {
   ready(peer: PeerDescription): Welcome;
   /** False: no more until `resume`. */
   message(frames: Uint8Array[]): boolean;
+  /**
+   * After each chunk: what is not complete of a message costs this much memory, in bytes. `isNext`: of another message than
+   * the last time.
+   */
+  held(bytes: number, isNext: boolean): void;
   /** All messages that came together have been handed over. */
   turn(): void;
   /** There may be room for more to send. */
@@ -67,6 +72,10 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
   /** The host wants no more at present. */
   #isFull = false;
   #isAuthenticating = false;
+  /** Memory for messages that are not complete is short. */
+  #isStopped = false;
+  /** A message was completed by the chunk that is read. */
+  #hasCompleted = false;
   #isCorked = false;
   #corkedBytes = 0;
   #idleTurns = 0;
@@ -107,6 +116,11 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
 
   get isReady(): boolean {
     return this.#zmtp.isReady && !this.#over;
+  }
+
+  /** Nobody has decided yet whether the peer may come in. */
+  get isAuthenticating(): boolean {
+    return this.#isAuthenticating;
   }
 
   /** Messages can be handed over without piling up in front of a peer that does not read. */
@@ -164,6 +178,17 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
     this.#readOn();
   }
 
+  /** Reads nothing more before `goOn`. */
+  stopReading(): void {
+    this.#isStopped = true;
+    if (!this.#over) this.#pause();
+  }
+
+  goOn(): void {
+    this.#isStopped = false;
+    this.#readOn();
+  }
+
   /** Says what is left to say, and closes; after a while in any case. */
   end(reason: Error | null = null): void {
     const connection = this.#connection;
@@ -178,9 +203,9 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
   }
 
   /** Closes at once. */
-  destroy(): void {
-    if (this.#connection === null) return this.closed(null);
-    this.#finish(null);
+  destroy(reason: Error | null = null): void {
+    if (this.#connection === null) return this.closed(reason);
+    this.#finish(reason);
     this.#connection.destroy();
   }
 
@@ -219,6 +244,7 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
   }
 
   message(frames: Uint8Array[]): boolean {
+    this.#hasCompleted = true;
     if (!this.#over && this.#host.message(frames)) return true;
     this.#isFull = true;
     return false;
@@ -245,6 +271,10 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
       this.flush();
       this.#readOn();
     });
+  }
+
+  get #takesIn(): boolean {
+    return !this.#isFull && !this.#isAuthenticating && !this.#isStopped;
   }
 
   get #unsentBytes(): number {
@@ -276,6 +306,9 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
     }
     if (this.#zmtp.output.bytes > 0) this.#cork();
     if (this.#isFull || this.#isAuthenticating) this.#pause();
+    const isNext = this.#hasCompleted;
+    this.#hasCompleted = false;
+    this.#host.held(this.#zmtp.heldBytes, isNext);
     return at < chunk.byteLength ? chunk.subarray(at) : null;
   }
 
@@ -294,12 +327,12 @@ export class Link implements ConnectionHandlers, ZmtpPeerEvents {
   }
 
   #readOn(): void {
-    if (this.#over || this.#isFull || this.#isAuthenticating) return;
+    if (this.#over || !this.#takesIn) return;
     const unread = this.#unread;
     this.#unread = null;
     // This side's own: a view will do, as each copy of the rest would be as long as all of it.
     if (unread !== null) this.#unread = this.#read(unread);
-    if (this.#over || this.#isFull || this.#isAuthenticating) return;
+    if (this.#over || !this.#takesIn) return;
     this.#heart.isDeaf = false;
     this.#connection?.resume();
   }

@@ -55,6 +55,10 @@ export interface PortOwner {
   add(peer: Peer): void;
   /** An accepted peer is gone for good. */
   remove(peer: Peer): void;
+  /** What an accepted connection holds of a message that is not complete: see LinkHost. */
+  held(port: Port, bytes: number, isNext: boolean): void;
+  /** The handshake of an accepted connection is over, or will never be. */
+  known(port: Port): void;
   /** The connection is closed. */
   gone(port: Port): void;
   /** The same, and nothing that it has set off is under way. */
@@ -126,6 +130,7 @@ export class Port implements LinkHost {
     this.#wasReady = true;
     if (dialed === null) {
       this.peer = peer;
+      this.#owner.known(this);
       this.#owner.add(peer);
     } else if (peer.connections > 0) counters.reconnects++;
     peer.connections++;
@@ -143,6 +148,10 @@ export class Port implements LinkHost {
     return wantsMore;
   }
 
+  held(bytes: number, isNext: boolean): void {
+    if (this.isAccepted) this.#owner.held(this, bytes, isNext);
+  }
+
   turn(): void {
     this.#host.turn();
   }
@@ -156,6 +165,10 @@ export class Port implements LinkHost {
   }
 
   over(reason: Error | null): void {
+    if (this.isAccepted) {
+      this.#owner.known(this);
+      this.#owner.held(this, 0, true);
+    }
     if (this.#wasReady) this.#lose(reason);
     else if (!this.#isLeaving) this.#failHandshake(reason);
     if (!this.#isLeaving) this.#options.dialed?.dialer.lost(this.#wasReady);

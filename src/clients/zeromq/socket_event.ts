@@ -22,7 +22,7 @@ export type SocketEvent =
   }
   /** No connection could be made to the endpoint; the next try is made after `retryMs`. */
   | { readonly kind: "connectFailed"; readonly endpoint: string; readonly reason: Error; readonly retryMs: number }
-  /** A connection over the limit of `connectionsMax` was closed at once. */
+  /** A connection was closed because of the limit of `connectionsMax`: the oldest in its handshake, or else the new one. */
   | { readonly kind: "connectionRefused"; readonly endpoint: string; readonly address: string };
 
 /** Counted since the socket was made. */
@@ -39,6 +39,8 @@ export interface SocketCounters {
   discarded: number;
   handshakesFailed: number;
   connectionsRefused: number;
+  /** Connections that were closed because memory was short and their message did not end. */
+  incompleteClosed: number;
   /** Connections made again after a loss. */
   reconnects: number;
 }
@@ -52,6 +54,15 @@ export function newCounters(): SocketCounters {
     discarded: 0,
     handshakesFailed: 0,
     connectionsRefused: 0,
+    incompleteClosed: 0,
     reconnects: 0,
   };
+}
+
+/** What the accepted connections of a socket take at present. */
+export interface SocketLoad {
+  /** Places of `connectionsMax`. */
+  readonly connections: number;
+  /** Of `inputBytesMax`, in bytes. */
+  readonly inputBytes: number;
 }

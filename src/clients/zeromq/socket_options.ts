@@ -34,8 +34,16 @@ export interface SocketOptions {
   readonly security?: { readonly mechanism: "NULL" } | MechanismFactory;
   /** Asked about every peer that connects to a bound endpoint, or to a CURVE server; everybody may come in when left out. */
   readonly authenticate?: Authenticate;
-  /** Connections that all bound endpoints together accept: in handshake, open, or closed with messages that are unread. */
+  /**
+   * Connections that all bound endpoints together accept: in handshake, open, or closed with messages that are unread. For one
+   * more the oldest in its handshake is closed, or else the new one.
+   */
   readonly connectionsMax?: number;
+  /**
+   * Memory for messages that have not arrived completely, of all connections that bound endpoints have accepted: the room of
+   * four messages when left out. When it is short, those are not read from that hold most.
+   */
+  readonly inputBytesMax?: number;
   /** Hears of connections. What it throws is not caught. */
   readonly onEvent?: (event: SocketEvent) => void;
   /** For tests. */
@@ -58,12 +66,15 @@ export interface ResolvedOptions {
   readonly mechanism: MechanismFactory;
   readonly authenticate: Authenticate | null;
   readonly connectionsMax: number;
+  readonly inputBytesMax: number;
   readonly onEvent: (event: SocketEvent) => void;
   readonly clock: Clock;
   readonly random: () => number;
   readonly dial: Dial;
   readonly listen: Listen;
 }
+
+export const connectionsMaxDefault = 4096;
 
 /** Throws USAGE for a value that cannot be meant. */
 export function resolveOptions(options: SocketOptions): ResolvedOptions {
@@ -80,7 +91,8 @@ export function resolveOptions(options: SocketOptions): ResolvedOptions {
     reconnect: options.reconnect ?? { minMs: 100, maxMs: 30_000 },
     mechanism: options.security !== undefined && "create" in options.security ? options.security : nullMechanism,
     authenticate: options.authenticate ?? null,
-    connectionsMax: options.connectionsMax ?? 4096,
+    connectionsMax: options.connectionsMax ?? connectionsMaxDefault,
+    inputBytesMax: options.inputBytesMax ?? 4 * limits.messageBytesMax,
     onEvent: options.onEvent ?? (() => {}),
     clock: options.clock ?? systemClock(),
     random: options.random ?? Math.random,
@@ -104,6 +116,7 @@ function checkNumbers(options: ResolvedOptions): void {
     ["receiveHighWaterBytes", options.receiveHighWaterBytes, 1],
     ["handshakeMsMax", options.handshakeMsMax, 1],
     ["connectionsMax", options.connectionsMax, 1],
+    ["inputBytesMax", options.inputBytesMax, 1.5 * limits.messageBytesMax],
     ["heartbeat.everyMs", heartbeat.everyMs, 0],
     ["heartbeat.timeoutMs", heartbeat.timeoutMs, 0],
     ["reconnect.minMs", reconnect.minMs, 1],

@@ -11,7 +11,7 @@ import { Connections } from "./connections.ts";
 import { FairQueue } from "./fair_queue.ts";
 import { bytesOf, type Peer } from "./peer.ts";
 import type { Newcomer, PeersHost } from "./port.ts";
-import { newCounters, type SocketCounters } from "./socket_event.ts";
+import { newCounters, type SocketCounters, type SocketLoad } from "./socket_event.ts";
 import { type ResolvedOptions, resolveOptions, type SocketOptions } from "./socket_options.ts";
 import { Waiting } from "./waiting.ts";
 
@@ -47,6 +47,10 @@ export abstract class ZeroMqSocket implements AsyncDisposable, AsyncIterable<Uin
   constructor(options: SocketOptions = {}) {
     this.options = resolveOptions(options);
     this.connections = new Connections(this.#peersHost());
+  }
+
+  get load(): SocketLoad {
+    return { connections: this.connections.accepted, inputBytes: this.connections.inputBytes };
   }
 
   /**

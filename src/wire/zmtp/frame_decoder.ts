@@ -26,7 +26,7 @@ const slabBytes = 16 << 10;
 const smallBodyBytes = slabBytes / 2;
 
 /** A body that spans chunks gets room for what has arrived and as much again, but at once for so much. */
-const firstRoomBytes = 64 << 10;
+const firstRoomBytes = 16 << 10;
 
 const headerBytesMax = 9;
 const noBytes = new Uint8Array(0);

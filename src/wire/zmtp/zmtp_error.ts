@@ -16,6 +16,8 @@ const codes = {
   IDENTITY_TAKEN: "REFUSED",
   /** A message, a frame or a command over a limit of this side. */
   LIMIT: "ZMTP_PROTOCOL",
+  /** Memory was short, and the peer did not end its message. */
+  OVERLOAD: "CONNECTION_LOST",
   /** Nothing was heard of the peer for too long. */
   SILENT: "CONNECTION_LOST",
   /** The peer closed the connection where it had to say something. */

@@ -91,12 +91,26 @@ test("a connection that the program ends as it is made brings nothing more", asy
   await router.close();
 });
 
-test("connections over the limit are closed at once and counted, and the next one after a free place is not", async () => {
+test("over the limit the connection goes whose handshake has taken longest, and is counted", async () => {
+  const rig = new SocketRig();
+  const router = new RouterSocket({ ...rig.options, connectionsMax: 2 });
+  const [oldest, silent] = [await rawPeer(rig, router), await rawPeer(rig, router)];
+  const third = await rawPeer(rig, router);
+  expect([oldest.isClosed(), silent.isClosed(), third.isClosed()]).toEqual([true, false, false]);
+  expect([router.counters.connectionsRefused, router.load.connections]).toEqual([1, 2]);
+  expect(rig.kinds()).toEqual(["connectionRefused"]);
+});
+
+test("over the limit, and all handshakes done, it is the new connection, until a place is free", async () => {
   const rig = new SocketRig();
   const router = new RouterSocket({ ...rig.options, connectionsMax: 2 });
   const first = await rawPeer(rig, router);
-  await rawPeer(rig, router);
+  first.end.write(join([greeting(), ready("DEALER")]));
+  const second = await rawPeer(rig, router);
+  second.end.write(join([greeting(), ready("DEALER")]));
+  await rig.settle();
   expect((await rawPeer(rig, router)).isClosed()).toBe(true);
+  expect([first.isClosed(), second.isClosed()]).toEqual([false, false]);
   expect(router.counters.connectionsRefused).toBe(1);
   first.end.close(null);
   await rig.settle();

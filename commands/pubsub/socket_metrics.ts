@@ -1,0 +1,26 @@
+/** What /metrics says of the connections that a role has accepted. */
+import { type Metric, metricsNamed } from "../../src/cli/metrics/metrics_text.ts";
+import type { SocketCounters, SocketLoad } from "../../src/clients/zeromq/socket_event.ts";
+
+export function socketMetrics(prefix: string, socket: SocketLoad & SocketCounters): Metric[] {
+  const { gauge, counter } = metricsNamed(prefix);
+  return [
+    gauge("connections", "Connections accepted, in their handshake or after it", socket.connections),
+    counter(
+      "connections_refused_total",
+      "Connections closed because as many were open as are allowed",
+      socket.connectionsRefused,
+    ),
+    gauge("incoming_bytes", "Memory of messages that have not arrived completely", socket.inputBytes),
+    counter(
+      "connections_incomplete_closed_total",
+      "Connections closed because that memory was short and their message did not arrive",
+      socket.incompleteClosed,
+    ),
+    counter(
+      "handshakes_failed_total",
+      "Connections that ended before their handshake did",
+      socket.handshakesFailed,
+    ),
+  ];
+}

@@ -1,0 +1,144 @@
+/**
+ * Memory for messages that have not arrived completely, of all accepted connections of a socket together. Decides which
+ * connections are read from while that memory is short, and which are closed after a while; does neither. Pure.
+ *
+ * Below a first mark every connection is read from. Above it, connections that hold less than an equal share of it are, and
+ * above a second mark only those that hold next to nothing. One more, the one whose message began first, is read to the
+ * end of that message in any case: the room of one message is kept for it, so that not every connection waits for the others.
+ */
+
+export interface InputBudgetLimits {
+  /** All of it, in bytes. More than one message. */
+  readonly bytesMax: number;
+  /** The longest message. */
+  readonly messageBytesMax: number;
+}
+
+/** Which connections are not to be read from any longer, and which are again. */
+export interface InputChanges<Owner> {
+  readonly stop: readonly Owner[];
+  readonly resume: readonly Owner[];
+}
+
+/** A connection that holds no more than this is always read from, and is not counted. */
+export const uncountedBytesMax = 16 << 10;
+/** While memory is short, a message has this long to arrive. */
+export const shortMsMax = 10_000;
+
+interface Holding {
+  bytes: number;
+  /** When its message began. */
+  sinceMs: number;
+  isStopped: boolean;
+}
+
+const noChanges: InputChanges<never> = { stop: [], resume: [] };
+
+export class InputBudget<Owner> {
+  readonly #sharedBytes: number;
+  readonly #stopBytes: number;
+  /** In the order in which their messages began. */
+  readonly #holdings = new Map<Owner, Holding>();
+  #total = 0;
+  #shortSinceMs: number | null = null;
+  /** The connection that is read to the end of its message, and since when. */
+  #first: { readonly owner: Owner; readonly sinceMs: number } | null = null;
+
+  constructor({ bytesMax, messageBytesMax }: InputBudgetLimits) {
+    this.#stopBytes = bytesMax - messageBytesMax;
+    this.#sharedBytes = this.#stopBytes / 2;
+  }
+
+  /** What is counted now, in bytes. */
+  get total(): number {
+    return this.#total;
+  }
+
+  /** Some connections may be stopped; `expired` is to be asked from time to time. */
+  get isShort(): boolean {
+    return this.#shortSinceMs !== null;
+  }
+
+  /**
+   * What the connection holds of a message that is not complete; 0 when it is gone. `isNext`: of another message than the
+   * last time.
+   */
+  hold(owner: Owner, bytes: number, { isNext, nowMs }: { isNext: boolean; nowMs: number }): InputChanges<Owner> {
+    const before = this.#holdings.get(owner);
+    if (before === undefined && bytes <= uncountedBytesMax) return noChanges;
+    const added = this.#count(owner, before, { bytes, isNext, nowMs });
+    const wasShort = this.isShort;
+    if (!wasShort && this.#total >= this.#sharedBytes) this.#shortSinceMs = nowMs;
+    // Not at the same mark, or one chunk more or less would stop and resume all of them each time.
+    else if (wasShort && this.#total < this.#sharedBytes * 0.75) this.#shortSinceMs = null;
+    if (!wasShort && !this.isShort) return noChanges;
+    const freed = before?.isStopped === true && !this.#holdings.has(owner) ? [owner] : [];
+    const concerned = added > 0 && wasShort ? [owner] : [...this.#holdings.keys()];
+    return this.#decide(concerned, freed, nowMs);
+  }
+
+  /** Connections to be closed: memory has been short for long, and so long their message has not arrived. */
+  expired(nowMs: number): Owner[] {
+    const shortSinceMs = this.#shortSinceMs;
+    if (shortSinceMs === null) return [];
+    const gone: Owner[] = [];
+    for (const [owner, { sinceMs }] of this.#holdings) {
+      const firstSinceMs = this.#first?.owner === owner ? this.#first.sinceMs : 0;
+      if (nowMs - Math.max(sinceMs, shortSinceMs, firstSinceMs) >= shortMsMax) gone.push(owner);
+    }
+    return gone;
+  }
+
+  /** Returns how much more it holds than before. */
+  #count(
+    owner: Owner,
+    before: Holding | undefined,
+    { bytes, isNext, nowMs }: { bytes: number; isNext: boolean; nowMs: number },
+  ): number {
+    const counted = bytes <= uncountedBytesMax ? 0 : bytes;
+    const added = counted - (before?.bytes ?? 0);
+    this.#total += added;
+    if (isNext || counted === 0) {
+      this.#holdings.delete(owner);
+      if (this.#first?.owner === owner) this.#first = null;
+    } else if (before !== undefined) {
+      before.bytes = counted;
+      return added;
+    }
+    if (counted > 0) {
+      this.#holdings.set(owner, { bytes: counted, sinceMs: nowMs, isStopped: before?.isStopped ?? false });
+    }
+    return added;
+  }
+
+  #decide(concerned: readonly Owner[], freed: readonly Owner[], nowMs: number): InputChanges<Owner> {
+    const stop: Owner[] = [];
+    const resume: Owner[] = [...freed];
+    for (const owner of concerned) {
+      const holding = this.#holdings.get(owner);
+      if (holding === undefined || holding.isStopped === !this.#mayRead(owner, holding)) continue;
+      holding.isStopped = !holding.isStopped;
+      (holding.isStopped ? stop : resume).push(owner);
+    }
+    if (!this.isShort) {
+      this.#first = null;
+      return { stop, resume };
+    }
+    if (this.#first !== null) return { stop, resume };
+    for (const [owner, holding] of this.#holdings) {
+      if (!holding.isStopped) continue;
+      this.#first = { owner, sinceMs: nowMs };
+      holding.isStopped = false;
+      const justStopped = stop.indexOf(owner);
+      if (justStopped >= 0) stop.splice(justStopped, 1);
+      else resume.push(owner);
+      break;
+    }
+    return { stop, resume };
+  }
+
+  #mayRead(owner: Owner, { bytes }: Holding): boolean {
+    if (!this.isShort || this.#first?.owner === owner) return true;
+    return this.#total < this.#stopBytes && bytes <= this.#sharedBytes / this.#holdings.size;
+  }
+}
