@@ -2,6 +2,7 @@
 import { histograms, labelled, type Metric, metricsNamed } from "../../src/cli/metrics/metrics_text.ts";
 import type { Directory } from "../../src/recipes/pubsub/proxy/directory.ts";
 import type { Proxy } from "../../src/recipes/pubsub/proxy/proxy.ts";
+import { socketMetrics } from "./socket_metrics.ts";
 
 const { named, gauge, counter } = metricsNamed("baton_pubsub_proxy");
 
@@ -16,6 +17,7 @@ export function proxyMetrics(proxy: Proxy, directory: Directory, nowMs: number):
     gauge("coordinated", "1 while the coordination service answers", directory.isThere ? 1 : 0),
     gauge("servers", "Servers that are there", directory.servers.size),
     gauge("clients", "Connections of clients", proxy.connections),
+    ...socketMetrics("baton_pubsub_proxy", proxy.load),
     counter("requests_total", "Messages that came from clients", counters.requests),
     labelled(
       "counter",

@@ -61,7 +61,12 @@ export async function runProxy({ values, sources, io }: ProxyCall): Promise<Exit
       clock,
       onProblem: log.problem,
       patienceMs: values.pubsubProxyTimeout,
-      ...(security === undefined ? {} : { front: security.front, back: security.dialing }),
+      front: {
+        ...security?.front,
+        connectionsMax: values.pubsubMaxConnections,
+        inputBytesMax: values.pubsubMaxIncomingBytes,
+      },
+      ...(security === undefined ? {} : { back: security.dialing }),
       ...(security?.authorize === undefined ? {} : { authorize: security.authorize }),
       limits: {
         perClient: values.pubsubProxyMaxRequestsPerClient,

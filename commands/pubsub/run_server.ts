@@ -9,6 +9,7 @@ import { connect } from "../../src/clients/zookeeper/client.ts";
 import { BatonError } from "../../src/errors.ts";
 import { checkName } from "../../src/recipes/pubsub/client/client_limits.ts";
 import { PubsubPath } from "../../src/recipes/pubsub/ownership/pubsub_path.ts";
+import type { StoreOptions } from "../../src/recipes/pubsub/store/store_options.ts";
 import { TopicServer } from "../../src/recipes/pubsub/server/topic_server.ts";
 import { formatAddress } from "../../src/sockets/connection.ts";
 import { systemClock } from "../../src/support/clock.ts";
@@ -52,14 +53,8 @@ export async function runServer(call: ServerCall): Promise<ExitCode> {
       path: new PubsubPath(place.root),
       connect: (signal) => connect({ ...place.connect, signal }),
       clock: systemClock(),
-      store: {
-        maxPending: values.pubsubMaxPending ?? null,
-        maxTopicBytes: values.pubsubMaxTopicSize ?? null,
-        maxDiskBytes: values.pubsubMaxDiskSize ?? null,
-        retainMessages: values.pubsubRetainMessages ?? null,
-        retainBytes: values.pubsubRetainSize ?? null,
-        retainMs: values.pubsubRetainAge ?? null,
-      },
+      store: storeOptionsOf(values),
+      limits: { connectionsMax: values.pubsubMaxConnections, inputBytesMax: values.pubsubMaxIncomingBytes },
       security: security === undefined ? undefined : { server: security.inner, client: security.dialing },
       onProblem: log.problem,
       onDraining: (isDraining) => sayDraining(log, id, isDraining),
@@ -111,6 +106,17 @@ function presenceOf(server: TopicServer, servers: string): PresenceOptions {
 function sayDraining(log: ServiceLog, id: string, isDraining: boolean): void {
   const sentence = isDraining ? "is given no new topics until it is started again" : "takes new topics again";
   log.say("info", isDraining ? "draining" : "taking", `"${id}" ${sentence}`, { id });
+}
+
+function storeOptionsOf(values: ServerCall["values"]): Partial<StoreOptions> {
+  return {
+    maxPending: values.pubsubMaxPending ?? null,
+    maxTopicBytes: values.pubsubMaxTopicSize ?? null,
+    maxDiskBytes: values.pubsubMaxDiskSize ?? null,
+    retainMessages: values.pubsubRetainMessages ?? null,
+    retainBytes: values.pubsubRetainSize ?? null,
+    retainMs: values.pubsubRetainAge ?? null,
+  };
 }
 
 function placeOf({ values }: ServerCall): { id: string; dataDir: string } {

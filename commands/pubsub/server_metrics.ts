@@ -1,6 +1,7 @@
 /** What /metrics says of a server. */
 import { histograms, labelled, type Metric, metricsNamed } from "../../src/cli/metrics/metrics_text.ts";
 import type { TopicServer } from "../../src/recipes/pubsub/server/topic_server.ts";
+import { socketMetrics } from "./socket_metrics.ts";
 
 const { named, gauge, counter } = metricsNamed("baton_pubsub_server");
 
@@ -34,11 +35,7 @@ export async function serverMetrics(server: TopicServer): Promise<Metric[]> {
     gauge("store_bytes", "What the store takes", now.usedBytes),
     gauge("disk_share", "The part of the nearer disk limit that is used; puts are refused from 0.95 on", now.diskShare),
     counter("commits_total", "Transactions of the store", now.commits),
-    counter(
-      "handshakes_failed_total",
-      "Connections that ended before their handshake did",
-      now.socket.handshakesFailed,
-    ),
+    ...socketMetrics("baton_pubsub_server", now.socket),
     counter("unroutable_total", "Answers for peers that were gone", now.socket.unroutable),
   ];
 }

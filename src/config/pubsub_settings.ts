@@ -144,6 +144,21 @@ export const pubsubServiceSettings = {
     help: "serve /healthz and /metrics (Prometheus) there by HTTP; :PORT means this machine only",
     unset: "nothing is served",
   }),
+  pubsubMaxConnections: setting(integer("count", { min: 1, max: 1_000_000 }), {
+    flag: "--max-connections",
+    key: "pubsub.max_connections",
+    help:
+      "connections that are open at the same time; for one more the oldest whose handshake is not over is closed, " +
+      "or else the new one",
+    default: 4096,
+  }),
+  pubsubMaxIncomingBytes: setting(size({ minBytes: 100 * 1024 ** 2 }), {
+    flag: "--max-incoming-bytes",
+    key: "pubsub.max_incoming_bytes",
+    help: "memory for messages that have not arrived completely, of all connections together; when it is short, " +
+      "connections that hold most of it are not read from, and closed if their message does not arrive within 10s",
+    default: 256 * 1024 ** 2,
+  }),
   pubsubDrainTimeout: setting(duration(), {
     flag: "--drain-timeout",
     key: "pubsub.drain_timeout",

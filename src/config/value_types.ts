@@ -84,7 +84,7 @@ export function sessionTimeout({ minMs }: { minMs: number }): ValueType<number> 
 const sizeUnits: Record<string, number> = { B: 1, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3, TiB: 1024 ** 4 };
 
 /** A size with its unit (`512B`, `64KiB`, `1MiB`); bytes in the code. */
-export function size(): ValueType<number> {
+export function size({ minBytes = 0 }: { minBytes?: number } = {}): ValueType<number> {
   return {
     placeholder: "size",
     fileType: "string",
@@ -92,13 +92,10 @@ export function size(): ValueType<number> {
       const match = /^(\d{1,12})(B|[KMGT]iB)$/.exec(written);
       const unit = match?.[2] === undefined ? undefined : sizeUnits[match[2]];
       if (match?.[1] === undefined || unit === undefined) return refuse(written, "a size such as 512B, 64KiB or 1MiB");
-      return Number(match[1]) * unit;
+      const bytes = Number(match[1]) * unit;
+      return bytes < minBytes ? refuse(written, `a size of at least ${writeSize(minBytes)}`) : bytes;
     },
-    format(bytes) {
-      const units = Object.entries(sizeUnits).reverse();
-      const [name, factor] = units.find(([, unit]) => bytes % unit === 0) ?? ["B", 1];
-      return `${bytes / factor}${name}`;
-    },
+    format: writeSize,
   };
 }
 
@@ -169,6 +166,12 @@ export function priority(): ValueType<number> {
 
 function refuse(written: string, wanted: string): never {
   throw new BatonError("USAGE", `"${written}" is not ${wanted}`);
+}
+
+function writeSize(bytes: number): string {
+  const units = Object.entries(sizeUnits).reverse();
+  const [name, factor] = units.find(([, unit]) => bytes % unit === 0) ?? ["B", 1];
+  return `${bytes / factor}${name}`;
 }
 
 /** The shortest form that `parseDuration` reads back as the same number. */

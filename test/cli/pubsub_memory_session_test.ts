@@ -110,7 +110,10 @@ test("a topic is handed over to a server that others make hold as much as it may
   expect((await client.plain("SUBSCRIBE alice move")).status).toBe("OK");
   for (let n = 1; n <= 8; n++) expect((await client.plain(`PUT bob move ${n}`, "M".repeat(mib))).status).toBe("OK");
   const to = await begun("server --id s-to --data-dir s-to", / at (\S+?), for/);
-  const unfinished = Array.from({ length: 12 }, () => new HalfMessage(to.endpoint, { frameBytes: mib, frameCount: 60 }));
+  const unfinished = Array.from(
+    { length: 12 },
+    () => new HalfMessage(to.endpoint, { frameBytes: mib, frameCount: 60 }),
+  );
   try {
     await eventually(async () => await to.metric("incoming_bytes") > 96 * mib, { withinMs: 30_000 });
     const moved = await session.run('"$baton" pubsub server move move --to s-to');

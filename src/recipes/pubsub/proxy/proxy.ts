@@ -3,7 +3,7 @@
  * nothing that has to outlive it: killed at any moment, it costs its clients another try.
  */
 import { RouterSocket } from "../../../clients/zeromq/router_socket.ts";
-import type { SocketEvent } from "../../../clients/zeromq/socket_event.ts";
+import type { SocketCounters, SocketEvent, SocketLoad } from "../../../clients/zeromq/socket_event.ts";
 import type { SocketOptions } from "../../../clients/zeromq/socket_options.ts";
 import { BatonError, messageOf } from "../../../errors.ts";
 import { abortable } from "../../../support/abort.ts";
@@ -14,6 +14,7 @@ import { socketLimits } from "../../../wire/pubsub/limits.ts";
 import type { Message } from "../../../wire/pubsub/messages.ts";
 import type { StatusCode } from "../../../wire/pubsub/status_codes.ts";
 import { decodeTopicList, encodeTopicList } from "../../../wire/pubsub/topic_list.ts";
+import { OverloadReport } from "../overload_report.ts";
 import type { Directory } from "./directory.ts";
 import { Forwarder } from "./forwarder.ts";
 import { type OwnAnswer, ownAnswer } from "./own_answer.ts";
@@ -62,6 +63,7 @@ export class Proxy implements AsyncDisposable {
   /** Connections with requests under way, by the frame that their messages begin with. */
   readonly #clients = new Map<Uint8Array, Client>();
   readonly #endpoints: string[] = [];
+  readonly #overload: OverloadReport;
   #isLeaving = false;
   #isSweeping = false;
   #whenIdle: (() => void) | null = null;
@@ -70,6 +72,7 @@ export class Proxy implements AsyncDisposable {
     const { directory, clock } = options;
     this.id = options.id;
     this.#options = options;
+    this.#overload = new OverloadReport(clock, (problem) => options.onProblem?.(problem));
     this.loads = new ServerLoads(clock);
     this.#front = new RouterSocket({
       sendHighWater: unreadMessagesMax,
@@ -77,7 +80,10 @@ export class Proxy implements AsyncDisposable {
       limits: socketLimits,
       ...options.front,
       clock,
-      onEvent: (event) => this.#heard(event),
+      onEvent: (event) => {
+        this.#overload.heard(event);
+        this.#heard(event);
+      },
     });
     this.#forwarder = new Forwarder({
       directory,
@@ -118,6 +124,11 @@ export class Proxy implements AsyncDisposable {
   /** Clients that are connected. */
   get connections(): number {
     return this.#front.identities.length;
+  }
+
+  /** What connections take, and what became of those that there was no room for. */
+  get load(): SocketLoad & SocketCounters {
+    return { ...this.#front.load, ...this.#front.counters };
   }
 
   /**

@@ -19,6 +19,7 @@ import { ServerList } from "../ownership/server_list.ts";
 import { TopicOwnership } from "../ownership/topic_ownership.ts";
 import type { StoreOptions } from "../store/store_options.ts";
 import { TopicStore } from "../store/topic_store.ts";
+import { OverloadReport } from "../overload_report.ts";
 import { type Status, statusOf } from "./answer_message.ts";
 import { HandOvers } from "./hand_overs.ts";
 import { ProxyReports } from "./proxy_reports.ts";
@@ -49,6 +50,8 @@ export interface TopicServerOptions {
   readonly handOverMs?: number | undefined;
   /** Of the ROUTER, and of the connections to others. */
   readonly security?: { readonly server: SocketOptions; readonly client: SocketOptions } | undefined;
+  /** Of the ROUTER. */
+  readonly limits?: Pick<SocketOptions, "connectionsMax" | "inputBytesMax">;
   /** What an operator should know. */
   readonly onProblem: (problem: unknown) => void;
   /** An operator has had it take no new topics, or take them again. */
@@ -99,13 +102,18 @@ export class TopicServer implements AsyncDisposable {
     this.#options = options;
     this.ended = this.#end.promise;
     this.ended.catch(() => {});
+    const overload = new OverloadReport(options.clock, options.onProblem);
     this.#router = new RouterSocket({
       ...options.security?.server,
+      ...options.limits,
       limits: socketLimits,
       sendHighWater: answersWaitingMax,
       sendHighWaterBytes: answerBytesWaitingMax,
       // The socket knows that it is gone only when it has ended what it is doing.
-      onEvent: ({ kind }) => kind === "disconnected" && queueMicrotask(() => this.#forgetGone()),
+      onEvent: (event) => {
+        overload.heard(event);
+        if (event.kind === "disconnected") queueMicrotask(() => this.#forgetGone());
+      },
     });
   }
 
@@ -146,7 +154,7 @@ export class TopicServer implements AsyncDisposable {
       ...load,
       ...await this.#store.statistics(),
       served: [...this.topics()].length,
-      socket: this.#router.counters,
+      socket: { ...this.#router.load, ...this.#router.counters },
     };
   }
 
