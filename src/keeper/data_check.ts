@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { BatonError, messageOf } from "../errors.ts";
 import { flushPath } from "../support/flush_path.ts";
-import { readPieces, storedFormat } from "./database.ts";
+import { olderThanMark, ownerOfCopies, readPieces, storedFormat } from "./database.ts";
 import { damageInLog } from "../support/log_check.ts";
 import { databaseName, decodeRows, nodeOf, sessionOf } from "./stored_records.ts";
 
@@ -71,6 +71,7 @@ export function backUpData(dataDir: string, file: string): void {
   try {
     withData(dataDir, "back up", (database) => {
       vacuumInto(database, part, file);
+      signCopy(part);
       fsyncSync(copy);
     });
     checkCopy(part);
@@ -84,6 +85,13 @@ export function backUpData(dataDir: string, file: string): void {
   } finally {
     closeSync(copy);
   }
+}
+
+/** So that it may be put in the place of newer data: see olderThanMark. */
+function signCopy(file: string): void {
+  using copied = new DatabaseSync(file);
+  copied.exec("PRAGMA journal_mode = MEMORY"); // nobody has it before it is whole
+  copied.prepare("UPDATE owner SET keeper = ?").run(ownerOfCopies);
 }
 
 function checkCopy(file: string): void {
@@ -143,7 +151,7 @@ function withData<T>(dataDir: string, what: string, act: (database: DatabaseSync
     throw new BatonError("IO", `Cannot ${what} ${path}: it is empty, somebody cut it off`);
   }
   try {
-    const damage = damageInLog(path);
+    const damage = damageInLog(path) ?? olderThanMark(path);
     if (damage !== null) throw new Error(damage);
     const database = new DatabaseSync(path);
     try {

@@ -3,16 +3,17 @@
  * directory has one owner while others can still read it (backup, verify). Whoever removes the second one lets another
  * owner in: the rows name the last to open them, and nobody else changes them. Synchronous: it lives in the store's thread.
  */
-import { statSync } from "node:fs";
+import { existsSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { BatonError } from "../errors.ts";
 import { flushFolders } from "../support/flush_folders.ts";
 import { makeDatabaseFile } from "../support/make_database_file.ts";
 import { reserveFile } from "../support/reserve_file.ts";
+import { readMark, StoredMark } from "../support/stored_mark.ts";
 import { addChecksums } from "./format_upgrade.ts";
 import { damageInLog } from "../support/log_check.ts";
-import { databaseName, decodeRows, encodeRows, ownerName, type Row, zxidChecksum } from "./stored_records.ts";
+import { databaseName, decodeRows, encodeRows, markName, ownerName, type Row, zxidChecksum } from "./stored_records.ts";
 
 /** PRAGMA user_version: the form of the tables and rows below. 1 was without checksums. */
 export const storedFormat = 2;
@@ -40,6 +41,9 @@ export class Database {
   readonly #owner: DatabaseSync;
   readonly #database: DatabaseSync;
   readonly #logPath: string;
+  readonly #mark: StoredMark;
+  /** The next commit may be the first in a log that begins again. */
+  #logBegins = true;
   /** What the rows call this owner; random, as a number would come again with a copy. */
   readonly #name = crypto.randomUUID();
   #loggedBytes = 0;
@@ -50,12 +54,13 @@ export class Database {
   constructor(dataDir: string) {
     const path = join(dataDir, databaseName);
     this.#logPath = `${path}-wal`;
+    this.#mark = new StoredMark(join(dataDir, markName));
     this.#owner = own(join(dataDir, ownerName));
     try {
-      const damage = damageInLog(path);
+      const damage = damageInLog(path) ?? olderThanMark(path);
       // SQLite would leave out what it cannot read, and say nothing: locks would be free that are held.
       if (damage !== null) throw new Error(`${damage}. ${damageRemedy}`);
-      this.#database = openRows(path, this.#name);
+      this.#database = openRows(path, { owner: this.#name, mark: this.#mark });
     } catch (error) {
       this.#owner.close();
       throw error;
@@ -92,6 +97,7 @@ export class Database {
       for (const { id, body } of sessions) body === null ? dropSession.run(id) : putSession.run(id, body);
       putZxid.run(zxid, zxidChecksum(zxid));
       this.#database.exec("COMMIT");
+      this.#raiseMark(zxid);
       // At most: neighbours share a page.
       this.#loggedBytes += changes.byteLength + (nodes.length + sessions.length + 1) * pageBytes;
     } catch (error) {
@@ -103,6 +109,7 @@ export class Database {
   /** Copies the log into the database if it has grown enough for the occasion. */
   checkpoint(occasion: "idle" | "busy"): void {
     if (this.#loggedBytes < (occasion === "idle" ? idleCheckpointBytes : logBytes)) return;
+    this.#logBegins = true;
     this.#database.exec("PRAGMA wal_checkpoint(PASSIVE)");
     this.#loggedBytes = 0;
   }
@@ -117,8 +124,48 @@ export class Database {
 
   close(): void {
     this.#database.close();
+    // SQLite removes the log when everything in it is in the database; not while others read.
+    if (existsSync(this.#logPath)) this.#mark.close();
+    else this.#mark.remove();
     this.#owner.close();
   }
+
+  /** Before the commit is acknowledged. A mark that cannot be written stops nobody: the next commit tries again. */
+  #raiseMark(zxid: bigint): void {
+    try {
+      this.#mark.write(zxid, { flush: this.#logBegins });
+      this.#logBegins = false;
+    } catch {
+      this.#logBegins = true;
+    }
+  }
+}
+
+/** In a copy, instead of a keeper's name. */
+export const ownerOfCopies = "a backup";
+
+/**
+ * A sentence about rows that are older than the mark beside them, or null: the log was cut off or removed, or an older file was
+ * put in the place of this one. A copy that `backup` made is meant to be older. Changes no file.
+ */
+export function olderThanMark(path: string): string | null {
+  const mark = readMark(join(dirname(path), markName)); // first: a keeper that runs meanwhile raises both
+  if (mark === 0n || !existsSync(path)) return null;
+  using database = new DatabaseSync(path, { readOnly: true });
+  if (isCopy(database)) return null;
+  const zxid = hasTables(database) ? zxidIn(database) : 0n;
+  return zxid >= mark
+    ? null
+    : `transaction ${mark} had been stored, and ${zxid} is the last that can be read: the log ` +
+      `was cut off or removed, or ${databaseName} is an older file (if that is on purpose, remove ${markName})`;
+}
+
+function isCopy(database: DatabaseSync): boolean {
+  return hasTables(database) && database.prepare("SELECT keeper FROM owner").get()?.["keeper"] === ownerOfCopies;
+}
+
+function hasTables(database: DatabaseSync): boolean {
+  return database.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'owner'").get() !== undefined;
 }
 
 /** All rows, in pieces; the first has the sessions and the zxid, which is 0 in a fresh directory. Nodes come oldest first. */
@@ -156,10 +203,15 @@ function* rowsOf(database: DatabaseSync, sql: string): Generator<Row, void, void
   }
 }
 
-function openRows(path: string, owner: string): DatabaseSync {
+function openRows(
+  path: string,
+  { owner, mark }: { readonly owner: string; readonly mark: StoredMark },
+): DatabaseSync {
   const found = statSync(path, { throwIfNoEntry: false });
-  if (found === undefined) makeDatabaseFile(path);
-  // To SQLite an empty file is a database without tables; no keeper leaves one.
+  if (found === undefined) {
+    mark.remove(); // of another one
+    makeDatabaseFile(path);
+  } // To SQLite an empty file is a database without tables; no keeper leaves one.
   else if (found.size === 0) throw new BatonError("CONFIG", cutOff(path));
   const database = new DatabaseSync(path);
   try {
@@ -170,8 +222,10 @@ function openRows(path: string, owner: string): DatabaseSync {
     if (format !== 0 && format !== 1 && format !== storedFormat) {
       throw new Error(`its format is ${format}, this version of baton knows ${storedFormat}`);
     }
+    const isRestored = isCopy(database);
+    if (isRestored) mark.remove();
     // Before anything is in it, so that who finds something there need not.
-    if (format === 0) flushFolders(dirname(path));
+    if (format === 0 || isRestored) flushFolders(dirname(path));
     database.exec("BEGIN IMMEDIATE");
     if (format === 1) addChecksums(database);
     database.exec(`
@@ -182,6 +236,8 @@ function openRows(path: string, owner: string): DatabaseSync {
       INSERT OR REPLACE INTO owner (id, keeper) VALUES (0, '${owner}');
       PRAGMA user_version = ${storedFormat};
       COMMIT`);
+    // A mark does not concern a copy; it concerns this file from now on, also without its log.
+    if (isRestored) database.exec("PRAGMA wal_checkpoint(FULL)");
     return database;
   } catch (error) {
     database.close();

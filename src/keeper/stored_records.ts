@@ -14,6 +14,8 @@ import type { NodeKind, ZNode } from "./tree.ts";
 export const databaseName = "keeper.sqlite";
 /** Only ever locked. */
 export const ownerName = "owner.sqlite";
+/** The zxid of the last commit that was stored at least: support/stored_mark.ts. */
+export const markName = "stored.zxid";
 
 /** A row: its number and its content, null when the row is to go. */
 export interface Row {

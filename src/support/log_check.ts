@@ -28,11 +28,23 @@ export function damageInLog(databasePath: string): string | null {
     // The index first: a keeper that runs meanwhile only adds to the log, or begins it again, under another header.
     const index = bytesOf(`${databasePath}-shm`);
     const log = bytesOf(`${databasePath}-wal`);
-    const damage = log === null ? null : damageIn(log, index);
+    const damage = log === null ? null : strangeLog(databasePath, log) ?? damageIn(log, index);
     if (damage === null || tries === triesMax) return damage;
     const again = bytesOf(`${databasePath}-wal`, logHeaderBytes);
     if (log !== null && again !== null && Buffer.compare(log.subarray(0, logHeaderBytes), again) === 0) return damage;
   }
+}
+
+/**
+ * A database that has never had a log says so (its header's write version): such a one was put beside this log, which SQLite would
+ * write into it all the same. "WAL-mode File Format", "Database File Format" 1.3.3.
+ */
+function strangeLog(databasePath: string, log: Uint8Array): string | null {
+  const writeVersionAt = 18;
+  const hasLog = bytesOf(databasePath, writeVersionAt + 1)?.[writeVersionAt] !== 1;
+  return hasLog || headerOf(log) === "none"
+    ? null
+    : "the log beside it is that of the file that was here before: remove what ends in -wal and -shm";
 }
 
 /** The same of a log's bytes, and those of its index. */
