@@ -52,7 +52,9 @@ export const retryShowShape = z.strictObject({
   request: z.strictObject({
     method: z.string(),
     path: z.string(),
-    headers: z.array(z.array(z.string())).describe("names and values, in their order"),
+    headers: z.array(z.array(z.string())).describe(
+      "names and values, in their order; credentials are [redacted] (--redact)",
+    ),
   }).nullable().describe("of a message that came by HTTP"),
   body: z.string().nullable().describe("base64; null: it is not kept any more"),
 });

@@ -1,4 +1,5 @@
 /** `baton retry-processor dlq`: its words. What it does is in run_dlq.ts. */
+import { retryRedactSettings } from "../../src/config/retry_settings.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { text, toggle } from "../../src/config/value_types.ts";
 import { type Call, defineCommand } from "../command.ts";
@@ -6,6 +7,7 @@ import { inspectSettings, limitFlag, whereFlag } from "./inspect.ts";
 
 export const dlqSettings = {
   ...inspectSettings,
+  ...retryRedactSettings,
   all: setting(toggle(), { flag: "--all", help: "redrive, purge: all dead letters", default: false }),
   where: whereFlag,
   limit: { ...limitFlag, help: `ls: ${limitFlag.help}` },
@@ -25,10 +27,10 @@ const { all, where, limit, rate, body } = dlqSettings;
 
 /** What each of them has no use for: whoever purges with --limit has to hear that everything would go. */
 export const dlqFlagsNotOf: Readonly<Record<typeof dlqOperations[number], SettingTable>> = {
-  ls: { all, rate, body },
+  ls: { all, rate, body, ...retryRedactSettings },
   show: { all, where, limit, rate },
-  redrive: { limit, body },
-  purge: { limit, rate, body },
+  redrive: { limit, body, ...retryRedactSettings },
+  purge: { limit, rate, body, ...retryRedactSettings },
   export: { all, limit, rate, body },
 };
 
@@ -39,7 +41,7 @@ export const retryDlqCommand = defineCommand({
   details: [
     "ls and show are those of the store, for dead letters. redrive lets dead letters begin again, with all their tries; each once " +
     "by a command, though it dies again meanwhile. Stopped in the middle it can be called again. purge gives them up for good. " +
-    "export prints each as a line of JSON, with its body, and changes nothing.",
+    "export prints each as a line of JSON, with its body, and changes nothing. It and show leave credentials out (--redact); redrive sends them.",
     "--where chooses: key=…, reason=exhausted|too_old|final|crashed, error=TEXT.",
   ],
   examples: [

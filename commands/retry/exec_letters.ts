@@ -2,7 +2,7 @@
 import { OwnTime } from "../../src/cli/child/own_time.ts";
 import { startGuard } from "../../src/cli/guard/guard.ts";
 import { BatonError } from "../../src/errors.ts";
-import { letterLine } from "../../src/recipes/retry/letters/letter_line.ts";
+import { letterLine, type LetterRules } from "../../src/recipes/retry/letters/letter_line.ts";
 import type { LetterPlace, OpenPlace } from "../../src/recipes/retry/letters/letter_office.ts";
 import type { ClaimedMessage } from "../../src/recipes/retry/store/stored_message.ts";
 import { ResignableLease } from "../../src/recipes/election/resignable_lease.ts";
@@ -11,9 +11,8 @@ import type { Clock } from "../../src/support/clock.ts";
 import { takeLetterTurn } from "./letter_turn.ts";
 import { superviseInput } from "./supervise_input.ts";
 
-export interface ExecLettersOptions {
+export interface ExecLettersOptions extends LetterRules {
   readonly line: string;
-  readonly storeName: string;
   readonly folder: string;
   readonly timeoutMs: number;
   readonly killAfterMs: number;
@@ -46,7 +45,7 @@ export class ExecLetters implements LetterPlace {
     const ended = await superviseInput({
       command: ["/bin/sh", "-c", line],
       env: { BATON_MESSAGE_ID: letter.id, BATON_MESSAGE_STORE: storeName, BATON_MESSAGE_KEY: letter.key ?? "" },
-      body: new TextEncoder().encode(letterLine(letter, storeName)),
+      body: new TextEncoder().encode(letterLine(letter, this.#options)),
       guard: startGuard(),
       hangUpIgnored: false,
       ...{ lease, clock, timeoutMs, killAfterMs },

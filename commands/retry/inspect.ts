@@ -1,5 +1,5 @@
 /** `baton retry-processor ls`, `show`, `stats`, `verify`: their words. What they do is in run_inspect.ts. */
-import { retryStoreSettings } from "../../src/config/retry_settings.ts";
+import { retryRedactSettings, retryStoreSettings } from "../../src/config/retry_settings.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { integer, list, toggle } from "../../src/config/value_types.ts";
 import { type Call, defineCommand } from "../command.ts";
@@ -37,6 +37,7 @@ export const listSettings = {
 
 export const showSettings = {
   ...inspectSettings,
+  ...retryRedactSettings,
   body: setting(toggle(), { flag: "--body", help: "print the body, and nothing else", default: false }),
 } satisfies SettingTable;
 
@@ -66,6 +67,7 @@ export const retryShowCommand = defineCommand({
   usage: "ID [options]",
   details: [
     "The number behind the dash of an id is enough. A message that is over has no body any more, a dead letter has.",
+    "Credentials in headers and URLs are shown as [redacted] (--redact).",
   ],
   examples: [
     ["baton retry-processor show 9x4kq2mh-17", "what is known of it"],

@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { KafkaLetters } from "../../src/recipes/retry/letters/kafka_letters.ts";
+import type { LetterRules } from "../../src/recipes/retry/letters/letter_line.ts";
 import { dial } from "../../src/sockets/dial.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { tlsFilesOf } from "../coordination/tls_files.ts";
@@ -10,8 +11,7 @@ import type { KafkaPlace } from "./kafka_place.ts";
 /** Throws CONFIG for files that cannot be used. */
 export function openKafkaLetters(
   { brokers, topic, makes, tls, login }: KafkaPlace,
-  { storeName, timeoutMs, takeTurn }: {
-    readonly storeName: string;
+  { storeName, redaction, timeoutMs, takeTurn }: LetterRules & {
     readonly timeoutMs: number;
     readonly takeTurn: () => (() => void) | null;
   },
@@ -28,6 +28,7 @@ export function openKafkaLetters(
     clock: systemClock(),
     timeoutMs,
     storeName,
+    redaction,
     takeTurn,
   });
 }

@@ -2,13 +2,14 @@
 import { loadLibc } from "../../src/cli/child/libc.ts";
 import { BatonError } from "../../src/errors.ts";
 import { FileLetters } from "../../src/recipes/retry/letters/file_letters.ts";
+import type { LetterRules } from "../../src/recipes/retry/letters/letter_line.ts";
 import type { LetterPlace } from "../../src/recipes/retry/letters/letter_office.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { checkPlace } from "./check_place.ts";
 import { ExecLetters } from "./exec_letters.ts";
 import { takeLetterTurn } from "./letter_turn.ts";
 import type { openKafkaLetters } from "./open_kafka_letters.ts";
-import { letterPlaceOf } from "./retry_rules.ts";
+import { letterPlaceOf, redactionFor } from "./retry_rules.ts";
 import type { StoreProcessorOptions } from "./store_processor.ts";
 
 /** Null: they stay in the store, or are dropped. Rejects with CONFIG or REFUSED where no letter could ever be sent. */
@@ -18,10 +19,11 @@ export async function openLetterPlace(
   const { place, values, sources, killAfterMs, log } = options;
   const letters = letterPlaceOf(values, sources);
   if (letters.kind === "store" || letters.kind === "drop") return null;
+  const rules = { storeName: place.name, redaction: redactionFor(values, sources) };
   const libc = await loadLibc();
   const lockFile = (fd: number) => libc?.lockFile(fd) ?? false;
-  if (letters.kind === "file") return new FileLetters({ path: letters.path, storeName: place.name, lockFile });
-  const common = { storeName: place.name, timeoutMs: values.retryAttemptTimeout };
+  if (letters.kind === "file") return new FileLetters({ ...rules, path: letters.path, lockFile });
+  const common = { ...rules, timeoutMs: values.retryAttemptTimeout };
   if (letters.kind === "exec") {
     const { line } = letters;
     return new ExecLetters({ ...common, line, folder: place.folder, killAfterMs, clock: systemClock(), lockFile });
@@ -29,7 +31,7 @@ export async function openLetterPlace(
   const takeTurn = () => takeLetterTurn(place.folder, lockFile);
   const there = letters.kind === "kafka"
     ? await kafkaLetters(letters.topic, { ...common, takeTurn })
-    : await topicLetters(options, letters.topic, takeTurn);
+    : await topicLetters(options, letters.topic, { ...rules, takeTurn });
   try {
     const meanwhile = "dead letters stay in the store until that is over";
     await checkPlace((signal) => there.check(signal), { who: "--dead-letter", meanwhile, log });
@@ -48,13 +50,13 @@ async function kafkaLetters(...words: Parameters<typeof openKafkaLetters>): Prom
 }
 
 async function topicLetters(
-  { place, topics }: StoreProcessorOptions,
+  { topics }: StoreProcessorOptions,
   topic: string,
-  takeTurn: () => (() => void) | null,
+  rules: LetterRules & { readonly takeTurn: () => (() => void) | null },
 ): Promise<CheckedPlace> {
   if (topics === null) throw new BatonError("INTERNAL", "There is no way to the topic of --dead-letter");
   const { TopicLetters } = await import("../../src/recipes/retry/topic/topic_letters.ts");
   // Who has the turn, has the client: another process is just about to close it.
   const openClient = (signal: AbortSignal) => topics.open(".letters", { waitMs: 5000, signal });
-  return new TopicLetters({ topic, storeName: place.name, takeTurn, openClient });
+  return new TopicLetters({ ...rules, topic, openClient });
 }

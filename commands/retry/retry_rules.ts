@@ -5,12 +5,14 @@ import { atOrigin, type ConfigSources } from "../../src/config/resolve.ts";
 import {
   type retryLimitSettings,
   retryPolicySettings,
+  retryRedactSettings,
   retryServeSettings,
   retryStoreSettings,
 } from "../../src/config/retry_settings.ts";
 import type { SettingValues } from "../../src/config/setting.ts";
 import { homeInDatabase } from "../../src/keeper/place.ts";
 import { userId } from "../../src/keeper/safe_folder.ts";
+import { type Redaction, redactionOf } from "../../src/recipes/retry/letters/redaction.ts";
 import type { RetryPolicy } from "../../src/recipes/retry/retry_policy.ts";
 import type { StoreRules } from "../../src/recipes/retry/store/retry_engine.ts";
 import { bodyBytesMax } from "../../src/recipes/retry/store/store_limits.ts";
@@ -110,6 +112,15 @@ export function letterPlaceOf({ retryDeadLetter: written }: PolicyValues, source
       `"${written}" is no place for dead letters: write store, drop, file:PATH, exec:LINE, topic:NAME or ${kafkaForm}`,
     );
   });
+}
+
+/** What is left out of what leaves the store. Throws USAGE or CONFIG. */
+export function redactionFor(values: SettingValues<typeof retryRedactSettings>, sources: ConfigSources): Redaction {
+  const { retryRedact, retryRedactHeaders = [], retryRedactQuery = [] } = values;
+  const redaction = atOrigin("retryRedactHeaders", retryRedactSettings.retryRedactHeaders, sources, () => {
+    return redactionOf(retryRedactHeaders, retryRedactQuery);
+  });
+  return retryRedact === "none" ? null : redaction;
 }
 
 export function storeRulesOf(values: PolicyValues & LimitValues, sources: ConfigSources): StoreRules {

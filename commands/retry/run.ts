@@ -3,6 +3,7 @@ import {
   retryLimitSettings,
   retryPolicySettings,
   retryProcessorSettings,
+  retryRedactSettings,
   retryStoreSettings,
 } from "../../src/config/retry_settings.ts";
 import { logSettings } from "../../src/config/log_settings.ts";
@@ -52,6 +53,7 @@ export const runSettings = {
   }),
   ...logSettings,
   ...retryPolicySettings,
+  ...retryRedactSettings,
   ...retryProcessorSettings,
   ...retryLimitSettings,
   ...topicSettings,

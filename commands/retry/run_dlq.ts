@@ -15,7 +15,7 @@ import { givenFlag } from "../given_flag.ts";
 import { type DlqCall, dlqFlagsNotOf, dlqOperations } from "./dlq.ts";
 import { whereOf } from "./message_filter.ts";
 import { OpenStore } from "./open_store.ts";
-import { idleRules, placeOf } from "./retry_rules.ts";
+import { idleRules, placeOf, redactionFor } from "./retry_rules.ts";
 import { changeEach, checkChoice, tellChanges } from "./run_control.ts";
 import { list, show } from "./run_inspect.ts";
 
@@ -96,12 +96,13 @@ function exportAll({ values, names, sources, io }: DlqCall): ExitCode {
   if (names.length > 0) throw new BatonError("USAGE", `dlq export takes no ids; --where chooses`);
   const { name, folder } = placeOf(values, sources);
   const filter = { states: ["dead"], ...whereOf(values.where) } as const;
+  const rules = { storeName: name, redaction: redactionFor(values, sources) };
   using store = new OpenStore(folder, idleRules, { mustExist: true });
   for (let afterSeq = 0;;) {
     const found = store.ask("list", filter, { afterSeq, max: 100 });
     for (const { id } of found) {
       const message = store.ask("show", id);
-      if (message?.body !== undefined) io.out(letterLine(message as ClaimedMessage, name));
+      if (message?.body !== undefined) io.out(letterLine(message as ClaimedMessage, rules));
     }
     const last = found.at(-1);
     if (last === undefined) return exitCodes.SUCCESS;

@@ -4,6 +4,7 @@ import { ReaderGone } from "../../src/cli/io.ts";
 import { printTable } from "../../src/cli/table.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { messageStates } from "../../src/recipes/retry/message_life.ts";
+import { redactedHead, redactedText } from "../../src/recipes/retry/letters/redaction.ts";
 import { verifyStore } from "../../src/recipes/retry/store/verify_store.ts";
 import { counted } from "../../src/support/counted.ts";
 import { formatDuration } from "../../src/support/duration.ts";
@@ -13,7 +14,7 @@ import type { InspectCall, ListCall, ShowCall } from "./inspect.ts";
 import { statesOf, whereOf } from "./message_filter.ts";
 import { listHead, messageJson, messageRow } from "./message_json.ts";
 import { OpenStore } from "./open_store.ts";
-import { idleRules, placeOf } from "./retry_rules.ts";
+import { idleRules, placeOf, redactionFor } from "./retry_rules.ts";
 
 // deno-lint-ignore require-await -- a command is asynchronous, these read a disk
 export async function list(call: ListCall): Promise<ExitCode> {
@@ -45,7 +46,9 @@ export async function show(call: ShowCall): Promise<ExitCode> {
   using _ = store;
   const message = store.ask("show", id);
   if (message === null) throw new BatonError("NEGATIVE", `There is no message ${id} in "${name}"`);
-  const { head, body } = message;
+  const { body } = message;
+  const redaction = redactionFor(values, call.sources);
+  const head = message.head && redactedHead(message.head, redaction);
   if (values.body) {
     if (body === undefined) {
       throw new BatonError("NEGATIVE", `The message ${id} is ${message.state}, and its body is not kept any more`);
@@ -55,7 +58,7 @@ export async function show(call: ShowCall): Promise<ExitCode> {
   }
   const answer: RetryShowJson = {
     version: 1,
-    ...messageJson(message, name),
+    ...messageJson({ ...message, error: redactedText(message.error, redaction) }, name),
     command: head?.kind === "command" && head.argv !== null ? [...head.argv] : null,
     cwd: head?.kind === "command" ? head.cwd : null,
     request: head?.kind === "http"

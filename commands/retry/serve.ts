@@ -3,6 +3,7 @@ import {
   retryLimitSettings,
   retryPolicySettings,
   retryProcessorSettings,
+  retryRedactSettings,
   retryServeSettings,
   retryStoreSettings,
 } from "../../src/config/retry_settings.ts";
@@ -35,6 +36,7 @@ export const serveSettings = {
   ...retryServeSettings,
   ...logSettings,
   ...retryPolicySettings,
+  ...retryRedactSettings,
   ...retryProcessorSettings,
   ...retryLimitSettings,
   ...topicSettings,

@@ -8,6 +8,7 @@ import type {
   retryLimitSettings,
   retryPolicySettings,
   retryProcessorSettings,
+  retryRedactSettings,
 } from "../../src/config/retry_settings.ts";
 import { retryProcessorSettings as processorSettings } from "../../src/config/retry_settings.ts";
 import type { SettingValues } from "../../src/config/setting.ts";
@@ -38,7 +39,11 @@ export interface StoreProcessorOptions {
   readonly place: { readonly name: string; readonly folder: string };
   readonly target: Target;
   readonly values: SettingValues<
-    typeof retryLimitSettings & typeof retryPolicySettings & typeof retryProcessorSettings & typeof topicSettings
+    & typeof retryLimitSettings
+    & typeof retryPolicySettings
+    & typeof retryProcessorSettings
+    & typeof retryRedactSettings
+    & typeof topicSettings
   >;
   readonly sources: ConfigSources;
   readonly log: RetryLog;

@@ -194,6 +194,32 @@ export const retryProcessorSettings = {
   }),
 } satisfies SettingTable;
 
+/** What is left out of messages where they leave the store: dead letters, and what an operator is shown. */
+export const retryRedactSettings = {
+  retryRedact: setting(choice(["secrets", "none"]), {
+    flag: "--redact",
+    key: "retry.redact",
+    help:
+      "secrets: dead letters that leave the store, and what is shown, have [redacted] instead of credentials: the headers " +
+      "Authorization, Proxy-Authorization, Cookie and Set-Cookie, and user and password in a URL; none: they have all of it",
+    default: "secrets",
+  }),
+  retryRedactHeaders: setting(list("name"), {
+    flag: "--redact-header",
+    once: true,
+    key: "retry.redact_headers",
+    help: "further headers to redact",
+    unset: "no others",
+  }),
+  retryRedactQuery: setting(list("name"), {
+    flag: "--redact-query",
+    once: true,
+    key: "retry.redact_query",
+    help: "query parameters to redact, in the path and in any URL",
+    unset: "none",
+  }),
+} satisfies SettingTable;
+
 /** What `serve` accepts from callers at the same time. */
 export const retryServeSettings = {
   retryMaxBackendRequests: setting(integer("count", { min: 1, max: 65_536 }), {
@@ -246,6 +272,7 @@ export const retrySettings = {
   ...retryLimitSettings,
   ...retryPolicySettings,
   ...retryProcessorSettings,
+  ...retryRedactSettings,
   ...retryServeSettings,
   ...retryTopicSettings,
 } satisfies SettingTable;

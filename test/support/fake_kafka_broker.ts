@@ -34,6 +34,8 @@ export interface FakeProduce {
   readonly producerId: bigint;
   readonly sequence: number;
   readonly bytes: number;
+  /** The batch as it came: not compressed, so that a text in it can be looked for. */
+  readonly batch: Buffer;
 }
 
 export class FakeKafkaBroker {
@@ -165,6 +167,7 @@ export class FakeKafkaBroker {
       producerId: view.getBigInt64(43),
       sequence: view.getInt32(53),
       bytes: records.byteLength,
+      batch: Buffer.from(records),
     };
     this.produced.push(record);
     const error = this.onProduce(record);

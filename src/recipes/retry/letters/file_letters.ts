@@ -4,13 +4,12 @@ import { dirname } from "node:path";
 import { BatonError, messageOf } from "../../../errors.ts";
 import { flushPath } from "../../../support/flush_path.ts";
 import type { ClaimedMessage } from "../store/stored_message.ts";
-import { letterLine } from "./letter_line.ts";
+import { letterLine, letterLineStart, type LetterRules } from "./letter_line.ts";
 import type { LetterPlace, OpenPlace } from "./letter_office.ts";
 import { planLetter } from "./plan_letter.ts";
 
-export interface FileLettersOptions {
+export interface FileLettersOptions extends LetterRules {
   readonly path: string;
-  readonly storeName: string;
   /** Takes the file for this process alone; false: another one has it. It is given back when the descriptor is closed. */
   readonly lockFile: (fd: number) => boolean;
 }
@@ -26,13 +25,13 @@ export class FileLetters implements LetterPlace {
 
   // deno-lint-ignore require-await -- as places that are not on this machine
   async open(): Promise<OpenPlace | null> {
-    const { path, storeName, lockFile } = this.#options;
+    const { path, lockFile } = this.#options;
     try {
       // Read as well: after a crash it is looked at what is there.
       const fd = openSync(path, "a+", 0o600);
       if (lockFile(fd)) {
         flushPath(dirname(path));
-        return new OpenFile(path, fd, storeName);
+        return new OpenFile(path, fd, this.#options);
       }
       closeSync(fd);
       return null;
@@ -45,12 +44,12 @@ export class FileLetters implements LetterPlace {
 class OpenFile implements OpenPlace {
   readonly #path: string;
   readonly #fd: number;
-  readonly #storeName: string;
+  readonly #rules: LetterRules;
 
-  constructor(path: string, fd: number, storeName: string) {
+  constructor(path: string, fd: number, rules: LetterRules) {
     this.#path = path;
     this.#fd = fd;
-    this.#storeName = storeName;
+    this.#rules = rules;
   }
 
   next(): number {
@@ -60,11 +59,11 @@ class OpenFile implements OpenPlace {
   // deno-lint-ignore require-await -- as above
   async send(letter: ClaimedMessage, at: number | null): Promise<void> {
     try {
-      const line = Buffer.from(letterLine(letter, this.#storeName));
+      const line = Buffer.from(letterLine(letter, this.#rules));
       const size = this.next();
       // A file that has become shorter was replaced, or cut by its owner: what was in it is not there any more.
       const tail = at !== null && at < size ? readText(this.#fd, at, size) : "";
-      const plan = planLetter(tail, line.toString("latin1"));
+      const plan = planLetter(tail, line.toString("latin1"), letterLineStart(letter));
       if (plan === "cut") ftruncateSync(this.#fd, size - (tail.length - 1 - tail.lastIndexOf("\n")));
       if (plan !== "there") writeAll(this.#fd, line);
       fsyncSync(this.#fd);

@@ -6,11 +6,10 @@
 import { KafkaProducer, type KafkaProducerOptions, type KafkaRecord } from "../../../clients/kafka/kafka_producer.ts";
 
 import type { ClaimedMessage } from "../store/stored_message.ts";
-import { letterOf } from "./letter_line.ts";
+import { letterOf, type LetterRules } from "./letter_line.ts";
 import type { LetterPlace, OpenPlace } from "./letter_office.ts";
 
-export interface KafkaLettersOptions extends KafkaProducerOptions {
-  readonly storeName: string;
+export interface KafkaLettersOptions extends KafkaProducerOptions, LetterRules {
   /** What gives this process's turn back; null: another one of the store sends now. */
   readonly takeTurn: () => (() => void) | null;
 }
@@ -41,7 +40,7 @@ export class KafkaLetters implements LetterPlace {
     }
     return {
       next: () => null,
-      send: (letter, _, ending) => this.#producer.send(recordOf(letter, this.#options.storeName, Date.now()), ending),
+      send: (letter, _, ending) => this.#producer.send(recordOf(letter, this.#options, Date.now()), ending),
       close: turn,
     };
   }
@@ -55,10 +54,10 @@ export class KafkaLetters implements LetterPlace {
  * Headers that have nothing to say are left out. The record's time is that of its sending: a topic's retention goes by it, and would
  * take a letter away at once that waited for long.
  */
-export function recordOf(letter: ClaimedMessage, storeName: string, nowMs: number): KafkaRecord {
+export function recordOf(letter: ClaimedMessage, rules: LetterRules, nowMs: number): KafkaRecord {
   const { id, name, key, reason, tries, crashes, lastError, firstAt, lastAt, command, cwd, request } = letterOf(
     letter,
-    storeName,
+    rules,
   );
   const headers: [string, string | null][] = [
     ["baton-store", name],

@@ -1,5 +1,6 @@
-/** A dead letter as a line of JSON: all there is of it, for a file, a program, or another store. Pure. */
+/** A dead letter as a line of JSON: all there is of it but credentials, for a file, a program, or another store. Pure. */
 import type { ClaimedMessage } from "../store/stored_message.ts";
+import { redactedHead, redactedText, type Redaction } from "./redaction.ts";
 
 export interface LetterJson {
   readonly version: 1;
@@ -23,8 +24,14 @@ export interface LetterJson {
   readonly body: string;
 }
 
-export function letterOf(message: ClaimedMessage, storeName: string): LetterJson {
-  const { head } = message;
+/** What a letter goes out with. */
+export interface LetterRules {
+  readonly storeName: string;
+  readonly redaction: Redaction;
+}
+
+export function letterOf(message: ClaimedMessage, { storeName, redaction }: LetterRules): LetterJson {
+  const head = redactedHead(message.head, redaction);
   return {
     version: 1,
     id: message.id,
@@ -33,7 +40,7 @@ export function letterOf(message: ClaimedMessage, storeName: string): LetterJson
     reason: message.reason,
     tries: message.tries,
     crashes: message.crashes,
-    lastError: message.error,
+    lastError: redactedText(message.error, redaction),
     firstAt: new Date(message.firstMs).toISOString(),
     lastAt: message.lastMs === null ? null : new Date(message.lastMs).toISOString(),
     command: head.kind === "command" && head.argv !== null ? [...head.argv] : null,
@@ -44,6 +51,11 @@ export function letterOf(message: ClaimedMessage, storeName: string): LetterJson
 }
 
 /** With its newline; JSON has none inside. */
-export function letterLine(message: ClaimedMessage, storeName: string): string {
-  return `${JSON.stringify(letterOf(message, storeName))}\n`;
+export function letterLine(message: ClaimedMessage, rules: LetterRules): string {
+  return `${JSON.stringify(letterOf(message, rules))}\n`;
+}
+
+/** By its beginning a line is known for the message's, whatever was left out of it. */
+export function letterLineStart({ id }: ClaimedMessage): string {
+  return `${JSON.stringify({ version: 1, id }).slice(0, -1)},`;
 }

@@ -4,7 +4,7 @@
  */
 import type { ClientSession } from "../../pubsub/client/client_session.ts";
 import { requireOk } from "../../pubsub/client/client_session.ts";
-import { letterLine } from "../letters/letter_line.ts";
+import { letterLine, type LetterRules } from "../letters/letter_line.ts";
 import type { LetterPlace, OpenPlace } from "../letters/letter_office.ts";
 import { TopicPutter } from "./topic_putter.ts";
 
@@ -13,9 +13,8 @@ export interface OpenClient extends Disposable {
   readonly client: ClientSession;
 }
 
-export interface TopicLettersOptions {
+export interface TopicLettersOptions extends LetterRules {
   readonly topic: string;
-  readonly storeName: string;
   /** What gives this process's turn back; null: another one of the store sends now. */
   readonly takeTurn: () => (() => void) | null;
   /** Nobody else has the client who has the turn. */
@@ -36,7 +35,8 @@ export class TopicLetters implements LetterPlace {
   }
 
   async open(signal: AbortSignal): Promise<OpenPlace | null> {
-    const { topic, storeName, takeTurn, openClient } = this.#options;
+    const { topic, takeTurn, openClient } = this.#options;
+    const rules = this.#options;
     const turn = takeTurn();
     if (turn === null) return null;
     using stack = new DisposableStack();
@@ -49,7 +49,7 @@ export class TopicLetters implements LetterPlace {
       async send(letter, _, ending) {
         // A message that was redriven and died again has another letter.
         const name = `${letter.id}.${letter.fence}`;
-        const body = new TextEncoder().encode(letterLine(letter, storeName).trimEnd());
+        const body = new TextEncoder().encode(letterLine(letter, rules).trimEnd());
         requireOk(`put the dead letter ${letter.id} into topic "${topic}"`, await putter.put(name, body, ending));
       },
       close: () => opened.dispose(),

@@ -5,7 +5,9 @@ import * as fc from "fast-check";
 import { BatonError, type ErrorCode } from "../../../../src/errors.ts";
 import { FileLetters } from "../../../../src/recipes/retry/letters/file_letters.ts";
 import { LetterOffice, type LetterPlace, type OpenPlace } from "../../../../src/recipes/retry/letters/letter_office.ts";
+import { letterLine, letterLineStart } from "../../../../src/recipes/retry/letters/letter_line.ts";
 import { planLetter } from "../../../../src/recipes/retry/letters/plan_letter.ts";
+import { type Redaction, redactionOf } from "../../../../src/recipes/retry/letters/redaction.ts";
 import type { AskStore } from "../../../../src/recipes/retry/processor.ts";
 import { claimBytesMax } from "../../../../src/recipes/retry/store/store_limits.ts";
 import type { ClaimedMessage } from "../../../../src/recipes/retry/store/stored_message.ts";
@@ -25,6 +27,23 @@ describe("whether a letter is in its file", () => {
     expect(planLetter("LETTER", "LETTER\n")).toBe("cut");
     expect(planLetter("XLETTER\n", "LETTER\n")).toBe("append");
     expect(planLetter("OTHER", "LETTER\n")).toBe("append");
+  });
+
+  test("also where something else was left out of it before the crash", () => {
+    const rig = new RetryRig({ sendsLetters: true });
+    using _ = rig;
+    const headers: [string, string][] = [["Cookie", "c=1"], ["X-Key", "k"]];
+    rig.call("accept", [rigMessage("x", { tried, head: { kind: "http", method: "POST", path: "/", headers } })], 1);
+    const [letter] = rig.call("owedLetters", 1, 2);
+    if (letter === undefined) throw new Error("it is dead");
+    const [before, now] = [[], ["X-Key"]].map((names) =>
+      letterLine(letter, { storeName: "stock", redaction: redactionOf(names, []) })
+    ) as [string, string];
+    expect(now).not.toBe(before);
+    expect(planLetter(`OTHER\n${before}`, now, letterLineStart(letter))).toBe("there");
+    for (let cut = 1; cut < before.length; cut++) {
+      expect(planLetter(`OTHER\n${before.slice(0, cut)}`, now, letterLineStart(letter))).toBe("cut");
+    }
   });
 
   property(
@@ -49,6 +68,7 @@ class Bench implements Disposable {
   readonly sent: string[] = [];
   readonly troubles: string[] = [];
   isLocked = false;
+  redaction: Redaction = redactionOf([], []);
   crashAfter: string | null = null;
   nowMs = 5;
 
@@ -72,7 +92,8 @@ class Bench implements Disposable {
     const { path } = this;
     return new LetterOffice({
       store,
-      place: place ?? new FileLetters({ path, storeName: "stock", lockFile: () => !this.isLocked }),
+      place: place ??
+        new FileLetters({ path, storeName: "stock", redaction: this.redaction, lockFile: () => !this.isLocked }),
       clock: this.clock,
       wallClockMs: () => this.nowMs,
       onSent: ({ id }) => this.sent.push(id),
