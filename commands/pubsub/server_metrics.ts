@@ -34,6 +34,7 @@ export async function serverMetrics(server: TopicServer): Promise<Metric[]> {
     gauge("topics_arriving", "Topics on their way here", now.arrivals),
     gauge("store_bytes", "What the store takes", now.usedBytes),
     gauge("disk_share", "The part of the nearer disk limit that is used; puts are refused from 0.95 on", now.diskShare),
+    gauge("damaged_rows", "Rows of the store that were found damaged since the start", now.damages),
     counter("commits_total", "Transactions of the store", now.commits),
     ...socketMetrics("baton_pubsub_server", now.socket),
     counter("unroutable_total", "Answers for peers that were gone", now.socket.unroutable),

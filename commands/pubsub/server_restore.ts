@@ -4,8 +4,8 @@ import { BatonError } from "../../src/errors.ts";
 import { PubsubPath } from "../../src/recipes/pubsub/ownership/pubsub_path.ts";
 import { type Restored, restoreServer } from "../../src/recipes/pubsub/ownership/restore_server.ts";
 import { claimDataDir } from "../../src/recipes/pubsub/server/server_identity.ts";
-import { openToRead } from "../../src/recipes/pubsub/store/topic_database.ts";
 import { TopicStore } from "../../src/recipes/pubsub/store/topic_store.ts";
+import { verifyStore } from "../../src/recipes/pubsub/store/verify_store.ts";
 import { connected } from "../coordination/connected.ts";
 import { printable } from "../../src/support/printable.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
@@ -55,12 +55,12 @@ export async function restore(call: ServerCall): Promise<ExitCode> {
 
 /** The store is open meanwhile, so that no server starts on it. */
 async function restoreFrom(call: ServerCall, id: string, dataDir: string): Promise<Restored> {
-  openToRead(dataDir).close(); // nothing is made where there is no store
+  const { problems } = verifyStore(dataDir); // nothing is made where there is no store
+  // What is damaged is refused by the server as well, and is no reason to do without the rest.
+  for (const problem of problems) call.io.err(`baton: damaged in ${dataDir}: ${problem}\n`);
   let broken: BatonError | null = null;
-  await using store = await TopicStore.open(dataDir, {
-    answered: () => {},
-    broken: (error) => broken = error,
-  });
+  const hooks = { answered: () => {}, broken: (error: BatonError) => void (broken = error) };
+  await using store = await TopicStore.open(dataDir, hooks, { acceptDamagedLog: true });
   claimDataDir(dataDir, id, { wasMoved: true });
   const done = await connected(call, (zk) => restoreServer(zk, new PubsubPath(call.values.root), { id, store }));
   if (broken !== null) throw broken;

@@ -22,8 +22,9 @@ export function checkSqliteFormat(database: DatabaseSync, wanted: SqliteFormat):
     throw new BatonError("CONFIG", `${path} is another program's database, not a ${what}`);
   }
   if (format === wanted.format) return;
+  const age = format > wanted.format ? "a newer one" : "one before the first release";
   throw new BatonError(
     "CONFIG",
-    `The ${what} in ${folder} has format ${format}; this version of baton knows ${wanted.format}: a newer one wrote it`,
+    `The ${what} in ${folder} has format ${format}; this version of baton knows ${wanted.format}: ${age} wrote it`,
   );
 }

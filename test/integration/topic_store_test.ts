@@ -283,7 +283,7 @@ describe("a data directory", () => {
       code: "CONFIG",
       message: `The topic store in ${
         join(root, "a")
-      } has format 99; this version of baton knows 1: a newer one wrote it`,
+      } has format 99; this version of baton knows 2: a newer one wrote it`,
     });
   });
 
@@ -325,10 +325,14 @@ test("a backup of a store in use can be opened and is whole; verify finds what i
   );
   database.close();
   const { problems } = verifyStore(join(root, "b"));
-  expect(problems.join("\n")).toContain('topic "news": message 50 is missing');
+  expect(problems.join("\n")).toContain('message 50 of topic "news": the row is missing');
   expect(problems.join("\n")).toContain("row 60");
   expect(problems.join("\n")).toContain('"reader" has had message 500, and 100 is the newest');
   expect(problems.join("\n")).toContain("1 row of messages left of topic 99");
+  expect(() => backupStore(join(root, "b"), join(root, "c"))).toThrow(
+    'row 60 of the messages of topic "news" is damaged',
+  );
+  expect(readdirSync(join(root, "c"))).toEqual([]);
   expect(() => verifyStore(join(root, "nowhere"))).toThrow("There is no topic store");
 });
 

@@ -17,6 +17,8 @@ export const statusCodes = [
   "FENCED",
   /** The topic or the disk has reached its limit. */
   "FULL",
+  /** What it would need is damaged on the server's disk; the body says what. Definitely not done, and nothing is passed over. */
+  "DAMAGED",
   /** Not now: too much is under way, or the topic is on its way to another server. Definitely not done. */
   "OVERLOADED",
   /** The request makes no sense; the body says what. */
@@ -28,3 +30,6 @@ export const statusCodes = [
 ] as const;
 
 export type StatusCode = (typeof statusCodes)[number];
+
+/** These say that nothing was done now; what an earlier attempt has done, or may still do, they cannot know. */
+export const claimsNothingDone: readonly StatusCode[] = ["FENCED", "FULL", "DAMAGED", "DENIED", "NOT_SUBSCRIBED"];

@@ -1,5 +1,5 @@
 /** What comes after an attempt: the outcome, or another attempt. Pure; requester.ts does it. */
-import type { StatusCode } from "../../../wire/pubsub/status_codes.ts";
+import { claimsNothingDone, type StatusCode } from "../../../wire/pubsub/status_codes.ts";
 
 /** How an attempt ended. */
 export type AttemptEnd =
@@ -32,9 +32,6 @@ export type AttemptDecision =
 
 /** A proxy that refuses so often in a row may have lost the servers that another one reaches. */
 const samePlaceAttempts = 3;
-
-/** These say that nothing was done now; what an earlier attempt may still do they cannot know. */
-const claimsNothingDone: readonly StatusCode[] = ["FENCED", "FULL", "DENIED", "NOT_SUBSCRIBED"];
 
 export function afterAttempt(state: RequestState, end: AttemptEnd): AttemptDecision {
   const mayBeDone = state.mayBeDone ||

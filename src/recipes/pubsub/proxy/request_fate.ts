@@ -1,5 +1,5 @@
 /** What becomes of a request under way when something happens to it. Pure; what it is told to do is done by proxy.ts. */
-import type { StatusCode } from "../../../wire/pubsub/status_codes.ts";
+import { claimsNothingDone, type StatusCode } from "../../../wire/pubsub/status_codes.ts";
 import type { RequestTraits } from "./request_traits.ts";
 
 export interface RequestState {
@@ -35,9 +35,6 @@ export type RequestFate =
   | { readonly do: "answer"; readonly status: OwnStatus }
   | { readonly do: "send again"; readonly when: "now" | "later" }
   | { readonly do: "forget" };
-
-/** These say that nothing was done, which an earlier attempt may belie. */
-const claimsNothingDone: readonly StatusCode[] = ["FENCED", "FULL", "DENIED", "NOT_SUBSCRIBED"];
 
 /** A request that costs one connection after the other is likely the cause: it is not sent for ever. */
 export const lossesMax = 5;

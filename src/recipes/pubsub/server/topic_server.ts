@@ -170,9 +170,8 @@ export class TopicServer implements AsyncDisposable {
     { withinMs, handOver = false }: { readonly withinMs: number; readonly handOver?: boolean },
   ): Promise<string[]> {
     const { clock } = this.#options;
-    const deadline = deadlineAfter(clock, withinMs, {
-      reason: () => new BatonError("TIME_LIMIT", "The server leaves"),
-    });
+    const reason = () => new BatonError("TIME_LIMIT", "The server leaves");
+    const deadline = deadlineAfter(clock, withinMs, { reason });
     const over = new Promise<void>((resolve) => deadline.signal.addEventListener("abort", () => resolve()));
     if (handOver) await Promise.race([over, this.#giveAway()]);
     const kept = [...this.topics()];
@@ -213,6 +212,7 @@ export class TopicServer implements AsyncDisposable {
         this.#alarm = sentence;
         if (sentence !== null) onProblem(new BatonError("IO", sentence));
       },
+      damage: (sentence) => onProblem(new BatonError("IO", `Damaged on the disk, and refused: ${sentence}`)),
     }, this.#options.store);
     claimDataDir(dataDir, id, { wasMoved: this.#options.wasMoved ?? false });
     const bound = await this.#router.bind(this.#options.listen, { signal });

@@ -1,15 +1,20 @@
 /** A copy of a topic store that may be in use: one moment of it, whole, while commits go on beside. */
 import { closeSync, existsSync, mkdirSync, openSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { BatonError, messageOf } from "../../../errors.ts";
+import { counted } from "../../../support/counted.ts";
 import { flushFolders } from "../../../support/flush_folders.ts";
 import { flushPath } from "../../../support/flush_path.ts";
+import { damageInLog } from "../../../support/log_check.ts";
 import { databaseName, openToRead, storeError } from "./topic_database.ts";
+import { verifyRows } from "./verify_store.ts";
 
 /**
  * Copies the store in `dataDir` into the folder `target`, which then is a data directory. Takes as long as reading and writing
  * it does: call it in a process or a thread of its own. `mark` is called when all is there, before it counts. Throws CONFIG
- * where there is no store, CANNOT_CREATE when the target is there already, IO otherwise; there is no copy then.
+ * where there is no store, CANNOT_CREATE when the target is there already, IO otherwise, also where what was copied is damaged;
+ * there is no copy then.
  */
 export function backupStore(dataDir: string, target: string, mark: () => void = () => {}): void {
   const path = join(target, databaseName);
@@ -22,9 +27,11 @@ export function backupStore(dataDir: string, target: string, mark: () => void = 
     if (existsSync(path)) throw alreadyThere(dataDir, target, path);
     closeSync(openSync(part, "wx", 0o600));
     ours = part;
-    database.exec("PRAGMA query_only = OFF"); // it would keep the copy from being written
+    const damage = damageInLog(join(dataDir, databaseName));
+    if (damage !== null) throw ofNoUse(dataDir, target, [damage]);
     database.prepare("VACUUM INTO ?").run(part); // which takes an empty file
     flushPath(part);
+    checkCopy(dataDir, target, part);
     mark();
     renameSync(part, path);
     ours = path;
@@ -43,6 +50,22 @@ export function backupStore(dataDir: string, target: string, mark: () => void = 
   } finally {
     database.close();
   }
+}
+
+/** Reads the copy back: what is damaged in the store is so in the copy, and an older backup may have it whole. */
+function checkCopy(dataDir: string, target: string, part: string): void {
+  using copy = new DatabaseSync(part, { readOnly: true });
+  const { problems } = verifyRows(copy);
+  if (problems.length > 0) throw ofNoUse(dataDir, target, problems);
+}
+
+function ofNoUse(dataDir: string, target: string, problems: readonly string[]): BatonError {
+  const [first = "", ...more] = problems;
+  const rest = more.length === 0 ? "" : `, and ${counted(more.length, "other problem")}`;
+  return new BatonError(
+    "IO",
+    `Cannot back up ${dataDir} to ${target}: ${first}${rest}. baton pubsub server verify says all; no copy is left`,
+  );
 }
 
 function alreadyThere(dataDir: string, target: string, what: string): BatonError {

@@ -56,3 +56,18 @@ export function clientOf(row: SqlRow): Client {
     msgIds: null,
   };
 }
+
+/** The same as a row. */
+export function rowOf(client: Client) {
+  return {
+    id: client.id,
+    topic: client.topicId,
+    name: nameBytes(client.name),
+    session: client.session,
+    key: nameBytes(client.key),
+    op: client.op,
+    op_session: client.opSession,
+    forgotten_session: client.forgottenSession,
+    position: client.position,
+  };
+}

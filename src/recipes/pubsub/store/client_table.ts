@@ -10,7 +10,8 @@ import {
   type Resolved,
   type WindowRecord,
 } from "../../../wire/pubsub/topic_data.ts";
-import { type Client, clientOf, nameBytes, nameOf, type StoredKey } from "./client.ts";
+import { type Client, clientOf, nameBytes, nameOf, rowOf, type StoredKey } from "./client.ts";
+import { Damaged, sentenceOf } from "./damage.ts";
 import { PublisherWindow } from "./publisher_window.ts";
 import {
   countersInMemoryMax,
@@ -20,6 +21,13 @@ import {
   sessionWindowsMax,
 } from "./store_limits.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
+import { tables } from "./topic_tables.ts";
+import type { SummedTable } from "../../../support/summed_table.ts";
+
+const writeClient = `${tables.clients.insert} ON CONFLICT (id) DO UPDATE SET session = excluded.session,
+  key = excluded.key, op = excluded.op, op_session = excluded.op_session, forgotten_session = excluded.forgotten_session,
+  position = excluded.position, sum = excluded.sum`;
+const readClients = `SELECT ${tables.clients.all} FROM clients`;
 
 export class ClientTable {
   readonly #database: TopicDatabase;
@@ -45,14 +53,42 @@ export class ClientTable {
     this.#nextKeyId = next("msg_ids");
   }
 
-  /** The subscribers of a topic, by name. */
-  subscribers(topicId: number): Map<string, Client> {
-    const rows = this.#database.all("SELECT * FROM clients WHERE topic = ? AND position IS NOT NULL", topicId);
-    return new Map(rows.map((row) => clientOf(row)).map((client) => [client.name, client]));
+  /**
+   * The subscribers of a topic by name, how many clients it knows, and what is wrong with them: one whose row is damaged or missing
+   * may have been subscribed, or have put what comes again.
+   */
+  load(topicId: number, topic: string, count: number): {
+    readonly subscribers: Map<string, Client>;
+    readonly count: number;
+    readonly damaged: string | null;
+  } {
+    const where = `of topic ${JSON.stringify(topic)}`;
+    const subscribers = new Map<string, Client>();
+    const rows = this.#rowsOf(topicId, where);
+    let damaged: string | null = null;
+    for (const row of rows ?? []) {
+      if (!tables.clients.isWhole(row) || row["topic"] !== topicId) {
+        damaged = this.#database.damage.found(sentenceOf("clients", row["id"], where)).message;
+      } else if (row["position"] !== null) {
+        const client = clientOf(row);
+        subscribers.set(client.name, client);
+      }
+    }
+    if (rows?.length !== count) {
+      const found = rows === null ? "they cannot be read" : `${rows.length} are there`;
+      damaged = this.#database.damage.found(`${count} clients ${where} were stored, and ${found}`).message;
+    }
+    return { subscribers, count: Math.max(count, rows?.length ?? 0), damaged };
   }
 
-  count(topicId: number): number {
-    return Number(this.#database.get("SELECT count(*) AS count FROM clients WHERE topic = ?", topicId)?.["count"] ?? 0);
+  #rowsOf(topicId: number, where: string): SqlRow[] | null {
+    const sql = `${readClients} WHERE id IN (SELECT id FROM clients WHERE topic = ?)`;
+    try {
+      return this.#database.damage.reading(`the clients ${where}`, () => this.#database.all(sql, topicId));
+    } catch (error) {
+      if (error instanceof Damaged) return null;
+      throw error;
+    }
   }
 
   /** A client that is not subscribed; null when it is not known. */
@@ -62,9 +98,12 @@ export class ClientTable {
     const slot = `${topicId} ${name}`;
     let client = this.#idle.get(slot);
     if (client === undefined) {
-      const row = this.#database.get("SELECT * FROM clients WHERE topic = ? AND name = ?", topicId, nameBytes(name));
+      const row = this.#read(`client ${JSON.stringify(name)}`, () => {
+        const of = "WHERE id = (SELECT id FROM clients WHERE topic = ? AND name = ?)";
+        return this.#database.get(`${readClients} ${of}`, topicId, nameBytes(name));
+      });
       if (row === undefined) return null;
-      client = clientOf(row);
+      client = clientOf(this.#checked(tables.clients, row, name));
     } else this.#idle.delete(slot);
     this.#idle.set(slot, client);
     this.#newest = client;
@@ -134,6 +173,15 @@ export class ClientTable {
     return client.windows;
   }
 
+  /** In the open transaction: those that have had message `from` have had all up to `to`. */
+  moveAll(clients: Iterable<Client>, { from, to }: { readonly from: number; readonly to: number }): void {
+    for (const client of clients) {
+      if ((client.position ?? -1) < from) continue;
+      client.position = to;
+      this.#writeClient(client);
+    }
+  }
+
   /** Windows and msg-ids are read again when they are needed. Everything has to be written. */
   forgetWindows(): void {
     for (const client of this.#withWindows) {
@@ -146,16 +194,34 @@ export class ClientTable {
 
   msgIds(client: Client): Map<string, StoredKey> {
     client.msgIds ??= new Map(
-      this.#database.all("SELECT id, key, message, fingerprint FROM msg_ids WHERE client = ? ORDER BY id", client.id)
-        .map(
-          (row) => {
-            const key = nameOf(row["key"]);
-            const entry = { rowId: Number(row["id"]), key, id: Number(row["message"]) };
-            return [key, { ...entry, fingerprint: Number(row["fingerprint"]) }];
-          },
-        ),
+      this.#rows(client, tables.msg_ids).map((row) => {
+        const key = nameOf(row["key"]);
+        const entry = { rowId: Number(row["id"]), key, id: Number(row["message"]) };
+        return [key, { ...entry, fingerprint: Number(row["fingerprint"]) }];
+      }),
     );
     return client.msgIds;
+  }
+
+  /** The rows of a client in one of these tables, in their order. Throws Damaged when one of them is not as it was stored. */
+  #rows({ id, name }: Client, table: SummedTable<string>): SqlRow[] {
+    // What the index says is found, and all of it is read from the rows.
+    const sql =
+      `SELECT ${table.all} FROM ${table.name} WHERE id IN (SELECT id FROM ${table.name} WHERE client = ?) ORDER BY id`;
+    const rows = this.#read(`the ${table.name} of client ${JSON.stringify(name)}`, () => this.#database.all(sql, id));
+    for (const row of rows) {
+      this.#checked(table, row, name);
+      if (row["client"] !== id) throw this.#database.damage.found(sentenceOf(table.name, row["id"], whereOf(name)));
+    }
+    return rows;
+  }
+
+  #checked(table: SummedTable<string>, row: SqlRow, name: string): SqlRow {
+    return this.#database.damage.checked(table, row, whereOf(name));
+  }
+
+  #read<T>(what: string, read: () => T): T {
+    return this.#database.damage.reading(what, read);
   }
 
   /**
@@ -210,11 +276,13 @@ export class ClientTable {
     let after: SqlRow | undefined;
     do {
       const rows = this.#database.all(
-        "SELECT * FROM clients WHERE topic = ? AND name > ? ORDER BY name LIMIT 256",
+        `${readClients} WHERE topic = ? AND name > ? ORDER BY name LIMIT 256`,
         topicId,
         after?.["name"] ?? new Uint8Array(0),
       );
-      for (const row of rows) yield clientOf(row);
+      for (const row of rows) {
+        yield clientOf(this.#database.damage.checked(tables.clients, row, "of a topic that is sent"));
+      }
       after = rows.at(-1);
     } while (after !== undefined);
   }
@@ -235,27 +303,14 @@ export class ClientTable {
   }
 
   insertWindow(clientId: number, { session, key, low, entries }: WindowRecord): void {
-    this.#database.run(
-      "INSERT OR REPLACE INTO windows (client, session, key, low) VALUES (?, ?, ?, ?)",
-      clientId,
-      session,
-      nameBytes(key),
-      low,
-    );
+    this.#database.replace(tables.windows, { client: clientId, session, key: nameBytes(key), low });
     if (entries.length > 0) this.#insertEntries(clientId, session, low, entries);
   }
 
-  insertKey(clientId: number, key: KeyEntry): number {
-    const rowId = this.#nextKeyId++;
-    this.#database.run(
-      "INSERT INTO msg_ids (id, client, key, message, fingerprint) VALUES (?, ?, ?, ?, ?)",
-      rowId,
-      clientId,
-      nameBytes(key.key),
-      key.id,
-      key.fingerprint,
-    );
-    return rowId;
+  insertKey(clientId: number, { key, id: message, fingerprint }: KeyEntry): number {
+    const id = this.#nextKeyId++;
+    this.#database.insert(tables.msg_ids, { id, client: clientId, key: nameBytes(key), message, fingerprint });
+    return id;
   }
 
   get hasChanges(): boolean {
@@ -276,21 +331,7 @@ export class ClientTable {
 
   #writeClient(client: Client): void {
     client.isNew = false;
-    this.#database.run(
-      `INSERT INTO clients (id, topic, name, session, key, op, op_session, forgotten_session, position)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET session = excluded.session, key = excluded.key,
-       op = excluded.op, op_session = excluded.op_session, forgotten_session = excluded.forgotten_session,
-       position = excluded.position`,
-      client.id,
-      client.topicId,
-      nameBytes(client.name),
-      client.session,
-      nameBytes(client.key),
-      client.op,
-      client.opSession,
-      client.forgottenSession,
-      client.position,
-    );
+    this.#database.run(writeClient, ...tables.clients.bind(rowOf(client)));
   }
 
   /** The bound goes with the entries: after a crash a counter below it is no new one, even if it was never stored. */
@@ -306,43 +347,30 @@ export class ClientTable {
     );
   }
 
-  #insertEntries(clientId: number, session: number, low: number, entries: readonly Resolved[]): number {
+  #insertEntries(client: number, session: number, low: number, entries: readonly Resolved[]): number {
     const id = this.#nextResolvedId++;
-    this.#database.run(
-      "INSERT INTO resolved (id, client, session, low, entries) VALUES (?, ?, ?, ?, ?)",
-      id,
-      clientId,
-      session,
-      low,
-      encodeResolved(entries),
-    );
+    this.#database.insert(tables.resolved, { id, client, session, low, entries: encodeResolved(entries) });
     return id;
   }
 
-  #writeBound(client: Client, window: PublisherWindow): void {
-    this.#database.run(
-      "INSERT OR REPLACE INTO windows (client, session, key, low) VALUES (?, ?, ?, ?)",
-      client.id,
-      window.session,
-      nameBytes(window.key),
-      window.low,
-    );
+  #writeBound({ id: client }: Client, { session, key, low }: PublisherWindow): void {
+    this.#database.replace(tables.windows, { client, session, key: nameBytes(key), low });
   }
 
-  /** What is stored of its windows, without keeping them. */
+  /** What is stored of its windows, without keeping them. Throws Damaged. */
   loadWindows(client: Client): Map<number, PublisherWindow> {
     const windows = new Map<number, PublisherWindow>();
-    for (const row of this.#database.all("SELECT session, key, low FROM windows WHERE client = ?", client.id)) {
-      const session = Number(row["session"]);
+    const sql = `SELECT ${tables.windows.all} FROM windows WHERE client = ?`;
+    const what = `the windows of client ${JSON.stringify(client.name)}`;
+    for (const row of this.#read(what, () => this.#database.all(sql, client.id))) {
+      const session = Number(this.#checked(tables.windows, row, client.name)["session"]);
       windows.set(session, new PublisherWindow(session, nameOf(row["key"]), Number(row["low"])));
     }
-    const rows = this.#database.all(
-      "SELECT id, session, low, entries FROM resolved WHERE client = ? ORDER BY id",
-      client.id,
-    );
-    for (const row of rows) {
+    for (const row of this.#rows(client, tables.resolved)) {
       const window = windows.get(Number(row["session"]));
-      if (window === undefined || !(row["entries"] instanceof Uint8Array)) throw new Error("a window is damaged");
+      if (window === undefined || !(row["entries"] instanceof Uint8Array)) {
+        throw this.#database.damage.found(`${what}: one is missing`);
+      }
       const entries = decodeResolved(row["entries"]);
       for (const entry of entries) window.add(entry);
       window.addRow(Number(row["id"]), entries);
@@ -360,3 +388,5 @@ export class ClientTable {
     }
   }
 }
+
+const whereOf = (client: string) => `of client ${JSON.stringify(client)}`;

@@ -6,13 +6,18 @@ import { createHash } from "node:crypto";
 import { TopicDataWriter, type TopicRecord, windowEntriesMax } from "../../../wire/pubsub/topic_data.ts";
 import type { ClientTable } from "./client_table.ts";
 import { exportRowsMax, pieceBytes } from "./store_limits.ts";
+import { rangeOfMessages } from "./damage.ts";
+import { damagedMessages, hasItsRecords } from "./log_rows.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
+import { rowStates, tables } from "./topic_tables.ts";
 
 /** What is to be exported. Asked again and again: all but its name changes until it is sealed. */
 export interface Exported {
   readonly id: number;
   readonly isSealed: () => boolean;
   readonly record: () => Omit<TopicRecord, "first">;
+  /** The newest message whose row was deleted, and the newest that is in a row, at this moment. */
+  readonly ends: () => { readonly gone: number; readonly stored: number };
 }
 
 export interface ExportStep {
@@ -21,7 +26,10 @@ export interface ExportStep {
   readonly isCaughtUp: boolean;
 }
 
-/** Pieces of about 1 MiB; returns SHA-256 of all, in hexadecimal. Everything has to be in the database whenever it is asked. */
+/**
+ * Pieces of about 1 MiB; returns SHA-256 of all, in hexadecimal. Everything has to be in the database whenever it is asked. Throws
+ * Damaged where something is not as it was stored, or is missing.
+ */
 export function* exportTopic(
   database: TopicDatabase,
   clients: ClientTable,
@@ -30,14 +38,17 @@ export function* exportTopic(
   const stream = new PieceStream();
   const { writer } = stream;
   for (let last = -1;;) {
-    const rows = rowsBehind(database, topic.id, last);
+    const rows = rowsBehind(database, topic, last);
     for (const row of rows) {
+      checkRow(database, topic, row, last);
       last = Number(row["last"]);
+      if (row["state"] === rowStates.givenUp) continue;
       writer.raw(row["records"] as Uint8Array);
       stream.records += last - Number(row["first"]) + 1;
     }
     yield* stream.full();
     if (rows.length > 0) continue;
+    checkMissing(database, topic, last, topic.ends().stored);
     if (topic.isSealed()) break;
     yield { piece: stream.cut(), isCaughtUp: true };
   }
@@ -69,27 +80,49 @@ export function* exportTopic(
 }
 
 /** The next rows, as many as one piece takes. */
-function rowsBehind(database: TopicDatabase, topicId: number, last: number): SqlRow[] {
-  let bytes = 0, through = -1;
-  const next = database.all(
-    "SELECT first, length(records) AS bytes FROM messages WHERE topic = ? AND first > ? ORDER BY first LIMIT ?",
-    topicId,
-    last,
-    exportRowsMax,
-  );
-  for (const row of next) {
-    bytes += Number(row["bytes"]);
-    if (through >= 0 && bytes > pieceBytes) break;
-    through = Number(row["first"]);
-  }
-  if (through < 0) return [];
-  return database.all(
-    "SELECT first, last, records FROM messages WHERE topic = ? AND first > ? AND first <= ? ORDER BY first",
-    topicId,
-    last,
-    through,
-  );
+function rowsBehind(database: TopicDatabase, topic: Exported, last: number): SqlRow[] {
+  return database.damage.reading(`the messages ${whereOf(topic)}`, () => {
+    let bytes = 0, through = -1;
+    const next = database.all(
+      "SELECT first, bytes FROM messages WHERE topic = ? AND first > ? ORDER BY first LIMIT ?",
+      topic.id,
+      last,
+      exportRowsMax,
+    );
+    for (const row of next) {
+      bytes += Number(row["bytes"]);
+      if (through >= 0 && bytes > pieceBytes) break;
+      through = Number(row["first"]);
+    }
+    if (through < 0) return [];
+    return database.all(
+      `SELECT ${tables.messages.all}, records FROM messages WHERE topic = ? AND first > ? AND first <= ? ORDER BY first`,
+      topic.id,
+      last,
+      through,
+    );
+  });
 }
+
+function checkRow({ damage }: TopicDatabase, topic: Exported, row: SqlRow, last: number): void {
+  if (!hasItsRecords(row) || row["topic"] !== topic.id) {
+    throw damage.found(damagedMessages(row, whereOf(topic)));
+  }
+  checkMissing({ damage }, topic, last, Number(row["previous"]));
+}
+
+/** Everything up to `previous` that is not deleted has to have been read. */
+function checkMissing(
+  { damage }: Pick<TopicDatabase, "damage">,
+  topic: Exported,
+  last: number,
+  previous: number,
+): void {
+  const had = Math.max(last, topic.ends().gone);
+  if (previous > had) throw damage.found(`${rangeOfMessages(had + 1, previous)} ${whereOf(topic)}: the row is missing`);
+}
+
+const whereOf = (topic: Exported) => `of topic ${JSON.stringify(topic.record().name)}`;
 
 /** Records on their way into pieces. */
 class PieceStream {

@@ -11,7 +11,9 @@ import {
 import { nameBytes } from "./client.ts";
 import { rowBytesMax, rowMessagesMax } from "./store_limits.ts";
 import type { TopicTable } from "./topic_table.ts";
-import { places, type TopicDatabase } from "./topic_database.ts";
+import { insertMessages } from "./log_rows.ts";
+import type { TopicDatabase } from "./topic_database.ts";
+import { places } from "./topic_tables.ts";
 
 /** What tells one content from another, wherever it is. */
 export interface ContentName {
@@ -37,7 +39,11 @@ export class TopicImport {
   #records = 0;
   #ended = false;
   #last = 0;
+  /** What the sender had deleted up to; the last message of the newest row. */
+  #gone = 0;
+  #stored: number;
   #bytes = 0;
+  #clients = 0;
   #row: Uint8Array[] = [];
   #rowBytes = 0;
   #rowFirst = 0;
@@ -48,6 +54,7 @@ export class TopicImport {
     this.#topics = topics;
     this.name = name;
     this.#content = content;
+    this.#stored = content.floor;
   }
 
   /** Of the rows that it writes; null as long as there are none. */
@@ -75,13 +82,9 @@ export class TopicImport {
 
   /** In the open transaction; when that is durable the topic can be opened. */
   finish(): void {
-    this.#database.run(
-      "UPDATE topics SET last = ?, bytes = ?, place = ? WHERE id = ?",
-      this.#last,
-      this.#bytes,
-      places.staged,
-      this.#topicId,
-    );
+    const ends = { last: this.#last, gone: this.#gone, stored: Math.max(this.#stored, this.#gone) };
+    const row = { ...ends, bytes: this.#bytes, clients: this.#clients, place: places.staged };
+    this.#topics.change(this.#topicId ?? 0, row);
   }
 
   /** In the open transaction. */
@@ -108,6 +111,7 @@ export class TopicImport {
           throw this.#wrong(`its oldest message is ${sent.first}, and ${sent.last} its newest`);
         }
         this.#writeRow();
+        this.#gone = sent.first - 1;
         this.#dropBelow(sent.first);
         this.#last = sent.last;
         this.#hasTopic = true;
@@ -148,6 +152,7 @@ export class TopicImport {
       );
     }
     this.#clientName = name;
+    this.#clients++;
     this.#clientId = this.#topics.clients.insert(this.#topicId ?? 0, client);
   }
 
@@ -172,22 +177,22 @@ export class TopicImport {
    */
   #dropBelow(first: number): void {
     const gone = "FROM messages WHERE topic = ? AND first < ? AND last < ?";
-    const { bytes } = this.#database.get(`SELECT sum(length(records)) AS bytes ${gone}`, this.#topicId, first, first) ??
-      {};
+    const { bytes } = this.#database.get(`SELECT sum(bytes) AS bytes ${gone}`, this.#topicId, first, first) ?? {};
     this.#bytes -= Number(bytes ?? 0);
     this.#database.run(`DELETE ${gone}`, this.#topicId, first, first);
     // Rows are cut otherwise here than there: one may have both.
     const row = this.#database.get(
-      "SELECT id, first, last, records FROM messages WHERE topic = ? AND first < ?",
+      "SELECT id, first, last, previous, records FROM messages WHERE topic = ? AND first < ?",
       this.#topicId,
       first,
     );
     if (row === undefined) return;
-    const { id, first: begin, last, records } = row;
+    const { id, first: begin, last, previous, records } = row;
     if (!(records instanceof Uint8Array)) throw new Error(`row ${id} of the messages is damaged`);
     this.#database.run("DELETE FROM messages WHERE id = ?", Number(id));
     this.#bytes -= records.byteLength;
-    this.#insertRow(first, Number(last), records.slice(messageOffsets(records)[first - Number(begin)]));
+    const kept = records.slice(messageOffsets(records)[first - Number(begin)]);
+    this.#insertRow({ first, last: Number(last), previous: Number(previous) }, kept);
   }
 
   #writeRow(): void {
@@ -198,21 +203,19 @@ export class TopicImport {
       records.set(record, at);
       at += record.byteLength;
     }
-    this.#insertRow(this.#rowFirst, this.#rowLast, records);
+    this.#insertRow({ first: this.#rowFirst, last: this.#rowLast, previous: this.#stored }, records);
+    this.#stored = this.#rowLast;
     this.#row = [];
     this.#rowBytes = 0;
   }
 
-  #insertRow(first: number, last: number, records: Uint8Array): void {
-    this.#database.run(
-      "INSERT INTO messages (id, topic, first, last, records) VALUES (?, ?, ?, ?, ?)",
-      this.#topics.nextRowId(),
-      this.#topicId,
-      first,
-      last,
-      records,
-    );
-    this.#bytes += records.byteLength;
+  #insertRow(
+    range: { readonly first: number; readonly last: number; readonly previous: number },
+    records: Uint8Array,
+  ): void {
+    const [id, topic, bytes] = [this.#topics.nextRowId(), this.#topicId ?? 0, records.byteLength];
+    insertMessages(this.#database, { ...range, id, topic, bytes }, records);
+    this.#bytes += bytes;
   }
 
   #wrong(why: string): BatonError {

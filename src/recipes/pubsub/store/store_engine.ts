@@ -16,14 +16,15 @@ import type {
   SubscribeOperation,
 } from "../../../wire/pubsub/store_operations.ts";
 import type { Client } from "./client.ts";
+import { Damaged } from "./damage.ts";
 import { decidePut, type PutDecision, type PutView, rangesOf } from "./decide_put.ts";
 import { decideGet, decideSeek, decideSubscription, type PlaceDecision } from "./decide_read.ts";
 import { DiskWatch } from "./disk_watch.ts";
 import { fence } from "./fence.ts";
+import type { EngineHooks } from "./engine_hooks.ts";
 import type { PublisherWindow } from "./publisher_window.ts";
 import { putView } from "./put_view.ts";
-import { type Reading, readMessages } from "./read_messages.ts";
-import type { RefusedPuts } from "./refused_puts.ts";
+import { answerFrom, type Reading } from "./read_messages.ts";
 import { clientsPerTopicMax } from "./store_limits.ts";
 import type { StoreOptions } from "./store_options.ts";
 import type { Topic } from "./topic.ts";
@@ -32,15 +33,6 @@ import { TopicTable } from "./topic_table.ts";
 import { isGivenUp, trimTopic } from "./trim_topic.ts";
 import { WaitingGets } from "./waiting_gets.ts";
 import { whyFull } from "./why_full.ts";
-
-export interface EngineHooks {
-  /** Called when what it says is durable. */
-  readonly answer: (answer: StoreAnswer) => void;
-  /** Milliseconds of the wall clock, to be stored with messages. */
-  readonly wallClockMs: () => number;
-  /** Of this store, longer than an engine lives. */
-  readonly refusedPuts: RefusedPuts;
-}
 
 export class StoreEngine {
   readonly topics: TopicTable;
@@ -78,7 +70,7 @@ export class StoreEngine {
     this.#readings = [];
     this.#noRoom = noRoom;
     const nowMs = this.#hooks.wallClockMs();
-    for (const operation of operations) this.#apply(operation, nowMs);
+    for (const operation of operations) this.#unlessDamaged(operation, () => this.#apply(operation, nowMs));
     if (this.#mustCommit) this.#commit(nowMs);
     else this.#read();
     const appended = [...this.#appended];
@@ -132,6 +124,16 @@ export class StoreEngine {
     this.#woken = [];
   }
 
+  /** What meets damage is refused, and changes nothing; all else goes on. */
+  #unlessDamaged(operation: StoreOperation, work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      if (!(error instanceof Damaged) || operation.kind === "cancel") throw error;
+      this.#refuse(operation, "DAMAGED", error.message);
+    }
+  }
+
   #apply(operation: StoreOperation, nowMs: number): void {
     if (operation.kind === "cancel") return this.#cancel(operation.of);
     const topic = this.#topicFor(operation);
@@ -174,6 +176,8 @@ export class StoreEngine {
       this.#refuse(operation, "NOT_SUBSCRIBED", "this client is not subscribed to the topic");
       return null;
     }
+    // The one whose row is damaged may be this one.
+    if (known === null && topic.damagedClients !== null) throw new Damaged(topic.damagedClients);
     if (known === null && topic.clientCount >= clientsPerTopicMax) {
       this.#refuse(operation, "FULL", `the topic knows ${topic.clientCount} clients, which is its limit`);
       return null;
@@ -188,7 +192,10 @@ export class StoreEngine {
       return null;
     }
     const client = known ?? this.topics.clients.create(topic.id, operation.client);
-    if (known === null) topic.clientCount++;
+    if (known === null) {
+      topic.clientCount++;
+      this.#moved.add(topic);
+    }
     if (checked.raised && operation.session !== null) {
       client.session = operation.session.number;
       client.key = operation.session.key;
@@ -345,26 +352,19 @@ export class StoreEngine {
   #decideAgain(topic: Topic, get: GetOperation): void {
     this.#waiting.delete(topic, get.ticket);
     this.#woken.push(get);
-    if (this.#topicFor(get) !== null) this.#get(get, topic);
+    if (this.#topicFor(get) !== null) this.#unlessDamaged(get, () => this.#get(get, topic));
   }
 
   /** Reads what the gets of the batch are to bring. */
   #read(): void {
-    for (const reading of this.#readings) {
-      const { get, client, topic } = reading;
-      if (reading.last >= (topic.log.pendingFirst ?? Infinity)) this.#flush(topic);
-      const { messages, missed } = readMessages(reading);
-      if (messages.length === 0) {
-        // Nothing is there but a gap: messages that were put while nobody was subscribed.
-        this.#refuse(get, "NO_MESSAGE", "there is no message that this subscriber has not had", { missed });
-        continue;
-      }
-      let redelivered = 0;
-      for (const { id } of messages) if (id <= client.handedOut) redelivered++;
-      if (!get.peek) client.handedOut = Math.max(client.handedOut, messages.at(-1)?.id ?? 0);
-      this.#answers.push({ ticket: get.ticket, code: "OK", reason: "", messages, missed, redelivered });
-    }
+    for (const reading of this.#readings) this.#unlessDamaged(reading.get, () => this.#bring(reading));
     this.#readings = [];
+  }
+
+  #bring(reading: Reading): void {
+    const { topic } = reading;
+    if (reading.last >= (topic.log.pendingFirst ?? Infinity)) this.#flush(topic);
+    this.#answers.push(answerFrom(reading));
   }
 
   #flush(topic: Topic): void {
@@ -382,9 +382,8 @@ export class StoreEngine {
     this.#moved.clear();
     for (const topic of touched) {
       if (topic.sealedFor !== null) continue; // its content has a hash that others know
-      const { bytes } = topic.log;
       if (trimTopic(topic, this.#options, nowMs)) this.#moved.add(topic);
-      if (this.#appended.has(topic) || topic.log.bytes !== bytes) this.topics.write(topic);
+      this.topics.writeChanged(topic);
     }
     this.topics.clients.flush();
     this.topics.collectGarbage();

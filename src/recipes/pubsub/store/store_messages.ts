@@ -37,10 +37,17 @@ export interface StoreStatistics {
   readonly diskShare: number;
   /** Transactions since the store was opened. */
   readonly commits: number;
+  /** Rows that were found damaged since then. */
+  readonly damages: number;
 }
 
 export type StoreRequest =
-  | { readonly kind: "open"; readonly dataDir: string; readonly options: StoreOptions }
+  | {
+    readonly kind: "open";
+    readonly dataDir: string;
+    readonly options: StoreOptions;
+    readonly acceptDamagedLog: boolean;
+  }
   /** Operations, packed. */
   | { readonly kind: "batch"; readonly bytes: Uint8Array }
   | { readonly kind: "call"; readonly id: number; readonly method: keyof StoreCalls; readonly values: unknown[] }
@@ -58,4 +65,5 @@ export type StoreReply =
   /** Nothing is done any more; of what was not answered nobody knows what became. */
   | { readonly kind: "broken"; readonly code: ErrorCode; readonly message: string }
   | { readonly kind: "alarm"; readonly sentence: string | null }
+  | { readonly kind: "damage"; readonly sentence: string }
   | { readonly kind: "checkpoint" };

@@ -2,7 +2,8 @@
 import type { TopicInfo } from "../../../wire/pubsub/store_operations.ts";
 import type { Client } from "./client.ts";
 import type { ClientTable } from "./client_table.ts";
-import { RowCache, TopicLog } from "./topic_log.ts";
+import type { RowCache } from "./log_rows.ts";
+import { TopicLog } from "./topic_log.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
 import { nameOf } from "./client.ts";
 
@@ -19,6 +20,8 @@ export class Topic {
   /** The server it is on its way to: nothing is done until it is served in a higher epoch. */
   sealedFor: string | null;
   clientCount: number;
+  /** Of whom something is damaged, or missing; which, is not known: places of theirs may be anywhere. Null: of nobody. */
+  readonly damagedClients: string | null;
   /** What the slowest subscriber has had; null: not known just now. */
   #slowest: number | null = null;
 
@@ -30,11 +33,19 @@ export class Topic {
     this.floor = Number(row["floor"]);
     const sealedFor = row["sealed_for"];
     this.sealedFor = typeof sealedFor === "string" ? sealedFor : null;
-    this.subscribers = clients.subscribers(this.id);
-    this.clientCount = clients.count(this.id);
-    const log = { id: this.id, last: Number(row["last"]), bytes: Number(row["bytes"]) };
+    const known = clients.load(this.id, this.name, Number(row["clients"]));
+    this.subscribers = known.subscribers;
+    this.clientCount = known.count;
+    this.damagedClients = known.damaged;
+    const ends = { last: Number(row["last"]), gone: Number(row["gone"]), stored: Number(row["stored"]) };
+    const log = { id: this.id, name: this.name, bytes: Number(row["bytes"]), ...ends };
     this.log = new TopicLog(database, cache, log, { nextRowId, subscribers: () => this.subscribers.size });
     this.log.count(this.positions());
+  }
+
+  /** Whether the oldest row can go: everybody has had it. */
+  get hasPassed(): boolean {
+    return this.damagedClients === null && this.log.hasPassed;
   }
 
   *positions(): Generator<number, void, void> {

@@ -11,7 +11,9 @@ import type { StoreEngine } from "./store_engine.ts";
 import { droppedTopicsMax, exportsMax, importsMax } from "./store_limits.ts";
 import type { Topic } from "./topic.ts";
 import type { TopicTable } from "./topic_table.ts";
-import { places, type SqlRow, type TopicDatabase } from "./topic_database.ts";
+import type { SqlRow, TopicDatabase } from "./topic_database.ts";
+import { places, tables } from "./topic_tables.ts";
+import { Damaged } from "./damage.ts";
 
 /** A topic's content that is here. */
 export interface TopicCopy {
@@ -63,38 +65,50 @@ export class TopicCustody {
 
   /** Grows whenever something was stored, and is noted elsewhere: a store that is behind the note is an older copy. */
   age(): number {
-    return Number(this.#database.get("SELECT age FROM age")?.["age"] ?? 0);
+    const row = this.#database.get(`SELECT ${tables.age.all} FROM age`);
+    return row === undefined ? 0 : Number(this.#database.damage.checked(tables.age, row, "of this store")["age"]);
   }
 
   /** Raises the age above `above`. Null, and nothing is done, when nothing was stored since the last time. */
   raiseAge(above: number): number | null {
     if (this.#database.commits === this.#agedAt && above === 0) return null;
-    const age = Math.max(this.age(), above) + 1;
-    this.#transaction(() => this.#database.run("INSERT OR REPLACE INTO age (id, age) VALUES (0, ?)", age));
+    const age = Math.max(above === 0 ? this.age() : this.#ageOrNone(), above) + 1;
+    this.#transaction(() => this.#database.replace(tables.age, { id: 0, age }));
     this.#agedAt = this.#database.commits;
     return age;
+  }
+
+  /** Whoever names an age that is to be passed knows of it: a damaged one does not count. */
+  #ageOrNone(): number {
+    try {
+      return this.age();
+    } catch (error) {
+      if (error instanceof Damaged) return 0;
+      throw error;
+    }
   }
 
   /** Topics with a copy, or with something staged. */
   names(): string[] {
     const rows = this.#database.all(
-      "SELECT DISTINCT name FROM topics WHERE place IN (?, ?) ORDER BY name",
+      "SELECT id FROM topics WHERE place IN (?, ?) ORDER BY name",
       places.here,
       places.staged,
     );
-    return rows.map(({ name }) => nameOf(name));
+    const whole = rows.map(({ id }) => this.#topics.row(Number(id))).filter((row) => row !== null);
+    return [...new Set(whole.map(({ name }) => nameOf(name)))];
   }
 
   look(name: string): StoredTopic {
     const here = this.#topics.here(name);
     const staged = this.#staged(name);
-    const dropped = this.#database.get("SELECT birth, epoch FROM dropped WHERE name = ?", nameBytes(name));
+    const dropped = this.#dropped(name);
     return {
       copy: here && { birth: here.birth, floor: here.floor, epoch: here.epoch, sealedFor: here.sealedFor },
       staged: staged === undefined
         ? null
         : { birth: String(staged["birth"]), owner: String(staged["sender"]), epoch: Number(staged["epoch"]) },
-      dropped: dropped === undefined ? null : { birth: String(dropped["birth"]), epoch: Number(dropped["epoch"]) },
+      dropped: dropped === null ? null : { birth: String(dropped["birth"]), epoch: Number(dropped["epoch"]) },
     };
   }
 
@@ -144,7 +158,7 @@ export class TopicCustody {
     const id = Number(staged["id"]);
     this.#transaction(() => {
       if (here !== null) this.#topics.drop(here.id);
-      this.#database.run("UPDATE topics SET place = ?, epoch = ?, sender = NULL WHERE id = ?", places.here, epoch, id);
+      this.#topics.change(id, { place: places.here, epoch, sender: null });
     });
     this.#topics.load(id);
     if (here !== null) this.#engine.wakeAll(here);
@@ -157,7 +171,7 @@ export class TopicCustody {
     this.#engine.settle();
     this.#transaction(() => {
       this.#topics.drop(here.id);
-      this.#database.run("INSERT OR REPLACE INTO dropped VALUES (?, ?, ?)", nameBytes(name), here.birth, epoch);
+      this.#database.replace(tables.dropped, { name: nameBytes(name), birth: here.birth, epoch });
       this.#database.run(
         "DELETE FROM dropped WHERE rowid <= (SELECT max(rowid) FROM dropped) - ?",
         droppedTopicsMax,
@@ -178,8 +192,8 @@ export class TopicCustody {
     const { id, log: { last } } = topic;
     this.#transaction(() => {
       // One number more, so that it does not look like a topic that has had no message.
-      this.#database.run("UPDATE topics SET floor = ?, last = ? WHERE id = ?", floor, floor + 1, id);
-      this.#database.run("UPDATE clients SET position = ? WHERE topic = ? AND position >= ?", floor + 1, id, last);
+      this.#topics.change(id, { floor, last: floor + 1 });
+      this.#topics.clients.moveAll(topic.subscribers.values(), { from: last, to: floor + 1 });
     });
     this.#topics.load(id);
   }
@@ -202,12 +216,16 @@ export class TopicCustody {
   /** Begins to read a topic, gives a number for it. The end of it is there to be read when it is sealed. */
   exportBegin(name: string, epoch: number): number {
     const topic = this.#mustHave(name, epoch);
+    if (topic.damagedClients !== null) {
+      throw new BatonError("BAD_DATA", `Topic ${quoted(name)} cannot be sent: ${topic.damagedClients}`);
+    }
     if (this.#exports.size >= exportsMax) throw busy("export", name, exportsMax);
     const { id, birth, floor, log } = topic;
     const steps = exportTopic(this.#database, this.#topics.clients, {
       id,
       isSealed: () => topic.sealedFor !== null,
       record: () => ({ name, birth, floor, epoch, last: log.last }),
+      ends: () => log,
     });
     this.#exports.set(this.#nextTransfer, { of: topic, epoch, steps });
     return this.#nextTransfer++;
@@ -219,10 +237,20 @@ export class TopicCustody {
     if (found === undefined) throw new BatonError("NOT_HELD", `Export ${transfer} has ended`);
     const { of, epoch, steps } = found;
     if (this.#mustHave(of.name, epoch) !== of) throw stale(`Topic ${quoted(of.name)} was replaced`);
-    const next = steps.next();
+    const next = this.#wholeOnly(of.name, () => steps.next());
     if (next.done !== true) return { ...next.value, hash: null };
     this.#exports.delete(transfer);
     return { piece: null, isCaughtUp: false, hash: next.value };
+  }
+
+  /** A topic is not handed over with less than it has: its owner goes on serving what is not damaged. */
+  #wholeOnly<T>(topic: string, read: () => T): T {
+    try {
+      return read();
+    } catch (error) {
+      if (!(error instanceof Damaged)) throw error;
+      throw new BatonError("BAD_DATA", `Topic ${quoted(topic)} cannot be sent: ${error.message}`);
+    }
   }
 
   exportEnd(transfer: number): void {
@@ -283,12 +311,19 @@ export class TopicCustody {
     }
   }
 
+  /** What is damaged is as good as not there: it was answered from by nobody, and its sender has it still. */
   #staged(name: string): SqlRow | undefined {
-    return this.#database.get(
-      "SELECT id, birth, sender, epoch FROM topics WHERE name = ? AND place = ?",
-      nameBytes(name),
-      places.staged,
-    );
+    return this.#topics.find(name, places.staged) ?? undefined;
+  }
+
+  #dropped(name: string): SqlRow | null {
+    const row = this.#database.get(`SELECT ${tables.dropped.all} FROM dropped WHERE name = ?`, nameBytes(name));
+    try {
+      return row === undefined ? null : this.#database.damage.checked(tables.dropped, row, "of this store");
+    } catch (error) {
+      if (error instanceof Damaged) return null; // as if it had been long ago: the topic's node is asked
+      throw error;
+    }
   }
 
   #mustHave(name: string, epoch: number): Topic {

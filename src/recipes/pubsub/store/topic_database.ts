@@ -12,12 +12,11 @@ import { flushFolders } from "../../../support/flush_folders.ts";
 import { makePrivateFile } from "../../../support/make_private_file.ts";
 import { reserveFile } from "../../../support/reserve_file.ts";
 import { checkSqliteFormat } from "../../../support/sqlite_format.ts";
+import { damageInLog } from "../../../support/log_check.ts";
 import type { SqlRow, SqlValue } from "../../../support/sql_row.ts";
-
-/** PRAGMA user_version: the form of the tables and of what lies in them. */
-export const storedFormat = 1;
-/** PRAGMA application_id: "btTS", so that no other program's database is taken for one. */
-const applicationId = 0x62745453;
+import type { SummedTable } from "../../../support/summed_table.ts";
+import { DamageNotes } from "./damage.ts";
+import { applicationId, schema, storedFormat, tables } from "./topic_tables.ts";
 
 export const databaseName = "topics.sqlite";
 export const ownerName = "owner.sqlite";
@@ -31,37 +30,6 @@ export const checkpointAtOnceBytes = 32 << 20;
 const pageBytes = 4096;
 /** How old a look at the files may be when something is committed, in milliseconds. */
 const lookMs = 100;
-
-/**
- * Places of a topic: served or sealed; received whole; dropped, to go little by little; being received; put aside for an
- * operator to look at.
- */
-export const places = { here: 0, staged: 1, dropped: 2, arriving: 3, aside: 4 } as const;
-
-const schema = `
-  CREATE TABLE IF NOT EXISTS topics (id INTEGER PRIMARY KEY AUTOINCREMENT, name BLOB NOT NULL, place INTEGER NOT NULL,
-    birth TEXT NOT NULL, floor INTEGER NOT NULL, epoch INTEGER NOT NULL, sealed_for TEXT, sender TEXT,
-    last INTEGER NOT NULL, bytes INTEGER NOT NULL);
-  CREATE UNIQUE INDEX IF NOT EXISTS topics_name ON topics (name, place) WHERE place < ${places.dropped};
-  CREATE TABLE IF NOT EXISTS messages (id INTEGER PRIMARY KEY, topic INTEGER NOT NULL, first INTEGER NOT NULL,
-    last INTEGER NOT NULL, records BLOB NOT NULL);
-  CREATE UNIQUE INDEX IF NOT EXISTS messages_first ON messages (topic, first);
-  CREATE TABLE IF NOT EXISTS clients (id INTEGER PRIMARY KEY, topic INTEGER NOT NULL, name BLOB NOT NULL,
-    session INTEGER NOT NULL, key BLOB NOT NULL, op INTEGER NOT NULL, op_session INTEGER NOT NULL,
-    forgotten_session INTEGER NOT NULL, position INTEGER);
-  CREATE UNIQUE INDEX IF NOT EXISTS clients_name ON clients (topic, name);
-  CREATE TABLE IF NOT EXISTS windows (client INTEGER NOT NULL, session INTEGER NOT NULL, key BLOB NOT NULL,
-    low INTEGER NOT NULL, PRIMARY KEY (client, session)) WITHOUT ROWID;
-  CREATE TABLE IF NOT EXISTS resolved (id INTEGER PRIMARY KEY, client INTEGER NOT NULL, session INTEGER NOT NULL,
-    low INTEGER NOT NULL, entries BLOB NOT NULL);
-  CREATE INDEX IF NOT EXISTS resolved_window ON resolved (client, session);
-  CREATE TABLE IF NOT EXISTS msg_ids (id INTEGER PRIMARY KEY, client INTEGER NOT NULL, key BLOB NOT NULL,
-    message INTEGER NOT NULL, fingerprint INTEGER NOT NULL);
-  CREATE INDEX IF NOT EXISTS msg_ids_client ON msg_ids (client);
-  CREATE TABLE IF NOT EXISTS dropped (name BLOB PRIMARY KEY, birth TEXT NOT NULL, epoch INTEGER NOT NULL);
-  CREATE TABLE IF NOT EXISTS age (id INTEGER PRIMARY KEY, age INTEGER NOT NULL);
-  CREATE TABLE IF NOT EXISTS owner (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
-  CREATE TABLE IF NOT EXISTS store (id INTEGER PRIMARY KEY, name TEXT NOT NULL);`;
 
 /** The rows are another process's now. */
 export class StoreLost extends Error {}
@@ -77,12 +45,17 @@ export class TopicDatabase {
   #loggedBytes = 0;
   #isOpen = false;
   readonly #files: FilesInPlace;
+  /** What is not as it was stored. */
+  readonly damage = new DamageNotes();
   /** Statements that were run: what work costs, in tests. */
   statements = 0;
   commits = 0;
 
-  /** Throws LOCK_BUSY when another process owns the directory, CONFIG when its format is a newer one, IO otherwise. */
-  constructor(dataDir: string) {
+  /**
+   * Throws LOCK_BUSY when another process owns the directory, CONFIG when its format is another one, IO otherwise: also where the
+   * log is damaged, unless `acceptDamagedLog` says that what SQLite can read of it is what counts.
+   */
+  constructor(dataDir: string, { acceptDamagedLog = false }: { readonly acceptDamagedLog?: boolean } = {}) {
     this.dataDir = dataDir;
     try {
       mkdirSync(dataDir, { recursive: true, mode: 0o700 });
@@ -91,6 +64,9 @@ export class TopicDatabase {
       throw storeError(error, dataDir);
     }
     try {
+      // SQLite would leave out what it cannot read, and say nothing: messages that were answered OK would be gone.
+      const damage = acceptDamagedLog ? null : damageInLog(join(dataDir, databaseName));
+      if (damage !== null) throw new BatonError("IO", damagedLog(dataDir, damage));
       this.#database = openRows(dataDir, this.#name);
     } catch (error) {
       this.#owner.close();
@@ -125,9 +101,20 @@ export class TopicDatabase {
     return this.#prepared(sql).all(...values) as SqlRow[];
   }
 
-  /** Random, made with the store: names it for as long as it lives. */
+  /** A new row; `replace`: in the place of one with the same key. */
+  insert<Column extends string>(table: SummedTable<Column>, row: Readonly<Record<Column, SqlValue>>): void {
+    this.run(table.insert, ...table.bind(row));
+  }
+
+  replace<Column extends string>(table: SummedTable<Column>, row: Readonly<Record<Column, SqlValue>>): void {
+    this.run(table.replace, ...table.bind(row));
+  }
+
+  /** Random, made with the store: names it for as long as it lives. Throws Damaged. */
   get storeId(): string {
-    return String(this.get("SELECT name FROM store")?.["name"]);
+    const { store } = tables;
+    const row = this.get(`SELECT ${store.all} FROM store`) ?? {};
+    return String(this.damage.checked(store, row, "of this folder")["name"]);
   }
 
   get inTransaction(): boolean {
@@ -244,15 +231,19 @@ export class TopicDatabase {
   }
 }
 
-/** Opens the rows to read them, beside an owner or without one. Throws CONFIG where there is no store of a known format. */
+/**
+ * Opens the rows to read them, beside an owner or without one. Nothing is changed, and the log is not copied into the database
+ * when they are closed: a damaged one would be gone, with what it was the sign of. Throws CONFIG where there is no store of a
+ * known format.
+ */
 export function openToRead(dataDir: string): DatabaseSync {
   const path = join(dataDir, databaseName);
   if (!existsSync(path)) {
     throw new BatonError("CONFIG", `There is no topic store in ${dataDir}: ${databaseName} is missing`);
   }
   try {
-    const database = new DatabaseSync(path);
-    database.exec("PRAGMA busy_timeout = 5000; PRAGMA query_only = ON");
+    const database = new DatabaseSync(path, { readOnly: true });
+    database.exec("PRAGMA busy_timeout = 5000");
     checkFormat(database, dataDir);
     if (isEmpty(database)) {
       database.close();
@@ -295,9 +286,10 @@ function openRows(dataDir: string, owner: string): DatabaseSync {
     database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0");
     database.exec(`PRAGMA journal_size_limit = ${2 * checkpointAtOnceBytes}; PRAGMA cache_size = -16384`);
     checkFormat(database, dataDir);
+    const name = crypto.randomUUID();
     database.exec(`BEGIN IMMEDIATE; ${schema}
       INSERT OR REPLACE INTO owner (id, name) VALUES (0, '${owner}');
-      INSERT OR IGNORE INTO store (id, name) VALUES (0, '${crypto.randomUUID()}');
+      INSERT OR IGNORE INTO store (id, name, sum) VALUES (0, '${name}', ${tables.store.sumOf({ id: 0, name })});
       PRAGMA user_version = ${storedFormat}; PRAGMA application_id = ${applicationId};
       COMMIT`);
     return database;
@@ -310,6 +302,12 @@ function openRows(dataDir: string, owner: string): DatabaseSync {
 function checkFormat(database: DatabaseSync, dataDir: string): void {
   const path = join(dataDir, databaseName);
   checkSqliteFormat(database, { what: "topic store", folder: dataDir, path, applicationId, format: storedFormat });
+}
+
+function damagedLog(dataDir: string, damage: string): string {
+  return `The topic store in ${dataDir} cannot be opened: ${damage}. What was answered OK from there on can no longer be read. ` +
+    "Put a backup in its place; where there is none, baton pubsub server restore --id ID --data-dir FOLDER --accept-loss goes " +
+    "on with what is left";
 }
 
 /** Locked until it is closed or the process is gone, however that happens. */

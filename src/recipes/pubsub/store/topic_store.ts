@@ -34,6 +34,8 @@ export interface StoreHooks {
   readonly broken: (error: BatonError, tickets: readonly number[]) => void;
   /** The disk is fuller than the alarm allows: a sentence; null: it is not any more. */
   readonly alarm?: (sentence: string | null) => void;
+  /** Something is not as it was stored; whoever asks for it is refused. Told of each row once. */
+  readonly damage?: (sentence: string) => void;
 }
 
 interface Waiting {
@@ -85,14 +87,19 @@ export class TopicStore {
 
   /**
    * Takes a data directory into possession; makes it when it is not there. Rejects with LOCK_BUSY when another server uses
-   * it, with CONFIG when a newer version wrote it, with IO when it cannot be read or written.
+   * it, with CONFIG when another version wrote it, with IO when it cannot be read or written, also where its log is damaged, unless
+   * that is accepted.
    */
-  static async open(dataDir: string, hooks: StoreHooks, options: Partial<StoreOptions> = {}): Promise<TopicStore> {
+  static async open(
+    dataDir: string,
+    hooks: StoreHooks,
+    { acceptDamagedLog = false, ...options }: Partial<StoreOptions> & { readonly acceptDamagedLog?: boolean } = {},
+  ): Promise<TopicStore> {
     const store = new TopicStore(dataDir, hooks);
     try {
       await new Promise((done, failed) => {
         store.#opening = { done, failed };
-        store.#post({ kind: "open", dataDir, options: { ...defaultStoreOptions, ...options } });
+        store.#post({ kind: "open", dataDir, options: { ...defaultStoreOptions, ...options }, acceptDamagedLog });
       });
       return store;
     } catch (error) {
@@ -308,6 +315,9 @@ export class TopicStore {
         break;
       case "alarm":
         this.#hooks.alarm?.(reply.sentence);
+        break;
+      case "damage":
+        this.#hooks.damage?.(reply.sentence);
         break;
       case "checkpoint":
         this.#checkpointer.postMessage({ dataDir: this.#dataDir });

@@ -51,10 +51,11 @@ class OpenStore {
   #workedMs = 0;
   readonly #expires: boolean;
 
-  constructor(dataDir: string, options: StoreOptions) {
+  constructor(dataDir: string, options: StoreOptions, acceptDamagedLog: boolean) {
     this.#options = options;
     this.#expires = options.retainMs !== null;
-    this.#database = new TopicDatabase(dataDir);
+    this.#database = new TopicDatabase(dataDir, { acceptDamagedLog });
+    this.#database.damage.onFound = (sentence) => reply({ kind: "damage", sentence });
     try {
       this.#load();
       this.#custody.dropArrivals();
@@ -145,6 +146,7 @@ class OpenStore {
         usedBytes: this.#database.usedBytes(),
         diskShare: this.#engine.disk.share,
         commits: this.#database.commits,
+        damages: this.#database.damage.count,
       };
     }
     return (this.#custody[method] as (...values: never[]) => unknown).apply(this.#custody, values as never[]);
@@ -303,7 +305,7 @@ function guarded(work: () => void): () => void {
 function answer(request: StoreRequest): void {
   if (request.kind === "open") {
     dataDir = request.dataDir;
-    store = new OpenStore(request.dataDir, request.options);
+    store = new OpenStore(request.dataDir, request.options, request.acceptDamagedLog);
     return reply({ kind: "opened", storeId: store.storeId });
   }
   if (store === null) throw new Error("the store is not open");

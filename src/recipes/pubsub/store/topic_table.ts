@@ -5,8 +5,10 @@ import { nameBytes, nameOf } from "./client.ts";
 import { ClientTable } from "./client_table.ts";
 import { deletedRowsPerCommitMax, rowCacheBytesMax, topicsMax } from "./store_limits.ts";
 import { Topic } from "./topic.ts";
-import { places, type TopicDatabase } from "./topic_database.ts";
-import { RowCache } from "./topic_log.ts";
+import { Damaged } from "./damage.ts";
+import { RowCache } from "./log_rows.ts";
+import type { SqlRow, TopicDatabase } from "./topic_database.ts";
+import { places, tables } from "./topic_tables.ts";
 
 export interface TopicSummary {
   readonly name: string;
@@ -23,6 +25,8 @@ export class TopicTable {
   readonly #database: TopicDatabase;
   readonly #cache = new RowCache(rowCacheBytesMax);
   readonly #here = new Map<string, Topic>();
+  /** What was written last of those that are here. */
+  readonly #written = new Map<Topic, string>();
   #nextRowId: number;
   #nextTopicId: number;
   readonly #garbage: number[];
@@ -31,11 +35,47 @@ export class TopicTable {
     this.#database = database;
     this.clients = new ClientTable(database);
     this.#nextRowId = Number(database.get("SELECT max(id) AS id FROM messages")?.["id"] ?? 0) + 1;
-    this.#nextTopicId = Number(database.get("SELECT max(seq) AS id FROM sqlite_sequence")?.["id"] ?? 0) + 1;
-    this.#garbage = database.all("SELECT id FROM topics WHERE place = ?", places.dropped).map((row) =>
-      Number(row["id"])
-    );
-    for (const { id } of database.all("SELECT id FROM topics WHERE place = ?", places.here)) this.load(Number(id));
+    const newest = (sql: string) => Number(database.get(sql)?.["id"] ?? 0);
+    const given = newest("SELECT max(seq) AS id FROM sqlite_sequence");
+    this.#nextTopicId = Math.max(given, newest("SELECT max(id) AS id FROM topics")) + 1;
+    this.#garbage = this.#idsAt(places.dropped);
+    for (const id of this.#idsAt(places.here)) this.#loadWhole(id);
+  }
+
+  /** Those that are damaged are left out, and told. */
+  #idsAt(place: number): number[] {
+    const { damage } = this.#database;
+    const rows = damage.reading("the topics", () => this.#database.all("SELECT id FROM topics WHERE place = ?", place));
+    return rows.map((row) => Number(row["id"])).filter((id) => this.row(id) !== null);
+  }
+
+  /** A topic whose row is damaged is not here: it is unavailable until an operator gives it up. */
+  #loadWhole(id: number): void {
+    try {
+      this.load(id);
+    } catch (error) {
+      if (!(error instanceof Damaged)) throw error;
+    }
+  }
+
+  /** A topic's row; null when there is none, or when it is damaged, which is told. */
+  row(id: number): SqlRow | null {
+    const { damage } = this.#database;
+    const where = "of this store";
+    try {
+      const read = () => this.#database.get(`SELECT ${tables.topics.all} FROM topics WHERE id = ?`, id);
+      const row = damage.reading(`row ${id} of the topics ${where}`, read);
+      return row === undefined ? null : damage.checked(tables.topics, row, where);
+    } catch (error) {
+      if (error instanceof Damaged) return null;
+      throw error;
+    }
+  }
+
+  /** The topic of this name in this place, unless it is damaged. */
+  find(name: string, place: number): SqlRow | null {
+    const found = this.#database.get("SELECT id FROM topics WHERE name = ? AND place = ?", nameBytes(name), place);
+    return found === undefined ? null : this.row(Number(found["id"]));
   }
 
   here(name: string): Topic | null {
@@ -79,40 +119,74 @@ export class TopicTable {
       );
     }
     const id = this.#nextTopicId++;
-    this.#database.run(
-      `INSERT INTO topics (id, name, place, birth, floor, epoch, sealed_for, sender, last, bytes)
-       VALUES (?, ?, ?, ?, ?, ?, NULL, ?, ?, 0)`,
-      id,
-      nameBytes(topic.name),
-      place,
-      topic.birth,
-      topic.floor,
-      topic.epoch,
-      sender,
-      topic.last,
-    );
+    const { name, last, birth, floor, epoch } = topic;
+    this.#clearWay(name, place);
+    this.#database.insert(tables.topics, {
+      ...{ id, name: nameBytes(name), place, birth, floor, epoch, sealed_for: null, sender },
+      ...{ last, gone: last, stored: last, bytes: 0, clients: 0 },
+    });
     return id;
   }
 
-  /** Takes a topic's row into memory, to be served. */
+  /** Changes a topic's row, in the open transaction. */
+  change(id: number, changes: SqlRow): void {
+    const row = this.row(id);
+    if (row === null) throw new Error(`topic ${id} is missing or damaged`);
+    const next = { ...row, ...changes } as Record<(typeof tables.topics.columns)[number], SqlRow[string]>;
+    if (next.place !== row["place"]) this.#clearWay(nameOf(row["name"]), Number(next.place));
+    const columns = [...Object.keys(changes), "sum"].map((column) => `${column} = ?`).join(", ");
+    this.#database.run(
+      `UPDATE topics SET ${columns} WHERE id = ?`,
+      ...Object.values(changes),
+      tables.topics.sumOf(next),
+      id,
+    );
+  }
+
+  /** A damaged topic of this name is put aside, so that another one can be in its place: nothing was answered from it. */
+  #clearWay(name: string, place: number): void {
+    if (place >= places.dropped) return;
+    const found = this.#database.get("SELECT id FROM topics WHERE name = ? AND place = ?", nameBytes(name), place);
+    const id = Number(found?.["id"]);
+    if (found !== undefined && this.row(id) === null) {
+      this.#database.run("UPDATE topics SET place = ? WHERE id = ?", places.aside, id);
+    }
+  }
+
+  /** Takes a topic's row into memory, to be served. Throws Damaged. */
   load(id: number): Topic {
-    const row = this.#database.get("SELECT * FROM topics WHERE id = ?", id);
-    if (row === undefined) throw new Error(`topic ${id} is missing`);
+    const row = this.row(id);
+    if (row === null) throw this.#database.damage.found(`row ${id} of the topics of this store is damaged`);
     const topic = new Topic(row, this.#database, this.clients, this.#cache, this.nextRowId);
     this.#here.set(topic.name, topic);
+    this.#written.set(topic, endsOf(topic));
     return topic;
   }
 
   /** Its numbers, in the open transaction. */
   write(topic: Topic): void {
+    const { log: { last, gone, stored, bytes }, id, name, birth, floor, epoch, sealedFor, clientCount } = topic;
     this.#database.run(
-      "UPDATE topics SET epoch = ?, sealed_for = ?, last = ?, bytes = ? WHERE id = ?",
-      topic.epoch,
-      topic.sealedFor,
-      topic.log.last,
-      topic.log.bytes,
-      topic.id,
+      "UPDATE topics SET epoch = ?, sealed_for = ?, last = ?, gone = ?, stored = ?, bytes = ?, clients = ?, sum = ? WHERE id = ?",
+      epoch,
+      sealedFor,
+      last,
+      gone,
+      stored,
+      bytes,
+      clientCount,
+      tables.topics.sumOf({
+        ...{ id, name: nameBytes(name), place: places.here, birth, floor, epoch, sealed_for: sealedFor, sender: null },
+        ...{ last, gone, stored, bytes, clients: clientCount },
+      }),
+      id,
     );
+    this.#written.set(topic, endsOf(topic));
+  }
+
+  /** The same, where they are not what was written last. */
+  writeChanged(topic: Topic): void {
+    if (this.#written.get(topic) !== endsOf(topic)) this.write(topic);
   }
 
   /** In the open transaction. Its rows go little by little. */
@@ -127,11 +201,13 @@ export class TopicTable {
   }
 
   #move(id: number, place: number): void {
-    const row = this.#database.get("SELECT name, place FROM topics WHERE id = ?", id);
-    this.#database.run("UPDATE topics SET place = ? WHERE id = ?", place, id);
-    if (row === undefined || Number(row["place"]) !== places.here) return;
-    this.#here.delete(nameOf(row["name"]));
-    this.clients.forgetTopic(id);
+    if (this.row(id) !== null) this.change(id, { place }); // a damaged one serves nobody when the store is opened again
+    for (const topic of this.#here.values()) {
+      if (topic.id !== id) continue;
+      this.#written.delete(topic);
+      this.#here.delete(topic.name);
+      this.clients.forgetTopic(id);
+    }
   }
 
   get hasGarbage(): boolean {
@@ -164,4 +240,8 @@ export class TopicTable {
     this.#database.run("DELETE FROM topics WHERE id = ?", topic);
     this.#garbage.shift();
   }
+}
+
+function endsOf({ log: { last, gone, stored, bytes }, clientCount }: Topic): string {
+  return `${last} ${gone} ${stored} ${bytes} ${clientCount}`;
 }

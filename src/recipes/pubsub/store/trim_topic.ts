@@ -7,10 +7,10 @@ import type { Topic } from "./topic.ts";
 export function trimTopic(topic: Topic, options: StoreOptions, nowMs: number): boolean {
   const { log } = topic;
   for (let rows = 0; rows < deletedRowsPerCommitMax; rows++) {
-    if (!log.hasPassed && !isGivenUp(topic, options, nowMs)) return false;
+    if (!topic.hasPassed && !isGivenUp(topic, options, nowMs)) return false;
     log.dropOldest(topic.positions());
   }
-  return log.hasPassed || isGivenUp(topic, options, nowMs);
+  return topic.hasPassed || isGivenUp(topic, options, nowMs);
 }
 
 /** A row goes when what is behind it alone reaches the limit: somewhat more stays than was asked for, never less. */

@@ -1,10 +1,16 @@
 /** Looks at everything in a topic store, in use or not, and says what does not fit together. Changes nothing. */
-import type { DatabaseSync } from "node:sqlite";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { messageOf } from "../../../errors.ts";
 import { counted } from "../../../support/counted.ts";
+import { damageInLog } from "../../../support/log_check.ts";
+import type { SummedTable } from "../../../support/summed_table.ts";
 import { decodeResolved, messageAt, messageOffsets } from "../../../wire/pubsub/topic_data.ts";
 import { nameOf } from "./client.ts";
-import { openToRead, places, type SqlRow } from "./topic_database.ts";
+import { rangeOfMessages, sentenceOf } from "./damage.ts";
+import { damagedMessages, hasItsRecords } from "./log_rows.ts";
+import { databaseName, openToRead, type SqlRow } from "./topic_database.ts";
+import { places, rowStates, schema, tables } from "./topic_tables.ts";
 
 /** Problems that are told; the rest is as many. */
 const problemsMax = 100;
@@ -21,61 +27,132 @@ interface TopicRows {
   readonly id: number;
   readonly title: string;
   readonly last: number;
+  readonly gone: number;
+  readonly stored: number;
   readonly bytes: number;
+  readonly clients: number;
 }
+
+type Say = (problem: string) => void;
 
 /** Reads every row once. Throws CONFIG where there is no store of a known format, IO when it cannot be read at all. */
 export function verifyStore(dataDir: string): StoreReport {
+  const damage = damageInLog(join(dataDir, databaseName));
   const database = openToRead(dataDir);
+  try {
+    const report = verifyRows(database);
+    return damage === null ? report : { ...report, problems: [damage, ...report.problems] };
+  } finally {
+    database.close();
+  }
+}
+
+/** The same of a database that is open; one moment of it, whatever is written meanwhile. */
+export function verifyRows(database: DatabaseSync): StoreReport {
   const problems: string[] = [];
   const say = (problem: string) => {
     if (problems.length < problemsMax) problems.push(problem);
   };
   const report = { topics: 0, messages: 0, clients: 0 };
-  try {
-    database.exec("BEGIN"); // one moment, whatever is written meanwhile
+  // What SQLite cannot read at all ends one part of it.
+  const part = (what: string, look: () => void) => {
+    try {
+      look();
+    } catch (error) {
+      say(`${what} cannot be read: ${messageOf(error)}`);
+    }
+  };
+  database.exec("BEGIN");
+  part("the database", () => {
     for (const row of rows(database, "PRAGMA integrity_check")) {
       if (row["integrity_check"] !== "ok") say(`SQLite: ${row["integrity_check"]}`);
     }
-    for (const row of rows(database, "SELECT * FROM topics")) {
-      if (Number(row["place"]) === places.dropped || Number(row["place"]) === places.arriving) continue;
-      report.topics++;
-      const topic = {
-        id: Number(row["id"]),
-        title: `topic ${JSON.stringify(nameOf(row["name"]))}`,
-        last: Number(row["last"]),
-        bytes: Number(row["bytes"]),
-      };
-      const slowest = verifyClients(database, topic, say, report);
-      verifyMessages(database, topic, { slowest, say, report });
-    }
+  });
+  part("the schema", () => verifySchema(database, say));
+  for (const table of Object.values<SummedTable<string>>(tables)) {
+    part(`the table ${table.name}`, () => verifySums(database, table, say));
+  }
+  part("the topics", () => {
+    for (const row of rows(database, "SELECT * FROM topics NOT INDEXED")) verifyTopic(database, row, { say, report });
+  });
+  part("the messages", () => {
     const strays =
       "SELECT topic, count(*) AS n FROM messages WHERE topic NOT IN (SELECT id FROM topics) GROUP BY topic";
     for (const { topic, n } of rows(database, strays)) {
       say(`${counted(Number(n), "row")} of messages left of topic ${topic}, which is not there any more`);
     }
-  } finally {
-    database.close();
-  }
+  });
   return { ...report, problems };
 }
 
-/** The last message that the slowest subscriber had; null when nobody is subscribed. */
+/** Tables and indexes as this version makes them: SQLite goes by what is written there. */
+function verifySchema(database: DatabaseSync, say: Say): void {
+  const sql = "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY type, name";
+  const listed = (database: DatabaseSync) => [...rows(database, sql)].map((row) => JSON.stringify(row));
+  using fresh = new DatabaseSync(":memory:");
+  fresh.exec(schema);
+  const wanted = listed(fresh);
+  const found = listed(database);
+  if (wanted.length !== found.length || wanted.some((one, at) => one !== found[at])) {
+    say("its tables or indexes are not as they were made");
+  }
+}
+
+/** Every row as it lies in the table, whatever an index says of it. */
+function verifySums(database: DatabaseSync, table: SummedTable<string>, say: Say): void {
+  const records = table.name === "messages" ? ", records" : "";
+  for (const row of rows(database, `SELECT ${table.all}${records} FROM ${table.name} NOT INDEXED`)) {
+    if (records === "" ? table.isWhole(row) : hasItsRecords(row)) continue;
+    const where = ofWhat(database, row);
+    say(records === "" ? sentenceOf(table.name, row["id"], where) : damagedMessages(row, where));
+  }
+}
+
+function ofWhat(database: DatabaseSync, { topic }: SqlRow): string {
+  try {
+    if (typeof topic !== "number") return "of this store";
+    const name = database.prepare("SELECT name FROM topics WHERE id = ?").get(topic)?.["name"];
+    return `of topic ${JSON.stringify(nameOf(name))}`;
+  } catch {
+    return `of topic ${topic}, whose name cannot be read`;
+  }
+}
+
+function verifyTopic(database: DatabaseSync, row: SqlRow, { say, report }: {
+  readonly say: Say;
+  readonly report: { topics: number; messages: number; clients: number };
+}): void {
+  if (Number(row["place"]) === places.dropped || Number(row["place"]) === places.arriving) return;
+  report.topics++;
+  if (!tables.topics.isWhole(row)) return; // said already, and nothing can be compared with it
+  const number = (name: string) => Number(row[name]);
+  const topic = {
+    id: number("id"),
+    title: `topic ${JSON.stringify(nameOf(row["name"]))}`,
+    last: number("last"),
+    gone: number("gone"),
+    stored: number("stored"),
+    bytes: number("bytes"),
+    clients: number("clients"),
+  };
+  verifyClients(database, topic, say, report);
+  verifyMessages(database, topic, say, report);
+}
+
 function verifyClients(
   database: DatabaseSync,
-  { id, title, last }: TopicRows,
-  say: (problem: string) => void,
+  { id, title, last, clients }: TopicRows,
+  say: Say,
   report: { clients: number },
-): number | null {
-  let slowest: number | null = null;
+): void {
+  let found = 0;
   for (const row of rows(database, "SELECT * FROM clients WHERE topic = ?", id)) {
-    report.clients++;
+    found++;
     const client = JSON.stringify(nameOf(row["name"]));
     const position = row["position"] === null ? null : Number(row["position"]);
     if (position !== null && position > last) {
       say(`${title}: ${client} has had message ${position}, and ${last} is the newest`);
     }
-    if (position !== null) slowest = Math.min(slowest ?? position, position);
     for (
       const window of rows(database, "SELECT id, session, entries FROM resolved WHERE client = ?", Number(row["id"]))
     ) {
@@ -90,31 +167,34 @@ function verifyClients(
       }
     }
   }
-  return slowest;
+  if (found !== clients) say(`${title}: ${clients} clients were stored, and ${found} are there`);
+  report.clients += found;
 }
 
-function verifyMessages(database: DatabaseSync, { id, title, last, bytes }: TopicRows, { slowest, say, report }: {
-  readonly slowest: number | null;
-  readonly say: (problem: string) => void;
-  readonly report: { messages: number };
-}): void {
-  let before: number | null = null;
+function verifyMessages(
+  database: DatabaseSync,
+  { id, title, last, gone, stored, bytes }: TopicRows,
+  say: Say,
+  report: { messages: number },
+): void {
+  let before = gone;
   let sum = 0;
+  // Messages that were put while nobody was subscribed are not stored, and a row says which one was the last before it.
+  const missing = (previous: number) => {
+    if (previous > before) say(`${rangeOfMessages(before + 1, previous)} of ${title}: the row is missing`);
+  };
   for (const row of rows(database, "SELECT * FROM messages WHERE topic = ? ORDER BY first", id)) {
     const [first, end, records] = [Number(row["first"]), Number(row["last"]), row["records"] as Uint8Array];
     const where = `${title}: row ${row["id"]} of the messages`;
-    // Messages that were put while nobody was subscribed are not stored; behind a subscriber's place none may be missing.
-    if (before !== null && first !== before + 1 && slowest !== null && slowest < first - 1) {
-      say(`${title}: message ${Math.max(before, slowest) + 1} is missing`);
-    }
-    if (before !== null && first <= before) say(`${where} begins at ${first}, and ${before} was there before`);
+    missing(Number(row["previous"]));
+    if (first <= before) say(`${where} begins at ${first}, and ${before} was there before`);
     if (end > last) say(`${where} ends at ${end}, and ${last} is the newest`);
     sum += records.byteLength;
-    report.messages += end - first + 1;
     before = end;
+    if (row["state"] === rowStates.givenUp) continue;
+    report.messages += end - first + 1;
     try {
-      const offsets = messageOffsets(records);
-      const ids = offsets.map((offset) => messageAt(records, offset).id);
+      const ids = messageOffsets(records).map((offset) => messageAt(records, offset).id);
       if (ids.length !== end - first + 1 || ids.some((found, index) => found !== first + index)) {
         say(`${where} has messages ${ids[0]} to ${ids.at(-1)}, and not ${first} to ${end}`);
       }
@@ -122,6 +202,7 @@ function verifyMessages(database: DatabaseSync, { id, title, last, bytes }: Topi
       say(`${where} is damaged: ${messageOf(error)}`);
     }
   }
+  missing(stored);
   if (sum !== bytes) say(`${title}: its messages take ${sum} bytes, and ${bytes} are counted`);
 }
 

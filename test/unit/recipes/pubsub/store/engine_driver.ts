@@ -44,11 +44,15 @@ export class EngineDriver {
   /** Called for answers that no batch waits for. */
   onAnswer: (answer: StoreAnswer) => void = () => {};
 
-  constructor(dir: string, options: Partial<StoreOptions> = {}) {
+  constructor(
+    dir: string,
+    options: Partial<StoreOptions> = {},
+    { creates = true }: { readonly creates?: boolean } = {},
+  ) {
     this.#dir = dir;
     this.#options = { ...defaultStoreOptions, ...options };
     this.#open();
-    this.custody.create("news", { birth: "b", floor: 0, epoch: 1 });
+    if (creates) this.custody.create("news", { birth: "b", floor: 0, epoch: 1 });
   }
 
   /** Ends the store without writing what is not durable, and opens it again. */
@@ -96,6 +100,15 @@ export class EngineDriver {
 
   #open(): void {
     this.database = new TopicDatabase(this.#dir);
+    try {
+      this.#load();
+    } catch (error) {
+      this.database.close();
+      throw error;
+    }
+  }
+
+  #load(): void {
     this.engine = new StoreEngine(this.database, this.#options, {
       answer: (answer) => {
         if (this.database.inTransaction) throw new Error("An answer was given before its commit");

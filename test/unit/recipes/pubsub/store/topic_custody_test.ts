@@ -91,6 +91,7 @@ describe("a hand-over", () => {
       id,
       isSealed: () => true,
       record: () => ({ name: "news", birth: "b", floor: 0, epoch: 1, last }),
+      ends: () => ({ gone: 0, stored: last }),
     });
     let step = again.next();
     while (step.done !== true) step = again.next();

@@ -1,0 +1,180 @@
+/** A disk that changes bits under a topic store: nothing damaged is delivered, everything damaged is found, and all else is served. */
+import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { TopicDatabase } from "../../src/recipes/pubsub/store/topic_database.ts";
+import { verifyStore } from "../../src/recipes/pubsub/store/verify_store.ts";
+import { dose } from "../support/dose.ts";
+import { flipBit } from "../support/flip_bit.ts";
+import { seededRandom } from "../support/random.ts";
+import { EngineDriver } from "../unit/recipes/pubsub/store/engine_driver.ts";
+
+setDefaultTimeout(300_000);
+
+let root = "";
+beforeEach(() => root = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "baton-damage-")));
+afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+const seed = Number(process.env["BATON_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
+const flips = dose({ gate: 200, full: 10_000 });
+const topics = ["news", "other"] as const;
+const subscribers = ["alice", "bob"] as const;
+const rounds = 60;
+const name = "topics.sqlite";
+
+const textOf = (topic: string, id: number) => `${topic} ${id} `.repeat(id % 7 === 0 ? 700 : 20);
+
+/** Two topics with two subscribers each, publishers of many kinds, rows of one and of several messages. */
+function filled(folder: string): void {
+  const store = new EngineDriver(folder);
+  store.custody.create("other", { birth: "o", floor: 0, epoch: 1 });
+  for (const topic of topics) {
+    for (const client of subscribers) store.execute({ kind: "subscribe", topic, client, op: 1 });
+    for (let round = 0, id = 1; round < rounds; round++) {
+      const count = round % 3 === 0 ? 5 : 1;
+      const bodies = Array.from({ length: count }, (_, at) => new TextEncoder().encode(textOf(topic, id + at)));
+      const session = round % 2 === 0 ? { number: 1 + Math.floor(round / 20), key: "key" } : null;
+      const msgId = count === 1 && round % 4 === 0 ? `key ${round}` : null;
+      store.execute({ kind: "put", topic, client: `publisher ${round % 5}`, session, counter: id, bodies, msgId });
+      id += count;
+    }
+  }
+  store.engine.settle();
+  store.close();
+}
+
+/** Everything that is stored, as values. */
+function contents(folder: string): string {
+  using database = new DatabaseSync(join(folder, name), { readOnly: true });
+  const tables = ["topics", "messages", "clients", "windows", "resolved", "msg_ids", "dropped", "age", "store"];
+  return tables.map((table) =>
+    database.prepare(`SELECT * FROM ${table} NOT INDEXED`).all().map((row) =>
+      Object.values(row).map((value) => value instanceof Uint8Array ? Buffer.from(value).toString("hex") : value).join()
+    ).sort().join("\n")
+  ).join("\n\n");
+}
+
+interface Read {
+  readonly count: number;
+  readonly refusal: string | null;
+}
+
+/** What a subscriber gets, message by message; throws when it is given what was not stored, or passes over something. */
+function readAll(store: EngineDriver, topic: string, client: string): Read {
+  for (let last = 0;;) {
+    const [answer] = store.execute({ kind: "get", topic, client, last, max: 3 });
+    if (answer?.code === "NO_MESSAGE" && (answer.missed ?? 0) === 0) return { count: last, refusal: null };
+    if (answer?.code !== "OK") return { count: last, refusal: `${answer?.code}: ${answer?.reason}` };
+    if ((answer.missed ?? 0) > 0) throw new Error(`${client} was told that it has missed ${answer.missed} of ${topic}`);
+    for (const { id, body } of answer.messages ?? []) {
+      const text = new TextDecoder().decode(body);
+      if (id !== last + 1) throw new Error(`${client} was given ${id} of ${topic} behind ${last}`);
+      if (text !== textOf(topic, id)) {
+        throw new Error(`${client} was given ${JSON.stringify(text)} as ${id} of ${topic}`);
+      }
+      last = id;
+    }
+  }
+}
+
+/** By topic and subscriber; a sentence when the store could not be opened at all. */
+function readEverything(folder: string): string | Map<string, Read> {
+  let store: EngineDriver;
+  try {
+    store = new EngineDriver(folder, {}, { creates: false });
+  } catch (error) {
+    return String(error);
+  }
+  const reads = new Map<string, Read>();
+  try {
+    for (const topic of topics) {
+      for (const client of subscribers) reads.set(`${topic} ${client}`, readAll(store, topic, client));
+    }
+  } catch (error) {
+    // SQLite found its pages damaged when something was to be written: the server ends with 74.
+    if (!/malformed|corrupt/i.test(String(error))) throw error;
+    return String(error);
+  } finally {
+    store.close();
+  }
+  return reads;
+}
+
+function copied(folder: string, to: string): string {
+  const copy = join(root, to);
+  rmSync(copy, { recursive: true, force: true });
+  mkdirSync(copy);
+  for (const end of ["", "-wal", "-shm"]) {
+    if (existsSync(join(folder, name + end))) copyFileSync(join(folder, name + end), join(copy, name + end));
+  }
+  return copy;
+}
+
+function problemsOf(folder: string): readonly string[] {
+  try {
+    return verifyStore(folder).problems;
+  } catch (error) {
+    return [String(error)];
+  }
+}
+
+test(`a bit that flips anywhere in the database is found, or harmless, and nothing damaged is delivered [BATON_SEED=${seed}]`, () => {
+  const folder = join(root, "whole");
+  filled(folder);
+  expect(verifyStore(folder).problems).toEqual([]);
+  const original = contents(folder);
+  const bits = statSync(join(folder, name)).size * 8;
+  const random = seededRandom(seed);
+  const total = rounds + Math.ceil(rounds / 3) * 4;
+  const seen = { harmless: 0, refused: 0, unopened: 0 };
+  for (let flip = 0; flip < flips; flip++) {
+    const bit = Math.floor(random() * bits);
+    const copy = copied(folder, "flipped");
+    flipBit(join(copy, name), bit);
+    const problems = problemsOf(copy);
+    const isSame = problems.length === 0 && contents(copy) === original;
+    const reads = readEverything(copy);
+    const at = `bit ${bit}: ${problems.join("; ")}`;
+    if (problems.length === 0) {
+      expect([at, isSame]).toEqual([at, true]);
+      expect([at, typeof reads === "string" ? reads : ""]).toEqual([at, ""]);
+      seen.harmless++;
+    }
+    if (typeof reads === "string") {
+      seen.unopened++;
+      continue;
+    }
+    const missing = [...reads].filter(([, { count }]) => count !== total);
+    for (const [who, { refusal }] of missing) expect([at, who, refusal]).toEqual([at, who, expect.any(String)]);
+    if (missing.length > 0) seen.refused++;
+    // Damage in one topic's messages is none of the other's.
+    if (problems.length > 0 && problems.every((one) => /^row \d+ of the messages of topic "news"/.test(one))) {
+      expect([at, missing.filter(([who]) => who.startsWith("other"))]).toEqual([at, []]);
+    }
+  }
+  console.log(`of ${flips} flips: ${JSON.stringify(seen)}`);
+  expect(seen.refused).toBeGreaterThan(flips / 4);
+});
+
+test("a bit that flips in the log of a store that was killed is found: the store is not opened, but where that is accepted", () => {
+  const folder = join(root, "killed");
+  filled(folder);
+  const store = new EngineDriver(folder, {}, { creates: false });
+  for (let round = 0; round < 40; round++) {
+    store.execute({ kind: "put", counter: 10_000 + round, bodies: [new Uint8Array(100).fill(round)] });
+  }
+  const killed = copied(folder, "copy");
+  store.close();
+  const log = readFileSync(join(killed, `${name}-wal`));
+  expect(log.byteLength).toBeGreaterThan(40 * 4096);
+  const random = seededRandom(seed);
+  for (let flip = 0; flip < 50; flip++) {
+    const copy = copied(killed, "flipped");
+    flipBit(join(copy, `${name}-wal`), Math.floor(random() * 8 * 20 * 4096));
+    expect(problemsOf(copy).join()).toContain("the log");
+    expect(() => new TopicDatabase(copy)).toThrow(/the log[^]*restore --id ID/);
+    new TopicDatabase(copy, { acceptDamagedLog: true }).close();
+  }
+});
