@@ -12,35 +12,34 @@ import type { Clock } from "../../../support/clock.ts";
 import { sleep } from "../../../support/deadline.ts";
 import { flushFolders } from "../../../support/flush_folders.ts";
 import { makePrivateFile } from "../../../support/make_private_file.ts";
-import type { SqlValue } from "../../../support/sql_row.ts";
+import type { SqlRow, SqlValue } from "../../../support/sql_row.ts";
+import { checkSqliteFormat } from "../../../support/sqlite_format.ts";
+import { isDamage, type SummedTable, summedTable } from "../../../support/summed_table.ts";
 import { noMessageId, type SessionToken } from "../../../wire/pubsub/field_types.ts";
 import { joinBodies, splitBodies } from "../../../wire/pubsub/joined_bodies.ts";
 
-/** PRAGMA user_version. */
-const storedFormat = 3;
+/** PRAGMA user_version. Versions before the first release wrote 1 to 3. */
+const storedFormat = 4;
 /** PRAGMA application_id: "btPC". */
 const applicationId = 0x62745043;
 
+const tables = {
+  client: summedTable("client", ["only", "id", "session"]),
+  places: summedTable("places", ["topic", "cursor", "intent", "folder"]),
+  intents: summedTable("intents", ["id", "topic", "session", "key", "counter", "count", "msg_id", "lengths", "bodies"]),
+  inputs: summedTable("inputs", ["topic", "name", "taken", "chain"]),
+} as const;
+
 const schema = `
-  CREATE TABLE IF NOT EXISTS client (only INTEGER PRIMARY KEY, id TEXT NOT NULL, session INTEGER NOT NULL);
+  CREATE TABLE IF NOT EXISTS client (only INTEGER PRIMARY KEY, id TEXT NOT NULL, session INTEGER NOT NULL,
+    sum INTEGER NOT NULL);
   CREATE TABLE IF NOT EXISTS places (topic TEXT PRIMARY KEY, cursor INTEGER NOT NULL, intent INTEGER NOT NULL,
-    folder TEXT);
+    folder TEXT, sum INTEGER NOT NULL);
   CREATE TABLE IF NOT EXISTS intents (id INTEGER PRIMARY KEY, topic TEXT NOT NULL, session INTEGER NOT NULL,
-    key TEXT NOT NULL, counter INTEGER NOT NULL, count INTEGER NOT NULL, msg_id TEXT, lengths BLOB,
-    bodies BLOB NOT NULL);
+    key TEXT NOT NULL, counter INTEGER NOT NULL, count INTEGER NOT NULL, msg_id TEXT, sum INTEGER NOT NULL,
+    lengths BLOB, bodies BLOB NOT NULL);
   CREATE TABLE IF NOT EXISTS inputs (topic TEXT NOT NULL, name TEXT NOT NULL, taken INTEGER NOT NULL,
-    chain TEXT NOT NULL, PRIMARY KEY (topic, name));`;
-
-/** Format 1 had a row for each message. */
-const fromFormat1 = `ALTER TABLE intents RENAME TO single_intents; ${schema}
-  INSERT INTO intents (topic, session, key, counter, count, msg_id, lengths, bodies)
-    SELECT topic, session, key, counter, 1, msg_id, NULL, body FROM single_intents ORDER BY id;
-  DROP TABLE single_intents;`;
-
-/** Format 2 knew the last input of a topic only. */
-const fromFormat2 = `ALTER TABLE inputs RENAME TO last_inputs; ${schema}
-  INSERT INTO inputs SELECT topic, kind, taken, chain FROM last_inputs;
-  DROP TABLE last_inputs;`;
+    chain TEXT NOT NULL, sum INTEGER NOT NULL, PRIMARY KEY (topic, name));`;
 
 /** Inputs of a topic whose places are kept: those that were taken from last. */
 const inputsMax = 100_000;
@@ -87,6 +86,7 @@ export class ClientState implements Disposable {
   readonly #database: DatabaseSync;
   readonly #statements = new Map<string, StatementSync>();
   #session: SessionToken | null = null;
+  #nextIntentId: number;
   /** What `synchronous` is set to. */
   #isDurable = true;
 
@@ -133,13 +133,13 @@ export class ClientState implements Disposable {
       database.exec(
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000; BEGIN EXCLUSIVE",
       );
+      const what = `state of client "${id}"`;
+      checkSqliteFormat(database, { what, folder, path: this.path, applicationId, format: storedFormat });
       // Before anything is in it, so that who finds something there need not.
-      const format = checkFormat(database, this.path);
-      if (format === 0) flushFolders(folder);
-      if (format === 1) database.exec(fromFormat1);
-      if (format === 1 || format === 2) database.exec(fromFormat2);
+      if (Number(database.prepare("PRAGMA user_version").get()?.["user_version"]) === 0) flushFolders(folder);
       database.exec(`${schema} PRAGMA user_version = ${storedFormat}; PRAGMA application_id = ${applicationId}`);
-      database.prepare("INSERT OR IGNORE INTO client (only, id, session) VALUES (0, ?, 0)").run(id);
+      const { client } = tables;
+      database.prepare(`${client.insert} ON CONFLICT DO NOTHING`).run(...client.bind({ only: 0, id, session: 0 }));
       const stored = database.prepare("SELECT id FROM client").get()?.["id"];
       if (stored !== id) {
         throw new BatonError(
@@ -153,6 +153,7 @@ export class ClientState implements Disposable {
       throw thrown;
     }
     this.#database = database;
+    this.#nextIntentId = Number(this.#get("SELECT max(id) AS id FROM intents")?.["id"] ?? 0) + 1;
   }
 
   /** This process's session: its number is one more than any that was used, and on the disk before it is given. */
@@ -162,18 +163,26 @@ export class ClientState implements Disposable {
 
   /** One that nobody has used, on the disk before it is given. */
   nextSession(): SessionToken {
-    this.write(() => this.#run("UPDATE client SET session = session + 1"));
-    const number = Number(this.#get("SELECT session FROM client")?.["session"]);
+    const number = this.#sessionNumber + 1;
+    this.write(() => this.#setSession(number));
     return Object.freeze({ number, key: crypto.randomUUID() });
   }
 
   /** A server knows a newer session: the next process goes beyond it. */
   sawSession(number: number): void {
-    this.write(() => this.#run("UPDATE client SET session = max(session, ?)", number));
+    if (number > this.#sessionNumber) this.write(() => this.#setSession(number));
+  }
+
+  get #sessionNumber(): number {
+    return Number(this.#whole(tables.client, "")[0]?.["session"]);
+  }
+
+  #setSession(session: number): void {
+    this.#put(tables.client, { only: 0, id: this.id, session });
   }
 
   place(topic: string): Place {
-    const row = this.#get("SELECT cursor, intent, folder FROM places WHERE topic = ?", topic);
+    const [row] = this.#whole(tables.places, "WHERE topic = ?", topic);
     return {
       cursor: Number(row?.["cursor"] ?? noMessageId),
       intent: Number(row?.["intent"] ?? noMessageId),
@@ -182,8 +191,7 @@ export class ClientState implements Disposable {
   }
 
   setPlace(topic: string, { cursor, intent, folder }: Place, options?: { readonly durable?: boolean }): void {
-    const sql = "INSERT OR REPLACE INTO places (topic, cursor, intent, folder) VALUES (?, ?, ?, ?)";
-    this.write(() => this.#run(sql, topic, cursor, intent, folder), options);
+    this.write(() => this.#put(tables.places, { topic, cursor, intent, folder }), options);
   }
 
   forgetPlace(topic: string): void {
@@ -193,18 +201,17 @@ export class ClientState implements Disposable {
   /** In a `write`, as all below that change something. */
   addIntents({ topic, session, counter, msgId, bodies }: PutIntents): void {
     const { lengths, bytes } = joinBodies(bodies);
-    this.#run(
-      `INSERT INTO intents (topic, session, key, counter, count, msg_id, lengths, bodies)
-       VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+    this.#put(tables.intents, {
+      id: this.#nextIntentId++,
       topic,
-      session.number,
-      session.key,
+      session: session.number,
+      key: session.key,
       counter,
-      bodies.length,
-      msgId,
+      count: bodies.length,
+      msg_id: msgId,
       lengths,
-      bytes,
-    );
+      bodies: bytes,
+    });
   }
 
   /** Their outcome is known: of those that were added with counters from `first` to `last`, none of them in part. */
@@ -225,8 +232,8 @@ export class ClientState implements Disposable {
   /** All of a topic, or of all topics, as they were added and in that order. */
   intents(topic?: string): PutIntents[] {
     const rows = topic === undefined
-      ? this.#all("SELECT * FROM intents ORDER BY id")
-      : this.#all("SELECT * FROM intents WHERE topic = ? ORDER BY id", topic);
+      ? this.#whole(tables.intents, "ORDER BY id")
+      : this.#whole(tables.intents, "WHERE topic = ? ORDER BY id", topic);
     return rows.map((row) => ({
       topic: String(row["topic"]),
       session: { number: Number(row["session"]), key: String(row["key"]) },
@@ -252,13 +259,12 @@ export class ClientState implements Disposable {
   }
 
   input(topic: string, name: string): InputPlace | null {
-    const row = this.#get("SELECT taken, chain FROM inputs WHERE topic = ? AND name = ?", topic, name);
+    const [row] = this.#whole(tables.inputs, "WHERE topic = ? AND name = ?", topic, name);
     return row === undefined ? null : { name, taken: Number(row["taken"]), chain: String(row["chain"]) };
   }
 
   setInput(topic: string, { name, taken, chain }: InputPlace): void {
-    const sql = "INSERT OR REPLACE INTO inputs (topic, name, taken, chain) VALUES (?, ?, ?, ?)";
-    this.#run(sql, topic, name, taken, chain);
+    this.#put(tables.inputs, { topic, name, taken, chain });
   }
 
   forgetInput(topic: string, name: string): void {
@@ -321,8 +327,23 @@ export class ClientState implements Disposable {
     return this.#prepared(sql).get(...values);
   }
 
-  #all(sql: string, ...values: (number | string)[]): Record<string, unknown>[] {
-    return this.#prepared(sql).all(...values);
+  /** In a `write`. */
+  #put<Column extends string>(table: SummedTable<Column>, row: Readonly<Record<Column, SqlValue>>): void {
+    this.#run(table.replace, ...table.bind(row));
+  }
+
+  /** Rows as they were stored. Throws IO for one that is not: what it says may be another message, or another place. */
+  #whole(table: SummedTable<string>, condition: string, ...values: (number | string)[]): SqlRow[] {
+    const where = `The state of client "${this.id}" at ${this.path} is damaged`;
+    try {
+      const sql = `SELECT ${table.all} FROM ${table.name} ${condition}`;
+      const rows = this.#prepared(sql).all(...values) as SqlRow[];
+      if (rows.every((row) => table.isWhole(row))) return rows;
+    } catch (cause) {
+      if (!isDamage(cause)) throw cause;
+      throw new BatonError("IO", `${where}: ${messageOf(cause)}${damaged} ${this.path}`, { cause });
+    }
+    throw new BatonError("IO", `${where} in its ${table.name}${damaged} ${this.path}`);
   }
 
   #prepared(sql: string): StatementSync {
@@ -330,19 +351,6 @@ export class ClientState implements Disposable {
     if (statement === undefined) this.#statements.set(sql, statement = this.#database.prepare(sql));
     return statement;
   }
-}
-
-/** 0: nothing is in it yet. Throws CONFIG for a format that is none of this version's. */
-function checkFormat(database: DatabaseSync, path: string): number {
-  const pragma = (name: string) => Number(database.prepare(`PRAGMA ${name}`).get()?.[name] ?? 0);
-  const [format, application] = [pragma("user_version"), pragma("application_id")];
-  if (format === 0 && application === 0) return 0;
-  if (application !== applicationId) {
-    throw new BatonError("CONFIG", `${path} is another program's database, not a client's state`);
-  }
-  if (format >= 1 && format <= storedFormat) return format;
-  const known = `this version of baton knows ${storedFormat}`;
-  throw new BatonError("CONFIG", `${path} has format ${format}; ${known}: a newer one wrote it`);
 }
 
 /** What SQLite does not say. */

@@ -90,39 +90,46 @@ test("intents, places and inputs are there after the process has ended; what fai
   expect(state.input("news", "else")).toBeNull();
 });
 
-test("a state of format 1, a row for each message, is taken over with what it does not know the end of", async () => {
-  (await open("alice"))[Symbol.dispose]();
-  const [name = ""] = readdirSync(folder).filter((file) => file.endsWith(".sqlite"));
-  const old = new DatabaseSync(join(folder, name));
-  old.exec(`DROP TABLE intents; CREATE TABLE intents (id INTEGER PRIMARY KEY, topic TEXT NOT NULL,
-    session INTEGER NOT NULL, key TEXT NOT NULL, counter INTEGER NOT NULL, msg_id TEXT, body BLOB NOT NULL);
-    DROP TABLE inputs; CREATE TABLE inputs (topic TEXT PRIMARY KEY, kind TEXT NOT NULL, taken INTEGER NOT NULL,
-    chain TEXT NOT NULL); INSERT INTO inputs VALUES ('news', 'the lines of a', 5, 'c');
-    INSERT INTO intents VALUES (7, 'news', 3, 'k', 41, NULL, x'00ff'), (8, 'news', 3, 'k', 42, 'mine', x'');
-    UPDATE client SET session = 3; PRAGMA user_version = 1`);
-  old.close();
-  for (let time = 0; time < 2; time++) {
-    using state = await open("alice");
-    const common = { topic: "news", session: { number: 3, key: "k" } };
-    expect(state.intents()).toEqual([
-      { ...common, counter: 41, msgId: null, bodies: [new Uint8Array([0, 255])] },
-      { ...common, counter: 42, msgId: "mine", bodies: [new Uint8Array(0)] },
-    ]);
-    expect(state.input("news", "the lines of a")).toEqual({ name: "the lines of a", taken: 5, chain: "c" });
-    expect(state.session().number).toBe(4 + time);
-  }
-});
-
-test("a state of a newer format is refused, and says so", async () => {
-  (await open("alice"))[Symbol.dispose]();
-  const [name = ""] = readdirSync(folder).filter((file) => file.endsWith(".sqlite"));
-  const newer = new DatabaseSync(join(folder, name));
-  newer.exec("PRAGMA user_version = 4");
-  newer.close();
-  await expect(open("alice")).rejects.toMatchObject({
-    code: "CONFIG",
-    message: expect.stringMatching(/has format 4.*knows 3.*newer/),
+for (const [format, age] of [[3, "one before the first release"], [5, "a newer one"]] as const) {
+  test(`a state of another format is refused, and says so: ${age}`, async () => {
+    (await open("alice"))[Symbol.dispose]();
+    const [name = ""] = readdirSync(folder).filter((file) => file.endsWith(".sqlite"));
+    const other = new DatabaseSync(join(folder, name));
+    other.exec(`PRAGMA user_version = ${format}`);
+    other.close();
+    await expect(open("alice")).rejects.toMatchObject({
+      code: "CONFIG",
+      message: expect.stringContaining(`has format ${format}; this version of baton knows 4: ${age} wrote it`),
+    });
   });
+}
+
+test("what a disk has changed of it is not taken for a message, a place or a session", async () => {
+  let path = "";
+  {
+    using state = await open("alice");
+    path = state.path;
+    const session = state.session();
+    const bodies = [new TextEncoder().encode("pay 100")];
+    state.write(() => {
+      state.addIntents({ topic: "news", session, counter: 1, msgId: null, bodies });
+      state.setInput("news", { name: "lines", taken: 3, chain: "c" });
+    });
+    state.setPlace("news", { cursor: 4, intent: 4, folder: null });
+  }
+  const changes = {
+    "UPDATE intents SET bodies = CAST('pay 900' AS BLOB)": (state: ClientState) => state.intents("news"),
+    "UPDATE places SET cursor = 5": (state: ClientState) => state.place("news"),
+    "UPDATE inputs SET taken = 4": (state: ClientState) => state.input("news", "lines"),
+    "UPDATE client SET session = 0": (state: ClientState) => state.session(),
+  };
+  for (const [change, read] of Object.entries(changes)) {
+    const database = new DatabaseSync(path);
+    database.exec(change);
+    database.close();
+    using state = await open("alice");
+    expect(() => read(state)).toThrow(`The state of client "alice" at ${path} is damaged in its`);
+  }
 });
 
 test("messages whose lengths are not those of their bytes are said to be damaged, and not sent", async () => {
