@@ -1,15 +1,20 @@
 /** `/healthz` and `/metrics` by HTTP, for those who watch a role. Owns the listener and its connections. */
-import { createServer, type Server, type ServerResponse } from "node:http";
 import { rmSync } from "node:fs";
 import { BatonError, messageOf } from "../../errors.ts";
-import { type Address, formatAddress } from "../../sockets/connection.ts";
+import { clearSocketPath } from "../../sockets/clear_socket_path.ts";
+import { type Address, type Connection, formatAddress } from "../../sockets/connection.ts";
+import { listen, type Listener } from "../../sockets/listen.ts";
 import { parseListenAddress } from "../../sockets/parse_address.ts";
 import { whyNotListening } from "../../sockets/why_not_listening.ts";
+import { abortable } from "../../support/abort.ts";
+import { type Clock, systemClock } from "../../support/clock.ts";
+import { deadlineAfter } from "../../support/deadline.ts";
 import { type Metric, metricsContentType, metricsText } from "./metrics_text.ts";
+import { plainText, StatusConnection, type StatusRequest, type StatusResponse } from "./status_connection.ts";
 
 export interface StatusSource {
   /** Null when all is well; else why it is not, in a sentence. */
-  readonly health: () => string | null;
+  readonly health: () => string | null | Promise<string | null>;
   readonly metrics: () => Metric[] | Promise<Metric[]>;
 }
 
@@ -20,74 +25,89 @@ export interface StatusPage extends AsyncDisposable {
 }
 
 const connectionsMax = 64;
-const requestMsMax = 10_000;
-const plainText = "text/plain; charset=utf-8";
+/** What does not say within this time that it is well is not. */
+const healthMsMax = 2000;
 
 /** Listens at `host:port`, `:port` (loopback) or `unix:PATH`. Rejects with USAGE or CANNOT_CREATE. */
-export async function serveStatusPage(listen: string, source: StatusSource): Promise<StatusPage> {
-  const wanted = parseListenAddress(listen);
+export async function serveStatusPage(
+  listenAt: string,
+  source: StatusSource,
+  { clock = systemClock() }: { readonly clock?: Clock } = {},
+): Promise<StatusPage> {
+  const wanted = parseListenAddress(listenAt);
   if (wanted === null) {
     throw new BatonError(
       "USAGE",
-      `Cannot serve /metrics at "${listen}": write host:port, :port or unix:/absolute/path`,
+      `Cannot serve /metrics at "${listenAt}": write host:port, :port or unix:/absolute/path`,
     );
   }
-  const server = createServer({ requestTimeout: requestMsMax, headersTimeout: requestMsMax, keepAliveTimeout: 5000 });
-  server.maxConnections = connectionsMax;
-  server.on("request", (request, response) => void answer(request.method, request.url, response, source));
+  const connections = new Set<StatusConnection>();
+  const respond = (request: StatusRequest) => responseTo(request, source, clock);
+  const accept = (connection: Connection) => {
+    if (connections.size >= connectionsMax) makeRoom(connections);
+    const accepted: StatusConnection = new StatusConnection(connection, {
+      clock,
+      respond,
+      closed: () => void connections.delete(accepted),
+    });
+    connections.add(accepted);
+    return accepted;
+  };
+  let listener: Listener;
   try {
-    await listening(server, wanted);
+    if (wanted.kind === "unix") await clearSocketPath(wanted.path);
+    listener = await listen(wanted, accept, { halfOpen: true });
   } catch (error) {
     const why = await whyNotListening(error, wanted);
     throw new BatonError("CANNOT_CREATE", `Cannot serve /metrics at ${formatAddress(wanted)}: ${why}`, {
       cause: error,
     });
   }
-  const bound = server.address();
-  const address = wanted.kind === "tcp" && bound !== null && typeof bound === "object"
-    ? { ...wanted, port: bound.port }
-    : wanted;
-  const close = () =>
-    new Promise<void>((resolve) => {
-      server.close(() => resolve());
-      server.closeAllConnections();
-      if (wanted.kind === "unix") rmSync(wanted.path, { force: true });
-    });
-  return { address, close, [Symbol.asyncDispose]: close };
-}
-
-function listening(server: Server, address: Address): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once("error", reject);
-    const ready = () => {
-      server.off("error", reject);
-      server.on("error", () => {}); // of a connection that could not be accepted: whoever watches tries again
-      resolve();
-    };
-    if (address.kind === "unix") server.listen(address.path, ready);
-    else server.listen(address.port, address.host, ready);
-  });
-}
-
-async function answer(
-  method: string | undefined,
-  url: string | undefined,
-  response: ServerResponse,
-  { health, metrics }: StatusSource,
-): Promise<void> {
-  const say = (status: number, type: string, text: string) => {
-    response.writeHead(status, { "content-type": type, "cache-control": "no-store" });
-    response.end(method === "HEAD" ? "" : text);
+  const close = async () => {
+    await listener.close();
+    for (const connection of connections) connection.destroy();
+    if (wanted.kind === "unix") rmSync(wanted.path, { force: true });
   };
+  return { address: listener.address, close, [Symbol.asyncDispose]: close };
+}
+
+/** A probe that comes is not to wait for those that came before: the oldest goes that has not sent its request. */
+function makeRoom(connections: Set<StatusConnection>): void {
+  const [oldest] = connections;
+  const gone = [...connections].find(({ hasRequest }) => !hasRequest) ?? oldest;
+  if (gone === undefined) return;
+  connections.delete(gone); // it may take a moment to leave
+  gone.destroy();
+}
+
+async function responseTo(
+  { method, path }: StatusRequest,
+  { health, metrics }: StatusSource,
+  clock: Clock,
+): Promise<StatusResponse> {
+  const plain = (status: StatusResponse["status"], text: string) => ({ status, type: plainText, text });
   try {
-    const [path] = (url ?? "").split("?");
-    if (method !== "GET" && method !== "HEAD") say(405, plainText, "Only GET and HEAD\n");
-    else if (path === "/healthz") {
-      const why = health();
-      say(why === null ? 200 : 503, plainText, `${why ?? "ok"}\n`);
-    } else if (path === "/metrics") say(200, metricsContentType, metricsText(await metrics()));
-    else say(404, plainText, "There is /healthz and /metrics\n");
+    if (method !== "GET" && method !== "HEAD") return plain(405, "Only GET and HEAD\n");
+    if (path === "/healthz") {
+      const why = await healthInTime(health, clock);
+      return why === null ? plain(200, "ok\n") : plain(503, `${why}\n`);
+    }
+    if (path === "/metrics") return { status: 200, type: metricsContentType, text: metricsText(await metrics()) };
+    return plain(404, "There is /healthz and /metrics\n");
   } catch (thrown) {
-    say(500, plainText, `${messageOf(thrown)}\n`);
+    return plain(500, `${messageOf(thrown)}\n`);
+  }
+}
+
+async function healthInTime(health: StatusSource["health"], clock: Clock): Promise<string | null> {
+  const late = new BatonError("IO", `the process or its disk did not answer within ${healthMsMax / 1000} s`);
+  const deadline = deadlineAfter(clock, healthMsMax, { reason: () => late });
+  try {
+    return await abortable(Promise.resolve(health()), deadline.signal);
+  } catch (thrown) {
+    if (thrown === late) return late.message;
+    throw thrown;
+  } finally {
+    deadline.cancel();
   }
 }
