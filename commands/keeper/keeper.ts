@@ -187,7 +187,9 @@ async function serve(options: ServeOptions, place: KeeperPlace, io: Io): Promise
     ...(options.idleExit === undefined ? {} : { idleExitMs: options.idleExit }),
   });
   const unlisten = processSignals().listen(["SIGTERM", "SIGINT", "SIGHUP"], () => void keeper.close());
-  await using page = options.metricsListen === undefined ? null : await statusPage(options.metricsListen, keeper);
+  await using page = options.metricsListen === undefined
+    ? null
+    : await statusPage(options.metricsListen, keeper, dataDir);
   if (!options.quiet) sayWhere(say, keeper, page);
   try {
     await keeper.ended;
@@ -198,12 +200,12 @@ async function serve(options: ServeOptions, place: KeeperPlace, io: Io): Promise
 }
 
 /** Loaded only where it is wanted: the keepers that commands start have to be there at once. */
-async function statusPage(listen: string, keeper: Keeper): Promise<StatusPage> {
+async function statusPage(listen: string, keeper: Keeper, dataDir: string): Promise<StatusPage> {
   const [{ serveStatusPage }, { keeperStatus }] = await Promise.all([
     import("../../src/cli/metrics/status_page.ts"),
     import("./keeper_metrics.ts"),
   ]);
-  return serveStatusPage(listen, keeperStatus(keeper));
+  return serveStatusPage(listen, keeperStatus(keeper, dataDir));
 }
 
 function sayWhere(say: (entry: LogEntry) => void, keeper: Keeper, page: StatusPage | null): void {

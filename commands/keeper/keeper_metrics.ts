@@ -1,4 +1,5 @@
 /** What /metrics and /healthz say of a keeper. */
+import { statfsSync } from "node:fs";
 import { histograms, labelled, type Metric, metricsNamed } from "../../src/cli/metrics/metrics_text.ts";
 import type { StatusSource } from "../../src/cli/metrics/status_page.ts";
 import type { Keeper } from "../../src/keeper/keeper.ts";
@@ -7,13 +8,21 @@ import type { KeeperStatistics } from "../../src/keeper/statistics.ts";
 
 const { named, gauge, counter } = metricsNamed("baton_keeper");
 
-export function keeperStatus(keeper: Pick<Keeper, "statistics" | "limits">): StatusSource {
-  return { health: () => healthOf(keeper.statistics()), metrics: () => metricsOf(keeper.statistics(), keeper.limits) };
+/** With less than this nothing may be stored that comes next. */
+const freeBytesMin = 1 << 20;
+
+export function keeperStatus(keeper: Pick<Keeper, "statistics" | "limits">, dataDir: string): StatusSource {
+  return {
+    health: () => healthOf(keeper.statistics(), dataDir),
+    metrics: () => metricsOf(keeper.statistics(), keeper.limits),
+  };
 }
 
-/** Reads and pings go on when it is not well. */
-function healthOf({ writable }: KeeperStatistics): string | null {
-  return writable ? null : "the disk refuses to store: writes are not answered";
+/** Reads and pings go on when it is not well. A keeper that has nothing to store does not notice that others fill its disk. */
+function healthOf({ writable }: KeeperStatistics, dataDir: string): string | null {
+  if (!writable) return "the disk refuses to store: writes are not answered";
+  const { bsize, bavail } = statfsSync(dataDir);
+  return bavail * bsize >= freeBytesMin ? null : `the disk is full: ${bavail * bsize} bytes are free in ${dataDir}`;
 }
 
 function metricsOf(now: KeeperStatistics, all: KeeperLimits): Metric[] {

@@ -33,6 +33,7 @@ export async function serverMetrics(server: TopicServer): Promise<Metric[]> {
     gauge("topics_leaving", "Topics on their way to other servers", now.handOvers),
     gauge("topics_arriving", "Topics on their way here", now.arrivals),
     gauge("store_bytes", "What the store takes", now.usedBytes),
+    gauge("disk_full", "1 while messages are refused because the disk is full", now.full === null ? 0 : 1),
     gauge("disk_share", "The part of the nearer disk limit that is used; puts are refused from 0.95 on", now.diskShare),
     gauge("damaged_rows", "Rows of the store that were found damaged since the start", now.damages),
     counter("commits_total", "Transactions of the store", now.commits),
@@ -41,8 +42,11 @@ export async function serverMetrics(server: TopicServer): Promise<Metric[]> {
   ];
 }
 
-/** Null when the server serves; a disk that fills up is told by disk_share, and by the log. */
-export function serverHealth(server: TopicServer): string | null {
-  if (server.isThere) return null;
-  return "the server has no lease: the coordination service does not answer, or has ended the session";
+/** Null when the server takes messages and gives them; a disk that is about to be full is told by disk_share, and by the log. */
+export async function serverHealth(server: TopicServer): Promise<string | null> {
+  if (!server.isThere) {
+    return "the server has no lease: the coordination service does not answer, or has ended the session";
+  }
+  const { full } = await server.statistics();
+  return full === null ? null : `messages are refused: ${full}`;
 }

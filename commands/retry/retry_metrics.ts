@@ -45,8 +45,9 @@ export async function retryStatusPage(
   return page;
 }
 
-function healthOf({ processor }: StoreProcessor): string | null {
-  return processor.breaker.kind === "closed" ? null : "the breaker is open: the backend has failed too often";
+async function healthOf({ processor, store }: StoreProcessor): Promise<string | null> {
+  if (processor.breaker.kind !== "closed") return "the breaker is open: the backend has failed too often";
+  return await store.call("whyFull");
 }
 
 async function metricsOf({ store, processor, counters, leads }: StoreProcessor): Promise<Metric[]> {

@@ -35,6 +35,8 @@ export interface StoreStatistics {
   /** What is taken of the database, in bytes, and of the nearer disk limit, from 0 to 1. */
   readonly usedBytes: number;
   readonly diskShare: number;
+  /** Why a put would be refused for want of room on the disk; null: it would not. */
+  readonly full: string | null;
   /** Transactions since the store was opened. */
   readonly commits: number;
   /** Rows that were found damaged since then. */

@@ -27,6 +27,8 @@ const requests = workerData as MessagePort;
 
 /** After a write that found no room nothing is written for so long. */
 const restMs = 1_000;
+/** So long after it the store counts as full that has stored nothing since: a quota is not seen before one writes. */
+const refusalCountsMs = 30_000;
 const noRoom = "the disk of this server is full, and nothing was changed";
 
 class OpenStore {
@@ -43,6 +45,7 @@ class OpenStore {
   /** So often in a row, without a transaction that found some. */
   #refusals = 0;
   #commitsAtRefusal = -1;
+  #refusedAtMs = -Infinity;
   /** When messages that are too old were looked for last, and how long that took. */
   #expired = { atMs: 0, tookMs: 0 };
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -109,7 +112,8 @@ class OpenStore {
     this.#load();
     // In the log there may be room again when what it has is in the database.
     this.#database.checkpoint();
-    this.#restsUntilMs = performance.now() + restMs;
+    this.#refusedAtMs = performance.now();
+    this.#restsUntilMs = this.#refusedAtMs + restMs;
     this.#refusals = this.#database.commits === this.#commitsAtRefusal ? this.#refusals + 1 : 0;
     this.#commitsAtRefusal = this.#database.commits;
     clearTimeout(this.#timer);
@@ -145,11 +149,20 @@ class OpenStore {
         waitingGets: this.#engine.waitingCount,
         usedBytes: this.#database.usedBytes(),
         diskShare: this.#engine.disk.share,
+        full: this.#whyFull(),
         commits: this.#database.commits,
         damages: this.#database.damage.count,
       };
     }
     return (this.#custody[method] as (...values: never[]) => unknown).apply(this.#custody, values as never[]);
+  }
+
+  /** Why a put would be refused for want of room on the disk; null: it would not. Others may have filled it since the last commit. */
+  #whyFull(): string | null {
+    const hasStoredSince = this.#database.commits !== this.#commitsAtRefusal;
+    if (!hasStoredSince && performance.now() - this.#refusedAtMs < refusalCountsMs) return noRoom;
+    this.#engine.disk.look();
+    return this.#engine.disk.full();
   }
 
   get storeId(): string {

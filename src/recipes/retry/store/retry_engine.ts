@@ -309,6 +309,17 @@ export class RetryEngine {
     return Object.fromEntries(messageStates.map((state) => [state, of(state)])) as Record<MessageState, Totals>;
   }
 
+  /** Why no message would be taken in now; null: one would, unless it is large. */
+  whyFull(): string | null {
+    try {
+      this.#checkRoom(1, 1);
+      return null;
+    } catch (thrown) {
+      if (thrown instanceof BatonError && thrown.code === "STORE_FULL") return thrown.message;
+      throw thrown;
+    }
+  }
+
   #checkRoom(count: number, bytes: number): void {
     const totals = this.totals();
     const sum = (what: keyof Totals) => kept.reduce((all, state) => all + totals[state][what], 0);

@@ -22,6 +22,7 @@ export function storeMethods(database: RetryDatabase, rules: StoreRules, random?
     claim: engine.claim.bind(engine),
     finish: engine.finish.bind(engine),
     totals: engine.totals.bind(engine),
+    whyFull: engine.whyFull.bind(engine),
     letterThere: engine.letterThere.bind(engine),
     storeName: () => engine.storeName,
     list: operator.list.bind(operator),
