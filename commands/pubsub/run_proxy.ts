@@ -1,6 +1,4 @@
 /** Runs the proxy role until a signal, or until it cannot go on. */
-import { hostname } from "node:os";
-import { basename } from "node:path";
 import process from "node:process";
 import { processSignals } from "../../src/cli/child/signal_source.ts";
 import { serveStatusPage } from "../../src/cli/metrics/status_page.ts";
@@ -12,7 +10,6 @@ import { BatonError, messageOf } from "../../src/errors.ts";
 import { checkName } from "../../src/recipes/pubsub/client/client_limits.ts";
 import { PubsubPath } from "../../src/recipes/pubsub/ownership/pubsub_path.ts";
 import { Proxy } from "../../src/recipes/pubsub/proxy/proxy.ts";
-import { machineId } from "../../src/recipes/pubsub/server/store_place.ts";
 import { SessionDirectory } from "../../src/recipes/pubsub/proxy/session_directory.ts";
 import { formatAddress } from "../../src/sockets/connection.ts";
 import { type Clock, systemClock } from "../../src/support/clock.ts";
@@ -22,6 +19,7 @@ import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { checkAdvertised } from "./advertised.ts";
 import { type Presence, PresenceLog } from "./presence_log.ts";
 import type { ProxyCall } from "./proxy.ts";
+import { defaultProxyId, proxyPlace } from "./proxy_identity.ts";
 import { proxyHealth, proxyMetrics } from "./proxy_metrics.ts";
 import { type ServiceLog, serviceLog } from "./service_log.ts";
 import { serviceSecurity } from "./service_security.ts";
@@ -56,7 +54,7 @@ export async function runProxy({ values, sources, io }: ProxyCall): Promise<Exit
   const directory = new SessionDirectory({ path: new PubsubPath(place.root), clock, onProblem: log.problem });
   try {
     await using proxy = new Proxy({
-      id: values.pubsubProxyId ?? idOf(values.pubsubProxyAdvertise ?? first),
+      id: values.pubsubProxyId ?? defaultProxyId(values.pubsubProxyAdvertise ?? first),
       directory,
       clock,
       onProblem: log.problem,
@@ -121,9 +119,7 @@ interface Surroundings {
 /** Until the signal aborts. The first session must come about, every later one is tried for ever. */
 async function serve(proxy: Proxy, { directory, endpoint, place, log, signal, clock }: Surroundings): Promise<void> {
   const open = (opening: AbortSignal) => connect({ ...place.connect, signal: opening });
-  // A port belongs to one process of a host: what another one has announced of it is what an earlier life has left.
-  const storeId = [hostname(), machineId(), endpoint, ...proxy.endpoints].join(" ");
-  const announcement = { id: proxy.id, endpoint, storeId };
+  const announcement = { id: proxy.id, endpoint, storeId: proxyPlace([endpoint, ...proxy.endpoints]) };
   try {
     let first: ZooKeeper | null = await open(signal);
     const opened = (opening: AbortSignal) => {
@@ -153,15 +149,4 @@ function presenceOf(directory: SessionDirectory, servers: string): Presence {
     lost: `does not reach the coordination service at ${servers}; only topics that were used before are served`,
     found: "reaches the coordination service again",
   };
-}
-
-/**
- * The same at each start, so that a proxy that was killed is known again; by the name that others dial where it has one: machines
- * that were copied have the same name for themselves.
- */
-function idOf(endpoint: string): string {
-  const [, host = "", port] = /^tcp:\/\/(.*):(\d+)$/.exec(endpoint) ?? [];
-  if (port === undefined) return `${hostname()}-${basename(endpoint)}`;
-  const isName = /[a-z]/i.test(host) && host !== "localhost" && !host.includes(":");
-  return `${isName ? host : hostname()}-${port === "0" ? process.pid : port}`;
 }

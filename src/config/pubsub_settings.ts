@@ -71,7 +71,9 @@ export const pubsubProxySettings = {
     flag: "--id",
     key: "pubsub.proxy.id",
     help: "the proxy's name among the others",
-    unset: "the host's name and the port; with port 0 the process id in its place",
+    unset:
+      "the advertised name, or the host's name and the advertised address, and the port; with port 0 the process id " +
+      "in its place",
   }),
   pubsubProxyListen: setting(list("tcp://host:port|ipc:///path"), {
     flag: "--listen",

@@ -1,5 +1,7 @@
 /** `baton pubsub proxy` as typed, with the compiled binary. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { spawnSync } from "node:child_process";
+import { hostname } from "node:os";
 import { connect } from "../../src/clients/zookeeper/client.ts";
 import { parseServers } from "../../src/clients/zookeeper/hosts.ts";
 import { PubsubPath } from "../../src/recipes/pubsub/ownership/pubsub_path.ts";
@@ -75,6 +77,46 @@ test("a proxy that is killed is known again as soon as it is back, however long 
   expect((await again.ended).code).toBe(0);
   expect(await owner()).toBe(undefined);
 });
+
+const hasNetworks = spawnSync("unshare", ["-n", "true"]).status === 0;
+if (!hasNetworks) console.error("MISSING: this user may not make a network; proxies of the same name are not tried");
+
+test.skipIf(!hasNetworks)(
+  "proxies with the same host name and port in networks of their own do not push each other out",
+  async () => {
+    const inContainer = async (words: string) => {
+      const running = session.start(
+        `exec unshare -n sh -c 'ip link set lo up; exec "$baton" pubsub proxy "$@"' sh ${words}`,
+      );
+      await eventually(() => /takes requests at|another one of the id/.test(running.stderr()), { withinMs: 15_000 });
+      return running;
+    };
+    const listen = "--listen tcp://0.0.0.0:5001";
+    const first = await inContainer(`${listen} --advertise tcp://172.17.0.2:5001`);
+    const second = await inContainer(`${listen} --advertise tcp://172.17.0.3:5001`);
+    await using zk = await connect({ servers: parseServers(`unix:${session.keeperFolder}/keeper.sock`) });
+    const ids = async () => (await zk.getChildren(new PubsubPath().proxies)).children;
+    expect((await ids()).filter((id) => id.includes("172.17")).sort()).toEqual([
+      `${hostname()}-172.17.0.2-5001`,
+      `${hostname()}-172.17.0.3-5001`,
+    ]);
+    // One that was given the id of another: it waits, says for whom, and goes.
+    const node = new PubsubPath().proxy("twin");
+    const twin = await inContainer(`${listen} --id twin --advertise tcp://px:5001`);
+    const owner = async () => (await zk.exists(node))?.ephemeralOwner;
+    const before = await eventually(owner);
+    const other = await inContainer(`${listen} --id twin --advertise tcp://px:5001`);
+    expect(await other.ended).toMatchObject({
+      code: 78,
+      stderr: expect.stringContaining("another one of this id is there, at tcp://px:5001"),
+    });
+    expect(await owner()).toBe(before);
+    for (const { child, ended } of [first, second, twin]) {
+      child.kill("SIGTERM");
+      expect((await ended).code).toBe(0);
+    }
+  },
+);
 
 test("server and proxy say when the coordination service is away, and when it is back", async () => {
   await using own = new BatonSession({ BATON_SERVERS: "embedded", BATON_SESSION_TIMEOUT: "2s" });
