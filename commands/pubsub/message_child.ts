@@ -9,7 +9,8 @@ import { closeSync } from "node:fs";
 import { constants } from "node:os";
 import { openBodyFile } from "../../src/cli/child/body_file.ts";
 import { cookieEnvironment, cookieVariable } from "../../src/cli/child/cookie.ts";
-import { hasProcessTable, isAlive, processesWithCookie, readProcess } from "../../src/cli/child/process_table.ts";
+import { KnownProcesses } from "../../src/cli/child/known_processes.ts";
+import { hasProcessTable, readProcess } from "../../src/cli/child/process_table.ts";
 import { sendSignal } from "../../src/cli/child/send_signal.ts";
 import { processSignals } from "../../src/cli/child/signal_source.ts";
 import { type Guard, startGuard } from "../../src/cli/guard/guard.ts";
@@ -116,7 +117,10 @@ export class MessageChildren implements Disposable {
     if (!hasProcessTable()) return;
     const { clock, signal, waitMs } = this.#options;
     const startMs = clock.now();
-    for (let left = living(cookie); left.length > 0; left = living(cookie)) {
+    const former = new KnownProcesses(cookie, null);
+    for (;;) {
+      const { alive: left, isCertain } = former.findCertain();
+      if (left.length === 0 && isCertain) return;
       const waitedMs = clock.now() - startMs;
       if (waitedMs > leftMsMax) left.forEach((pid) => sendSignal(pid, "SIGKILL"));
       if (waitedMs > leftMsMax + Math.min(waitMs, killMsMax)) {
@@ -127,8 +131,4 @@ export class MessageChildren implements Disposable {
       await sleep(clock, lookMs, signal);
     }
   }
-}
-
-function living(cookie: string): number[] {
-  return processesWithCookie(cookie).filter(isAlive);
 }

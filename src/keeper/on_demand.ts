@@ -12,6 +12,7 @@ import { dial } from "../sockets/dial.ts";
 import { abortable } from "../support/abort.ts";
 import { backoffMs } from "../support/backoff.ts";
 import { formatDuration } from "../support/duration.ts";
+import { registerOwnChild } from "../support/own_children.ts";
 import { selfCommand } from "../support/self_exec.ts";
 import { keeperMark } from "./keeper_process.ts";
 import { keeperLogName, type KeeperPlace, makePlace } from "./place.ts";
@@ -109,6 +110,7 @@ function startDetached(
       stdio: ["ignore", log, log],
     });
     child.unref();
+    if (child.pid !== undefined) child.once("exit", registerOwnChild(child.pid));
     return watchOver(child, logPath, () => readFileSync(logPath).subarray(logStart).toString("utf8").trim());
   } finally {
     closeSync(log);

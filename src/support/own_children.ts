@@ -14,3 +14,16 @@ export function registerOwnChild(pid: number): () => void {
 export function isOwnChild(pid: number): boolean {
   return pids.has(pid);
 }
+
+const awaited = new Set<number>();
+
+/** The runtime takes the status of `pid`, which it started; to be reaped by nobody else. Returns what is to be called when it has. */
+export function awaitStatus(pid: number): () => void {
+  awaited.add(pid);
+  return () => awaited.delete(pid);
+}
+
+/** Whether the status of this child, once dead, is this process's to take: it was adopted, and the runtime knows nothing of it. */
+export function isAdopted(pid: number): boolean {
+  return !awaited.has(pid) && !pids.has(pid);
+}

@@ -89,3 +89,26 @@ test("once a child has told, the look at the first thread alone finds all childr
   await eventually(() => libc.reap(orphan));
   expect(childrenOf(process.pid)).not.toContain(orphan);
 });
+
+test("a process is found behind a thousand dead ones, which are then reaped", async () => {
+  const libc = await loadLibc();
+  if (libc?.becomeSubreaper() !== true) throw new Error("this system adopts no orphans");
+  // Numbers of up to seven digits: some pages of the list of children, at whose end the living one stands.
+  const script =
+    "i=0; while [ $i -lt 1000 ]; do sh -c ': &'; i=$((i + 1)); done; sh -c 'sleep 1000 >/dev/null & echo $!'";
+  const child = Bun.spawn(["sh", "-c", script], { stdout: "pipe" });
+  noteStarted(child.pid);
+  const orphan = Number(await new Response(child.stdout).text());
+  await child.exited;
+  expect(readProcess(orphan)?.dead).toBe(false);
+  expect(childrenOf(process.pid).length).toBeGreaterThan(1000);
+  const job = new JobProcesses({ pid: child.pid, ownGroup: false, cookie: newGuid(), libc, adopts: true });
+  job.leaderEnded();
+  try {
+    expect(job.alive()).toEqual([orphan]);
+    expect(childrenOf(process.pid)).toEqual([orphan]);
+  } finally {
+    process.kill(orphan, "SIGKILL");
+  }
+  await eventually(() => job.alive().length === 0);
+});

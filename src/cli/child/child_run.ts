@@ -166,10 +166,10 @@ export class ChildRun {
     if (this.#end !== null || nowMs > lastMs) {
       const { processes } = this.#options;
       if (nowMs >= lossAtMs(situation)) processes.claim?.();
-      const alive = processes.alive();
+      const alive = processes.alive(); // takes its time where processes come and go
       const isUndecided = alive.length === 0 && (processes.isUndecided?.() ?? false);
       if (alive.length > 0 && nowMs > lastMs) this.#aliveTooLate = true;
-      if (alive.length === 0 && !isUndecided && this.#end !== null) return this.#conclude(nowMs <= lastMs);
+      if (alive.length === 0 && !isUndecided && this.#end !== null) return this.#conclude(this.#now() <= lastMs);
       if (isUndecided) restMs = undecidedLookEveryMs;
       else if (this.#stop === null && nowMs < lossAtMs(situation)) return this.#stopAndAct("leftovers", nowMs);
     }

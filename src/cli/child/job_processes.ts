@@ -5,19 +5,15 @@
  */
 import process from "node:process";
 import { isOwnChild } from "../../support/own_children.ts";
+import { reapAdopted } from "./adopted_processes.ts";
+import { KillCgroup } from "./kill_cgroup.ts";
+import { KnownProcesses } from "./known_processes.ts";
 import type { Libc } from "./libc.ts";
 import { livingOf } from "./living_processes.ts";
-import {
-  childrenOf,
-  descendantsOf,
-  groupMembers,
-  hasProcessTable,
-  isAlive,
-  processesWithCookie,
-  readProcess,
-} from "./process_table.ts";
+import { descendantsOf, hasProcessTable, isAlive, readProcess } from "./process_table.ts";
 import { sendSignal } from "./send_signal.ts";
 import { isServiceProcess } from "./service_process.ts";
+import { StopRounds } from "./stop_rounds.ts";
 
 export interface JobProcessesOptions {
   readonly pid: number;
@@ -31,11 +27,19 @@ export interface JobProcessesOptions {
 
 export class JobProcesses {
   readonly #options: JobProcessesOptions;
+  /** Where orphans are not taken in. */
+  readonly #known: KnownProcesses;
+  readonly #rounds: StopRounds;
   #leaderEnded = false;
-  #deadBefore: ReadonlySet<number> = new Set();
+  #isUndecided = false;
+  #lastAlive: readonly number[] = [];
 
   constructor(options: JobProcessesOptions) {
     this.#options = options;
+    const { cookie } = options;
+    this.#known = new KnownProcesses(cookie, null);
+    const find = () => ({ alive: this.alive(), isCertain: !this.#isUndecided });
+    this.#rounds = new StopRounds({ find, group: () => this.#group() }, new KillCgroup(cookie));
   }
 
   /** The command's own process has ended and its status was taken: its number may belong to somebody else from now on. */
@@ -50,34 +54,58 @@ export class JobProcesses {
     else this.signalAll(signal);
   }
 
-  /** Sends to everything that is alive. */
+  /** Sends to everything that is alive. SIGSTOP and SIGKILL also reach what is started meanwhile. */
   signalAll(signal: NodeJS.Signals): void {
+    if (signal === "SIGKILL") return this.#rounds.kill();
+    if (signal === "SIGSTOP") return this.#rounds.freeze();
+    if (signal === "SIGCONT") this.#rounds.thawed();
     const { pid, ownGroup } = this.#options;
     sendToJob({ pid, ownGroup, leaderEnded: this.#leaderEnded, pids: this.alive() }, signal);
   }
 
-  /** What lives, the dead whose status nobody took left out. Empty means: nothing of the job runs any more. */
-  alive(): number[] {
-    const { pid, ownGroup, cookie, adopts } = this.#options;
-    if (adopts) return livingOf(() => descendantsOf(process.pid, isNotOfTheJob), isAlive);
-    const leader = this.#leaderEnded ? [] : [pid];
-    if (!hasProcessTable()) return ownGroup && sendSignal(-pid, 0) ? [pid] : leader;
-    const find = () => [...new Set([...(ownGroup ? groupMembers(pid) : leader), ...processesWithCookie(cookie)])];
-    const living = livingOf(find, isAlive);
-    // Where no parent holds the job together one pass over /proc can miss a process that was started behind it.
-    return living.length > 0 ? living : livingOf(find, isAlive);
+  /** What lives, the dead whose status nobody took left out. */
+  alive(): readonly number[] {
+    const { adopts } = this.#options;
+    this.#lastAlive = adopts ? this.#adopted() : this.#marked();
+    if (this.#lastAlive.length === 0 && !this.#isUndecided) this.#rounds.close();
+    return this.#lastAlive;
   }
 
-  /**
-   * Takes the status of orphans that were taken in and have died, so that a job of many days leaves no zombies. Call it
-   * now and then. Those the runtime started are taken by the runtime itself before the next call.
-   */
+  /** Whether, as of the last `alive()`, something may live although nothing was found. */
+  isUndecided(): boolean {
+    return this.#isUndecided;
+  }
+
+  /** Takes the status of orphans that were taken in and have died, so that a job of many days leaves no zombies. Call it now and then. */
   reapOrphans(): void {
-    const { libc, adopts } = this.#options;
-    if (libc === null || !adopts) return;
-    const dead = childrenOf(process.pid).filter((pid) => !isOwnChild(pid) && readProcess(pid)?.dead);
-    for (const pid of dead) if (pid !== this.#options.pid && this.#deadBefore.has(pid)) libc.reap(pid);
-    this.#deadBefore = new Set(dead);
+    const { adopts, libc } = this.#options;
+    if (adopts && libc !== null) reapAdopted(libc);
+  }
+
+  /** Everything below this process. */
+  #adopted(): number[] {
+    const find = () => {
+      this.reapOrphans();
+      return descendantsOf(process.pid, isNotOfTheJob);
+    };
+    return livingOf(find, isAlive);
+  }
+
+  /** By group and cookie: nobody here is a parent of what was orphaned. */
+  #marked(): readonly number[] {
+    const { pid, ownGroup } = this.#options;
+    const leader = this.#leaderEnded ? [] : [pid];
+    if (!hasProcessTable()) return ownGroup && sendSignal(-pid, 0) ? [pid] : leader;
+    const { alive, isCertain } = this.#known.findCertain(ownGroup ? pid : null);
+    this.#isUndecided = alive.length === 0 && !isCertain;
+    return [...new Set([...ownGroup ? [] : leader, ...alive])].filter(isAlive);
+  }
+
+  /** The command's group, as long as its number is the job's. */
+  #group(): number | null {
+    const { pid, ownGroup } = this.#options;
+    if (!ownGroup) return null;
+    return !this.#leaderEnded || this.#lastAlive.some((one) => readProcess(one)?.group === pid) ? pid : null;
   }
 }
 

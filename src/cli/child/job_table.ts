@@ -4,9 +4,10 @@
  */
 import process from "node:process";
 import { isOwnChild } from "../../support/own_children.ts";
+import { reapAdopted } from "./adopted_processes.ts";
 import { attributeProcesses, type Owners, type SeenProcess } from "./attribute_processes.ts";
 import type { Libc } from "./libc.ts";
-import { childrenOf, cookiesOf, descendantsOf, type ProcessRow, readProcess } from "./process_table.ts";
+import { cookiesOf, descendantsOf, type ProcessRow, readProcess } from "./process_table.ts";
 import { isServiceProcess } from "./service_process.ts";
 import { SharedJobProcesses } from "./shared_job_processes.ts";
 
@@ -34,7 +35,6 @@ export class JobTable {
   readonly #listeners = new Set<() => void>();
   #known: ReadonlyMap<number, Owners> = new Map();
   #ends = 0;
-  #deadBefore: ReadonlySet<number> = new Set();
   #reapedAtMs = -Infinity;
 
   /** Before its command is started: what is started carries the cookie from its first moment. */
@@ -73,10 +73,11 @@ export class JobTable {
     return () => void this.#listeners.delete(listener);
   }
 
-  /** Everything below this process, without its own helpers and what is below them. */
-  look(): Look {
+  /** Everything below this process, without its own helpers and what is below them. Orphans that have died are reaped. */
+  look(libc: Libc): Look {
     const seen: SeenProcess[] = [];
     const gone: number[] = [];
+    reapAdopted(libc);
     for (const pid of descendantsOf(process.pid, (child) => isOwnChild(child) || isServiceProcess(child))) {
       const row = readProcess(pid);
       if (row === null || row.dead) gone.push(pid);
@@ -95,17 +96,11 @@ export class JobTable {
     });
   }
 
-  /**
-   * Takes the status of orphans that were taken in and have died. Call it now and then; those the runtime started are
-   * taken by the runtime itself before the next call.
-   */
+  /** Takes the status of orphans that were taken in and have died. Call it now and then. */
   reapOrphans(libc: Libc): void {
     if (performance.now() < this.#reapedAtMs + reapEveryMs) return;
     this.#reapedAtMs = performance.now();
-    const started = new Set([...this.#jobs.values()].map((job) => job.pid));
-    const dead = childrenOf(process.pid).filter((pid) => !isOwnChild(pid) && readProcess(pid)?.dead);
-    for (const pid of dead) if (!started.has(pid) && this.#deadBefore.has(pid)) libc.reap(pid);
-    this.#deadBefore = new Set(dead);
+    reapAdopted(libc);
   }
 
   /** What is known to be a job's stays so: its environment need not be read again. */

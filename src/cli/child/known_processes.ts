@@ -5,58 +5,67 @@
  * keeper or a holder that was started inside the job is none of it.
  */
 import type { GuardedChild } from "../guard/guard_state.ts";
-import {
-  descendantsOf,
-  groupMembers,
-  isAlive,
-  lookAtProcess,
-  processesWithCookie,
-  readProcess,
-} from "./process_table.ts";
-import { sendSignal } from "./send_signal.ts";
+import { MarkedProcesses } from "./marked_processes.ts";
+import { descendantsOf, isAlive, lookAtProcess, readProcess } from "./process_table.ts";
 import { isServiceProcess } from "./service_process.ts";
+import type { ShellCopies } from "./shell_copies.ts";
 
 /** The command, and its start, which tells it from a namesake. */
 type KnownCommand = Pick<GuardedChild, "pid" | "startTicks">;
 
-/** Who starts processes faster than they are stopped is killed as far as it is known. */
-const looksMax = 16;
+export interface KnownLook {
+  /** The command first if it lives. */
+  readonly alive: readonly number[];
+  /**
+   * Nothing with the cookie or in the group was alive but what is in `alive`. False when a process was gone before it could be
+   * read, which may have left a child; look again.
+   */
+  readonly isCertain: boolean;
+  /** Other users' processes, of which nothing can be read but what everybody may see. */
+  readonly unreadable: readonly number[];
+}
+
+/** Looks in a row for one that is certain. On a machine that starts thousands of processes a second some looks are not. */
+const looksMax = 32;
 
 export class KnownProcesses {
   readonly #cookie: string;
+  #copies: ShellCopies | null;
+  readonly #marked = new MarkedProcesses();
   /** Pid and start in clock ticks, which tell it from a namesake. */
   readonly #known = new Map<number, number>();
 
-  constructor(cookie: string, child: KnownCommand | null) {
+  constructor(cookie: string, child: KnownCommand | null, copies: ShellCopies | null = null) {
     this.#cookie = cookie;
+    this.#copies = copies;
     if (child !== null) this.#known.set(child.pid, child.startTicks);
   }
 
-  /** Those that live, the command first if it does. `group`: a process group that is the job's. */
-  find(group: number | null = null): number[] {
-    const marked = processesWithCookie(this.#cookie);
-    if (group !== null) marked.push(...groupMembers(group));
-    for (const pid of marked) this.#remember(pid);
-    this.rememberDescendants();
-    const pids = new Set([...[...this.#known.keys()].filter((pid) => this.#isKnown(pid)), ...marked]);
-    return [...pids].filter(isAlive);
+  /** From now on copies of the command are the job's. */
+  addCopies(copies: ShellCopies): void {
+    this.#copies = copies;
   }
 
-  /**
-   * The same, each of them stopped: nobody of them can start another between being found and being killed. For those in no
-   * group of their own, which could be killed at once.
-   */
-  findStopped(): number[] {
-    const stopped = new Set<number>();
-    for (let looks = 0; looks < looksMax; looks++) {
-      const moving = this.find().filter((pid) => !stopped.has(pid));
-      if (moving.length === 0) break;
-      for (const pid of moving) {
-        sendSignal(pid, "SIGSTOP");
-        stopped.add(pid);
-      }
+  /** Those that live. `group`: a process group that is the job's. `onFound` is called for those with a mark as they are found. */
+  find(group: number | null, onFound: (pid: number) => void = () => {}): KnownLook {
+    const { found, isCertain, unreadable } = this.#marked.look(
+      { cookie: this.#cookie, group, copies: this.#copies },
+      onFound,
+    );
+    for (const pid of found) this.#remember(pid);
+    this.rememberDescendants();
+    const pids = new Set([...[...this.#known.keys()].filter((pid) => this.#isKnown(pid)), ...found]);
+    const alive = [...pids].filter(isAlive);
+    return { alive, isCertain: isCertain && found.every((pid) => alive.includes(pid)), unreadable };
+  }
+
+  /** Looks until one that is `wanted` is found, or it is certain that none lives; or until it has looked too often. */
+  findCertain(group: number | null = null, wanted: (pid: number) => boolean = () => true): KnownLook {
+    for (let looks = 1;; looks++) {
+      const look = this.find(group);
+      const alive = look.alive.filter(wanted);
+      if (look.isCertain || alive.length > 0 || looks === looksMax) return { ...look, alive };
     }
-    return this.find();
   }
 
   /** Looks only below what is known: cheap enough to be done now and then. Forgets who is gone. */
@@ -67,14 +76,10 @@ export class KnownProcesses {
     }
   }
 
-  add(pid: number): void {
-    this.#remember(pid);
-  }
-
   /** Of whom nothing can be said, still. */
   #isKnown(pid: number): boolean {
     const row = lookAtProcess(pid);
-    return row === "unknown" || row?.startTicks === this.#known.get(pid);
+    return row === "unknown" || (row?.dead === false && row.startTicks === this.#known.get(pid));
   }
 
   #remember(pid: number): void {

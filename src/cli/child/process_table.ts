@@ -4,7 +4,7 @@
  */
 import { existsSync, openSync, readdirSync, readFileSync, readlinkSync, readSync } from "node:fs";
 import process from "node:process";
-import { carriesCookie, cookiesIn } from "./cookie.ts";
+import { cookiesIn } from "./cookie.ts";
 
 export interface ProcessRow {
   readonly pid: number;
@@ -84,8 +84,7 @@ let firstThreadHasThemAll: boolean | null = null;
 export function noteStarted(pid: number): void {
   if (firstThreadHasThemAll !== null) return;
   try {
-    const children = readOwnChildren();
-    if (children !== null) firstThreadHasThemAll = children.includes(pid);
+    firstThreadHasThemAll = readOwnChildren().includes(pid);
   } catch {
     firstThreadHasThemAll = false; // no /proc, or a kernel without CONFIG_PROC_CHILDREN
   }
@@ -96,9 +95,9 @@ export function noteStarted(pid: number): void {
  * left of a job has to be seen also when no file can be opened any more.
  */
 let ownChildrenFd: number | null = null;
-const ownChildrenText = Buffer.alloc(4096);
+let ownChildrenText = Buffer.alloc(8192);
 
-/** Null where they have to be asked for thread by thread, or are too many. */
+/** Null where they have to be asked for thread by thread. */
 function ownChildren(): number[] | null {
   if (!firstThreadHasThemAll) return null;
   try {
@@ -108,11 +107,18 @@ function ownChildren(): number[] | null {
   }
 }
 
-/** Null when they are too many. Throws what the system says. */
-function readOwnChildren(): number[] | null {
+/** Throws what the system says. The kernel hands out less than a page at a time: only an empty read is the end. */
+function readOwnChildren(): number[] {
   ownChildrenFd ??= openSync(`/proc/${process.pid}/task/${process.pid}/children`, "r");
-  const length = readSync(ownChildrenFd, ownChildrenText, 0, ownChildrenText.length, 0);
-  return length === ownChildrenText.length ? null : pidsIn(ownChildrenText.toString("latin1", 0, length));
+  for (let length = 0;;) {
+    const read = readSync(ownChildrenFd, ownChildrenText, length, ownChildrenText.length - length, length);
+    if (read === 0) return pidsIn(ownChildrenText.toString("latin1", 0, length));
+    length += read;
+    if (length < ownChildrenText.length) continue;
+    const larger = Buffer.alloc(2 * length);
+    larger.set(ownChildrenText);
+    ownChildrenText = larger;
+  }
 }
 
 const pidsIn = (text: string): number[] => text.split(" ").filter((word) => word !== "").map(Number);
@@ -151,16 +157,16 @@ function threadExists(pid: number, thread: string): boolean {
 
 /** Everything below `pid`, itself left out; `skip` leaves out a child with all that is below it. */
 export function descendantsOf(pid: number, skip: (pid: number) => boolean = () => false): number[] {
-  const found: number[] = [];
+  const found = new Set<number>();
   const queue = [pid];
   for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
     for (const child of childrenOf(next)) {
-      if (skip(child) || found.includes(child)) continue;
-      found.push(child);
+      if (skip(child) || found.has(child)) continue;
+      found.add(child);
       queue.push(child);
     }
   }
-  return found;
+  return [...found];
 }
 
 export function allProcesses(): ProcessRow[] {
@@ -176,23 +182,6 @@ export function allProcesses(): ProcessRow[] {
 /** Pids of the living processes in a process group. */
 export function groupMembers(group: number): number[] {
   return allProcesses().filter((row) => row.group === group && !row.dead).map((row) => row.pid);
-}
-
-/**
- * Pids of the processes whose environment carries `cookie`, this process left out. A process of another user, and one
- * that wrote over its environment, cannot be seen this way.
- */
-export function processesWithCookie(cookie: string): number[] {
-  const found: number[] = [];
-  for (const name of readdirSync("/proc")) {
-    if (!/^\d+$/.test(name) || Number(name) === process.pid) continue;
-    try {
-      if (carriesCookie(readFileSync(`/proc/${name}/environ`, "latin1"), cookie)) found.push(Number(name));
-    } catch {
-      continue; // gone meanwhile, or not ours to look into
-    }
-  }
-  return found;
 }
 
 /** The cookies that a process carries; none of one that is gone, another user's, or wrote over its environment. */

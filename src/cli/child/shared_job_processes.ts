@@ -4,10 +4,12 @@
  */
 import { sendToJob } from "./job_processes.ts";
 import type { JobTable, Look, TableJob } from "./job_table.ts";
+import { KillCgroup } from "./kill_cgroup.ts";
 import type { Libc } from "./libc.ts";
 import { livingOf } from "./living_processes.ts";
-import { isAlive } from "./process_table.ts";
+import { isAlive, readProcess } from "./process_table.ts";
 import { sendSignal } from "./send_signal.ts";
+import { StopRounds } from "./stop_rounds.ts";
 
 export interface SharedJobProcessesOptions {
   readonly table: JobTable;
@@ -17,12 +19,15 @@ export interface SharedJobProcessesOptions {
 
 export class SharedJobProcesses {
   readonly #options: SharedJobProcessesOptions;
+  readonly #rounds: StopRounds;
   #leaderEnded = false;
   #claims = false;
   #last: Look = { owners: new Map(), gone: [] };
 
   constructor(options: SharedJobProcessesOptions) {
     this.#options = options;
+    const find = () => ({ alive: this.alive(), isCertain: true });
+    this.#rounds = new StopRounds({ find, group: () => this.#group() }, new KillCgroup(options.job.cookie));
   }
 
   leaderEnded(): void {
@@ -36,6 +41,9 @@ export class SharedJobProcesses {
   }
 
   signalAll(signal: NodeJS.Signals): void {
+    if (signal === "SIGKILL") return this.#rounds.kill();
+    if (signal === "SIGSTOP") this.#rounds.freeze();
+    if (signal === "SIGCONT") this.#rounds.thawed();
     const alive = this.alive();
     // Stopping and waking undo each other: what may be this job's is no worse for it.
     const passing = signal === "SIGSTOP" || signal === "SIGCONT" ? this.#doubtful() : [];
@@ -45,10 +53,12 @@ export class SharedJobProcesses {
   /** What lives and is this job's to end. */
   alive(): number[] {
     const find = () => {
-      this.#last = this.#options.table.look();
+      this.#last = this.#options.table.look(this.#options.libc);
       return [...this.#mine(), ...this.#last.gone];
     };
-    return livingOf(find, isAlive);
+    const alive = livingOf(find, isAlive);
+    if (alive.length === 0) this.#rounds.close();
+    return alive;
   }
 
   /** Whether, as of the last `alive()`, there is something that may be this job's and is not yet its to end. */
@@ -74,6 +84,11 @@ export class SharedJobProcesses {
     const { pid } = this.#options.job;
     if (pid === null) throw new Error("a job is signalled that was never started");
     return pid;
+  }
+
+  #group(): number | null {
+    const isMember = (pid: number) => readProcess(pid)?.group === this.#pid;
+    return !this.#leaderEnded || this.#mine().some(isMember) ? this.#pid : null;
   }
 
   #mine(): number[] {

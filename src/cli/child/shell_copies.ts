@@ -4,12 +4,13 @@
  */
 import { readFileSync, readlinkSync } from "node:fs";
 import process from "node:process";
-import { allProcesses, readProcess } from "./process_table.ts";
+import { type ProcessRow, readProcess } from "./process_table.ts";
 
 export class ShellCopies {
   readonly #likeness: string | null;
   readonly #session: number | undefined;
   readonly #sinceTicks: number;
+  #above: ReadonlySet<number> = new Set();
 
   /** Of a shell that lives: how it looks is remembered. `sinceTicks`, from boot: copies made before are not meant. */
   constructor(pid: number, sinceTicks: number) {
@@ -18,17 +19,21 @@ export class ShellCopies {
     this.#sinceTicks = sinceTicks;
   }
 
+  /** Of the processes that `look` is asked about from now on: what takes in orphans. */
+  beginLook(): void {
+    this.#above = ancestors();
+  }
+
   /**
-   * Those whose parent is gone. Whoever took them in is above this process too, for it has once been started below the shell,
-   * or it is process 1.
+   * Whether a process is a copy, and if so whether its parent is gone; "child" too where it is just ending. What took it in is above this process too, for that
+   * was once started below the shell, or it is process 1.
    */
-  orphaned(): number[] {
-    if (this.#likeness === null) return [];
-    const above = ancestors();
-    return allProcesses().filter((row) =>
-      row.isCopy && !row.dead && row.session === this.#session && row.startTicks >= this.#sinceTicks &&
-      above.has(row.parent) && likenessOf(row.pid) === this.#likeness
-    ).map((row) => row.pid);
+  look(row: ProcessRow): "orphaned" | "child" | "other" {
+    if (this.#likeness === null || !row.isCopy || row.dead) return "other";
+    if (row.session !== this.#session || row.startTicks < this.#sinceTicks) return "other";
+    const likeness = likenessOf(row.pid);
+    if (likeness !== null && likeness !== this.#likeness) return "other";
+    return likeness !== null && this.#above.has(row.parent) ? "orphaned" : "child";
   }
 }
 
@@ -48,7 +53,8 @@ export function likenessOf(pid: number): string | null {
 /** How many processes may stand between this one and process 1. */
 const ancestorsMax = 64;
 
-function ancestors(): Set<number> {
+/** The processes above this one, as far as orphans may be given to them. */
+export function ancestors(): Set<number> {
   const found = new Set([1]);
   let row = readProcess(process.pid);
   while (row !== null && row.parent > 1 && found.size < ancestorsMax) {

@@ -3,6 +3,7 @@ import type { StdioOptions } from "node:child_process";
 import { readFileSync } from "node:fs";
 import process from "node:process";
 import { messageOf } from "../../errors.ts";
+import { awaitStatus } from "../../support/own_children.ts";
 import { childEndOf } from "./child_end.ts";
 import type { ChildEnd } from "./child_outcome.ts";
 import { resolveCommand, type ResolvedCommand } from "./resolve_command.ts";
@@ -155,8 +156,9 @@ function spawnWithBun(start: Start, { ownGroup, onStarted }: SpawnMoment): Start
       ...passOn(start.descriptors, null),
     ],
   });
+  const taken = awaitStatus(child.pid);
   onStarted?.(child.pid);
-  const ended = child.exited.then(
+  const ended = child.exited.finally(taken).then(
     () => childEndOf(child.exitCode, child.signalCode),
     (error): ChildEnd => ({ kind: "unreadable", why: messageOf(error) }),
   );
@@ -191,11 +193,16 @@ async function spawnWithNode(
   });
   const { pid } = child;
   if (pid === undefined) throw await new Promise<Error>((resolve) => child.once("error", resolve));
+  const taken = awaitStatus(pid);
   onStarted?.(pid);
   const ended = new Promise<ChildEnd>((resolve) => {
-    const ignore = onUnnamedSignal(pid, (number) => resolve(childEndOf(null, number)));
+    const ignore = onUnnamedSignal(pid, (number) => {
+      taken();
+      resolve(childEndOf(null, number));
+    });
     child.once("exit", (code, signal) => {
       ignore();
+      taken();
       resolve(childEndOf(code, signal));
     });
   });

@@ -105,11 +105,11 @@ class Post {
         blow.strike = this.#strikeAt(cookie);
         say(this.#libc, `struck ${cookie}`);
       }
-      const clearedAtMs = blow.strike.look();
-      blow.isOver = clearedAtMs !== null;
+      const end = blow.strike.look();
+      blow.isOver = end !== null;
       isStriking ||= !blow.isOver;
-      if (clearedAtMs === null) continue;
-      say(this.#libc, `cleared ${cookie} ${Math.max(0, Math.round(clearedAtMs - blow.deadlineMs))}`);
+      if (end === null) continue;
+      say(this.#libc, `cleared ${cookie} ${Math.max(0, Math.round(end.clearedAtMs - blow.deadlineMs))}`);
     }
     return isStriking;
   }

@@ -3,10 +3,12 @@
  * the job: what belongs to it is for known_processes.ts to say.
  */
 import process from "node:process";
-import { KnownProcesses } from "../child/known_processes.ts";
+import { KillCgroup } from "../child/kill_cgroup.ts";
+import { type KnownLook, KnownProcesses } from "../child/known_processes.ts";
 import type { Libc } from "../child/libc.ts";
-import { groupMembers, hasProcessTable } from "../child/process_table.ts";
-import type { ShellCopies } from "../child/shell_copies.ts";
+import { hasProcessTable, readProcess } from "../child/process_table.ts";
+import { ancestors, type ShellCopies } from "../child/shell_copies.ts";
+import { StopRounds } from "../child/stop_rounds.ts";
 import type { GroupWatch } from "./group_watch.ts";
 import type { GuardedJob } from "./guard_state.ts";
 
@@ -16,14 +18,32 @@ const unknownChildMs = 1000;
 /** A process that cannot be killed (in the kernel, or another user's) is looked after this long. */
 const strikeMsMax = 10_000;
 
+/** How a strike ended. */
+export interface StrikeEnd {
+  /** The boot time at which nothing was left; Infinity if it had to give up. */
+  readonly clearedAtMs: number;
+  /**
+   * Every process of the job is gone, so that its lock may be given to others. False in doubt, which is when
+   * - the strike gave up: something was alive to the end, or processes came and went too fast to be judged;
+   * - there is no process table to look into (macOS; /proc of another PID namespace);
+   * - no command was told of: baton died around its start, and a process that has not reached execve shows no cookie yet;
+   * - another user's process, whose environment cannot be read, was started after the command and is an orphan now: it may be
+   *   the job's (sudo, setuid).
+   * What docs/limits.md says remains: a daemon that left group and session, cleared its environment and lost its parents
+   * before this strike is not known to the guard, and so no reason to doubt.
+   */
+  readonly isCertain: boolean;
+}
+
 /** The blow at one job, look by look. */
 export class Strike {
   readonly #job: GuardedJob;
   readonly #libc: Libc;
   readonly #startMs: number;
   readonly #known: KnownProcesses;
-  readonly #copies: ShellCopies | undefined;
+  readonly #rounds: StopRounds;
   readonly #group: GroupWatch | null;
+  #last: KnownLook = { alive: [], isCertain: false, unreadable: [] };
   #emptyLooks = 0;
   #clearedAtMs: number;
 
@@ -34,41 +54,62 @@ export class Strike {
     { libc, copies, group }: { libc: Libc; copies: ShellCopies | undefined; group: GroupWatch | null },
   ) {
     this.#job = job;
-    this.#copies = copies;
     this.#group = group;
     this.#libc = libc;
     this.#startMs = libc.bootTimeMs();
     this.#clearedAtMs = this.#startMs;
-    this.#known = new KnownProcesses(cookie, job.child);
+    this.#known = new KnownProcesses(cookie, job.child, copies ?? null);
+    this.#rounds = new StopRounds(
+      { find: (onFound) => this.#find(onFound), group: () => this.#groupNumber() },
+      new KillCgroup(cookie),
+    );
   }
 
-  /**
-   * Kills what is there. Null as long as another look is wanted, some milliseconds later; else the boot time at which
-   * nothing was left, Infinity if it had to give up.
-   */
-  look(): number | null {
-    const alive = this.#killAll();
+  /** Kills what is there. Null as long as another look is wanted, some milliseconds later. */
+  look(): StrikeEnd | null {
+    const isEmpty = hasProcessTable() ? this.#killAll() : !this.#killKnown();
     const nowMs = this.#libc.bootTimeMs();
-    if (alive) this.#emptyLooks = 0;
+    if (!isEmpty) this.#emptyLooks = 0;
     else if (this.#emptyLooks++ === 0) this.#clearedAtMs = nowMs;
     const settledMs = this.#job.child === null ? this.#startMs + unknownChildMs : this.#startMs;
-    if (this.#emptyLooks >= 2 && nowMs >= settledMs) return this.#clearedAtMs;
-    return nowMs >= this.#startMs + strikeMsMax ? Infinity : null;
+    const isCleared = this.#emptyLooks >= 2 && nowMs >= settledMs;
+    if (!isCleared && nowMs < this.#startMs + strikeMsMax) return null;
+    this.#rounds.close();
+    if (!isCleared) return { clearedAtMs: Infinity, isCertain: false };
+    return { clearedAtMs: this.#clearedAtMs, isCertain: !this.#hasDoubt() };
   }
 
-  /** True if anything was alive. */
+  /** True if nothing was alive, and that for certain. */
   #killAll(): boolean {
+    this.#rounds.kill();
+    return this.#last.alive.length === 0 && this.#last.isCertain;
+  }
+
+  #find(onFound: (pid: number) => void): KnownLook {
+    return this.#last = this.#known.find(this.#groupNumber(), onFound);
+  }
+
+  #groupNumber(): number | null {
     const { child } = this.#job;
-    const group = child !== null && this.#group?.isOurs() ? child.pid : null;
-    if (!hasProcessTable()) {
-      if (group !== null) return kill(-group);
-      return child !== null && !child.ownGroup && kill(child.pid);
-    }
-    for (const pid of this.#copies?.orphaned() ?? []) this.#known.add(pid);
-    const found = child === null || child.ownGroup ? this.#known.find(group) : this.#known.findStopped();
-    if (group !== null && groupMembers(group).length > 0) kill(-group);
-    for (const pid of found) kill(pid);
-    return found.length > 0;
+    return child !== null && this.#group?.isOurs() ? child.pid : null;
+  }
+
+  /** Without a process table: the group, or the command. True if there was something to kill. */
+  #killKnown(): boolean {
+    const { child } = this.#job;
+    const group = this.#groupNumber();
+    if (group !== null) return kill(-group);
+    return child !== null && !child.ownGroup && kill(child.pid);
+  }
+
+  #hasDoubt(): boolean {
+    const { child } = this.#job;
+    if (child === null || !hasProcessTable()) return true;
+    const takesOrphans = ancestors();
+    return this.#last.unreadable.some((pid) => {
+      const row = readProcess(pid);
+      return row !== null && !row.dead && row.startTicks >= child.startTicks && takesOrphans.has(row.parent);
+    });
   }
 }
 

@@ -4,10 +4,11 @@
  * from the script, by the cookie in the environment, and, once the script is gone, by being a copy of it.
  */
 import { type JobProcesses, sendToJob } from "../child/job_processes.ts";
-import { KnownProcesses } from "../child/known_processes.ts";
-import { livingOf } from "../child/living_processes.ts";
-import { isAlive, readProcess } from "../child/process_table.ts";
+import { type KnownLook, KnownProcesses } from "../child/known_processes.ts";
+import { KillCgroup } from "../child/kill_cgroup.ts";
+import { readProcess } from "../child/process_table.ts";
 import { ShellCopies } from "../child/shell_copies.ts";
+import { StopRounds } from "../child/stop_rounds.ts";
 import { isGuardProcess } from "../guard/guard_process.ts";
 import type { ScriptProcess } from "./script_process.ts";
 
@@ -25,6 +26,8 @@ export class ScriptProcesses implements RunProcesses {
   readonly #sinceTicks: number;
   readonly #known: KnownProcesses;
   readonly #copies: ShellCopies;
+  readonly #rounds: StopRounds;
+  #isUndecided = false;
   #leaderEnded = false;
   #isStopped = false;
   #isLetGo = false;
@@ -35,6 +38,8 @@ export class ScriptProcesses implements RunProcesses {
     this.#sinceTicks = sinceTicks;
     this.#known = new KnownProcesses(cookie, script);
     this.#copies = new ShellCopies(script.pid, sinceTicks);
+    const find = () => ({ alive: this.alive(), isCertain: !this.#isUndecided });
+    this.#rounds = new StopRounds({ find, group: () => null }, new KillCgroup(cookie));
   }
 
   /** Calls it when the script is told to end. */
@@ -49,24 +54,36 @@ export class ScriptProcesses implements RunProcesses {
 
   leaderEnded(): void {
     this.#leaderEnded = true;
+    this.#known.addCopies(this.#copies);
   }
 
   /** Nobody's signals are passed on: whoever means the script sends them to the script. */
   signalCommand(): void {}
 
   signalAll(signal: NodeJS.Signals): void {
-    if (signal === "SIGKILL" && !this.#isLetGo && !this.#leaderEnded) this.#known.findStopped();
-    const pids = this.alive();
     if (signal !== "SIGSTOP" && signal !== "SIGCONT" && !this.#isLetGo) {
       this.#isStopped ||= !this.#leaderEnded;
       this.#onStop();
     }
+    if (signal === "SIGKILL") return this.#rounds.kill();
+    if (signal === "SIGSTOP") return this.#rounds.freeze();
+    if (signal === "SIGCONT") this.#rounds.thawed();
+    const pids = this.alive();
     sendToJob({ pid: this.#script.pid, ownGroup: false, leaderEnded: this.#leaderEnded, pids }, signal);
   }
 
   /** What lives and has to be dead before others can get the lock. Empty once it is let go. */
-  alive(): number[] {
-    return this.#isLetGo ? [] : livingOf(() => this.#find(), isAlive);
+  alive(): readonly number[] {
+    if (this.#isLetGo) return [];
+    const { alive, isCertain } = this.#find();
+    this.#isUndecided = alive.length === 0 && !isCertain;
+    if (alive.length === 0 && isCertain) this.#rounds.close();
+    return alive;
+  }
+
+  /** Whether, as of the last `alive()`, something may live although nothing was found. */
+  isUndecided(): boolean {
+    return this.#isUndecided && !this.#isLetGo;
   }
 
   /** So that what loses its parents later is known by then. There are no children here whose status would have to be taken. */
@@ -91,11 +108,9 @@ export class ScriptProcesses implements RunProcesses {
     });
   }
 
-  #find(): number[] {
-    if (this.#leaderEnded) { for (const pid of this.#copies.orphaned()) this.#known.add(pid); }
-    const found = this.#known.find();
-    if (!this.#leaderEnded || this.#isStopped) return found;
-    return found.filter((pid) => (readProcess(pid)?.startTicks ?? 0) >= this.#sinceTicks);
+  #find(): KnownLook {
+    const isMeant = (pid: number) => (readProcess(pid)?.startTicks ?? 0) >= this.#sinceTicks;
+    return this.#known.findCertain(null, !this.#leaderEnded || this.#isStopped ? () => true : isMeant);
   }
 }
 

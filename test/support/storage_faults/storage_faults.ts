@@ -2,18 +2,13 @@
  * A program's storage that forgets, fails and kills, by the library in storage_faults.c, which is compiled when it is first
  * needed. Owns a folder of its own beside the watched one; works on the compiled binary and on the source under Bun.
  */
-import { spawnSync } from "node:child_process";
-import { createHash } from "node:crypto";
 import {
   closeSync,
-  existsSync,
   mkdirSync,
   mkdtempSync,
   openSync,
-  readFileSync,
   readSync,
   realpathSync,
-  renameSync,
   rmSync,
   truncateSync,
   writeFileSync,
@@ -21,7 +16,7 @@ import {
 } from "node:fs";
 import { constants, tmpdir } from "node:os";
 import { join } from "node:path";
-import process from "node:process";
+import { compiledProgram } from "../compiled_program.ts";
 import { loseUnsynced, type Lost } from "./undo_journal.ts";
 
 /** What a call is, a bit each, as in storage_faults.c. */
@@ -80,7 +75,7 @@ export class StorageFaults implements Disposable {
     writeFileSync(join(this.#folder, "journal"), "");
     this.#control = openSync(join(this.#folder, "control"), "r+");
     this.env = {
-      LD_PRELOAD: faultLibrary(),
+      LD_PRELOAD: compiledProgram(join(import.meta.dirname, "storage_faults.c"), ["-shared", "-fPIC", "-ldl"]),
       STORAGE_FAULTS: this.#folder,
       STORAGE_FAULTS_UNDER: this.under,
       ...(sockets ? { STORAGE_FAULTS_SOCKETS: "1" } : {}),
@@ -179,18 +174,4 @@ export class StorageFaults implements Disposable {
 
 function bits(calls: readonly CallKind[]): number {
   return calls.reduce((sum, call) => sum | callKinds[call], 0);
-}
-
-/** The compiled library; made once for each version of its source. */
-function faultLibrary(): string {
-  const source = join(import.meta.dirname, "storage_faults.c");
-  const version = createHash("sha256").update(readFileSync(source)).digest("hex").slice(0, 16);
-  const library = join(tmpdir(), `baton-storage-faults-${process.getuid?.()}-${version}.so`);
-  if (existsSync(library)) return library;
-  const made = `${library}.${process.pid}`;
-  const words = ["-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror", "-o", made, source, "-ldl"];
-  const { status, stderr } = spawnSync("cc", words, { encoding: "utf8" });
-  if (status !== 0) throw new Error(`cc could not compile ${source}: ${stderr}`);
-  renameSync(made, library);
-  return library;
 }

@@ -152,3 +152,23 @@ test("a SIGCONT from outside does not wake a job frozen in doubt", async () => {
   job.living = [];
   await job.end();
 });
+
+test("a look that found nothing, and ended after the deadline, proves nothing of the deadline", async () => {
+  const job = new FakeJob();
+  const { finished } = job.run({
+    processes: {
+      alive: () => {
+        if (job.clock.now() >= 9_500) job.clock.stall(600); // thousands of processes came and went
+        return [];
+      },
+      signalAll() {},
+      signalCommand() {},
+      leaderEnded() {},
+      reapOrphans() {},
+    },
+  });
+  await job.clock.advance(9_500);
+  await job.end();
+  await job.clock.advance(2_000);
+  expect(await finished).toEqual({ kind: "breach", child: killed, survivors: [] });
+});

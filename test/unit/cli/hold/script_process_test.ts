@@ -20,7 +20,7 @@ const program = `
   const [full, row] = [looks(), readProcess(process.pid)];
   known.rememberDescendants();
   taken.forEach((fd) => closeSync(fd));
-  console.log(JSON.stringify([before, row, full, known.find()[0] === process.pid]));
+  console.log(JSON.stringify([before, row, full, known.find(null).alive[0] === process.pid]));
 `;
 
 test.if(process.platform === "linux")("where no file can be opened any more, nobody counts as gone", () => {
