@@ -36,7 +36,8 @@ export const exitCodeMeanings = {
   NEGATIVE: "a negative answer: the lock is free, there is no message, this is not the leader",
   USAGE: "the command line is wrong",
   BAD_DATA: "bad data: a message is too large, a counter was used again",
-  UNREACHABLE: "no server answered; definitely nothing was done",
+  UNREACHABLE:
+    "no server answered; definitely nothing was done; retry-processor run --once, --until-empty: a dead letter is not delivered",
   INTERNAL: "an internal error: a bug in baton, or a server that breaks the protocol",
   CANNOT_CREATE: "a file could not be created",
   IO: "local input or output failed",

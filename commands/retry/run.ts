@@ -80,6 +80,8 @@ export const retryRunCommand = defineCommand({
     "for, and nothing is begun meanwhile. The election is called retry- and the store's own name, which baton leader and baton resign take.",
     "A line for --exec that is not found ends run with 127, with no message touched; a Kafka topic for --dead-letter that is not there " +
     "with 78, unless it says ?create=yes. Brokers that are down keep dead letters in the store, and nothing else.",
+    "--once and --until-empty end with 69 when all is tried and a dead letter could not be delivered to --dead-letter: it stays in the store. " +
+    "What passes by itself, as a Kafka broker that is no longer the leader, is tried again within the run first.",
   ],
   examples: [
     ["baton retry-processor run --name propagate", "each message by its own command, as it was called"],

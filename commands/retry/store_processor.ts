@@ -23,6 +23,7 @@ import { changesMax } from "../../src/recipes/retry/store/store_limits.ts";
 import type { Target } from "../../src/recipes/retry/target.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { sleep } from "../../src/support/deadline.ts";
+import { counted } from "../../src/support/counted.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { checkMs } from "./check_place.ts";
 import { openLetterPlace } from "./open_letter_place.ts";
@@ -199,6 +200,17 @@ export class StoreProcessor implements AsyncDisposable {
     }
     if (refused !== null) throw refused;
     if (missed !== null) throw missed;
+    if (this.#drainsSource && !this.#stopping.signal.aborted) await this.#checkLetters();
+  }
+
+  /** A run that ends by itself says so when dead letters could not go where they are to go: nobody else watches. */
+  async #checkLetters(): Promise<void> {
+    if (this.#office === null) return;
+    const { count, trouble } = await this.store.call("lettersOwed");
+    if (count === 0) return;
+    const which = counted(count, "dead letter is", "dead letters are");
+    const why = trouble ?? "another process of this store sends dead letters now";
+    throw new BatonError("UNREACHABLE", `${which} not delivered to --dead-letter, and still in the store: ${why}`);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

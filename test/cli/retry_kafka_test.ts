@@ -163,12 +163,43 @@ describe("a broker that refuses", () => {
       "head -c 20000 /dev/zero | @retry call -- sh -c 'exit 64'; echo small | @retry call -- sh -c 'exit 64'",
     );
     const ended = await store.run("@retry run --until-empty");
-    expect(ended.stderr).toContain("MESSAGE_TOO_LARGE); it stays in the store, and is tried again");
+    expect([ended.code, ended.stderr]).toEqual([
+      69,
+      expect.stringContaining("MESSAGE_TOO_LARGE); it stays in the store, and is tried again"),
+    ]);
+    expect(ended.stderr).toContain("1 dead letter is not delivered to --dead-letter, and still in the store: ");
     expect(await store.json("show 1")).toMatchObject({
       letter: "owed",
       letterError: expect.stringContaining("MESSAGE_TOO_LARGE"),
     });
     expect(await store.json("show 2")).toMatchObject({ letter: "there", letterError: null });
+  });
+
+  test.each(["--once", "--until-empty"])("for a moment has the letter within the same run %s", async (until) => {
+    await using broker = await FakeKafkaBroker.start();
+    broker.errors.producer.push(14, 15, 16, 15);
+    broker.errors.view.push(5, 7);
+    broker.onProduce = () => broker.produced.length < 3 ? kafkaErrors.NOT_ENOUGH_REPLICAS : 0;
+    const store = new Store(`kafka://${broker.name}/Dead`);
+    await store.run("echo a | @retry call -- sh -c 'exit 64'");
+    const ended = await store.run(`@retry run ${until}`);
+    expect([ended.code, ended.stderr]).toEqual([0, expect.stringContaining("is where --dead-letter says")]);
+    expect(await store.json("show 1")).toMatchObject({ letter: "there", letterError: null });
+  });
+
+  test.each(["--once", "--until-empty"])("for good ends run %s with 69, and the letter stays", async (until) => {
+    await using broker = await FakeKafkaBroker.start();
+    broker.onProduce = () => kafkaErrors.NOT_ENOUGH_REPLICAS;
+    const store = new Store(`kafka://${broker.name}/Dead`);
+    await store.run(
+      "echo a | @retry call -- sh -c 'exit 64'; echo b | @retry call --interval 1ms -- sh -c '[ -e b ] || { touch b; exit 1; }'",
+    );
+    const ended = await store.run(`sleep 0.01; @retry run ${until} --attempt-timeout 500ms`);
+    expect([ended.code, ended.stderr]).toEqual([69, expect.stringContaining("NOT_ENOUGH_REPLICAS")]);
+    expect(await store.json("show 1")).toMatchObject({ state: "dead", letter: "owed" });
+    broker.onProduce = () => 0;
+    expect((await store.run(`@retry run ${until}`)).code).toBe(0);
+    expect(await store.json("show 1")).toMatchObject({ letter: "there" });
   });
 
   test("the user is told apart from one that is not there", async () => {

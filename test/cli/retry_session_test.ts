@@ -288,8 +288,8 @@ describe("dead letters", () => {
     const place = "--dead-letter 'exec:[ -e mail ] && cat >>mail'";
     await store.run(`echo a | @retry call ${place} -- sh -c 'exit 64'`);
     const kept = await store.run(`@retry run ${place} --until-empty`);
-    expect(kept).toMatchObject({ code: 0, stderr: expect.stringContaining("exited with 1; it stays in the store") });
-    await store.run(`touch mail; @retry run ${place} --until-empty`);
+    expect(kept).toMatchObject({ code: 69, stderr: expect.stringContaining("exited with 1; it stays in the store") });
+    expect((await store.run(`touch mail; @retry run ${place} --until-empty`)).code).toBe(0);
     expect(JSON.parse(session.read("mail"))).toMatchObject({ reason: "final", command: ["sh", "-c", "exit 64"] });
     expect((await store.run("@retry dlq redrive 1")).stderr).toContain("its letter has left the store");
   });

@@ -108,6 +108,37 @@ describe("a Kafka producer", () => {
     expect(new Set(broker.produced.map(({ sequence }) => sequence))).toEqual(new Set([0]));
   });
 
+  test("asks again for its number, for the topic and for a new one, as long as the answer may change by itself", async () => {
+    const passing = [14, 15, 16, 7, 13, 41];
+    await using broker = await FakeKafkaBroker.start();
+    using it = producerOf(broker, { timeoutMs: 20_000 });
+    broker.errors.producer.push(...passing);
+    broker.errors.view.push(kafkaErrors.LEADER_NOT_AVAILABLE, kafkaErrors.REQUEST_TIMED_OUT);
+    await it.producer.send(record("a"), never);
+    expect([broker.produced.length, broker.asked.filter((name) => name === "InitProducerId").length]).toEqual([1, 7]);
+
+    using made = producerOf(broker, { topic: "New", makes: { partitions: 1, replication: 1 }, timeoutMs: 20_000 });
+    broker.errors.create.push(kafkaErrors.NOT_CONTROLLER, kafkaErrors.THROTTLING_QUOTA_EXCEEDED);
+    await made.producer.check(never);
+    expect(broker.topics.get("New")).toBe(1);
+  });
+
+  test("asks again up to its time, and at once gives up what does not change by itself", async () => {
+    await using broker = await FakeKafkaBroker.start();
+    using it = producerOf(broker, { timeoutMs: 300 });
+    broker.errors.producer.push(...Array(100).fill(kafkaErrors.COORDINATOR_NOT_AVAILABLE));
+    expect(await it.producer.send(record("a"), never).catch(String)).toContain("COORDINATOR_NOT_AVAILABLE");
+    expect(broker.produced.length).toBe(0);
+    broker.errors.producer.length = 0;
+    broker.errors.view.push(...Array(100).fill(kafkaErrors.LEADER_NOT_AVAILABLE));
+    using other = producerOf(broker, { timeoutMs: 300 });
+    expect(await failureCode(other.producer.check(never))).toBe("UNREACHABLE");
+    broker.errors.view.length = 0;
+    broker.errors.producer.push(kafkaErrors.UNSUPPORTED_VERSION);
+    using refused = producerOf(broker, { timeoutMs: 30_000 });
+    expect(await failureCode(refused.producer.send(record("a"), never))).toBe("UNREACHABLE");
+  });
+
   test("makes a topic that is missing only when it was told to", async () => {
     await using broker = await FakeKafkaBroker.start({ topics: {} });
     using strict = producerOf(broker);

@@ -48,6 +48,8 @@ export class FakeKafkaBroker {
   onProduce: (record: FakeProduce) => number | "silent" | "close" = () => 0;
   /** The error that the topic is shown with. */
   topicError = 0;
+  /** What the next requests for a producer's number, for a new topic, for a view of a topic are answered with; then with 0. */
+  readonly errors: { producer: number[]; create: number[]; view: number[] } = { producer: [], create: [], view: [] };
   password: string | null = null;
   /** False: it says that it does, and does not. */
   makesTopics = true;
@@ -123,8 +125,16 @@ export class FakeKafkaBroker {
           topics: value.topics.map((name: string) => this.#topic(name)),
         };
       case initProducerId:
+        {
+          const error = this.errors.producer.shift() ?? 0;
+          if (error !== 0) return { throttleMs: 0, error, producerId: -1n, producerEpoch: -1 };
+        }
         return { throttleMs: 0, error: 0, producerId: BigInt(++this.producers), producerEpoch: 0 };
       case createTopics:
+        {
+          const error = this.errors.create.shift() ?? 0;
+          if (error !== 0) return { throttleMs: 0, topics: [{ name: value.topics[0].name, error, message: null }] };
+        }
         if (this.makesTopics) { for (const { name, partitions } of value.topics) this.topics.set(name, partitions); }
         return {
           throttleMs: 0,
@@ -150,6 +160,8 @@ export class FakeKafkaBroker {
   }
 
   #topic(name: string): unknown {
+    const passing = this.errors.view.shift() ?? 0;
+    if (passing !== 0) return { error: passing, name, isInternal: false, partitions: [] };
     const count = this.topics.get(name);
     const error = count === undefined ? 3 : this.topicError;
     const partitions = Array.from(

@@ -11,6 +11,7 @@ import { formatDuration } from "../../support/duration.ts";
 import {
   isNotAllowed,
   isRecordRefused,
+  isRetriable,
   isStaleProducer,
   kafkaErrorName,
   kafkaErrors,
@@ -92,7 +93,12 @@ export class KafkaProducer {
 
   /** Null: it is there. A text: what was in the way, and may not be the next time. */
   async #attempt(record: KafkaRecord, signal: AbortSignal): Promise<string | null> {
-    if (this.#leaders.length === 0) await this.#learn(signal);
+    try {
+      if (this.#leaders.length === 0) await this.#learn(signal);
+    } catch (error) {
+      if (signal.aborted || !isLost(error)) throw error;
+      return messageOf(error);
+    }
     const partition = this.#doubt?.key === record.key
       ? this.#doubt.partition
       : partitionOf(record.key, this.#leaders.length);
@@ -108,11 +114,12 @@ export class KafkaProducer {
       // Where the others are gone as well, asking for another leader says so.
       return this.#learnAgain(`the leader of partition ${partition} cannot be reached, ${messageOf(error)}`);
     }
-    this.#producer ??= await this.#newProducer(broker, signal);
     try {
+      const obstacle = this.#producer === null ? await this.#register(broker, signal) : null;
+      if (obstacle !== null) return this.#learnAgain(obstacle);
       return this.#judge(await this.#produce(broker, record, partition, signal), partition);
     } catch (error) {
-      if (signal.aborted || !(error instanceof BatonError) || error.code !== "CONNECTION_LOST") throw error;
+      if (signal.aborted || !isLost(error)) throw error;
       this.#losses++;
       return this.#learnAgain(messageOf(error));
     }
@@ -172,14 +179,21 @@ export class KafkaProducer {
     return obstacle;
   }
 
-  async #newProducer(broker: BrokerConnection, signal: AbortSignal): Promise<Omit<ProducerStamp, "sequence">> {
-    if (!broker.speaks(initProducerId)) return noStamp;
+  /** Gets this producer its number. As `#attempt`. */
+  async #register(broker: BrokerConnection, signal: AbortSignal): Promise<string | null> {
+    if (!broker.speaks(initProducerId)) {
+      this.#producer = noStamp;
+      return null;
+    }
     const answer = await broker.ask(initProducerId, { transactionalId: null, timeoutMs: 60_000 }, signal);
     const { error, producerId, producerEpoch } = answer;
-    if (error === kafkaErrors.NONE) return { producerId, producerEpoch };
+    const why = `the broker gives this producer no number (${kafkaErrorName(error)})`;
+    if (isRetriable(error)) return why;
+    if (error === kafkaErrors.NONE) this.#producer = { producerId, producerEpoch };
     // Before 2.8 a right of its own (IDEMPOTENT_WRITE on the cluster): without it the record's key has to tell repetitions.
-    if (error === kafkaErrors.CLUSTER_AUTHORIZATION_FAILED) return noStamp;
-    throw this.#failure("UNREACHABLE", `the broker gives this producer no number (${kafkaErrorName(error)})`);
+    else if (error === kafkaErrors.CLUSTER_AUTHORIZATION_FAILED) this.#producer = noStamp;
+    else throw this.#failure("UNREACHABLE", why);
+    return null;
   }
 
   async #learn(signal: AbortSignal): Promise<void> {
@@ -187,26 +201,23 @@ export class KafkaProducer {
     let isAsked = false;
     for (let attempt = 0;; attempt++) {
       const broker = await this.#brokers.any(signal);
-      const { leaders, controller } = await viewTopic(broker, topic, signal);
+      const { leaders, controller, obstacle } = await viewTopic(broker, topic, signal);
       if (leaders.length > 0) {
         this.#leaders = leaders;
         return;
       }
-      if (makes === null) {
-        throw this.#failure("CONFIG", `there is no such topic at ${this.#brokers.names}; make it, or add ?create=yes`);
-      }
-      if (!isAsked) {
-        await makeTopic(
-          controller === null ? broker : await this.#brokers.at(controller, signal),
-          topic,
-          makes,
-          signal,
-        );
-        isAsked = true;
+      const missing = `there is no such topic at ${this.#brokers.names}`;
+      if (makes === null && obstacle === null) throw this.#failure("CONFIG", `${missing}; make it, or add ?create=yes`);
+      let why = obstacle ?? `${missing} yet, which was asked for`;
+      if (makes !== null && obstacle === null && !isAsked) {
+        const maker = controller === null ? broker : await this.#brokers.at(controller, signal);
+        const refusal = await makeTopic(maker, topic, makes, signal);
+        isAsked = refusal === null;
+        why = refusal ?? why;
       }
       const wait = sleep(clock, backoffMs(attempt, backoff), signal);
       await wait.catch(() => {
-        throw this.#failure("UNREACHABLE", `there is no such topic at ${this.#brokers.names} yet, which was asked for`);
+        throw this.#failure("UNREACHABLE", why);
       });
     }
   }
@@ -226,4 +237,9 @@ export class KafkaProducer {
   #failure(code: "BAD_DATA" | "CONFIG" | "CONNECTION_LOST" | "REFUSED" | "UNREACHABLE", why: string): BatonError {
     return new BatonError(code, `Cannot write to the Kafka topic "${this.#options.topic}": ${why}`);
   }
+}
+
+/** The connection has ended, and another one may do better. */
+function isLost(error: unknown): boolean {
+  return error instanceof BatonError && error.code === "CONNECTION_LOST";
 }

@@ -1,7 +1,7 @@
 /** What the cluster says of one topic: who leads each of its partitions. Asks a broker; makes the topic where that is wanted. */
 import { BatonError } from "../../errors.ts";
 import type { Address } from "../../sockets/connection.ts";
-import { isNotAllowed, isStaleLeader, kafkaErrorName, kafkaErrors } from "../../wire/kafka/error_codes.ts";
+import { isNotAllowed, isRetriable, kafkaErrorName, kafkaErrors } from "../../wire/kafka/error_codes.ts";
 import { createTopics, metadata, oldMetadata } from "../../wire/kafka/requests.ts";
 import type { BrokerConnection } from "./broker_connection.ts";
 
@@ -10,6 +10,8 @@ export interface TopicView {
   readonly leaders: readonly (Address | null)[];
   /** Who makes topics. */
   readonly controller: Address | null;
+  /** Why there are no leaders to be had now, where that passes by itself; null: the topic is there, or it is not. */
+  readonly obstacle: string | null;
 }
 
 /** How a topic that is not there is made; -1 leaves it to the broker. */
@@ -29,27 +31,36 @@ export async function viewTopic(broker: BrokerConnection, topic: string, signal:
   );
   const found = topics?.find(({ name }) => name === topic);
   const { error = kafkaErrors.UNKNOWN_TOPIC_OR_PARTITION, partitions = null } = found ?? {};
-  if (error !== 0 && !isStaleLeader(error)) throw topicError(topic, error, null);
+  if (error !== 0 && !isRetriable(error)) throw topicError(topic, error, null);
   const leaders: (Address | null)[] = [];
   for (const { index, leader } of partitions ?? []) leaders[index] = addresses.get(leader) ?? null;
   return {
     leaders: Array.from(leaders, (leader) => leader ?? null),
     controller: addresses.get(controller) ?? null,
+    obstacle: error === 0 || error === kafkaErrors.UNKNOWN_TOPIC_OR_PARTITION ? null : kafkaErrorName(error),
   };
 }
 
-/** Asks for it; that another one has made it meanwhile is as good. Rejects with REFUSED or CONFIG. */
+/**
+ * Asks for it; that another one has made it meanwhile is as good. A text: what was in the way, and may not be the next time. Rejects
+ * with REFUSED or CONFIG.
+ */
 export async function makeTopic(
   broker: BrokerConnection,
   topic: string,
   { partitions, replication }: TopicShape,
   signal: AbortSignal,
-): Promise<void> {
-  if (!broker.speaks(createTopics)) return await makeTopicByAsking(broker, topic, signal);
+): Promise<string | null> {
+  if (!broker.speaks(createTopics)) {
+    await makeTopicByAsking(broker, topic, signal);
+    return null;
+  }
   const made = { name: topic, partitions, replication, assignments: [], configs: [] };
   const { topics } = await broker.ask(createTopics, { topics: [made], timeoutMs: 10_000, validateOnly: false }, signal);
   const { error, message } = topics?.[0] ?? { error: 0, message: null };
-  if (error !== 0 && error !== kafkaErrors.TOPIC_ALREADY_EXISTS) throw topicError(topic, error, message);
+  if (error === 0 || error === kafkaErrors.TOPIC_ALREADY_EXISTS) return null;
+  if (!isRetriable(error)) throw topicError(topic, error, message);
+  return kafkaErrorName(error);
 }
 
 /** Brokers that cannot be asked to make a topic may make one that they are asked about (auto.create.topics.enable). */

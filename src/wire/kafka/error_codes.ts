@@ -2,11 +2,17 @@
 
 export const kafkaErrors = {
   NONE: 0,
+  CORRUPT_MESSAGE: 2,
   UNKNOWN_TOPIC_OR_PARTITION: 3,
   LEADER_NOT_AVAILABLE: 5,
   NOT_LEADER_OR_FOLLOWER: 6,
   REQUEST_TIMED_OUT: 7,
+  REPLICA_NOT_AVAILABLE: 9,
   MESSAGE_TOO_LARGE: 10,
+  NETWORK_EXCEPTION: 13,
+  COORDINATOR_LOAD_IN_PROGRESS: 14,
+  COORDINATOR_NOT_AVAILABLE: 15,
+  NOT_COORDINATOR: 16,
   INVALID_TOPIC: 17,
   RECORD_LIST_TOO_LARGE: 18,
   NOT_ENOUGH_REPLICAS: 19,
@@ -18,14 +24,20 @@ export const kafkaErrors = {
   TOPIC_ALREADY_EXISTS: 36,
   INVALID_PARTITIONS: 37,
   INVALID_REPLICATION_FACTOR: 38,
+  NOT_CONTROLLER: 41,
   POLICY_VIOLATION: 44,
   OUT_OF_ORDER_SEQUENCE: 45,
   DUPLICATE_SEQUENCE: 46,
   INVALID_PRODUCER_EPOCH: 47,
+  CONCURRENT_TRANSACTIONS: 51,
   KAFKA_STORAGE_ERROR: 56,
   SASL_AUTHENTICATION_FAILED: 58,
   UNKNOWN_PRODUCER_ID: 59,
+  LISTENER_NOT_FOUND: 72,
+  FENCED_LEADER_EPOCH: 74,
+  UNKNOWN_LEADER_EPOCH: 75,
   INVALID_RECORD: 87,
+  THROTTLING_QUOTA_EXCEEDED: 89,
   PRODUCER_FENCED: 90,
 } as const;
 
@@ -43,12 +55,27 @@ function isOneOf(...members: KafkaErrorName[]): (code: number) => boolean {
   return (code) => codes.has(code);
 }
 
-/** The partition has another leader now: ask who it is. */
-export const isStaleLeader = isOneOf(
+/** The guide's column "Retriable": the same request may be answered otherwise a moment later, maybe by another broker. */
+export const isRetriable = isOneOf(
+  "CORRUPT_MESSAGE",
   "UNKNOWN_TOPIC_OR_PARTITION",
   "LEADER_NOT_AVAILABLE",
   "NOT_LEADER_OR_FOLLOWER",
+  "REQUEST_TIMED_OUT",
+  "REPLICA_NOT_AVAILABLE",
+  "NETWORK_EXCEPTION",
+  "COORDINATOR_LOAD_IN_PROGRESS",
+  "COORDINATOR_NOT_AVAILABLE",
+  "NOT_COORDINATOR",
+  "NOT_ENOUGH_REPLICAS",
+  "NOT_ENOUGH_REPLICAS_AFTER_APPEND",
+  "NOT_CONTROLLER",
+  "CONCURRENT_TRANSACTIONS",
   "KAFKA_STORAGE_ERROR",
+  "LISTENER_NOT_FOUND",
+  "FENCED_LEADER_EPOCH",
+  "UNKNOWN_LEADER_EPOCH",
+  "THROTTLING_QUOTA_EXCEEDED",
 );
 
 /** The broker does not know the producer's numbers, or takes them for another's: begin again under a new one. */

@@ -5,6 +5,7 @@
  */
 import { BatonError, type ErrorCode, messageOf } from "../../../errors.ts";
 import { onAbort } from "../../../support/abort.ts";
+import { backoffMs } from "../../../support/backoff.ts";
 import type { Clock } from "../../../support/clock.ts";
 import { deadlineAfter, sleep } from "../../../support/deadline.ts";
 import type { AskStore } from "../processor.ts";
@@ -39,7 +40,10 @@ export interface LetterOfficeOptions {
   readonly place: LetterPlace;
   readonly clock: Clock;
   readonly wallClockMs: () => number;
-  /** How long the place may take to be ready; then it is not there, and is not asked once more at the end. Milliseconds. */
+  /**
+   * For a run that ends by itself: how long the place may take to be ready, and how long at the end letters are tried again that it
+   * does not take. Milliseconds.
+   */
   readonly openMs?: number;
   readonly onSent: (letter: ClaimedMessage) => void;
   /** The letter stays in the store, and is tried again; null: all of them. */
@@ -50,6 +54,8 @@ export interface LetterOfficeOptions {
 const lookEveryMs = 1000;
 const troubleMsMax = 60_000;
 const lettersAtOnce = 16;
+/** Between two tries at the end of a run that ends by itself. */
+const lastBackoff = { firstMs: 500, maxMs: 1000 };
 /** What may still be sent when the end was asked for, in milliseconds. */
 const lastMs = 10_000;
 
@@ -78,8 +84,8 @@ export class LetterOffice {
   }
 
   /**
-   * Sends until the signal; then once more what there is, as far as it goes at the first try; with `hurry` within 10 s. With `now`
-   * what is under way is given up at once.
+   * Sends until the signal; then once more what there is, as far as it goes at the first try, or within `openMs`; with `hurry` within
+   * 10 s. With `now` what is under way is given up at once.
    */
   async run(signal: AbortSignal, hurry?: AbortSignal, now?: AbortSignal): Promise<void> {
     const { clock, place, store } = this.#options;
@@ -91,12 +97,14 @@ export class LetterOffice {
       offHurry = onAbort(hurry, (reason) => void (cancel = clock.after(lastMs, () => ending.abort(reason))));
     });
     let waitMs = lookEveryMs;
-    let isWell = true;
+    let troubleMs = -Infinity;
     try {
       // A store that has no time or room for it keeps them resting a while.
       await store.call("wakeLetters").catch(() => {});
       while (!signal.aborted) {
-        isWell = await this.#sendAll(ending.signal);
+        const startMs = clock.now();
+        const isWell = await this.#sendAll(ending.signal) !== "trouble";
+        troubleMs = isWell ? -Infinity : startMs;
         waitMs = isWell ? lookEveryMs : Math.min(2 * waitMs, troubleMsMax);
         const woken = new AbortController();
         // Trouble is not woken from: every message that dies would try the place again.
@@ -104,7 +112,7 @@ export class LetterOffice {
         await sleep(clock, waitMs, AbortSignal.any([signal, woken.signal])).catch(() => {});
         this.#wake = () => {};
       }
-      if (isWell || this.#options.openMs === undefined) await this.#sendAll(ending.signal);
+      await this.#sendLast(troubleMs, ending.signal);
     } finally {
       offEnd();
       offNow();
@@ -114,33 +122,48 @@ export class LetterOffice {
     }
   }
 
-  /** True when nothing was in the way but of single letters. */
-  async #sendAll(signal: AbortSignal): Promise<boolean> {
+  /** At the end. `troubleMs`: since when the place takes none. */
+  async #sendLast(troubleMs: number, signal: AbortSignal): Promise<void> {
+    const { clock, openMs = 0 } = this.#options;
+    const nowMs = clock.now();
+    // A place that was silent for `openMs` just now is not waited for once more.
+    const isRecent = nowMs - troubleMs < 2 * openMs;
+    const endMs = (isRecent ? troubleMs : nowMs) + openMs;
+    if (isRecent && nowMs >= endMs) return;
+    for (let attempt = 0;; attempt++) {
+      if (await this.#sendAll(signal) === "sent" || signal.aborted) return;
+      const leftMs = endMs - clock.now();
+      if (leftMs <= 0) return;
+      const waitMs = Math.max(lastBackoff.firstMs / 4, backoffMs(attempt, lastBackoff));
+      await sleep(clock, Math.min(leftMs, waitMs), signal).catch(() => {});
+    }
+  }
+
+  /** `sent`: what there was, but for letters that are refused by themselves; `taken`: another process is at it. */
+  async #sendAll(signal: AbortSignal): Promise<"sent" | "taken" | "trouble"> {
     const { store, wallClockMs } = this.#options;
-    let isWell = true;
     try {
-      while (isWell && !signal.aborted) {
+      while (!signal.aborted) {
         let letters = await store.call("owedLetters", 1, wallClockMs());
-        if (letters.length === 0) break;
+        if (letters.length === 0) return "sent";
         const open = await this.#open(signal);
-        if (open === null) break;
+        if (open === null) return "taken";
         try {
           // As of now: another process may have sent the first one meanwhile.
           letters = await store.call("owedLetters", lettersAtOnce, wallClockMs());
           for (const letter of letters) {
-            isWell = await this.#sendOrRest(letter, open, signal);
-            if (!isWell || signal.aborted) break;
+            if (!await this.#sendOrRest(letter, open, signal)) return "trouble";
+            if (signal.aborted) break;
           }
         } finally {
           open.close();
         }
       }
+      return "sent";
     } catch (error) {
-      isWell = false;
-      if (signal.aborted) return false;
-      await this.#trouble(null, error);
+      if (!signal.aborted) await this.#trouble(null, error);
+      return "trouble";
     }
-    return isWell;
   }
 
   async #open(signal: AbortSignal): Promise<OpenPlace | null> {

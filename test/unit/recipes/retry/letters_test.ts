@@ -80,7 +80,7 @@ class Bench implements Disposable {
     );
   }
 
-  office(place?: LetterPlace): LetterOffice {
+  office(place?: LetterPlace, openMs?: number): LetterOffice {
     const store: AskStore = {
       call: async (method, ...values) => {
         await Promise.resolve();
@@ -96,6 +96,7 @@ class Bench implements Disposable {
         new FileLetters({ path, storeName: "stock", redaction: this.redaction, lockFile: () => !this.isLocked }),
       clock: this.clock,
       wallClockMs: () => this.nowMs,
+      ...(openMs === undefined ? {} : { openMs }),
       onSent: ({ id }) => this.sent.push(id),
       onTrouble: (why) => this.troubles.push(why),
     });
@@ -306,5 +307,40 @@ describe("a letter that cannot be sent", () => {
     bench.rig.call("change", "1", "redrive", 6);
     bench.rig.call("change", "1", "cancel", 7);
     expect(bench.rig.call("show", "1")).toMatchObject({ state: "cancelled", letter: "none", letterError: null });
+  });
+});
+
+describe("a run that ends by itself", () => {
+  /** What the place does when it is opened: it is not there, another process has it, or it works. */
+  function placeThat(does: () => "fails" | "taken" | "works", opened: string[]): LetterPlace {
+    return {
+      isEachAlone: true,
+      open() {
+        const how = does();
+        opened.push(how);
+        if (how === "fails") return Promise.reject(new BatonError("UNREACHABLE", "no broker can be reached"));
+        return Promise.resolve(how === "taken" ? null : { next: () => null, send: async () => {}, close() {} });
+      },
+    };
+  }
+
+  test.each(["fails", "taken"] as const)(
+    "asks a place that %s again at the end, and sends when it works",
+    async (how) => {
+      using bench = new Bench(2);
+      const opened: string[] = [];
+      const place = placeThat(() => (opened.length < 3 ? how : "works"), opened);
+      await bench.clock.within(bench.office(place, 3000).run(ended), { withinMs: 3000 });
+      expect([opened.at(-1), bench.rig.call("lettersOwed").count]).toEqual(["works", 0]);
+    },
+  );
+
+  test("asks for as long as it was told, and no longer", async () => {
+    using bench = new Bench(1);
+    const opened: string[] = [];
+    const startMs = bench.clock.now();
+    await bench.clock.within(bench.office(placeThat(() => "fails", opened), 3000).run(ended), { withinMs: 4000 });
+    expect(bench.clock.now() - startMs).toBeGreaterThanOrEqual(3000);
+    expect([opened.length > 2, bench.rig.call("lettersOwed").count]).toEqual([true, 1]);
   });
 });
