@@ -14,6 +14,11 @@ import { type SettingTable, variableOf } from "../src/config/setting.ts";
 import { allSettings } from "../src/config/settings.ts";
 import { jsonPage } from "./docs/json_page.ts";
 
+if (process.argv.includes("--help")) {
+  console.log("Usage: scripts/gen_docs.ts [--check]");
+  process.exit();
+}
+
 const folder = join(import.meta.dirname ?? ".", "../docs");
 const settings: SettingTable = allSettings;
 

@@ -1,6 +1,7 @@
 /**
  * The gate before the tests: layers, places, names and sizes, formatting, lint, types, fresh generated pages.
- * Prints one line per check and what each of them found; ends like scripts/test does.
+ * Prints one line per check and what each of them found; ends like scripts/test does. Each task of deno.json and script of
+ * package.json is started with --help: a gate that only compares their words let two through that never started.
  */
 import { spawn } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
@@ -9,6 +10,11 @@ import process from "node:process";
 import { checkDependencies, checkLayers, checkPlaces } from "./tidy/layers.ts";
 import { checkLinks, checkMachinePaths, checkShape, checkTasks, checkWaits } from "./tidy/shape.ts";
 import type { Finding, SourceFile } from "./tidy/source_file.ts";
+
+if (process.argv.includes("--help")) {
+  console.log("Usage: scripts/tidy.ts");
+  process.exit();
+}
 
 const root = join(import.meta.dir, "..");
 process.chdir(root);
@@ -38,9 +44,9 @@ function rule(name: string, findings: Finding[]): Outcome {
 
 function tool(name: string, command: string, ...args: string[]): Promise<Outcome> {
   return new Promise((resolve, reject) => {
-    const child = spawn(join(tools, command), args, {
+    const child = spawn(command, args, {
       stdio: ["ignore", "pipe", "pipe"],
-      env: { ...process.env, NO_COLOR: "1" },
+      env: { ...process.env, NO_COLOR: "1", PATH: `${tools}:${process.env["PATH"] ?? ""}` },
     });
     const chunks: Buffer[] = [];
     child.stdout.on("data", (chunk: Buffer) => chunks.push(chunk));
@@ -48,6 +54,20 @@ function tool(name: string, command: string, ...args: string[]): Promise<Outcome
     child.on("error", reject);
     child.on("close", (code) => resolve({ name, ok: code === 0, output: Buffer.concat(chunks).toString() }));
   });
+}
+
+/** By both programs that know the names. */
+async function taskStarts(): Promise<Outcome> {
+  const names = Object.keys((JSON.parse(readFileSync("package.json", "utf8")) as { scripts: object }).scripts);
+  const starts = await Promise.all(names.flatMap((name) => [
+    tool(`deno task ${name}`, "deno", "task", "--quiet", name, "--help"),
+    tool(`npm run ${name}`, "npm", "run", "--silent", name, "--", "--help"),
+  ]));
+  const failed = starts.filter(({ ok, output }) => !ok || !/^Usage: /m.test(output));
+  const output = failed.map(({ name, output }) => `${name} --help does not print how it is used:\n${output}\n`).join(
+    "",
+  );
+  return { name: "tasks start", ok: failed.length === 0, output };
 }
 
 const sources = read("commands", "src", "test", "scripts").filter((file) => file.path.endsWith(".ts"));
@@ -64,6 +84,7 @@ const outcomes = [
   rule("dependencies", checkDependencies(readFileSync("package.json", "utf8"), sources)),
   rule("tasks", checkTasks(readFileSync("package.json", "utf8"), readFileSync("deno.json", "utf8"))),
   ...await Promise.all([
+    taskStarts(),
     tool("format", "deno", "fmt", "--check"),
     tool("lint", "deno", "lint", "--quiet"),
     tool("types", "tsc", "-p", "."),
