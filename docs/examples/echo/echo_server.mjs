@@ -8,6 +8,8 @@ const [name = "", port = ""] = process.argv.slice(2);
 createServer({ allowHalfOpen: true }, (socket) => {
   socket.on("error", () => {});
   const lines = createInterface({ input: socket });
+  // It throws the socket's errors once more: without this a client that resets its connection would end the server.
+  lines.on("error", () => {});
   lines.on("line", (line) => socket.write(`${name}: ${line}\n`));
   lines.on("close", () => socket.end());
 }).listen(Number(port), "127.0.0.1");
