@@ -5,17 +5,17 @@
 import { parseBindEndpoint, parseEndpoint } from "../src/clients/zeromq/endpoint.ts";
 import { atOrigin, type ConfigSources } from "../src/config/resolve.ts";
 import type { SettingTable, SettingValues } from "../src/config/setting.ts";
-import { allSettings } from "../src/config/settings.ts";
-import { BatonError } from "../src/errors.ts";
+import { allSettings, connectionSettings } from "../src/config/settings.ts";
+import { coordinationOf } from "./coordination/coordination.ts";
 import { checkName } from "../src/recipes/pubsub/client/client_limits.ts";
 import { cronTimes } from "../src/recipes/retry/cron_times.ts";
 import { parseRate } from "../src/recipes/retry/rate_limit.ts";
 import { parseCodes } from "../src/recipes/retry/verdict.ts";
-import { parseListenAddress } from "../src/sockets/parse_address.ts";
 import { parseDuration } from "../src/support/duration.ts";
+import { listenAddress } from "./listen_address.ts";
 import { checkPoolTemplates } from "./pool/configured_path.ts";
 import { proxyEndpoint } from "./pubsub/find_proxies.ts";
-import { letterPlaceOf, placeOf } from "./retry/retry_rules.ts";
+import { letterPlaceOf, placeOf, redactionFor, requestMemoryOf } from "./retry/retry_rules.ts";
 
 type Values = SettingValues<typeof allSettings>;
 
@@ -29,31 +29,57 @@ const checks: { readonly [Name in keyof Values]?: (value: NonNullable<Values[Nam
   pubsubProxyAdvertise: (endpoint) => parseEndpoint(endpoint),
   pubsubProxies: (addresses) => addresses.forEach(proxyEndpoint),
   pubsubClientId: (id) => checkName("client id", id),
-  pubsubMetricsListen: checkListen,
+  pubsubMetricsListen: listenAddress,
   retryDelays: (delays) => delays.forEach(parseDuration),
   retryOn: parseCodes,
   retryNoRetryOn: parseCodes,
   retryRate: parseRate,
   retryCron: (written) => cronTimes(written),
-  retryMetricsListen: checkListen,
+  retryMetricsListen: listenAddress,
   retryFromTopic: (topic) => checkName("topic", topic),
   retryClientId: (id) => checkName("client id", id),
 };
 
-/** Throws USAGE or CONFIG, with the place where the first wrong value stands. */
-export function checkSettings(values: Values, sources: ConfigSources): void {
-  checkPoolTemplates(values, sources);
-  placeOf({ ...values, retryStore: "." }, sources); // the name; where the store would be is this user's own affair
-  letterPlaceOf(values, sources);
+/** Calls `check` for each thing that is looked into by itself; it throws USAGE or CONFIG, with the place where it stands. */
+export function checkSettings(values: Values, sources: ConfigSources, collect: (check: () => void) => void): void {
+  checkCoordination(values, sources, collect);
+  collect(() => checkPoolTemplates(values, sources));
+  // The name; where the store would be is this user's own affair.
+  collect(() => placeOf({ ...values, retryStore: "." }, sources));
+  collect(() => letterPlaceOf(values, sources));
+  collect(() => redactionFor(values, sources));
+  collect(() => requestMemoryOf(values, sources));
   for (const [name, setting] of Object.entries<SettingTable[string]>(allSettings)) {
     const [check, value] = [checks[name as keyof Values], values[name as keyof Values]];
     if (check !== undefined && value !== undefined) {
-      atOrigin(name, setting, sources, () => (check as (value: unknown) => void)(value));
+      collect(() => atOrigin(name, setting, sources, () => (check as (value: unknown) => void)(value)));
     }
   }
 }
 
-function checkListen(listen: string): void {
-  if (parseListenAddress(listen) !== null) return;
-  throw new BatonError("USAGE", `Cannot listen at "${listen}": write host:port, :port or unix:/absolute/path`);
+const tls = ["tls", "tlsCa", "tlsCert", "tlsKey", "tlsPassphrase", "tlsServerName"] as const;
+/** Each is looked into with the others at their defaults, so that no mistake hides another. */
+const parts: readonly (readonly (keyof typeof connectionSettings)[])[] = [
+  ["servers", "keeperDir"],
+  ["root"],
+  ["authCredentials"],
+  ["authFile"],
+  ["acl", "authCredentials", "authFile", "tlsCert", "tlsKey", "tlsPassphrase"],
+  tls,
+];
+
+/** Reads certificates, credentials and lists of servers. */
+function checkCoordination(values: Values, sources: ConfigSources, collect: (check: () => void) => void): void {
+  const { servers } = values;
+  const isRemote = servers !== undefined && servers !== "embedded" && !servers.startsWith("unix:");
+  const defaults = Object.fromEntries(
+    Object.entries<SettingTable[string]>(connectionSettings).map(([name, setting]) => [name, setting.default]),
+  );
+  for (const part of parts) {
+    if (part === tls && !isRemote) continue;
+    const own = Object.fromEntries(part.map((name) => [name, values[name]]));
+    const place = isRemote ? "localhost" : servers;
+    const alone = { ...values, ...defaults, servers: place, keeperDir: values.keeperDir, ...own };
+    collect(() => void coordinationOf(alone, sources));
+  }
 }

@@ -7,6 +7,7 @@ import { type ConfigSources, resolveSettings } from "../src/config/resolve.ts";
 import { setting, type SettingTable, type SettingValues } from "../src/config/setting.ts";
 import { allSettings } from "../src/config/settings.ts";
 import { text, toggle } from "../src/config/value_types.ts";
+import type { BatonError } from "../src/errors.ts";
 import type { ExitCode } from "./exit_codes.ts";
 import { refuseUnreadableVariables, refuseUnreadableWords } from "./input_encoding.ts";
 
@@ -21,6 +22,8 @@ export interface Command<S extends SettingTable = SettingTable> {
   /** A command line and what it does. At least one. */
   readonly examples: readonly (readonly [line: string, does: string])[];
   readonly settings: S;
+  /** Mistakes in files and variables do not end it: it is told all of them. */
+  readonly takesMistakes?: boolean;
   /** There is no command to run: what follows `--` are names, which may begin with a dash, as with most programs. */
   readonly runsNothing?: boolean;
   /** The words after `--` are kept as text, to be run later. */
@@ -53,6 +56,8 @@ export interface Call<S extends SettingTable = SettingTable> {
   readonly command: ParsedArgs["command"];
   readonly sources: ConfigSources;
   readonly io: Io;
+  /** Of a command that takes them, in the order in which they were found. */
+  readonly mistakes?: readonly BatonError[];
 }
 
 /** Flags that every command has. */
@@ -84,11 +89,17 @@ export async function runCommand<S extends SettingTable>(
     io.out(commandHelp(command));
     return 0;
   }
-  const files = await readConfigFiles(allSettings, { named: flags.get("config"), env: io.env });
+  const mistakes: BatonError[] = [];
+  const onMistake = command.takesMistakes === true ? (mistake: BatonError) => void mistakes.push(mistake) : undefined;
+  const files = await readConfigFiles(allSettings, {
+    named: flags.get("config"),
+    env: io.env,
+    ...(onMistake === undefined ? {} : { onMistake }),
+  });
   const sources = { flags, env: io.env, files };
   refuseUnreadableVariables(settings, sources);
-  const values = resolveSettings(settings, sources) as SettingValues<S & typeof commonSettings>;
-  return await command.run({ values, names, command: childCommand, sources, io });
+  const values = resolveSettings(settings, sources, onMistake) as SettingValues<S & typeof commonSettings>;
+  return await command.run({ values, names, command: childCommand, sources, io, mistakes });
 }
 
 function withoutCommand(

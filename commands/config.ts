@@ -1,4 +1,5 @@
 /** `baton config check|show`: are the files and variables good, and what follows from them. */
+import type { Io } from "../src/cli/io.ts";
 import { printTable } from "../src/cli/table.ts";
 import { type Origin, resolveOne } from "../src/config/resolve.ts";
 import { setting, type SettingTable } from "../src/config/setting.ts";
@@ -7,7 +8,6 @@ import { toggle } from "../src/config/value_types.ts";
 import { BatonError } from "../src/errors.ts";
 import { didYouMean } from "../src/support/did_you_mean.ts";
 import { type Call, defineCommand } from "./command.ts";
-import { coordinationOf } from "./coordination/coordination.ts";
 import { type ExitCode, exitCodes } from "./exit_codes.ts";
 import type { ConfigJson } from "./json_shapes/machine_shapes.ts";
 
@@ -25,7 +25,7 @@ export const configCommand = defineCommand({
     "A value comes from the command line, else from its BATON_… variable, else from the file named with --config or else " +
     "$XDG_CONFIG_HOME/baton/config.toml (~/.config/baton without that variable), else from /etc/baton/config.toml, else " +
     "it is the default. The files may also be JSON: config.json.",
-    "check exits with 78 and names the file, the line, the key and the value when something is wrong. Files are checked " +
+    "check exits with 78 and names the file, the line, the key and the value of everything that is wrong. Files are checked " +
     "as a whole whenever they are read, so every other command does the same; check looks also into what only the commands " +
     "look into that go by it: addresses, templates, schedules, names.",
     "show takes the options of the other commands, to say what they would come to.",
@@ -35,13 +35,14 @@ export const configCommand = defineCommand({
     ["baton config show --origin", "all settings, and where each value came from"],
   ],
   settings,
+  takesMistakes: true,
   completes: ["check", "show"],
   forms: { check: { refuses: { origin: settings.origin }, runsNothing: true } },
   runsNothing: true,
   run: runConfig,
 });
 
-async function runConfig({ names, values, sources, io }: Call<typeof settings>): Promise<ExitCode> {
+async function runConfig({ names, values, sources, io, mistakes = [] }: Call<typeof settings>): Promise<ExitCode> {
   const [action, ...more] = names;
   if (more.length > 0 || (action !== "check" && action !== "show")) {
     const given = action === undefined
@@ -50,9 +51,21 @@ async function runConfig({ names, values, sources, io }: Call<typeof settings>):
     throw new BatonError("USAGE", `baton config takes one word, check or show, ${given}`);
   }
   if (action === "check" && values.origin) throw new BatonError("USAGE", "--origin is for baton config show");
+  const [first] = mistakes;
+  if (action === "show" && first !== undefined) throw first;
   if (action === "check") {
-    coordinationOf(values, sources); // which reads certificates, credentials, lists of servers
-    (await import("./checked_settings.ts")).checkSettings(values, sources);
+    const all = [...mistakes];
+    const collect = (check: () => void) => {
+      try {
+        check();
+      } catch (thrown) {
+        // A command line that is wrong is no mistake of the configuration.
+        if (!(thrown instanceof BatonError) || thrown.code === "USAGE") throw thrown;
+        all.push(thrown);
+      }
+    };
+    (await import("./checked_settings.ts")).checkSettings(values, sources, collect);
+    if (all.length > 0) return sayMistakes(all, io);
   }
   const resolved = Object.entries<SettingTable[string]>(allSettings).flatMap(([name, one]) => {
     const { key } = one;
@@ -78,6 +91,12 @@ async function runConfig({ names, values, sources, io }: Call<typeof settings>):
     printTable(io, resolved.map((row) => [row.key, row.value ?? "-"]));
   }
   return exitCodes.SUCCESS;
+}
+
+/** Each once, in a line of its own: one wrong value may be in the way of several checks. */
+function sayMistakes(mistakes: readonly BatonError[], io: Io): ExitCode {
+  for (const message of new Set(mistakes.map(({ message }) => message))) io.err(`baton: ${message}\n`);
+  return exitCodes.CONFIG;
 }
 
 function describe(origin: Origin): string {

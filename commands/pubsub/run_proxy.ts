@@ -16,6 +16,8 @@ import { type Clock, systemClock } from "../../src/support/clock.ts";
 import { counted } from "../../src/support/counted.ts";
 import { type Coordination, coordinationOf, reach } from "../coordination/coordination.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { checkListenAddress } from "../listen_address.ts";
+import { pubsubProxySettings, pubsubServiceSettings } from "../../src/config/pubsub_settings.ts";
 import { checkAdvertised } from "./advertised.ts";
 import { type Presence, PresenceLog } from "./presence_log.ts";
 import type { ProxyCall } from "./proxy.ts";
@@ -24,10 +26,11 @@ import { proxyHealth, proxyMetrics } from "./proxy_metrics.ts";
 import { type ServiceLog, serviceLog } from "./service_log.ts";
 import { serviceSecurity } from "./service_security.ts";
 
-export async function runProxy({ values, sources, io }: ProxyCall): Promise<ExitCode> {
+export async function runProxy(call: ProxyCall): Promise<ExitCode> {
+  const { values, sources, io } = call;
   const log = serviceLog("proxy", { io, format: values.log, quiet: values.quiet });
   const [first = "", ...others] = values.pubsubProxyListen;
-  checkAdvertised(first, values.pubsubProxyAdvertise);
+  checkAddresses(call);
   if (values.pubsubProxyId !== undefined) checkName("proxy id", values.pubsubProxyId);
   const place = coordinationOf(values, sources);
   const clock = systemClock();
@@ -149,4 +152,16 @@ function presenceOf(directory: SessionDirectory, servers: string): Presence {
     lost: `does not reach the coordination service at ${servers}; only topics that were used before are served`,
     found: "reaches the coordination service again",
   };
+}
+
+/** Throws USAGE or CONFIG. */
+function checkAddresses({ values, sources }: ProxyCall): void {
+  const { pubsubProxyListen: listen, pubsubProxyAdvertise: advertise } = pubsubProxySettings;
+  checkAdvertised(
+    { name: "pubsubProxyListen", setting: listen, value: values.pubsubProxyListen },
+    { name: "pubsubProxyAdvertise", setting: advertise, value: values.pubsubProxyAdvertise },
+    sources,
+  );
+  const { pubsubMetricsListen } = pubsubServiceSettings;
+  checkListenAddress("pubsubMetricsListen", pubsubMetricsListen, values.pubsubMetricsListen, sources);
 }

@@ -16,6 +16,8 @@ import { systemClock } from "../../src/support/clock.ts";
 import { counted } from "../../src/support/counted.ts";
 import { coordinationOf, reach } from "../coordination/coordination.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { checkListenAddress } from "../listen_address.ts";
+import { pubsubServerSettings, pubsubServiceSettings } from "../../src/config/pubsub_settings.ts";
 import { checkAdvertised } from "./advertised.ts";
 import { PresenceLog, type PresenceOptions } from "./presence_log.ts";
 import type { ServerCall } from "./server.ts";
@@ -28,7 +30,7 @@ export async function runServer(call: ServerCall): Promise<ExitCode> {
   const { values, sources, io } = call;
   const { id, dataDir } = placeOf(call);
   checkServerFlags("", sources.flags);
-  checkAdvertised(values.pubsubServerListen, values.pubsubServerAdvertise);
+  checkAddresses(call);
   process.umask(0o077);
   const log = serviceLog("server", { io, format: values.log, quiet: values.quiet });
   const place = coordinationOf(values, sources);
@@ -126,4 +128,16 @@ function placeOf({ values }: ServerCall): { id: string; dataDir: string } {
   if (dataDir === undefined) throw new BatonError("USAGE", `baton pubsub server needs --data-dir, ${example}`);
   checkName("server id", id);
   return { id, dataDir: resolve(dataDir) };
+}
+
+/** Throws USAGE or CONFIG. */
+function checkAddresses({ values, sources }: ServerCall): void {
+  const { pubsubServerListen: listen, pubsubServerAdvertise: advertise } = pubsubServerSettings;
+  checkAdvertised(
+    { name: "pubsubServerListen", setting: listen, value: [values.pubsubServerListen] },
+    { name: "pubsubServerAdvertise", setting: advertise, value: values.pubsubServerAdvertise },
+    sources,
+  );
+  const { pubsubMetricsListen } = pubsubServiceSettings;
+  checkListenAddress("pubsubMetricsListen", pubsubMetricsListen, values.pubsubMetricsListen, sources);
 }

@@ -10,6 +10,7 @@ import { HttpTarget } from "../../src/recipes/retry/http/http_target.ts";
 import type { Target } from "../../src/recipes/retry/target.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { checkListenAddress } from "../listen_address.ts";
 import { checkLine, CommandTarget } from "./command_target.ts";
 import { openTopicWay } from "./open_topic_way.ts";
 import { placeOf, retryRulesOf } from "./retry_rules.ts";
@@ -24,6 +25,8 @@ export async function runProcessor(call: RunCall): Promise<ExitCode> {
   const { values, sources, io } = call;
   checkWords(call);
   const { exec, topic, once, untilEmpty } = values;
+  const { retryMetricsListen } = runSettings;
+  checkListenAddress("retryMetricsListen", retryMetricsListen, values.retryMetricsListen, sources);
   const place = placeOf(values, sources);
   const log = retryLog(io, { format: values.log, quiet: values.quiet, verbose: values.verbose });
   if (exec !== undefined) checkLine(exec, io.env["PATH"]);

@@ -2,14 +2,15 @@
 import process from "node:process";
 import { processSignals } from "../../src/cli/child/signal_source.ts";
 import { listenForStops } from "../../src/cli/listen_for_stops.ts";
+import { retryProcessorSettings } from "../../src/config/retry_settings.ts";
 import { BatonError } from "../../src/errors.ts";
 import { parseBackend } from "../../src/recipes/retry/http/backend_request.ts";
 import { HttpTarget } from "../../src/recipes/retry/http/http_target.ts";
 import { RetryStore } from "../../src/recipes/retry/store/retry_store.ts";
 import { formatAddress } from "../../src/sockets/connection.ts";
-import { parseListenAddress } from "../../src/sockets/parse_address.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import { checkListenAddress, listenAddress } from "../listen_address.ts";
 import { type CallGate, HttpDoor } from "./http_door.ts";
 import { retryStatusPage } from "./retry_metrics.ts";
 import { openTopicWay } from "./open_topic_way.ts";
@@ -41,10 +42,9 @@ export async function runServe(call: ServeCall): Promise<ExitCode> {
     throw new BatonError("USAGE", "serve: --from-topic is the processor's, and --no-process has none");
   }
   const backend = parseBackend(values.url);
-  const address = parseListenAddress(values.listen);
-  if (address === null) {
-    throw new BatonError("USAGE", `Cannot listen at "${values.listen}": write host:port, :port or unix:/absolute/path`);
-  }
+  const address = listenAddress(values.listen);
+  const { retryMetricsListen } = retryProcessorSettings;
+  checkListenAddress("retryMetricsListen", retryMetricsListen, values.retryMetricsListen, sources);
   const place = placeOf(values, sources);
   const memoryBytes = requestMemoryOf(values, sources);
   const log = retryLog(io, { format: values.log, quiet: values.quiet, verbose: values.verbose });

@@ -24,6 +24,8 @@ export interface ConfigFileOptions {
   readonly systemFolder?: string;
   /** The home that the user database names, for tests. Throws where it names none. */
   readonly accountHome?: () => string;
+  /** Is told every mistake, and what is none counts; left out: the first mistake is thrown. */
+  readonly onMistake?: (mistake: BatonError) => void;
 }
 
 /**
@@ -35,8 +37,15 @@ export async function readConfigFiles(settings: SettingTable, options: ConfigFil
   const own = named === undefined ? await userFile(options) : { path: named, source: read(named, true) ?? "" };
   const files = [own, firstOf(options.systemFolder ?? "/etc/baton")].filter((file) => file !== null);
   if (files.length === 0) return [];
-  const { parseConfigFile } = await import("./config_syntax.ts"); // zod and the TOML parser cost a millisecond
-  return files.map((file) => parseConfigFile(settings, file));
+  const { checkedConfigFile } = await import("./config_syntax.ts"); // zod and the TOML parser cost a millisecond
+  return files.flatMap((source) => {
+    const { file, mistakes } = checkedConfigFile(settings, source);
+    for (const mistake of mistakes) {
+      if (options.onMistake === undefined) throw mistake;
+      options.onMistake(mistake);
+    }
+    return file ?? [];
+  });
 }
 
 /**

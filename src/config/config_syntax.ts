@@ -13,19 +13,44 @@ interface Document {
   lineOf(key: string): number | null;
 }
 
-/** Checks the whole file, settings of other commands included. Throws CONFIG for the first thing that is wrong. */
-export function parseConfigFile(settings: SettingTable, file: { path: string; source: string }): ConfigFile {
-  const { path } = file;
-  const document = path.endsWith(".json") ? readJson(path, file.source) : readToml(path, file.source);
-  const declared = Object.values(settings).filter((setting) => setting.key !== undefined);
-  const result = schemaOf(declared).safeParse(document.value);
-  if (!result.success) throw complaint(path, document, declared, result.error.issues[0]);
-  const values = new Map<string, string>();
-  for (const { key } of declared) {
-    const written = key === undefined ? undefined : valueAt(result.data, key);
-    if (key !== undefined && typeof written === "string") values.set(key, written);
+/** Throws the first mistake. */
+export function parseConfigFile(settings: SettingTable, source: ConfigSource): ConfigFile {
+  const { file, mistakes: [mistake] } = checkedConfigFile(settings, source);
+  if (file === null || mistake !== undefined) throw mistake;
+  return file;
+}
+
+interface ConfigSource {
+  readonly path: string;
+  readonly source: string;
+}
+
+/**
+ * Checks the whole file, settings of other commands included. Every mistake is an error CONFIG, in the order of the lines; what is not
+ * one is in `file`, which is null where nothing can be read.
+ */
+export function checkedConfigFile(
+  settings: SettingTable,
+  { path, source }: ConfigSource,
+): { readonly file: ConfigFile | null; readonly mistakes: readonly BatonError[] } {
+  let document: Document;
+  try {
+    document = path.endsWith(".json") ? readJson(path, source) : readToml(path, source);
+  } catch (thrown) {
+    if (thrown instanceof BatonError) return { file: null, mistakes: [thrown] };
+    throw thrown;
   }
-  return { path, values, lineOf: document.lineOf };
+  const declared = Object.values(settings).filter((setting) => setting.key !== undefined);
+  const { error } = schemaOf(declared).safeParse(document.value);
+  const mistakes = (error?.issues ?? []).flatMap((issue) => complaints(path, document, declared, issue));
+  mistakes.sort((one, other) => (one.line ?? 0) - (other.line ?? 0));
+  const values = new Map<string, string>();
+  for (const setting of declared) {
+    const { key = "" } = setting;
+    const written = leafSchema(setting).safeParse(valueAt(document.value, key));
+    if (written.success && typeof written.data === "string") values.set(key, written.data);
+  }
+  return { file: { path, values, lineOf: document.lineOf }, mistakes: mistakes.map(({ error }) => error) };
 }
 
 function readToml(path: string, source: string): Document {
@@ -98,15 +123,33 @@ function leafSchema(setting: Setting<unknown>): z.ZodMiniType {
   }
 }
 
+interface Complaint {
+  readonly line: number | null;
+  readonly error: BatonError;
+}
+
+/** One for each name that is unknown, else one. */
+function complaints(
+  path: string,
+  document: Document,
+  declared: readonly Setting<unknown>[],
+  issue: z.core.$ZodIssue,
+): Complaint[] {
+  const unknown = issue.code === "unrecognized_keys" ? issue.keys : [undefined];
+  return unknown.map((name) => {
+    const key = [...issue.path, ...name === undefined ? [] : [name]].join(".");
+    const line = document.lineOf(key);
+    return { line, error: complaint(path, document, declared, issue, { key, line, unknown: name }) };
+  });
+}
+
 function complaint(
   path: string,
   document: Document,
   declared: readonly Setting<unknown>[],
-  issue: z.core.$ZodIssue | undefined,
+  issue: z.core.$ZodIssue,
+  { key, line, unknown }: { readonly key: string; readonly line: number | null; readonly unknown: string | undefined },
 ): BatonError {
-  const unknown = issue?.code === "unrecognized_keys" ? issue.keys[0] : undefined;
-  const key = [...issue?.path ?? [], ...unknown === undefined ? [] : [unknown]].join(".");
-  const line = document.lineOf(key);
   const where = line === null ? path : `${path}, line ${line}`;
   const keys = declared.flatMap((setting) => setting.key ?? []);
   if (unknown !== undefined) {
@@ -122,7 +165,7 @@ function complaint(
   const setting = declared.find((candidate) => candidate.key === key);
   const isSecret = declared.some((one) => one.secret === true && (one.key === key || one.key?.startsWith(`${key}.`)));
   const value = isSecret ? "(secret)" : JSON.stringify(valueAt(document.value, key));
-  if (issue?.code === "custom" && setting?.secret !== true) {
+  if (issue.code === "custom" && setting?.secret !== true) {
     return new BatonError("CONFIG", `${where}: ${key}: ${issue.message}`);
   }
   const wanted = setting === undefined

@@ -28,11 +28,23 @@ interface Found {
 
 /**
  * The value of every setting of the table. An empty variable counts as not set. Throws USAGE for a bad flag, CONFIG for
- * a bad variable (files were checked when they were read).
+ * a bad variable (files were checked when they were read). With `onMistake` that is told instead, and the default counts.
  */
-export function resolveSettings<S extends SettingTable>(settings: S, sources: ConfigSources): SettingValues<S> {
+export function resolveSettings<S extends SettingTable>(
+  settings: S,
+  sources: ConfigSources,
+  onMistake?: (mistake: BatonError) => void,
+): SettingValues<S> {
   const values: Record<string, unknown> = {};
-  for (const [name, setting] of Object.entries(settings)) values[name] = resolveOne(name, setting, sources).value;
+  for (const [name, setting] of Object.entries(settings)) {
+    try {
+      values[name] = resolveOne(name, setting, sources).value;
+    } catch (thrown) {
+      if (onMistake === undefined || !(thrown instanceof BatonError) || thrown.code !== "CONFIG") throw thrown;
+      onMistake(thrown);
+      values[name] = setting.default;
+    }
+  }
   return values as SettingValues<S>;
 }
 

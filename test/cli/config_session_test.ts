@@ -55,6 +55,50 @@ describe("config show", () => {
 });
 
 describe("config check", () => {
+  test("lists all mistakes, each with its line, not only the first", async () => {
+    const lines = [
+      'servers = "zk1:x"',
+      'root = "app"',
+      "rot = 1",
+      "[tls]",
+      'ca = "none.pem"',
+      "[session]",
+      'timeout = "soon"',
+      "timeot = 2",
+      "[retry]",
+      "max_retries = -1",
+      'cron = "every day"',
+      'redact_headers = ["a b"]',
+      "[pubsub.server]",
+      'listen = "nowhere"',
+      'advertise = "tcp://h"',
+      "[pubsub]",
+      'metrics_listen = "x:y:z"',
+    ];
+    writeFileSync(session.path("many.toml"), lines.join("\n"));
+    const ended = await session.run('"$baton" config check --config many.toml', { BATON_LOCK_KILL_AFTER: "a while" });
+    expect([ended.code, ended.stdout]).toEqual([78, ""]);
+    const told = ended.stderr.trim().split("\n");
+    const named = told.map((line) =>
+      /^baton: (?:many\.toml, line (\d+)|(BATON_[A-Z_]+)): /.exec(line)?.slice(1, 3).join("")
+    );
+    expect(named.sort()).toEqual(
+      ["1", "2", "3", "5", "7", "8", "10", "11", "12", "14", "15", "17", "BATON_LOCK_KILL_AFTER"].sort(),
+    );
+    // Everything else is ended by the first.
+    const run = await session.run('"$baton" ls --config many.toml');
+    expect([run.code, run.stderr]).toEqual([78, expect.stringMatching(/^baton: many\.toml, line 3: .*\n$/)]);
+  });
+
+  test("a file that cannot be read hides nothing of the others, nor of the variables", async () => {
+    writeFileSync(session.path("broken.toml"), "a = \n");
+    const ended = await session.run('"$baton" config check --config broken.toml', { BATON_RETRY_RATE: "fast" });
+    expect([ended.code, ended.stderr]).toEqual([
+      78,
+      expect.stringMatching(/broken\.toml, line 1: this is not TOML[^]*BATON_RETRY_RATE: /),
+    ]);
+  });
+
   const files: [name: string, source: string, code: number, stderr: RegExp][] = [
     ["good.toml", 'servers = "zk1"\n', 0, /^baton: the configuration is good; checked good\.toml\n$/],
     ["good.json", '{"servers": "zk1"}', 0, /^baton: the configuration is good/],
@@ -198,5 +242,44 @@ describe("help", () => {
       code: 0,
       stdout: `baton ${description.version}\n`,
     });
+  });
+});
+
+describe("an address that cannot be is told where it stands", () => {
+  const commands: readonly [command: string, section: string, key: string, flag: string][] = [
+    ["pubsub server --id s --data-dir s", "pubsub.server", "listen", "--listen"],
+    ["pubsub server --id s --data-dir s", "pubsub.server", "advertise", "--advertise"],
+    ["pubsub server --id s --data-dir s", "pubsub", "metrics_listen", "--metrics-listen"],
+    ["pubsub proxy", "pubsub.proxy", "listen", "--listen"],
+    ["pubsub proxy", "pubsub.proxy", "advertise", "--advertise"],
+    ["pubsub proxy", "pubsub", "metrics_listen", "--metrics-listen"],
+    ["retry-processor run --once", "retry", "metrics_listen", "--metrics-listen"],
+    ["retry-processor serve --url http://h/", "retry", "metrics_listen", "--metrics-listen"],
+  ];
+  for (const [command, section, key, flag] of commands) {
+    test(`${command}: ${section}.${key}`, async () => {
+      writeFileSync(session.path("address.toml"), `[${section}]\n\n${key} = "what:is:this"\n`);
+      const file = await session.run(`"$baton" ${command} --config address.toml`);
+      expect([file.code, file.stderr]).toEqual([
+        78,
+        expect.stringContaining(`address.toml, line 3: ${section}.${key}: `),
+      ]);
+      const name = `BATON_${section.replace(".", "_")}_${key}`.toUpperCase();
+      const variable = await session.run(`"$baton" ${command}`, { [name]: "what:is:this" });
+      expect([variable.code, variable.stderr]).toEqual([78, expect.stringContaining(`baton: ${name}: `)]);
+      const typed = await session.run(`"$baton" ${command} ${flag} what:is:this`);
+      expect([typed.code, typed.stderr]).toEqual([64, expect.stringContaining(`baton: ${flag}: `)]);
+    });
+  }
+
+  test("every address of this machine, which no one could dial", async () => {
+    writeFileSync(session.path("all.toml"), '[pubsub.proxy]\nlisten = "tcp://0.0.0.0:0"\n');
+    const ended = await session.run('"$baton" pubsub proxy --config all.toml');
+    expect([ended.code, ended.stderr]).toEqual([
+      78,
+      expect.stringContaining(
+        "all.toml, line 2: pubsub.proxy.listen: tcp://0.0.0.0:0 is every address of this machine",
+      ),
+    ]);
   });
 });

@@ -256,10 +256,10 @@ test("servers and proxies that cannot start, and operators' words", async () => 
     [
       64,
       "server --id s2 --data-dir s2 --listen tcp://0.0.0.0:0 --advertise tcp://0.0.0.0:7001",
-      "--advertise tcp://0.0.0.0:7001 is every address of a machine, and none that others could dial",
+      "--advertise: tcp://0.0.0.0:7001 is every address of a machine, and none that others could dial",
     ],
-    [64, "server --id s2 --data-dir s2 --advertise tcp://[::]:7001", "--advertise tcp://[::]:7001 is every address"],
-    [64, "proxy --advertise tcp://[0:0::0]:5001", "--advertise tcp://[0:0::0]:5001 is every address"],
+    [64, "server --id s2 --data-dir s2 --advertise tcp://[::]:7001", "--advertise: tcp://[::]:7001 is every address"],
+    [64, "proxy --advertise tcp://[0:0::0]:5001", "--advertise: tcp://[0:0::0]:5001 is every address"],
     [64, "proxy --listen tcp://[::0]:0", "--advertise says where they reach it"],
     [64, "server drain", "takes a server's id, and none is given"],
     [64, "server lss", 'not "lss", did you mean "ls"?'],
