@@ -45,7 +45,7 @@ export const exitCodeMeanings = {
     "busy (-n), or the wait expired (-w), settable with -E; retry-processor call: failed, and stored to be tried again",
   OUTCOME_UNKNOWN:
     "the outcome is unknown: a change was asked for and its answer never came; not from baton lock, which finds out",
-  REFUSED: "refused by an ACL or an authentication",
+  REFUSED: "refused by an ACL, an authentication, or the permissions of a socket",
   CONFIG: "a configuration file, value, limit or scope does not fit",
   LOST: "the lock or the leadership was lost; the child was stopped in time",
   REVOKED: "revoked, pre-empted, or resigned by request",

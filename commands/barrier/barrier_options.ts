@@ -18,7 +18,8 @@ const flags = {
   }),
   within: setting(duration(), {
     flag: "-w, --within",
-    help: "how long to wait, for the start or for the gate; then exit 75",
+    help:
+      "how long to wait, for the start or for the gate, connecting included; then exit 75, or 69 when no server answers",
   }),
   conflictExitCode,
   onMemberLost: setting(choice(["fail", "wait"]), {

@@ -14,6 +14,7 @@ import { enterBarrier } from "../../src/recipes/barrier/barrier.ts";
 import type { BarrierMembership } from "../../src/recipes/barrier/barrier_membership.ts";
 import { barrierPath } from "../../src/recipes/barrier/barrier_path.ts";
 import { partyNodes, readBarrier } from "../../src/recipes/barrier/barrier_view.ts";
+import { abortable } from "../../src/support/abort.ts";
 import { announcedPlace } from "../coordination/announced_place.ts";
 import type { BarrierOptions } from "./barrier_options.ts";
 import type { Coordination } from "../coordination/coordination.ts";
@@ -22,7 +23,7 @@ import { endOfChild, jobEnvironment, superviseOptions } from "../job/job.ts";
 import { type JobDependencies, jobDependencies } from "../job/job_dependencies.ts";
 import { type LockEnding, lockEndingOf } from "../job/lock_ending.ts";
 import { reported, type ReportedEnd } from "../job/reported.ts";
-import { closeSession, connectWithin, warnOfTimeout } from "../coordination/session.ts";
+import { callLimit, closeSession, openPatiently, waitsForServer, warnOfTimeout } from "../coordination/session.ts";
 import { holderInfo, tellOutage } from "../job/wait_display.ts";
 
 export interface BarrierDependencies extends JobDependencies {
@@ -67,16 +68,19 @@ export async function runBarrier(options: BarrierOptions, io: Io, deps: BarrierD
 async function enterAndRun(options: BarrierOptions, run: Run): Promise<LockEnding> {
   const { io, deps, progress } = run;
   using stop = new StopRequest(deps.signals);
+  const { values } = options;
+  const limit = callLimit(deps.clock, values.within, { values, stop: stop.signal });
   let guarded = false;
   let zk: ZooKeeper | null = null;
   try {
     const what = JSON.stringify(options.name);
-    const place = announcedPlace(options, io, { what: `${what} brings together`, signal: stop.signal });
+    const place = announcedPlace(options, io, { what: `${what} brings together`, signal: limit.signal });
     const opened = (session: ZooKeeper) => {
       if (zk === null) warnOfTimeout(options, io, { place, zk: session });
       zk = session;
     };
-    const member = await enterInSession(options, run, { place, stop: stop.signal, opened });
+    const member = await enterInSession(options, run, { place, limit: limit.signal, opened });
+    limit.cancel();
     const grantedAtMs = deps.clock.now();
     progress.member = member;
     if (options.verbose) io.err(startLine(member));
@@ -91,7 +95,7 @@ async function enterAndRun(options: BarrierOptions, run: Run): Promise<LockEndin
       env: childEnvironment(options, io, { member, place, note }),
     });
     progress.outcome = outcome;
-    const { maxHold: maxHoldMs } = options.values;
+    const { maxHold: maxHoldMs } = values;
     const ending = lockEndingOf(outcome, { what, thing: "Barrier", lost: member.lost, maxHoldMs });
     if (ending === null) throw stop.signal.reason;
     if (outcome.kind === "exited" || outcome.kind === "signaled") {
@@ -102,7 +106,8 @@ async function enterAndRun(options: BarrierOptions, run: Run): Promise<LockEndin
     return ending;
   } finally {
     if (!guarded) deps.guard.done();
-    if (zk !== null) await closeSession(zk, deps.clock, stop.signal);
+    if (zk !== null) await closeSession(zk, deps.clock, guarded ? stop.signal : limit.signal);
+    limit.cancel();
   }
 }
 
@@ -143,29 +148,29 @@ function asksForEnd(reason: unknown): boolean {
  * A wait for others outlives its session, where a lost member is replaced. `opened` hears of each session: the last one
  * is the caller's to close.
  */
-async function enterInSession(options: BarrierOptions, { io, deps }: Run, { place, stop, opened }: {
+async function enterInSession(options: BarrierOptions, { io, deps }: Run, { place, limit, opened }: {
   readonly place: Coordination;
-  readonly stop: AbortSignal;
+  readonly limit: AbortSignal;
   readonly opened: (zk: ZooKeeper) => void;
 }): Promise<BarrierMembership> {
   const { values, name, parties, quiet } = options;
-  const { within: waitMs } = values;
   const { clock } = deps;
   const startMs = clock.now();
-  for (let sessions = 0;; sessions++) {
-    const leftMs = waitMs === undefined ? Infinity : waitMs - (clock.now() - startMs);
-    const zk = await deps.connect(sessions === 0 ? place.connect : connectWithin(place.connect, leftMs));
+  const what = JSON.stringify(name);
+  for (let isPatient = waitsForServer(values.within, values);; isPatient = true) {
+    const opening = { io, clock, quiet, what };
+    const zk = await (isPatient ? openPatiently(deps.connect, place.connect, opening) : deps.connect(place.connect));
     opened(zk);
-    using _outage = tellOutage(zk, JSON.stringify(name), { io, clock, quiet });
+    using _outage = tellOutage(zk, what, { io, clock, quiet });
     try {
-      await refuseNested(zk, options, io);
+      await abortable(refuseNested(zk, options, io), limit);
       return await deps.enter(zk, name, {
         parties,
         onMemberLost: values.onMemberLost,
         clock,
-        signal: stop,
+        signal: limit,
+        ...(values.within === 0 ? { wait: 0 } : {}),
         root: values.root,
-        wait: waitMs ?? "forever",
         sinceMs: startMs,
         info: holderInfo(options),
         onWaiting: waitingLine(options, io),
@@ -174,7 +179,7 @@ async function enterInSession(options: BarrierOptions, { io, deps }: Run, { plac
     } catch (thrown) {
       const isStarted = thrown instanceof BatonError && thrown.code === "LOCK_LOST";
       const mayReplace = values.onMemberLost === "wait" && !isStarted;
-      const again = mayReplace && !stop.aborted && isSessionEnd(zk.session.ended.reason);
+      const again = mayReplace && !limit.aborted && isSessionEnd(zk.session.ended.reason);
       if (!again) throw thrown;
       if (!quiet) io.err(`baton: the session that waited at "${name}" has expired; entering again\n`);
     }

@@ -3,30 +3,37 @@ import { processSignals } from "../../src/cli/child/signal_source.ts";
 import { StopRequest } from "../../src/cli/stopped_by_signal.ts";
 import { BatonError } from "../../src/errors.ts";
 import { liftGate, setGate, waitGate } from "../../src/recipes/barrier/barrier_gate.ts";
+import { systemClock } from "../../src/support/clock.ts";
 import type { barrierCommandSettings, GateOptions } from "./barrier_options.ts";
 import type { Call } from "../command.ts";
 import { connected } from "../coordination/connected.ts";
 import { demandScope } from "../coordination/coordination.ts";
+import { callLimit, waitsForServer } from "../coordination/session.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "../exit_codes.ts";
 import type { GateJson } from "../json_shapes/election_shapes.ts";
-import { holderInfo } from "../job/wait_display.ts";
+import { holderInfo, tellOutage } from "../job/wait_display.ts";
 
 export async function runGate(gate: GateOptions, call: Call<typeof barrierCommandSettings>): Promise<ExitCode> {
   const { values, io } = call;
   const { name } = gate;
   using stop = new StopRequest(processSignals());
+  const clock = systemClock();
+  const what = `gate "${name}"`;
+  const limit = callLimit(clock, values.within, { values, stop: stop.signal });
+  const waitsFor = waitsForServer(values.within, values) ? what : undefined;
   try {
     const changed = await connected(call, async (zk, place) => {
       demandScope(values.scope, place);
       const { acl } = place.connect;
-      const options = { root: values.root, signal: stop.signal, ...(acl === undefined ? {} : { acl }) };
+      const options = { root: values.root, clock, signal: limit.signal, ...(acl === undefined ? {} : { acl }) };
       if (gate.do === "set") {
         return await setGate(zk, name, { ...options, info: holderInfo({ command: ["baton"], values }) });
       }
       if (gate.do === "lift") return await liftGate(zk, name, options);
-      await waitGate(zk, name, { ...options, ...(values.within === undefined ? {} : { waitMs: values.within }) });
+      using _outage = tellOutage(zk, what, { io, clock, quiet: values.quiet });
+      await waitGate(zk, name, { ...options, ...(values.within === 0 ? { waitMs: 0 } : {}) });
       return false;
-    });
+    }, { signal: limit.signal, waitsFor });
     const state = gate.do === "set" ? "closed" : "open";
     if (values.json) io.out(lineOf({ version: 1, name, gate: state, changed }));
     if (values.verbose) io.err(`baton: gate "${name}" is ${state}${changed || gate.do === "wait" ? "" : " already"}\n`);
@@ -36,6 +43,8 @@ export async function runGate(gate: GateOptions, call: Call<typeof barrierComman
     if (values.json) io.out(lineOf({ version: 1, name, gate: "closed", changed: false }));
     if (!values.quiet) io.err(`baton: ${thrown.message}\n`);
     return values.conflictExitCode ?? exitCodeOf(thrown.code);
+  } finally {
+    limit.cancel();
   }
 }
 

@@ -2,24 +2,42 @@
 import { connect } from "../../src/clients/zookeeper/client.ts";
 import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
+import { systemClock } from "../../src/support/clock.ts";
 import type { Call } from "../command.ts";
 import { type Coordination, coordinationOf, reach } from "./coordination.ts";
+import { closeSession, openPatiently } from "./session.ts";
 
 type ConnectedCall = Pick<Call<typeof connectionSettings>, "values" | "sources" | "io">;
+
+interface ConnectedLimits {
+  /** Ends connecting, and the wait for the session's end. */
+  readonly signal?: AbortSignal;
+  /** Servers that are away are waited for until the signal aborts: for this. */
+  readonly waitsFor?: string | undefined;
+}
 
 /** Connects, works, closes. Where nobody said where to look, a line on stderr says where it was. */
 export async function connected<T>(
   { values, sources, io }: ConnectedCall,
   work: (zk: ZooKeeper, place: Coordination) => Promise<T>,
+  { signal = new AbortController().signal, waitsFor: what }: ConnectedLimits = {},
 ): Promise<T> {
-  const place = coordinationOf(values, sources);
-  if (place.assumed && !values.quiet) {
+  const { quiet } = values;
+  const clock = systemClock();
+  const place = coordinationOf(values, sources, signal);
+  if (place.assumed && !quiet) {
     io.err(
       `baton: this is about ${
         reach[place.scope]
       }; --servers names an ensemble, --servers embedded says this is meant\n`,
     );
   }
-  await using zk = await connect(place.connect);
-  return await work(zk, place);
+  const isPatient = what !== undefined;
+  const zk =
+    await (isPatient ? openPatiently(connect, place.connect, { io, clock, quiet, what }) : connect(place.connect));
+  try {
+    return await work(zk, place);
+  } finally {
+    await closeSession(zk, clock, signal);
+  }
 }

@@ -1,5 +1,5 @@
 /** Follows an election for as long as it takes: over lost connections, ended sessions and servers that are away. */
-import { connect } from "../../src/clients/zookeeper/client.ts";
+import { connect, type ConnectOptions } from "../../src/clients/zookeeper/client.ts";
 import { isSessionEnd } from "../../src/clients/zookeeper/zookeeper_error.ts";
 import type { connectionSettings } from "../../src/config/settings.ts";
 import { electionPath } from "../../src/recipes/election/election_path.ts";
@@ -9,6 +9,8 @@ import { systemClock } from "../../src/support/clock.ts";
 import { Candidate } from "./candidate.ts";
 import type { Call } from "../command.ts";
 import { coordinationOf, reach } from "../coordination/coordination.ts";
+import { openPatiently } from "../coordination/session.ts";
+import { tellOutage } from "../job/wait_display.ts";
 
 export interface Followed {
   readonly change: LeaderChange;
@@ -20,7 +22,11 @@ export interface Followed {
 export async function* followLeader(
   { values, sources, io }: Pick<Call<typeof connectionSettings>, "values" | "sources" | "io">,
   name: string,
-  { signal = new AbortController().signal }: { readonly signal?: AbortSignal } = {},
+  { signal = new AbortController().signal, waitsForServer = false }: {
+    readonly signal?: AbortSignal;
+    /** Also for the first session servers are waited for until the signal aborts. */
+    readonly waitsForServer?: boolean;
+  } = {},
 ): AsyncGenerator<Followed, void, void> {
   const clock = systemClock();
   const path = electionPath(name, values.root).lock;
@@ -31,8 +37,11 @@ export async function* followLeader(
   if (place.assumed) {
     say(`this is about ${reach[place.scope]}; --servers names an ensemble, --servers embedded says this is meant`);
   }
+  const what = `the leader of "${name}"`;
+  const open = (options: ConnectOptions) => connect({ ...options, clock });
+  const { quiet } = values;
   const session = new Candidate({
-    connect: (options) => connect({ ...options, clock }),
+    connect: (options) => waitsForServer ? openPatiently(open, options, { io, clock, quiet, what }) : open(options),
     options: place.connect,
     clock,
     isPatient: true,
@@ -43,6 +52,7 @@ export async function* followLeader(
   try {
     for (;;) {
       const zk = await session.session(signal);
+      using _outage = tellOutage(zk, what, { io, clock, quiet });
       try {
         const options = { root: values.root, clock, changes, signal };
         for await (const change of watchLeader(zk, name, options)) yield { change, path };

@@ -7,6 +7,7 @@ import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
 import { integer, text } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
+import { connectTimeoutMsDefault } from "../../src/clients/zookeeper/client.ts";
 import type { LeaderChange } from "../../src/recipes/election/leader_changes.ts";
 import { clearSocketPath } from "../../src/sockets/clear_socket_path.ts";
 import { type Address, formatAddress } from "../../src/sockets/connection.ts";
@@ -33,8 +34,6 @@ const settings = {
   }),
   ...connectionSettings,
 } satisfies SettingTable;
-
-const connectTimeoutMsDefault = 10_000;
 
 export const forwardCommand = defineCommand({
   name: "forward",

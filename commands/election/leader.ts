@@ -7,11 +7,12 @@ import type { Grant } from "../../src/recipes/election/election_history.ts";
 import type { LeaderChange } from "../../src/recipes/election/leader_changes.ts";
 import { type LeaderStatus, leaderStatus } from "../../src/recipes/election/leader_status.ts";
 import { systemClock } from "../../src/support/clock.ts";
-import { deadlineAfter } from "../../src/support/deadline.ts";
+import { WaitOver } from "../../src/support/deadline.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { alsoUsed } from "../operator/also_used.ts";
 import { type Call, defineCommand } from "../command.ts";
 import { connected } from "../coordination/connected.ts";
+import { callLimit, waitsForServer } from "../coordination/session.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { followLeader } from "./follow_leader.ts";
 import type { LeaderJson, LeaderLineJson } from "../json_shapes/election_shapes.ts";
@@ -22,7 +23,7 @@ const settings = {
   wait: setting(toggle(), { flag: "--wait", help: "wait until somebody leads", default: false }),
   waitLimit: setting(duration(), {
     flag: "-w, --wait-limit",
-    help: "wait for so long until somebody leads; then exit 75",
+    help: "wait this long until somebody leads, connecting included; then exit 75, or 69 when no server answers",
   }),
   watch: setting(toggle(), {
     flag: "--watch",
@@ -82,20 +83,25 @@ async function look(call: LeaderCall, name: string): Promise<ExitCode> {
 }
 
 async function wait(call: LeaderCall, name: string): Promise<ExitCode> {
-  const { waitLimit } = call.values;
-  const late = new BatonError("LOCK_TIMEOUT", `Nobody has led "${name}" within ${formatDuration(waitLimit ?? 0)}`);
-  const deadline = waitLimit === undefined ? null : deadlineAfter(systemClock(), waitLimit, { reason: () => late });
+  const { values } = call;
+  const { waitLimit: waitMs } = values;
+  const limit = callLimit(systemClock(), waitMs, { values });
+  const nobody = () => new BatonError("LOCK_TIMEOUT", `Nobody has led "${name}" within ${formatDuration(waitMs ?? 0)}`);
+  let isVacant = false;
   try {
-    for await (
-      const { change, path } of followLeader(call, name, deadline === null ? {} : { signal: deadline.signal })
-    ) {
+    const following = { signal: limit.signal, waitsForServer: waitsForServer(waitMs, values) };
+    for await (const { change, path } of followLeader(call, name, following)) {
+      isVacant = change.kind === "vacant";
+      if (isVacant && waitMs === 0) throw nobody();
       if (change.kind !== "elected") continue;
       print(call, { name, path, leader: change.grant, history: [] });
       return exitCodes.SUCCESS;
     }
-    throw late;
+    throw limit.signal.reason;
+  } catch (thrown) {
+    throw isVacant && thrown instanceof WaitOver ? nobody() : thrown;
   } finally {
-    deadline?.cancel();
+    limit.cancel();
   }
 }
 

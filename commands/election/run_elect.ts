@@ -11,6 +11,7 @@ import { isSessionEnd } from "../../src/clients/zookeeper/zookeeper_error.ts";
 import { BatonError } from "../../src/errors.ts";
 import { campaign, type Leadership } from "../../src/recipes/election/campaign.ts";
 import { leaderStatus } from "../../src/recipes/election/leader_status.ts";
+import { abortable } from "../../src/support/abort.ts";
 import { sleep } from "../../src/support/deadline.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { announcedPlace } from "../coordination/announced_place.ts";
@@ -164,7 +165,7 @@ class Election {
       using _outage = tellOutage(zk, JSON.stringify(name), { io: this.#io, clock, quiet });
       using progress = showProgress(name, this.#options, this.#io);
       try {
-        await this.#refuseNested(zk);
+        await abortable(this.#refuseNested(zk), stop);
         const { acl } = this.#place.connect;
         return await this.#deps.campaign(zk, name, {
           value,

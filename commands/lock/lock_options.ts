@@ -13,8 +13,15 @@ import { conflictExitCode, jobFlags } from "../job/job_flags.ts";
 
 /** What only this command line can say. */
 const flags = {
-  try: setting(toggle(), { flag: "-n, --try", help: "do not wait: exit 75 when the lock is busy", default: false }),
-  wait: setting(duration(), { flag: "-w, --wait", help: "how long to wait for the lock; then exit 75" }),
+  try: setting(toggle(), {
+    flag: "-n, --try",
+    help: "do not wait: exit 75 when the lock is busy; 69 when no server answers within --connect-timeout",
+    default: false,
+  }),
+  wait: setting(duration(), {
+    flag: "-w, --wait",
+    help: "how long to wait for the lock, connecting included; then exit 75, or 69 when no server answers",
+  }),
   conflictExitCode,
   shared: setting(toggle(), { flag: "-s, --shared", help: "hold it together with other readers", default: false }),
   limit: setting(integer("count", { min: 1, max: 1_000_000 }), {

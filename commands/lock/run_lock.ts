@@ -20,7 +20,7 @@ import { type LockEnding, lockEndingOf } from "../job/lock_ending.ts";
 import type { LockOptions } from "./lock_options.ts";
 import { quotedNames } from "../job/quoted_names.ts";
 import { reported, type ReportedEnd } from "../job/reported.ts";
-import { closeSession, connectWithin, warnOfTimeout } from "../coordination/session.ts";
+import { callLimit, closeSession, openPatiently, waitsForServer, warnOfTimeout } from "../coordination/session.ts";
 import { type TakeLocks, takeLocks, type TakenLocks } from "./take_locks.ts";
 
 export interface LockDependencies extends JobDependencies {
@@ -64,16 +64,18 @@ export async function lockAndRun(
   { deps, progress }: { deps: LockDependencies; progress: Progress },
 ): Promise<LockEnding> {
   using stop = new StopRequest(deps.signals);
+  const limit = callLimit(deps.clock, options.waitMs, { values: options.values, stop: stop.signal });
   let guarded = false;
   let zk: ZooKeeper | null = null;
   try {
     const what = `${quotedNames(options.names)} ${options.names.length === 1 ? "excludes" : "exclude"}`;
-    const place = announcedPlace(options, io, { what, signal: stop.signal });
+    const place = announcedPlace(options, io, { what, signal: limit.signal });
     const opened = (session: ZooKeeper) => {
       if (zk === null) warnOfTimeout(options, io, { place, zk: session });
       zk = session;
     };
-    const taken = await takeInSession(options, io, { deps, place, stop: stop.signal, opened });
+    const taken = await takeInSession(options, io, { deps, place, limit: limit.signal, opened });
+    limit.cancel();
     progress.leases = taken.leases;
     progress.waitedMs = taken.waitedMs;
     if (options.verbose) io.err(grantLine(taken.leases, taken.waitedMs));
@@ -101,7 +103,8 @@ export async function lockAndRun(
     return ending;
   } finally {
     if (!guarded) deps.guard.done();
-    if (zk !== null) await closeSession(zk, deps.clock, stop.signal);
+    if (zk !== null) await closeSession(zk, deps.clock, guarded ? stop.signal : limit.signal);
+    limit.cancel();
   }
 }
 
@@ -109,30 +112,29 @@ export async function lockAndRun(
  * A wait outlives its session. One that expired, because no server was there for longer than T, is followed by another,
  * with a place at the end of the queue. `opened` hears of each: the last one is the caller's to close.
  */
-async function takeInSession(options: LockOptions, io: Io, { deps, place, stop, opened }: {
+async function takeInSession(options: LockOptions, io: Io, { deps, place, limit, opened }: {
   readonly deps: LockDependencies;
   readonly place: Coordination;
-  readonly stop: AbortSignal;
+  readonly limit: AbortSignal;
   readonly opened: (zk: ZooKeeper) => void;
 }): Promise<TakenLocks> {
-  const startMs = deps.clock.now();
-  for (let sessions = 0;; sessions++) {
-    const leftMs = options.waitMs === undefined ? Infinity : options.waitMs - (deps.clock.now() - startMs);
-    const zk = await deps.connect(sessions === 0 ? place.connect : connectWithin(place.connect, leftMs));
+  const { clock } = deps;
+  const { quiet, waitMs } = options;
+  const startMs = clock.now();
+  const what = quotedNames(options.names);
+  for (let isPatient = waitsForServer(waitMs, options.values);; isPatient = true) {
+    const opening = { io, clock, quiet, what };
+    const zk = await (isPatient ? openPatiently(deps.connect, place.connect, opening) : deps.connect(place.connect));
     opened(zk);
     try {
-      const context = { io, clock: deps.clock, signal: stop, acl: place.connect.acl, startMs };
+      const context = { io, clock, signal: limit, acl: place.connect.acl, startMs };
       const taking = deps.takeLocks(zk, options, context);
       setImmediate(() => void loadLibc()); // half a millisecond that is free now, while the servers work
       return await taking;
     } catch (thrown) {
-      if (options.waitMs === 0 || stop.aborted || !isSessionEnd(zk.session.ended.reason)) throw thrown;
-      if (!options.quiet) {
-        io.err(
-          `baton: the session that waited for ${
-            quotedNames(options.names)
-          } has expired; waiting again, as the last in line\n`,
-        );
+      if (waitMs === 0 || limit.aborted || !isSessionEnd(zk.session.ended.reason)) throw thrown;
+      if (!quiet) {
+        io.err(`baton: the session that waited for ${what} has expired; waiting again, as the last in line\n`);
       }
     }
   }

@@ -5,6 +5,7 @@ import { foreignStatus } from "../../src/recipes/foreign/foreign_status.ts";
 import type { Lease } from "../../src/recipes/lease.ts";
 import { acquireLock } from "../../src/recipes/lock/lock.ts";
 import { lockStatus } from "../../src/recipes/lock/lock_status.ts";
+import { abortable } from "../../src/support/abort.ts";
 import type { Clock } from "../../src/support/clock.ts";
 import type { LockOptions } from "./lock_options.ts";
 import { quotedNames } from "../job/quoted_names.ts";
@@ -14,6 +15,7 @@ import { holderInfo, showProgress, tellOutage } from "../job/wait_display.ts";
 export interface TakeLocksContext {
   readonly io: Io;
   readonly clock: Clock;
+  /** Also the limit of the wait, where there is one: that of the call. */
   readonly signal: AbortSignal;
   readonly acl: Acl[] | undefined;
   /** When the wait began, on the clock; it may have begun in another session. */
@@ -39,7 +41,7 @@ export const takeLocks: TakeLocks = async (zk, options, context) => {
   const names = quotedNames(options.names);
   using _outage = tellOutage(zk, names, { io, clock, quiet: options.quiet });
   const refuseHeld = nestedJob(io);
-  if (refuseHeld !== null) await refuseNested(zk, options, refuseHeld);
+  if (refuseHeld !== null) await abortable(refuseNested(zk, options, refuseHeld), context.signal);
   const [first = "", ...others] = options.names;
   const leases: [Lease, ...Lease[]] = [await takeOne(zk, first, { options, context })];
   for (const name of others) {
@@ -77,7 +79,7 @@ async function takeOne(
     limitPolicy: values.limitPolicy,
     root: values.root,
     recipe: values.recipe,
-    wait: waitMs === undefined ? "forever" : waitMs === 0 ? "none" : waitMs,
+    wait: waitMs === 0 ? "none" : "forever",
     sinceMs: startMs,
     info: holderInfo(options),
     ...progress.options,

@@ -63,7 +63,8 @@ const flags = {
   }),
   wait: setting(duration(), {
     flag: "-w, --wait",
-    help: "how long to wait for the component; without it a component that is busy is skipped",
+    help:
+      "how long to wait for the component, connecting included, then exit 81, or 69 when no server answers; without it a component that is busy is skipped",
   }),
   conflictExitCode: setting(integer("code", { min: 0, max: 255 }), {
     flag: "-E, --conflict-exit-code",

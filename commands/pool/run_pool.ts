@@ -10,7 +10,7 @@ import { BatonError, messageOf } from "../../src/errors.ts";
 import { lockStatus } from "../../src/recipes/lock/lock_status.ts";
 import { runPool } from "../../src/recipes/pool/pool.ts";
 import type { PoolCounts } from "../../src/recipes/pool/pool_book.ts";
-import { onAbort } from "../../src/support/abort.ts";
+import { abortable, onAbort } from "../../src/support/abort.ts";
 import type { Clock } from "../../src/support/clock.ts";
 import { counted } from "../../src/support/counted.ts";
 import { announcedPlace } from "../coordination/announced_place.ts";
@@ -22,8 +22,8 @@ import { PoolJobs } from "./pool_job.ts";
 import type { PoolCommandOptions } from "./pool_options.ts";
 import { PoolSignals } from "./pool_signals.ts";
 import { readItems } from "./pool_source.ts";
-import { closeSession, warnOfTimeout } from "../coordination/session.ts";
-import { holderInfo } from "../job/wait_display.ts";
+import { callLimit, closeSession, openPatiently, waitsForServer, warnOfTimeout } from "../coordination/session.ts";
+import { holderInfo, tellOutage } from "../job/wait_display.ts";
 
 export interface PoolDependencies extends JobDependencies {
   /** Started already; told here when there is nothing to guard. */
@@ -73,6 +73,9 @@ async function takeAndRun(options: PoolCommandOptions, io: Io, deps: PoolDepende
   const { values, component, quiet } = options;
   const { clock, guard } = deps;
   using signals = new PoolSignals(deps.signals, { drains: values.drain, clock });
+  const waitMs = values.wait ?? 0;
+  const limit = callLimit(clock, waitMs, { values, stop: signals.stop });
+  const wait: ComponentWait = { limit: limit.signal, isOver: false };
   let zk: ZooKeeper | null = null;
   let jobs: PoolJobs | null = null;
   onAbort(signals.stop, (reason) => {
@@ -81,8 +84,10 @@ async function takeAndRun(options: PoolCommandOptions, io: Io, deps: PoolDepende
   });
   try {
     const what = `the items of "${component}" are shared among`;
-    const place = announcedPlace(options, io, { what, signal: signals.stop });
-    zk = await deps.connect(place.connect);
+    const place = announcedPlace(options, io, { what, signal: limit.signal });
+    const isPatient = waitsForServer(waitMs, values);
+    const opening = { io, clock, quiet, what: JSON.stringify(component) };
+    zk = await (isPatient ? openPatiently(deps.connect, place.connect, opening) : deps.connect(place.connect));
     warnOfTimeout(options, io, { place, zk });
     jobs = new PoolJobs(options, {
       io,
@@ -93,29 +98,39 @@ async function takeAndRun(options: PoolCommandOptions, io: Io, deps: PoolDepende
       beside: new JobTable(),
       prepare: deps.prepare,
     });
-    return await work(zk, jobs, options, { io, clock, signals, place });
+    return await work(zk, jobs, options, { io, clock, signals, place, wait });
   } finally {
     // What could not be killed may still be at it: the session is left to end by itself, and the guard to its pipe.
     if (jobs?.hasBreach !== true) {
       guard.done();
-      if (zk !== null) await closeSession(zk, clock, signals.stop);
+      if (zk !== null) await closeSession(zk, clock, wait.isOver ? signals.stop : limit.signal);
     }
+    limit.cancel();
   }
+}
+
+/** The wait for the component, which begins with the call. */
+interface ComponentWait {
+  readonly limit: AbortSignal;
+  isOver: boolean;
 }
 
 async function work(
   zk: ZooKeeper,
   jobs: PoolJobs,
   options: PoolCommandOptions,
-  { io, clock, signals, place }: {
+  { io, clock, signals, place, wait }: {
     readonly io: Io;
     readonly clock: Clock;
     readonly signals: PoolSignals;
     readonly place: Coordination;
+    readonly wait: ComponentWait;
   },
 ): Promise<PoolEnding> {
   const { values, component, path, items } = options;
-  await nestedJob(io)?.(component, async () => (await lockStatus(zk, component, { path: path.component })).holders);
+  using outage = tellOutage(zk, JSON.stringify(component), { io, clock, quiet: options.quiet });
+  const holders = async () => (await lockStatus(zk, component, { path: path.component })).holders;
+  await abortable(nestedJob(io)?.(component, holders) ?? Promise.resolve(), wait.limit);
   try {
     const counts = await runPool(zk, component, {
       path,
@@ -127,6 +142,8 @@ async function work(
       rememberMs: values.doneTtl ?? null,
       wait: values.wait === undefined || values.wait === 0 ? "none" : values.wait,
       list: (lease) => {
+        wait.isOver = true;
+        outage[Symbol.dispose]();
         const signal = AbortSignal.any([signals.stop, lease.lost]);
         return readItems(items, { component, path, signal, query: (line) => jobs.query(line, lease) });
       },
@@ -134,6 +151,7 @@ async function work(
       run: (job) => jobs.run(job),
       prepare: (job) => jobs.prepare(job),
       stop: signals.stop,
+      limit: wait.limit,
       onProblem: (thrown) => io.err(`baton: ${messageOf(thrown)}\n`),
       info: holderInfo(options),
       acl: place.connect.acl,

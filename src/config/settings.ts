@@ -44,7 +44,7 @@ export const connectionSettings = {
     flag: "--connect-timeout",
     key: "connect.timeout",
     help: "how long to look for a server that answers",
-    unset: "10s, or without limit when connect.retries is given",
+    unset: "what -w says, else 10s; without limit when connect.retries is given",
   }),
   connectRetries: setting(integer("count", { min: 0, max: 1_000_000 }), {
     key: "connect.retries",

@@ -3,6 +3,8 @@ import { enterBarrier, type EnterOptions } from "../recipes/barrier/barrier.ts";
 import type { BarrierMembership } from "../recipes/barrier/barrier_membership.ts";
 import { encodeLockName } from "../recipes/lock/lock_name.ts";
 import { throwIfAborted } from "../support/abort.ts";
+import { systemClock } from "../support/clock.ts";
+import { waitLimit } from "../support/deadline.ts";
 import { ownInfo } from "./own_info.ts";
 import { type SessionPlace, SessionSource } from "./session_source.ts";
 
@@ -34,7 +36,7 @@ export class Barrier implements AsyncDisposable {
   }
 
   /**
-   * Waits until all parties are there. Every call is a party of its own. What it returns is a lease: stop when its `lost`
+   * Waits until all parties are there, at most for `wait`, the opening of the session included. Every call is a party of its own. What it returns is a lease: stop when its `lost`
    * aborts, and call `leave()` when the work is done, which waits for the others. Rejects as `enterBarrier` does, and with
    * an AbortError once the object is closed.
    */
@@ -72,12 +74,20 @@ export class Barrier implements AsyncDisposable {
     await this.close();
   }
 
-  async #enter({ signal, ...waiting }: BarrierEnterOptions): Promise<BarrierMembership> {
+  async #enter({ signal, wait, ...telling }: BarrierEnterOptions): Promise<BarrierMembership> {
     const { reason = "", info = ownInfo(reason), ...rest } = this.#options;
     const { parties } = this;
     const stop = signal === undefined ? this.#closed.signal : AbortSignal.any([this.#closed.signal, signal]);
-    const zk = await this.#sessions.get(stop);
-    return await enterBarrier(zk, this.name, { ...rest, ...waiting, info, parties, signal: stop });
+    // A barrier has no tries: 0 is a time like any other.
+    const sinceMs = rest.clock?.now();
+    const limit = waitLimit(rest.clock ?? systemClock(), typeof wait === "number" ? wait : undefined, { signal: stop });
+    try {
+      const zk = await this.#sessions.get(limit.signal);
+      const waiting = { signal: limit.signal, ...(sinceMs === undefined ? {} : { sinceMs }) };
+      return await enterBarrier(zk, this.name, { ...rest, ...telling, ...waiting, info, parties });
+    } finally {
+      limit.cancel();
+    }
   }
 
   async #close(): Promise<void> {

@@ -1,4 +1,5 @@
 /** An election as an object: campaign, who leads, and every change of it, over the sessions that this takes. */
+import type { ZooKeeper } from "../clients/zookeeper/zookeeper.ts";
 import { isSessionEnd } from "../clients/zookeeper/zookeeper_error.ts";
 import { campaign, type CampaignOptions, type Leadership } from "../recipes/election/campaign.ts";
 import { checkValue } from "../recipes/election/election_state.ts";
@@ -9,6 +10,7 @@ import { resign, type ResignOptions } from "../recipes/election/resign.ts";
 import { watchLeader } from "../recipes/election/watch_leader.ts";
 import { throwIfAborted } from "../support/abort.ts";
 import { namedPriorities, type PriorityName } from "../support/priority.ts";
+import { callLimit } from "./call_limit.ts";
 import { ownInfo } from "./own_info.ts";
 import { sessionExpired } from "./session_expired.ts";
 import { type SessionPlace, SessionSource } from "./session_source.ts";
@@ -39,31 +41,36 @@ export class Election implements AsyncDisposable {
   }
 
   /**
-   * Waits until this process leads; `value` (1,024 bytes at most) is what the others are told. Release the leadership to
+   * Waits until this process leads, at most for `wait`, the opening of the session included; `value` (1,024 bytes at most) is
+   * what the others are told. Release the leadership to
    * give it up, and stop what needs it when its `lost` aborts. Rejects as `campaign` does, SESSION_EXPIRED when the servers
    * have ended the session (campaign again), and with an AbortError once the object is closed.
    */
-  async campaign(value: string, { signal, ...waiting }: ElectionCampaignOptions = {}): Promise<Leadership> {
+  async campaign(value: string, { signal, wait, ...telling }: ElectionCampaignOptions = {}): Promise<Leadership> {
     checkValue(value);
     const { priority = "foreground", reason = "", info = ownInfo(reason), ...rest } = this.#options;
     const stop = this.#stop(signal);
     throwIfAborted(stop);
-    const zk = await this.#sessions.get(stop);
+    const limit = callLimit(wait, { clock: rest.clock, signal: stop });
+    let zk: ZooKeeper | null = null;
     try {
+      zk = await this.#sessions.get(limit.signal);
       const leadership = await campaign(zk, this.name, {
         ...rest,
-        ...waiting,
+        ...telling,
+        ...limit.waiting,
         value,
         info,
-        signal: stop,
         priority: typeof priority === "number" ? priority : namedPriorities[priority],
       });
       for (const one of this.#leaderships) if (!one.isHeld()) this.#leaderships.delete(one);
       this.#leaderships.add(leadership);
       return leadership;
     } catch (thrown) {
-      if (stop.aborted) throw thrown;
+      if (stop.aborted || zk === null) throw thrown;
       throw sessionExpired(`lead "${this.name}"`, zk, thrown) ?? thrown;
+    } finally {
+      limit.cancel();
     }
   }
 

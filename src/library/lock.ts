@@ -12,6 +12,8 @@ import { acquireLock, type AcquireOptions } from "../recipes/lock/lock.ts";
 import { encodeLockName } from "../recipes/lock/lock_name.ts";
 import { throwIfAborted } from "../support/abort.ts";
 import { namedPriorities, type PriorityName } from "../support/priority.ts";
+import { WaitOver } from "../support/deadline.ts";
+import { callLimit } from "./call_limit.ts";
 import { ownInfo } from "./own_info.ts";
 import { sessionExpired } from "./session_expired.ts";
 import { type SessionPlace, SessionSource } from "./session_source.ts";
@@ -54,8 +56,8 @@ export class Lock implements AsyncDisposable {
   }
 
   /**
-   * Waits for the lock. Rejects LOCK_TIMEOUT (not within the time), LOCK_BUSY (`wait: "none"`), CONNECTION_LOST (not
-   * within the time, and no server answers), SESSION_EXPIRED (the servers have ended the session; acquire again), as
+   * Waits for the lock; `wait` is for all of it, the opening of the session too. Rejects LOCK_TIMEOUT (not within the time),
+   * LOCK_BUSY (`wait: "none"`), CONNECTION_LOST (not within the time, and no server answers), SESSION_EXPIRED (the servers have ended the session; acquire again), as
    * `acquireLock` for the rest, and with an AbortError once the object is destroyed.
    */
   async acquire(options: LockAcquireOptions = {}): Promise<Lease> {
@@ -117,30 +119,38 @@ export class Lock implements AsyncDisposable {
   async #acquire({ signal, wait = this.#options.wait, ...telling }: LockAcquireOptions): Promise<Acquired> {
     const { priority = "foreground", reason = "", info = ownInfo(reason), wait: _wait, ...rest } = this.#options;
     const stop = AbortSignal.any(signal === undefined ? [this.#destroyed.signal] : [this.#destroyed.signal, signal]);
-    const zk = await this.#sessions.get(stop);
+    const limit = callLimit(wait, { clock: rest.clock, signal: stop });
+    let zk: ZooKeeper | null = null;
     try {
+      zk = await this.#sessions.get(limit.signal);
       const lease = await acquireLock(zk, this.name, {
         ...rest,
         ...telling,
-        ...(wait === undefined ? {} : { wait }),
+        ...limit.waiting,
         info,
-        signal: stop,
         priority: typeof priority === "number" ? priority : namedPriorities[priority],
       });
       return { zk, lease };
     } catch (thrown) {
       throw stop.aborted ? thrown : this.#named(thrown, zk);
+    } finally {
+      limit.cancel();
     }
   }
 
   /** The failure by the name of its cause. */
-  #named(thrown: unknown, zk: ZooKeeper): unknown {
-    const expired = sessionExpired(`acquire lock "${this.name}"`, zk, thrown);
+  #named(thrown: unknown, zk: ZooKeeper | null): unknown {
+    const what = `acquire lock "${this.name}"`;
+    const expired = zk === null ? null : sessionExpired(what, zk, thrown);
     if (expired !== null) return expired;
-    if (!(thrown instanceof BatonError) || thrown.code !== "LOCK_TIMEOUT" || zk.session.state === "connected") {
-      return thrown;
+    if (!(thrown instanceof BatonError)) return thrown;
+    if (thrown instanceof WaitOver) {
+      return new BatonError("CONNECTION_LOST", `Cannot ${what}: ${messageOf(thrown)}`, { cause: thrown });
     }
-    return new BatonError("CONNECTION_LOST", thrown.message, { cause: thrown });
+    const { session } = zk ?? {};
+    const isUnanswered = session !== undefined && !session.ended.aborted &&
+      (thrown.code === "UNREACHABLE" || (thrown.code === "LOCK_TIMEOUT" && session.state !== "connected"));
+    return isUnanswered ? new BatonError("CONNECTION_LOST", thrown.message, { cause: thrown }) : thrown;
   }
 
   async #destroy(): Promise<void> {

@@ -3,6 +3,7 @@
  * every other process that goes through the same list, `baton pool` among them.
  */
 import { BatonError, messageOf } from "../errors.ts";
+import type { ZooKeeper } from "../clients/zookeeper/zookeeper.ts";
 import type { HolderInfo } from "../recipes/holder_info.ts";
 import type { Lease } from "../recipes/lease.ts";
 import { encodeLockName } from "../recipes/lock/lock_name.ts";
@@ -15,6 +16,7 @@ import { itemLockName, type PoolPath, poolPath, type PoolTemplates } from "../re
 import { type PoolStatus, poolStatus } from "../recipes/pool/pool_status.ts";
 import { throwIfAborted } from "../support/abort.ts";
 import { systemClock } from "../support/clock.ts";
+import { callLimit } from "./call_limit.ts";
 import { ownInfo } from "./own_info.ts";
 import { sessionExpired } from "./session_expired.ts";
 import { type SessionPlace, SessionSource } from "./session_source.ts";
@@ -126,8 +128,10 @@ export class Pool implements AsyncDisposable {
   async #run(items: PoolItems, work: PoolWork, signal: AbortSignal | undefined): Promise<PoolCounts> {
     const { acl, jobs = 1, total, loop = false, retries = 0, doneTtlMs, wait = "none", onProblem } = this.#options;
     const stop = signal === undefined ? this.#closed.signal : AbortSignal.any([this.#closed.signal, signal]);
-    const zk = await this.#sessions.get(stop);
+    const limit = callLimit(wait, { clock: this.#clock, signal: stop });
+    let zk: ZooKeeper | null = null;
     try {
+      zk = await this.#sessions.get(limit.signal);
       return await runPool(zk, this.component, {
         ...(acl === undefined ? {} : { acl }),
         path: this.#path,
@@ -141,13 +145,16 @@ export class Pool implements AsyncDisposable {
         listsAgain: typeof items === "function",
         run: (job) => this.#work(job, work),
         stop,
+        limit: limit.signal,
         onProblem: onProblem ?? (() => {}),
         info: this.#info,
         clock: this.#clock,
       });
     } catch (thrown) {
-      if (stop.aborted) throw thrown;
+      if (stop.aborted || zk === null) throw thrown;
       throw sessionExpired(`run pool "${this.component}"`, zk, thrown) ?? thrown;
+    } finally {
+      limit.cancel();
     }
   }
 

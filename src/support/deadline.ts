@@ -1,6 +1,8 @@
 /** A signal that aborts when its time is over, or with the signal above it. */
+import { BatonError } from "../errors.ts";
 import { onAbort } from "./abort.ts";
 import type { Clock } from "./clock.ts";
+import { formatDuration } from "./duration.ts";
 
 export interface Deadline {
   readonly signal: AbortSignal;
@@ -23,6 +25,28 @@ export function deadlineAfter(clock: Clock, delayMs: number, { signal, reason }:
       offAbort();
     },
   };
+}
+
+/** The reason of a signal whose time is over. What is waited for may know more than that no server has answered. */
+export class WaitOver extends BatonError {
+  readonly waitMs: number;
+
+  constructor(waitMs: number) {
+    super("UNREACHABLE", `No server has answered within ${formatDuration(waitMs)}`);
+    this.name = "WaitOver";
+    this.waitMs = waitMs;
+  }
+}
+
+/** The limit of a whole call: every wait in it takes this signal. Aborts with a WaitOver; never by time without `waitMs`. */
+export function waitLimit(
+  clock: Clock,
+  waitMs: number | undefined,
+  { signal, sinceMs = clock.now() }: { readonly signal?: AbortSignal | undefined; readonly sinceMs?: number } = {},
+): Deadline {
+  if (waitMs === undefined) return { signal: signal ?? new AbortController().signal, cancel() {} };
+  const leftMs = Math.max(1, waitMs - (clock.now() - sinceMs));
+  return deadlineAfter(clock, leftMs, { signal, reason: () => new WaitOver(waitMs) });
 }
 
 /** Waits, or rejects with the signal's reason. */

@@ -119,7 +119,7 @@ test.skipIf(!isRoot)("the files and the socket of a keeper are closed to a stran
   const servers = `--servers=unix:${path}`;
   expect(run(user, [baton, "lock", servers, "x", "--", "echo", "held"])).toMatchObject({ status: 0, stdout: "held\n" });
   const other = run(stranger, [baton, "lock", servers, "--connect-timeout", "500ms", "x", "--", "echo", "held"]);
-  expect(other).toMatchObject({ status: 69, stdout: "", stderr: expect.stringContaining("permission denied") });
+  expect(other).toMatchObject({ status: 77, stdout: "", stderr: expect.stringContaining("permission denied") });
   for (const name of ["keeper.sqlite", "keeper.sqlite-wal", "keeper.sqlite-shm", "owner.sqlite"]) {
     expect(run(stranger, ["cat", join(data, name)])).toMatchObject({ status: 1, stdout: "" });
     expect(run(stranger, ["rm", "-f", join(data, name)]).status).toBe(1);

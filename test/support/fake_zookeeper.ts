@@ -29,6 +29,9 @@ export class FakeZooKeeper implements api.ZooKeeper {
   readonly sent: string[] = [];
   /** Called with the number of each request as it is sent. */
   onSent: (count: number) => void = () => {};
+  /** From this request on, counted from 1, the server is stopped: it takes everything and answers nothing. */
+  silentFrom = Infinity;
+  #untaken: (() => void)[] = [];
   readonly #tree: FakeTree;
   readonly #cut: Cut | null;
   #isCut = false;
@@ -100,6 +103,12 @@ export class FakeZooKeeper implements api.ZooKeeper {
     this.#tree.expire(this.session.id);
   }
 
+  /** The server that was stopped goes on: with all that came meanwhile, in its order. */
+  wake(): void {
+    this.silentFrom = Infinity;
+    for (const deliver of this.#untaken.splice(0)) deliver();
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
   }
@@ -139,7 +148,9 @@ export class FakeZooKeeper implements api.ZooKeeper {
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     const pending: Pending = { number, fail: () => reject(refuse("CONNECTIONLOSS", name, "")) };
     this.#pending.push(pending);
-    queueMicrotask(() => this.#deliver(pending, execute, resolve, reject));
+    const deliver = () => queueMicrotask(() => this.#deliver(pending, execute, resolve, reject));
+    if (number < this.silentFrom) deliver();
+    else this.#untaken.push(deliver);
     return promise;
   }
 

@@ -60,6 +60,9 @@ export interface ConnectOptions {
   readonly resolve?: Resolve;
 }
 
+/** How long `connect` tries where nothing is said. Milliseconds. */
+export const connectTimeoutMsDefault = 10_000;
+
 /**
  * Opens a session: `await using zk = await connect({ servers: parseServers("zk1,zk2,zk3/app") })`.
  * Rejects UNREACHABLE (naming each server and what happened there), REFUSED for wrong credentials, or with the signal's
@@ -78,7 +81,8 @@ export async function connect(options: ConnectOptions): Promise<ZooKeeper> {
   });
   const established = await connector.open({
     timeoutMs,
-    connectTimeoutMs: options.connectTimeoutMs ?? (retries === undefined ? 10_000 : Number.MAX_SAFE_INTEGER),
+    connectTimeoutMs: options.connectTimeoutMs ??
+      (retries === undefined ? connectTimeoutMsDefault : Number.MAX_SAFE_INTEGER),
     retries,
     delayMs: options.delayMs,
     unreachableHint: options.unreachableHint,

@@ -3,13 +3,13 @@ import { BatonError } from "../../errors.ts";
 import { type Address, formatAddress } from "../../sockets/connection.ts";
 import { backoffMs } from "../../support/backoff.ts";
 import type { Clock } from "../../support/clock.ts";
-import { deadlineAfter, sleep } from "../../support/deadline.ts";
+import { deadlineAfter, sleep, WaitOver } from "../../support/deadline.ts";
 import { formatDuration } from "../../support/duration.ts";
-import { type CertificateFault, certificateFault } from "./certificate_fault.ts";
 import { ConnectReport } from "./connect_report.ts";
 import { describeFailure } from "./describe_failure.ts";
 import { establish, type Established, type EstablishOptions, expired, type SessionWish } from "./establish.ts";
 import type { Endpoint, Hosts } from "./hosts.ts";
+import { type LastingFault, lastingFault, LastingFaults } from "./lasting_fault.ts";
 import { race } from "./race.ts";
 
 export interface RoundOptions {
@@ -55,7 +55,7 @@ export class Connector {
   async round(wish: SessionWish, options: RoundOptions): Promise<RoundOutcome> {
     const { attemptMs, staggerMs, signal, except, report = new ConnectReport() } = options;
     const { endpoints, failures } = await this.#hosts.round(attemptMs, signal);
-    const faults: CertificateFault[] = [];
+    const faults: LastingFault[] = [];
     for (const { name, why } of failures) report.fail(name, why);
     const exceptName = except === undefined ? null : formatAddress(except);
     const candidates = endpoints.filter((endpoint) => formatAddress(endpoint.address) !== exceptName);
@@ -69,16 +69,16 @@ export class Connector {
     if (outcome !== null) return outcome;
     // One server with a bad certificate is passed over; when it is all of them, waiting does not help.
     if (faults.length === 0 || faults.length < candidates.length + failures.length) return { kind: "failed" };
-    const code = faults.some(({ whose }) => whose === "client") ? "REFUSED" : "UNREACHABLE";
+    const code = faults.some(({ code }) => code === "REFUSED") ? "REFUSED" : "UNREACHABLE";
     const text = `Cannot open a ZooKeeper session: ${report.describe(this.#clock.now())}`;
-    return { kind: "refused", error: new BatonError(code, text) };
+    return { kind: "refused", error: new LastingFaults(code, text) };
   }
 
   async #attempt(endpoint: Endpoint, wish: SessionWish, { attemptMs, signal, report, faults }: {
     readonly attemptMs: number;
     readonly signal: AbortSignal;
     readonly report: ConnectReport;
-    readonly faults: CertificateFault[];
+    readonly faults: LastingFault[];
   }): Promise<RoundOutcome> {
     const { name } = endpoint;
     const deadline = deadlineAfter(this.#clock, attemptMs, { signal, reason: () => timeIsUp });
@@ -93,7 +93,7 @@ export class Connector {
       if (wish.identity !== null) return { kind: "expired" };
       throw new Error("it refused to open a session"); // others may not
     } catch (error) {
-      const fault = certificateFault(error, this.#options.tls);
+      const fault = lastingFault(error, this.#options.tls);
       if (fault !== null) faults.push(fault);
       if (error === timeIsUp) report.timeOut(name, this.#clock.now());
       else report.fail(name, fault?.text ?? describeFailure(error, this.#options));
@@ -124,7 +124,7 @@ export class Connector {
         await sleep(this.#clock, pauseMs, deadline.signal);
       }
     } catch (error) {
-      if (error !== tooLate) throw error;
+      if (error !== tooLate && !(error instanceof WaitOver)) throw error;
       const nowMs = this.#clock.now();
       const tried = `Cannot open a ZooKeeper session within ${formatDuration(nowMs - startMs)}`;
       const hint = unreachableHint === undefined ? "" : `; ${unreachableHint}`;

@@ -10,6 +10,7 @@ import { systemCode } from "./describe_failure.ts";
 import { FrameStream } from "./frame_stream.ts";
 import { type Accepted, type Credentials, Handshake, type SessionIdentity } from "./handshake.ts";
 import type { Endpoint } from "./hosts.ts";
+import { ForeignProtocol } from "./lasting_fault.ts";
 
 /** What is the same for every attempt of a client. */
 export interface EstablishOptions {
@@ -109,10 +110,10 @@ export async function establish(endpoint: Endpoint, wish: SessionWish, { options
 }
 
 /** The first bytes are no frame: most likely the port of a web server, or one that wants TLS. */
-function foreignProtocol(error: BatonError, { isTls }: { readonly isTls: boolean }): BatonError {
+function foreignProtocol(error: BatonError, { isTls }: { readonly isTls: boolean }): ForeignProtocol {
   const hint = isTls ? "" : "; does this port want TLS?";
   const message = `it does not seem to speak ZooKeeper's protocol (${error.message})${hint}`;
-  return new BatonError(error.code, message, { cause: error });
+  return new ForeignProtocol(error.code, message, { cause: error });
 }
 
 /** A local server that is not there is started, once per attempt. */

@@ -7,6 +7,7 @@ import { isSessionEnd } from "../../clients/zookeeper/zookeeper_error.ts";
 import { BatonError, messageOf } from "../../errors.ts";
 import { onAbort, throwIfAborted } from "../../support/abort.ts";
 import { type Clock, systemClock } from "../../support/clock.ts";
+import { waitLimit, WaitOver } from "../../support/deadline.ts";
 import { formatDuration } from "../../support/duration.ts";
 import { printable } from "../../support/printable.ts";
 import { type BarrierMembership, ZooKeeperMembership } from "./barrier_membership.ts";
@@ -16,7 +17,7 @@ import { BarrierParty, type PartyOutcome } from "./barrier_party.ts";
 import { type BarrierPath, barrierPath } from "./barrier_path.ts";
 import { partiesMax } from "./barrier_state.ts";
 import { type HolderInfo, unknownHolder } from "../holder_info.ts";
-import { withinLeaveTime } from "../leave_time.ts";
+import { type LeaveReason, withinLeaveTime } from "../leave_time.ts";
 import { sessionTimeoutMsMin } from "../lock/lock.ts";
 import { provenLease } from "../proven_lease.ts";
 
@@ -29,6 +30,7 @@ export interface EnterOptions {
   readonly wait?: "forever" | number;
   /** When the wait began, on the clock, if that was before this call: `wait` counts from there. */
   readonly sinceMs?: number;
+  /** A signal of `waitLimit` limits a call that this one is part of, in the place of `wait`. */
   readonly signal?: AbortSignal;
   /** Who this is, for those who look. */
   readonly info?: HolderInfo;
@@ -43,10 +45,10 @@ export interface EnterOptions {
 }
 
 /**
- * Enters, and waits until as many as `parties` have entered and are alive: then all of them start. Rejects BARRIER_TIMEOUT,
- * BARRIER_BROKEN, LIMIT_MISMATCH (the others want another number, or do otherwise when one is lost), LOCK_LOST (started,
- * and lost at once), CONFIG, UNREACHABLE (the session ended while waiting, where another is waited for), the signal's
- * reason, and what a server refuses. Then nothing of it stays, or, if no server answers within 1 s, only until one does.
+ * Enters, and waits until as many as `parties` have entered and are alive: then all of them start. Rejects BARRIER_TIMEOUT
+ * (a server has said that they are not), BARRIER_BROKEN, LIMIT_MISMATCH (the others want another number, or do otherwise when
+ * one is lost), LOCK_LOST (started, and lost at once), CONFIG, UNREACHABLE (no server has answered in time, or the session
+ * ended while waiting, where another is waited for), the signal's reason, and what a server refuses. Then nothing of it stays, or, if no server answers within 1 s, only until one does.
  */
 export async function enterBarrier(zk: ZooKeeper, name: string, options: EnterOptions): Promise<BarrierMembership> {
   const attempt = new Attempt(zk, name, options);
@@ -61,6 +63,10 @@ class Attempt {
   readonly #path: BarrierPath;
   readonly #startedMs: number;
   readonly #party: BarrierParty;
+  /** A server has said that the others are not there. */
+  #hasWaited = false;
+  /** No server has said in time whether it has left: it goes on leaving, as long as the session lives. */
+  #isLeaving = false;
 
   constructor(zk: ZooKeeper, name: string, options: EnterOptions) {
     const { parties, onMemberLost = "fail", info = unknownHolder } = options;
@@ -80,7 +86,10 @@ class Attempt {
       info,
       acl: options.acl ?? zk.acl,
       clock: this.#clock,
-      onWaiting: (_view, gathered) => options.onWaiting?.(gathered.length),
+      onWaiting: (_view, gathered) => {
+        this.#hasWaited = true;
+        options.onWaiting?.(gathered.length);
+      },
     });
   }
 
@@ -97,17 +106,18 @@ class Attempt {
     }
     const passing = this.#party.run();
     passing.catch(() => {}); // looked at below, however this ends
-    const stopped = Promise.withResolvers<"timeout" | "signal" | "session">();
+    const stopped = Promise.withResolvers<WaitOver | "signal" | "session">();
+    const limit = waitLimit(this.#clock, wait === "forever" ? undefined : wait, { signal, sinceMs: this.#startedMs });
     const offs = [
       onAbort(session.ended, () => stopped.resolve("session")),
-      onAbort(signal, () => stopped.resolve("signal")),
-      wait === "forever" ? () => {} : this.#clock.after(this.#leftMs(wait), () => stopped.resolve("timeout")),
+      onAbort(limit.signal, (reason) => stopped.resolve(reason instanceof WaitOver ? reason : "signal")),
+      limit.cancel,
     ];
     try {
       const first = await Promise.race([passing, stopped.promise]);
-      if (typeof first !== "string") return await this.#proven(first);
       if (first === "session") throw this.#sessionEnded();
-      return await this.#giveUp(first, passing);
+      if (first === "signal" || first instanceof WaitOver) return await this.#giveUp(first, passing);
+      return await this.#proven(first);
     } catch (thrown) {
       const isLost = thrown instanceof BatonError && thrown.code === "LOCK_LOST";
       // A request may hear of the session's end before the session does.
@@ -115,39 +125,64 @@ class Attempt {
       if (isOver && !signal?.aborted && !isLost) throw this.#sessionEnded(thrown);
       throw thrown;
     } finally {
-      this.#party.stop();
+      if (!this.#isLeaving) this.#party.stop();
       for (const off of offs) off();
     }
   }
 
   /** It may have been started in the same moment: then a wait that is over has ended well. */
-  async #giveUp(why: "timeout" | "signal", passing: Promise<PartyOutcome>): Promise<BarrierMembership> {
-    const { signal, wait, parties } = this.#options;
+  async #giveUp(why: WaitOver | "signal", passing: Promise<PartyOutcome>): Promise<BarrierMembership> {
+    const { signal, parties } = this.#options;
     const { guid } = this.#party;
-    const waited = typeof wait === "number" ? formatDuration(wait) : "";
-    // The question goes first: who is there, this one included.
-    const asking = why === "signal" ? Promise.resolve(null) : barrierStatus(this.#zk, this.#path, { parties, guid });
-    const status = withinLeaveTime(this.#clock, asking.catch(() => null));
-    this.#party.giveUp(why === "timeout" ? `it stopped waiting after ${waited}` : "it was told to stop");
-    const outcome = await withinLeaveTime(this.#clock, passing);
     if (why === "signal") {
+      this.#party.giveUp("it was told to stop");
+      const outcome = await this.#withinLeaveTime("stopped", passing);
+      if (outcome === null) this.#leaveLater(passing);
       if (outcome?.do === "started") {
-        await withinLeaveTime(this.#clock, this.#membership(outcome).release().catch(() => {}));
+        await this.#withinLeaveTime("stopped", this.#membership(outcome).release().catch(() => {}));
       }
       throw signal?.reason;
     }
+    const waited = formatDuration(why.waitMs);
+    // The question goes first: who is there, this one included.
+    const asking = barrierStatus(this.#zk, this.#path, { parties, guid }).catch(() => null);
+    const leaving = why.waitMs === 0 ? "answered" : "late"; // one that does not wait has to be told
+    const status = this.#withinLeaveTime(leaving, asking);
+    this.#party.giveUp(`it stopped waiting after ${waited}`);
+    const outcome = await this.#withinLeaveTime(leaving, passing);
+    if (outcome === null) this.#leaveLater(passing);
     if (outcome !== null && outcome.do !== "left") return await this.#proven(outcome);
     const found = await status;
+    const lasts = `its session ends within ${
+      formatDuration(this.#zk.session.timeoutMs)
+    }, and it may be counted up to then`;
+    const rest = outcome === null ? `; ${lasts}` : "";
+    if (outcome === null && !this.#hasWaited) {
+      throw new BatonError("UNREACHABLE", `Barrier "${this.#name}": no server has answered within ${waited}${rest}`);
+    }
     const who = found === null
-      ? "no server has answered in time to say who is there"
+      ? `no server has answered in time to say who is there${rest}`
       : describeBarrier(found, { guid, nowMs: Date.now() });
     throw new BatonError("BARRIER_TIMEOUT", `Barrier "${this.#name}" was not complete within ${waited}: ${who}`);
+  }
+
+  #leaveLater(passing: Promise<PartyOutcome>): void {
+    this.#isLeaving = true;
+    const leaving = passing.then((outcome) =>
+      outcome.do === "started" ? this.#membership(outcome).release() : undefined
+    );
+    leaving.catch(() => {}); // with the session, at the latest
+  }
+
+  #withinLeaveTime<T>(why: LeaveReason, work: Promise<T>): Promise<T | null> {
+    return withinLeaveTime({ session: this.#zk.session, clock: this.#clock, why }, work);
   }
 
   /** Begins no lease that is about to end. The others have started: whoever cannot tell in time that it lives is lost. */
   async #proven(outcome: PartyOutcome): Promise<BarrierMembership> {
     const { session } = this.#zk;
-    const { signal } = this.#options;
+    // What has started is not given up because the wait for the start is over.
+    const signal = this.#options.signal?.reason instanceof WaitOver ? undefined : this.#options.signal;
     const ends = AbortSignal.any([session.ended, ...(signal === undefined ? [] : [signal])]);
     if (outcome.do === "started") {
       try {
@@ -213,9 +248,5 @@ class Attempt {
     const code = refused ? "REFUSED" : breaks ? "BARRIER_BROKEN" : "UNREACHABLE";
     const why = `the own session ended before the start: ${messageOf(reason)}`;
     return new BatonError(code, `Barrier "${this.#name}" is broken: ${why}`, { cause });
-  }
-
-  #leftMs(waitMs: number): number {
-    return Math.max(1, waitMs - (this.#clock.now() - this.#startedMs));
   }
 }

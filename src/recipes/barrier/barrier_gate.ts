@@ -1,9 +1,10 @@
 /** The simple barrier: a gate that somebody closes and opens, and that everybody else waits at while it is closed. */
 import type { Acl, ZooKeeper } from "../../clients/zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../errors.ts";
-import { onAbort, throwIfAborted } from "../../support/abort.ts";
+import { abortable, onAbort, throwIfAborted } from "../../support/abort.ts";
 import { backoffMs } from "../../support/backoff.ts";
 import { type Clock, systemClock } from "../../support/clock.ts";
+import { waitLimit, WaitOver } from "../../support/deadline.ts";
 import { formatDuration } from "../../support/duration.ts";
 import { printable } from "../../support/printable.ts";
 import { Alarm } from "../alarm.ts";
@@ -52,8 +53,10 @@ export async function liftGate(zk: ZooKeeper, name: string, options: GateOptions
 }
 
 /**
- * Resolves when the gate is not closed, at once if it never was. Rejects BARRIER_TIMEOUT, UNREACHABLE when the session
- * ended, and with the signal's reason. `waitMs` left out: as long as it takes.
+ * Resolves when the gate is not closed, at once if it never was. Rejects BARRIER_TIMEOUT (a server has said that it is
+ * closed), UNREACHABLE when no server has answered in time and when the session ended, and with the signal's reason; a signal
+ * of `waitLimit` limits a call that this one is part of. `waitMs` left out: as long as it takes; 0: one answer, which has to
+ * come within the session timeout.
  */
 export async function waitGate(
   zk: ZooKeeper,
@@ -61,55 +64,53 @@ export async function waitGate(
   options: GateOptions & { readonly waitMs?: number } = {},
 ): Promise<void> {
   const { gate } = gatePath(name, options.root);
-  const { clock = systemClock(), signal, waitMs } = options;
+  const { clock = systemClock(), waitMs } = options;
   const { session } = zk;
-  let isLate = false;
+  const limit = waitLimit(clock, waitMs === 0 ? session.timeoutMs : waitMs, { signal: options.signal });
+  const { signal } = limit;
+  let closer: Uint8Array | null = null;
   let alarm = new Alarm();
   const wake = () => alarm.ring();
-  const cancel = waitMs === undefined ? () => {} : clock.after(waitMs, () => {
-    isLate = true;
-    wake();
-  });
-  const offs = [onAbort(signal, wake), session.subscribe((change) => change === "state" && wake())];
+  const off = session.subscribe((change) => change === "state" && wake());
   try {
     for (let failures = 0;;) {
+      throwIfAborted(signal);
       alarm = new Alarm();
-      if (isLate) wake();
       try {
-        const [, found] = await Promise.all([
-          zk.sync(gate),
-          orNull(zk.getData(gate, { watch: wake })),
-        ]);
+        const looking = Promise.all([zk.sync(gate), orNull(zk.getData(gate, { watch: wake }))]);
+        const [, found] = await abortable(looking, signal);
         failures = 0;
         if (found === null) return;
-        throwIfAborted(signal);
-        if (isLate || waitMs === 0) throw closed(name, waitMs ?? 0, found.data);
-        await alarm.rung;
+        closer = found.data;
       } catch (thrown) {
         throwIfAborted(signal);
-        if (!isTransient(thrown) && !session.ended.aborted) throw thrown;
         if (session.ended.aborted) throw unreachable(name, session.ended.reason);
-        if (isLate) throw closed(name, waitMs ?? 0, null);
+        if (!isTransient(thrown)) throw thrown;
         await pause(clock, failures++, signal);
+        continue;
       }
+      if (waitMs === 0) throw closed(name, 0, closer);
+      await abortable(alarm.rung, signal);
     }
+  } catch (thrown) {
+    if (!(thrown instanceof WaitOver)) throw thrown;
+    throw closer === null ? unanswered(name, thrown) : closed(name, thrown.waitMs, closer);
   } finally {
-    cancel();
-    for (const off of offs) off();
+    limit.cancel();
+    off();
   }
 }
 
-function closed(name: string, waitMs: number, data: Uint8Array | null): BatonError {
+function closed(name: string, waitMs: number, data: Uint8Array): BatonError {
   const within = waitMs === 0 ? "" : ` and was not opened within ${formatDuration(waitMs)}`;
-  if (data === null) {
-    return new BatonError(
-      "BARRIER_TIMEOUT",
-      `No server has said within ${formatDuration(waitMs)} that "${name}" is open`,
-    );
-  }
   const info = parseNodeInfo(data);
   const why = info.reason === "" ? "" : `: ${printable(info.reason)}`;
   return new BatonError("BARRIER_TIMEOUT", `Gate "${name}" is closed${within}; ${nameOfHolder(info)} closed it${why}`);
+}
+
+function unanswered(name: string, { waitMs }: WaitOver): BatonError {
+  const message = `Cannot tell whether gate "${name}" is open: no server has answered within ${formatDuration(waitMs)}`;
+  return new BatonError("UNREACHABLE", message);
 }
 
 function unreachable(name: string, reason: unknown): BatonError {

@@ -1,6 +1,6 @@
 /** Follows an election: tells each grant once, over reconnects, and over sessions when it is given what was told before. */
 import type { ZooKeeper } from "../../clients/zookeeper/zookeeper.ts";
-import { onAbort } from "../../support/abort.ts";
+import { abortable, onAbort } from "../../support/abort.ts";
 import { backoffMs } from "../../support/backoff.ts";
 import { type Clock, systemClock } from "../../support/clock.ts";
 import { sleep } from "../../support/deadline.ts";
@@ -53,9 +53,10 @@ export async function* watchLeader(
       connections = session.connections;
       let reading: LeaderReading;
       try {
-        reading = await readLeader(zk, path, wake);
+        reading = await abortable(readLeader(zk, path, wake), signal);
         failures = 0;
       } catch (thrown) {
+        if (signal?.aborted) return;
         if (session.ended.aborted) throw session.ended.reason;
         if (!isTransient(thrown)) throw thrown;
         await sleep(clock, backoffMs(failures++, retryWait), signal).catch(() => {});

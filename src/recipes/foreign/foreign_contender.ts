@@ -32,6 +32,7 @@ export class ForeignContender {
   #guid = "";
   /** An answer was lost: what a server says may be older than what was asked of another. */
   #isUnsure = false;
+  #isBusy = false;
 
   /** Throws USAGE for a mode that the recipe does not know. */
   constructor(zk: ZooKeeper, options: ForeignContenderOptions) {
@@ -43,6 +44,11 @@ export class ForeignContender {
 
   get guid(): string {
     return this.#guid;
+  }
+
+  /** Others are in the way, by the last that a server said. */
+  get isBusy(): boolean {
+    return this.#isBusy;
   }
 
   /** Until granted, or busy, or stopped. Rejects with what the server refuses for good, CONFIG, and when the session has ended. */
@@ -84,6 +90,7 @@ export class ForeignContender {
     const children = this.#isUnsure ? await this.#childrenBehindSync() : await this.#children();
     this.#isUnsure = false;
     const position = this.#positionIn(children ?? []);
+    this.#isBusy = position.kind !== "held" && position.kind !== "gone";
     switch (position.kind) {
       case "gone":
         this.#guid = "";

@@ -82,6 +82,7 @@ export class Contender {
   #asked: string | null = null;
   #missing: MissingNodes = "nothing";
   #hasAnnounced = false;
+  #isBusy = false;
 
   constructor(zk: ZooKeeper, options: ContenderOptions) {
     this.#zk = zk;
@@ -93,6 +94,11 @@ export class Contender {
 
   get guid(): string {
     return this.#guid;
+  }
+
+  /** Others are in the way, by the last that a server said; false from when the grant is asked for. */
+  get isBusy(): boolean {
+    return this.#isBusy;
   }
 
   /** Until granted, or busy, or stopped. Rejects with what the server refuses for good, and when the session has ended. */
@@ -201,6 +207,7 @@ export class Contender {
     const limit = this.#limitIn(view);
     const position = queuePosition({ holders, queue, guid: this.#guid, mode: this.#options.mode, limit });
     this.#node ??= queue.find((name) => parseContender(name)?.guid === this.#guid) ?? null;
+    this.#isBusy = position.kind === "queued" || position.kind === "blocked";
     switch (position.kind) {
       case "gone":
         return { do: "contend" };
@@ -254,7 +261,8 @@ export class Contender {
     if (armed === null) {
       armed = this.#waits.arm();
       const list = await orNull(this.#zk.getChildren(path.holders, { watch: armed.alarm.ring }));
-      if (list === null || isCompatible(mode, list.children, limit)) return look;
+      this.#isBusy = list !== null && !isCompatible(mode, list.children, limit);
+      if (list === null || !this.#isBusy) return look;
       holders = list.children;
     }
     const changed = await this.#waits.rung(armed);
@@ -267,6 +275,7 @@ export class Contender {
     const slot = mode === "permit" ? freeSlot(view.holders) : null;
     const node = holderName({ mode, slot, guid: this.#guid });
     this.#asked = node;
+    this.#isBusy = false;
     const limit = mode === "permit" ? this.#limitIn(view) : view.state.limit;
     const state = this.#state.granted(view, { guid: this.#guid, limit });
     const multi: MultiRequest[] = [

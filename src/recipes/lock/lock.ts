@@ -6,6 +6,8 @@ import type { Acl, ZooKeeper } from "../../clients/zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../errors.ts";
 import { abortable, onAbort, throwIfAborted } from "../../support/abort.ts";
 import { type Clock, systemClock } from "../../support/clock.ts";
+import { type Deadline, waitLimit, WaitOver } from "../../support/deadline.ts";
+import { formatDuration } from "../../support/duration.ts";
 import { Contender, type Granted, type LimitPolicy } from "./contender.ts";
 import type { GuardedState } from "../guarded_state.ts";
 import { type HolderInfo, parseNodeInfo, type Revocation, unknownHolder } from "../holder_info.ts";
@@ -14,7 +16,7 @@ import { ForeignContender } from "../foreign/foreign_contender.ts";
 import { type ForeignRecipe, isCuratorRevocation } from "../foreign/foreign_names.ts";
 import { foreignPath } from "../foreign/foreign_path.ts";
 import { foreignStatus } from "../foreign/foreign_status.ts";
-import { withinLeaveTime } from "../leave_time.ts";
+import { type LeaveReason, withinLeaveTime } from "../leave_time.ts";
 import { describeLock } from "./lock_messages.ts";
 import { type LockPath, lockPath } from "./lock_path.ts";
 import { isLimit, limitMax } from "./lock_state.ts";
@@ -31,10 +33,14 @@ export interface AcquireOptions {
   readonly limitPolicy?: LimitPolicy;
   /** 0 (first) to 999; 100 when left out. */
   readonly priority?: number;
-  /** "none": only if it is free at once. A number: milliseconds. "forever" when left out. */
+  /**
+   * "none": only if it is free at once, by the first answer, which has to come within the session timeout. A number:
+   * milliseconds. "forever" when left out.
+   */
   readonly wait?: "none" | "forever" | number;
   /** When the wait began, on the clock, if that was before this call: `wait` counts from there. */
   readonly sinceMs?: number;
+  /** A signal of `waitLimit` limits a call that this one is part of, in the place of `wait`. */
   readonly signal?: AbortSignal;
   /** Who this is, for those who look. */
   readonly info?: HolderInfo;
@@ -78,9 +84,10 @@ export const sessionTimeoutMsMin = 2000;
 const detailsMax = 100;
 
 /**
- * Waits for the lock and returns the lease. Rejects LOCK_BUSY (`wait: "none"`), LOCK_TIMEOUT, LIMIT_MISMATCH, CONFIG (T
- * below 2 s, or a foreign node), UNREACHABLE (the session ended while waiting), the signal's reason, and what a server
- * refuses. Then nothing of it stays: it has left the queue, or, if no server answers within 1 s, leaves as soon as one does.
+ * Waits for the lock and returns the lease. Rejects LOCK_BUSY (`wait: "none"`), LOCK_TIMEOUT (a server has said that it is
+ * busy), LIMIT_MISMATCH, CONFIG (T below 2 s, or a foreign node), UNREACHABLE (no server has answered in time, or the
+ * session ended while waiting), the signal's reason, and what a server refuses. Then nothing of it stays: it has left the
+ * queue, or, if no server answers within 1 s, leaves as soon as one does.
  */
 export async function acquireLock(
   zk: ZooKeeper,
@@ -99,6 +106,8 @@ function foreignRevocation(data: Uint8Array): Revocation | null {
 interface LockAttempt {
   /** Of its node; empty as long as there is none. */
   readonly guid: string;
+  /** Others are in the way, by the last that a server said. */
+  readonly isBusy: boolean;
   run(): Promise<Granted | { readonly do: "busy" | "stopped" }>;
   leave(): Promise<void>;
 }
@@ -114,6 +123,7 @@ class Attempt {
   readonly #contender: LockAttempt;
   #isTelling = false;
   #isOver = false;
+  #leaving: Promise<string> | null = null;
 
   constructor(zk: ZooKeeper, name: string, options: AcquireOptions) {
     const { mode = "exclusive", recipe } = options;
@@ -167,15 +177,14 @@ class Attempt {
           "least to stop a job in time: raise the session timeout, or the server's maxSessionTimeout",
       );
     }
-    const { wait = "forever", progressMs = 0, onWaiting } = this.#options;
+    const { progressMs = 0, onWaiting } = this.#options;
     const stop = new AbortController();
-    const timedOut = Symbol("timed out");
+    const limit = this.#limit();
     const offs = [
       onAbort(this.#options.signal, (reason) => stop.abort(reason)),
       onAbort(session.ended, (reason) => stop.abort(reason)),
-      typeof wait === "number" && wait > 0
-        ? this.#clock.after(this.#leftMs(wait), () => stop.abort(timedOut))
-        : () => {},
+      onAbort(limit.signal, (reason) => stop.abort(reason)),
+      limit.cancel,
       progressMs > 0 && onWaiting !== undefined ? this.#tick(progressMs) : () => {},
     ];
     try {
@@ -186,10 +195,11 @@ class Attempt {
         await provenLease(session, { clock: this.#clock, signal: stop.signal, isPatient: !this.#isImpatient });
         return this.#lease(outcome);
       }
-      throw await this.#refusal("LOCK_BUSY", "");
+      throw await this.#refusal("LOCK_BUSY", { within: "", why: "answered" });
     } catch (thrown) {
-      const failure = thrown === timedOut ? await this.#refusal("LOCK_TIMEOUT", ` within ${wait} ms`) : thrown;
-      await this.#leave();
+      const isLate = thrown instanceof WaitOver && thrown === stop.signal.reason;
+      const failure = isLate ? await this.#late(thrown) : thrown;
+      await this.#leave(isLate ? "late" : stop.signal.aborted ? "stopped" : "answered");
       throw session.ended.aborted && !this.#options.signal?.aborted ? this.#sessionEnded(failure) : failure;
     } finally {
       this.#isOver = true;
@@ -201,8 +211,11 @@ class Attempt {
     return this.#options.thing ?? "lock";
   }
 
-  #leftMs(waitMs: number): number {
-    return Math.max(1, waitMs - (this.#clock.now() - this.#startedMs));
+  /** One that waits for nothing but an answer gives up when whatever the session held is lost. */
+  #limit(): Deadline {
+    const { wait = "forever" } = this.#options;
+    const waitMs = wait === "forever" ? undefined : this.#isImpatient ? this.#zk.session.timeoutMs : Number(wait);
+    return waitLimit(this.#clock, waitMs, { sinceMs: this.#startedMs });
   }
 
   get #isImpatient(): boolean {
@@ -227,13 +240,26 @@ class Attempt {
   }
 
   /** Asks who is in the way and leaves at the same time: the questions go first, both in one write. */
-  async #refusal(code: "LOCK_BUSY" | "LOCK_TIMEOUT", within: string): Promise<BatonError> {
+  async #refusal(
+    code: "LOCK_BUSY" | "LOCK_TIMEOUT",
+    { within, why }: { readonly within: string; readonly why: LeaveReason },
+  ): Promise<BatonError> {
     const asking = this.#status().catch(() => null);
-    const [status] = await Promise.all([withinLeaveTime(this.#clock, asking), this.#leave()]);
-    const why = status === null
-      ? "no server has answered in time to say who holds it"
+    const [status, rest] = await Promise.all([this.#withinLeaveTime(why, asking), this.#leave(why)]);
+    const who = status === null
+      ? `no server has answered in time to say who holds it${rest}`
       : describeLock(status, { guid: this.#contender.guid, nowMs: Date.now() });
-    return new BatonError(code, `Cannot acquire ${this.#thing} "${this.#name}"${within}: ${why}`);
+    return new BatonError(code, `Cannot acquire ${this.#thing} "${this.#name}"${within}: ${who}`);
+  }
+
+  /** Busy is what a server has said. A grant that was asked for without an answer is none: it may have been made. */
+  async #late({ waitMs }: WaitOver): Promise<BatonError> {
+    if (this.#contender.isBusy) {
+      return await this.#refusal("LOCK_TIMEOUT", { within: ` within ${waitMs} ms`, why: "late" });
+    }
+    const rest = await this.#leave("late");
+    const what = `Cannot acquire ${this.#thing} "${this.#name}"`;
+    return new BatonError("UNREACHABLE", `${what}: no server has answered within ${formatDuration(waitMs)}${rest}`);
   }
 
   #sessionEnded(cause: unknown): BatonError {
@@ -243,8 +269,20 @@ class Attempt {
     return new BatonError(code, `Cannot acquire ${this.#thing} "${this.#name}": ${why}`, { cause });
   }
 
-  async #leave(): Promise<void> {
-    await withinLeaveTime(this.#clock, this.#contender.leave());
+  /** Once. What there is to say of what stays on the servers; nothing when it has left in time. */
+  #leave(why: LeaveReason): Promise<string> {
+    return this.#leaving ??= this.#leaveOnce(why);
+  }
+
+  async #leaveOnce(why: LeaveReason): Promise<string> {
+    const left = await this.#withinLeaveTime(why, this.#contender.leave().then(() => ""));
+    const { session } = this.#zk;
+    if (left !== null || session.ended.aborted) return left ?? "";
+    return `; its session, with what it may have there, ends within ${formatDuration(session.timeoutMs)}`;
+  }
+
+  #withinLeaveTime<T>(why: LeaveReason, work: Promise<T>): Promise<T | null> {
+    return withinLeaveTime({ session: this.#zk.session, clock: this.#clock, why }, work);
   }
 
   #tick(progressMs: number): () => void {

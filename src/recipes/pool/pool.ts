@@ -63,6 +63,7 @@ class PoolRun {
   #ends = 0;
   #clearedAt = { ends: 0, ms: 0 };
   #listed = { ends: -1, ms: 0 };
+  #isListed = false;
   #isStopping = false;
   /** A job that is not known to be over. */
   #mayRunOn = false;
@@ -95,7 +96,7 @@ class PoolRun {
     const { stop } = this.#options;
     const off = onAbort(stop, () => this.#stopTaking());
     try {
-      this.#close(() => this.#taker.learnWhatIsDone()); // beside the wait for the component
+      void this.#taker.learnWhatIsDone(); // beside the wait for the component; not waited for where no server answers
       await this.#list();
       throwIfAborted(stop);
       this.#startHeld();
@@ -131,9 +132,13 @@ class PoolRun {
 
   /** Locks the component, lists, and takes what there is room for. */
   async #list(): Promise<void> {
-    const { path, clock, stop } = this.#options;
+    const { path, clock, stop, limit = stop } = this.#options;
+    const signal = this.#isListed ? stop : limit;
     let isCrowded = false;
-    const component = await this.#presence.beside((refused) => this.#lock(refused, () => isCrowded = true), stop);
+    const lock = (refused: AbortSignal) =>
+      this.#lock(AbortSignal.any([signal, refused]), { onQueued: () => isCrowded = true });
+    const component = await this.#presence.beside(lock, signal);
+    this.#isListed = true;
     try {
       this.#listed = { ends: this.#ends, ms: clock.now() };
       const items = await this.#options.list(component);
@@ -152,9 +157,8 @@ class PoolRun {
   }
 
   /** Who is refused waits no longer. */
-  #lock(refused: AbortSignal, onQueued: () => void): Promise<ZooKeeperLease> {
-    const { path, wait, clock, stop, info, acl } = this.#options;
-    const signal = AbortSignal.any([stop, refused]);
+  #lock(signal: AbortSignal, { onQueued }: { readonly onQueued: () => void }): Promise<ZooKeeperLease> {
+    const { path, wait, clock, info, acl } = this.#options;
     const options = { path: path.component, wait, clock, info, signal, thing: "component", onQueued };
     return acquireLock(this.#zk, this.#component, acl === undefined ? options : { ...options, acl });
   }

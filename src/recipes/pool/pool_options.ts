@@ -29,6 +29,8 @@ export interface PoolOptions {
   prepare?(job: PoolJob): PreparedPoolJob;
   /** Aborted: nothing is taken any more. What runs goes on, up to its own end. */
   readonly stop: AbortSignal;
+  /** `stop`, and the end of the wait for the component, where that began before the run: a signal of `waitLimit`. */
+  readonly limit?: AbortSignal;
   /** Something went wrong that stops nothing. */
   readonly onProblem: (thrown: unknown) => void;
   readonly info: HolderInfo;

@@ -75,16 +75,18 @@ export class PoolPresence {
       throw lease.reason;
     }
     if (lease.status === "fulfilled") await lease.value.release().catch(() => {}); // with the session, at the latest
-    // Other terms say more than that the component is busy; of a session that has ended the lock says more.
-    throw lease.status === "rejected" && this.#zk.session.ended.aborted ? lease.reason : entered.reason;
+    // Other terms say more than that the component is busy; of a session that has ended, and of the time, the lock says more.
+    const isLockAsked = this.#zk.session.ended.aborted || entered.reason === signal.reason;
+    throw lease.status === "rejected" && isLockAsked ? lease.reason : entered.reason;
   }
 
   /** Takes the terms back, while the session lives on: when no job is left that could still run. */
   async leave(): Promise<void> {
     const { clock } = this.#options;
+    const { session } = this.#zk;
     if (this.#entered === null) return;
     const leaving = this.#entered.catch(() => {}).then(() => this.#leave());
-    await withinLeaveTime(clock, leaving.catch(() => {})); // else it goes with the session
+    await withinLeaveTime({ session, clock, why: "answered" }, leaving.catch(() => {})); // else it goes with the session
   }
 
   #begin(signal: AbortSignal): Promise<void> {

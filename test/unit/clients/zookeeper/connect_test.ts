@@ -3,6 +3,7 @@ import { connect, type ConnectOptions } from "../../../../src/clients/zookeeper/
 import { parseServers } from "../../../../src/clients/zookeeper/hosts.ts";
 import { BatonError } from "../../../../src/errors.ts";
 import type { Dial } from "../../../../src/sockets/dial.ts";
+import { waitLimit } from "../../../../src/support/deadline.ts";
 import { FakeClock, settled } from "../../../support/fake_clock.ts";
 import { ScriptedEnsemble } from "./scripted_ensemble.ts";
 
@@ -110,6 +111,60 @@ describe("connect", () => {
     expect(outcome()).toMatchObject({
       code: "UNREACHABLE",
       message: expect.stringContaining("10.0.0.1:2181: it does not seem to speak ZooKeeper's protocol (A frame claims"),
+    });
+  });
+
+  test("gives up at once when every server speaks something else or keeps this user out, and not when one may yet answer", async () => {
+    const web = new TextEncoder().encode("HTTP/1.1 400 Bad Request\r\n\r\n");
+    const alone = new ScriptedEnsemble(2);
+    alone.server(1).mode = alone.server(2).mode = "silent";
+    const refused = begin(alone, { connectTimeoutMs: 60_000 });
+    await refused.clock.advance(2000); // both are asked
+    for (const number of [1, 2]) alone.server(number).connections[0]?.send(web);
+    await refused.clock.advance(10);
+    expect(refused.outcome()).toMatchObject({
+      code: "UNREACHABLE",
+      message: expect.stringContaining("10.0.0.2:2181: it"),
+    });
+
+    const others = new ScriptedEnsemble(2);
+    others.server(1).mode = "silent";
+    others.server(2).mode = "refuse";
+    const going = begin(others, { connectTimeoutMs: 60_000 });
+    await going.clock.advance(1000);
+    for (const connection of others.server(1).connections) connection.send(web);
+    await going.clock.advance(10_000);
+    expect(going.outcome()).toBe("pending");
+    others.server(2).mode = "serve";
+    await going.clock.advance(10_000);
+    expect(going.outcome()).toBe("connected");
+
+    const dial: Dial = () => Promise.reject(Object.assign(new Error("connect EACCES"), { code: "EACCES" }));
+    const servers = parseServers("unix:/run/keeper.1");
+    const kept = begin(new ScriptedEnsemble(1), { servers, dial, connectTimeoutMs: 60_000 });
+    await settled();
+    expect(kept.outcome()).toMatchObject({
+      code: "REFUSED",
+      message: "Cannot open a ZooKeeper session: unix:/run/keeper.1: permission denied",
+    });
+  });
+
+  test("a wait that is over is told as the end of the connect timeout; any other reason as it is", async () => {
+    const ensemble = new ScriptedEnsemble(1);
+    ensemble.server(1).mode = "refuse";
+    const clock = new FakeClock();
+    const limit = waitLimit(clock, 2000);
+    const connecting = connect({
+      servers: parseServers(ensemble.text),
+      clock,
+      dial: ensemble.dial,
+      signal: limit.signal,
+      connectTimeoutMs: 60_000,
+    });
+    const failed = connecting.then(() => null, (thrown) => thrown);
+    expect(await clock.within(failed, { withinMs: 2100 })).toMatchObject({
+      code: "UNREACHABLE",
+      message: "Cannot open a ZooKeeper session within 2 s: 10.0.0.1:2181: connection refused",
     });
   });
 

@@ -310,7 +310,8 @@ describe("a session whose last proof of life is old", () => {
     const zk = bench.client();
     await bench.clock.advance(59_000);
     const late = bench.failure(bench.acquire(zk, { wait: 500 }));
-    expect((await late).code).toBe("LOCK_TIMEOUT");
+    // Nobody else has it: no answer came in time that shows the own grant to be good.
+    expect((await late).code).toBe("UNREACHABLE");
     expect(bench.holders).toEqual([]);
     const never = bench.acquire(zk, { wait: "none" });
     never.catch(() => {});
