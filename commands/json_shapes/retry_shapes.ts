@@ -21,7 +21,7 @@ const message = z.strictObject({
   key: z.string().nullable(),
   tries: count.describe("that have ended since it was accepted or redriven"),
   crashes: count.describe("tries that ended with their processor; counted apart"),
-  reason: z.enum(["exhausted", "too_old", "final", "crashed", "purged"]).nullable().describe(
+  reason: z.enum(["exhausted", "too_old", "final", "crashed", "damaged", "purged"]).nullable().describe(
     "why it is dead, or dropped",
   ),
   lastError: z.string().nullable().describe("for people: the words may change"),

@@ -42,7 +42,7 @@ export const retryDlqCommand = defineCommand({
     "ls and show are those of the store, for dead letters. redrive lets dead letters begin again, with all their tries; each once " +
     "by a command, though it dies again meanwhile. Stopped in the middle it can be called again. purge gives them up for good. " +
     "export prints each as a line of JSON, with its body, and changes nothing. It and show leave credentials out (--redact); redrive sends them.",
-    "--where chooses: key=…, reason=exhausted|too_old|final|crashed, error=TEXT.",
+    "--where chooses: key=…, reason=exhausted|too_old|final|crashed|damaged, error=TEXT.",
   ],
   examples: [
     ["baton retry-processor dlq ls --name stock", "what was given up, and why"],

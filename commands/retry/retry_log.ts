@@ -68,6 +68,11 @@ export function sayEvent(log: RetryLog, event: ProcessorEvent): void {
   }
 }
 
+/** Something in the store is not as it was stored. */
+export function sayDamage(log: RetryLog, sentence: string): void {
+  log("warning", "damaged", `Damaged on the disk, and refused: ${sentence}`);
+}
+
 function sayEnd(log: RetryLog, { message, life, error }: Extract<ProcessorEvent, { kind: "ended" }>): void {
   const { id } = message;
   const fields = { id, state: life.state, tries: life.tries };

@@ -51,11 +51,12 @@ async function healthOf({ processor, store }: StoreProcessor): Promise<string | 
 }
 
 async function metricsOf({ store, processor, counters, leads }: StoreProcessor): Promise<Metric[]> {
-  const [totals, isPaused, { oldestMs }, owed] = await Promise.all([
+  const [totals, isPaused, { oldestMs }, owed, damages] = await Promise.all([
     store.call("totals"),
     store.call("isPaused"),
     store.call("outlook"),
     store.call("lettersOwed"),
+    store.call("damages"),
   ]);
   const counts = Object.fromEntries(messageStates.map((state) => [state, totals[state].count]));
   const bytes = totals.waiting.bytes + totals.in_flight.bytes + totals.dead.bytes;
@@ -73,6 +74,7 @@ async function metricsOf({ store, processor, counters, leads }: StoreProcessor):
       "How long ago the oldest message that waits was accepted",
       oldestMs === null ? 0 : Math.max(0, Date.now() - oldestMs) / 1000,
     ),
+    gauge("damaged_rows", "Rows of the store that this process has found damaged", damages),
     gauge("paused", "1 while nothing is tried because of a pause", isPaused ? 1 : 0),
     gauge("breaker_closed", "0 while the breaker keeps tries back", processor.breaker.kind === "closed" ? 1 : 0),
     gauge("leading", "0 while another process of the store tries what is due (--elect)", leads ? 1 : 0),

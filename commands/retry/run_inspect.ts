@@ -26,6 +26,10 @@ export async function list(call: ListCall): Promise<ExitCode> {
   const found = store.ask("list", filter, { afterSeq: 0, max: values.limit + 1 });
   const messages = found.slice(0, values.limit);
   const more = found.length > values.limit;
+  const damages = store.ask("damages");
+  if (damages > 0) {
+    io.err(`baton: ${counted(damages, "damaged row")} left out: baton retry-processor verify names what is damaged\n`);
+  }
   if (values.json) {
     const answer: RetryListJson = { version: 1, name, messages: messages.map((one) => messageJson(one, name)), more };
     io.out(`${JSON.stringify(answer)}\n`);

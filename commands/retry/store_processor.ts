@@ -28,7 +28,7 @@ import { formatDuration } from "../../src/support/duration.ts";
 import { checkMs } from "./check_place.ts";
 import { openLetterPlace } from "./open_letter_place.ts";
 import { machineBoot } from "./machine_boot.ts";
-import { type RetryLog, sayEvent } from "./retry_log.ts";
+import { type RetryLog, sayDamage, sayEvent } from "./retry_log.ts";
 import { RetryCounters } from "./retry_metrics.ts";
 import { storeRulesOf } from "./retry_rules.ts";
 import type { SamplingLeader } from "./sampling_leader.ts";
@@ -111,7 +111,11 @@ export class StoreProcessor implements AsyncDisposable {
     let processor: Processor | null = null;
     const store = await RetryStore.open(place.folder, {
       rules: storeRulesOf(values, sources),
-      hooks: { changed: () => processor?.notice(), broken: (error) => processor?.fail(error) },
+      hooks: {
+        changed: () => processor?.notice(),
+        broken: (error) => processor?.fail(error),
+        damage: (sentence) => sayDamage(log, sentence),
+      },
     });
     const office = await letterOffice(options, store, counters);
     const leader = openLeader?.(await store.call("storeName"), () => processor?.notice()) ?? null;

@@ -1,11 +1,10 @@
 /** A disk that changes bits under a topic store: nothing damaged is delivered, everything damaged is found, and all else is served. */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
 import { TopicDatabase } from "../../src/recipes/pubsub/store/topic_database.ts";
 import { verifyStore } from "../../src/recipes/pubsub/store/verify_store.ts";
+import { DamagedCopies, problemsOf } from "../support/damaged_copies.ts";
 import { dose } from "../support/dose.ts";
 import { flipBit } from "../support/flip_bit.ts";
 import { seededRandom } from "../support/random.ts";
@@ -13,16 +12,16 @@ import { EngineDriver } from "../unit/recipes/pubsub/store/engine_driver.ts";
 
 setDefaultTimeout(300_000);
 
-let root = "";
-beforeEach(() => root = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "baton-damage-")));
-afterEach(() => rmSync(root, { recursive: true, force: true }));
+const stored = ["topics", "messages", "clients", "windows", "resolved", "msg_ids", "dropped", "age", "store"];
+let copies = new DamagedCopies("topics.sqlite", stored);
+beforeEach(() => copies = new DamagedCopies("topics.sqlite", stored));
+afterEach(() => copies[Symbol.dispose]());
 
 const seed = Number(process.env["BATON_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
 const flips = dose({ gate: 200, full: 10_000 });
 const topics = ["news", "other"] as const;
 const subscribers = ["alice", "bob"] as const;
 const rounds = 60;
-const name = "topics.sqlite";
 
 const textOf = (topic: string, id: number) => `${topic} ${id} `.repeat(id % 7 === 0 ? 700 : 20);
 
@@ -43,17 +42,6 @@ function filled(folder: string): void {
   }
   store.engine.settle();
   store.close();
-}
-
-/** Everything that is stored, as values. */
-function contents(folder: string): string {
-  using database = new DatabaseSync(join(folder, name), { readOnly: true });
-  const tables = ["topics", "messages", "clients", "windows", "resolved", "msg_ids", "dropped", "age", "store"];
-  return tables.map((table) =>
-    database.prepare(`SELECT * FROM ${table} NOT INDEXED`).all().map((row) =>
-      Object.values(row).map((value) => value instanceof Uint8Array ? Buffer.from(value).toString("hex") : value).join()
-    ).sort().join("\n")
-  ).join("\n\n");
 }
 
 interface Read {
@@ -102,39 +90,21 @@ function readEverything(folder: string): string | Map<string, Read> {
   return reads;
 }
 
-function copied(folder: string, to: string): string {
-  const copy = join(root, to);
-  rmSync(copy, { recursive: true, force: true });
-  mkdirSync(copy);
-  for (const end of ["", "-wal", "-shm"]) {
-    if (existsSync(join(folder, name + end))) copyFileSync(join(folder, name + end), join(copy, name + end));
-  }
-  return copy;
-}
-
-function problemsOf(folder: string): readonly string[] {
-  try {
-    return verifyStore(folder).problems;
-  } catch (error) {
-    return [String(error)];
-  }
-}
-
 test(`a bit that flips anywhere in the database is found, or harmless, and nothing damaged is delivered [BATON_SEED=${seed}]`, () => {
-  const folder = join(root, "whole");
+  const folder = join(copies.root, "whole");
   filled(folder);
   expect(verifyStore(folder).problems).toEqual([]);
-  const original = contents(folder);
-  const bits = statSync(join(folder, name)).size * 8;
+  const original = copies.contents(folder);
+  const bits = statSync(copies.path(folder)).size * 8;
   const random = seededRandom(seed);
   const total = rounds + Math.ceil(rounds / 3) * 4;
   const seen = { harmless: 0, refused: 0, unopened: 0 };
   for (let flip = 0; flip < flips; flip++) {
     const bit = Math.floor(random() * bits);
-    const copy = copied(folder, "flipped");
-    flipBit(join(copy, name), bit);
-    const problems = problemsOf(copy);
-    const isSame = problems.length === 0 && contents(copy) === original;
+    const copy = copies.copy(folder, "flipped");
+    flipBit(copies.path(copy), bit);
+    const problems = problemsOf(() => verifyStore(copy));
+    const isSame = problems.length === 0 && copies.contents(copy) === original;
     const reads = readEverything(copy);
     const at = `bit ${bit}: ${problems.join("; ")}`;
     if (problems.length === 0) {
@@ -159,21 +129,21 @@ test(`a bit that flips anywhere in the database is found, or harmless, and nothi
 });
 
 test("a bit that flips in the log of a store that was killed is found: the store is not opened, but where that is accepted", () => {
-  const folder = join(root, "killed");
+  const folder = join(copies.root, "killed");
   filled(folder);
   const store = new EngineDriver(folder, {}, { creates: false });
   for (let round = 0; round < 40; round++) {
     store.execute({ kind: "put", counter: 10_000 + round, bodies: [new Uint8Array(100).fill(round)] });
   }
-  const killed = copied(folder, "copy");
+  const killed = copies.copy(folder, "copy");
   store.close();
-  const log = readFileSync(join(killed, `${name}-wal`));
+  const log = readFileSync(copies.path(killed, "-wal"));
   expect(log.byteLength).toBeGreaterThan(40 * 4096);
   const random = seededRandom(seed);
   for (let flip = 0; flip < 50; flip++) {
-    const copy = copied(killed, "flipped");
-    flipBit(join(copy, `${name}-wal`), Math.floor(random() * 8 * 20 * 4096));
-    expect(problemsOf(copy).join()).toContain("the log");
+    const copy = copies.copy(killed, "flipped");
+    flipBit(copies.path(copy, "-wal"), Math.floor(random() * 8 * 20 * 4096));
+    expect(problemsOf(() => verifyStore(copy)).join()).toContain("the log");
     expect(() => new TopicDatabase(copy)).toThrow(/the log[^]*restore --id ID/);
     new TopicDatabase(copy, { acceptDamagedLog: true }).close();
   }

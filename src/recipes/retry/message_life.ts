@@ -14,8 +14,8 @@ import { nextTry, type RetryPolicy } from "./retry_policy.ts";
 export const messageStates = ["waiting", "in_flight", "done", "dead", "dropped", "cancelled"] as const;
 export type MessageState = (typeof messageStates)[number];
 
-/** Why it is dead, or dropped. `purged`: an operator gave it up. */
-export const deathReasons = ["exhausted", "too_old", "final", "crashed", "purged"] as const;
+/** Why it is dead, or dropped. `damaged`: its content is not what was stored; `purged`: an operator gave it up. */
+export const deathReasons = ["exhausted", "too_old", "final", "crashed", "damaged", "purged"] as const;
 export type DeathReason = (typeof deathReasons)[number];
 
 export interface MessageLife {
@@ -96,6 +96,11 @@ export function crashed(life: MessageLife, rules: LifeRules, nowMs: number, rand
     random,
   );
   return { ...life, crashes, state: "waiting", nextAtMs: next.kind === "at" ? next.atMs : nowMs };
+}
+
+/** The disk has changed its content: no try of it may begin. It is kept, whatever else is dropped. Null: it does not wait. */
+export function damaged(life: MessageLife): MessageLife | null {
+  return life.state === "waiting" ? { ...life, state: "dead", reason: "damaged" } : null;
 }
 
 /** An operator wants the next try now. Null: it does not wait. */

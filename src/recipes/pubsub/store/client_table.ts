@@ -11,7 +11,7 @@ import {
   type WindowRecord,
 } from "../../../wire/pubsub/topic_data.ts";
 import { type Client, clientOf, nameBytes, nameOf, rowOf, type StoredKey } from "./client.ts";
-import { Damaged, sentenceOf } from "./damage.ts";
+import { Damaged, sentenceOf } from "../../../support/damage.ts";
 import { PublisherWindow } from "./publisher_window.ts";
 import {
   countersInMemoryMax,

@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import { TopicDataWriter, type TopicRecord, windowEntriesMax } from "../../../wire/pubsub/topic_data.ts";
 import type { ClientTable } from "./client_table.ts";
 import { exportRowsMax, pieceBytes } from "./store_limits.ts";
-import { rangeOfMessages } from "./damage.ts";
+import { rangeOfMessages } from "../../../support/damage.ts";
 import { damagedMessages, hasItsRecords } from "./log_rows.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
 import { rowStates, tables } from "./topic_tables.ts";

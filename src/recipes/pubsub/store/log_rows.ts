@@ -4,7 +4,7 @@
  */
 import { crc32 } from "node:zlib";
 import { messageOffsets } from "../../../wire/pubsub/topic_data.ts";
-import { type Damaged, rangeOfMessages, sentenceOf } from "./damage.ts";
+import { type Damaged, rangeOfMessages, sentenceOf } from "../../../support/damage.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
 import { rowStates, tables } from "./topic_tables.ts";
 

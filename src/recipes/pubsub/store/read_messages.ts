@@ -2,7 +2,7 @@
 import type { GetOperation, StoreAnswer, StoredMessage } from "../../../wire/pubsub/store_operations.ts";
 import { messageContentAt } from "../../../wire/pubsub/topic_data.ts";
 import type { Client } from "./client.ts";
-import { Damaged } from "./damage.ts";
+import { Damaged } from "../../../support/damage.ts";
 import { missedBetween } from "./decide_read.ts";
 import type { LogRow } from "./log_rows.ts";
 import { getBytesDefault } from "./store_limits.ts";

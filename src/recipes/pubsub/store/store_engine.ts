@@ -16,7 +16,7 @@ import type {
   SubscribeOperation,
 } from "../../../wire/pubsub/store_operations.ts";
 import type { Client } from "./client.ts";
-import { Damaged } from "./damage.ts";
+import { Damaged } from "../../../support/damage.ts";
 import { decidePut, type PutDecision, type PutView, rangesOf } from "./decide_put.ts";
 import { decideGet, decideSeek, decideSubscription, type PlaceDecision } from "./decide_read.ts";
 import { DiskWatch } from "./disk_watch.ts";

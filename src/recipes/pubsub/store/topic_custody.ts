@@ -13,7 +13,7 @@ import type { Topic } from "./topic.ts";
 import type { TopicTable } from "./topic_table.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
 import { places, tables } from "./topic_tables.ts";
-import { Damaged } from "./damage.ts";
+import { Damaged } from "../../../support/damage.ts";
 
 /** A topic's content that is here. */
 export interface TopicCopy {

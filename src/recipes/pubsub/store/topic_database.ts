@@ -15,7 +15,7 @@ import { checkSqliteFormat } from "../../../support/sqlite_format.ts";
 import { damageInLog } from "../../../support/log_check.ts";
 import type { SqlRow, SqlValue } from "../../../support/sql_row.ts";
 import type { SummedTable } from "../../../support/summed_table.ts";
-import { DamageNotes } from "./damage.ts";
+import { DamageNotes } from "../../../support/damage.ts";
 import { applicationId, schema, storedFormat, tables } from "./topic_tables.ts";
 
 export const databaseName = "topics.sqlite";

@@ -3,7 +3,7 @@
  * Knows where the oldest row is and how many subscribers still need it, so that neither a put nor a get asks all of them.
  */
 import { messageAt, type MessageRecord, TopicDataWriter } from "../../../wire/pubsub/topic_data.ts";
-import { Damaged } from "./damage.ts";
+import { Damaged } from "../../../support/damage.ts";
 import { type LogRow, LogRows, type RowCache, type RowHead } from "./log_rows.ts";
 import { rowBytesMax, rowMessagesMax } from "./store_limits.ts";
 import type { TopicDatabase } from "./topic_database.ts";

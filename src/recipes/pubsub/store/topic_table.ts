@@ -5,7 +5,7 @@ import { nameBytes, nameOf } from "./client.ts";
 import { ClientTable } from "./client_table.ts";
 import { deletedRowsPerCommitMax, rowCacheBytesMax, topicsMax } from "./store_limits.ts";
 import { Topic } from "./topic.ts";
-import { Damaged } from "./damage.ts";
+import { Damaged } from "../../../support/damage.ts";
 import { RowCache } from "./log_rows.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
 import { places, tables } from "./topic_tables.ts";

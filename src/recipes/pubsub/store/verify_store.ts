@@ -1,19 +1,16 @@
 /** Looks at everything in a topic store, in use or not, and says what does not fit together. Changes nothing. */
 import { join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
+import type { DatabaseSync } from "node:sqlite";
 import { messageOf } from "../../../errors.ts";
 import { counted } from "../../../support/counted.ts";
 import { damageInLog } from "../../../support/log_check.ts";
-import type { SummedTable } from "../../../support/summed_table.ts";
+import { problemList, type Say, verifyPart, verifyTables } from "../../../support/verify_tables.ts";
 import { decodeResolved, messageAt, messageOffsets } from "../../../wire/pubsub/topic_data.ts";
 import { nameOf } from "./client.ts";
-import { rangeOfMessages, sentenceOf } from "./damage.ts";
+import { rangeOfMessages, sentenceOf } from "../../../support/damage.ts";
 import { damagedMessages, hasItsRecords } from "./log_rows.ts";
 import { databaseName, openToRead, type SqlRow } from "./topic_database.ts";
 import { places, rowStates, schema, tables } from "./topic_tables.ts";
-
-/** Problems that are told; the rest is as many. */
-const problemsMax = 100;
 
 export interface StoreReport {
   readonly topics: number;
@@ -33,8 +30,6 @@ interface TopicRows {
   readonly clients: number;
 }
 
-type Say = (problem: string) => void;
-
 /** Reads every row once. Throws CONFIG where there is no store of a known format, IO when it cannot be read at all. */
 export function verifyStore(dataDir: string): StoreReport {
   const damage = damageInLog(join(dataDir, databaseName));
@@ -49,33 +44,25 @@ export function verifyStore(dataDir: string): StoreReport {
 
 /** The same of a database that is open; one moment of it, whatever is written meanwhile. */
 export function verifyRows(database: DatabaseSync): StoreReport {
-  const problems: string[] = [];
-  const say = (problem: string) => {
-    if (problems.length < problemsMax) problems.push(problem);
-  };
+  const { problems, say } = problemList();
   const report = { topics: 0, messages: 0, clients: 0 };
-  // What SQLite cannot read at all ends one part of it.
-  const part = (what: string, look: () => void) => {
-    try {
-      look();
-    } catch (error) {
-      say(`${what} cannot be read: ${messageOf(error)}`);
-    }
-  };
   database.exec("BEGIN");
-  part("the database", () => {
-    for (const row of rows(database, "PRAGMA integrity_check")) {
-      if (row["integrity_check"] !== "ok") say(`SQLite: ${row["integrity_check"]}`);
-    }
+  verifyTables(database, {
+    schema,
+    tables: Object.values(tables),
+    say,
+    columns: { messages: ", records" },
+    damaged: (table, row) => {
+      const isMessages = table.name === "messages";
+      if (isMessages ? hasItsRecords(row) : table.isWhole(row)) return null;
+      const where = ofWhat(database, row);
+      return isMessages ? damagedMessages(row, where) : sentenceOf(table.name, row["id"], where);
+    },
   });
-  part("the schema", () => verifySchema(database, say));
-  for (const table of Object.values<SummedTable<string>>(tables)) {
-    part(`the table ${table.name}`, () => verifySums(database, table, say));
-  }
-  part("the topics", () => {
+  verifyPart("the topics", say, () => {
     for (const row of rows(database, "SELECT * FROM topics NOT INDEXED")) verifyTopic(database, row, { say, report });
   });
-  part("the messages", () => {
+  verifyPart("the messages", say, () => {
     const strays =
       "SELECT topic, count(*) AS n FROM messages WHERE topic NOT IN (SELECT id FROM topics) GROUP BY topic";
     for (const { topic, n } of rows(database, strays)) {
@@ -83,29 +70,6 @@ export function verifyRows(database: DatabaseSync): StoreReport {
     }
   });
   return { ...report, problems };
-}
-
-/** Tables and indexes as this version makes them: SQLite goes by what is written there. */
-function verifySchema(database: DatabaseSync, say: Say): void {
-  const sql = "SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY type, name";
-  const listed = (database: DatabaseSync) => [...rows(database, sql)].map((row) => JSON.stringify(row));
-  using fresh = new DatabaseSync(":memory:");
-  fresh.exec(schema);
-  const wanted = listed(fresh);
-  const found = listed(database);
-  if (wanted.length !== found.length || wanted.some((one, at) => one !== found[at])) {
-    say("its tables or indexes are not as they were made");
-  }
-}
-
-/** Every row as it lies in the table, whatever an index says of it. */
-function verifySums(database: DatabaseSync, table: SummedTable<string>, say: Say): void {
-  const records = table.name === "messages" ? ", records" : "";
-  for (const row of rows(database, `SELECT ${table.all}${records} FROM ${table.name} NOT INDEXED`)) {
-    if (records === "" ? table.isWhole(row) : hasItsRecords(row)) continue;
-    const where = ofWhat(database, row);
-    say(records === "" ? sentenceOf(table.name, row["id"], where) : damagedMessages(row, where));
-  }
 }
 
 function ofWhat(database: DatabaseSync, { topic }: SqlRow): string {

@@ -2,7 +2,9 @@
  * Whose turn it is among the messages of a key: one that is open has it, and the others stand behind it. Kept with every change, so
  * that who takes messages in the order of their keys finds them without a look at all that wait behind others.
  */
+import { Damaged } from "../../../support/damage.ts";
 import type { RetryDatabase } from "./retry_database.ts";
+import { tables } from "./retry_tables.ts";
 
 const open = "state < 2 AND key IS NOT NULL AND key = ?";
 
@@ -23,7 +25,8 @@ export class KeyTurns {
   /** It is over: the first of those behind it is next, if it had the turn. */
   closed(seq: number, key: string | null): void {
     if (key === null || this.#database.get("SELECT turn FROM messages WHERE seq = ?", seq)?.["turn"] !== 1) return;
-    this.#database.run(`UPDATE messages SET turn = 1 WHERE seq = (SELECT min(seq) FROM messages WHERE ${open})`, key);
+    const next = this.#database.get(`SELECT min(seq) AS seq FROM messages WHERE ${open}`, key)?.["seq"] ?? null;
+    if (next !== null) this.#give(Number(next), 1);
   }
 
   /** It waits again: before those that are younger, but never beside one that is being tried. */
@@ -35,8 +38,16 @@ export class KeyTurns {
       seq,
     );
     const yields = holder !== undefined && holder["state"] === 0 && Number(holder["seq"]) > seq;
-    if (yields) this.#database.run("UPDATE messages SET turn = 0 WHERE seq = ?", Number(holder["seq"]));
-    const turn = holder === undefined || yields ? 1 : 0;
-    this.#database.run("UPDATE messages SET turn = ? WHERE seq = ?", turn, seq);
+    if (yields) this.#give(Number(holder["seq"]), 0);
+    this.#give(seq, holder === undefined || yields ? 1 : 0);
+  }
+
+  /** One that is damaged has the turn and is not taken: what stands behind it waits for an operator. */
+  #give(seq: number, turn: number): void {
+    try {
+      this.#database.change(tables.messages, { seq }, { turn });
+    } catch (error) {
+      if (!(error instanceof Damaged)) throw error;
+    }
   }
 }

@@ -1,6 +1,7 @@
 /** What the store knows of dead letters that are to go elsewhere: which are owed, which have begun to go, and what was in the way. */
 import type { RetryDatabase, SqlRow } from "./retry_database.ts";
 import type { RetryEngine } from "./retry_engine.ts";
+import { tables } from "./retry_tables.ts";
 import { claimBytesMax, errorCharsMax, letterRestMs } from "./store_limits.ts";
 import type { ClaimedMessage } from "./stored_message.ts";
 
@@ -33,10 +34,17 @@ export class LetterBook {
       max,
     );
     if (rows.length < max) rows.push(...this.#troubled(owed, max - rows.length, nowMs));
-    return withinBytes(rows).map((row) => ({
+    return withinBytes(rows.filter((row) => this.#isWhole(row, nowMs))).map((row) => ({
       ...this.#engine.withBody(row),
       letterAt: row["letter_at"] === null ? null : Number(row["letter_at"]),
     }));
+  }
+
+  /** One that is damaged goes nowhere, and rests, so that it keeps no other back. */
+  #isWhole(row: SqlRow, nowMs: number): boolean {
+    const damage = this.#engine.damageOf(row);
+    if (damage !== null) this.letterTrouble(Number(row["seq"]), damage, nowMs);
+    return damage === null;
   }
 
   #troubled(owed: string, max: number, nowMs: number): SqlRow[] {
@@ -59,13 +67,18 @@ export class LetterBook {
 
   /** No letter rests any more: somebody who begins has not seen what was in the way. */
   wakeLetters(): void {
-    this.#database.run("UPDATE letter_troubles SET rested_ms = 0 WHERE rested_ms > 0");
+    const rows = this.#database.all(`SELECT ${tables.letter_troubles.all} FROM letter_troubles WHERE rested_ms > 0`);
+    for (const row of rows) {
+      const [seq, failures, error] = [Number(row["seq"]), Number(row["failures"]), String(row["error"])];
+      this.#database.replace(tables.letter_troubles, { seq, failures, rested_ms: 0, error });
+    }
   }
 
   /** The letter is about to be written, behind this place of its file. */
   letterBegun(seq: number, at: number): void {
-    const sql = "UPDATE messages SET letter = 2, letter_at = ? WHERE seq = ? AND state = 3 AND letter IN (1, 2)";
-    this.#database.run(sql, at, seq);
+    const sql = "SELECT 1 FROM messages WHERE seq = ? AND state = 3 AND letter IN (1, 2)";
+    if (this.#database.get(sql, seq) === undefined) return;
+    this.#database.change(tables.messages, { seq }, { letter: 2, letter_at: at });
   }
 
   /** What was in the way of one letter, which rests now and longer each time; `seq` null: of all of them, and none rests. */
@@ -74,13 +87,12 @@ export class LetterBook {
     const before = this.#database.get("SELECT failures FROM letter_troubles WHERE seq = ?", key);
     const failures = Number(before?.["failures"] ?? 0) + 1;
     const restMs = seq === null ? 0 : Math.min(letterRestMs.max, letterRestMs.first * 2 ** Math.min(failures - 1, 20));
-    this.#database.run(
-      "INSERT OR REPLACE INTO letter_troubles (seq, failures, rested_ms, error) VALUES (?, ?, ?, ?)",
-      key,
+    this.#database.replace(tables.letter_troubles, {
+      seq: key,
       failures,
-      nowMs + restMs,
-      error.slice(0, errorCharsMax),
-    );
+      rested_ms: nowMs + restMs,
+      error: error.slice(0, errorCharsMax),
+    });
   }
 }
 

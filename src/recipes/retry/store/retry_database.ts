@@ -12,47 +12,19 @@ import { flushFolders } from "../../../support/flush_folders.ts";
 import { makeDatabaseFile } from "../../../support/make_database_file.ts";
 import { reserveFile } from "../../../support/reserve_file.ts";
 import { checkSqliteFormat } from "../../../support/sqlite_format.ts";
+import { DamageNotes, sentenceOf } from "../../../support/damage.ts";
+import { damageInLog } from "../../../support/log_check.ts";
 import type { SqlRow, SqlValue } from "../../../support/sql_row.ts";
+import type { SummedTable } from "../../../support/summed_table.ts";
 import { refuseNetworkFolder } from "./network_folder.ts";
+import { applicationId, schema, storedFormat, tables } from "./retry_tables.ts";
 import { accessError } from "./store_access.ts";
 import { busyMs, freeBytesKept, freeBytesLeast, freeShareKept, logBytes } from "./store_limits.ts";
-
-/** PRAGMA user_version: the form of the tables and of what lies in them. */
-export const storedFormat = 1;
-/** PRAGMA application_id: "btRT", so that no other program's database is taken for one. */
-const applicationId = 0x62745254;
 
 export const databaseName = "messages.sqlite";
 
 /** How old a look at the files may be when something is committed, in milliseconds. */
 const lookMs = 100;
-
-const schema = `
-  CREATE TABLE IF NOT EXISTS store (id INTEGER PRIMARY KEY, name TEXT NOT NULL, paused INTEGER NOT NULL,
-    redrives INTEGER NOT NULL);
-  CREATE TABLE IF NOT EXISTS totals (state INTEGER PRIMARY KEY, count INTEGER NOT NULL, bytes INTEGER NOT NULL);
-  CREATE TABLE IF NOT EXISTS messages (seq INTEGER PRIMARY KEY AUTOINCREMENT, state INTEGER NOT NULL, key TEXT,
-    tries INTEGER NOT NULL, crashes INTEGER NOT NULL, fence INTEGER NOT NULL, first_ms INTEGER NOT NULL,
-    since_ms INTEGER NOT NULL, last_ms INTEGER, next_ms INTEGER NOT NULL, ended_ms INTEGER, reason TEXT, error TEXT,
-    owner INTEGER, redriven INTEGER NOT NULL, letter INTEGER NOT NULL, letter_at INTEGER, bytes INTEGER NOT NULL,
-    turn INTEGER NOT NULL);
-  CREATE INDEX IF NOT EXISTS messages_due ON messages (next_ms, seq) WHERE state = 0;
-  CREATE INDEX IF NOT EXISTS messages_turn ON messages (next_ms, seq) WHERE state = 0 AND turn = 1;
-  CREATE INDEX IF NOT EXISTS messages_open ON messages (seq) WHERE state < 2;
-  CREATE INDEX IF NOT EXISTS messages_owner ON messages (owner) WHERE state = 1;
-  CREATE INDEX IF NOT EXISTS messages_key ON messages (key, seq) WHERE state < 2 AND key IS NOT NULL;
-  CREATE INDEX IF NOT EXISTS messages_dead ON messages (seq) WHERE state = 3;
-  CREATE INDEX IF NOT EXISTS messages_letter ON messages (letter, seq) WHERE state = 3;
-  CREATE INDEX IF NOT EXISTS messages_ended ON messages (ended_ms) WHERE ended_ms IS NOT NULL;
-  CREATE TABLE IF NOT EXISTS bodies (seq INTEGER PRIMARY KEY, head TEXT NOT NULL, body BLOB NOT NULL);
-  CREATE TABLE IF NOT EXISTS processors (id INTEGER PRIMARY KEY AUTOINCREMENT, boot TEXT NOT NULL, end_ms REAL NOT NULL,
-    pid INTEGER NOT NULL, since_ms INTEGER NOT NULL);`;
-
-/** What came later, and is made in older stores as well: who does not know of it does nothing wrong. */
-const additions = `
-  CREATE TABLE IF NOT EXISTS letter_troubles (seq INTEGER PRIMARY KEY, failures INTEGER NOT NULL, rested_ms INTEGER NOT NULL,
-    error TEXT NOT NULL);
-  CREATE TABLE IF NOT EXISTS sources (topic TEXT PRIMARY KEY, last INTEGER NOT NULL)`;
 
 export type { SqlRow };
 
@@ -61,12 +33,14 @@ export class RetryDatabase {
   readonly #database: DatabaseSync;
   readonly #files: FilesInPlace;
   readonly #statements = new Map<string, StatementSync>();
+  /** What is not as it was stored. */
+  readonly damage = new DamageNotes();
   #dataVersion = -1;
   commits = 0;
 
   /**
-   * Opens the store, and makes it when it is not there, unless `mustExist`. Throws CONFIG for a newer format, for another
-   * program's database, for a network file system, and where it must exist and does not; IO otherwise.
+   * Opens the store, and makes it when it is not there, unless `mustExist`. Throws CONFIG for another format, for another
+   * program's database, for a network file system, and where it must exist and does not; IO otherwise, also for a damaged log.
    */
   constructor(folder: string, { mustExist = false }: { readonly mustExist?: boolean } = {}) {
     this.folder = folder;
@@ -75,6 +49,9 @@ export class RetryDatabase {
     try {
       makeFolder(folder);
       refuseNetworkFolder(folder);
+      const damage = damageInLog(path);
+      // SQLite would leave out what it cannot read, and say nothing: messages that were accepted would be gone.
+      if (damage !== null) throw new BatonError("IO", `The message store in ${folder} cannot be opened: ${damage}`);
       this.#database = patiently(() => openTables(folder));
     } catch (error) {
       throw accessError(error, folder, path) ?? storeError(error, folder);
@@ -105,6 +82,45 @@ export class RetryDatabase {
 
   iterate(sql: string, ...values: SqlValue[]): IterableIterator<SqlRow> {
     return this.#database.prepare(sql).iterate(...values) as IterableIterator<SqlRow>;
+  }
+
+  /** A new row; `replace`: in the place of one with the same key. In a transaction, as `change`. */
+  insert<Column extends string>(table: SummedTable<Column>, row: Readonly<Record<Column, SqlValue>>): void {
+    this.run(table.insert, ...table.bind(row));
+  }
+
+  replace<Column extends string>(table: SummedTable<Column>, row: Readonly<Record<Column, SqlValue>>): void {
+    this.run(table.replace, ...table.bind(row));
+  }
+
+  /** The number that the next row of a table with AUTOINCREMENT gets. */
+  nextNumber(table: string): number {
+    return Number(this.get("SELECT seq FROM sqlite_sequence WHERE name = ?", table)?.["seq"] ?? 0) + 1;
+  }
+
+  /** Changes the row with this key. False: there is none. Throws Damaged, and changes nothing, when it is not as it was stored. */
+  change<Column extends string>(
+    table: SummedTable<Column>,
+    key: Partial<Record<Column, number | string>>,
+    changes: { readonly [Name in Column]?: SqlValue },
+  ): boolean {
+    const [[column = "", value = ""] = []] = Object.entries<number | string | undefined>(key);
+    const changed = Object.entries<SqlValue | undefined>(changes).filter(([, value]) => value !== undefined);
+    const row = this.get(`SELECT ${table.all} FROM ${table.name} WHERE ${column} = ?`, value);
+    if (row === undefined) return false;
+    this.damage.checked(table, row, whereOf(table.name, value));
+    const sum = table.sumOf({ ...row, ...changes } as Record<Column, SqlValue>);
+    const sets = [...changed.map(([name]) => name), "sum"].map((name) => `${name} = ?`).join(", ");
+    const values = changed.map(([, value]) => value ?? null);
+    this.run(`UPDATE ${table.name} SET ${sets} WHERE ${column} = ?`, ...values, sum, value);
+    return true;
+  }
+
+  /** The row, unless it is damaged: that is told. */
+  wholeOrNull<Row extends SqlRow>(table: SummedTable<string>, row: Row): Row | null {
+    if (table.isWhole(row)) return row;
+    this.damage.found(sentenceOf(table.name, row["seq"] ?? row["id"], "of this store"));
+    return null;
   }
 
   /**
@@ -147,6 +163,11 @@ export class RetryDatabase {
     } catch (error) {
       throw storeError(error, this.folder);
     }
+  }
+
+  /** For a look at all there is, inside a `snapshot`. */
+  verify(look: (database: DatabaseSync) => void): void {
+    look(this.#database);
   }
 
   /** Whether another process has written since the last call. */
@@ -279,12 +300,13 @@ function openTables(folder: string): DatabaseSync {
     database.exec(`PRAGMA journal_size_limit = ${logBytes}`);
     checkSqliteFormat(database, format);
     if (Number(database.prepare("PRAGMA user_version").get()?.["user_version"]) !== storedFormat) {
+      const name = storeName();
+      const sum = tables.store.sumOf({ id: 0, name, paused: 0, redrives: 0 });
       database.exec(`BEGIN IMMEDIATE; ${schema}
-        INSERT OR IGNORE INTO store (id, name, paused, redrives) VALUES (0, '${storeName()}', 0, 0);
+        INSERT OR IGNORE INTO store (${tables.store.all}) VALUES (0, '${name}', 0, 0, ${sum});
         PRAGMA user_version = ${storedFormat}; PRAGMA application_id = ${applicationId};
         COMMIT`);
     }
-    database.exec(additions);
     return database;
   } catch (error) {
     database.close();
@@ -301,4 +323,8 @@ function cutOff(path: string): string {
 function storeName(): string {
   const digits = "0123456789abcdefghjkmnpqrstvwxyz";
   return [...crypto.getRandomValues(new Uint8Array(8))].map((byte) => digits[byte & 31]).join("");
+}
+
+function whereOf(table: string, key: number | string): string {
+  return table === "messages" ? "of this store" : `of this store (${key})`;
 }

@@ -7,6 +7,7 @@ import { BatonError } from "../../../errors.ts";
 import {
   accepted,
   crashed,
+  damaged,
   type DeathReason,
   givenBack,
   type LifeRules,
@@ -18,8 +19,12 @@ import {
   type TryEnd,
 } from "../message_life.ts";
 import { dueMessages, type DueOptions, nextDueMs } from "./due_messages.ts";
+import { Damaged } from "../../../support/damage.ts";
 import { KeyTurns } from "./key_turns.ts";
 import type { RetryDatabase, SqlRow } from "./retry_database.ts";
+import { tables } from "./retry_tables.ts";
+import { RetryRoom, type RoomRules } from "./retry_room.ts";
+import { kept, RetryTotals, stateNumbers } from "./retry_totals.ts";
 import { bodyBytesMax, errorCharsMax, headBytesMax, keyBytesMax } from "./store_limits.ts";
 import {
   type ClaimedMessage,
@@ -31,12 +36,9 @@ import {
   type Totals,
 } from "./stored_message.ts";
 
-export interface StoreRules extends LifeRules {
+export interface StoreRules extends LifeRules, RoomRules {
   /** Dead letters have another place to go: one that dies is owed there. */
   readonly sendsLetters: boolean;
-  /** What waits, is in flight or is dead may take so much, in bodies. */
-  readonly maxBytes: number;
-  readonly maxMessages: number;
 }
 
 export interface ClaimOrder extends DueOptions {
@@ -60,13 +62,6 @@ export interface TryReport {
   readonly nowMs: number;
 }
 
-/** Messages in these states are kept whole, and count towards the limits. */
-const kept: readonly MessageState[] = ["waiting", "in_flight", "dead"];
-export const stateNumbers = Object.fromEntries(messageStates.map((state, at) => [state, at])) as Record<
-  MessageState,
-  number
->;
-
 /** Of one process's claim, with the number of the row that says how long it lives. */
 export class RetryEngine {
   readonly #database: RetryDatabase;
@@ -74,13 +69,18 @@ export class RetryEngine {
   readonly #random: () => number;
   readonly #name: string;
   readonly #turns: KeyTurns;
+  readonly totals: RetryTotals;
+  readonly room: RetryRoom;
 
   constructor(database: RetryDatabase, rules: StoreRules, random: () => number = Math.random) {
     this.#database = database;
     this.#rules = rules;
     this.#random = random;
     this.#turns = new KeyTurns(database);
-    this.#name = String(database.get("SELECT name FROM store WHERE id = 0")?.["name"]);
+    this.totals = new RetryTotals(database);
+    this.room = new RetryRoom(database, this.totals, rules);
+    const row = database.get(`SELECT ${tables.store.all} FROM store WHERE id = 0`) ?? {};
+    this.#name = String(database.damage.checked(tables.store, row, "of this folder")["name"]);
   }
 
   get storeName(): string {
@@ -94,7 +94,7 @@ export class RetryEngine {
       checkSizes(message);
       bytes += message.body.byteLength;
     }
-    this.#checkRoom(messages.length, bytes);
+    this.room.check(messages.length, bytes);
     const sums = new Map<MessageState, Totals>();
     const stored = messages.map((message) => {
       const life = accepted(message.tried, this.#rules, nowMs, this.#random);
@@ -102,46 +102,53 @@ export class RetryEngine {
       sums.set(life.state, { count: count + 1, bytes: bytes + message.body.byteLength });
       return { id: this.idOf(this.#insert(message, life, nowMs)), life };
     });
-    for (const [state, { count, bytes }] of sums) this.count(state, count, bytes);
+    for (const [state, { count, bytes }] of sums) this.totals.count(state, count, bytes);
     return stored;
   }
 
   #insert({ head, body, key, tried }: NewMessage, life: MessageLife, nowMs: number): number {
     const { state, tries, crashes, fence, sinceMs, nextAtMs, reason } = life;
-    const { seq } = this.#database.run(
-      `INSERT INTO messages (state, key, tries, crashes, fence, first_ms, since_ms, last_ms, next_ms, ended_ms, reason,
-        error, owner, redriven, letter, bytes, turn) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL, 0, ?, ?, ?)`,
-      stateNumbers[state],
+    const seq = this.#database.nextNumber("messages");
+    this.#database.insert(tables.messages, {
+      seq,
+      state: stateNumbers[state],
       key,
       tries,
       crashes,
       fence,
-      nowMs,
-      sinceMs,
-      tried === null ? null : nowMs,
-      nextAtMs,
-      this.#endedMs(life, nowMs),
+      first_ms: nowMs,
+      since_ms: sinceMs,
+      last_ms: tried === null ? null : nowMs,
+      next_ms: nextAtMs,
+      ended_ms: this.#endedMs(life, nowMs),
       reason,
-      tried === null ? null : tried.error.slice(0, errorCharsMax),
-      this.#letterOf(life),
-      body.byteLength,
-      isOpen(state) ? this.#turns.ofNew(key) : 0,
-    );
-    if (kept.includes(state)) {
-      this.#database.run("INSERT INTO bodies (seq, head, body) VALUES (?, ?, ?)", seq, JSON.stringify(head), body);
-    }
+      error: tried === null ? null : tried.error.slice(0, errorCharsMax),
+      owner: null,
+      redriven: 0,
+      letter: this.#letterOf(life),
+      letter_at: null,
+      bytes: body.byteLength,
+      turn: isOpen(state) ? this.#turns.ofNew(key) : 0,
+    });
+    if (kept.includes(state)) this.#database.insert(tables.bodies, { seq, head: JSON.stringify(head), body });
     return seq;
   }
 
   /** A process that will try messages; its number. */
   register(boot: string, endMs: number, pid: number, nowMs: number): number {
-    const sql = "INSERT INTO processors (boot, end_ms, pid, since_ms) VALUES (?, ?, ?, ?)";
-    return this.#database.run(sql, boot, endMs, pid, nowMs).seq;
+    const id = this.#database.nextNumber("processors");
+    this.#database.insert(tables.processors, { id, boot, end_ms: endMs, pid, since_ms: nowMs });
+    return id;
   }
 
   /** Its lease ends later from now on. False: it was given up meanwhile, and what it had is others'. */
   renew(owner: number, endMs: number): boolean {
-    return this.#database.run("UPDATE processors SET end_ms = ? WHERE id = ?", endMs, owner).changes === 1;
+    try {
+      return this.#database.change(tables.processors, { id: owner }, { end_ms: endMs });
+    } catch (error) {
+      if (error instanceof Damaged) return false; // others take it for ended as well
+      throw error;
+    }
   }
 
   /** It has nothing in flight any more. */
@@ -164,10 +171,12 @@ export class RetryEngine {
     readonly nowMs: number;
   }): number {
     let count = 0;
-    for (const row of this.#database.all("SELECT id, boot, end_ms FROM processors")) {
-      if (row["boot"] === boot && bootMs <= Number(row["end_ms"]) + graceMs) continue;
+    for (const row of this.#database.all(`SELECT ${tables.processors.all} FROM processors`)) {
+      const isWhole = this.#database.wholeOrNull(tables.processors, row) !== null;
+      if (isWhole && row["boot"] === boot && bootMs <= Number(row["end_ms"]) + graceMs) continue;
       const owner = Number(row["id"]);
       for (const message of this.#database.all("SELECT * FROM messages WHERE state = 1 AND owner = ?", owner)) {
+        if (this.#database.wholeOrNull(tables.messages, message) === null) continue;
         const next = crashed(lifeOf(message), this.#rules, nowMs, this.#random);
         if (next === null) continue;
         this.write(message, next, { nowMs, error: "the process that tried it died", triedMs: nowMs });
@@ -186,17 +195,51 @@ export class RetryEngine {
     if (!isThere) throw new BatonError("LOCK_LOST", "The lease of this process on the messages was given up meanwhile");
     const messages = isPaused ? [] : dueMessages(this.#database, due).flatMap((row) => {
       const next = taken(lifeOf(row), nowMs);
-      if (next === null) return [];
+      if (next === null || this.#diesDamaged(row, nowMs)) return [];
       this.write(row, next, { nowMs, owner });
       return [this.withBody({ ...row, state: stateNumbers.in_flight, fence: next.fence })];
     });
     return { messages, isPaused, nextMs: nextDueMs(this.#database, due) };
   }
 
+  /** Whether the message's content is not what was stored: then it is a dead letter, and no try begins. */
+  #diesDamaged(row: SqlRow, nowMs: number): boolean {
+    const error = this.damageOf(row);
+    if (error === null) return false;
+    const next = damaged(lifeOf(row));
+    if (next !== null) this.write(row, next, { nowMs, error });
+    return true;
+  }
+
+  /** What is wrong with a message, as a sentence; null: it can be given out. */
+  damageOf(row: SqlRow): string | null {
+    try {
+      this.#database.damage.checked(tables.messages, row, `of this store (${this.idOf(Number(row["seq"]))})`);
+      this.#content(Number(row["seq"]));
+      return null;
+    } catch (error) {
+      if (error instanceof Damaged) return error.message;
+      throw error;
+    }
+  }
+
+  /** Throws Damaged. */
+  #content(seq: number): { readonly head: MessageHead; readonly body: Uint8Array } {
+    const { bodies } = tables;
+    const { damage } = this.#database;
+    const what = `the content of message ${this.idOf(seq)}`;
+    const sql = `SELECT ${bodies.all} FROM bodies WHERE seq = ?`;
+    const row = damage.reading(what, () => this.#database.get(sql, seq));
+    if (row === undefined) throw damage.found(`${what} is missing`);
+    if (!bodies.isWhole(row)) throw damage.found(`${what} is damaged`);
+    return { head: JSON.parse(String(row["head"])) as MessageHead, body: row["body"] as Uint8Array };
+  }
+
   /** How a try ended. Null: the message was not this owner's any more, and nothing was changed. */
   finish({ seq, fence, owner, end, error, nowMs }: TryReport): MessageLife | null {
     const row = this.#database.get("SELECT * FROM messages WHERE seq = ?", seq);
     if (row === undefined || Number(row["owner"]) !== owner) return null;
+    if (this.#database.wholeOrNull(tables.messages, row) === null) return null;
     const life = lifeOf(row);
     const next = end === null
       ? givenBack(life, fence, nowMs)
@@ -213,31 +256,27 @@ export class RetryEngine {
     readonly error?: string | null;
     readonly triedMs?: number;
   }): void {
-    const seq = Number(row["seq"]), bytes = Number(row["bytes"]);
-    const before = stateOf(row);
-    this.#database.run(
-      `UPDATE messages SET state = ?, tries = ?, crashes = ?, fence = ?, since_ms = ?, next_ms = ?, ended_ms = ?, reason = ?,
-        error = ?, last_ms = ?, owner = ?, letter = ? WHERE seq = ?`,
-      stateNumbers[next.state],
-      next.tries,
-      next.crashes,
-      next.fence,
-      next.sinceMs,
-      next.nextAtMs,
-      this.#endedMs(next, nowMs),
-      next.reason,
-      error === undefined ? row["error"] ?? null : error?.slice(0, errorCharsMax) ?? null,
-      triedMs ?? row["last_ms"] ?? null,
+    const [seq, bytes, before] = [Number(row["seq"]), Number(row["bytes"]), stateOf(row)];
+    this.#database.change(tables.messages, { seq }, {
+      state: stateNumbers[next.state],
+      tries: next.tries,
+      crashes: next.crashes,
+      fence: next.fence,
+      since_ms: next.sinceMs,
+      next_ms: next.nextAtMs,
+      ended_ms: this.#endedMs(next, nowMs),
+      reason: next.reason,
+      error: error === undefined ? row["error"] ?? null : error?.slice(0, errorCharsMax) ?? null,
+      last_ms: triedMs ?? row["last_ms"] ?? null,
       owner,
-      this.#letterOf(next),
-      seq,
-    );
+      letter: this.#letterOf(next),
+    });
     if (before === next.state) return;
     const key = row["key"] as string | null;
     if (isOpen(before) && !isOpen(next.state)) this.#turns.closed(seq, key);
     else if (!isOpen(before) && isOpen(next.state)) this.#turns.opened(seq, key);
-    this.count(before, -1, -bytes);
-    this.count(next.state, 1, bytes);
+    this.totals.count(before, -1, -bytes);
+    this.totals.count(next.state, 1, bytes);
     if (!kept.includes(next.state)) this.#database.run("DELETE FROM bodies WHERE seq = ?", seq);
     if (before === "dead") this.#database.run("DELETE FROM letter_troubles WHERE seq = ?", seq);
   }
@@ -248,23 +287,20 @@ export class RetryEngine {
     const sql = "SELECT * FROM messages WHERE seq = ? AND state = 3 AND letter BETWEEN ? AND 2";
     const row = this.#database.get(sql, seq, least);
     if (row === undefined) return;
-    this.#database.run("UPDATE messages SET letter = 3, ended_ms = ?, bytes = 0 WHERE seq = ?", nowMs, seq);
+    this.#database.change(tables.messages, { seq }, { letter: 3, ended_ms: nowMs, bytes: 0 });
     this.#database.run("DELETE FROM bodies WHERE seq = ?", seq);
     // The place's trouble is over as well.
     this.#database.run("DELETE FROM letter_troubles WHERE seq IN (0, ?)", seq);
-    this.count("dead", 0, -Number(row["bytes"]));
+    this.totals.count("dead", 0, -Number(row["bytes"]));
   }
 
   withBody(row: SqlRow): ClaimedMessage {
-    const stored = this.#database.get("SELECT head, body FROM bodies WHERE seq = ?", Number(row["seq"]));
-    if (stored === undefined) {
-      throw new BatonError(
-        "IO",
-        `The message store in ${this.#database.folder} has no body of ${this.idOf(Number(row["seq"]))}`,
-      );
+    try {
+      return { ...this.messageOf(row), ...this.#content(Number(row["seq"])) };
+    } catch (error) {
+      if (!(error instanceof Damaged)) throw error;
+      throw new BatonError("BAD_DATA", `The message store in ${this.#database.folder} is damaged: ${error.message}`);
     }
-    const head = JSON.parse(String(stored["head"])) as MessageHead;
-    return { ...this.messageOf(row), head, body: stored["body"] as Uint8Array };
   }
 
   messageOf(row: SqlRow): StoredMessage {
@@ -300,61 +336,9 @@ export class RetryEngine {
     return `${this.#name}-${seq}`;
   }
 
-  totals(): Record<MessageState, Totals> {
-    const found = new Map(this.#database.all("SELECT * FROM totals").map((row) => [Number(row["state"]), row]));
-    const of = (state: MessageState): Totals => {
-      const row = found.get(stateNumbers[state]);
-      return { count: Number(row?.["count"] ?? 0), bytes: Number(row?.["bytes"] ?? 0) };
-    };
-    return Object.fromEntries(messageStates.map((state) => [state, of(state)])) as Record<MessageState, Totals>;
-  }
-
-  /** Why no message would be taken in now; null: one would, unless it is large. */
-  whyFull(): string | null {
-    try {
-      this.#checkRoom(1, 1);
-      return null;
-    } catch (thrown) {
-      if (thrown instanceof BatonError && thrown.code === "STORE_FULL") return thrown.message;
-      throw thrown;
-    }
-  }
-
-  #checkRoom(count: number, bytes: number): void {
-    const totals = this.totals();
-    const sum = (what: keyof Totals) => kept.reduce((all, state) => all + totals[state][what], 0);
-    const { maxMessages, maxBytes } = this.#rules;
-    const where = `The message store in ${this.#database.folder} is full`;
-    if (sum("count") + count > maxMessages) {
-      throw new BatonError(
-        "STORE_FULL",
-        `${where}: it has ${sum("count")} messages, and ${maxMessages} are its limit (--max-messages)`,
-      );
-    }
-    if (sum("bytes") + bytes > maxBytes) {
-      const held = `its messages take ${sum("bytes")} bytes, ${bytes} more are wanted, and ${maxBytes} are its limit`;
-      throw new BatonError("STORE_FULL", `${where}: ${held} (--max-bytes)`);
-    }
-    // It lies in the log first, and then in the database.
-    if (this.#database.roomOnDisk() < 2 * bytes) {
-      const why = "its disk has no more room than is kept for what was accepted before";
-      throw new BatonError("STORE_FULL", `${where}: ${why}`);
-    }
-  }
-
-  count(state: MessageState, count: number, bytes: number): void {
-    const isKept = kept.includes(state);
-    this.#database.run(
-      `INSERT INTO totals (state, count, bytes) VALUES (?, ?, ?)
-        ON CONFLICT (state) DO UPDATE SET count = count + excluded.count, bytes = bytes + excluded.bytes`,
-      stateNumbers[state],
-      count,
-      isKept ? bytes : 0,
-    );
-  }
-
   #letterOf(life: MessageLife): number {
-    const letter: LetterState = life.state === "dead" && this.#rules.sendsLetters ? "owed" : "none";
+    const isOwed = life.state === "dead" && life.reason !== "damaged" && this.#rules.sendsLetters;
+    const letter: LetterState = isOwed ? "owed" : "none";
     return letterStates.indexOf(letter);
   }
 

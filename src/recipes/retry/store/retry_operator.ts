@@ -1,7 +1,11 @@
 /** What operators do with stored messages, each call inside a transaction that its caller has begun. */
 import { cancelled, hurried, type MessageLife, type MessageState, purged, redriven } from "../message_life.ts";
 import type { RetryDatabase, SqlRow } from "./retry_database.ts";
-import { lifeOf, type RetryEngine, stateNumbers, stateOf } from "./retry_engine.ts";
+import { BatonError } from "../../../errors.ts";
+import { isDamage } from "../../../support/summed_table.ts";
+import { tables } from "./retry_tables.ts";
+import { lifeOf, type RetryEngine, stateOf } from "./retry_engine.ts";
+import { stateNumbers } from "./retry_totals.ts";
 import { changesMax } from "./store_limits.ts";
 import { type ClaimedMessage, letterStates, type StoredMessage } from "./stored_message.ts";
 
@@ -35,13 +39,16 @@ export class RetryOperator {
       afterSeq,
       ...values,
       max,
-    ).map((row) => this.#engine.messageOf(row));
+    ).filter((row) => this.#database.wholeOrNull(tables.messages, row) !== null).map((row) =>
+      this.#engine.messageOf(row)
+    );
   }
 
   /** With what is left of its content: head and body are null where it is over. */
   show(id: string): (StoredMessage & Partial<Pick<ClaimedMessage, "head" | "body">>) | null {
     const row = this.#row(id);
     if (row === null) return null;
+    this.#checkWhole(row);
     const hasBody = this.#database.get("SELECT 1 FROM bodies WHERE seq = ?", Number(row["seq"])) !== undefined;
     return hasBody ? this.#engine.withBody(row) : this.#engine.messageOf(row);
   }
@@ -50,13 +57,19 @@ export class RetryOperator {
   change(id: string, change: Change, nowMs: number): Refusal | null {
     const row = this.#row(id);
     if (row === null) return "unknown";
+    if (!tables.messages.isWhole(row)) {
+      if (change !== "cancel" && change !== "purge") this.#checkWhole(row);
+      this.#remove(Number(row["seq"]));
+      return null;
+    }
     return this.#changeRow(row, change, nowMs) ? null : Number(row["letter"]) === 3 ? "sent" : stateOf(row);
   }
 
   /** A number for a redrive: what it has begun again it leaves alone when that dies once more. */
   beginRedrive(): number {
-    this.#database.run("UPDATE store SET redrives = redrives + 1 WHERE id = 0");
-    return Number(this.#database.get("SELECT redrives FROM store WHERE id = 0")?.["redrives"]);
+    const redrives = Number(this.#database.get("SELECT redrives FROM store WHERE id = 0")?.["redrives"]) + 1;
+    this.#database.change(tables.store, { id: 0 }, { redrives });
+    return redrives;
   }
 
   /** Up to `max` dead letters begin again that this redrive has not had. How many that were; fewer than `max`: that is all. */
@@ -69,8 +82,9 @@ export class RetryOperator {
       Math.min(max, changesMax),
     );
     for (const row of rows) {
+      if (!tables.messages.isWhole(row)) continue;
       this.#changeRow(row, "redrive", nowMs);
-      this.#database.run("UPDATE messages SET redriven = ? WHERE seq = ?", number, Number(row["seq"]));
+      this.#database.change(tables.messages, { seq: Number(row["seq"]) }, { redriven: number });
     }
     return rows.length;
   }
@@ -90,12 +104,15 @@ export class RetryOperator {
       ...values,
       changesMax,
     );
-    for (const row of rows) this.#changeRow(row, "purge", nowMs);
+    for (const row of rows) {
+      if (tables.messages.isWhole(row)) this.#changeRow(row, "purge", nowMs);
+      else this.#remove(Number(row["seq"]));
+    }
     return rows.length;
   }
 
   setPaused(paused: boolean): void {
-    this.#database.run("UPDATE store SET paused = ? WHERE id = 0", paused ? 1 : 0);
+    this.#database.change(tables.store, { id: 0 }, { paused: paused ? 1 : 0 });
   }
 
   isPaused(): boolean {
@@ -122,7 +139,7 @@ export class RetryOperator {
     for (const row of rows) {
       this.#database.run("DELETE FROM messages WHERE seq = ?", Number(row["seq"]));
       // What is done stays counted for ever; a letter that left the store is none of its dead any more.
-      if (stateOf(row) === "dead") this.#engine.count("dead", -1, 0);
+      if (stateOf(row) === "dead") this.#engine.totals.count("dead", -1, 0);
     }
     return rows.length;
   }
@@ -132,6 +149,28 @@ export class RetryOperator {
     const number = /^\d{1,15}$/.exec(id.startsWith(prefix) ? id.slice(prefix.length) : id)?.[0];
     if (number === undefined) return null;
     return this.#database.get("SELECT * FROM messages WHERE seq = ?", Number(number)) ?? null;
+  }
+
+  /** Throws BAD_DATA. */
+  #checkWhole(row: SqlRow): void {
+    if (this.#database.wholeOrNull(tables.messages, row) !== null) return;
+    const what = `message ${this.#engine.idOf(Number(row["seq"]))}`;
+    throw new BatonError("BAD_DATA", `The message store in ${this.#database.folder} is damaged: ${what}`);
+  }
+
+  /** A message of which nobody can say what it was: an operator gives it up. */
+  #remove(seq: number): void {
+    const drop = () => this.#database.run("DELETE FROM messages WHERE seq = ?", seq);
+    try {
+      drop();
+    } catch (error) {
+      if (!isDamage(error)) throw error;
+      this.#database.run("REINDEX messages"); // the row says otherwise than its indexes
+      drop();
+    }
+    this.#database.run("DELETE FROM bodies WHERE seq = ?", seq);
+    this.#database.run("DELETE FROM letter_troubles WHERE seq = ?", seq);
+    this.#engine.totals.recount();
   }
 
   #changeRow(row: SqlRow, change: Change, nowMs: number): boolean {

@@ -12,6 +12,8 @@ export interface StoreHooks {
   readonly changed?: () => void;
   /** The disk failed. Called once; every call is rejected from then on, and of those under way nobody knows. */
   readonly broken?: (error: BatonError) => void;
+  /** Something is not as it was stored: a sentence, told of each row once. */
+  readonly damage?: (sentence: string) => void;
 }
 
 interface Waiting {
@@ -121,6 +123,9 @@ export class RetryStore implements AsyncDisposable {
         for (const answer of reply.answers) this.#answered(answer);
         // Those of this turn, too: what was answered leads to more.
         if (this.#calls.size === this.#unsent.length && this.#unsent.length > 0) setImmediate(() => this.#send());
+        break;
+      case "damage":
+        this.#hooks.damage?.(reply.sentence);
         break;
       case "broken":
         this.#break(new BatonError(reply.code as ErrorCode, reply.message));

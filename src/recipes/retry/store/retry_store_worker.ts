@@ -79,6 +79,7 @@ function receive(request: StoreRequest): void {
   if (request.kind === "open") {
     folder = request.folder;
     database = new RetryDatabase(folder, request);
+    database.damage.onFound = (sentence) => reply({ kind: "damage", sentence });
     methods = storeMethods(database, request.rules);
     return reply({ kind: "opened" });
   }

@@ -1,6 +1,8 @@
 /** What the store has taken in from topics: up to which message of each, in the same transaction as the messages. */
+import { BatonError } from "../../../errors.ts";
 import type { RetryDatabase } from "./retry_database.ts";
 import type { RetryEngine } from "./retry_engine.ts";
+import { tables } from "./retry_tables.ts";
 
 export interface SourceMessage {
   /** Grows from message to message of its topic. */
@@ -25,7 +27,7 @@ export class SourceBook {
     if (newest === undefined) return 0;
     const head = { kind: "command", argv: null, cwd: null } as const;
     this.#engine.accept(fresh.map(({ body }) => ({ head, body, key: null, tried: null })), nowMs);
-    this.#database.run("INSERT OR REPLACE INTO sources (topic, last) VALUES (?, ?)", topic, newest.id);
+    this.#database.replace(tables.sources, { topic, last: newest.id });
     return fresh.length;
   }
 
@@ -35,6 +37,10 @@ export class SourceBook {
   }
 
   #last(topic: string): number {
-    return Number(this.#database.get("SELECT last FROM sources WHERE topic = ?", topic)?.["last"] ?? -1);
+    const row = this.#database.get(`SELECT ${tables.sources.all} FROM sources WHERE topic = ?`, topic);
+    if (row === undefined) return -1;
+    if (this.#database.wholeOrNull(tables.sources, row) !== null) return Number(row["last"]);
+    const what = `up to which message of topic ${JSON.stringify(topic)} it has taken in`;
+    throw new BatonError("BAD_DATA", `The message store in ${this.#database.folder} is damaged: ${what}`);
   }
 }

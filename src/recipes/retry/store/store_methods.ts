@@ -21,8 +21,8 @@ export function storeMethods(database: RetryDatabase, rules: StoreRules, random?
     reclaim: engine.reclaim.bind(engine),
     claim: engine.claim.bind(engine),
     finish: engine.finish.bind(engine),
-    totals: engine.totals.bind(engine),
-    whyFull: engine.whyFull.bind(engine),
+    totals: () => engine.totals.all(),
+    whyFull: engine.room.whyFull.bind(engine.room),
     letterThere: engine.letterThere.bind(engine),
     storeName: () => engine.storeName,
     list: operator.list.bind(operator),
@@ -43,6 +43,7 @@ export function storeMethods(database: RetryDatabase, rules: StoreRules, random?
     letterTrouble: letters.letterTrouble.bind(letters),
     reserveLog: () => database.reserveLog(),
     disk: () => database.disk(),
+    damages: () => database.damage.count,
   };
 }
 
@@ -70,5 +71,6 @@ export type StoreAnswer =
 /** From it; the answers of one transaction together. */
 export type StoreReply =
   | { readonly kind: "opened" | "changed" | "closed" }
+  | { readonly kind: "damage"; readonly sentence: string }
   | { readonly kind: "answers"; readonly answers: readonly StoreAnswer[] }
   | { readonly kind: "broken"; readonly code: string; readonly message: string };

@@ -1,10 +1,9 @@
 /** Looks at everything in a message store, in use or not, and says what does not fit together. Changes nothing. */
 import { type MessageState, messageStates } from "../message_life.ts";
 import { RetryDatabase } from "./retry_database.ts";
-import { stateNumbers } from "./retry_engine.ts";
-
-/** Problems that are told; the rest is as many. */
-const problemsMax = 100;
+import { problemList, type Say, verifyPart, verifyTables } from "../../../support/verify_tables.ts";
+import { stateNumbers } from "./retry_totals.ts";
+import { schema, tables } from "./retry_tables.ts";
 
 export interface VerifyReport {
   readonly messages: number;
@@ -16,19 +15,19 @@ export interface VerifyReport {
 /** Reads every row once. Throws CONFIG where there is no store of a known format, IO when it cannot be read at all. */
 export function verifyStore(folder: string): VerifyReport {
   const database = new RetryDatabase(folder, { mustExist: true });
-  const problems: string[] = [];
-  const say = (problem: string) => {
-    if (problems.length < problemsMax) problems.push(problem);
-  };
+  const { problems, say } = problemList();
   try {
     return database.snapshot(() => {
-      for (const row of database.iterate("PRAGMA integrity_check")) {
-        if (row["integrity_check"] !== "ok") say(`SQLite: ${row["integrity_check"]}`);
-      }
-      const counted = verifyMessages(database, say);
-      verifyTotals(database, counted, say);
-      const sum = (what: "count" | "bytes") => messageStates.reduce((all, state) => all + counted[state][what], 0);
-      return { messages: sum("count"), bytes: sum("bytes"), problems };
+      database.verify((rows) => verifyTables(rows, { schema, tables: Object.values(tables), say }));
+      let [messages, bytes] = [0, 0];
+      verifyPart("the messages", say, () => {
+        const counted = verifyMessages(database, say);
+        verifyTotals(database, counted, say);
+        for (const { count, bytes: some } of Object.values(counted)) {
+          [messages, bytes] = [messages + count, bytes + some];
+        }
+      });
+      return { messages, bytes, problems };
     });
   } finally {
     database.close();
@@ -37,7 +36,7 @@ export function verifyStore(folder: string): VerifyReport {
 
 type Counted = Record<MessageState, { count: number; bytes: number }>;
 
-function verifyMessages(database: RetryDatabase, say: (problem: string) => void): Counted {
+function verifyMessages(database: RetryDatabase, say: Say): Counted {
   const counted = Object.fromEntries(messageStates.map((state) => [state, { count: 0, bytes: 0 }])) as Counted;
   const rows = database.iterate(
     `SELECT m.*, length(b.body) AS body_bytes, p.id AS processor FROM messages AS m LEFT JOIN bodies AS b ON b.seq = m.seq
@@ -70,7 +69,7 @@ function verifyMessages(database: RetryDatabase, say: (problem: string) => void)
 }
 
 /** Of what is over the count goes on when its rows are forgotten. */
-function verifyTotals(database: RetryDatabase, counted: Counted, say: (problem: string) => void): void {
+function verifyTotals(database: RetryDatabase, counted: Counted, say: Say): void {
   for (const state of ["waiting", "in_flight", "dead"] as const) {
     const row = database.get("SELECT count, bytes FROM totals WHERE state = ?", stateNumbers[state]);
     const { count, bytes } = counted[state];

@@ -6,6 +6,7 @@ import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { refuseNetworkFolder } from "../../../../../src/recipes/retry/store/network_folder.ts";
 import { databaseName, RetryDatabase, storeError } from "../../../../../src/recipes/retry/store/retry_database.ts";
+import { tables } from "../../../../../src/recipes/retry/store/retry_tables.ts";
 import { verifyStore } from "../../../../../src/recipes/retry/store/verify_store.ts";
 import { property } from "../../../../support/property.ts";
 import { RetryRig, rigFailure, rigMessage, rigSuccess } from "../../../../support/retry_rig.ts";
@@ -245,7 +246,7 @@ describe("a store", () => {
       const raw = new DatabaseSync(join(folder, databaseName));
       raw.exec("PRAGMA user_version = 9");
       expect(() => new RetryDatabase(folder)).toThrow(
-        /has format 9; this version of baton knows 1: a newer one wrote it/,
+        /has format 9; this version of baton knows 2: a newer one wrote it/,
       );
       raw.exec("PRAGMA application_id = 5");
       raw.close();
@@ -266,7 +267,7 @@ describe("a store", () => {
       expect(readdirSync(folder)).toEqual([databaseName]);
       rmSync(join(folder, databaseName));
       const store = new RetryDatabase(folder);
-      store.run("INSERT INTO processors (boot, end_ms, pid, since_ms) VALUES ('', 0, 0, 0)");
+      store.insert(tables.processors, { id: 1, boot: "", end_ms: 0, pid: 0, since_ms: 0 });
       // What is in the log is not lost on top of it: SQLite would remove the log of an empty file.
       truncateSync(join(folder, databaseName), 0);
       expect(() => new RetryDatabase(folder)).toThrow(/is empty: it was cut off/);
@@ -308,6 +309,7 @@ describe("a store", () => {
     raw.exec("DELETE FROM bodies WHERE seq = 1; UPDATE messages SET state = 1 WHERE seq = 2");
     raw.close();
     expect(verifyStore(rig.folder).problems).toEqual([
+      "row 2 of the messages of this store is damaged",
       "message 1 is waiting, and its body is missing",
       "message 2 is in flight, and nobody has it",
       "1 messages are waiting, and 2 are counted",

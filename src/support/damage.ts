@@ -1,9 +1,9 @@
 /**
- * What was found damaged in a topic store: a row that is not as it was stored, or is missing. Whoever finds it throws, and the
+ * What was found damaged in a store: a row that is not as it was stored, or is missing. Whoever finds it throws, and the
  * request that met it is refused; what is told once, and counted, is each row.
  */
-import type { SqlRow } from "../../../support/sql_row.ts";
-import { isDamage, type SummedTable } from "../../../support/summed_table.ts";
+import type { SqlRow } from "./sql_row.ts";
+import { isDamage, type SummedTable } from "./summed_table.ts";
 
 /** Rows that are told of; the rest is as many. */
 const toldMax = 10_000;
