@@ -4,6 +4,7 @@
  * lock, which runs most often, is loaded at once. The others come in a few parts, each with what its commands share: in
  * twenty small ones, as the bundler would cut it, loading took a millisecond longer.
  */
+import { helpersEnded } from "../src/cli/child/helper_process.ts";
 import { type Io, systemIo } from "../src/cli/io.ts";
 import { BatonError, messageOf } from "../src/errors.ts";
 import { type Command, runCommand } from "./command.ts";
@@ -69,6 +70,8 @@ export async function runCommandLine(words: readonly string[], io: Io): Promise<
     }
     if (thrown instanceof Error && endsProcess.has(thrown.name)) throw thrown;
     return internalError(thrown, io);
+  } finally {
+    await helpersEnded();
   }
 }
 

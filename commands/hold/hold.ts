@@ -1,7 +1,7 @@
 /** `baton hold`: a lock over several steps of a script. Starts the holder (holder.ts), waits for its word, and hands it on. */
 import process from "node:process";
 import { stdoutWasClosed } from "../../src/cli/child/closed_stdin.ts";
-import { type HelperProcess, startHelper } from "../../src/cli/child/helper_process.ts";
+import { expectEnd, type HelperProcess, startHelper } from "../../src/cli/child/helper_process.ts";
 import { holderMark } from "../../src/cli/child/service_process.ts";
 import { processSignals } from "../../src/cli/child/signal_source.ts";
 import { type HolderMessage, type HolderRequest, stopLine, takenLine } from "../../src/cli/hold/holder_messages.ts";
@@ -93,7 +93,9 @@ async function holdFor(options: HoldOptions, io: Io, progress: Progress): Promis
   });
   await helper.send(JSON.stringify(requestOf(options, io)) + "\n");
   try {
-    return await abortable(word.promise, stop.signal);
+    const ending = await abortable(word.promise, stop.signal);
+    if (progress.tokens === null) expectEnd(helper.pid); // it has said its last word
+    return ending;
   } catch (thrown) {
     await leave(helper);
     throw thrown;

@@ -33,6 +33,56 @@ export interface HelperOptions {
   readonly isWaitedFor?: boolean;
 }
 
+/** Those that this process has started and that have not ended, by pid. */
+const running = new Map<number, RunningHelper>();
+
+interface RunningHelper {
+  readonly ended: Promise<void>;
+  /** From now on the event loop does not end before it. */
+  readonly hold: () => void;
+  readonly kill: () => void;
+  isExpected: boolean;
+}
+
+/** How long a helper that was told to end may take; then it is killed, and given as long again. */
+const endMsMax = 1000;
+
+/**
+ * The helper was told to end, and has nothing left to do: `helpersEnded` waits for it. `kills`: it is killed, since it does
+ * not listen yet. Nothing happens for one that has ended.
+ */
+export function expectEnd(pid: number, { kills = false } = {}): void {
+  const helper = running.get(pid);
+  if (helper === undefined) return;
+  helper.isExpected = true;
+  if (kills) helper.kill();
+}
+
+/**
+ * Resolves when all that were told to end have been reaped; to be called before this process ends. A helper that ends later
+ * is the child of process 1 then, and in a container that is often a program that reaps only its own children.
+ */
+export async function helpersEnded(): Promise<void> {
+  if (running.size === 0) return;
+  await new Promise((resolve) => setImmediate(resolve)); // what is told to end in this turn
+  await Promise.all(
+    [...running.values()].filter(({ isExpected }) => isExpected).map(async (helper) => {
+      helper.hold();
+      if (!await endsInTime(helper)) {
+        helper.kill();
+        await endsInTime(helper);
+      }
+    }),
+  );
+}
+
+function endsInTime({ ended }: RunningHelper): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const timer = setTimeout(resolve, endMsMax, false);
+  ended.then(() => resolve(true));
+  return promise.finally(() => clearTimeout(timer));
+}
+
 /** No terminal's signal and no `kill -- -GROUP` meant for its starter reaches it. Throws, or rejects, what the system says. */
 export function startHelper(
   options: HelperOptions,
@@ -60,6 +110,8 @@ function startWithBun(
   const forget = registerOwnChild(child.pid);
   const reading = readLines(child.stdout, onLine);
   if (!isWaitedFor) child.unref();
+  const ended = Promise.all([child.exited, reading]).then(forget, forget).then(() => void running.delete(child.pid));
+  running.set(child.pid, { ended, hold: () => child.ref(), kill: () => child.kill("SIGKILL"), isExpected: false });
   return {
     pid: child.pid,
     send(line) {
@@ -71,7 +123,7 @@ function startWithBun(
         return undefined; // its end is reported by `ended`
       }
     },
-    ended: Promise.all([child.exited, reading]).then(forget, forget).then(() => {}),
+    ended,
   };
 }
 
@@ -109,10 +161,20 @@ async function startWithNode(
     child.once("error", () => resolve());
     onUnnamedSignal(child.pid ?? 0, () => resolve());
   });
+  const pid = child.pid ?? 0;
+  const gone = ended.then(forget).then(() => void running.delete(pid));
+  if (pid > 0) {
+    running.set(pid, {
+      ended: gone,
+      hold: () => child.ref(),
+      kill: () => child.kill("SIGKILL"),
+      isExpected: false,
+    });
+  }
   return {
-    pid: child.pid ?? 0,
+    pid,
     send: (line) =>
       new Promise((resolve) => child.stdin === null ? resolve() : child.stdin.write(line, () => resolve())),
-    ended: ended.then(() => void forget()),
+    ended: gone,
   };
 }

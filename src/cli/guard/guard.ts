@@ -4,6 +4,7 @@
  */
 import { BatonError, messageOf } from "../../errors.ts";
 import { abortable } from "../../support/abort.ts";
+import { expectEnd } from "../child/helper_process.ts";
 import { type Libc, loadLibc } from "../child/libc.ts";
 import { foreignProcessTable } from "../child/process_table.ts";
 import { type GuardProcess, type StartGuardProcess, startGuardProcess } from "./guard_process.ts";
@@ -136,7 +137,9 @@ class GuardKeeper implements Guard {
     this.#done = true;
     this.#unsaid = "";
     for (const job of this.#jobs.values()) job.unsubscribe();
-    this.#process?.send("done\n"); // it ends by that: ending the pipe as well costs Bun two threads
+    if (this.#process === null) return;
+    this.#process.send("done\n"); // it ends by that: ending the pipe as well costs Bun two threads
+    expectEnd(this.#process.pid, { kills: !this.#isReady });
   }
 
   #launch(): void {
