@@ -3,14 +3,13 @@
  * on Linux baton takes in orphans, so that everything the job ever started is below baton itself; where that fails, the
  * process group and the cookie in the environment; without /proc (macOS) the process group alone.
  */
-import process from "node:process";
 import { isOwnChild } from "../../support/own_children.ts";
-import { reapAdopted } from "./adopted_processes.ts";
+import { allBelow, reapAdopted } from "./adopted_processes.ts";
 import { KillCgroup } from "./kill_cgroup.ts";
 import { KnownProcesses } from "./known_processes.ts";
 import type { Libc } from "./libc.ts";
 import { livingOf } from "./living_processes.ts";
-import { descendantsOf, hasProcessTable, isAlive, readProcess } from "./process_table.ts";
+import { hasProcessTable, isAlive, readProcess } from "./process_table.ts";
 import { sendSignal } from "./send_signal.ts";
 import { isServiceProcess } from "./service_process.ts";
 import { StopRounds } from "./stop_rounds.ts";
@@ -65,8 +64,9 @@ export class JobProcesses {
 
   /** What lives, the dead whose status nobody took left out. */
   alive(): readonly number[] {
-    const { adopts } = this.#options;
-    this.#lastAlive = adopts ? this.#adopted() : this.#marked();
+    const { adopts, libc } = this.#options;
+    const isAdopter = adopts && libc !== null;
+    this.#lastAlive = isAdopter ? livingOf(() => allBelow(libc, isNotOfTheJob), isAlive) : this.#marked();
     if (this.#lastAlive.length === 0 && !this.#isUndecided) this.#rounds.close();
     return this.#lastAlive;
   }
@@ -80,15 +80,6 @@ export class JobProcesses {
   reapOrphans(): void {
     const { adopts, libc } = this.#options;
     if (adopts && libc !== null) reapAdopted(libc);
-  }
-
-  /** Everything below this process. */
-  #adopted(): number[] {
-    const find = () => {
-      this.reapOrphans();
-      return descendantsOf(process.pid, isNotOfTheJob);
-    };
-    return livingOf(find, isAlive);
   }
 
   /** By group and cookie: nobody here is a parent of what was orphaned. */

@@ -2,12 +2,11 @@
  * The jobs that one baton supervises at the same time, and whose the processes below it are. Reads /proc and remembers what
  * it saw; what follows from it is attribute_processes.ts, who is signalled shared_job_processes.ts.
  */
-import process from "node:process";
 import { isOwnChild } from "../../support/own_children.ts";
-import { reapAdopted } from "./adopted_processes.ts";
+import { allBelow, reapAdopted } from "./adopted_processes.ts";
 import { attributeProcesses, type Owners, type SeenProcess } from "./attribute_processes.ts";
 import type { Libc } from "./libc.ts";
-import { cookiesOf, descendantsOf, type ProcessRow, readProcess } from "./process_table.ts";
+import { cookiesOf, type ProcessRow, readProcess } from "./process_table.ts";
 import { isServiceProcess } from "./service_process.ts";
 import { SharedJobProcesses } from "./shared_job_processes.ts";
 
@@ -77,8 +76,7 @@ export class JobTable {
   look(libc: Libc): Look {
     const seen: SeenProcess[] = [];
     const gone: number[] = [];
-    reapAdopted(libc);
-    for (const pid of descendantsOf(process.pid, (child) => isOwnChild(child) || isServiceProcess(child))) {
+    for (const pid of allBelow(libc, (child) => isOwnChild(child) || isServiceProcess(child))) {
       const row = readProcess(pid);
       if (row === null || row.dead) gone.push(pid);
       else seen.push({ ...row, cookies: this.#isCertain(row) ? [] : cookiesOf(pid) });
