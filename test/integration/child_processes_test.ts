@@ -3,6 +3,7 @@ import { expect, spyOn, test } from "bun:test";
 import { newGuid } from "../../src/support/guid.ts";
 import { cookieEnvironment } from "../../src/cli/child/cookie.ts";
 import { JobProcesses } from "../../src/cli/child/job_processes.ts";
+import { KnownProcesses } from "../../src/cli/child/known_processes.ts";
 import { loadLibc } from "../../src/cli/child/libc.ts";
 import {
   childrenOf,
@@ -88,6 +89,20 @@ test("once a child has told, the look at the first thread alone finds all childr
   process.kill(orphan, "SIGKILL");
   await eventually(() => libc.reap(orphan));
   expect(childrenOf(process.pid)).not.toContain(orphan);
+});
+
+test("a command that was on its way to its program at one look is found at the next", async () => {
+  const cookie = newGuid();
+  const known = new KnownProcesses(cookie, null);
+  const words = Object.entries(cookieEnvironment(cookie, undefined)).map(([name, value]) => `${name}=${value}`);
+  const child = Bun.spawn(["sh", "-c", 'read go; exec env "$@" sleep 1000', "sh", ...words], { stdin: "pipe" });
+  expect(known.findCertain()).toMatchObject({ alive: [], isCertain: true });
+  child.stdin.write("go\n");
+  await child.stdin.end();
+  await eventually(() => known.findCertain().alive.includes(child.pid), { withinMs: 500 });
+  child.kill("SIGKILL");
+  await child.exited;
+  expect(known.findCertain()).toMatchObject({ alive: [], isCertain: true });
 });
 
 test("a process is found behind a thousand dead ones, which are then reaped", async () => {

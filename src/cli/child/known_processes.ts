@@ -31,13 +31,14 @@ const looksMax = 32;
 export class KnownProcesses {
   readonly #cookie: string;
   #copies: ShellCopies | null;
-  readonly #marked = new MarkedProcesses();
+  readonly #marked: MarkedProcesses;
   /** Pid and start in clock ticks, which tell it from a namesake. */
   readonly #known = new Map<number, number>();
 
   constructor(cookie: string, child: KnownCommand | null, copies: ShellCopies | null = null) {
     this.#cookie = cookie;
     this.#copies = copies;
+    this.#marked = new MarkedProcesses({ isStarting: child === null });
     if (child !== null) this.#known.set(child.pid, child.startTicks);
   }
 

@@ -29,8 +29,8 @@ export interface MarkedLook {
   readonly unreadable: readonly number[];
 }
 
-/** For how long, at most, a process without a mark is not read again. */
-const strangerMsMax = 1000;
+/** For how long what was seen of a number counts, at most: longer the number may be another process's. */
+const seenMsMax = 1000;
 
 /** A number is given again when all others were given: no machine starts more processes in a millisecond. */
 const startsPerMsMax = 32;
@@ -42,8 +42,15 @@ export class MarkedProcesses {
   #unreadable: number[] = [];
   /** Could not be judged in the look before: dead, or without an environment. A dead process has no child that came after it. */
   #blank: ReadonlySet<number> = new Set();
+  #lookedAtMs = -Infinity;
   #forgottenAtMs = -Infinity;
-  readonly #strangerMs = Math.min(strangerMsMax, numbersOfProcesses() / startsPerMsMax);
+  readonly #seenMs = Math.min(seenMsMax, numbersOfProcesses() / startsPerMsMax);
+  readonly #isStarting: boolean;
+
+  /** `isStarting`: the command may be on its way to execve, and shows no cookie before it. */
+  constructor({ isStarting }: { readonly isStarting: boolean }) {
+    this.#isStarting = isStarting;
+  }
 
   /** One pass over /proc. `onFound` is called as soon as a process is found. */
   look(marks: Marks, onFound: (pid: number) => void = () => {}): MarkedLook {
@@ -74,11 +81,12 @@ export class MarkedProcesses {
 
   #forget(): void {
     const nowMs = performance.now();
-    if (nowMs < this.#forgottenAtMs + this.#strangerMs) return;
+    if (nowMs >= this.#lookedAtMs + this.#seenMs) this.#blank = new Set();
+    this.#lookedAtMs = nowMs;
+    if (nowMs < this.#forgottenAtMs + this.#seenMs && !this.#isStarting) return;
     this.#forgottenAtMs = nowMs;
     this.#strangers.clear();
     this.#unreadable = [];
-    this.#blank = new Set();
   }
 }
 
