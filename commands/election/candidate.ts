@@ -1,6 +1,5 @@
 /** A candidate's session: kept over its campaigns while it lives, and followed by another one when it has ended. */
 import type { ConnectOptions } from "../../src/clients/zookeeper/client.ts";
-import { LastingFaults } from "../../src/clients/zookeeper/lasting_fault.ts";
 import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { backoffMs } from "../../src/support/backoff.ts";
@@ -41,8 +40,7 @@ export class Candidate {
         onOpened(this.#zk, this.#sessions++ === 0);
         return this.#zk;
       } catch (thrown) {
-        const isAway = thrown instanceof BatonError && thrown.code === "UNREACHABLE" &&
-          !(thrown instanceof LastingFaults);
+        const isAway = thrown instanceof BatonError && thrown.code === "UNREACHABLE";
         if (signal.aborted || !isAway || !isPatient || this.#sessions === 0) throw thrown;
         if (failures === 0) onUnreachable(messageOf(thrown));
         await sleep(clock, backoffMs(failures, retryWait), signal);

@@ -69,9 +69,8 @@ export class Connector {
     if (outcome !== null) return outcome;
     // One server with a bad certificate is passed over; when it is all of them, waiting does not help.
     if (faults.length === 0 || faults.length < candidates.length + failures.length) return { kind: "failed" };
-    const code = faults.some(({ code }) => code === "REFUSED") ? "REFUSED" : "UNREACHABLE";
     const text = `Cannot open a ZooKeeper session: ${report.describe(this.#clock.now())}`;
-    return { kind: "refused", error: new LastingFaults(code, text) };
+    return { kind: "refused", error: new LastingFaults(faults, text) };
   }
 
   async #attempt(endpoint: Endpoint, wish: SessionWish, { attemptMs, signal, report, faults }: {
@@ -118,7 +117,7 @@ export class Connector {
         const round = { attemptMs, staggerMs: timeoutMs / 12, signal: deadline.signal, report };
         const outcome = await this.round(wish, round);
         if (outcome.kind === "accepted") return outcome.established;
-        if (outcome.kind === "refused") throw outcome.error;
+        if (outcome.kind === "refused" && !mayPass(outcome.error, retry, retries)) throw outcome.error;
         if (retries !== undefined && retry >= retries) throw tooLate;
         const pauseMs = delayMs ?? backoffMs(retry, { firstMs: 50, maxMs: 1000 });
         await sleep(this.#clock, pauseMs, deadline.signal);
@@ -133,6 +132,10 @@ export class Connector {
       deadline.cancel();
     }
   }
+}
+
+function mayPass(error: BatonError, retry: number, retries: number | undefined): boolean {
+  return error instanceof LastingFaults && error.isFromSecondTry && retry === 0 && retries !== 0;
 }
 
 const timeIsUp = new Error("the attempt ran out of time");
