@@ -198,6 +198,7 @@ export class FakeZooKeeper implements api.ZooKeeper {
 
 export class FakeSession implements api.Session {
   readonly id: bigint;
+  readonly password = new Uint8Array(16);
   readonly timeoutMs: number;
   state: api.SessionState = "connected";
   connections = 1;

@@ -76,6 +76,10 @@ export class ClientSession implements Session, LinkOwner, SearchOwner {
     return this.#established.accepted.identity.id;
   }
 
+  get password(): Uint8Array {
+    return this.#established.accepted.identity.password;
+  }
+
   get timeoutMs(): number {
     return this.#established.accepted.timeoutMs;
   }

@@ -43,6 +43,8 @@ export type SessionState = "connecting" | "connected" | "doubtful" | "ended";
 
 export interface Session {
   readonly id: bigint;
+  /** A secret: with it any process can take up the session, or end it. */
+  readonly password: Uint8Array;
   /** T, as negotiated with the server, in milliseconds. */
   readonly timeoutMs: number;
   readonly state: SessionState;
