@@ -35,7 +35,7 @@ const seenMsMax = 1000;
 /** A number is given again when all others were given: no machine starts more processes in a millisecond. */
 const startsPerMsMax = 32;
 
-type Kind = "marked" | "stranger" | "unreadable" | "blank";
+type Kind = "marked" | "stranger" | "unreadable" | "blank" | "unknown";
 
 export class MarkedProcesses {
   readonly #strangers = new Set<number>();
@@ -67,6 +67,8 @@ export class MarkedProcesses {
       if (kind === "marked") {
         found.push(pid);
         onFound(pid);
+      } else if (kind === "unknown") {
+        isCertain = false;
       } else if (kind === "blank") {
         blank.add(pid);
         isCertain &&= this.#blank.has(pid);
@@ -95,7 +97,8 @@ function kindOf(pid: number, { cookie, group, copies }: Marks): Kind {
   if (environ !== null && carriesCookie(environ, cookie)) return "marked";
   if (environ !== "" && group === null && copies === null) return environ === null ? "unreadable" : "stranger";
   const row = lookAtProcess(pid);
-  if (row === null || row === "unknown" || row.dead) return "blank";
+  if (row === "unknown") return "unknown";
+  if (row === null || row.dead) return "blank";
   if (row.group === group) return "marked";
   if (row.isKernels) return "stranger";
   // It may be between two programs (execve), where the environment of the new one is not there yet.
