@@ -7,7 +7,11 @@ import process from "node:process";
 const words = process.argv.slice(2);
 if (words[0] === "__guard") {
   const { runGuard } = await import("../src/cli/guard/main.ts");
-  await runGuard();
+  await runGuard(async (handle) => {
+    const { endSession } = await import("../src/clients/zookeeper/end_session.ts");
+    const { systemClock } = await import("../src/support/clock.ts");
+    await endSession(handle, { clock: systemClock(), limitMs: 5000 });
+  });
 } else if (words[0] === "--version" || words[0] === "-V") {
   const { default: description } = await import("../package.json", { with: { type: "json" } });
   const { writeSync } = await import("node:fs");

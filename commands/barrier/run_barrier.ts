@@ -7,6 +7,7 @@ import type { Guard } from "../../src/cli/guard/guard.ts";
 import type { Io } from "../../src/cli/io.ts";
 import type { StatusReport } from "../../src/cli/status_report.ts";
 import { StoppedBySignal, StopRequest } from "../../src/cli/stopped_by_signal.ts";
+import { formatSessionHandle } from "../../src/clients/zookeeper/session_handle.ts";
 import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
 import { isSessionEnd } from "../../src/clients/zookeeper/zookeeper_error.ts";
 import { BatonError } from "../../src/errors.ts";
@@ -70,7 +71,7 @@ async function enterAndRun(options: BarrierOptions, run: Run): Promise<LockEndin
   using stop = new StopRequest(deps.signals);
   const { values } = options;
   const limit = callLimit(deps.clock, values.within, { values, stop: stop.signal });
-  let guarded = false;
+  let isGuardLeft = false;
   let zk: ZooKeeper | null = null;
   try {
     const what = JSON.stringify(options.name);
@@ -78,6 +79,7 @@ async function enterAndRun(options: BarrierOptions, run: Run): Promise<LockEndin
     const opened = (session: ZooKeeper) => {
       if (zk === null) warnOfTimeout(options, io, { place, zk: session });
       zk = session;
+      deps.guard.setSession(formatSessionHandle(place.connect, session.session));
     };
     const member = await enterInSession(options, run, { place, limit: limit.signal, opened });
     limit.cancel();
@@ -85,16 +87,19 @@ async function enterAndRun(options: BarrierOptions, run: Run): Promise<LockEndin
     progress.member = member;
     if (options.verbose) io.err(startLine(member));
     using note = LeaseNote.open(member, { clock: deps.clock, libc: await loadLibc() });
-    guarded = true; // from here on supervision says when the guard may go
+    isGuardLeft = true; // until the command is known to have ended
     const outcome = await deps.supervise({
       ...superviseOptions(options, io, deps),
       lease: member,
       guard: deps.guard,
+      keepsGuard: true, // while it waits for the others' end it can be killed as well
       grantedAtMs,
       signal: stop.signal,
       env: childEnvironment(options, io, { member, place, note }),
     });
     progress.outcome = outcome;
+    isGuardLeft = outcome.kind === "breach";
+    if (!isGuardLeft) deps.guard.forget(member.holderId);
     const { maxHold: maxHoldMs } = values;
     const ending = lockEndingOf(outcome, { what, thing: "Barrier", lost: member.lost, maxHoldMs });
     if (ending === null) throw stop.signal.reason;
@@ -105,8 +110,8 @@ async function enterAndRun(options: BarrierOptions, run: Run): Promise<LockEndin
     if (outcome.kind === "breach") zk = null;
     return ending;
   } finally {
-    if (!guarded) deps.guard.done();
-    if (zk !== null) await closeSession(zk, deps.clock, guarded ? stop.signal : limit.signal);
+    if (!isGuardLeft) deps.guard.done();
+    if (zk !== null) await closeSession(zk, deps.clock, progress.member === null ? limit.signal : stop.signal);
     limit.cancel();
   }
 }

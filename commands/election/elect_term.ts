@@ -1,4 +1,7 @@
-/** One term of a leader: --on-elected, the command with its health, --on-deposed. Does not release the leadership. */
+/**
+ * One term of a leader: --on-elected, the command with its health, --on-deposed, all under one guard, which it does not end.
+ * Does not release the leadership.
+ */
 import type { ChildOutcome } from "../../src/cli/child/child_outcome.ts";
 import { watchHealth } from "../../src/cli/child/health_watch.ts";
 import { complaintAboutHook, runHook } from "../../src/cli/child/run_hook.ts";
@@ -28,6 +31,8 @@ export interface Term {
   readonly lost: AbortSignal;
   /** Its health made it give up. */
   readonly isUnwell: boolean;
+  /** Something of it, command or hook, could not be killed: the guard is left to itself. */
+  readonly hasBreach: boolean;
 }
 
 /** `stop` aborts at the first signal: what has not begun by then does not begin. Never rejects but for a bug. */
@@ -41,24 +46,25 @@ export async function runTerm(
     readonly stop: AbortSignal;
   },
 ): Promise<Term> {
-  const { guard, clock } = deps;
+  const { clock } = deps;
   const { onElected, onDeposed } = options.values;
   const lease = new ResignableLease(leadership);
-  const term = (outcome: ChildOutcome): Term => ({ outcome, lost: lease.lost, isUnwell: lease.hasResigned });
+  const term = (outcome: ChildOutcome, last = outcome): Term => ({
+    outcome,
+    lost: lease.lost,
+    isUnwell: lease.hasResigned,
+    hasBreach: last.kind === "breach",
+  });
 
   if (onElected !== undefined) {
     const elected = await hook("--on-elected", onElected, options, { deps, env, lease, signal: stop });
-    if (elected.kind === "breach") {
-      guard.done();
-      return term({ ...elected, heldMs: clock.now() - grantedAtMs });
-    }
+    if (elected.kind === "breach") return term({ ...elected, heldMs: clock.now() - grantedAtMs });
   }
   const outcome = await superviseWithHealth(options, lease, { deps, env, grantedAtMs, stop });
+  if (outcome.kind !== "breach") deps.guard.forget(lease.holderId);
   // Not beside what could not be killed.
-  if (onDeposed !== undefined && outcome.kind !== "breach") {
-    await hook("--on-deposed", onDeposed, options, { deps, env });
-  }
-  return term(outcome);
+  if (onDeposed === undefined || outcome.kind === "breach") return term(outcome);
+  return term(outcome, await hook("--on-deposed", onDeposed, options, { deps, env }));
 }
 
 async function hook(
@@ -72,9 +78,9 @@ async function hook(
     readonly signal?: AbortSignal;
   },
 ): Promise<ChildOutcome> {
-  const { clock, signals, io } = deps;
+  const { clock, signals, guard, io } = deps;
   const { hookTimeout: timeoutMs, killAfter: killAfterMs, signal: stopSignal } = values;
-  const outcome = await runHook({ ...rest, line, env, clock, signals, timeoutMs, killAfterMs, stopSignal });
+  const outcome = await runHook({ ...rest, line, env, clock, signals, guard, timeoutMs, killAfterMs, stopSignal });
   const complaint = complaintAboutHook(outcome, timeoutMs);
   if (complaint !== null && !quiet) io.err(`baton: ${flag} ${complaint}\n`);
   return outcome;
@@ -98,6 +104,7 @@ async function superviseWithHealth(
     ...supervised,
     lease,
     guard,
+    keepsGuard: true,
     grantedAtMs,
     signal: stop,
     env,

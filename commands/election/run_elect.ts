@@ -6,6 +6,7 @@ import { superviseChild, type SuperviseOptions } from "../../src/cli/child/super
 import { type Guard, startGuard } from "../../src/cli/guard/guard.ts";
 import type { Io } from "../../src/cli/io.ts";
 import type { StatusReport } from "../../src/cli/status_report.ts";
+import { formatSessionHandle } from "../../src/clients/zookeeper/session_handle.ts";
 import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
 import { isSessionEnd } from "../../src/clients/zookeeper/zookeeper_error.ts";
 import { BatonError } from "../../src/errors.ts";
@@ -131,37 +132,39 @@ class Election {
   async #lead(stop: AbortSignal): Promise<{ readonly term: Term; readonly ending: LockEnding }> {
     const { clock } = this.#deps;
     const guard = this.#deps.startGuard();
-    let guarded = false;
+    let isGuardLeft = false;
     try {
-      const leadership = await this.#campaign(stop);
+      const leadership = await this.#campaign(stop, guard);
       const grantedAtMs = clock.now();
       this.#progress.leadership = leadership;
       this.#progress.outcome = null;
       if (this.#options.verbose) this.#say(describeLeadership(leadership));
       using note = LeaseNote.open(leadership, { clock, libc: await loadLibc() });
-      guarded = true; // from here on supervision says when the guard may go
+      isGuardLeft = true; // until the command is known to have ended
       const term = await runTerm(this.#options, leadership, {
         deps: { ...this.#deps, io: this.#io, guard },
         env: this.#environment(leadership, note),
         grantedAtMs,
         stop,
       });
+      isGuardLeft = term.hasBreach;
       this.#progress.outcome = term.outcome;
       const what = JSON.stringify(this.#options.name);
       const ending = lockEndingOf(term.outcome, { what, thing: "Leadership", lost: term.lost, maxHoldMs: undefined });
       if (ending === null) throw stop.reason;
       return { term, ending };
     } finally {
-      if (!guarded) guard.done();
+      if (!isGuardLeft) guard.done();
     }
   }
 
   /** A wait outlives its session: one that expired is followed by another, with a place at the end of the queue. */
-  async #campaign(stop: AbortSignal): Promise<Leadership> {
+  async #campaign(stop: AbortSignal, guard: Guard): Promise<Leadership> {
     const { name, value, values, quiet } = this.#options;
     const { clock } = this.#deps;
     for (;;) {
       const zk = await this.#candidate.session(stop);
+      guard.setSession(formatSessionHandle(this.#place.connect, zk.session));
       using _outage = tellOutage(zk, JSON.stringify(name), { io: this.#io, clock, quiet });
       using progress = showProgress(name, this.#options, this.#io);
       try {

@@ -7,6 +7,7 @@ import type { Guard } from "../../src/cli/guard/guard.ts";
 import type { Io } from "../../src/cli/io.ts";
 import type { StatusReport } from "../../src/cli/status_report.ts";
 import { StopRequest } from "../../src/cli/stopped_by_signal.ts";
+import { formatSessionHandle } from "../../src/clients/zookeeper/session_handle.ts";
 import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
 import { isSessionEnd } from "../../src/clients/zookeeper/zookeeper_error.ts";
 import type { Lease } from "../../src/recipes/lease.ts";
@@ -73,6 +74,7 @@ export async function lockAndRun(
     const opened = (session: ZooKeeper) => {
       if (zk === null) warnOfTimeout(options, io, { place, zk: session });
       zk = session;
+      deps.guard.setSession(formatSessionHandle(place.connect, session.session));
     };
     const taken = await takeInSession(options, io, { deps, place, limit: limit.signal, opened });
     limit.cancel();

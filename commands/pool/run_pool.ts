@@ -5,6 +5,7 @@ import type { Guard } from "../../src/cli/guard/guard.ts";
 import type { Io } from "../../src/cli/io.ts";
 import { type StatusReport, StatusWriter } from "../../src/cli/status_report.ts";
 import { StoppedBySignal } from "../../src/cli/stopped_by_signal.ts";
+import { formatSessionHandle } from "../../src/clients/zookeeper/session_handle.ts";
 import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { lockStatus } from "../../src/recipes/lock/lock_status.ts";
@@ -89,6 +90,7 @@ async function takeAndRun(options: PoolCommandOptions, io: Io, deps: PoolDepende
     const opening = { io, clock, quiet, what: JSON.stringify(component) };
     zk = await (isPatient ? openPatiently(deps.connect, place.connect, opening) : deps.connect(place.connect));
     warnOfTimeout(options, io, { place, zk });
+    guard.setSession(formatSessionHandle(place.connect, zk.session));
     jobs = new PoolJobs(options, {
       io,
       clock,

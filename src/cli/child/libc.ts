@@ -29,6 +29,8 @@ export interface Libc {
   isTerminal(fd: number): boolean;
   /** flock(2), exclusive, without waiting. False when somebody else has it, or it cannot be had at all. */
   lockFile(fd: number): boolean;
+  /** The process that started this one; another one takes its place in the moment in which it dies (getppid(2)). */
+  parentPid(): number;
   /** dup(2): the same open file under another number, which children inherit. -1 for an error. */
   duplicate(fd: number): number;
 }
@@ -47,6 +49,7 @@ const signatures = {
   isatty: ["i32", "i32"],
   flock: ["i32", "i32", "i32"],
   dup: ["i32", "i32"],
+  getppid: ["i32"],
 } as const;
 
 type Argument = number | bigint | Uint8Array;
@@ -141,6 +144,7 @@ function describe({ call, addressOf }: Library): Libc {
     isTerminal: (fd) => Number(call.isatty(fd)) === 1,
     lockFile: (fd) => Number(call.flock(fd, LOCK_EX | LOCK_NB)) === 0,
     duplicate: (fd) => Number(call.dup(fd)),
+    parentPid: () => Number(call.getppid()),
   };
 }
 

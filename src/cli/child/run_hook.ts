@@ -1,13 +1,15 @@
-/** Runs a line of shell at a turn of leadership: bounded in time, and dead with everything it started when it is over. */
+/**
+ * Runs a line of shell at a turn of leadership: bounded in time, and dead with everything it started when it is over. Under the
+ * guard of the term, which goes on.
+ */
 import { formatDuration } from "../../support/duration.ts";
-import { startGuard } from "../guard/guard.ts";
 import type { ChildOutcome } from "./child_outcome.ts";
 import { OwnTime } from "./own_time.ts";
 import { shellLine } from "./shell_line.ts";
 import { superviseChild, type SuperviseOptions } from "./supervise_child.ts";
 
 export interface HookOptions
-  extends Pick<SuperviseOptions, "env" | "clock" | "signals" | "killAfterMs" | "stopSignal" | "signal"> {
+  extends Pick<SuperviseOptions, "env" | "clock" | "signals" | "guard" | "killAfterMs" | "stopSignal" | "signal"> {
   readonly line: string;
   readonly timeoutMs: number;
   /** It ends before this lease does; left out: its time is its own. */
@@ -21,11 +23,11 @@ export async function runHook(options: HookOptions): Promise<ChildOutcome> {
   const { line, timeoutMs, clock } = options;
   const killAfterMs = Math.min(options.killAfterMs, killAfterMsMax);
   const lease = options.lease ?? new OwnTime(clock, timeoutMs + 10 * killAfterMsMax);
-  return await superviseChild({
+  const outcome = await superviseChild({
     ...options,
     lease,
     command: shellLine(line),
-    guard: startGuard(),
+    keepsGuard: true,
     descriptors: [],
     grantedAtMs: clock.now(),
     maxHoldMs: timeoutMs,
@@ -33,6 +35,8 @@ export async function runHook(options: HookOptions): Promise<ChildOutcome> {
     onDoubt: "ignore",
     foreground: false,
   });
+  if (outcome.kind !== "breach") options.guard.forget(lease.holderId);
+  return outcome;
 }
 
 /** What went wrong, as the end of a sentence; null when nothing did. */

@@ -53,6 +53,8 @@ export interface SuperviseOptions {
   readonly onStarted?: (child: StartedChild) => void;
   /** It runs beside others that this process supervises, under the same guard, which the caller ends. */
   readonly beside?: JobTable;
+  /** The guard goes on watching it when it is over; the caller forgets it, and ends the guard. */
+  readonly keepsGuard?: boolean;
   /** It reads nothing: /dev/null is its standard input. */
   readonly readsNothing?: boolean;
   /** Its standard output is for `onStarted` to read. */
@@ -173,15 +175,30 @@ class SupervisedChild {
   }
 
   #finish(ending: ChildEnding, pid: number | null): ChildOutcome {
-    const { clock, guard, beside } = this.#options;
+    const { clock, guard, beside, keepsGuard } = this.#options;
     if (this.#job !== undefined) beside?.close(this.#job);
-    // In a breach the guard is left to itself: the end of its pipe will set it on what is still there.
-    // Else later than now, for the next in line waits for the release, which the caller sends in this turn; but a job beside
-    // others may be run again under the same lease, and the next order to watch must come behind this one.
-    if (ending.kind !== "breach" && beside === undefined) setImmediate(() => guard.done());
-    else if (ending.kind !== "breach") guard.forget(this.#cookie);
+    leaveGuard(guard, this.#cookie, { ending, isBesideOthers: beside !== undefined, keepsGuard });
     return { ...ending, pid, heldMs: clock.now() - this.#grantedAtMs };
   }
+}
+
+/** What the guard hears when a job is over. Exported for its test. */
+export function leaveGuard(
+  guard: Pick<Guard, "setSession" | "forget" | "done">,
+  cookie: string,
+  { ending, isBesideOthers = false, keepsGuard = false }: {
+    readonly ending: Pick<ChildEnding, "kind">;
+    readonly isBesideOthers?: boolean | undefined;
+    readonly keepsGuard?: boolean | undefined;
+  },
+): void {
+  // In a breach the guard is left to itself: the end of its pipe will set it on what is still there. It may not see what is
+  // seen here: the session is to expire.
+  if (ending.kind === "breach") guard.setSession(null);
+  else if (isBesideOthers) guard.forget(cookie);
+  // Later than now, for the next in line waits for the release, which the caller sends in this turn; but a job beside
+  // others may be run again under the same lease, and the next order to watch must come behind this one.
+  else if (!keepsGuard) setImmediate(() => guard.done());
 }
 
 function startOptions(options: SuperviseOptions, cookie: string): StartOptions {

@@ -2,13 +2,22 @@
  * baton's side of the guard: starts it, keeps its deadlines fresh, hears whether it struck, and starts another one when
  * it dies while there is something to guard.
  */
+import process from "node:process";
 import { BatonError, messageOf } from "../../errors.ts";
 import { abortable } from "../../support/abort.ts";
 import { expectEnd } from "../child/helper_process.ts";
 import { type Libc, loadLibc } from "../child/libc.ts";
 import { foreignProcessTable } from "../child/process_table.ts";
 import { type GuardProcess, type StartGuardProcess, startGuardProcess } from "./guard_process.ts";
-import { childLine, forgetLine, type GuardedChild, renewLine, watchLine } from "./guard_state.ts";
+import {
+  childLine,
+  forgetLine,
+  type GuardedChild,
+  type GuardedSession,
+  renewLine,
+  sessionLine,
+  watchLine,
+} from "./guard_state.ts";
 
 export interface Guard {
   /** The guard of the moment; 0 while there is none. */
@@ -26,6 +35,11 @@ export interface Guard {
    * null for one that did not, or does not answer.
    */
   clearedAfterMs(cookie: string, signal: AbortSignal): Promise<number | null>;
+  /**
+   * The session under which everything runs that is watched, and nothing else does, as `formatSessionHandle` says it: a guard
+   * that outlives this process ends it when nothing is left of any job. It takes the place of the one before; null: it is to expire.
+   */
+  setSession(handle: string | null): void;
   /** Of this job nothing is left; others are watched on. */
   forget(cookie: string): void;
   /** There is nothing left to guard: it ends without a blow. Also for a guard that never had anything to watch. */
@@ -82,6 +96,7 @@ class GuardKeeper implements Guard {
   #replacements = 0;
   /** Lines that wait for the next one. */
   #unsaid = "";
+  #session: GuardedSession | null = null;
 
   constructor(start: StartGuardProcess) {
     this.#start = start;
@@ -133,6 +148,12 @@ class GuardKeeper implements Guard {
     this.#unsaid += forgetLine(cookie);
   }
 
+  setSession(handle: string | null): void {
+    if (this.#done) return;
+    this.#session = handle === null ? null : { owner: process.pid, handle };
+    void this.#say(sessionLine(this.#session));
+  }
+
   done(): void {
     this.#done = true;
     this.#unsaid = "";
@@ -161,7 +182,12 @@ class GuardKeeper implements Guard {
     this.#unsaid = ""; // of those that are over it was never told
     guard.ended.then(() => this.#ended());
     if (this.#done) return this.done();
-    for (const [cookie, job] of this.#jobs) if (!job.isStruck) this.#send(cookie, job);
+    for (const [cookie, job] of this.#jobs) {
+      if (!job.isStruck) this.#send(cookie, job);
+      else this.#session = null; // of such a job this guard does not hear
+    }
+    // Behind the jobs: no guard may know of the session and not of what runs under it.
+    if (this.#session !== null) void this.#say(sessionLine(this.#session));
   }
 
   #send(cookie: string, job: Watched): void {

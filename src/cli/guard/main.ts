@@ -1,7 +1,8 @@
 /**
  * The guard: a second process that outlives baton's death and pauses. It sleeps on a pipe from baton; when the pipe ends
- * without a "done", or the deadline of a job passes without a renewal, it kills what it watches, or that job. It never talks to a server and never
- * stops a job in an orderly way: it is for the moments in which baton itself cannot act.
+ * without a "done", or the deadline of a job passes without a renewal, it kills what it watches, or that job. It never
+ * stops a job in an orderly way: it is for the moments in which baton itself cannot act. Once, at its end, it has baton's session
+ * ended by others' code: when baton is dead and nothing is left of any job, so that nobody need wait until the session expires.
  *
  * It blocks in poll(2) rather than run an event loop: one thread, little memory, nothing that could be late. What it strikes
  * with is loaded before it says that it is ready: a disk that stands still is one of the moments it is there for.
@@ -9,9 +10,17 @@
 import { compileLate } from "../child/compile_late.ts";
 import { type Libc, loadLibc } from "../child/libc.ts";
 import { GroupWatch } from "./group_watch.ts";
-import { type GuardedChild, type GuardState, idleGuard, overdueJobs, readGuardLine } from "./guard_state.ts";
+import {
+  type GuardedChild,
+  type GuardedSession,
+  type GuardState,
+  idleGuard,
+  overdueJobs,
+  readGuardLine,
+  sessionToEnd,
+} from "./guard_state.ts";
 import { ShellCopies } from "../child/shell_copies.ts";
-import { Strike } from "./strike.ts";
+import { Strike, type StrikeEnd } from "./strike.ts";
 
 /** Not baton's, so that `pkill baton` does not take both; 15 bytes at most. */
 export const guardName = "lock-guard";
@@ -28,15 +37,22 @@ const betweenLooksMs = 10;
 /** Reads can fail for a passing reason; a pipe that cannot be read this often in a row is as good as ended. */
 const failedReadsMax = 3;
 
-/** Runs until there is nothing (left) to guard. The exit code says nothing to anybody. */
-export async function runGuard(): Promise<void> {
+/** How long baton's last thread may take to die after its pipe has ended. */
+const dyingMs = 1000;
+
+/**
+ * Runs until there is nothing (left) to guard; then `endSession` may be called once, with a session's handle. The exit code
+ * says nothing to anybody.
+ */
+export async function runGuard(endSession: (handle: string) => Promise<unknown>): Promise<void> {
   compileLate();
   const libc = await loadLibc();
   if (libc === null) return;
   for (const signal of [1, 2, 3, 15]) libc.ignoreSignal(signal); // HUP INT QUIT TERM
   libc.setProcessName(guardName);
   if ("Deno" in globalThis) (await import("../child/inherited_descriptors.ts")).closeInherited(libc);
-  new Post(libc).keep();
+  const session = new Post(libc).keep();
+  if (session !== null) await endSession(session.handle);
 }
 
 /** A job whose deadline has passed. What is said of that deadline later changes nothing. */
@@ -62,7 +78,8 @@ class Post {
     this.#pipe = new PipeLines(libc);
   }
 
-  keep(): void {
+  /** Ends with the session that is to be ended; null for none. */
+  keep(): GuardedSession | null {
     say(this.#libc, "ready");
     for (;;) {
       this.#lookAtGroups();
@@ -70,12 +87,16 @@ class Post {
       const isStriking = this.#strike();
       if (!this.#libc.waitReadable(input, this.#restMs(isStriking))) continue;
       const lines = this.#pipe.read();
-      if (lines === null) return this.#strikeAll();
+      if (lines === null) {
+        // What could not be read may have been another job.
+        if (!this.#pipe.isAtEnd) this.#state = readGuardLine(this.#state, "session");
+        return this.#clearAll();
+      }
       // After a pause the deadline counts, not a renewal that had been lying in the pipe when it passed.
       this.#noticeOverdue();
       for (const line of lines) this.#state = readGuardLine(this.#state, line);
       this.#noticeShells();
-      if (this.#state.done) return;
+      if (this.#state.done) return null;
       for (const cookie of this.#blows.keys()) if (!this.#state.jobs.has(cookie)) this.#blows.delete(cookie);
     }
   }
@@ -115,11 +136,24 @@ class Post {
   }
 
   /** The pipe has ended: there is no deadline to keep any more, and nobody who reads. */
-  #strikeAll(): void {
-    let strikes = [...this.#state.jobs.keys()].map((cookie) => this.#strikeAt(cookie));
+  #clearAll(): GuardedSession | null {
+    const strikes = new Map([...this.#state.jobs.keys()].map((cookie) => [cookie, this.#strikeAt(cookie)]));
+    const ends = new Map<string, StrikeEnd>();
     for (;;) {
-      strikes = strikes.filter((strike) => strike.look() === null);
-      if (strikes.length === 0) return;
+      for (const [cookie, strike] of strikes) {
+        const end = ends.get(cookie) ?? strike.look();
+        if (end !== null) ends.set(cookie, end);
+      }
+      if (ends.size === strikes.size) break;
+      this.#libc.sleep(betweenLooksMs);
+    }
+    const lastMs = this.#libc.bootTimeMs() + dyingMs;
+    for (;;) {
+      const session = sessionToEnd(this.#state, {
+        isGone: (pid) => this.#libc.parentPid() !== pid,
+        isCleared: (cookie) => ends.get(cookie)?.isCertain ?? false,
+      });
+      if (session !== null || this.#state.session === null || this.#libc.bootTimeMs() >= lastMs) return session;
       this.#libc.sleep(betweenLooksMs);
     }
   }
@@ -161,14 +195,21 @@ class PipeLines {
   readonly #chunk = new Uint8Array(4096);
   #text = "";
   #failedReads = 0;
+  #isAtEnd = false;
 
   constructor(libc: Libc) {
     this.#libc = libc;
   }
 
+  /** All that was ever written has been read. */
+  get isAtEnd(): boolean {
+    return this.#isAtEnd;
+  }
+
   /** Those that are whole by now; null when there will be no more. */
   read(): string[] | null {
     const length = this.#libc.read(input, this.#chunk);
+    this.#isAtEnd = length === 0;
     this.#failedReads = length < 0 ? this.#failedReads + 1 : 0;
     if (length === 0 || this.#failedReads === failedReadsMax) return null;
     this.#text += this.#decoder.decode(this.#chunk.subarray(0, Math.max(0, length)), { stream: true });

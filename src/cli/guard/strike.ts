@@ -11,6 +11,7 @@ import { ancestors, type ShellCopies } from "../child/shell_copies.ts";
 import { StopRounds } from "../child/stop_rounds.ts";
 import type { GroupWatch } from "./group_watch.ts";
 import type { GuardedJob } from "./guard_state.ts";
+import { isBeingStarted, isHidden } from "./unseen_processes.ts";
 
 /** baton may have been killed between starting the command and saying so: the command shows its cookie only once it runs. */
 const unknownChildMs = 1000;
@@ -26,7 +27,8 @@ export interface StrikeEnd {
    * Every process of the job is gone, so that its lock may be given to others. False in doubt, which is when
    * - the strike gave up: something was alive to the end, or processes came and went too fast to be judged;
    * - there is no process table to look into (macOS; /proc of another PID namespace);
-   * - no command was told of: baton died around its start, and a process that has not reached execve shows no cookie yet;
+   * - no command was told of, and a process may be about to become it (execve), and to show its cookie;
+   * - the command's process group is there, and nobody in it can be seen;
    * - another user's process, whose environment cannot be read, was started after the command and is an orphan now: it may be
    *   the job's (sudo, setuid).
    * What docs/limits.md says remains: a daemon that left group and session, cleared its environment and lost its parents
@@ -104,11 +106,15 @@ export class Strike {
 
   #hasDoubt(): boolean {
     const { child } = this.#job;
-    if (child === null || !hasProcessTable()) return true;
+    if (!hasProcessTable() || (child === null && isBeingStarted())) return true;
+    const group = this.#groupNumber();
+    if (group !== null && isHidden(group)) return true;
+    // The guard was there before any command that it was not told of.
+    const sinceTicks = (child ?? readProcess(process.pid))?.startTicks ?? 0;
     const takesOrphans = ancestors();
     return this.#last.unreadable.some((pid) => {
       const row = readProcess(pid);
-      return row !== null && !row.dead && row.startTicks >= child.startTicks && takesOrphans.has(row.parent);
+      return row !== null && !row.dead && row.startTicks >= sinceTicks && takesOrphans.has(row.parent);
     });
   }
 }

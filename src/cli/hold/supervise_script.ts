@@ -13,7 +13,7 @@ import { type ChildEvent, ChildRun } from "../child/child_run.ts";
 import type { StopReason } from "../child/child_plan.ts";
 import { cookieEnvironment, cookieVariable } from "../child/cookie.ts";
 import { loadLibc } from "../child/libc.ts";
-import { type SuperviseOptions, watchJob } from "../child/supervise_child.ts";
+import { leaveGuard, type SuperviseOptions, watchJob } from "../child/supervise_child.ts";
 import { formatHolds, type Held } from "./hold_list.ts";
 import { type ReleaseAnswer, ReleaseBox, type ReleaseRequest } from "./release_box.ts";
 import type { ScriptProcess } from "./script_process.ts";
@@ -46,8 +46,7 @@ export async function superviseScript(options: SuperviseOptions, hold: ScriptHol
   const libc = await loadLibc();
   const struck = new AbortController();
   const finish = (ending: ChildEnding): ChildOutcome => {
-    // In a breach the guard is left to itself, as it is for a command.
-    if (ending.kind !== "breach") guard.done();
+    leaveGuard(guard, cookie, { ending });
     return { ...ending, pid: script.pid, heldMs: clock.now() - grantedAtMs };
   };
   using box = ReleaseBox.open(cookie); // before the guard watches: what cannot be had is no reason to kill anybody

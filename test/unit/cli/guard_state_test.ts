@@ -1,4 +1,4 @@
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import {
   childLine,
   forgetLine,
@@ -6,6 +6,8 @@ import {
   overdueJobs,
   readGuardLine,
   renewLine,
+  sessionLine,
+  sessionToEnd,
   watchLine,
 } from "../../../src/cli/guard/guard_state.ts";
 
@@ -41,6 +43,40 @@ test("a deadline that cannot be read is over: striking too early is safe, never 
     expect(overdueJobs(readGuardLine(read([watchLine("abc", 500)]), `renew abc ${word}`), 0)).toEqual(["abc"]);
     expect(overdueJobs(readGuardLine(idleGuard, `watch abc ${word}`), 0)).toEqual(["abc"]);
   }
+});
+
+test("there is one session at a time, the last one that was told of, or none", () => {
+  const [old, newer] = [{ owner: 12, handle: "b2xk" }, { owner: 12, handle: "bmV3+/=" }];
+  expect(read([sessionLine(old)]).session).toEqual(old);
+  expect(read([sessionLine(old), watchLine("a", 500), sessionLine(newer)]).session).toEqual(newer);
+  expect(read([sessionLine(old), sessionLine(null)]).session).toBeNull();
+  expect(idleGuard.session).toBeNull();
+});
+
+describe("the session is ended", () => {
+  const session = { owner: 12, handle: "c2Vzc2lvbg==" };
+  const told = [sessionLine(session), watchLine("a", 500), watchLine("b", 700)];
+  const after = (cleared: readonly string[], isGone = true) => ({
+    isGone: (pid: number) => isGone && pid === 12,
+    isCleared: (cookie: string) => cleared.includes(cookie),
+  });
+
+  test("when its owner is dead and nothing is left of any job", () => {
+    expect(sessionToEnd(read(told), after(["a", "b"]))).toEqual(session);
+    expect(sessionToEnd(read([...told, forgetLine("b")]), after(["a"]))).toEqual(session);
+    expect(sessionToEnd(read([sessionLine(session)]), after([]))).toEqual(session);
+  });
+
+  test("not while its owner lives, not while something may be left of one job", () => {
+    expect(sessionToEnd(read(told), after(["a", "b"], false))).toBeNull();
+    expect(sessionToEnd(read(told), after(["a"]))).toBeNull();
+    expect(sessionToEnd(read(told), after([]))).toBeNull();
+  });
+
+  test("not when it is to expire, and not by a guard that has nothing to do any more", () => {
+    expect(sessionToEnd(read([...told, sessionLine(null)]), after(["a", "b"]))).toBeNull();
+    expect(sessionToEnd(read([...told, "done\n"]), after(["a", "b"]))).toBeNull();
+  });
 });
 
 test("an unknown line, and one about a job that is forgotten, leave everything as it is", () => {

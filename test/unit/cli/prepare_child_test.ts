@@ -43,6 +43,7 @@ class Bench implements Disposable {
         return Promise.resolve();
       },
       child: () => this.heard.push("child"),
+      setSession() {},
       clearedAfterMs: () => Promise.resolve(0),
       forget: () => this.heard.push("forget"),
       done: () => this.heard.push("done"),

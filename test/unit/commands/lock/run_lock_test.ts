@@ -24,7 +24,9 @@ class Bench {
   /** The end of the session. */
   ended = new AbortController();
   get session(): Session {
-    return { timeoutMs: 10_000, ended: this.ended.signal } as Partial<Session> as Session;
+    return { id: 1n, password: new Uint8Array(16), timeoutMs: 10_000, ended: this.ended.signal } as Partial<
+      Session
+    > as Session;
   }
   ending: ChildEnding = { kind: "exited", code: 0 };
   send: (signal: NodeJS.Signals) => void = () => {};
@@ -38,7 +40,10 @@ class Bench {
         return () => {};
       },
     },
-    guard: { done: () => this.log.push("guard done") } as Partial<Guard> as Guard,
+    guard: {
+      setSession: () => this.log.push("guard is told"),
+      done: () => this.log.push("guard done"),
+    } as Partial<Guard> as Guard,
     connect: () => {
       this.log.push("connect");
       const close = () => {
@@ -76,7 +81,7 @@ describe("the order of things", () => {
     const bench = new Bench();
     bench.ending = { kind: "exited", code: 7 };
     expect(await bench.run([])).toBe(7);
-    expect(bench.log).toEqual(["connect", "take", "supervise", "close"]);
+    expect(bench.log).toEqual(["connect", "guard is told", "take", "supervise", "close"]);
     expect([bench.io.stdout(), bench.io.stderr()]).toEqual(["", ""]);
   });
 
@@ -92,14 +97,14 @@ describe("the order of things", () => {
     const bench = new Bench();
     bench.ending = { kind: "breach", child: null, survivors: [42] };
     expect(await bench.run([])).toBe(83);
-    expect(bench.log).toEqual(["connect", "take", "supervise"]);
+    expect(bench.log).toEqual(["connect", "guard is told", "take", "supervise"]);
     expect(bench.io.stderr()).toContain("still there: 42");
   });
 
   test("without a lock there is nothing to guard, and the session is ended", async () => {
     const bench = new Bench();
     await expect(bench.run([], { takeLocks: refusal("UNREACHABLE") })).rejects.toThrow("it is UNREACHABLE");
-    expect(bench.log).toEqual(["connect", "guard done", "close"]);
+    expect(bench.log).toEqual(["connect", "guard is told", "guard done", "close"]);
     const other = new Bench();
     await expect(other.run([], { connect: refusal("UNREACHABLE") })).rejects.toThrow("it is UNREACHABLE");
     expect(other.log).toEqual(["guard done"]);
@@ -120,7 +125,7 @@ describe("a session that expires while it waits", () => {
   test("is followed by another one, and the wait goes on", async () => {
     const bench = new Bench();
     expect(await bench.run([], { takeLocks: expiry(bench, "SESSIONEXPIRED") })).toBe(0);
-    expect(bench.log).toEqual(["connect", "connect", "take", "supervise", "close"]);
+    expect(bench.log).toEqual(["connect", "guard is told", "connect", "guard is told", "take", "supervise", "close"]);
     expect(bench.io.stderr()).toBe(
       'baton: the session that waited for "job" has expired; waiting again, as the last in line\n',
     );
@@ -159,7 +164,7 @@ describe("a request to stop", () => {
     };
     const stopped = await bench.run([], { takeLocks }).catch((thrown: unknown) => thrown);
     expect(stopped).toMatchObject({ name: "StoppedBySignal", signal: "SIGTERM" });
-    expect(bench.log).toEqual(["connect", "take", "supervise", "close"]);
+    expect(bench.log).toEqual(["connect", "guard is told", "take", "supervise", "close"]);
     expect(bench.supervised?.signal?.aborted).toBe(true);
   });
 

@@ -1,0 +1,136 @@
+/** When the guard leaves a session to expire: told by hand of a session, a job, and an owner that the test is. */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { closeSync, constants, mkdtempSync, openSync, rmSync, writeSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import process from "node:process";
+import { cookieEnvironment } from "../../src/cli/child/cookie.ts";
+import { childrenOf, readProcess } from "../../src/cli/child/process_table.ts";
+import { childLine, sessionLine, watchLine } from "../../src/cli/guard/guard_state.ts";
+import { connect, type ConnectOptions } from "../../src/clients/zookeeper/client.ts";
+import { parseServers } from "../../src/clients/zookeeper/hosts.ts";
+import { formatSessionHandle } from "../../src/clients/zookeeper/session_handle.ts";
+import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
+import { newGuid } from "../../src/support/guid.ts";
+import { keeper, type RunningBackend } from "../support/backends.ts";
+import { eventually } from "../support/eventually.ts";
+import { batonCommand } from "../support/keeper_server.ts";
+import { canBeOthers } from "../support/other_user.ts";
+
+setDefaultTimeout(60_000);
+
+let server: RunningBackend;
+let own: ConnectOptions;
+let zk: ZooKeeper;
+beforeAll(async () => {
+  server = await keeper.start();
+  own = { servers: parseServers(server.servers), sessionTimeoutMs: 60_000 };
+  zk = await connect(own);
+});
+afterAll(async () => {
+  await zk.close();
+  await server.close();
+});
+
+const neverMs = Number.MAX_SAFE_INTEGER;
+const runs = (pid: number) => readProcess(pid)?.dead === false;
+
+/** A shell that starts a guard, as baton does; what it is told comes from the test. */
+class Owner implements AsyncDisposable {
+  readonly #folder = mkdtempSync(join(tmpdir(), "baton-owner-"));
+  readonly #shell: Bun.Subprocess;
+  #input: number | null;
+
+  constructor(around: readonly string[] = []) {
+    const pipe = join(this.#folder, "pipe");
+    Bun.spawnSync(["mkfifo", pipe]);
+    this.#input = openSync(pipe, constants.O_RDWR);
+    const input = openSync(pipe, constants.O_RDONLY);
+    this.#shell = Bun.spawn([...around, "sh", "-c", 'exec 3<&0; "$@" __guard <&3 & wait', "sh", ...batonCommand()], {
+      stdio: [input, "ignore", "inherit"],
+    });
+    closeSync(input);
+  }
+
+  get pid(): number {
+    return this.#shell.pid;
+  }
+
+  async guard(): Promise<number> {
+    return await eventually(() => childrenOf(this.pid).find((pid) => readProcess(pid)?.isCopy === false) ?? null);
+  }
+
+  tell(...lines: string[]): void {
+    if (this.#input !== null) writeSync(this.#input, lines.join(""));
+  }
+
+  kill(): void {
+    this.#shell.kill("SIGKILL");
+  }
+
+  /** As when whoever writes to the guard is gone. */
+  endPipe(): void {
+    if (this.#input !== null) closeSync(this.#input);
+    this.#input = null;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.endPipe();
+    this.kill();
+    await this.#shell.exited;
+    rmSync(this.#folder, { recursive: true, force: true });
+  }
+}
+
+function startJob(cookie: string) {
+  const env = { ...process.env, ...cookieEnvironment(cookie, undefined) };
+  const job = Bun.spawn(["sleep", "600"], { detached: true, env, stdio: ["ignore", "ignore", "ignore"] });
+  const child = { pid: job.pid, ownGroup: true, startTicks: readProcess(job.pid)?.startTicks ?? 0 };
+  return {
+    job,
+    lines: watchLine(cookie, neverMs) + childLine(cookie, child),
+    async [Symbol.asyncDispose]() {
+      job.kill("SIGKILL");
+      await job.exited;
+    },
+  };
+}
+
+const isThere = async (path: string) => await zk.exists(path) !== null;
+
+test("of a dead owner it ends the session; of one that lives it kills the job and leaves the session", async () => {
+  for (const isKilled of [false, true]) {
+    const mine = await connect(own);
+    const { path } = await mine.create("/mine-", new Uint8Array(0), { mode: "ephemeralSequential" });
+    await using owner = new Owner();
+    const guard = await owner.guard();
+    await using started = startJob(newGuid());
+    const { job, lines } = started;
+    owner.tell(sessionLine({ owner: owner.pid, handle: formatSessionHandle(own, mine.session) }), lines);
+    if (isKilled) owner.kill();
+    owner.endPipe();
+    await job.exited;
+    await eventually(() => !runs(guard), { withinMs: 10_000 });
+    expect(job.signalCode).toBe("SIGKILL");
+    expect(await isThere(path)).toBe(!isKilled);
+    await mine.close();
+  }
+});
+
+test.skipIf(!canBeOthers("whether a process that the guard may not kill keeps the session is not tested"))(
+  "a process that it may not kill keeps the session",
+  async () => {
+    await using mine = await connect(own);
+    const { path } = await mine.create("/mine-", new Uint8Array(0), { mode: "ephemeralSequential" });
+    await using owner = new Owner(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]);
+    const guard = await owner.guard();
+    await using started = startJob(newGuid()); // root's
+    const { job, lines } = started;
+    owner.tell(sessionLine({ owner: owner.pid, handle: formatSessionHandle(own, mine.session) }), lines);
+    owner.kill();
+    owner.endPipe();
+    await eventually(() => !runs(guard), { withinMs: 30_000 });
+    expect(runs(job.pid)).toBe(true);
+    expect(await isThere(path)).toBe(true);
+  },
+);
