@@ -41,6 +41,8 @@ export interface Evidence {
 
 /** After SIGKILL of the wrapper all its processes are gone within this, in milliseconds. */
 const goneMsMax = 1000;
+/** And the next in line has the lock within this: its guard ends the session, or, of a script, the holder does. */
+const takeoverMsMax = 2000;
 const exitLost = 79;
 
 export function judge(plan: RoundPlan, evidence: Evidence): RoundResult {
@@ -72,12 +74,16 @@ export function judge(plan: RoundPlan, evidence: Evidence): RoundResult {
     );
   }
   const nextMs = sections.find((section) => section !== first)?.openedMs ?? null;
+  const takeoverMs = nextMs === null ? null : nextMs - faultMs;
+  if (plan.fault.expect === "killed" && takeoverMs !== null && takeoverMs > takeoverMsMax) {
+    failures.push(`the next one had the lock ${Math.ceil(takeoverMs)} ms after the victim's end`);
+  }
   return {
     plan,
     outcome,
     overlapMs: overlap,
     marginMs: nextMs === null || closedMs === null ? null : nextMs - closedMs,
-    takeoverMs: nextMs === null ? null : nextMs - faultMs,
+    takeoverMs,
     goneMs,
     failures,
   };

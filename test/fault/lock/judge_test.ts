@@ -59,12 +59,17 @@ test("another exit code than 79 is a failure when the lock was lost", () => {
   expect(result.failures).toEqual(["victim ended with 0; the lock should have been lost"]);
 });
 
-test("after SIGKILL of the wrapper its processes may live for one second", () => {
+test("after SIGKILL of the wrapper its processes may live for one second, and the next one has the lock within two", () => {
   const killed = { ...lost, exit: { code: null, signal: "SIGKILL" as const } };
-  const goneAt = (closedMs: number) =>
-    judge(planOf("killed"), evidence({ ...killed, sections: closedAt(closedMs) }, next)).failures;
+  const soon = contender("next", [1200, 1300], { text: "9\n" });
+  const goneAt = (closedMs: number, then = soon) =>
+    judge(planOf("killed"), evidence({ ...killed, sections: closedAt(closedMs) }, then)).failures;
   expect(goneAt(1100)).toEqual([]);
   expect(goneAt(1101)).toEqual(["the victim's processes were gone 1001 ms after its end"]);
+  expect(goneAt(1000, contender("next", [2100, 2200], { text: "9\n" }))).toEqual([]);
+  expect(goneAt(1000, contender("next", [2101, 2200], { text: "9\n" }))).toEqual([
+    "the next one had the lock 2001 ms after the victim's end",
+  ]);
 });
 
 test("a waiter that gives up is a failure, also when the fault took its session", () => {
