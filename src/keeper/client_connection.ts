@@ -36,6 +36,8 @@ export interface ConnectionHost {
   now(): number;
   negotiate(timeoutMs: number): number;
   report(word: string): string;
+  /** False when its address has as many connections with a session as it may; one that takes its own session over is let in. */
+  hasRoom(connection: ClientConnection, sessionId: bigint): boolean;
   /** The session is this connection's from now on; another one that had it is closed. */
   attached(connection: ClientConnection, session: Session): void;
   /** The connection is gone. */
@@ -274,6 +276,7 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
     if (request.lastZxidSeen > state.zxid) {
       throw protocolError(`The client has seen zxid ${request.lastZxidSeen}, this keeper is at ${state.zxid}`);
     }
+    if (!this.#host.hasRoom(this, request.sessionId)) return this.destroy();
     const timeoutMs = this.#host.negotiate(request.timeOut);
     const nowMs = this.#host.now();
     let session: Session | undefined;

@@ -4,7 +4,7 @@ import { frameBytesMaxDefault } from "../wire/jute/frame.ts";
 export const keeperLimitsDefault = {
   /** Connections at the same time, over all listeners; for one more the oldest without a session goes, or else itself. */
   connectionsMax: 10_000,
-  /** Connections from one address over TCP; one more is closed at once. */
+  /** Connections from one address over TCP; for one more the oldest without a session goes, or else the new one when it asks for one. */
   connectionsPerAddressMax: 2_000,
   /** Bytes of one request. */
   frameBytesMax: frameBytesMaxDefault,

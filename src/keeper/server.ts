@@ -8,11 +8,11 @@ import { BatonError, messageOf } from "../errors.ts";
 import type { Address, Connection, TlsOptions } from "../sockets/connection.ts";
 import type { Clock } from "../support/clock.ts";
 import { ClientConnection, type ConnectionHost } from "./client_connection.ts";
-import { Crowd } from "./crowd.ts";
 import { DataGuard } from "./data_guard.ts";
 import { answerFourLetterWord, type KeeperReport } from "./four_letter_words.ts";
 import type { KeeperLimits } from "./limits.ts";
 import { Listeners } from "./listeners.ts";
+import { OpenConnections } from "./open_connections.ts";
 import { Reaping } from "./reaping.ts";
 import { reportOf } from "./report.ts";
 import { ReplyStages } from "./reply_stages.ts";
@@ -42,9 +42,6 @@ export interface KeeperServerOptions {
 
 /** How often sessions are looked at, as a part of the tick. */
 const looksPerTick = 5;
-/** A connection that has not opened a session by then is closed; so is one that was told the end and stays. */
-const handshakeMsMax = 10_000;
-const goodbyeMsMax = 2_000;
 /** How long a disk that refused to store is left alone before it is asked again. */
 const diskRetryMs = 1_000;
 /** Idle sessions that go at once when there is no room for one more. */
@@ -62,9 +59,7 @@ export class KeeperServer implements ConnectionHost {
   readonly #lookMs: number;
   readonly #listeners: Listeners;
   readonly #guard: DataGuard;
-  readonly #connections: Crowd<ClientConnection>;
-  readonly #bySession = new Map<bigint, ClientConnection>();
-  readonly #leaving = new Set<() => void>();
+  readonly #connections: OpenConnections;
   readonly #end: { resolve: () => void; reject: (error: unknown) => void };
   #state: KeeperState<ClientConnection>;
   #stages: ReplyStages;
@@ -74,7 +69,6 @@ export class KeeperServer implements ConnectionHost {
   #reloading = false;
   #commitStartMs = 0;
   #idleSinceMs: number;
-  #received = 0;
   readonly #commits = new CommitCounters();
   #cancelLook = () => {};
   #cancelRetry = () => {};
@@ -85,7 +79,8 @@ export class KeeperServer implements ConnectionHost {
     this.#store = store;
     this.#options = options;
     this.limits = options.limits;
-    this.#connections = new Crowd(options.limits);
+    const { clock, limits } = options;
+    this.#connections = new OpenConnections({ clock, limits, drop: (connection) => this.#drop(connection) });
     this.superDigest = options.superDigest;
     this.#lookMs = Math.max(10, options.tickTimeMs / looksPerTick);
     this.#sessionClock = new SessionClock(options.clock, this.#lookMs);
@@ -173,41 +168,35 @@ export class KeeperServer implements ConnectionHost {
     return Math.min(Math.max(timeoutMs, this.#options.sessionTimeoutMinMs), this.#options.sessionTimeoutMaxMs);
   }
 
+  hasRoom(connection: ClientConnection, sessionId: bigint): boolean {
+    return this.#connections.hasRoom(connection, sessionId);
+  }
+
   attached(connection: ClientConnection, session: Session): void {
-    this.#connections.known(connection);
-    const before = this.#bySession.get(session.id);
-    this.#bySession.set(session.id, connection);
-    if (before !== undefined) this.#drop(before);
+    this.#connections.attached(connection, session);
   }
 
   closed(connection: ClientConnection): void {
-    this.#received += connection.received;
-    this.#connections.left(connection);
+    this.#connections.closed(connection);
     this.#state.watches.removeAll(connection);
-    const session = connection.session;
-    if (session !== null && this.#bySession.get(session.id) === connection) this.#bySession.delete(session.id);
     this.#idleSinceMs = this.#options.clock.now();
   }
 
   holds(connection: ClientConnection, inputBytes: number, outputBytes: number): void {
     for (const gone of this.#connections.hold(connection, inputBytes, outputBytes)) {
       this.#options.log(`A connection from ${gone.peer} was closed: all together are owed, or have begun, too much`);
-      this.#drop(gone);
     }
   }
 
   roomForSession(): boolean {
     const isFull = () => this.#state.sessions.size >= this.limits.sessionsMax;
-    if (isFull()) this.#state.endIdleSessions((id) => this.#bySession.has(id), sessionsReplacedMax);
+    const isConnected = (id: bigint) => this.#connections.of(id) !== undefined;
+    if (isFull()) this.#state.endIdleSessions(isConnected, sessionsReplacedMax);
     return !isFull();
   }
 
   closeSoon(connection: ClientConnection): void {
-    const cancel = this.#options.clock.after(goodbyeMsMax, () => {
-      this.#leaving.delete(cancel);
-      connection.destroy();
-    });
-    this.#leaving.add(cancel);
+    this.#connections.closeSoon(connection);
   }
 
   bug(error: unknown): void {
@@ -232,7 +221,7 @@ export class KeeperServer implements ConnectionHost {
     return reportOf(this.#state, {
       options: this.#options,
       connections: [...this.#connections],
-      receivedBefore: this.#received,
+      receivedBefore: this.#connections.received,
       zxid: this.#durableZxid,
       writable: this.#writable,
       addresses: this.addresses,
@@ -242,8 +231,7 @@ export class KeeperServer implements ConnectionHost {
   #accept(connection: Connection, address: Address): ClientConnection {
     const ip = address.kind === "unix" ? "127.0.0.1" : connection.peer.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1");
     const client = new ClientConnection(connection, this, ip);
-    const from = { address: address.kind === "tcp" ? ip : null, nowMs: this.#options.clock.now() };
-    this.#connections.came(client, from)?.destroy();
+    this.#connections.accepted(client, address.kind === "tcp" ? ip : null);
     if (this.#closing !== null || this.#reloading) client.destroy();
     return client;
   }
@@ -303,7 +291,7 @@ export class KeeperServer implements ConnectionHost {
     this.#commits.commitsFailed++;
     this.#writable = false;
     this.#reloading = true;
-    for (const connection of this.#connections) connection.destroy();
+    this.#connections.closeAll();
     try {
       await this.#load();
       this.#reloading = false;
@@ -318,7 +306,7 @@ export class KeeperServer implements ConnectionHost {
     if (this.#closing !== null) return;
     this.#options.log(`${messageOf(error)}. The keeper ends`);
     this.#stages.stop();
-    for (const connection of this.#connections) connection.destroy();
+    this.#connections.closeAll();
     this.#closing = this.#close().catch(() => {}).then(() => this.#end.reject(error));
   }
 
@@ -343,7 +331,7 @@ export class KeeperServer implements ConnectionHost {
     if (!diskStalled) this.#expire();
     this.#stages.settle();
     const nowMs = clock.now();
-    for (const silent of this.#connections.strangersSince(nowMs - handshakeMsMax)) silent.destroy();
+    this.#connections.closeSilent();
     if (this.#connections.size > 0 || this.#state.sessions.size > 0) this.#idleSinceMs = nowMs;
     if (nowMs - this.#idleSinceMs > idleExitMs) {
       void this.close();
@@ -359,7 +347,7 @@ export class KeeperServer implements ConnectionHost {
   #expire(): void {
     for (const session of this.#state.sessions.overdue(this.now())) {
       this.#state.closeSession(session);
-      const connection = this.#bySession.get(session.id);
+      const connection = this.#connections.of(session.id);
       if (connection !== undefined) this.#drop(connection);
     }
     this.turnEnded();
@@ -385,11 +373,11 @@ export class KeeperServer implements ConnectionHost {
     this.#cancelLook();
     this.#cancelRetry();
     this.#stopHousekeeping();
-    for (const cancel of this.#leaving) cancel();
+    this.#connections.stop();
     // Before the data directory is given up: afterwards the sockets' paths may already be somebody else's.
     await this.#listeners.close();
     this.#stages.stop();
-    for (const connection of this.#connections) connection.destroy();
+    this.#connections.closeAll();
     await this.#store.close();
   }
 }
