@@ -17,6 +17,8 @@ export const poolCommand = defineCommand({
     "calls go through the same list, --done-ttl has them skip what another has done, or the query names it no more.",
     "Exits with 0 when all items that were taken have ended with 0, or there was nothing to do; with 1 when some have " +
     "failed, 75 when others work on all there is or as many as --total run already, 81 when the component is locked.",
+    "A call that comes while another one chooses items waits for it. With --loop and --total a call waits for a permit as " +
+    "long as items are left. -w limits both waits; what is left then is 75.",
     "By default the component is the lock COMPONENT and an item the lock COMPONENT/ITEM: baton who, ls, break and lock " +
     "know them. pool.component_path and pool.item_path say otherwise, the same in all calls: one that has other paths, or " +
     "another --total, than those that run is refused with 78 before it lists anything, and says what differs, and from whom.",

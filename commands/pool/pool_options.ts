@@ -64,7 +64,7 @@ const flags = {
   wait: setting(duration(), {
     flag: "-w, --wait",
     help:
-      "how long to wait for the component, connecting included, then exit 81, or 69 when no server answers; without it a component that is busy is skipped",
+      "how long to wait for the component, connecting included, then exit 81, or 69 when no server answers, and with --loop for a permit of --total; without it as long as another call chooses items, up to --query-timeout, and for a permit without limit",
   }),
   conflictExitCode: setting(integer("code", { min: 0, max: 255 }), {
     flag: "-E, --conflict-exit-code",

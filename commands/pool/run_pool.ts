@@ -11,6 +11,7 @@ import { BatonError, messageOf } from "../../src/errors.ts";
 import { lockStatus } from "../../src/recipes/lock/lock_status.ts";
 import { runPool } from "../../src/recipes/pool/pool.ts";
 import type { PoolCounts } from "../../src/recipes/pool/pool_book.ts";
+import type { PoolWait } from "../../src/recipes/pool/pool_options.ts";
 import { abortable, onAbort } from "../../src/support/abort.ts";
 import type { Clock } from "../../src/support/clock.ts";
 import { counted } from "../../src/support/counted.ts";
@@ -142,7 +143,7 @@ async function work(
       loop: values.loop,
       retries: values.retries,
       rememberMs: values.doneTtl ?? null,
-      wait: values.wait === undefined || values.wait === 0 ? "none" : values.wait,
+      wait: waitOf(values),
       list: (lease) => {
         wait.isOver = true;
         outage[Symbol.dispose]();
@@ -160,7 +161,8 @@ async function work(
       closesSession: true,
     });
     if (signals.stop.aborted && !values.drain && !jobs.hasBreach) throw signals.stop.reason;
-    return endingOf(component, counts, { codeOfFailure: jobs.exitCode(), total: values.total });
+    const isStopped = signals.stop.aborted;
+    return endingOf(component, counts, { codeOfFailure: jobs.exitCode(), ...values, isStopped });
   } catch (thrown) {
     if (!(thrown instanceof BatonError)) throw thrown;
     if (thrown.code === "LOCK_BUSY" || thrown.code === "LOCK_TIMEOUT") {
@@ -173,28 +175,40 @@ async function work(
   }
 }
 
+/** A query is stopped after its time-out, so that whoever chooses items longer than that is no reason to wait on. */
+const waitOf = ({ wait, queryTimeout }: PoolCommandOptions["values"]): PoolWait =>
+  wait === undefined ? { whileChoosingMs: queryTimeout } : wait === 0 ? "none" : wait;
+
 /** By what became of the items. Pure. */
 export function endingOf(
   component: string,
   counts: PoolCounts,
-  { codeOfFailure, total }: { readonly codeOfFailure: ExitCode; readonly total: number | undefined },
+  { codeOfFailure, total, loop, isStopped }: {
+    readonly codeOfFailure: ExitCode;
+    readonly total?: number | undefined;
+    readonly loop: boolean;
+    /** By a signal: what is left was not asked for any more. */
+    readonly isStopped: boolean;
+  },
 ): PoolEnding {
   const { taken, failed, busy, left } = counts;
   if (failed > 0) return { exitCode: codeOfFailure, reason: "failed", message: null, counts };
-  if (taken === 0 && left + busy > 0) {
+  const isUnfinished = loop && left > 0 && !isStopped;
+  if (isUnfinished || (taken === 0 && left + busy > 0)) {
     const message = left > 0
-      ? nothingBegun(component, left, total)
+      ? notBegun(component, counts, total)
       : `No item of "${component}" is free: ${busy === 1 ? "one is" : `${busy} are`} being worked on`;
-    return { exitCode: exitCodes.BUSY, reason: "nothing_free", message, counts };
+    return { exitCode: exitCodes.BUSY, reason: taken === 0 ? "nothing_free" : "items_left", message, counts };
   }
   return { exitCode: exitCodes.SUCCESS, reason: taken === 0 ? "nothing_to_do" : "done", message: null, counts };
 }
 
-function nothingBegun(component: string, left: number, total: number | undefined): string {
+function notBegun(component: string, { taken, left }: PoolCounts, total: number | undefined): string {
   const rest = counted(left, "is left", "are left");
-  if (total === undefined) return `No item of "${component}" was begun, and ${rest}`;
+  const item = `No ${taken === 0 ? "" : "other "}item of "${component}"`;
+  if (total === undefined) return `${item} was begun, and ${rest}`;
   const running = total === 1 ? "one runs" : `${total} run`;
-  return `No item of "${component}" may run: ${running} already, as many as --total allows, and ${rest}`;
+  return `${item} may run: ${running} already, as many as --total allows, and ${rest}`;
 }
 
 function reportOf({ component }: PoolCommandOptions, end: Partial<StatusReport>): StatusReport {

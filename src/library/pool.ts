@@ -32,7 +32,10 @@ export interface PoolOptions extends Partial<Pick<RecipeOptions, "acl" | "clock"
   readonly retries?: number;
   /** How long the end of an item is remembered, and one that ended well not run again. Milliseconds; not at all when left out. */
   readonly doneTtlMs?: number;
-  /** For the component, which is locked while items are listed and chosen: milliseconds, "forever", or "none", the default. */
+  /**
+   * For the component, which is locked while items are listed and chosen, and with `loop` for a permit of `total`: milliseconds,
+   * "none", or "forever". When left out a permit is waited for, and the component while another run chooses, 5 minutes at most.
+   */
   readonly wait?: "none" | "forever" | number;
   readonly root?: string;
   /** Other paths than the default ones, as pool.component_path and pool.item_path in the configuration; the same everywhere. */
@@ -59,6 +62,9 @@ export interface PoolWorkJob {
   /** 1 for the first time. */
   readonly attempt: number;
 }
+
+/** As long as `baton pool` waits for another call's query unless it is told otherwise. Milliseconds. */
+const choosingMsMax = 300_000;
 
 export class Pool implements AsyncDisposable {
   readonly component: string;
@@ -126,9 +132,18 @@ export class Pool implements AsyncDisposable {
   }
 
   async #run(items: PoolItems, work: PoolWork, signal: AbortSignal | undefined): Promise<PoolCounts> {
-    const { acl, jobs = 1, total, loop = false, retries = 0, doneTtlMs, wait = "none", onProblem } = this.#options;
+    const {
+      acl,
+      jobs = 1,
+      total,
+      loop = false,
+      retries = 0,
+      doneTtlMs,
+      wait = { whileChoosingMs: choosingMsMax },
+      onProblem,
+    } = this.#options;
     const stop = signal === undefined ? this.#closed.signal : AbortSignal.any([this.#closed.signal, signal]);
-    const limit = callLimit(wait, { clock: this.#clock, signal: stop });
+    const limit = callLimit(typeof wait === "object" ? undefined : wait, { clock: this.#clock, signal: stop });
     let zk: ZooKeeper | null = null;
     try {
       zk = await this.#sessions.get(limit.signal);

@@ -15,6 +15,8 @@ export interface HolderInfo {
   readonly value?: string;
   /** Of a candidate: who is better may ask it to step down. */
   readonly priority?: number;
+  /** A call of a pool that lists and chooses items: it gives the component's lock back as soon as it has some. */
+  readonly isChoosing?: boolean;
 }
 
 export interface NodeInfo extends HolderInfo {
@@ -42,7 +44,7 @@ export function formatNodeInfo(info: NodeInfo): Uint8Array {
 /** What can be understood of `data`; the rest is empty. Never throws: it is only for display. */
 export function parseNodeInfo(data: Uint8Array): NodeInfo {
   const fields = jsonFields(data);
-  const { revoke, value, priority } = fields;
+  const { revoke, value, priority, isChoosing } = fields;
   return {
     host: textOf(fields["host"]),
     pid: count(fields["pid"]),
@@ -53,6 +55,7 @@ export function parseNodeInfo(data: Uint8Array): NodeInfo {
     sessionTimeoutMs: count(fields["sessionTimeoutMs"]),
     ...(typeof value === "string" ? { value } : {}),
     ...(typeof priority === "number" ? { priority } : {}),
+    ...(isChoosing === true ? { isChoosing } : {}),
     revoke: isFields(revoke) ? { by: textOf(revoke["by"]), reason: textOf(revoke["reason"]) } : null,
   };
 }

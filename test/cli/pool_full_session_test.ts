@@ -28,7 +28,7 @@ test("75: items are free, and as many as --total allows run already", async () =
     `"$baton" pool full --items a --total 1 -- sh -c 'touch full; ${untilMade("end-full")}'`,
   );
   await session.made("full");
-  for (const loop of ["", "--loop"]) {
+  for (const loop of ["", "-w 0s --loop", "-w 10ms --loop"]) {
     const none = await session.run(`"$baton" pool full --items b,c --total 1 ${loop} --status-fd 1 -- echo ran {}`);
     expect([none.code, none.stderr]).toEqual([
       75,
@@ -53,6 +53,17 @@ test("75: items are free, and as many as --total allows run already", async () =
     code: 0,
     stdout: "ran b\n",
   });
+});
+
+test("two calls that loop under one --total leave nothing undone, and wait for each other's permits", async () => {
+  for (const words of ["--total 1 -j 2", "--total 2 -j 2 --done-ttl 1h", "--total 3 -j 2 --done-ttl 1h"]) {
+    const name = words.replaceAll(/[^0-9]/g, "-");
+    const call = `exec "$baton" pool t${name} --items @hundred --loop ${words} -- sh -c 'echo {} >> ran${name}'`;
+    await session.run("seq 100 > hundred");
+    const ended = await Promise.all([session.run(call), session.run(call)]);
+    expect(ended.map(({ code, stderr }) => [code, stderr])).toEqual([[0, ""], [0, ""]]);
+    expect(new Set(session.read(`ran${name}`).trim().split("\n")).size).toBe(100);
+  }
 });
 
 test("78: a machine without the configuration that the others have runs nothing beside them, and says what differs", async () => {

@@ -149,14 +149,43 @@ describe("exit codes", () => {
     });
     const listing = session.start(`"$baton" pool busy --query 'touch listing; ${untilMade("end-listing")}' -- true`);
     await session.made("listing");
-    const skipped = await session.run('"$baton" pool busy --items b -- true');
+    const skipped = await session.run('"$baton" pool busy -w 0s --items b -- true');
     expect(skipped.code).toBe(81);
-    expect(skipped.stderr).toMatch(/^baton: Cannot acquire component "busy": held by /);
-    expect((await session.run('"$baton" pool busy -E 0 -w 10ms --items b -- true')).code).toBe(0);
-    const waiting = session.start('"$baton" pool busy -w 30s --items b -- echo b');
+    expect(skipped.stderr).toMatch(/^baton: pool "busy": another call is choosing items: \S+@\S+:\d+ \(true\)\n$/);
+    const late = await session.run('"$baton" pool busy -E 0 -w 10ms --items b -- true');
+    expect([late.code, late.stderr]).toEqual([
+      0,
+      expect.stringMatching(/another call is choosing items: .*; waited 10 ms\n$/),
+    ]);
+    const tired = await session.run('"$baton" pool busy --query "echo b" --query-timeout 10ms -- true');
+    expect([tired.code, tired.stderr]).toEqual([81, expect.stringContaining("; waited 10 ms")]);
+    const waiting = ["-w 30s --items b1", "--items b2", "--query 'echo b3' --loop"].map((words) =>
+      session.start(`"$baton" pool busy ${words} -- sh -c 'echo {} >> busy-ran'`)
+    );
+    await eventually(async () =>
+      (JSON.parse((await session.run('"$baton" who busy --json')).stdout) as { waiters: unknown[] }).waiters.length ===
+        3
+    );
     await session.run("touch end-listing end-working");
-    expect(await waiting.ended).toMatchObject({ code: 0, stdout: "b\n" });
+    expect((await Promise.all(waiting.map(({ ended }) => ended))).map(({ code, stderr }) => [code, stderr])).toEqual(
+      waiting.map(() => [0, ""]),
+    );
+    expect(lines(session.read("busy-ran")).sort()).toEqual(["b1", "b2", "b3"]);
     expect([(await listing.ended).code, (await working.ended).code]).toEqual([0, 0]);
+  });
+
+  test("81: the component is held by a command that chooses no items, which may take long", async () => {
+    const keeping = session.start(`exec "$baton" lock kept -- sh -c 'touch kept; ${untilMade("end-kept")}'`);
+    await session.made("kept");
+    const skipped = await session.run('"$baton" pool kept --items a -- true');
+    expect([skipped.code, skipped.stderr]).toEqual([
+      81,
+      expect.stringMatching(/^baton: Cannot acquire component "kept": held by \S+ \(sh\) for .*\n$/),
+    ]);
+    const waiting = session.start('"$baton" pool kept -w 30s --items a -- echo a');
+    await session.run("touch end-kept");
+    expect(await waiting.ended).toMatchObject({ code: 0, stdout: "a\n" });
+    expect((await keeping.ended).code).toBe(0);
   });
 
   test("79: the keeper is gone, and all jobs are stopped in time", async () => {

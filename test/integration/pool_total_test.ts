@@ -59,6 +59,31 @@ for (const kind of backends) {
       expect((await first).done).toBe(1);
     });
 
+    test("a run that loops waits for a permit as long as items are left, or tells how many are", async () => {
+      await using crew = new LockCrew(backend.servers);
+      const { b, work, first } = await oneOfOne(crew);
+      const options = { items: ["2", "3"], jobs: 2, total: 1, loop: true };
+      expect(await pool(crew, b, work, { ...options, wait: "none" })).toMatchObject({ taken: 0, left: 2 });
+      expect(await pool(crew, b, work, { ...options, wait: 20 })).toMatchObject({ taken: 0, left: 2 });
+      const { queue } = pathIn(crew).total;
+      const isWaiting = async (count: number) =>
+        await eventually(async () => (await b.getChildren(queue)).children.length === count);
+      const stop = new AbortController();
+      const stopped = pool(crew, b, work, { ...options, wait: { whileChoosingMs: 10_000 }, stop: stop.signal });
+      await isWaiting(1);
+      stop.abort(new Error("stop"));
+      expect(await stopped).toMatchObject({ taken: 0 });
+      await isWaiting(0);
+      const waiting = pool(crew, b, work, { ...options, wait: { whileChoosingMs: 10_000 } });
+      await isWaiting(1);
+      expect(work.began).toEqual(["1"]);
+      await work.end("1");
+      await first;
+      for (const item of ["2", "3"]) await work.end(item);
+      expect(await waiting).toMatchObject({ done: 2, left: 0 });
+      expect(work.most).toBe(1);
+    });
+
     test("when nothing of the pool runs, --total may be another", async () => {
       await using crew = new LockCrew(backend.servers);
       const { a, b, work, first } = await oneOfOne(crew);

@@ -4,22 +4,22 @@
  * item means the caller's. The procedure is that of the newspaper's components; see docs/protocol/pool.md.
  */
 import type { ZooKeeper } from "../../clients/zookeeper/zookeeper.ts";
-import { BatonError, messageOf } from "../../errors.ts";
+import { BatonError } from "../../errors.ts";
 import { onAbort, throwIfAborted } from "../../support/abort.ts";
 import { counted } from "../../support/counted.ts";
 import { Alarm } from "../alarm.ts";
 import type { Lease } from "../lease.ts";
 import { LeaseSet } from "../lock/lease_set.ts";
-import { acquireLock } from "../lock/lock.ts";
+import { ItemEndings } from "./item_endings.ts";
 import { PoolBook, type PoolCounts } from "./pool_book.ts";
-import { type EndedItem, PoolMemory } from "./pool_memory.ts";
+import { isBusy, lockComponent } from "./pool_component.ts";
+import { PoolMemory } from "./pool_memory.ts";
 import { checkItems } from "./pool_path.ts";
 import type { PoolJob, PoolJobEnd, PoolOptions, PreparedPoolJob } from "./pool_options.ts";
 import { PoolPermits } from "./pool_permits.ts";
 import { PoolPresence } from "./pool_presence.ts";
 import { PoolTaker, type TakenItem } from "./pool_taker.ts";
 import { isTransient } from "../transient_error.ts";
-import { untilAnswered } from "../until_answered.ts";
 import type { ZooKeeperLease } from "../zookeeper_lease.ts";
 
 /** A lock that is taken ahead pays for short jobs only, and is not to keep an item from others for longer. Milliseconds. */
@@ -51,6 +51,7 @@ class PoolRun {
   readonly #options: PoolOptions;
   readonly #book = new PoolBook();
   readonly #memory: PoolMemory;
+  readonly #endings: ItemEndings;
   readonly #taker: PoolTaker;
   readonly #presence: PoolPresence;
   readonly #running = new Set<string>();
@@ -78,6 +79,7 @@ class PoolRun {
     this.#options = options;
     this.#permits = new PoolPermits(zk, component, options);
     this.#memory = new PoolMemory(zk, path, acl);
+    this.#endings = new ItemEndings(zk, this.#memory, options);
     this.#presence = new PoolPresence(zk, { component, path, total, info, acl, clock });
     this.#taker = new PoolTaker(zk, {
       component,
@@ -122,22 +124,35 @@ class PoolRun {
     if (this.#options.loop) await this.#refill();
     this.#startHeld();
     for (const permit of this.#permits.spare(this.#held.length)) this.#close(() => permit.release());
-    // What has ended meanwhile may have made room.
-    if (this.#running.size === 0) return this.#options.loop && !this.#isStopping && this.#ends !== ends;
+    if (this.#running.size === 0) {
+      if (!this.#options.loop || this.#isStopping) return false;
+      return this.#ends !== ends || await this.#awaitPermit(); // what has ended meanwhile may have made room
+    }
     const oldest = this.#held[0];
     await this.#event(oldest === undefined ? null : oldest.sinceMs + aheadMsMax);
     this.#giveBackHeld(aheadMsMax);
     return true;
   }
 
+  /** Nothing runs here, and items are left: until a permit is free. False where that is not so, or none was in time. */
+  async #awaitPermit(): Promise<boolean> {
+    this.#giveBackHeld(0);
+    if (!this.#isFull || this.#book.isDry()) return false;
+    try {
+      this.#isFull = !await this.#permits.wait();
+    } catch (thrown) {
+      if (!this.#options.stop.aborted) this.#fail(thrown);
+    }
+    return !this.#isFull && !this.#isStopping;
+  }
+
   /** Locks the component, lists, and takes what there is room for. */
   async #list(): Promise<void> {
     const { path, clock, stop, limit = stop } = this.#options;
-    const signal = this.#isListed ? stop : limit;
+    const signals = { stop, limit: this.#isListed ? stop : limit };
     let isCrowded = false;
-    const lock = (refused: AbortSignal) =>
-      this.#lock(AbortSignal.any([signal, refused]), { onQueued: () => isCrowded = true });
-    const component = await this.#presence.beside(lock, signal);
+    const lock = (refused: AbortSignal) => this.#lock({ ...signals, refused }, () => isCrowded = true);
+    const component = await this.#presence.beside(lock, signals.limit);
     this.#isListed = true;
     try {
       this.#listed = { ends: this.#ends, ms: clock.now() };
@@ -157,10 +172,13 @@ class PoolRun {
   }
 
   /** Who is refused waits no longer. */
-  #lock(signal: AbortSignal, { onQueued }: { readonly onQueued: () => void }): Promise<ZooKeeperLease> {
-    const { path, wait, clock, info, acl } = this.#options;
-    const options = { path: path.component, wait, clock, info, signal, thing: "component", onQueued };
-    return acquireLock(this.#zk, this.#component, acl === undefined ? options : { ...options, acl });
+  #lock(
+    { stop, limit, refused }: Readonly<Record<"stop" | "limit" | "refused", AbortSignal>>,
+    onQueued: () => void,
+  ): Promise<ZooKeeperLease> {
+    const { path, wait, clock, info, acl = this.#zk.acl } = this.#options;
+    const signal = AbortSignal.any([stop, refused]);
+    return lockComponent(this.#zk, this.#component, { path, wait, clock, info, acl, signal, limit, onQueued });
   }
 
   /**
@@ -199,7 +217,7 @@ class PoolRun {
 
   /** Others list at this moment, or hold what is left. */
   #nothingNew(thrown: unknown): void {
-    if (!(thrown instanceof BatonError && ["LOCK_BUSY", "LOCK_TIMEOUT"].includes(thrown.code))) throw thrown;
+    if (!isBusy(thrown)) throw thrown;
   }
 
   async #take(isWanted: () => boolean): Promise<void> {
@@ -268,7 +286,7 @@ class PoolRun {
     else if (!this.#isSessionHeld()) this.#takeNoMore();
     if (end !== null && !end.keepsLock) this.#permits.giveBack(permit);
     this.#startHeld(); // first: what follows here can be done beside it
-    if (end !== null && !end.keepsLock) this.#finish(taken, end);
+    if (end !== null && !end.keepsLock) this.#close(() => this.#endings.write(taken, end));
     this.#isFull = false;
     this.#clear();
     this.#alarm.ring();
@@ -294,32 +312,6 @@ class PoolRun {
       const isLast = end.result === "done" || !end.mayRetry || attempt > this.#options.retries;
       if (isLast || this.#isStopping || !lease.isHeld()) return end;
     }
-  }
-
-  /** Writes down how it ended and gives its lock back: at once, or in this order, so that whoever has the lock next knows. */
-  #finish({ item, lease }: TakenItem, { result, what }: PoolJobEnd): void {
-    const { rememberMs, info } = this.#options;
-    const atMs = Date.now();
-    const by = `${info.user}@${info.host}:${info.pid}`;
-    const isRemembered = rememberMs !== null && result !== "unbegun" && lease.isHeld();
-    const ended = isRemembered ? { result, what, by, atMs, untilMs: atMs + rememberMs } : null;
-    this.#close(async () => {
-      if (ended === null || !await this.#endTogether(item, lease, ended)) await lease.release();
-    });
-  }
-
-  /** False when the lock was not given back with it. */
-  async #endTogether(item: string, lease: ZooKeeperLease, ended: EndedItem): Promise<boolean> {
-    try {
-      await lease.releaseWith([this.#memory.deedOf(item, ended)]);
-      return true;
-    } catch {
-      // Its node, or none above it, is there already, or no answer came: one after the other, and as often as it takes.
-    }
-    const { clock, onProblem } = this.#options;
-    await untilAnswered(this.#zk, () => this.#memory.remember(item, ended), { clock, isWanted: () => lease.isHeld() })
-      .catch((thrown: unknown) => onProblem(notRemembered(item, thrown)));
-    return false;
   }
 
   /** Clears a part of the memory, beside everything else, now and then. */
@@ -386,9 +378,4 @@ function unreachable(component: string, left: number): BatonError {
     "UNREACHABLE",
     `No item of "${component}" can be locked: no server has answered in time; ${rest}`,
   );
-}
-
-function notRemembered(item: string, cause: unknown): BatonError {
-  const message = `Cannot write down that "${item}" has ended, and it may run again: ${messageOf(cause)}`;
-  return new BatonError("OUTCOME_UNKNOWN", message, { cause });
 }

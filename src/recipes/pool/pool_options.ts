@@ -6,6 +6,12 @@ import type { Lease } from "../lease.ts";
 import type { AcquireOptions } from "../lock/lock.ts";
 import type { PoolPath } from "./pool_path.ts";
 
+/**
+ * How long the component's lock, and with `loop` a permit, is waited for. `whileChoosingMs`: for a permit without a limit, for
+ * the component only while another call chooses items, up to so many milliseconds.
+ */
+export type PoolWait = NonNullable<AcquireOptions["wait"]> | { readonly whileChoosingMs: number };
+
 export interface PoolOptions {
   readonly path: PoolPath;
   /** How many run at once here. */
@@ -18,8 +24,7 @@ export interface PoolOptions {
   readonly retries: number;
   /** How long an item that has ended is remembered, and not run again if it ended well; null for not at all. Milliseconds. */
   readonly rememberMs: number | null;
-  /** For the component's lock. */
-  readonly wait: NonNullable<AcquireOptions["wait"]>;
+  readonly wait: PoolWait;
   /** The items, in their order. Called under the component's lock. */
   list(component: Lease): Promise<readonly string[]>;
   /** `list` may name others later. */

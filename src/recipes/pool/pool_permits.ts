@@ -1,35 +1,44 @@
 /** Permits of a pool's `--total`, as far as this run has them and no job uses them: a job takes one along. */
 import type { ZooKeeper } from "../../clients/zookeeper/zookeeper.ts";
-import { BatonError } from "../../errors.ts";
 import type { Lease } from "../lease.ts";
-import { acquireLock } from "../lock/lock.ts";
+import { acquireLock, type AcquireOptions } from "../lock/lock.ts";
+import { isBusy } from "./pool_component.ts";
 import type { PoolOptions } from "./pool_options.ts";
+
+type PermitOptions = Pick<PoolOptions, "total" | "path" | "wait" | "clock" | "info" | "acl" | "stop">;
 
 export class PoolPermits {
   readonly #zk: ZooKeeper;
   readonly #component: string;
-  readonly #options: Pick<PoolOptions, "total" | "path" | "clock" | "info" | "acl" | "stop">;
+  readonly #options: PermitOptions;
   #free: readonly Lease[] = [];
   /** By this side's clock, or taken away: where the session lives on they count on the server until they are given back. */
   #lost: readonly Lease[] = [];
 
-  constructor(
-    zk: ZooKeeper,
-    component: string,
-    options: Pick<PoolOptions, "total" | "path" | "clock" | "info" | "acl" | "stop">,
-  ) {
+  constructor(zk: ZooKeeper, component: string, options: PermitOptions) {
     this.#zk = zk;
     this.#component = component;
     this.#options = options;
   }
 
   /**
-   * Whether there are so many, one of them asked for where need be: false when all are in use. Rejects LIMIT_MISMATCH, too,
-   * for a number that pool_presence.ts has let pass.
+   * Whether there are so many, one of them asked for where need be: false when all are in use, also where a job has given
+   * one back meanwhile. Rejects LIMIT_MISMATCH, too, for a number that pool_presence.ts has let pass.
    */
   async hasFor(count: number): Promise<boolean> {
-    const { total, path, clock, info, acl, stop } = this.#options;
+    const { total } = this.#options;
     if (total === null || this.#held().length >= count) return true;
+    return await this.#acquire(total, "none") || this.#held().length >= count;
+  }
+
+  /** Waits until one is free, and takes it; false when none was for as long as the pool may wait. */
+  async wait(): Promise<boolean> {
+    const { total, wait } = this.#options;
+    return total === null || await this.#acquire(total, typeof wait === "object" ? "forever" : wait);
+  }
+
+  async #acquire(total: number, wait: NonNullable<AcquireOptions["wait"]>): Promise<boolean> {
+    const { path, clock, info, acl, stop } = this.#options;
     await Promise.all(this.#takeLost().map((permit) => permit.release()));
     try {
       const permit = await acquireLock(this.#zk, `${this.#component} --total`, {
@@ -37,7 +46,7 @@ export class PoolPermits {
         mode: "permit",
         limit: total,
         limitPolicy: "set-when-free",
-        wait: "none",
+        wait,
         clock,
         info,
         signal: stop,
@@ -47,7 +56,7 @@ export class PoolPermits {
       this.#free = [...this.#free, permit];
       return true;
     } catch (thrown) {
-      if (!(thrown instanceof BatonError && thrown.code === "LOCK_BUSY")) throw thrown;
+      if (!isBusy(thrown)) throw thrown;
       return false;
     }
   }

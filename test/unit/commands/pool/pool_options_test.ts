@@ -105,8 +105,8 @@ test("what says how items are run is refused where none is, and what a file or a
 
 test("the exit code follows from what became of the items", () => {
   const counts = { taken: 0, done: 0, failed: 0, busy: 0, known: 0, left: 0 };
-  const endOf = (part: Partial<typeof counts>, total?: number) =>
-    endingOf("c", { ...counts, ...part }, { codeOfFailure: 79, total });
+  const endOf = (part: Partial<typeof counts>, total?: number, more: { loop?: boolean; isStopped?: boolean } = {}) =>
+    endingOf("c", { ...counts, ...part }, { codeOfFailure: 79, total, loop: false, isStopped: false, ...more });
   const codeOf = (part: Partial<typeof counts>) => endOf(part).exitCode;
   expect(codeOf({})).toBe(0);
   expect(codeOf({ known: 3 })).toBe(0);
@@ -119,6 +119,13 @@ test("the exit code follows from what became of the items", () => {
     reason: "nothing_free",
     message: 'No item of "c" may run: 3 run already, as many as --total allows, and 2 are left',
   });
+  const some = { taken: 1, done: 1, left: 7 };
+  expect(endOf(some, 1, { loop: true })).toMatchObject({
+    exitCode: 75,
+    reason: "items_left",
+    message: 'No other item of "c" may run: one runs already, as many as --total allows, and 7 are left',
+  });
+  expect(endOf(some, 1, { loop: true, isStopped: true })).toMatchObject({ exitCode: 0, reason: "done" });
   expect(endOf({ left: 1 })).toMatchObject({ exitCode: 75, message: 'No item of "c" was begun, and 1 is left' });
 });
 

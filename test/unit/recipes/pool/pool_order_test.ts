@@ -148,7 +148,8 @@ test("permits that were lost for a moment, in a session that lives on, are not i
   const zk = bench.client();
   const { clock } = bench;
   const stop = new AbortController().signal;
-  const permits = new PoolPermits(zk, "c", { total: 1, path: poolOfC, clock, info: poolInfo, acl: undefined, stop });
+  const options = { total: 1, path: poolOfC, wait: "none", clock, info: poolInfo, acl: undefined, stop } as const;
+  const permits = new PoolPermits(zk, "c", options);
   expect(await bench.within(permits.hasFor(1))).toBe(true);
   zk.session.renew(clock.now());
   expect(permits.first()).toBeUndefined();
