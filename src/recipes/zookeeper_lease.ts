@@ -139,7 +139,7 @@ export class ZooKeeperLease implements Lease {
     try {
       await this.#zk.multi([{ type: "delete", path: this.#holderPath, version: -1 }, ...deeds]);
     } catch (thrown) {
-      this.#isReleasing = false;
+      this.#isReleasing = isTransient(thrown); // the node may be gone
       throw thrown;
     }
     this.#released = Promise.resolve();

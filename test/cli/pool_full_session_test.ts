@@ -28,7 +28,7 @@ test("75: items are free, and as many as --total allows run already", async () =
     `"$baton" pool full --items a --total 1 -- sh -c 'touch full; ${untilMade("end-full")}'`,
   );
   await session.made("full");
-  for (const loop of ["", "-w 0s --loop", "-w 10ms --loop"]) {
+  for (const loop of ["", "-w 0s --loop", "-w 700ms --loop"]) {
     const none = await session.run(`"$baton" pool full --items b,c --total 1 ${loop} --status-fd 1 -- echo ran {}`);
     expect([none.code, none.stderr]).toEqual([
       75,

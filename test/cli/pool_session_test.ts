@@ -152,13 +152,13 @@ describe("exit codes", () => {
     const skipped = await session.run('"$baton" pool busy -w 0s --items b -- true');
     expect(skipped.code).toBe(81);
     expect(skipped.stderr).toMatch(/^baton: pool "busy": another call is choosing items: \S+@\S+:\d+ \(true\)\n$/);
-    const late = await session.run('"$baton" pool busy -E 0 -w 10ms --items b -- true');
+    const late = await session.run('"$baton" pool busy -E 0 -w 700ms --items b -- true');
     expect([late.code, late.stderr]).toEqual([
       0,
-      expect.stringMatching(/another call is choosing items: .*; waited 10 ms\n$/),
+      expect.stringMatching(/another call is choosing items: .*; waited 700 ms\n$/),
     ]);
-    const tired = await session.run('"$baton" pool busy --query "echo b" --query-timeout 10ms -- true');
-    expect([tired.code, tired.stderr]).toEqual([81, expect.stringContaining("; waited 10 ms")]);
+    const tired = await session.run('"$baton" pool busy --query "echo b" --query-timeout 500ms -- true');
+    expect([tired.code, tired.stderr]).toEqual([81, expect.stringContaining("; waited 500 ms")]);
     const waiting = ["-w 30s --items b1", "--items b2", "--query 'echo b3' --loop"].map((words) =>
       session.start(`"$baton" pool busy ${words} -- sh -c 'echo {} >> busy-ran'`)
     );

@@ -65,9 +65,14 @@ for (const kind of backends) {
       const options = { items: ["2", "3"], jobs: 2, total: 1, loop: true };
       expect(await pool(crew, b, work, { ...options, wait: "none" })).toMatchObject({ taken: 0, left: 2 });
       expect(await pool(crew, b, work, { ...options, wait: 20 })).toMatchObject({ taken: 0, left: 2 });
-      const { queue } = pathIn(crew).total;
+      const { total, component } = pathIn(crew);
+      // A run that only asks whether a permit is free stands in the queue for a moment, and holds the component meanwhile.
       const isWaiting = async (count: number) =>
-        await eventually(async () => (await b.getChildren(queue)).children.length === count);
+        await eventually(async () => {
+          const choosing = (await b.getChildren(component.holders)).children;
+          return choosing.length === 0 && (await b.getChildren(total.queue)).children.length === count;
+        });
+      await isWaiting(0);
       const stop = new AbortController();
       const stopped = pool(crew, b, work, { ...options, wait: { whileChoosingMs: 10_000 }, stop: stop.signal });
       await isWaiting(1);

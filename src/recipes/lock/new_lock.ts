@@ -3,7 +3,8 @@
  * queue to stand in, and nobody has read a version that this would have to move; whoever had a place in one that was
  * deleted has lost that place, which is part of its own grant. test/model checks it beside the rest of the protocol.
  */
-import type { Acl, ZooKeeper } from "../../clients/zookeeper/zookeeper.ts";
+import type { Acl, MultiRequest, ZooKeeper } from "../../clients/zookeeper/zookeeper.ts";
+import type { ZooKeeperError } from "../../clients/zookeeper/zookeeper_error.ts";
 import type { Clock } from "../../support/clock.ts";
 import { newGuid } from "../../support/guid.ts";
 import { createFlag } from "../../wire/jute/operations.ts";
@@ -27,6 +28,15 @@ export interface NewLockOptions {
   readonly thing: string;
   /** See ZooKeeperLeaseOptions. */
   readonly watchDelayMs?: number;
+  readonly together?: Together;
+}
+
+/** What is done in the transaction that takes the lock. */
+export interface Together {
+  /** `holder` is the name of the node that holds the lock. */
+  requests(holder: string): readonly MultiRequest[];
+  /** The `index`th of them was refused: whether the next ones are others, and worth a try. */
+  corrects(refusal: ZooKeeperError, index: number): boolean;
 }
 
 export interface NewLock {
@@ -36,7 +46,7 @@ export interface NewLock {
 }
 
 /**
- * Null when there is such a lock, held or not. The request leaves before the first await. Rejects with what the server
+ * Null when there is such a lock, held or not, or what is done together with it was refused. The request leaves before the first await. Rejects with what the server
  * refuses, and when the session has ended; then nothing of it stays for longer than the session.
  */
 export async function takeNewLock(zk: ZooKeeper, name: string, options: NewLockOptions): Promise<NewLock | null> {
@@ -75,13 +85,18 @@ async function ask(
   options: NewLockOptions,
 ): Promise<{ readonly token: bigint; readonly isDirect: boolean } | null> {
   const { path, acl, clock } = options;
-  for (let isDirect = true;; isDirect = false) {
+  for (let isDirect = true, tries = 1;; isDirect = false, tries++) {
     try {
       const [made] = await make(zk, node, options);
       if (made !== undefined && "stat" in made) return { token: made.stat.czxid, isDirect };
     } catch (thrown) {
+      if (isRefusal(thrown, "NODEEXISTS", "NONODE") && (thrown.index ?? 0) >= requestsOfLock) {
+        const index = (thrown.index ?? 0) - requestsOfLock;
+        if (tries < triesMax && options.together?.corrects(thrown, index) === true) continue;
+        return null;
+      }
       if (isRefusal(thrown, "NODEEXISTS")) return null;
-      if (isRefusal(thrown, "NONODE") && isDirect) {
+      if (isRefusal(thrown, "NONODE") && tries < triesMax) {
         await untilAnswered(zk, () => createParents(zk, path, acl), { clock });
         continue;
       }
@@ -96,7 +111,11 @@ async function ask(
   }
 }
 
-function make(zk: ZooKeeper, node: string, { path, acl, info }: NewLockOptions) {
+/** So many come first in the transaction, and so often it is tried. */
+const requestsOfLock = 3;
+const triesMax = 6;
+
+function make(zk: ZooKeeper, node: string, { path, acl, info, together }: NewLockOptions) {
   const about = { ...info, sinceMs: Date.now(), sessionTimeoutMs: zk.session.timeoutMs, revoke: null };
   return zk.multi([
     containerRequest(path.lock, acl, limitOnly.fresh(null)),
@@ -108,5 +127,6 @@ function make(zk: ZooKeeper, node: string, { path, acl, info }: NewLockOptions) 
       acl,
       flags: createFlag.ephemeral,
     },
+    ...(together?.requests(node) ?? []),
   ]);
 }

@@ -1,39 +1,50 @@
 /** The end of an item: written down, and its lock given back, in one transaction where that can be. */
-import type { ZooKeeper } from "../../clients/zookeeper/zookeeper.ts";
+import type { MultiRequest, ZooKeeper } from "../../clients/zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../errors.ts";
-import type { ZooKeeperLease } from "../zookeeper_lease.ts";
+import { isRefusal } from "../transient_error.ts";
+import type { ItemRecords } from "./item_records.ts";
 import type { EndedItem, PoolMemory } from "./pool_memory.ts";
 import type { PoolJobEnd, PoolOptions } from "./pool_options.ts";
-import type { TakenItem } from "./pool_taker.ts";
+import { giveBack, type TakenItem } from "./pool_taker.ts";
 import { untilAnswered } from "../until_answered.ts";
 
 type EndingOptions = Pick<PoolOptions, "rememberMs" | "clock" | "info" | "onProblem">;
 
+/** So often what its record is believed to be is corrected. */
+const triesMax = 4;
+
 export class ItemEndings {
   readonly #zk: ZooKeeper;
   readonly #memory: PoolMemory;
+  readonly #records: ItemRecords;
   readonly #options: EndingOptions;
 
-  constructor(zk: ZooKeeper, memory: PoolMemory, options: EndingOptions) {
+  constructor(
+    zk: ZooKeeper,
+    { memory, records, ...options }: EndingOptions & { readonly memory: PoolMemory; readonly records: ItemRecords },
+  ) {
     this.#zk = zk;
     this.#memory = memory;
+    this.#records = records;
     this.#options = options;
   }
 
   /** Writes down how it ended and gives its lock back: at once, or in this order, so that whoever has the lock next knows. */
-  async write({ item, lease }: TakenItem, { result, what }: PoolJobEnd): Promise<void> {
+  async write(taken: TakenItem, { result, what }: PoolJobEnd): Promise<void> {
+    const { lease } = taken;
     const { rememberMs, info } = this.#options;
+    if (result === "unbegun") return await giveBack(taken);
     const atMs = Date.now();
     const by = `${info.user}@${info.host}:${info.pid}`;
-    const isRemembered = rememberMs !== null && result !== "unbegun" && lease.isHeld();
+    const isRemembered = rememberMs !== null && lease.isHeld();
     const ended = isRemembered ? { result, what, by, atMs, untilMs: atMs + rememberMs } : null;
-    if (ended === null || !await this.#endTogether(item, lease, ended)) await lease.release();
+    if (ended === null || !await this.#endTogether(taken, ended)) await this.#release(taken);
   }
 
   /** False when the lock was not given back with it. */
-  async #endTogether(item: string, lease: ZooKeeperLease, ended: EndedItem): Promise<boolean> {
+  async #endTogether({ item, lease }: TakenItem, ended: EndedItem): Promise<boolean> {
     try {
-      await lease.releaseWith([this.#memory.deedOf(item, ended)]);
+      await lease.releaseWith([...this.#records.endRequests(item), this.#memory.deedOf(item, ended)]);
       return true;
     } catch {
       // Its node, or none above it, is there already, or no answer came: one after the other, and as often as it takes.
@@ -42,6 +53,25 @@ export class ItemEndings {
     await untilAnswered(this.#zk, () => this.#memory.remember(item, ended), { clock, isWanted: () => lease.isHeld() })
       .catch((thrown: unknown) => onProblem(notRemembered(item, thrown)));
     return false;
+  }
+
+  /** Where its record cannot be written, it says on that the item runs: whoever reads it takes it for ended by then. */
+  async #release({ item, lease }: TakenItem): Promise<void> {
+    const { clock } = this.#options;
+    const isWanted = () => lease.isHeld();
+    for (let tries = 0, isMissing = false; tries < triesMax && isWanted(); tries++) {
+      const requests: MultiRequest[] = this.#records.endRequests(item, { isMissing });
+      try {
+        return await untilAnswered(this.#zk, () => lease.releaseWith(requests), { clock, isWanted });
+      } catch (thrown) {
+        const index = isRefusal(thrown, "NONODE", "NODEEXISTS", "BADVERSION") ? (thrown.index ?? 0) - 1 : -1;
+        if (index < 0) break; // it is given back already, or cannot be now
+        if (isRefusal(thrown, "BADVERSION")) this.#records.noMoreAlone(requests);
+        else if (isMissing && isRefusal(thrown, "NONODE", "NODEEXISTS")) this.#records.corrects(item, thrown, index);
+        else isMissing = true; // somebody has forgotten it
+      }
+    }
+    await lease.release();
   }
 }
 

@@ -11,23 +11,24 @@ import { Alarm } from "../alarm.ts";
 import type { Lease } from "../lease.ts";
 import { LeaseSet } from "../lock/lease_set.ts";
 import { ItemEndings } from "./item_endings.ts";
+import { ItemRecords } from "./item_records.ts";
 import { PoolBook, type PoolCounts } from "./pool_book.ts";
+import { PoolClearing } from "./pool_clearing.ts";
 import { isBusy, lockComponent } from "./pool_component.ts";
 import { PoolMemory } from "./pool_memory.ts";
 import { checkItems } from "./pool_path.ts";
 import type { PoolJob, PoolJobEnd, PoolOptions, PreparedPoolJob } from "./pool_options.ts";
 import { PoolPermits } from "./pool_permits.ts";
 import { PoolPresence } from "./pool_presence.ts";
-import { PoolTaker, type TakenItem } from "./pool_taker.ts";
-import { isTransient } from "../transient_error.ts";
+import { giveBack, PoolTaker, type TakenItem } from "./pool_taker.ts";
 import type { ZooKeeperLease } from "../zookeeper_lease.ts";
 
 /** A lock that is taken ahead pays for short jobs only, and is not to keep an item from others for longer. Milliseconds. */
 const aheadMsMax = 1000;
-/** After so many ends, or so long, another shard of the memory is cleared. */
-const clearEvery = { ends: 500, ms: 60_000 };
 /** A list that named nothing new is not asked for again before this, as long as something runs. Milliseconds. */
 const listAgainMs = 1000;
+/** A list whose items others were faster with is asked for again so often in a row. */
+const listsInVainMax = 2;
 
 interface Held {
   readonly taken: TakenItem;
@@ -50,7 +51,8 @@ class PoolRun {
   readonly #component: string;
   readonly #options: PoolOptions;
   readonly #book = new PoolBook();
-  readonly #memory: PoolMemory;
+  readonly #clearing: PoolClearing;
+  readonly #records: ItemRecords;
   readonly #endings: ItemEndings;
   readonly #taker: PoolTaker;
   readonly #presence: PoolPresence;
@@ -62,8 +64,8 @@ class PoolRun {
   readonly #closing = new Set<Promise<void>>();
   #isShort = false;
   #ends = 0;
-  #clearedAt = { ends: 0, ms: 0 };
-  #listed = { ends: -1, ms: 0 };
+  /** `again`: so many lists in a row, without an end here between them. */
+  #listed = { ends: -1, ms: 0, again: 0 };
   #isListed = false;
   #isStopping = false;
   /** A job that is not known to be over. */
@@ -78,20 +80,23 @@ class PoolRun {
     this.#component = component;
     this.#options = options;
     this.#permits = new PoolPermits(zk, component, options);
-    this.#memory = new PoolMemory(zk, path, acl);
-    this.#endings = new ItemEndings(zk, this.#memory, options);
+    this.#records = new ItemRecords(zk, { path, acl, clock });
+    const memory = new PoolMemory(zk, path, acl);
+    const remembering = rememberMs === null ? null : memory;
+    this.#endings = new ItemEndings(zk, { ...options, memory, records: this.#records });
+    this.#clearing = new PoolClearing({ records: this.#records, memory: remembering, clock });
     this.#presence = new PoolPresence(zk, { component, path, total, info, acl, clock });
     this.#taker = new PoolTaker(zk, {
       component,
       path,
       book: this.#book,
-      memory: rememberMs === null ? null : this.#memory,
+      memory: remembering,
+      records: this.#records,
       rememberMs: rememberMs ?? 0,
       clock,
       info,
       acl,
     });
-    this.#clearedAt.ms = clock.now();
   }
 
   async run(): Promise<PoolCounts> {
@@ -103,6 +108,7 @@ class PoolRun {
       throwIfAborted(stop);
       this.#startHeld();
       this.#clear();
+      if (!this.#options.loop && this.#isListOld && this.#room() > 0) await this.#listAgain();
       while (await this.#goOn()) { /* step by step */ }
     } finally {
       off();
@@ -111,6 +117,8 @@ class PoolRun {
       this.#giveBackHeld(0);
       for (const permit of this.#permits.spare(0)) this.#close(() => permit.release());
       while (this.#closing.size > 0) await Promise.all(this.#closing);
+      await this.#clearing.last(this.#zk);
+      if (this.#options.closesSession !== true) await this.#records.endList();
       // Last: whoever comes on other terms finds no job, and all that has ended written down.
       if (this.#options.closesSession !== true && !this.#mayRunOn) await this.#presence.leave();
     }
@@ -155,8 +163,9 @@ class PoolRun {
     const component = await this.#presence.beside(lock, signals.limit);
     this.#isListed = true;
     try {
-      this.#listed = { ends: this.#ends, ms: clock.now() };
-      const items = await this.#options.list(component);
+      const again = this.#listed.ends === this.#ends ? this.#listed.again + 1 : 0;
+      this.#listed = { ends: this.#ends, ms: clock.now(), again };
+      const items = await this.#readList(component);
       throwIfAborted(component.lost);
       checkItems(path, items); // before anything is run
       this.#book.read(items);
@@ -171,6 +180,20 @@ class PoolRun {
     await this.#take(() => this.#room() > 0);
   }
 
+  /** A list that others are asked for may be from before the end of an item that it names. */
+  async #readList(component: Lease): Promise<readonly string[]> {
+    const { list, listsAgain } = this.#options;
+    if (!listsAgain) return (await Promise.all([list(component), this.#records.learn()]))[0];
+    this.#book.drop();
+    await this.#records.beginList();
+    return await list(component);
+  }
+
+  /** It names items that others have ended since it was begun: of these only a newer one can say whether they are to run. */
+  get #isListOld(): boolean {
+    return this.#book.isOld() && this.#listed.again < listsInVainMax;
+  }
+
   /** Who is refused waits no longer. */
   #lock(
     { stop, limit, refused }: Readonly<Record<"stop" | "limit" | "refused", AbortSignal>>,
@@ -183,14 +206,16 @@ class PoolRun {
 
   /**
    * The component is given back before anything is taken. With a memory whoever takes an item reads under its lock whether
-   * others have ended it meanwhile; without one it is the component's lock that keeps what was listed from being old.
+   * others have ended it meanwhile; without one the component's lock keeps others from taking the same items meanwhile.
    */
   get #listsOnly(): boolean {
     return this.#options.loop && this.#options.rememberMs !== null;
   }
 
+  /** For how many more: without a loop all that were begun count, those that have ended, too. */
   #room(): number {
-    return this.#options.jobs - this.#running.size - this.#held.length;
+    const { jobs, loop } = this.#options;
+    return jobs - (loop ? this.#running.size : this.#book.counts().taken) - this.#held.length;
   }
 
   /** Takes what there is room for, and one ahead when jobs are short; lists again when there is nothing left to take. */
@@ -202,10 +227,10 @@ class PoolRun {
       if (this.#held.length > 0 && this.#running.size === 0) await this.#permits.hasFor(1);
       await this.#take(isWanted);
       const isHungry = !this.#isStopping && !this.#isFull && this.#room() > 0;
-      if (!isHungry || this.#listed.ends === this.#ends) return; // nothing has happened here since the last list
+      if (!isHungry || (this.#listed.ends === this.#ends && !this.#isListOld)) return; // nothing new since the last list
       if (listsAgain && this.#running.size > 0 && clock.now() < this.#listed.ms + listAgainMs) return;
-      if (listsAgain) return await this.#list().catch((thrown: unknown) => this.#nothingNew(thrown));
-      this.#listed = { ends: this.#ends, ms: clock.now() };
+      if (listsAgain) return await this.#listAgain();
+      this.#listed = { ends: this.#ends, ms: clock.now(), again: 0 };
       // What was busy may share its lock with an item of this run.
       if (this.#running.size === 0) await Promise.all(this.#closing);
       this.#book.again();
@@ -215,9 +240,11 @@ class PoolRun {
     }
   }
 
-  /** Others list at this moment, or hold what is left. */
-  #nothingNew(thrown: unknown): void {
-    if (!isBusy(thrown)) throw thrown;
+  /** Where others list for longer than may be waited, they take what is left. */
+  async #listAgain(): Promise<void> {
+    await this.#list().catch((thrown: unknown) => {
+      if (!isBusy(thrown)) throw thrown;
+    });
   }
 
   async #take(isWanted: () => boolean): Promise<void> {
@@ -314,22 +341,9 @@ class PoolRun {
     }
   }
 
-  /** Clears a part of the memory, beside everything else, now and then. */
+  /** Clears a part of what is kept, beside everything else. */
   #clear(): void {
-    const { rememberMs, clock } = this.#options;
-    if (rememberMs === null || this.#isStopping) return;
-    const isFirst = this.#ends === 0;
-    const isDue = this.#ends - this.#clearedAt.ends >= clearEvery.ends ||
-      clock.now() - this.#clearedAt.ms >= clearEvery.ms;
-    if (!isFirst && !isDue) return;
-    this.#clearedAt = { ends: this.#ends, ms: clock.now() };
-    this.#close(async () => {
-      try {
-        await this.#memory.clear(Math.floor(Math.random() * 16), Date.now());
-      } catch (thrown) {
-        if (!isTransient(thrown)) throw thrown; // else another run clears it
-      }
-    });
+    if (!this.#isStopping && this.#clearing.isDue(this.#ends)) this.#close(() => this.#clearing.some());
   }
 
   /** What was taken ahead and has waited for `ageMs` goes back: others may run it. */
@@ -340,7 +354,7 @@ class PoolRun {
       held.prepared?.drop();
       this.#book.giveBack(held.taken.item);
       this.#isShort = false;
-      this.#close(() => held.taken.lease.release());
+      this.#close(() => giveBack(held.taken));
     }
   }
 

@@ -5,7 +5,7 @@ export interface PoolCounts {
   readonly taken: number;
   readonly done: number;
   readonly failed: number;
-  /** Held by others when they were last tried. */
+  /** Held by others when they were last tried, or when the list was begun. */
   readonly busy: number;
   /** Ended well before, within the time that is remembered. */
   readonly known: number;
@@ -17,6 +17,8 @@ export class PoolBook {
   /** In the order in which they are tried. */
   readonly #waiting = new Set<string>();
   readonly #busy = new Set<string>();
+  /** Those that others have ended since the list was begun: the list says nothing of them. */
+  readonly #endedSince = new Set<string>();
   /** Those of the waiting that were busy before. */
   readonly #again = new Set<string>();
   readonly #known = new Set<string>();
@@ -32,9 +34,16 @@ export class PoolBook {
       for (const item of set) if (!named.has(item)) set.delete(item);
     }
     this.#busy.clear();
+    this.#endedSince.clear();
     this.#again.clear();
     this.#known.clear();
     for (const item of items) if (!this.#running.has(item) && !this.#over.has(item)) this.#waiting.add(item);
+  }
+
+  /** Another list is begun: what was not taken from the one before is not taken any more. */
+  drop(): void {
+    this.#waiting.clear();
+    this.#again.clear();
   }
 
   /** The next `count` to try. */
@@ -68,6 +77,16 @@ export class PoolBook {
   /** Somebody else has it. */
   busy(item: string): void {
     if (this.#waiting.delete(item)) this.#busy.add(item);
+  }
+
+  /** Somebody else had it when the list was begun, or has had it since. */
+  endedSince(item: string): void {
+    if (this.#waiting.delete(item)) this.#endedSince.add(item);
+  }
+
+  /** Whether a list that is begun now may name some that this one says nothing of. */
+  isOld(): boolean {
+    return this.#endedSince.size > 0;
   }
 
   /** It has ended well not long ago. */
@@ -113,6 +132,11 @@ export class PoolBook {
   }
 
   counts(): PoolCounts {
-    return { ...this.#counts, busy: this.#busy.size, known: this.#known.size, left: this.#waiting.size };
+    return {
+      ...this.#counts,
+      busy: this.#busy.size + this.#endedSince.size,
+      known: this.#known.size,
+      left: this.#waiting.size,
+    };
   }
 }

@@ -1,6 +1,7 @@
 /** Takes away what is remembered of a pool: how items have ended, and, of one that nobody uses, its place in the tree. */
 import type { ZooKeeper } from "../../clients/zookeeper/zookeeper.ts";
 import type { Clock } from "../../support/clock.ts";
+import { ItemRecords } from "./item_records.ts";
 import { PoolMemory } from "./pool_memory.ts";
 import type { PoolPath } from "./pool_path.ts";
 import { isRefusal } from "../transient_error.ts";
@@ -15,15 +16,27 @@ export async function forgetPool(
   { path, named, clock }: { readonly path: PoolPath; readonly named: readonly string[] | null; readonly clock: Clock },
 ): Promise<number> {
   const memory = new PoolMemory(zk, path, []);
+  const records = new ItemRecords(zk, { path, acl: [], clock });
   let count = 0;
   const again = (work: () => Promise<number>) => untilAnswered(zk, async () => void (count += await work()), { clock });
+  await untilAnswered(zk, () => records.forget(named), { clock });
   if (named !== null) await again(() => memory.forgetItems(named));
   else {
     await again(() => memory.forget());
     // Empty by now, or used by somebody, who keeps it. Of --total it is what the server would reap a little later, and who
     // comes meanwhile makes it again as then.
     const { queue, holders, lock } = path.total;
-    const nodes = [...memory.shards(), path.ended, path.failed, path.runs, queue, holders, lock, path.own];
+    const nodes = [
+      ...records.nodes(),
+      ...memory.shards(),
+      path.ended,
+      path.failed,
+      path.runs,
+      queue,
+      holders,
+      lock,
+      path.own,
+    ];
     for (const node of nodes) await deleteEmpty(zk, { node, clock });
   }
   return count;

@@ -26,8 +26,10 @@ export interface PoolPath {
   readonly total: LockPath;
   /** What only this pool uses, besides locks: everything below. */
   readonly own: string;
-  /** Below it every run shows its terms as long as it runs. */
+  /** Below it every run shows its terms as long as it runs, and its list as long as it takes items from one. */
   readonly runs: string;
+  /** Below it are the records of items that run, or have ended while others had a list. */
+  readonly records: string;
   /** As they were given. */
   readonly templates: PoolTemplates;
   /** What they come to, up to the item: the same text for the same place, however it was written and whatever the root is. */
@@ -74,6 +76,7 @@ export function poolPath(
     total: lockPathAt(`${own}/total`),
     own,
     runs: `${own}/runs`,
+    records: `${own}/records`,
     templates,
     places: { component: placeOf(componentPath), item: placeOf(itemTemplate) },
     ended: `${own}/ended`,

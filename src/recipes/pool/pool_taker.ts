@@ -3,12 +3,14 @@
  * one transaction. Else some are looked at, and one that seems free is tried. Where others are as fast it goes on at another
  * place of the list.
  */
-import type { Acl, ZooKeeper } from "../../clients/zookeeper/zookeeper.ts";
+import type { Acl, MultiRequest, ZooKeeper } from "../../clients/zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
 import type { Clock } from "../../support/clock.ts";
 import type { HolderInfo } from "../holder_info.ts";
 import { acquireLock } from "../lock/lock.ts";
-import { takeNewLock } from "../lock/new_lock.ts";
+import { holderName } from "../lock/lock_nodes.ts";
+import { takeNewLock, type Together } from "../lock/new_lock.ts";
+import type { ItemRecords } from "./item_records.ts";
 import type { PoolBook } from "./pool_book.ts";
 import type { PoolMemory } from "./pool_memory.ts";
 import { itemLockName, type PoolPath } from "./pool_path.ts";
@@ -18,6 +20,8 @@ import type { ZooKeeperLease } from "../zookeeper_lease.ts";
 export interface TakenItem {
   readonly item: string;
   readonly lease: ZooKeeperLease;
+  /** For the transaction that gives it back without having begun it. */
+  readonly undo: MultiRequest;
 }
 
 export interface PoolTakerOptions {
@@ -26,6 +30,7 @@ export interface PoolTakerOptions {
   readonly book: PoolBook;
   /** Null when nothing is remembered. */
   readonly memory: PoolMemory | null;
+  readonly records: ItemRecords;
   /** Of what is remembered, milliseconds: an end that came during this run has not expired sooner. */
   readonly rememberMs: number;
   readonly clock: Clock;
@@ -33,10 +38,10 @@ export interface PoolTakerOptions {
   readonly acl: Acl[];
 }
 
-/** new: nobody has used its lock of late. */
-type Sight = "known" | "busy" | "free" | "new";
+/** new: nobody has used its lock of late. ended: since the list was begun. */
+type Sight = "known" | "busy" | "ended" | "free" | "new";
 /** Why an item was not granted. */
-type Miss = "known" | "busy" | "faster";
+type Miss = "known" | "busy" | "ended" | "faster";
 
 /** How many are looked at in one write: one, as it is mostly free, and soon many when others are ahead. */
 const width = { max: 64, growth: 8 };
@@ -48,6 +53,19 @@ const missesMax = 3;
 const watchDelayMs = 250;
 /** What others have done meanwhile is listed again after this, and after so many times what a list has taken. Milliseconds. */
 const listEvery = { ms: 200, times: 20 };
+
+const holderOf = ({ holderId: guid }: ZooKeeperLease): string => holderName({ mode: "exclusive", slot: null, guid });
+
+/** As if it had never been taken; or, where that cannot be, as if nobody knew when it ended. */
+export async function giveBack(
+  { lease, undo }: { readonly lease: ZooKeeperLease; readonly undo: MultiRequest | null },
+) {
+  if (undo !== null && lease.isHeld()) {
+    const given = await lease.releaseWith([undo]).then(() => true, () => false);
+    if (given) return;
+  }
+  await lease.release();
+}
 
 export class PoolTaker {
   readonly #zk: ZooKeeper;
@@ -168,19 +186,22 @@ export class PoolTaker {
   #isFree(item: string, sight: Sight): boolean {
     if (sight === "known") this.#options.book.known(item);
     else if (sight === "busy") this.#options.book.busy(item);
+    else if (sight === "ended") this.#options.book.endedSince(item);
     else return true;
     return false;
   }
 
   /** What may have changed by the time it is tried: the lock decides. */
   #see(item: string): Promise<Sight> {
-    const { path, memory, clock } = this.#options;
+    const { path, memory, records, clock } = this.#options;
     return untilAnswered(this.#zk, async () => {
-      const [holders, ended] = await Promise.all([
+      const [holders, ended, hasEnded] = await Promise.all([
         this.#zk.exists(path.item(item).holders),
         memory === null ? null : memory.look(item, Date.now(), this.#doneBefore?.has(item) === true),
+        records.hasEndedSince(item),
       ]);
       if (ended !== null) return "known";
+      if (hasEnded) return "ended";
       if (holders === null) return this.#asNew(item);
       return holders.numChildren > 0 ? "busy" : "free";
     }, { clock });
@@ -188,10 +209,14 @@ export class PoolTaker {
 
   /** The same by one request mostly, for one of many: most are busy, and those that were done the lists have named. */
   #glance(item: string): Promise<Sight> {
-    const { path, memory, clock } = this.#options;
+    const { path, memory, records, clock } = this.#options;
     if (memory === null || this.#doneBefore?.has(item)) return this.#see(item);
     return untilAnswered(this.#zk, async () => {
-      const holders = await this.#zk.exists(path.item(item).holders);
+      const [holders, hasEnded] = await Promise.all([
+        this.#zk.exists(path.item(item).holders),
+        records.hasEndedSince(item),
+      ]);
+      if (hasEnded) return "ended";
       if (holders === null) return this.#asNew(item);
       if (holders.numChildren > 0) return "busy";
       return await memory.look(item, Date.now(), true) === null ? "free" : "known";
@@ -203,10 +228,14 @@ export class PoolTaker {
   }
 
   async #try(item: string, isNew: boolean): Promise<TakenItem | Miss> {
-    const { component, path, info, acl, clock } = this.#options;
+    const { component, path, info, acl, clock, records } = this.#options;
     const name = itemLockName(component, item);
     const options = { path: path.item(item), info, acl, clock, thing: "item", watchDelayMs };
-    const granting = isNew ? takeNewLock(this.#zk, name, options) : this.#acquire(name, options);
+    const together: Together = {
+      requests: (holder) => records.makeRequests(item, holder),
+      corrects: (refusal, index) => records.corrects(item, refusal, index),
+    };
+    const granting = isNew ? takeNewLock(this.#zk, name, { ...options, together }) : this.#acquire(name, options);
     // Behind the grant and in the same write: when the grant is answered at once, this was read under the lock.
     const looking = isNew ? this.#isDone(item) : null;
     looking?.catch(() => {}); // looked at below, if it is
@@ -218,16 +247,19 @@ export class PoolTaker {
     }
     const { lease } = granted;
     try {
+      if (isNew) records.wasMade(item);
+      const claiming = isNew ? records.unmakeRequest(item) : records.claim(item, holderOf(lease));
       // Whoever had the lock before wrote down the item's end before giving it back: now it is known for certain.
       const direct = granted.isDirect && looking !== null ? await looking.catch(() => null) : null;
-      const isDone = direct ?? await untilAnswered(this.#zk, () => this.#isDoneByLeader(item), { clock });
-      if (!isDone) return { item, lease };
+      const checking = direct ?? untilAnswered(this.#zk, () => this.#isDoneByLeader(item), { clock });
+      const [undo, isDone] = await Promise.all([claiming, checking]);
+      if (undo !== null && !isDone) return { item, lease, undo };
+      await giveBack({ lease, undo });
+      return isDone ? "known" : "ended";
     } catch (thrown) {
       await lease.release().catch(() => {}); // the session has ended, or its connection will say more
       throw thrown;
     }
-    await lease.release();
-    return "known";
   }
 
   async #acquire(

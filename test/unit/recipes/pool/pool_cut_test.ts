@@ -11,6 +11,7 @@ import { poolInfo, poolOfC, poolRunIn } from "../../../support/pool_run.ts";
 const acl = [{ perms: 31, id: { scheme: "world", id: "anyone" } }];
 /** Who lets an ephemeral node live that is nobody's any more keeps an item from everybody. */
 const leftIn = ({ tree }: LockBench) => [...tree.nodes.keys()].filter((node) => /\/([hq]|runs)\/./.test(node));
+const recordsIn = ({ tree }: LockBench) => [...tree.nodes.keys()].filter((node) => /\/records\/.\/./.test(node));
 
 for (const [what, options] of [["-j 1", {}], ["-j 2", { jobs: 2 }], ["--total", { total: 2 }]] as const) {
   test(`a run with ${what}`, async () => {
@@ -22,10 +23,53 @@ for (const [what, options] of [["-j 1", {}], ["-j 2", { jobs: 2 }], ["--total", 
       expect(ran.sort()).toEqual(["1", "2", "3"]);
       expect(problems).toEqual([]);
       expect((await new PoolMemory(bench.client(), poolOfC, acl).all(0)).size).toBe(3);
-      expect(leftIn(bench)).toEqual([]);
+      expect([...leftIn(bench), ...recordsIn(bench)]).toEqual([]);
       return zk.sent.length;
     });
   }, 60_000);
+}
+
+for (const isCut of ["the one that lists", "the one that ends an item meanwhile"]) {
+  test(`two runs with lists, cut: ${isCut}`, async () => {
+    await cutEverywhere(async (cut?: Cut) => {
+      const bench = new LockBench();
+      const [zk, other] = [bench.client(cut), bench.client()];
+      const [ending, listing] = isCut === "the one that lists" ? [other, zk] : [zk, other];
+      const end = Promise.withResolvers<void>();
+      const asked = Promise.withResolvers<void>();
+      const lists = [["1", "2"], ["1", "2"], []];
+      const done = { result: "done", what: "", mayRetry: false, stopsPool: false, keepsLock: false } as const;
+      const first = poolRunIn(bench, ending, {
+        loop: false,
+        rememberMs: null,
+        listsAgain: true,
+        list: () => Promise.resolve(["1"]),
+        run: async () => {
+          await end.promise;
+          return done;
+        },
+      });
+      await bench.clock.advance(1000);
+      const second = poolRunIn(bench, listing, {
+        rememberMs: null,
+        wait: 10_000,
+        listsAgain: true,
+        list: async () => {
+          asked.resolve();
+          if (lists.length === 3) await first.ended;
+          return lists.shift() ?? [];
+        },
+      });
+      await bench.within(asked.promise);
+      end.resolve();
+      expect(await first.ended).toMatchObject({ done: 1 });
+      expect(await second.ended).toMatchObject({ done: 2 });
+      expect([lists, [...second.ran].sort()]).toEqual([[], ["1", "2"]]);
+      expect(second.ran[0]).toBe("2"); // of the other the first list says nothing
+      expect([...leftIn(bench), ...recordsIn(bench), ...first.problems, ...second.problems]).toEqual([]);
+      return zk.sent.length;
+    });
+  }, 120_000);
 }
 
 test("a run after another, whose items are known", async () => {

@@ -41,7 +41,8 @@ test("terms are shown and looked at in the write that asks for the component: tw
   const component = ["create", "getData", "getChildren", "getChildren"];
   expect(zk.sent).toEqual([...component, ...terms]);
   await ended;
-  expect(zk.sent).toEqual([...component, ...terms, "multi", "delete"]);
+  const others = ["getData", "getChildren", "getChildren"]; // beside the list
+  expect(zk.sent.slice(0, 11)).toEqual([...component, ...terms, "multi", ...others, "delete"]);
 });
 
 for (const isCrowded of [false, true]) {
@@ -142,6 +143,22 @@ for (
     expect((await ended.then(() => ({ code: "none" }), (thrown) => thrown)).code).toBe(code);
   });
 }
+
+test("what a record costs: no request of its own for an item that runs alone, one for a list that is asked for", async () => {
+  const bench = new LockBench();
+  await poolRunIn(bench, bench.client()).ended; // what is needed is there
+  const perItem = async (more: Parameters<typeof poolRunIn>[2], count: number) => {
+    const zk = bench.client();
+    let lists = 1;
+    const list = () => Promise.resolve(lists-- > 0 ? items(count).map((item) => `${count}-${item}`) : []);
+    expect(await poolRunIn(bench, zk, { rememberMs: null, list, ...more }).ended).toMatchObject({ done: count });
+    return zk.sent.filter((name) => name === "multi" || name === "setData").length;
+  };
+  const fixed = await perItem({}, 20) - await perItem({}, 10);
+  expect(fixed).toBe(2 * 10); // taken, ended
+  const listed = { listsAgain: true, jobs: 20 };
+  expect(await perItem(listed, 21) - await perItem(listed, 11)).toBe(2 * 10);
+});
 
 test("permits that were lost for a moment, in a session that lives on, are not in the way of their own run", async () => {
   const bench = new LockBench();
