@@ -18,6 +18,8 @@ export interface ListenersOptions {
   readonly dataDir: string;
   /** Unix sockets that every user may connect to. */
   readonly openSocketPaths: readonly string[];
+  /** TLS handshakes at the same time. */
+  readonly handshakesMax: number;
   /** Hears what an operator should know, a sentence at a time. */
   readonly log: (sentence: string) => void;
 }
@@ -99,8 +101,9 @@ export class Listeners {
 
   async #listen(address: Address, tls: TlsOptions | undefined): Promise<Listener> {
     const accept = this.#options.accept(address);
+    const { handshakesMax } = this.#options;
     try {
-      if (address.kind === "tcp") return await listen(address, accept, tls === undefined ? {} : { tls });
+      if (address.kind === "tcp") return await listen(address, accept, tls === undefined ? {} : { tls, handshakesMax });
       const forAll = this.#options.openSocketPaths.includes(address.path);
       makeFolder(dirname(address.path), forAll);
       await clearSocketPath(address.path, { isMine: dirname(address.path) === this.#options.dataDir });

@@ -88,6 +88,7 @@ export class KeeperServer implements ConnectionHost {
     this.#listeners = new Listeners({
       dataDir: options.dataDir,
       openSocketPaths: options.openSocketPaths,
+      handshakesMax: Math.ceil(Math.min(limits.connectionsPerAddressMax, limits.connectionsMax / 2)),
       accept: (address) => (connection) => this.#accept(connection, address),
       log: options.log,
     });

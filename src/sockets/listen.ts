@@ -8,6 +8,8 @@ export interface ListenOptions {
   readonly halfOpen?: boolean;
   /** How long the TLS handshake of a new connection may take, in milliseconds; 10,000 when left out. */
   readonly handshakeMsMax?: number;
+  /** TLS handshakes at the same time over TCP; for one more the oldest is closed. 1,000 when left out. */
+  readonly handshakesMax?: number;
 }
 
 /** Called for every new connection; what it returns hears what happens on it. */

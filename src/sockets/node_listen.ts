@@ -7,9 +7,11 @@ import { NodeConnection } from "./node_connection.ts";
 
 /** Whoever has not finished the TLS handshake by then is closed: nobody above knows of the connection yet. */
 const handshakeMsMaxDefault = 10_000;
+const handshakesMaxDefault = 1_000;
 
 export const nodeListen: Listen = async (address, accept, options = {}) => {
   const { tls, handshakeMsMax = handshakeMsMaxDefault, halfOpen: allowHalfOpen = false } = options;
+  const { handshakesMax = handshakesMaxDefault } = options;
   const opened = (socket: Socket): void => {
     const peer = address.kind === "unix"
       ? formatAddress(address)
@@ -27,6 +29,7 @@ export const nodeListen: Listen = async (address, accept, options = {}) => {
       rejectUnauthorized: tls.ca !== undefined,
       handshakeTimeout: handshakeMsMax,
     }, opened);
+  if (tls !== undefined && address.kind === "tcp") boundHandshakes(server, handshakesMax);
   // Bun and Deno tell of a failed handshake, and leave the socket open.
   server.on("tlsClientError", (_error: unknown, socket: TLSSocket) => socket.destroy());
   await new Promise<void>((resolve, reject) => {
@@ -48,6 +51,27 @@ export const nodeListen: Listen = async (address, accept, options = {}) => {
     },
   };
 };
+
+/** Nobody above counts connections in their TLS handshake: silent ones must not use up the descriptors. */
+function boundHandshakes(server: Server, handshakesMax: number): void {
+  // By the peer: where Node makes one object for the TCP connection, and another for that of TLS.
+  const handshakes = new Map<string, Socket>();
+  const peerOf = ({ remoteAddress, remotePort }: Socket) => `${remoteAddress} ${remotePort}`;
+  server.on("connection", (socket: Socket) => {
+    if (socket.remotePort === undefined) return; // reset already
+    const peer = peerOf(socket);
+    handshakes.get(peer)?.destroy(); // gone, and its port used again
+    handshakes.set(peer, socket);
+    socket.once("close", () => {
+      if (handshakes.get(peer) === socket) handshakes.delete(peer);
+    });
+    const [oldest] = handshakes;
+    if (oldest === undefined || handshakes.size <= handshakesMax) return;
+    handshakes.delete(oldest[0]);
+    oldest[1].destroy();
+  });
+  server.on("secureConnection", (socket: Socket) => handshakes.delete(peerOf(socket)));
+}
 
 function withPort(address: Address, server: Server): Address {
   const bound = server.address();

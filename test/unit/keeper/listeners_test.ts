@@ -26,6 +26,7 @@ beforeEach(() => {
   root = mkdtempSync(join(tmpdir(), "baton-listeners-"));
   said = [];
   listeners = new Listeners({
+    handshakesMax: 10,
     accept: () => () => ({ data() {}, closed() {} }),
     openSocketPaths: [join(root, "run/open.sock")],
     dataDir: join(root, "data"),
@@ -41,6 +42,7 @@ afterEach(async () => {
 /** Of a keeper with other data. */
 class OtherListeners implements AsyncDisposable {
   readonly listeners = new Listeners({
+    handshakesMax: 10,
     accept: () => () => ({ data() {}, closed() {} }),
     openSocketPaths: [],
     dataDir: join(root, "other"),

@@ -58,6 +58,33 @@ describe("TLS", () => {
     );
   });
 
+  test("closes the oldest that is silent instead of shaking hands, when there are too many", async () => {
+    const listener = await listen({ kind: "tcp", host: "127.0.0.1", port: 0 }, (connection) => ({
+      data: (chunk) => connection.write(chunk.slice()),
+      closed() {},
+    }), { tls: server, handshakesMax: 3 });
+    listeners.push(listener);
+    const closed: number[] = [];
+    const silent = [];
+    const firstTwo = Promise.withResolvers<void>();
+    for (const index of [0, 1, 2, 3]) {
+      silent.push(
+        await dial(listener.address, {
+          data() {},
+          closed: () => {
+            if (closed.push(index) === 2) firstTwo.resolve();
+          },
+        }),
+      );
+    }
+    // The fifth, which comes to an end, and counts no more.
+    expect(await ask(listener.address, { ca })).toBe("hello");
+    expect(await ask(listener.address, { ca })).toBe("hello");
+    await firstTwo.promise;
+    expect(closed).toEqual([0, 1]);
+    for (const one of silent) one.destroy();
+  });
+
   test("closes whoever is silent instead of shaking hands, and whoever says something else", async () => {
     const listener = await listen({ kind: "tcp", host: "127.0.0.1", port: 0 }, () => ({ data() {}, closed() {} }), {
       tls: server,
