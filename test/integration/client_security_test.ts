@@ -3,7 +3,9 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect, type ConnectOptions } from "../../src/clients/zookeeper/client.ts";
+import { endSession } from "../../src/clients/zookeeper/end_session.ts";
 import { parseServers } from "../../src/clients/zookeeper/hosts.ts";
+import { formatSessionHandle } from "../../src/clients/zookeeper/session_handle.ts";
 import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
 import type { Address } from "../../src/sockets/connection.ts";
 import { systemClock } from "../../src/support/clock.ts";
@@ -51,6 +53,27 @@ describeBackend(zooKeeper, () => {
 
   const open = (servers: string, options: Partial<ConnectOptions>): Promise<ZooKeeper> =>
     connect({ servers: parseServers(servers), connectTimeoutMs: 1500, ...options });
+
+  test(
+    "another process ends a session over TLS with a client certificate, or after SASL, by what is in its handle",
+    async () => {
+      const ways: [string, Partial<ConnectOptions>][] = [
+        [`localhost:${securePort}`, { tls: { ca, ...clientCertificate } }],
+        [backend.servers, { auth: [{ scheme: "sasl", credentials: 'ada:pass, "word"' }] }],
+      ];
+      for (const [servers, options] of ways) {
+        const zk = await open(servers, options);
+        await using other = await open(servers, options);
+        const { path } = await zk.create("/ended-", nothing, { mode: "ephemeralSequential" });
+        const handle = formatSessionHandle({ servers: parseServers(servers), ...options }, zk.session);
+        expect(await endSession(handle, { clock: systemClock(), limitMs: 10_000 })).toBe(true);
+        await other.sync("/");
+        expect(await other.exists(path)).toBeNull();
+        await zk.close();
+      }
+    },
+    30_000,
+  );
 
   test("TLS with a client certificate carries a session, and its identity is the certificate's", async () => {
     await using zk = await open(`localhost:${securePort}`, { tls: { ca, ...clientCertificate } });
