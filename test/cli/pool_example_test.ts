@@ -51,5 +51,20 @@ test("what the leader hands out is done by whoever has room, though leader and w
   await order("b", ["b1", "b2", "b3"]);
   await eventually(() => done().length === 6, { withinMs: 30_000 });
   expect(done().sort()).toEqual(["a1", "a2", "a3", "b1", "b2", "b3"]);
-  expect(one.stdout() + other.stdout()).toContain("b3 is processed");
+  await eventually(() => processed(one.stdout() + other.stdout()).includes("b3"));
+  expect(processed(one.stdout() + other.stdout()).sort()).toEqual(["a1", "a2", "a3", "b1", "b2", "b3"]);
+});
+
+test("workers that share a list whose query takes its time process each item once", async () => {
+  const { session, env } = example();
+  await using _session = session;
+  mkdirSync(session.path("work"));
+  const items = Array.from({ length: 20 }, (_, index) => `i${index + 10}`);
+  for (const item of items) writeFileSync(session.path(`work/${item}`), "");
+  // As worker.sh calls it, but that the list is some milliseconds old when it is read.
+  const call =
+    `exec "$BATON" pool -q shared --query 'ls work; sleep 0.05' -j 2 --loop -- sh "$example/process.sh" work {item}`;
+  const ended = await Promise.all(Array.from({ length: 3 }, () => session.run(call, env)));
+  expect(ended.map(({ stderr }) => stderr)).toEqual(["", "", ""]);
+  expect(ended.flatMap(({ stdout }) => processed(stdout)).sort()).toEqual(items);
 });

@@ -8,7 +8,7 @@ import { seed } from "./lock/short_dose.ts";
 import { poolLine, runPoolCampaign } from "./pool/campaign.ts";
 import type { PoolResult } from "./pool/judge.ts";
 import { planPoolRounds, type PoolPlan } from "./pool/plan.ts";
-import { unwatchedPool } from "./pool/wrappers.ts";
+import { hastyPool, type PoolWrapper, unwatchedPool } from "./pool/wrappers.ts";
 
 const rounds = 6;
 /** Most of a round is waiting for T to pass; three pools with their guards are work. */
@@ -19,9 +19,10 @@ const plans = planPoolRounds(seed, rounds, faultBackends);
 describe(`pools under faults [BATON_SEED=${seed}]`, () => {
   const results = new Map<PoolPlan, PoolResult>();
   let unwatched: PoolResult | undefined;
+  let hasty: PoolResult | undefined;
   beforeAll(async () => {
     const possible = plans.filter(({ backend }) => backend.peer === null || hasPeer(backend.peer));
-    const controlled = runUnwatched().then((result) => unwatched = result); // which mostly waits
+    const controlled = runControls().then((results) => [unwatched, hasty] = results); // which mostly wait
     await runPoolCampaign(possible, { parallel, finished: (result) => results.set(result.plan, result) });
     await controlled;
   }, campaignMsMax);
@@ -42,14 +43,34 @@ describe(`pools under faults [BATON_SEED=${seed}]`, () => {
     expect(unwatched?.failures.join("\n")).toContain("item1 ran twice at once");
     expect(unwatched?.overlapMs).toBeGreaterThan(500);
   });
+
+  test("a loop over a list that it never doubts is caught with an item that it runs again", () => {
+    expect(hasty?.failures.join("\n")).toContain("was run again by a list from before its end");
+  });
 });
 
-async function runUnwatched(): Promise<PoolResult | undefined> {
-  const fault = faults.find(({ name }) => name === "black hole");
-  if (fault === undefined) throw new Error("There is no black hole any more");
+/** One after the other: they are no measure of a busy machine. */
+async function runControls(): Promise<(PoolResult | undefined)[]> {
+  return [
+    // Longer than T: the lock is given away while the run goes on.
+    await runControl("black hole", unwatchedPool, { items: 1, seconds: 8, querySeconds: null }),
+    await runControl("cut, again and again", hastyPool, { items: 6, seconds: 0.2, querySeconds: 0.2 }),
+  ];
+}
+
+async function runControl(
+  faultName: string,
+  wrapper: PoolWrapper,
+  { items, seconds, querySeconds }: {
+    readonly items: number;
+    readonly seconds: number;
+    readonly querySeconds: number | null;
+  },
+): Promise<PoolResult | undefined> {
+  const fault = faults.find(({ name }) => name === faultName);
+  if (fault === undefined) throw new Error(`There is no fault "${faultName}" any more`);
   const round = { number: 0, backend: keeper, fault, childKind: "plain", seed } as const;
-  const plan: PoolPlan = { ...round, items: 1, jobs: 1, isBounded: false, isSplit: false };
-  // Longer than T: the lock is given away while the run goes on.
-  const [result] = await runPoolCampaign([plan], { wrapper: unwatchedPool, runSeconds: () => 8, parallel: 1 });
+  const plan: PoolPlan = { ...round, items, jobs: 1, isBounded: false, isSplit: false, querySeconds };
+  const [result] = await runPoolCampaign([plan], { wrapper, runSeconds: () => seconds, parallel: 1 });
   return result;
 }

@@ -30,11 +30,11 @@ export async function runPoolCampaign(
 }
 
 export function poolLine({ plan, runs, overlapMs, goneMs, failures }: PoolResult): string {
-  const { number, backend, fault, childKind, items, jobs, isBounded, isSplit } = plan;
+  const { number, backend, fault, childKind, items, jobs, isBounded, isSplit, querySeconds } = plan;
   const head =
     `${failures.length === 0 ? "ok  " : "FAIL"} round ${number}: ${backend.name}, ${fault.name}, ${childKind} ` +
-    `child, -j ${jobs}${isBounded ? " --total" : ""}${
-      isSplit ? ", some otherwise" : ""
+    `child, -j ${jobs}${isBounded ? " --total" : ""}${isSplit ? ", some otherwise" : ""}${
+      querySeconds === null ? "" : `, --query of ${querySeconds.toFixed(2)} s`
     }: ${runs} runs of ${items} items, overlap ${Math.ceil(overlapMs)} ms` +
     (goneMs === null ? "" : `, gone after ${Math.ceil(goneMs)} ms`);
   return [head, ...failures.map((failure) => `       ${failure}`)].join("\n");

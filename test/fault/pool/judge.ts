@@ -43,6 +43,11 @@ export function judgePool(plan: PoolPlan, evidence: PoolEvidence): PoolResult {
     overlap = Math.max(overlap, itemsOverlapMs);
     if (itemsOverlapMs > 0) failures.push(`item ${item} ran twice at once for ${Math.ceil(itemsOverlapMs)} ms`);
     failures.push(...tokenFailures(item, runs));
+    // What is done was named by no query that began after its end.
+    const again = runs.filter(({ text }) => text.includes("\nagain\n")).length;
+    if (plan.querySeconds !== null && again > 0) {
+      failures.push(`item ${item} was run again by a list from before its end: ${told(runs)}`);
+    }
     if (states.get(item) !== "done") failures.push(`item ${item} is ${states.get(item) ?? "unknown"}, not done`);
     if (runs.some(({ closedMs }) => closedMs === null)) failures.push(`item ${item} runs on`);
     const ended = runs.filter(({ text }) => text.endsWith("ok\n")).length;

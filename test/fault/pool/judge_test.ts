@@ -18,6 +18,7 @@ function planOf(expectation: string): PoolPlan {
     jobs: 1,
     isBounded: false,
     isSplit: false,
+    querySeconds: null,
   };
 }
 
@@ -89,6 +90,16 @@ test("what a killed pool has started may live for a second, and nobody else may 
     'victim ended with 70, saying "?"',
     'victim said "?"',
   ]);
+});
+
+test("an item that is run again by a list from before its end is found", () => {
+  const ended = { ...lost, text: "7 victim\nok\n" };
+  const stale = { ...again, text: "9 pool 2\nagain\nok\n" };
+  expect(judged("loses", [ended, stale], {}, { querySeconds: 1 })).toEqual([
+    "item a was run again by a list from before its end: 0 to 4000 7 victim, ok; 4100 to 5000 9 pool 2, again, ok",
+  ]);
+  expect(judged("loses", [ended, stale])).toEqual([]); // its end was not remembered, as its pool was lost
+  expect(judged("loses", [lost, again], {}, { querySeconds: 1 })).toEqual([]);
 });
 
 test("a pool that is refused is as it must be where some are set up otherwise, and nowhere else", () => {

@@ -11,6 +11,8 @@ export interface PoolPlan extends RoundPlan {
   readonly isBounded: boolean;
   /** Whether some of them are set up otherwise, and would lock the items at another place. */
   readonly isSplit: boolean;
+  /** How long a query takes behind its look at what is ready, in seconds; null for a fixed list and a memory. */
+  readonly querySeconds: number | null;
 }
 
 /** Pools that share the items. */
@@ -21,6 +23,7 @@ export function planPoolRounds(seed: number, rounds: number, backends: readonly 
     const random = seededRandom(plan.seed ^ 0x9001);
     const jobs = 1 + Math.floor(random() * 3);
     const items = pools * jobs + 3 + Math.floor(random() * 4);
-    return { ...plan, jobs, items, isBounded: random() < 0.25, isSplit: random() < 0.25 };
+    const [isBounded, isSplit, isQueried] = [random() < 0.25, random() < 0.25, random() < 0.5];
+    return { ...plan, jobs, items, isBounded, isSplit, querySeconds: isQueried ? random() : null };
   });
 }

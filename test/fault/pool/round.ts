@@ -141,7 +141,7 @@ class Round {
 
   async #isAllDone(): Promise<boolean> {
     const { backend, items, wrapper = batonPool } = this.#place;
-    if (!wrapper.remembers) {
+    if (!wrapper.remembers || this.#plan.querySeconds !== null) {
       this.#states = new Map(items.names.map((name) => [name, "done"]));
       return items.names.every((name) => items.sections(name).some(({ text }) => text.endsWith("ok\n")));
     }
@@ -153,7 +153,7 @@ class Round {
 
   async #start(name: string): Promise<Contender> {
     const { backend, items, observer, folder, group, wrapper = batonPool, runSeconds = someSeconds } = this.#place;
-    const { jobs, isBounded, isSplit } = this.#plan;
+    const { jobs, isBounded, isSplit, querySeconds } = this.#plan;
     const isOther = isSplit && this.#pools.length % pools === 1;
     const childKind: ChildKind = name === "victim" ? this.#plan.childKind : "plain";
     const seconds = runSeconds(this.#random).toFixed(2);
@@ -171,7 +171,14 @@ class Round {
           "env",
           `POOL_NAME=${name}`,
           ...(isOther ? ["BATON_POOL_ITEM_PATH={root}/elsewhere/{component}/{item}"] : []),
-          ...wrapper.command(lock, { items, jobs, total: isBounded ? pools * jobs - 1 : null, childKind, seconds }),
+          ...wrapper.command(lock, {
+            items,
+            jobs,
+            total: isBounded ? pools * jobs - 1 : null,
+            childKind,
+            seconds,
+            querySeconds,
+          }),
         ],
       },
     });

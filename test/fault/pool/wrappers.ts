@@ -11,6 +11,7 @@ export interface PoolWork {
   readonly total: number | null;
   readonly childKind: ChildKind;
   readonly seconds: string;
+  readonly querySeconds: number | null;
 }
 
 export interface PoolWrapper {
@@ -25,13 +26,37 @@ const fixture = (name: string) => join(import.meta.dir, "../../fixtures", name);
 export const batonPool: PoolWrapper = {
   name: "baton pool",
   remembers: true,
-  command: (component, { items, jobs, total, childKind, seconds }) => [
+  command: (component, { items, jobs, total, childKind, seconds, querySeconds }) => [
     ...batonCommand(),
     "pool",
     component,
-    ...["-w", "60s", "--items", `@${items.list}`, "--loop", "-j", String(jobs), "--done-ttl", "1h"],
+    ...["-w", "60s", "--loop", "-j", String(jobs)],
+    ...(querySeconds === null
+      ? ["--items", `@${items.list}`, "--done-ttl", "1h"]
+      : ["--query", queryLine(items, querySeconds)]),
     ...(total === null ? [] : ["--total", String(total)]),
     ...["--", "sh", fixture("pool_section.sh"), items.folder, "{item}", childKind, seconds],
+  ],
+};
+
+const queryLine = ({ folder }: Items, seconds: number): string =>
+  `sh '${fixture("pool_query.sh")}' '${folder}' ${seconds.toFixed(2)}`;
+
+/** Locks item by item what was ready when it began: the harness must catch it. */
+export const hastyPool: PoolWrapper = {
+  name: "a loop over a list that it never doubts",
+  remembers: false,
+  command: (component, { items, childKind, seconds, querySeconds }) => [
+    "sh",
+    "-c",
+    `folder=$1 kind=$2 seconds=$3 lock=$4; shift 4; for item in $(${queryLine(items, querySeconds ?? 0)}); do ` +
+    `"$@" lock "$lock-$item" -- sh "${fixture("pool_section.sh")}" "$folder" "$item" "$kind" "$seconds"; done`,
+    "sh",
+    items.folder,
+    childKind,
+    seconds,
+    component,
+    ...batonCommand(),
   ],
 };
 
