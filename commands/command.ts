@@ -5,7 +5,7 @@ import type { Io } from "../src/cli/io.ts";
 import { readConfigFiles } from "../src/config/config_file.ts";
 import { type ConfigSources, resolveSettings } from "../src/config/resolve.ts";
 import { setting, type SettingTable, type SettingValues } from "../src/config/setting.ts";
-import { allSettings } from "../src/config/settings.ts";
+import { fileSettings } from "../src/config/settings.ts";
 import { text, toggle } from "../src/config/value_types.ts";
 import type { BatonError } from "../src/errors.ts";
 import type { ExitCode } from "./exit_codes.ts";
@@ -28,6 +28,8 @@ export interface Command<S extends SettingTable = SettingTable> {
   readonly runsNothing?: boolean;
   /** The words after `--` are kept as text, to be run later. */
   readonly storesCommand?: boolean;
+  /** In whose section of the files its settings are, by the names of a call. */
+  sectionOf?(names: ParsedArgs["names"], command: ParsedArgs["command"]): string | undefined;
   /** What it prints is for a shell's `eval`: when it fails, so has what is evaluated. */
   readonly isEvaluated?: boolean;
   /** What a shell offers where a name may stand: words, or what the server has of a kind. */
@@ -91,12 +93,13 @@ export async function runCommand<S extends SettingTable>(
   }
   const mistakes: BatonError[] = [];
   const onMistake = command.takesMistakes === true ? (mistake: BatonError) => void mistakes.push(mistake) : undefined;
-  const files = await readConfigFiles(allSettings, {
+  const files = await readConfigFiles(fileSettings, {
     named: flags.get("config"),
     env: io.env,
     ...(onMistake === undefined ? {} : { onMistake }),
   });
-  const sources = { flags, env: io.env, files };
+  const section = command.sectionOf?.(names, childCommand);
+  const sources = { flags, env: io.env, files, section };
   refuseUnreadableVariables(settings, sources);
   const values = resolveSettings(settings, sources, onMistake) as SettingValues<S & typeof commonSettings>;
   return await command.run({ values, names, command: childCommand, sources, io, mistakes });

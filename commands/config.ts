@@ -1,9 +1,9 @@
 /** `baton config check|show`: are the files and variables good, and what follows from them. */
 import type { Io } from "../src/cli/io.ts";
 import { printTable } from "../src/cli/table.ts";
-import { type Origin, resolveOne } from "../src/config/resolve.ts";
-import { setting, type SettingTable } from "../src/config/setting.ts";
-import { allSettings } from "../src/config/settings.ts";
+import { type ConfigSources, type Origin, resolveOne, sectionNames } from "../src/config/resolve.ts";
+import { keyOfName, setting, type SettingTable } from "../src/config/setting.ts";
+import { allSettings, poolComponentSettings } from "../src/config/settings.ts";
 import { toggle } from "../src/config/value_types.ts";
 import { BatonError } from "../src/errors.ts";
 import { didYouMean } from "../src/support/did_you_mean.ts";
@@ -67,7 +67,7 @@ async function runConfig({ names, values, sources, io, mistakes = [] }: Call<typ
     (await import("./checked_settings.ts")).checkSettings(values, sources, collect);
     if (all.length > 0) return sayMistakes(all, io);
   }
-  const resolved = Object.entries<SettingTable[string]>(allSettings).flatMap(([name, one]) => {
+  const resolved: SettingRow[] = Object.entries<SettingTable[string]>(allSettings).flatMap(([name, one]) => {
     const { key } = one;
     if (key === undefined) return [];
     const { value, origin } = resolveOne(name, one, sources);
@@ -78,6 +78,7 @@ async function runConfig({ names, values, sources, io, mistakes = [] }: Call<typ
       : one.type.format(value);
     return [{ key, value: shown, origin: origin() }];
   });
+  resolved.push(...componentRows(sources));
   const files = sources.files.map((file) => file.path);
   if (values.json) {
     const answer: ConfigJson = { version: 1, files, settings: resolved };
@@ -91,6 +92,25 @@ async function runConfig({ names, values, sources, io, mistakes = [] }: Call<typ
     printTable(io, resolved.map((row) => [row.key, row.value ?? "-"]));
   }
   return exitCodes.SUCCESS;
+}
+
+interface SettingRow {
+  readonly key: string;
+  readonly value: string | null;
+  readonly origin: Origin;
+}
+
+/** What files say of components that users have named; the rest has its default. */
+function componentRows(sources: ConfigSources): SettingRow[] {
+  const settings = Object.entries<SettingTable[string]>(poolComponentSettings);
+  return sectionNames(poolComponentSettings, sources.files).flatMap((section) =>
+    settings.flatMap(([name, setting]) => {
+      const { value, origin } = resolveOne(name, setting, { ...sources, flags: new Map(), section });
+      const where = origin();
+      if (where.kind !== "file" || value === undefined || value === null) return [];
+      return [{ key: keyOfName(setting.key ?? "", section), value: setting.type.format(value), origin: where }];
+    })
+  );
 }
 
 /** Each once, in a line of its own: one wrong value may be in the way of several checks. */

@@ -1,8 +1,8 @@
 /** `baton help`: the commands, and the tables that the code itself goes by. */
 import type { Io } from "../src/cli/io.ts";
 import { childVariables, messageVariables } from "../src/config/child_variables.ts";
-import { type SettingTable, variableOf } from "../src/config/setting.ts";
-import { allSettings } from "../src/config/settings.ts";
+import { isPerName, type SettingTable, variableOf } from "../src/config/setting.ts";
+import { allSettings, fileSettings } from "../src/config/settings.ts";
 import { BatonError } from "../src/errors.ts";
 import { didYouMean } from "../src/support/did_you_mean.ts";
 import { type Command, defineCommand, runCommand } from "./command.ts";
@@ -140,12 +140,16 @@ function environmentHelp(): string {
 }
 
 function configHelp(): string {
-  const lines = Object.values<SettingTable[string]>(allSettings).flatMap((setting) => {
+  const lines = Object.values<SettingTable[string]>(fileSettings).flatMap((setting) => {
     if (setting.key === undefined) return [];
     const { fileType, placeholder } = setting.type;
     const kind = placeholder === "" ? "true|false" : fileType === "integer" ? placeholder : `"${placeholder}"`;
     const [first = "", ...more] = wrap(setting.help, 92);
-    const notes = [flagForm(setting)?.split(" <")[0], variableOf(setting.key), ending(defaultForm(setting))];
+    const notes = [
+      flagForm(setting)?.split(" <")[0],
+      isPerName(setting.key) ? undefined : variableOf(setting.key),
+      ending(defaultForm(setting)),
+    ];
     return [
       `  ${setting.key} = ${kind}`,
       ...[first, ...more].map((line) => `      ${line}`),
@@ -156,7 +160,8 @@ function configHelp(): string {
     ...wrap(
       "A value comes from the command line, else from its variable, else from the file named with --config or else " +
         "$XDG_CONFIG_HOME/baton/config.toml (or config.json; ~/.config/baton without that variable), else from " +
-        "/etc/baton/config.toml, else it is the default. baton config show --origin says which it was.",
+        "/etc/baton/config.toml, else it is the default. baton config show --origin says which it was. Where a key has NAME, there is " +
+        "a section for each name that you choose, such as [pool.component.import]; such a key has no variable.",
       100,
     ),
     "",

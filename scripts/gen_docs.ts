@@ -10,8 +10,8 @@ import { type Command, commonSettings } from "../commands/command.ts";
 import { exitCodeMeanings, type ExitCodeName, exitCodes } from "../commands/exit_codes.ts";
 import { defaultForm, flagForm } from "../commands/help_text.ts";
 import { childVariables, messageVariables } from "../src/config/child_variables.ts";
-import { type SettingTable, variableOf } from "../src/config/setting.ts";
-import { allSettings } from "../src/config/settings.ts";
+import { isPerName, type Setting, type SettingTable, variableOf } from "../src/config/setting.ts";
+import { allSettings, fileSettings } from "../src/config/settings.ts";
 import { jsonPage } from "./docs/json_page.ts";
 
 if (process.argv.includes("--help")) {
@@ -81,10 +81,11 @@ function environmentPage(): string {
 }
 
 function configurationPage(): string {
-  const rows = Object.values(settings).flatMap((setting) => {
-    if (setting.key === undefined) return [];
-    const flag = flagForm(setting);
-    return [[code(setting.key), code(flag), code(variableOf(setting.key)), setting.help, defaultForm(setting)]];
+  const rows = Object.values<Setting<unknown>>(fileSettings).flatMap((setting) => {
+    const { key } = setting;
+    if (key === undefined) return [];
+    const variable = isPerName(key) ? null : variableOf(key);
+    return [[code(key), code(flagForm(setting)), code(variable), setting.help, defaultForm(setting)]];
   });
   return page(
     "Configuration",
@@ -92,7 +93,8 @@ function configurationPage(): string {
       "`$XDG_CONFIG_HOME/baton/config.toml` (`~/.config/baton` without that variable), else from " +
       "`/etc/baton/config.toml`, else it is the default. The files may also be JSON (`config.json`). " +
       "`baton config check` says what is wrong with a file, `baton config show --origin` where each value came from. " +
-      "Durations are written with a unit (`250ms`, `10s`, `5m`, `2h`), sizes too (`64KiB`).",
+      "Durations are written with a unit (`250ms`, `10s`, `5m`, `2h`), sizes too (`64KiB`). Where a key has NAME, there is a section " +
+      "for each name that you choose, such as `[pool.component.import]`; such a key has no variable.",
     table(["file key", "flag", "variable", "meaning", "default"], rows),
   );
 }

@@ -3,9 +3,9 @@ import { parseArgs } from "../../src/cli/parse_args.ts";
 import type { Io } from "../../src/cli/io.ts";
 import { connect } from "../../src/clients/zookeeper/client.ts";
 import { readConfigFiles } from "../../src/config/config_file.ts";
-import { resolveSettings } from "../../src/config/resolve.ts";
+import { type ConfigSources, resolveSettings, sectionNames } from "../../src/config/resolve.ts";
 import type { SettingValues } from "../../src/config/setting.ts";
-import { allSettings, connectionSettings } from "../../src/config/settings.ts";
+import { connectionSettings, fileSettings, poolComponentSettings } from "../../src/config/settings.ts";
 import { decodeLockName } from "../../src/recipes/lock/lock_name.ts";
 import { type Command, commonSettings, flagsOf, type ServedNames } from "../command.ts";
 import { coordinationOf } from "../coordination/coordination.ts";
@@ -46,8 +46,18 @@ async function servedNames(folder: ServedNames, { command, words, io }: {
   if (command === undefined) return [];
   const settings = { ...commonSettings, ...connectionSettings };
   const { flags } = parseArgs(flagsOf({ ...command.settings, ...settings }), words);
-  const files = await readConfigFiles(allSettings, { named: flags.get("config"), env: io.env });
+  const files = await readConfigFiles(fileSettings, { named: flags.get("config"), env: io.env });
   const sources = { flags, env: io.env, files };
+  const known = folder === "pools" ? sectionNames(poolComponentSettings, files) : [];
+  const served = await askedNames(folder, { flags, sources }).catch(() => []);
+  return [...new Set([...known, ...served])];
+}
+
+async function askedNames(
+  folder: ServedNames,
+  { flags, sources }: { readonly flags: ReadonlyMap<string, string>; readonly sources: ConfigSources },
+): Promise<string[]> {
+  const settings = { ...commonSettings, ...connectionSettings };
   const values = resolveSettings(settings, sources) as SettingValues<typeof settings>;
   const { startServer: _starts, ...options } = coordinationOf(values, sources).connect;
   await using zk = await connect({ ...options, connectTimeoutMs, retries: 0 });

@@ -3,12 +3,12 @@ import { compileLate } from "../../src/cli/child/compile_late.ts";
 import { startGuard } from "../../src/cli/guard/guard.ts";
 import { type Call, defineCommand } from "../command.ts";
 import type { ExitCode } from "../exit_codes.ts";
-import { poolCommandSettings, poolDeedOf, poolForms, poolOptionsOf } from "./pool_options.ts";
+import { componentOf, poolCommandSettings, poolDeedOf, poolForms, poolOptionsOf } from "./pool_options.ts";
 
 export const poolCommand = defineCommand({
   name: "pool",
   summary: "run a command for each free item of a list, some at a time",
-  usage: "COMPONENT [options] -- COMMAND [ARGUMENT…] | status COMPONENT [options] | forget COMPONENT [options]",
+  usage: "COMPONENT [options] [-- COMMAND [ARGUMENT…]] | status COMPONENT [options] | forget COMPONENT [options]",
   details: [
     "Locks the component, reads the items, locks up to -j of those that nobody works on, unlocks the component, and runs " +
     "the command for each of them; {item} and {} in its words, and BATON_ITEM, are the item. Each runs under a lock of " +
@@ -19,6 +19,8 @@ export const poolCommand = defineCommand({
     "failed, 75 when others work on all there is or as many as --total run already, 81 when the component is locked.",
     "A call that comes while another one chooses items waits for it. With --loop and --total a call waits for a permit as " +
     "long as items are left. -w limits both waits; what is left then is 75.",
+    "A component may have a section of its own in a configuration file, [pool.component.COMPONENT] with jobs, query, total, done_ttl, " +
+    "retries and command: then `baton pool COMPONENT` is all there is to type. What is typed goes before the section.",
     "By default the component is the lock COMPONENT and an item the lock COMPONENT/ITEM: baton who, ls, break and lock " +
     "know them. pool.component_path and pool.item_path say otherwise, the same in all calls: one that has other paths, or " +
     "another --total, than those that run is refused with 78 before it lists anything, and says what differs, and from whom.",
@@ -41,10 +43,12 @@ export const poolCommand = defineCommand({
       "baton pool import --query ./new_batches.sh -j 4 --total 10 -- ./import.sh {}",
       "ten at once in the whole cluster",
     ],
+    ["baton pool SampleComponent", "as its section of the configuration file says; for cron"],
     ["baton pool status import --query ./new_batches.sh", "what is free, running, done and failed"],
     ["baton pool forget inbox --items a.xml,b.xml", "have these two run again within the day"],
   ],
   settings: poolCommandSettings,
+  sectionOf: componentOf,
   completes: "pools",
   completesFirst: { status: [], forget: [] },
   forms: poolForms,

@@ -92,13 +92,13 @@ export class PoolJobs {
 
   /** All that can be done before an item's turn has come. */
   prepare({ item, itemLease, lease, attempt }: PoolJob): PreparedPoolJob {
-    const { component, command, values, verbose } = this.#options;
+    const { component, command, isLine, values, verbose } = this.#options;
     const { io } = this.#context;
     const what = JSON.stringify(item);
     const { run, drop } = this.#prepare({
       lease,
       itemLease,
-      command: wordsFor(command, item),
+      command: wordsFor(command, item, isLine),
       pool: { name: component, item },
       maxHoldMs: values.maxHold,
       what,

@@ -1,8 +1,9 @@
 /** `baton pool`'s command line as data: what may stand together, and what follows from it. Pure. */
 import type { ConfigSources } from "../../src/config/resolve.ts";
 import { setting, type SettingTable, type SettingValues } from "../../src/config/setting.ts";
-import { connectionSettings, poolSettings } from "../../src/config/settings.ts";
+import { connectionSettings, poolComponentSettings, poolSettings } from "../../src/config/settings.ts";
 import { duration, integer, text, toggle } from "../../src/config/value_types.ts";
+import { quoted } from "../../src/cli/hold/shell_lines.ts";
 import { BatonError } from "../../src/errors.ts";
 import type { PoolPath } from "../../src/recipes/pool/pool_path.ts";
 import { nearestWord } from "../../src/support/did_you_mean.ts";
@@ -12,49 +13,23 @@ import { givenFlag } from "../given_flag.ts";
 import { jobSettings, statusFlags } from "../job/job_flags.ts";
 import { configuredPoolPath } from "./configured_path.ts";
 
-/** More is a mistake: each is a process, and a lock. */
-const jobsMax = 1000;
-
-/** What only this command line can say. */
+/** The command line's own, and those that a component's section of a file has, too. */
 const flags = {
+  ...poolComponentSettings,
   items: setting(text("-|@FILE|a,b,c"), {
     flag: "--items",
     once: true,
     help: "the items: lines of standard input (-), lines of a file (@FILE), or a list with commas",
-  }),
-  query: setting(text("command"), {
-    flag: "--query",
-    once: true,
-    help: "a line of shell that prints the items, one to a line; it runs under the component's lock",
   }),
   queryTimeout: setting(duration({ minMs: 1 }), {
     flag: "--query-timeout",
     help: "the query is stopped when it takes longer",
     default: 300_000,
   }),
-  jobs: setting(integer("count", { min: 1, max: jobsMax }), {
-    flag: "-j, --jobs",
-    help: "how many items run at once in this call",
-    default: 1,
-  }),
-  total: setting(integer("count", { min: 1, max: 1_000_000 }), {
-    flag: "--total",
-    help:
-      "how many items of the component run at once in all calls, on all machines; the same number in all of them, else 78",
-  }),
   loop: setting(toggle(), {
     flag: "--loop",
     help: "take another item when one has ended, and ask --query again, as long as there are any",
     default: false,
-  }),
-  doneTtl: setting(duration({ minMs: 1 }), {
-    flag: "--done-ttl",
-    help: "remember for so long how items have ended, and skip those that ended with 0",
-  }),
-  retries: setting(integer("count", { min: 0, max: 1000 }), {
-    flag: "--retries",
-    help: "run an item that failed again, up to so many times",
-    default: 0,
   }),
   drain: setting(toggle(), {
     flag: "--drain",
@@ -113,6 +88,8 @@ export interface PoolCommandOptions {
   readonly path: PoolPath;
   readonly items: ItemSource;
   readonly command: readonly [string, ...string[]];
+  /** The command's last word is a line of shell that a file gives. */
+  readonly isLine: boolean;
   /** For a component that is busy. */
   readonly conflictExitCode: number;
   readonly quiet: boolean;
@@ -146,12 +123,14 @@ export function poolDeedOf(
   if (flag !== null) {
     throw new BatonError("USAGE", `${flag} is for a pool that runs its items, not for baton pool ${deed}`);
   }
-  const isNamed = values.items !== undefined || values.query !== undefined;
+  // What is forgotten is said in the call: the query of a file would leave out all that is done.
+  const asked = deed === "forget" && !sources.flags.has("query") ? { ...values, query: undefined } : values;
+  const isNamed = asked.items !== undefined || asked.query !== undefined;
   return {
     deed,
     component,
     path: configuredPoolPath(component, values, sources),
-    items: isNamed ? itemSourceOf(values) : null,
+    items: isNamed ? itemSourceOf(asked, sources) : null,
   };
 }
 
@@ -163,15 +142,20 @@ export function poolOptionsOf(call: Call<typeof poolCommandSettings>): PoolComma
   const [component, ...more] = names;
   if (component === undefined) throw new BatonError("USAGE", `baton pool needs the name of a component, ${example}`);
   if (more.length > 0) throw new BatonError("USAGE", complaintAboutMore(names, command === null));
-  const [program, ...args] = command ?? [];
-  if (program === undefined) throw new BatonError("USAGE", `baton pool needs a command behind --, ${example}`);
+  const given = commandOf(command, values.componentCommand);
+  if (given === null) {
+    throw new BatonError(
+      "USAGE",
+      `baton pool needs a command behind --, ${example}; or pool.component.${component}.command in a configuration file`,
+    );
+  }
   if (values.json) throw new BatonError("USAGE", jsonIsForStatus);
   const { quiet, verbose } = values;
   return {
     component,
     path: configuredPoolPath(component, values, sources),
-    items: itemSourceOf(values),
-    command: [program, ...args],
+    items: itemSourceOf(values, sources),
+    ...given,
     conflictExitCode: values.conflictExitCode ?? exitCodes.SKIPPED,
     quiet,
     verbose,
@@ -192,7 +176,22 @@ function complaintAboutMore(names: readonly string[], isWithoutCommand: boolean)
   } {item}`;
 }
 
-function itemSourceOf({ items, query }: PoolValues): ItemSource {
+/** The command line's goes before the component's. Null: there is none. */
+function commandOf(
+  typed: readonly string[] | null,
+  configured: PoolValues["componentCommand"],
+): Pick<PoolCommandOptions, "command" | "isLine"> | null {
+  if (typed === null && typeof configured === "string") return { command: ["/bin/sh", "-c", configured], isLine: true };
+  const [program, ...args] = typed ?? (typeof configured === "string" ? [] : configured ?? []);
+  return program === undefined ? null : { command: [program, ...args], isLine: false };
+}
+
+function itemSourceOf(
+  { items, query: named }: Pick<PoolValues, "items" | "query">,
+  { flags }: ConfigSources,
+): ItemSource {
+  // Items that are typed go before the component's query.
+  const query = items !== undefined && !flags.has("query") ? undefined : named;
   if (query !== undefined && items !== undefined) {
     throw new BatonError("USAGE", "--items and --query do not go together");
   }
@@ -205,10 +204,21 @@ function itemSourceOf({ items, query }: PoolValues): ItemSource {
   return items.startsWith("@") ? { kind: "file", file: items.slice(1) } : { kind: "list", list: items };
 }
 
-/** The command's words for one item. */
-export function wordsFor(command: readonly [string, ...string[]], item: string): [string, ...string[]] {
-  const [program, ...args] = command.map((word) => word.replaceAll(/\{(item)?\}/g, () => item));
+/** The command's words for one item. In a line of shell (`isLine`) the item is one quoted word, whatever is in it. */
+export function wordsFor(
+  command: readonly [string, ...string[]],
+  item: string,
+  isLine = false,
+): [string, ...string[]] {
+  const written = isLine ? quoted(item) : item;
+  const [program, ...args] = command.map((word) => word.replaceAll(/\{(item)?\}/g, () => written));
   return [program ?? "", ...args];
+}
+
+/** In whose section of the files a call's settings are. */
+export function componentOf(names: readonly string[], command: readonly string[] | null): string | undefined {
+  const isDeed = command === null && deeds.some((deed) => deed === names[0]);
+  return names[isDeed ? 1 : 0];
 }
 
 /** Whether each item has a program of its own: one that is missing says nothing of the others. */

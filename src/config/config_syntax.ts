@@ -46,9 +46,10 @@ export function checkedConfigFile(
   mistakes.sort((one, other) => (one.line ?? 0) - (other.line ?? 0));
   const values = new Map<string, string>();
   for (const setting of declared) {
-    const { key = "" } = setting;
-    const written = leafSchema(setting).safeParse(valueAt(document.value, key));
-    if (written.success && typeof written.data === "string") values.set(key, written.data);
+    for (const path of pathsOf(setting.key ?? "", document.value)) {
+      const written = leafSchema(setting).safeParse(valueAt(document.value, path));
+      if (written.success && typeof written.data === "string") values.set(path.join("."), written.data);
+    }
   }
   return { file: { path, values, lineOf: document.lineOf }, mistakes: mistakes.map(({ error }) => error) };
 }
@@ -92,10 +93,13 @@ function schemaOf(declared: readonly Setting<unknown>[]): z.ZodMiniType {
     }
     if (leaf !== undefined) section[leaf] = z.optional(leafSchema(setting));
   }
-  const close = (section: Section): z.ZodMiniType =>
-    z.optional(z.strictObject(Object.fromEntries(
+  const close = (section: Section): z.ZodMiniType => {
+    const { NAME: perName } = section;
+    if (perName !== undefined) return z.optional(z.record(z.string(), close(perName as Section)));
+    return z.optional(z.strictObject(Object.fromEntries(
       Object.entries(section).map(([name, inner]) => [name, "_zod" in inner ? inner : close(inner as Section)]),
     ) as Record<string, z.ZodMiniType>));
+  };
   return close(root);
 }
 
@@ -119,6 +123,11 @@ function leafSchema(setting: Setting<unknown>): z.ZodMiniType {
       return z.pipe(
         z.union([z.string(), z.array(z.string())]),
         z.transform((value, context) => check(typeof value === "string" ? value : value.join(","), context)),
+      );
+    case "words":
+      return z.pipe(
+        z.union([z.string(), z.array(z.string())]),
+        z.transform((value, context) => check(JSON.stringify(value), context)),
       );
   }
 }
@@ -151,7 +160,7 @@ function complaint(
   { key, line, unknown }: { readonly key: string; readonly line: number | null; readonly unknown: string | undefined },
 ): BatonError {
   const where = line === null ? path : `${path}, line ${line}`;
-  const keys = declared.flatMap((setting) => setting.key ?? []);
+  const keys = declared.flatMap((setting) => setting.key === undefined ? [] : keyLike(setting.key, issue.path));
   if (unknown !== undefined) {
     if (keys.includes(key) && unknown.includes(".")) {
       return new BatonError(
@@ -162,9 +171,11 @@ function complaint(
     return new BatonError("CONFIG", `${where}: there is no setting "${key}"${didYouMean(key, keys)}`);
   }
   if (key === "") return new BatonError("CONFIG", `${path} must contain an object with settings`);
-  const setting = declared.find((candidate) => candidate.key === key);
+  const setting = declared.find((candidate) =>
+    candidate.key !== undefined && keyLike(candidate.key, issue.path) === key
+  );
   const isSecret = declared.some((one) => one.secret === true && (one.key === key || one.key?.startsWith(`${key}.`)));
-  const value = isSecret ? "(secret)" : JSON.stringify(valueAt(document.value, key));
+  const value = isSecret ? "(secret)" : JSON.stringify(valueAt(document.value, issue.path));
   if (issue.code === "custom" && setting?.secret !== true) {
     return new BatonError("CONFIG", `${where}: ${key}: ${issue.message}`);
   }
@@ -186,13 +197,29 @@ const fileTypes = {
   integer: "a whole number without quotation marks",
   boolean: "true or false without quotation marks",
   strings: "a text or a list of texts",
+  words: "a text or a list of texts",
 } as const;
 
-function valueAt(document: unknown, key: string): unknown {
+/** Where a setting's values are: one place, or one for each section that the user has named. */
+function pathsOf(key: string, document: unknown): string[][] {
+  const parts = key.split(".");
+  const at = parts.indexOf("NAME");
+  if (at < 0) return [parts];
+  const sections = valueAt(document, parts.slice(0, at));
+  const names = typeof sections === "object" && sections !== null ? Object.keys(sections) : [];
+  return names.map((name) => parts.with(at, name));
+}
+
+/** A declared key, with the name in it that a place of the document has there. */
+function keyLike(key: string, path: readonly PropertyKey[]): string {
+  return key.split(".").map((part, at) => (part === "NAME" ? String(path[at] ?? part) : part)).join(".");
+}
+
+function valueAt(document: unknown, path: readonly PropertyKey[]): unknown {
   let value = document;
-  for (const part of key.split(".")) {
+  for (const part of path) {
     if (typeof value !== "object" || value === null || !Object.hasOwn(value, part)) return undefined;
-    value = (value as Record<string, unknown>)[part];
+    value = (value as Record<PropertyKey, unknown>)[part];
   }
   return value;
 }

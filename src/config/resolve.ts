@@ -1,7 +1,15 @@
 /** Who wins when a setting is named more than once: flag > variable > file > default. The only place that knows. */
 import { BatonError, messageOf } from "../errors.ts";
 import type { ConfigFile } from "./config_file.ts";
-import { type Setting, type SettingTable, type SettingValues, variableOf } from "./setting.ts";
+import {
+  isPerName,
+  keyOfName,
+  nameInKey,
+  type Setting,
+  type SettingTable,
+  type SettingValues,
+  variableOf,
+} from "./setting.ts";
 
 export interface ConfigSources {
   /** Setting name → what the command line says. */
@@ -9,6 +17,8 @@ export interface ConfigSources {
   readonly env: Readonly<Record<string, string | undefined>>;
   /** The strongest first. */
   readonly files: readonly ConfigFile[];
+  /** Whose section counts, of those that users name. */
+  readonly section?: string | undefined;
 }
 
 /** Where a value came from. */
@@ -64,6 +74,13 @@ export function resolveOne<T>(
   }
 }
 
+/** The names that users have given sections of these settings, in their order. */
+export function sectionNames(settings: SettingTable, files: readonly ConfigFile[]): string[] {
+  const keys = Object.values(settings).flatMap(({ key }) => key ?? []);
+  const written = files.flatMap(({ values }) => [...values.keys()]);
+  return [...new Set(written.flatMap((one) => keys.flatMap((key) => nameInKey(key, one) ?? [])))].sort();
+}
+
 /** What `act` throws is the fault of a setting's value: the message begins with where that stands. */
 export function atOrigin<T>(name: string, setting: Setting<unknown>, sources: ConfigSources, act: () => T): T {
   try {
@@ -84,10 +101,13 @@ function find(name: string, setting: Setting<unknown>, sources: ConfigSources): 
     const long = setting.flag?.split(", ").pop() ?? name;
     return { written: flag, where: () => long, origin: () => ({ kind: "flag", name: long }), code: "USAGE" };
   }
-  const { key } = setting;
-  if (key === undefined) return null;
+  if (setting.key === undefined) return null;
+  const { section } = sources;
+  const isOfSection = isPerName(setting.key);
+  if (isOfSection && section === undefined) return null;
+  const key = section === undefined ? setting.key : keyOfName(setting.key, section);
   const variable = variableOf(key);
-  const inherited = sources.env[variable];
+  const inherited = isOfSection ? undefined : sources.env[variable];
   if (inherited) {
     const origin = () => ({ kind: "environment", name: variable }) as const;
     return { written: inherited, where: () => variable, origin, code: "CONFIG" };

@@ -45,6 +45,25 @@ export function setting<T extends NonNullable<unknown>>(
   return { type, ...declaration };
 }
 
+/** In a key, the place of a name that the user chooses: there is a section for each. Such a key has no variable. */
+const namePlace = ".NAME.";
+
+export function isPerName(key: string): boolean {
+  return key.includes(namePlace);
+}
+
+/** The key of a setting in the section of this name. */
+export function keyOfName(key: string, name: string): string {
+  return key.replace(namePlace, () => `.${name}.`);
+}
+
+/** The name in whose section a key of a file is; null: it is none of this setting's. */
+export function nameInKey(key: string, written: string): string | null {
+  const [before = "", after] = key.split("NAME");
+  if (after === undefined || !written.startsWith(before) || !written.endsWith(after)) return null;
+  return written.length > before.length + after.length ? written.slice(before.length, -after.length) : null;
+}
+
 /** The variable of a file key: `session.timeout` is BATON_SESSION_TIMEOUT. */
 export function variableOf(key: string): string {
   return `BATON_${key.replaceAll(".", "_").toUpperCase()}`;

@@ -5,6 +5,7 @@ import { setting, type SettingTable } from "./setting.ts";
 import {
   absolutePath,
   choice,
+  commandLine,
   duration,
   integer,
   list,
@@ -15,6 +16,9 @@ import {
   text,
   toggle,
 } from "./value_types.ts";
+
+/** More is a mistake: each is a process, and a lock. */
+const poolJobsMax = 1000;
 
 export const scopes = ["user", "machine", "cluster"] as const;
 /** How far a lock reaches: the processes of this user, of this machine, or of everything that knows the servers. */
@@ -177,7 +181,46 @@ export const poolSettings = {
   }),
 } satisfies SettingTable;
 
-/** All of them: what a file may contain. */
+/** Of one component of `baton pool`: a section for each, and flags of the command. */
+export const poolComponentSettings = {
+  query: setting(text("command"), {
+    flag: "--query",
+    key: "pool.component.NAME.query",
+    once: true,
+    help: "a line of shell that prints the items, one to a line; it runs under the component's lock",
+  }),
+  jobs: setting(integer("count", { min: 1, max: poolJobsMax }), {
+    flag: "-j, --jobs",
+    key: "pool.component.NAME.jobs",
+    help: "how many items run at once in this call",
+    default: 1,
+  }),
+  total: setting(integer("count", { min: 1, max: 1_000_000 }), {
+    flag: "--total",
+    key: "pool.component.NAME.total",
+    help:
+      "how many items of the component run at once in all calls, on all machines; the same number in all of them, else 78",
+  }),
+  doneTtl: setting(duration({ minMs: 1 }), {
+    flag: "--done-ttl",
+    key: "pool.component.NAME.done_ttl",
+    help: "remember for so long how items have ended, and skip those that ended with 0",
+  }),
+  retries: setting(integer("count", { min: 0, max: 1000 }), {
+    flag: "--retries",
+    key: "pool.component.NAME.retries",
+    help: "run an item that failed again, up to so many times",
+    default: 0,
+  }),
+  componentCommand: setting(commandLine(), {
+    key: "pool.component.NAME.command",
+    help:
+      "what is run for each item where nothing stands after --: a list is the command's words; a text is a line for " +
+      "/bin/sh -c, in which {} and {item} become the item as one quoted word",
+  }),
+} satisfies SettingTable;
+
+/** What the command line of `baton config` and variables can give. */
 export const allSettings = {
   ...connectionSettings,
   ...lockSettings,
@@ -185,3 +228,6 @@ export const allSettings = {
   ...pubsubSettings,
   ...retrySettings,
 } satisfies SettingTable;
+
+/** What a file may contain. */
+export const fileSettings = { ...allSettings, ...poolComponentSettings } satisfies SettingTable;

@@ -30,8 +30,7 @@ export function tomlLineOf(source: string, key: string): number | null {
 function hasKey(document: unknown, key: string): boolean {
   if (typeof document !== "object" || document === null) return false;
   if (Object.hasOwn(document, key)) return true;
-  const dot = key.indexOf(".");
-  const section = key.slice(0, Math.max(0, dot));
-  return dot > 0 && Object.hasOwn(document, section) &&
-    hasKey((document as Record<string, unknown>)[section], key.slice(dot + 1));
+  return Object.entries(document).some(([name, inner]) =>
+    key.startsWith(`${name}.`) && hasKey(inner, key.slice(name.length + 1))
+  );
 }

@@ -7,7 +7,7 @@ export interface ValueType<T> {
   /** What the help shows for it: `<duration>`; empty for a switch, which takes no value. */
   readonly placeholder: string;
   /** How a file writes it: TOML's and JSON's own types. */
-  readonly fileType: "string" | "integer" | "boolean" | "strings";
+  readonly fileType: "string" | "integer" | "boolean" | "strings" | "words";
   /** The value that `text` stands for. Throws USAGE, with a sentence that quotes the text and says what was wanted. */
   parse(text: string): T;
   /** The value as a person would write it. */
@@ -131,6 +131,20 @@ export function list(
       return parts.length > 0 ? parts : refuse(written, `a list of ${placeholder} with at least one of them`);
     },
     format: (values) => values.join(","),
+  };
+}
+
+/** A command in a file: a list is its words, a text is a line of shell. It has no flag; it is handed on as JSON. */
+export function commandLine(): ValueType<string | readonly string[]> {
+  return {
+    placeholder: "command",
+    fileType: "words",
+    parse(written) {
+      const value = JSON.parse(written) as string | readonly string[];
+      const [first] = typeof value === "string" ? [value.trim()] : value;
+      return first ? value : refuse(written, "a line of shell, or a list of words that begins with a program");
+    },
+    format: (value) => JSON.stringify(value),
   };
 }
 

@@ -178,3 +178,14 @@ test("another word than a shell's name is a matter of usage", async () => {
   expect(ended).toMatchObject({ code: 64, stdout: "" });
   expect(ended.stderr).toContain('takes bash, zsh or fish, not "bsh", did you mean "bash"?');
 });
+
+test("components of a configuration file are offered to pool, also where no server answers", async () => {
+  writeFileSync(
+    session.path("components.toml"),
+    "[pool.component.import]\njobs = 2\n[pool.component.inbox]\ntotal = 3\n",
+  );
+  const ended = await session.run('"$baton" __complete pool --config components.toml i', {
+    BATON_KEEPER_DIR: session.path("nobody"),
+  });
+  expect(ended).toMatchObject({ code: 0, stdout: "words\nimport\ninbox\n" });
+});

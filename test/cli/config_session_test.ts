@@ -245,6 +245,82 @@ describe("help", () => {
   });
 });
 
+describe("a component's section", () => {
+  const source = [
+    "[pool.component.import]",
+    "jobs = 3",
+    'query = "seq 5"',
+    'command = ["echo", "{}", "in", "{item}"]',
+    '[pool.component."a.b".jobs]',
+    "x = 1",
+    "[pool.component.export]",
+    "simultaneous = 2",
+    "jops = 2",
+    'total = "2"',
+    "command = []",
+    'done_ttl = "soon"',
+    "[pool.component]",
+    "broken = 1",
+  ];
+
+  test("is used by a call of the pool, whose words go before it", async () => {
+    writeFileSync(session.path("pool.toml"), source.slice(0, 4).join("\n"));
+    const pool = (words: string) =>
+      session.run(`"$baton" pool ${words} --config pool.toml`, { BATON_SERVERS: "embedded" });
+    expect(await pool("import")).toMatchObject({ code: 0, stdout: expect.stringMatching(/^(. in .\n){3}$/) });
+    expect((await pool("import -j 1")).stdout).toBe("1 in 1\n");
+    expect((await pool("import -j 1 --items x")).stdout).toBe("x in x\n");
+    expect(
+      (await session.run('"$baton" pool import --config pool.toml -j 5 -- printf %s', { BATON_SERVERS: "embedded" }))
+        .code,
+    )
+      .toBe(0);
+    expect((await pool("status import")).stdout.match(/free/g)?.length).toBe(5);
+    // What a file says is listed is no order to forget only that.
+    await pool("import -j 5 --done-ttl 1h");
+    expect((await pool("forget import")).stderr).toContain("5");
+    const other = await pool("other");
+    expect([other.code, other.stderr]).toEqual([
+      64,
+      expect.stringContaining("or pool.component.other.command in a configuration file"),
+    ]);
+  });
+
+  test("is shown with where each value stands, and no other component's", async () => {
+    writeFileSync(session.path("pool.toml"), [...source.slice(0, 4), '[pool.component."x.y"]', "total = 7"].join("\n"));
+    const { stdout } = await session.run('"$baton" config show --origin --config pool.toml');
+    const rows = stdout.split("\n").filter((line) => line.startsWith("pool.component.")).map((line) =>
+      line.split(/ {2,}/)
+    );
+    expect(rows).toEqual([
+      ["pool.component.import.query", "seq 5", "pool.toml, line 3"],
+      ["pool.component.import.jobs", "3", "pool.toml, line 2"],
+      ["pool.component.import.command", '["echo","{}","in","{item}"]', "pool.toml, line 4"],
+      ["pool.component.x.y.total", "7", "pool.toml, line 6"],
+    ]);
+    const { settings } = JSON.parse((await session.run('"$baton" config show --json --config pool.toml')).stdout);
+    expect(settings).toContainEqual({
+      key: "pool.component.x.y.total",
+      value: "7",
+      origin: { kind: "file", name: "pool.toml", line: 6 },
+    });
+  });
+
+  test("has each of its mistakes named with its line", async () => {
+    writeFileSync(session.path("pool.toml"), source.join("\n"));
+    const { code, stderr } = await session.run('"$baton" config check --config pool.toml');
+    expect([code, stderr.trim().split("\n")]).toEqual([78, [
+      'baton: pool.toml, line 5: pool.component.a.b.jobs = {"x":1} is not written as a whole number without quotation marks',
+      'baton: pool.toml, line 8: there is no setting "pool.component.export.simultaneous"',
+      'baton: pool.toml, line 9: there is no setting "pool.component.export.jops", did you mean "pool.component.export.jobs"?',
+      'baton: pool.toml, line 10: pool.component.export.total = "2" is not written as a whole number without quotation marks',
+      'baton: pool.toml, line 11: pool.component.export.command: "[]" is not a line of shell, or a list of words that begins with a program',
+      'baton: pool.toml, line 12: pool.component.export.done_ttl: "soon" is not a duration: write a number with a unit, such as 250ms, 10s, 5m or 2h',
+      "baton: pool.toml, line 14: pool.component.broken = 1 is not a section with settings in it",
+    ]]);
+  });
+});
+
 describe("an address that cannot be is told where it stands", () => {
   const commands: readonly [command: string, section: string, key: string, flag: string][] = [
     ["pubsub server --id s --data-dir s", "pubsub.server", "listen", "--listen"],

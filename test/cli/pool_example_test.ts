@@ -1,6 +1,6 @@
 /** docs/examples/pool, as its README says. */
 import { expect, setDefaultTimeout, test } from "bun:test";
-import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { BatonSession } from "../support/baton_session.ts";
@@ -67,4 +67,32 @@ test("workers that share a list whose query takes its time process each item onc
   const ended = await Promise.all(Array.from({ length: 3 }, () => session.run(call, env)));
   expect(ended.map(({ stderr }) => stderr)).toEqual(["", "", ""]);
   expect(ended.flatMap(({ stdout }) => processed(stdout)).sort()).toEqual(items);
+});
+
+test("newspaper.toml: a component's line for cron is its name, and what it says is done", async () => {
+  const { session } = example();
+  await using _session = session;
+  const source = readFileSync(join(folder, "newspaper.toml"), "utf8").replaceAll("/srv/newspaper", session.folder);
+  writeFileSync(session.path("newspaper.toml"), source);
+  expect((await session.run('"$baton" config check --config newspaper.toml')).code).toBe(0);
+  const script = '#!/bin/sh\n[ -e "$1" ] && echo "$1" >>"$(dirname "$0")/processed"\n';
+  for (const name of ["process.sh", "propagate.sh"]) writeFileSync(session.path(name), script, { mode: 0o755 });
+  const inbox = ["B1", "B 2", "B3", "B4", "B5", "B6"];
+  const out = ["a", "b; touch hacked", "c'd", '$(touch hacked) "e"'];
+  for (const [name, items] of [["inbox", inbox], ["out", out]] as const) {
+    mkdirSync(session.path(name));
+    for (const item of items) writeFileSync(session.path(`${name}/${item}`), "");
+  }
+  const cron = (component: string) =>
+    session.run(`"$baton" pool ${component}`, { BATON_SERVERS: "embedded", XDG_CONFIG_HOME: session.path("etc") });
+  mkdirSync(session.path("etc/baton"), { recursive: true });
+  writeFileSync(session.path("etc/baton/config.toml"), source);
+  const lines = () => readFileSync(session.path("processed"), "utf8").trim().split("\n");
+  expect(await cron("SampleComponent")).toMatchObject({ code: 0, stderr: "" });
+  expect(lines().length).toBe(4);
+  expect((await cron("SampleComponent")).code).toBe(0);
+  expect(lines().sort()).toEqual(inbox.map((item) => session.path(`inbox/${item}`)).sort());
+  for (const code of [0, 0]) expect((await cron("Propagator --done-ttl 1d")).code).toBe(code);
+  expect(lines().slice(6).sort()).toEqual(out.map((item) => `out/${item}`).sort());
+  expect(existsSync(session.path("hacked"))).toBe(false);
 });
