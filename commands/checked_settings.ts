@@ -12,6 +12,7 @@ import { cronTimes } from "../src/recipes/retry/cron_times.ts";
 import { parseRate } from "../src/recipes/retry/rate_limit.ts";
 import { parseCodes } from "../src/recipes/retry/verdict.ts";
 import { parseDuration } from "../src/support/duration.ts";
+import { parseLimits } from "./keeper/limits_flag.ts";
 import { listenAddress } from "./listen_address.ts";
 import { checkPoolTemplates } from "./pool/configured_path.ts";
 import { proxyEndpoint } from "./pubsub/find_proxies.ts";
@@ -30,6 +31,9 @@ const checks: { readonly [Name in keyof Values]?: (value: NonNullable<Values[Nam
   pubsubProxies: (addresses) => addresses.forEach(proxyEndpoint),
   pubsubClientId: (id) => checkName("client id", id),
   pubsubMetricsListen: listenAddress,
+  keeperListen: (addresses) => addresses.forEach(listenAddress),
+  keeperMetricsListen: listenAddress,
+  keeperLimits: parseLimits,
   retryDelays: (delays) => delays.forEach(parseDuration),
   retryOn: parseCodes,
   retryNoRetryOn: parseCodes,

@@ -1,41 +1,24 @@
 /** `baton barrier`'s command line as data: what may stand together, and what follows from it. Pure. */
 import type { ConfigSources } from "../../src/config/resolve.ts";
+import { barrierSettings } from "../../src/config/command_settings.ts";
 import { setting, type SettingTable, type SettingValues } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
-import { choice, duration, integer, text, toggle } from "../../src/config/value_types.ts";
+import { text, toggle } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { barrierPath } from "../../src/recipes/barrier/barrier_path.ts";
-import { partiesMax } from "../../src/recipes/barrier/barrier_state.ts";
 import type { Call } from "../command.ts";
 import { givenFlag } from "../given_flag.ts";
 import { conflictExitCode, jobFlags, jobSettings } from "../job/job_flags.ts";
 
-/** What only this command line can say. */
+/** What only this command line can say, and what the section [barrier] can, too. */
 const flags = {
-  parties: setting(integer("count", { min: 1, max: partiesMax }), {
-    flag: "-N, --parties",
-    help: "how many start together",
-  }),
-  within: setting(duration(), {
-    flag: "-w, --within",
-    help:
-      "how long to wait, for the start or for the gate, connecting included; then exit 75, or 69 when no server answers",
-  }),
+  ...barrierSettings,
   conflictExitCode,
-  onMemberLost: setting(choice(["fail", "wait"]), {
-    flag: "--on-member-lost",
-    help: "when one of them is lost before the start: all others exit with 82, or wait for another",
-    default: "fail",
-  }),
   set: setting(toggle(), { flag: "--set", help: "close the gate of this name", default: false }),
   lift: setting(toggle(), { flag: "--lift", help: "open the gate of this name", default: false }),
   wait: setting(toggle(), { flag: "--wait", help: "wait until the gate of this name is open", default: false }),
   json: setting(toggle(), { flag: "--json", help: "for a gate: print one JSON object", default: false }),
   reason: setting(text("text"), { flag: "--reason", help: "what this is for; the others read it" }),
-  maxHold: setting(duration({ minMs: 1 }), {
-    flag: "--max-hold",
-    help: "stop the child so long after the start; then exit 124",
-  }),
   ...jobFlags,
 } satisfies SettingTable;
 
@@ -99,14 +82,14 @@ export function barrierOptionsOf(call: Call<typeof barrierCommandSettings>): Bar
 
 function refuseBesideGate(
   gates: readonly string[],
-  { values, command, sources }: Call<typeof barrierCommandSettings>,
+  { command, sources }: Call<typeof barrierCommandSettings>,
 ): void {
   const [one = "", other] = gates;
   const refuse = (what: string) => new BatonError("USAGE", `--${one} and ${what} do not go together`);
   if (other !== undefined) throw refuse(`--${other}`);
-  if (values.parties !== undefined) throw refuse("-N (-w limits the wait for the others)");
+  if (sources.flags.has("parties")) throw refuse("-N (-w limits the wait for the others)");
   if (command !== null) throw refuse("a command");
-  if (one !== "wait" && values.within !== undefined) throw refuse("-w");
+  if (one !== "wait" && sources.flags.has("within")) throw refuse("-w");
   const flag = givenFlag({
     ...flagsOfRuns,
     ...(one === "wait" ? {} : { conflictExitCode }),

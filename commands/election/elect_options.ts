@@ -1,72 +1,27 @@
 /** `baton elect`'s command line as data: what may stand together, and what follows from it. Pure. */
 import type { ConfigSources } from "../../src/config/resolve.ts";
+import { electSettings, type restartModes } from "../../src/config/command_settings.ts";
 import { setting, type SettingTable, type SettingValues } from "../../src/config/setting.ts";
 import { connectionSettings, lockSettings } from "../../src/config/settings.ts";
-import { choice, duration, integer, text, toggle } from "../../src/config/value_types.ts";
+import { integer, text } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { electionPath } from "../../src/recipes/election/election_path.ts";
 import { checkValue } from "../../src/recipes/election/election_state.ts";
 import type { Call } from "../command.ts";
 import { jobFlags } from "../job/job_flags.ts";
 
-export const restartModes = ["always", "on-loss", "never"] as const;
 export type RestartMode = (typeof restartModes)[number];
 
-/** What only this command line can say. */
+/** What only this command line can say, and what the section [elect] can, too. */
 const flags = {
+  ...electSettings,
   value: setting(text("text"), {
     flag: "--value",
     help: "what the others are told of this leader, such as host:port; 1,024 bytes at most",
   }),
-  restart: setting(choice(restartModes), {
-    flag: "--restart",
-    help:
-      "when to campaign again: after leadership was lost or given up, also after the command has ended by itself, or never",
-    default: "on-loss",
-  }),
-  preempt: setting(toggle(), {
-    flag: "--preempt",
-    help: "ask a leader of worse --priority to step down",
-    default: false,
-  }),
-  health: setting(text("command"), {
-    flag: "--health",
-    once: true,
-    help: "a line of shell that tells by its exit code whether the command is well; when it is not, another leads",
-  }),
-  healthInterval: setting(duration({ minMs: 1 }), {
-    flag: "--health-interval",
-    help: "the time from the command's start, and from each check, to the next check",
-    default: 5000,
-  }),
-  healthTimeout: setting(duration({ minMs: 1 }), {
-    flag: "--health-timeout",
-    help: "a check that takes longer has failed",
-    default: 5000,
-  }),
-  healthFailures: setting(integer("count", { min: 1, max: 1000 }), {
-    flag: "--health-failures",
-    help: "so many failures in a row, and the leadership is given up",
-    default: 3,
-  }),
   leaderFile: setting(text("file"), {
     flag: "--leader-file",
     help: "keep the leader's value in this file, also while another leads; empty when nobody does",
-  }),
-  onElected: setting(text("command"), {
-    flag: "--on-elected",
-    once: true,
-    help: "a line of shell to run as the leader, before the command; its failure is told and stops nothing",
-  }),
-  onDeposed: setting(text("command"), {
-    flag: "--on-deposed",
-    once: true,
-    help: "a line of shell to run when the command is dead, before the leadership is given up, if it is not lost",
-  }),
-  hookTimeout: setting(duration({ minMs: 1 }), {
-    flag: "--hook-timeout",
-    help: "--on-elected and --on-deposed are stopped when they take longer",
-    default: 10_000,
   }),
   reason: setting(text("text"), { flag: "--reason", help: "what this candidate is for; for people who look" }),
   ...jobFlags,

@@ -6,11 +6,12 @@ import type { StatusPage } from "../../src/cli/metrics/status_page.ts";
 import type { Io } from "../../src/cli/io.ts";
 import { atOrigin, type ConfigSources } from "../../src/config/resolve.ts";
 import { setting, type SettingTable, type SettingValues } from "../../src/config/setting.ts";
+import { keeperSettings } from "../../src/config/command_settings.ts";
 import { logSettings } from "../../src/config/log_settings.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
-import { duration, list, sessionTimeout, text, toggle } from "../../src/config/value_types.ts";
+import { text, toggle } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
-import { type Keeper, keeperTimes, startKeeper } from "../../src/keeper/keeper.ts";
+import { type Keeper, startKeeper } from "../../src/keeper/keeper.ts";
 import type { KeeperLimits } from "../../src/keeper/limits.ts";
 import { type KeeperPlace, machineSocketPath, makePlace } from "../../src/keeper/place.ts";
 import { checkFolder } from "../../src/keeper/safe_folder.ts";
@@ -22,14 +23,11 @@ import { defineCommand } from "../command.ts";
 import { ownKeeperPlace } from "../coordination/coordination.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { givenFlag } from "../given_flag.ts";
+import { checkListenAddress } from "../listen_address.ts";
 import { parseLimits } from "./limits_flag.ts";
 import { keeperLog } from "./keeper_log.ts";
 import type { KeeperVerifyJson } from "../json_shapes/machine_shapes.ts";
 import { tlsFilesOf } from "../coordination/tls_files.ts";
-
-/** One of the times a keeper goes by. */
-const time = (flag: string, help: string, standardMs: number) =>
-  setting(sessionTimeout({ minMs: 10 }), { flag, help, default: standardMs });
 
 const settings = {
   dataDir: setting(text("folder"), {
@@ -37,55 +35,17 @@ const settings = {
     help: "where the data is kept; it belongs to one keeper at a time",
     unset: "`keeper.dir`, or the place of this user's keeper",
   }),
-  listen: setting(list("unix:PATH|host:port,…"), {
-    flag: "--listen",
-    once: true,
-    help: "where to listen; over TCP everybody who reaches the port may use it",
-    unset: "a unix socket in the data folder",
-  }),
-  tlsCert: setting(text("file"), {
-    flag: "--tls-cert",
-    help: "PEM file with the server's certificate: TCP is TLS then",
-  }),
-  tlsKey: setting(text("file"), { flag: "--tls-key", help: "PEM file with its private key" }),
-  tlsCa: setting(text("file"), {
-    flag: "--tls-ca",
-    help: "PEM file with the authorities that clients' certificates must come from",
-    unset: "clients need no certificate",
-  }),
-  tickTime: time("--tick-time", "the grain of session timeouts", keeperTimes.tickTimeMs),
-  sessionTimeoutMin: time(
-    "--session-timeout-min",
-    "the shortest session timeout a client gets",
-    keeperTimes.sessionTimeoutMinMs,
-  ),
-  sessionTimeoutMax: time(
-    "--session-timeout-max",
-    "the longest session timeout a client gets",
-    keeperTimes.sessionTimeoutMaxMs,
-  ),
-  containerCheck: time(
-    "--container-check",
-    "how often empty containers are looked for",
-    keeperTimes.containerCheckMs,
-  ),
-  limit: setting(list("NAME=VALUE,…"), {
-    flag: "--limit",
-    once: true,
-    help:
-      "other limits than docs/protocol/keeper.md has, by their names there, as in dataBytesMax=1GiB,nodesMax=2000000; " +
-      "all of it is in memory",
-  }),
-  idleExit: setting(duration(), {
-    flag: "--idle-exit",
-    help: "end after so long without a session",
-    unset: "stay",
-  }),
-  metricsListen: setting(text("host:port|unix:PATH"), {
-    flag: "--metrics-listen",
-    help: "serve /healthz and /metrics (Prometheus) there by HTTP; :PORT means this machine only",
-    unset: "nothing is served",
-  }),
+  listen: keeperSettings.keeperListen,
+  tlsCert: keeperSettings.keeperTlsCert,
+  tlsKey: keeperSettings.keeperTlsKey,
+  tlsCa: keeperSettings.keeperTlsCa,
+  tickTime: keeperSettings.keeperTickTime,
+  sessionTimeoutMin: keeperSettings.keeperSessionTimeoutMin,
+  sessionTimeoutMax: keeperSettings.keeperSessionTimeoutMax,
+  containerCheck: keeperSettings.keeperContainerCheck,
+  limit: keeperSettings.keeperLimits,
+  idleExit: keeperSettings.keeperIdleExit,
+  metricsListen: keeperSettings.keeperMetricsListen,
   ...logSettings,
   onDemand: setting(toggle(), {
     flag: "--on-demand",
@@ -131,24 +91,44 @@ export const keeperCommand = defineCommand({
     const place = values.dataDir === undefined ? ownKeeperPlace(values, sources) : namedPlace(resolve(values.dataDir));
     if (values.json && names[0] !== "verify") throw new BatonError("USAGE", "--json is for baton keeper verify");
     if (names.length > 0) return runDataCommand(names, place, { io, json: values.json, given: sources.flags });
-    const [listen, tls] = [values.listen?.map(parseListen), tlsOf(values, sources)];
-    if (tls !== undefined && listen?.some(({ kind }) => kind === "tcp") !== true) {
-      throw new BatonError(
-        "USAGE",
-        "--tls-cert is for TCP, and no --listen names a host:port; a unix socket needs none",
-      );
-    }
-    const { sessionTimeoutMin: minMs, sessionTimeoutMax: maxMs } = values;
-    if (minMs > maxMs) {
-      const [min, max] = [formatDuration(minMs), formatDuration(maxMs)];
-      throw new BatonError(
-        "USAGE",
-        `--session-timeout-min is ${min}, and --session-timeout-max, which is ${max}, is less`,
-      );
-    }
-    return serve({ ...values, listen, tls, limits: parseLimits(values.limit) }, place, io);
+    return serve({ ...values, ...servingOf(values, sources) }, place, io);
   },
 });
+
+type Values = SettingValues<typeof settings>;
+
+/** What has to be looked into before it is served. Throws USAGE or CONFIG, by where the wrong value stands. */
+function servingOf(
+  values: Values,
+  sources: ConfigSources,
+): Required<Pick<ServeOptions, "listen" | "tls" | "limits" | "metricsListen">> {
+  const listen = atOrigin("listen", settings.listen, sources, () => values.listen?.map(parseListen));
+  const isTcp = listen?.some(({ kind }) => kind === "tcp") === true;
+  const typed = (["tlsCert", "tlsKey", "tlsCa"] as const).find((name) => sources.flags.has(name));
+  // What a file says of TLS is for a keeper that listens on TCP; what was typed is meant for this one.
+  const tls = isTcp || typed !== undefined ? tlsOf(values, sources) : undefined;
+  if (tls !== undefined && !isTcp) {
+    throw new BatonError(
+      "USAGE",
+      "--tls-cert is for TCP, and no --listen names a host:port; a unix socket needs none",
+    );
+  }
+  // A page is that of a keeper that is started by hand: of those that commands start there may be several.
+  const metricsListen = values.onDemand ? undefined : values.metricsListen;
+  checkListenAddress("metricsListen", settings.metricsListen, metricsListen, sources);
+  checkTimes(values, sources);
+  const limits = atOrigin("limit", settings.limit, sources, () => parseLimits(values.limit));
+  return { listen, tls, limits, metricsListen };
+}
+
+function checkTimes({ sessionTimeoutMin: minMs, sessionTimeoutMax: maxMs }: Values, { flags }: ConfigSources): void {
+  if (minMs <= maxMs) return;
+  const [min, max] = [formatDuration(minMs), formatDuration(maxMs)];
+  throw new BatonError(
+    flags.has("sessionTimeoutMin") || flags.has("sessionTimeoutMax") ? "USAGE" : "CONFIG",
+    `--session-timeout-min is ${min}, and --session-timeout-max, which is ${max}, is less`,
+  );
+}
 
 interface ServeOptions {
   readonly dataDir: string | undefined;
@@ -270,13 +250,15 @@ function namedPlace(dir: string): KeeperPlace {
   return { dir, socketPath: join(dir, "keeper.sock"), scope: "user" };
 }
 
-function tlsOf(values: SettingValues<typeof settings>, sources: ConfigSources): TlsOptions | undefined {
+function tlsOf(values: Values, sources: ConfigSources): TlsOptions | undefined {
   const tls = tlsFilesOf(values, (name, read) => atOrigin(name, settings[name], sources, read));
   if (tls.ca !== undefined && tls.cert === undefined) {
-    throw new BatonError(
-      "USAGE",
-      "--tls-ca asks clients for certificates, which needs TLS: give --tls-cert and --tls-key",
-    );
+    return atOrigin("tlsCa", settings.tlsCa, sources, () => {
+      throw new BatonError(
+        "USAGE",
+        "it asks clients for certificates, which needs TLS: give --tls-cert and --tls-key",
+      );
+    });
   }
   return tls.cert === undefined ? undefined : tls;
 }

@@ -14,7 +14,7 @@ export function parseLimits(written: readonly string[] = []): Partial<KeeperLimi
     const [, word = one, value = ""] = /^([^=]*)=(.*)$/.exec(one) ?? [];
     const name = names.find((known) => known === word);
     if (name === undefined) {
-      throw new BatonError("USAGE", `--limit: a keeper has no limit "${word}"${didYouMean(word, names)}`);
+      throw new BatonError("USAGE", `a keeper has no limit "${word}"${didYouMean(word, names)}`);
     }
     return [name, numberOf(name, value)];
   }));
@@ -25,7 +25,7 @@ function numberOf(name: string, written: string): number {
   const number = /^\d{1,13}$/.test(written) ? Number(written) : isSize(name, written) ? size().parse(written) : 0;
   if (number >= 1 && number <= valueMax) return number;
   const example = name.includes("ytes") ? `${name}=64MiB` : `${name}=1000`;
-  throw new BatonError("USAGE", `--limit: "${name}=${written}" gives no number above 0, as in: --limit ${example}`);
+  throw new BatonError("USAGE", `"${name}=${written}" gives no number above 0, as in: --limit ${example}`);
 }
 
 const isSize = (name: string, written: string): boolean => /ytes/.test(name) && /^\d{1,12}(B|[KMGT]iB)$/.test(written);

@@ -1,4 +1,5 @@
 /** Every setting that a file or a variable can give, each declared once. Flags of a single command live with the command. */
+import { barrierSettings, electSettings, keeperSettings } from "./command_settings.ts";
 import { pubsubSettings } from "./pubsub_settings.ts";
 import { retrySettings } from "./retry_settings.ts";
 import { setting, type SettingTable } from "./setting.ts";
@@ -222,6 +223,10 @@ export const poolComponentSettings = {
 
 /** What the command line of `baton config` and variables can give. */
 export const allSettings = {
+  // First: a flag that others have, too, is theirs in `baton config show`.
+  ...keeperSettings,
+  ...electSettings,
+  ...barrierSettings,
   ...connectionSettings,
   ...lockSettings,
   ...poolSettings,

@@ -8,6 +8,14 @@ import {
   pubsubServerSettings,
   pubsubServiceSettings,
 } from "../../../src/config/pubsub_settings.ts";
+import {
+  barrierPartiesMax,
+  barrierSettings,
+  electSettings,
+  keeperSettings,
+} from "../../../src/config/command_settings.ts";
+import { keeperTimes } from "../../../src/keeper/keeper.ts";
+import { partiesMax } from "../../../src/recipes/barrier/barrier_state.ts";
 import { retrySettings } from "../../../src/config/retry_settings.ts";
 import { allSettings, connectionSettings, lockSettings, poolSettings } from "../../../src/config/settings.ts";
 
@@ -23,6 +31,7 @@ test("no two settings share a name, a key or a variable", () => {
   const keys = settings.flatMap(({ key }) => key ?? []);
   expect(new Set(keys).size).toBe(keys.length);
   expect(new Set(variables).size).toBe(variables.length);
+  const commands = [electSettings, barrierSettings, keeperSettings];
   const pubsub = [
     pubsubServerSettings,
     pubsubProxySettings,
@@ -31,7 +40,9 @@ test("no two settings share a name, a key or a variable", () => {
     pubsubClientSettings,
   ];
   expect(Object.keys(allSettings).length).toBe(
-    [connectionSettings, lockSettings, poolSettings, ...pubsub, retrySettings].flatMap((table) => Object.keys(table))
+    [connectionSettings, lockSettings, poolSettings, ...commands, ...pubsub, retrySettings].flatMap((table) =>
+      Object.keys(table)
+    )
       .length,
   );
 });
@@ -51,4 +62,15 @@ test("a default is a value its own type accepts", () => {
   for (const { type, default: value } of settings) {
     if (value !== undefined && value !== null) expect(type.parse(type.format(value))).toEqual(value);
   }
+});
+
+test("the defaults and bounds of commands are those of what they set", () => {
+  const { keeperTickTime, keeperSessionTimeoutMin, keeperSessionTimeoutMax, keeperContainerCheck } = keeperSettings;
+  expect({
+    tickTimeMs: keeperTickTime.default,
+    sessionTimeoutMinMs: keeperSessionTimeoutMin.default,
+    sessionTimeoutMaxMs: keeperSessionTimeoutMax.default,
+    containerCheckMs: keeperContainerCheck.default,
+  }).toEqual({ ...keeperTimes });
+  expect(barrierPartiesMax).toBe(partiesMax);
 });
