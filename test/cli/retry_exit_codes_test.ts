@@ -4,6 +4,7 @@ import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { DatabaseSync } from "node:sqlite";
+import { tables } from "../../src/recipes/retry/store/retry_tables.ts";
 import { BatonSession, type Running } from "../support/baton_session.ts";
 import { isFullDose } from "../support/dose.ts";
 import { eventually } from "../support/eventually.ts";
@@ -99,8 +100,11 @@ test("of run and serve", async () => {
     for (const name of [`tampered.${word}`, `damaged.${word}`]) {
       await session.run(`echo x | "$baton" retry-processor submit --store ${name}`);
     }
-    spoilt(`tampered.${word}`, `UPDATE bodies SET head = '{"kind":"http"}'`);
-    spoilt(`damaged.${word}`, "DELETE FROM bodies");
+    // With a checksum that matches: no disk did this.
+    const head = '{"kind":"http"}';
+    const sum = tables.bodies.sumOf({ seq: 1, head, body: new TextEncoder().encode("x\n") });
+    spoilt(`tampered.${word}`, `UPDATE bodies SET head = '${head}', sum = ${sum}`);
+    spoilt(`damaged.${word}`, "UPDATE store SET paused = 1");
   }
   const url = "--url http://127.0.0.1:1/";
   const both: [number, string][] = [

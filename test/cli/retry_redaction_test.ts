@@ -23,6 +23,12 @@ afterAll(async () => {
 const secrets = ["tell-nobody-1", "tell-nobody-2", "tell-nobody-3", "tell-nobody-4", "tell-nobody-5"];
 const options = "--max-retries 0 --redact-header x-key --redact-query token";
 
+/** Clients of this test alone, whatever this user has. */
+const pubsubEnv = () => ({
+  BATON_PUBSUB_PROXIES: cluster.proxy().endpoint,
+  BATON_PUBSUB_STATE_DIR: session.path("clients"),
+});
+
 /** A dead letter that has credentials wherever they can be. `letters`: where it is to go. */
 async function deadLetter(backend: HttpBackend, letters = "store", more = ""): Promise<RetryService> {
   const service = await new RetryService(session).start(
@@ -40,7 +46,7 @@ async function deadLetter(backend: HttpBackend, letters = "store", more = ""): P
   await service.stop();
   const run = await session.run(
     `"$baton" retry-processor run --url ${backend.url} --store ${service.name} --once --dead-letter '${letters}' ${options} ${more}`,
-    { BATON_PUBSUB_PROXIES: cluster.proxy().endpoint },
+    pubsubEnv(),
   );
   expect([run.code, run.stderr]).toEqual([0, expect.any(String)]);
   return service;
@@ -65,7 +71,7 @@ test("a file, a command, a topic and Kafka get no credentials", async () => {
   await deadLetter(backend, `kafka://${broker.name}/Dead`);
   expectRedacted(broker.produced[0]?.batch.toString().replaceAll('\\"', '"') ?? "");
 
-  const env = { BATON_PUBSUB_PROXIES: cluster.proxy().endpoint };
+  const env = pubsubEnv();
   expect((await session.run('"$baton" pubsub client reader subscribe dead', env)).code).toBe(0);
   await deadLetter(backend, "topic:dead");
   expectRedacted((await session.run('"$baton" pubsub client reader get dead', env)).stdout);

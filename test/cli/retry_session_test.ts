@@ -370,7 +370,7 @@ describe("mistakes are told in words", () => {
     const newer = await store.run("@retry call -- touch ran");
     expect(newer).toMatchObject({
       code: 78,
-      stderr: expect.stringContaining("has format 99; this version of baton knows 1"),
+      stderr: expect.stringContaining("has format 99; this version of baton knows 2"),
     });
     writeFileSync(
       `${store.folder}/messages.sqlite`,
