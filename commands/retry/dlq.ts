@@ -41,7 +41,8 @@ export const retryDlqCommand = defineCommand({
   details: [
     "ls and show are those of the store, for dead letters. redrive lets dead letters begin again, with all their tries; each once " +
     "by a command, though it dies again meanwhile. Stopped in the middle it can be called again. purge gives them up for good. " +
-    "export prints each as a line of JSON, with its body, and changes nothing. It and show leave credentials out (--redact); redrive sends them.",
+    "export prints each as a line of JSON, with its body, and changes nothing. It and show leave credentials out (--redact); redrive sends them. " +
+    "A damaged dead letter is left out, and export ends with 74.",
     "--where chooses: key=…, reason=exhausted|too_old|final|crashed|damaged, error=TEXT.",
   ],
   examples: [

@@ -1,5 +1,5 @@
 /** A message store for a command that ends soon: without a thread. */
-import { RetryDatabase } from "../../src/recipes/retry/store/retry_database.ts";
+import { RetryDatabase, storeError } from "../../src/recipes/retry/store/retry_database.ts";
 import type { StoreRules } from "../../src/recipes/retry/store/retry_engine.ts";
 import { type StoreMethod, type StoreMethods, storeMethods } from "../../src/recipes/retry/store/store_methods.ts";
 
@@ -7,10 +7,15 @@ export class OpenStore implements Disposable {
   readonly #database: RetryDatabase;
   readonly #methods: StoreMethods;
 
-  /** Throws as RetryDatabase does. */
+  /** Throws as RetryDatabase does, and IO where the store does not say whose ids it gives. */
   constructor(folder: string, rules: StoreRules, { mustExist }: { readonly mustExist: boolean }) {
     this.#database = new RetryDatabase(folder, { mustExist });
-    this.#methods = storeMethods(this.#database, rules);
+    try {
+      this.#methods = storeMethods(this.#database, rules);
+    } catch (error) {
+      this.#database.close();
+      throw storeError(error, folder);
+    }
   }
 
   /** Durable when it returns. Throws the method's refusal, STORE_FULL and LOCK_BUSY: nothing was done; IO: unknown. */

@@ -82,6 +82,8 @@ export const retryRunCommand = defineCommand({
     "with 78, unless it says ?create=yes. Brokers that are down keep dead letters in the store, and nothing else.",
     "--once and --until-empty end with 69 when all is tried and a dead letter could not be delivered to --dead-letter: it stays in the store. " +
     "What passes by itself, as a Kafka broker that is no longer the leader, is tried again within the run first.",
+    "A message whose row is damaged on the disk is not tried: --once and --until-empty try all others, and end with 74. retry-processor " +
+    "verify names it, cancel gives it up.",
   ],
   examples: [
     ["baton retry-processor run --name propagate", "each message by its own command, as it was called"],

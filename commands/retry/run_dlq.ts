@@ -5,7 +5,9 @@ import { BatonError } from "../../src/errors.ts";
 import { letterLine } from "../../src/recipes/retry/letters/letter_line.ts";
 import { filled, fullBucket, parseRate, type Rate, tokenAtMs } from "../../src/recipes/retry/rate_limit.ts";
 import { changesMax } from "../../src/recipes/retry/store/store_limits.ts";
+import type { StoreMethods } from "../../src/recipes/retry/store/store_methods.ts";
 import type { ClaimedMessage } from "../../src/recipes/retry/store/stored_message.ts";
+import { counted } from "../../src/support/counted.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { sleep } from "../../src/support/deadline.ts";
 import { didYouMean } from "../../src/support/did_you_mean.ts";
@@ -101,11 +103,25 @@ function exportAll({ values, names, sources, io }: DlqCall): ExitCode {
   for (let afterSeq = 0;;) {
     const found = store.ask("list", filter, { afterSeq, max: 100 });
     for (const { id } of found) {
-      const message = store.ask("show", id);
+      const message = wholeOrNull(store, id);
       if (message?.body !== undefined) io.out(letterLine(message as ClaimedMessage, rules));
     }
     const last = found.at(-1);
-    if (last === undefined) return exitCodes.SUCCESS;
+    if (last === undefined) break;
     afterSeq = last.seq;
+  }
+  const damages = store.ask("damages");
+  if (damages === 0) return exitCodes.SUCCESS;
+  const which = counted(damages, "damaged dead letter");
+  throw new BatonError("IO", `${which} left out of the export: baton retry-processor verify names what is damaged`);
+}
+
+/** Null: the message is damaged, which the store counts. */
+function wholeOrNull(store: OpenStore, id: string): ReturnType<StoreMethods["show"]> {
+  try {
+    return store.ask("show", id);
+  } catch (error) {
+    if (error instanceof BatonError && error.code === "BAD_DATA") return null;
+    throw error;
   }
 }

@@ -204,7 +204,21 @@ export class StoreProcessor implements AsyncDisposable {
     }
     if (refused !== null) throw refused;
     if (missed !== null) throw missed;
-    if (this.#drainsSource && !this.#stopping.signal.aborted) await this.#checkLetters();
+    if (!this.#drainsSource || this.#stopping.signal.aborted) return;
+    await this.#checkDamaged();
+    await this.#checkLetters();
+  }
+
+  /** A run that ends by itself reports messages that could not be tried, as they are damaged. */
+  async #checkDamaged(): Promise<void> {
+    if (await this.store.call("damages") === 0) return;
+    const count = await this.store.call("countDamaged");
+    if (count === 0) return;
+    const which = counted(count, "message is damaged and was", "messages are damaged and were");
+    throw new BatonError(
+      "IO",
+      `${which} not tried: baton retry-processor verify names what is damaged, cancel gives a message up`,
+    );
   }
 
   /** A run that ends by itself says so when dead letters could not go where they are to go: nobody else watches. */

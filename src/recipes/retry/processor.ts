@@ -211,13 +211,12 @@ export class Processor {
   }
 
   async #isThrough(): Promise<boolean> {
-    const { until, store } = this.#options;
+    const { until, store, order } = this.#options;
     if (this.#isStopping) return true;
     if (until === "stopped") return false;
     // What only has to wait for its turn is still to be tried; what a breaker or a batch keeps back is the next call's.
     if (until === "tried") return !this.#hasMore || this.#sampler.left <= 0 || this.#breaker.kind !== "closed";
-    const totals = await this.#patiently(() => store.call("totals"));
-    return totals !== null && totals.waiting.count + totals.in_flight.count === 0;
+    return await this.#patiently(() => store.call("canBeTried", order)) === false;
   }
 
   /** Takes what may be taken; true when there may be more at once. */

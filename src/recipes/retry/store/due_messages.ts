@@ -21,7 +21,7 @@ export function dueMessages(database: RetryDatabase, { order, nowMs, max }: DueO
       row["state"] === 0 && Number(row["next_ms"]) <= nowMs && database.wholeOrNull(tables.messages, row) !== null
     );
   }
-  const rows = wholeRows(database, max, (limit) =>
+  const rows = database.wholeRows(tables.messages, max, (limit) =>
     database.all(
       `SELECT * FROM messages WHERE state = 0 ${turnOf(order)} AND next_ms <= ? ORDER BY next_ms, seq LIMIT ?`,
       nowMs,
@@ -30,16 +30,6 @@ export function dueMessages(database: RetryDatabase, { order, nowMs, max }: DueO
   let bytes = 0;
   const end = rows.findIndex((row) => (bytes += Number(row["bytes"])) > claimBytesMax);
   return end < 0 ? rows : rows.slice(0, Math.max(1, end));
-}
-
-/** Those that are damaged are passed over, and keep no others back. */
-function wholeRows(database: RetryDatabase, max: number, read: (limit: number) => SqlRow[]): SqlRow[] {
-  for (let limit = max;;) {
-    const rows = read(limit);
-    const whole = rows.filter((row) => database.wholeOrNull(tables.messages, row) !== null);
-    if (whole.length === rows.length || whole.length >= max || rows.length < limit) return whole.slice(0, max);
-    limit += rows.length - whole.length;
-  }
 }
 
 /** When one is due that is not now; null: none is known. */
@@ -51,4 +41,29 @@ export function nextDueMs(database: RetryDatabase, { order, nowMs }: DueOptions)
 
 function turnOf(order: Order): string {
   return order === "key" ? "AND turn = 1" : "";
+}
+
+/**
+ * Whether any open message can be tried, now or later, by this processor or another one. False when every open message is damaged, or
+ * waits for its turn behind a damaged one.
+ */
+export function canBeTried(database: RetryDatabase, order: Order): boolean {
+  const open = (limit: number) =>
+    database.all(`SELECT * FROM messages WHERE state < 2 ${turnOf(order)} ORDER BY seq LIMIT ?`, limit);
+  const found = order === "fifo"
+    ? open(1).filter((row) => database.wholeOrNull(tables.messages, row) !== null)
+    : database.wholeRows(tables.messages, 1, open);
+  return found.length > 0;
+}
+
+/** How many open messages are damaged. Reads all open messages. */
+export function countDamaged(database: RetryDatabase): number {
+  const pageRows = 1000;
+  let count = 0;
+  for (let after = -1, rows: SqlRow[] = []; after < 0 || rows.length === pageRows;) {
+    rows = database.all("SELECT * FROM messages WHERE state < 2 AND seq > ? ORDER BY seq LIMIT ?", after, pageRows);
+    count += rows.filter((row) => !tables.messages.isWhole(row)).length;
+    after = Math.max(after + 1, Number(rows.at(-1)?.["seq"] ?? 0));
+  }
+  return count;
 }

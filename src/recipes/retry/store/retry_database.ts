@@ -14,7 +14,7 @@ import { reserveFile } from "../../../support/reserve_file.ts";
 import { checkSqliteFormat } from "../../../support/sqlite_format.ts";
 import { DamageNotes, sentenceOf } from "../../../support/damage.ts";
 import { damageInLog } from "../../../support/log_check.ts";
-import type { SqlRow, SqlValue } from "../../../support/sql_row.ts";
+import { type SqlRow, type SqlValue, withNearestNumbers } from "../../../support/sql_row.ts";
 import type { SummedTable } from "../../../support/summed_table.ts";
 import { refuseNetworkFolder } from "./network_folder.ts";
 import { applicationId, schema, storedFormat, tables } from "./retry_tables.ts";
@@ -73,11 +73,11 @@ export class RetryDatabase {
   }
 
   get(sql: string, ...values: SqlValue[]): SqlRow | undefined {
-    return this.#prepared(sql).get(...values) as SqlRow | undefined;
+    return withNearestNumbers(this.#prepared(sql), (statement) => statement.get(...values));
   }
 
   all(sql: string, ...values: SqlValue[]): SqlRow[] {
-    return this.#prepared(sql).all(...values) as SqlRow[];
+    return withNearestNumbers(this.#prepared(sql), (statement) => statement.all(...values)) ?? [];
   }
 
   iterate(sql: string, ...values: SqlValue[]): IterableIterator<SqlRow> {
@@ -114,6 +114,19 @@ export class RetryDatabase {
     const values = changed.map(([, value]) => value ?? null);
     this.run(`UPDATE ${table.name} SET ${sets} WHERE ${column} = ?`, ...values, sum, value);
     return true;
+  }
+
+  /**
+   * Up to `max` rows that are not damaged: damaged ones are reported, and keep no others back. `read` gives the first `limit` rows,
+   * always in the same order.
+   */
+  wholeRows(table: SummedTable<string>, max: number, read: (limit: number) => SqlRow[]): SqlRow[] {
+    for (let limit = max;;) {
+      const rows = read(limit);
+      const whole = rows.filter((row) => this.wholeOrNull(table, row) !== null);
+      if (whole.length === rows.length || whole.length >= max || rows.length < limit) return whole.slice(0, max);
+      limit += rows.length - whole.length;
+    }
   }
 
   /** The row, unless it is damaged: that is told. */

@@ -5,7 +5,7 @@ import { BatonError } from "../../../errors.ts";
 import { isDamage } from "../../../support/summed_table.ts";
 import { tables } from "./retry_tables.ts";
 import { lifeOf, type RetryEngine, stateOf } from "./retry_engine.ts";
-import { stateNumbers } from "./retry_totals.ts";
+import { kept, stateNumbers } from "./retry_totals.ts";
 import { changesMax } from "./store_limits.ts";
 import { type ClaimedMessage, letterStates, type StoredMessage } from "./stored_message.ts";
 
@@ -34,14 +34,13 @@ export class RetryOperator {
   /** Oldest first, from behind `afterSeq`. */
   list(filter: MessageFilter, { afterSeq, max }: { readonly afterSeq: number; readonly max: number }): StoredMessage[] {
     const { where, values } = conditionOf(filter);
-    return this.#database.all(
-      `SELECT * FROM messages WHERE seq > ? AND ${where} ORDER BY seq LIMIT ?`,
-      afterSeq,
-      ...values,
+    const sql = `SELECT * FROM messages WHERE seq > ? AND ${where} ORDER BY seq LIMIT ?`;
+    const rows = this.#database.wholeRows(
+      tables.messages,
       max,
-    ).filter((row) => this.#database.wholeOrNull(tables.messages, row) !== null).map((row) =>
-      this.#engine.messageOf(row)
+      (limit) => this.#database.all(sql, afterSeq, ...values, limit),
     );
+    return rows.map((row) => this.#engine.messageOf(row));
   }
 
   /** With what is left of its content: head and body are null where it is over. */
@@ -50,7 +49,8 @@ export class RetryOperator {
     if (row === null) return null;
     this.#checkWhole(row);
     const hasBody = this.#database.get("SELECT 1 FROM bodies WHERE seq = ?", Number(row["seq"])) !== undefined;
-    return hasBody ? this.#engine.withBody(row) : this.#engine.messageOf(row);
+    const isKept = kept.includes(stateOf(row)) && letterStates[Number(row["letter"])] !== "there";
+    return hasBody || isKept ? this.#engine.withBody(row) : this.#engine.messageOf(row);
   }
 
   /** Null: it is done. */
@@ -75,14 +75,14 @@ export class RetryOperator {
   /** Up to `max` dead letters begin again that this redrive has not had. How many that were; fewer than `max`: that is all. */
   redrive(number: number, filter: Omit<MessageFilter, "states">, max: number, nowMs: number): number {
     const { where, values } = conditionOf({ ...filter, states: ["dead"] });
-    const rows = this.#database.all(
-      `SELECT * FROM messages WHERE state = 3 AND redriven < ? AND letter < 3 AND ${where} ORDER BY seq LIMIT ?`,
-      number,
-      ...values,
+    const sql =
+      `SELECT * FROM messages WHERE state = 3 AND redriven < ? AND letter < 3 AND ${where} ORDER BY seq LIMIT ?`;
+    const rows = this.#database.wholeRows(
+      tables.messages,
       Math.min(max, changesMax),
+      (limit) => this.#database.all(sql, number, ...values, limit),
     );
     for (const row of rows) {
-      if (!tables.messages.isWhole(row)) continue;
       this.#changeRow(row, "redrive", nowMs);
       this.#database.change(tables.messages, { seq: Number(row["seq"]) }, { redriven: number });
     }
@@ -104,11 +104,12 @@ export class RetryOperator {
       ...values,
       changesMax,
     );
+    let gone = 0;
     for (const row of rows) {
-      if (tables.messages.isWhole(row)) this.#changeRow(row, "purge", nowMs);
-      else this.#remove(Number(row["seq"]));
+      if (!tables.messages.isWhole(row)) gone += this.#remove(Number(row["seq"]));
+      else if (this.#changeRow(row, "purge", nowMs)) gone++;
     }
-    return rows.length;
+    return gone;
   }
 
   setPaused(paused: boolean): void {
@@ -158,19 +159,21 @@ export class RetryOperator {
     throw new BatonError("BAD_DATA", `The message store in ${this.#database.folder} is damaged: ${what}`);
   }
 
-  /** A message of which nobody can say what it was: an operator gives it up. */
-  #remove(seq: number): void {
-    const drop = () => this.#database.run("DELETE FROM messages WHERE seq = ?", seq);
+  /** A message of which nobody can say what it was: an operator gives it up. How many rows are gone. */
+  #remove(seq: number): number {
+    const drop = () => this.#database.run("DELETE FROM messages WHERE seq = ?", seq).changes;
+    let gone: number;
     try {
-      drop();
+      gone = drop();
     } catch (error) {
       if (!isDamage(error)) throw error;
       this.#database.run("REINDEX messages"); // the row says otherwise than its indexes
-      drop();
+      gone = drop();
     }
     this.#database.run("DELETE FROM bodies WHERE seq = ?", seq);
     this.#database.run("DELETE FROM letter_troubles WHERE seq = ?", seq);
     this.#engine.totals.recount();
+    return gone;
   }
 
   #changeRow(row: SqlRow, change: Change, nowMs: number): boolean {

@@ -1,4 +1,5 @@
 /** Everything that can be asked of an open store, each inside a transaction: the same by a thread and without one. */
+import { canBeTried, countDamaged, type Order } from "./due_messages.ts";
 import { LetterBook } from "./letter_book.ts";
 import type { RetryDatabase } from "./retry_database.ts";
 import { RetryEngine, type StoreRules } from "./retry_engine.ts";
@@ -44,6 +45,8 @@ export function storeMethods(database: RetryDatabase, rules: StoreRules, random?
     reserveLog: () => database.reserveLog(),
     disk: () => database.disk(),
     damages: () => database.damage.count,
+    canBeTried: (order: Order) => canBeTried(database, order),
+    countDamaged: () => countDamaged(database),
   };
 }
 
