@@ -35,8 +35,8 @@ export interface NewLockOptions {
 export interface Together {
   /** `holder` is the name of the node that holds the lock. */
   requests(holder: string): readonly MultiRequest[];
-  /** The `index`th of them was refused: whether the next ones are others, and worth a try. */
-  corrects(refusal: ZooKeeperError, index: number): boolean;
+  /** One of them was refused: whether the next ones are others, and worth a try. */
+  corrects(refusal: ZooKeeperError, request: MultiRequest): boolean;
 }
 
 export interface NewLock {
@@ -86,13 +86,14 @@ async function ask(
 ): Promise<{ readonly token: bigint; readonly isDirect: boolean } | null> {
   const { path, acl, clock } = options;
   for (let isDirect = true, tries = 1;; isDirect = false, tries++) {
+    const others = options.together?.requests(node) ?? [];
     try {
-      const [made] = await make(zk, node, options);
+      const [made] = await make(zk, node, { ...options, others });
       if (made !== undefined && "stat" in made) return { token: made.stat.czxid, isDirect };
     } catch (thrown) {
       if (isRefusal(thrown, "NODEEXISTS", "NONODE") && (thrown.index ?? 0) >= requestsOfLock) {
-        const index = (thrown.index ?? 0) - requestsOfLock;
-        if (tries < triesMax && options.together?.corrects(thrown, index) === true) continue;
+        const request = others[(thrown.index ?? 0) - requestsOfLock];
+        if (tries < triesMax && request !== undefined && options.together?.corrects(thrown, request) === true) continue;
         return null;
       }
       if (isRefusal(thrown, "NODEEXISTS")) return null;
@@ -115,7 +116,11 @@ async function ask(
 const requestsOfLock = 3;
 const triesMax = 6;
 
-function make(zk: ZooKeeper, node: string, { path, acl, info, together }: NewLockOptions) {
+function make(
+  zk: ZooKeeper,
+  node: string,
+  { path, acl, info, others }: NewLockOptions & { readonly others: readonly MultiRequest[] },
+) {
   const about = { ...info, sinceMs: Date.now(), sessionTimeoutMs: zk.session.timeoutMs, revoke: null };
   return zk.multi([
     containerRequest(path.lock, acl, limitOnly.fresh(null)),
@@ -127,6 +132,6 @@ function make(zk: ZooKeeper, node: string, { path, acl, info, together }: NewLoc
       acl,
       flags: createFlag.ephemeral,
     },
-    ...(together?.requests(node) ?? []),
+    ...others,
   ]);
 }

@@ -64,10 +64,11 @@ export class ItemEndings {
       try {
         return await untilAnswered(this.#zk, () => lease.releaseWith(requests), { clock, isWanted });
       } catch (thrown) {
-        const index = isRefusal(thrown, "NONODE", "NODEEXISTS", "BADVERSION") ? (thrown.index ?? 0) - 1 : -1;
-        if (index < 0) break; // it is given back already, or cannot be now
-        if (isRefusal(thrown, "BADVERSION")) this.#records.noMoreAlone(requests);
-        else if (isMissing && isRefusal(thrown, "NONODE", "NODEEXISTS")) this.#records.corrects(item, thrown, index);
+        const isRefused = isRefusal(thrown, "NONODE", "NODEEXISTS", "BADVERSION");
+        const refused = isRefused ? requests[(thrown.index ?? 0) - 1] : undefined;
+        if (!isRefused || refused === undefined) break; // it is given back already, or cannot be now
+        if (refused.type === "check") this.#records.noMoreAlone(refused);
+        else if (isMissing) this.#records.corrects(thrown, refused);
         else isMissing = true; // somebody has forgotten it
       }
     }

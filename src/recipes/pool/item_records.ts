@@ -77,19 +77,19 @@ export class ItemRecords {
     return { type: "delete", path: this.#tree.nodeOf(item), version: -1 };
   }
 
-  /** The `index`th of these requests was refused: true when something else was there, or missing, than was believed. */
-  corrects(item: string, { reason }: Pick<ZooKeeperError, "reason">, index: number): boolean {
-    const request = this.#createRequests(item, new Uint8Array())[index];
-    const shard = this.#tree.shardOf(item);
-    const isThere = reason === "NODEEXISTS";
-    if (request?.type === "createContainer" && isThere) {
-      if (request.path === shard) this.#shards.add(shard);
-      else this.#hasTree = true;
+  /** This one of the requests was refused: true when something else was there, or missing, than was believed. */
+  corrects({ reason }: Pick<ZooKeeperError, "reason">, request: MultiRequest): boolean {
+    const isContainer = request.type === "createContainer";
+    const isRoot = request.path === this.#tree.root;
+    if (reason === "NODEEXISTS" && isContainer) {
+      if (isRoot) this.#hasTree = true;
+      else this.#shards.add(request.path);
+      void this.#learnShards().catch(() => {}); // others are at it, and make more of them
       return true;
     }
-    if (reason !== "NONODE" || (request?.type === "createContainer" && request.path !== shard)) return false;
-    if (request?.type === "createContainer") this.#hasTree = false;
-    else this.#shards.delete(shard);
+    if (reason !== "NONODE" || isRoot) return false;
+    if (isContainer) this.#hasTree = false;
+    else this.#shards.delete(request.path.slice(0, request.path.lastIndexOf("/")));
     return true;
   }
 
@@ -121,9 +121,9 @@ export class ItemRecords {
     return isMissing ? this.#createRequests(item, data) : [{ type: "setData", path, data, version: -1 }];
   }
 
-  /** The check among these requests was refused. */
-  noMoreAlone([first]: readonly MultiRequest[]): void {
-    if (first !== undefined) this.#lists.noMoreAlone(first);
+  /** This check among the requests was refused. */
+  noMoreAlone(check: MultiRequest): void {
+    this.#lists.noMoreAlone(check);
   }
 
   /** Clears one of the shards that are there; `random` is a number below 1. */
@@ -164,8 +164,8 @@ export class ItemRecords {
 
   async #learnShards(): Promise<void> {
     const used = await untilAnswered(this.#zk, () => this.#tree.usedShards(), { clock: this.#clock });
-    this.#hasTree = used !== null;
-    this.#shards = new Set(used);
+    if (used !== null) this.#hasTree = true;
+    for (const shard of used ?? []) this.#shards.add(shard);
   }
 
   #createRequests(item: string, data: Uint8Array): MultiRequest[] {
@@ -179,13 +179,15 @@ export class ItemRecords {
 
   async #claim(item: string, holder: string): Promise<MultiRequest | null> {
     for (let tries = 1;; tries++) {
+      const requests = this.makeRequests(item, holder);
       try {
-        await this.#zk.multi(this.makeRequests(item, holder));
+        await this.#zk.multi(requests);
         this.wasMade(item);
         return this.unmakeRequest(item);
       } catch (thrown) {
         if (tries === triesMax || !isRefusal(thrown, "NODEEXISTS", "NONODE")) throw thrown;
-        if (this.corrects(item, thrown, thrown.index ?? -1)) continue;
+        const refused = requests[thrown.index ?? -1];
+        if (refused !== undefined && this.corrects(thrown, refused)) continue;
         if (isRefusal(thrown, "NONODE")) await createParents(this.#zk, lockPathAt(this.#tree.root), this.#acl);
       }
       const claimed = await this.#claimAgain(this.#tree.nodeOf(item), holder).catch((thrown: unknown) => {

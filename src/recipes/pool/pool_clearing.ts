@@ -2,7 +2,7 @@
 import type { ZooKeeper } from "../../clients/zookeeper/zookeeper.ts";
 import type { Clock } from "../../support/clock.ts";
 import { withinLeaveTime } from "../leave_time.ts";
-import { isTransient } from "../transient_error.ts";
+import { isRefusal, isTransient } from "../transient_error.ts";
 import type { ItemRecords } from "./item_records.ts";
 import type { PoolMemory } from "./pool_memory.ts";
 import { untilAnswered } from "../until_answered.ts";
@@ -42,7 +42,7 @@ export class PoolClearing {
       await this.#records.clearSome(Math.random());
       await this.#memory?.clear(Math.floor(Math.random() * 16), Date.now());
     } catch (thrown) {
-      if (!isTransient(thrown)) throw thrown;
+      if (!isTransient(thrown) && !isRefusal(thrown, "SESSIONEXPIRED")) throw thrown;
     }
   }
 

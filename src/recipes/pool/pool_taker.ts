@@ -233,7 +233,7 @@ export class PoolTaker {
     const options = { path: path.item(item), info, acl, clock, thing: "item", watchDelayMs };
     const together: Together = {
       requests: (holder) => records.makeRequests(item, holder),
-      corrects: (refusal, index) => records.corrects(item, refusal, index),
+      corrects: (refusal, request) => records.corrects(refusal, request),
     };
     const granting = isNew ? takeNewLock(this.#zk, name, { ...options, together }) : this.#acquire(name, options);
     // Behind the grant and in the same write: when the grant is answered at once, this was read under the lock.
