@@ -109,7 +109,7 @@ describe("a term", () => {
 
   test("is followed by another candidate's when it is resigned from, and the first campaigns again", async () => {
     const [first, second] = [
-      session.start(elect("turns --value a:1 -- sleep 60")),
+      session.start(elect("turns --value a:1 -- sh -c 'echo up; exec sleep 60'")),
       await leads("turns", "a:1").then(() => session.start(elect("turns -v --value b:1 -- sleep 60"))),
     ];
     await says(second, "waiting for");
@@ -118,6 +118,7 @@ describe("a term", () => {
     await says(first, "campaigning again in 1 s");
     await resign("turns");
     await leads("turns", "a:1");
+    await eventually(() => first.stdout() === "up\nup\n", { what: "the second term's command" });
     first.child.kill("SIGTERM");
     expect((await first.ended).code).toBe(143);
     await leads("turns", "b:1");

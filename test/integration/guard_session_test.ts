@@ -1,6 +1,6 @@
 /** When the guard leaves a session to expire: told by hand of a session, a job, and an owner that the test is. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import { closeSync, constants, mkdtempSync, openSync, rmSync, writeSync } from "node:fs";
+import { chmodSync, closeSync, constants, copyFileSync, mkdtempSync, openSync, rmSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
@@ -46,7 +46,13 @@ class Owner implements AsyncDisposable {
     Bun.spawnSync(["mkfifo", pipe]);
     this.#input = openSync(pipe, constants.O_RDWR);
     const input = openSync(pipe, constants.O_RDONLY);
-    this.#shell = Bun.spawn([...around, "sh", "-c", 'exec 3<&0; "$@" __guard <&3 & wait', "sh", ...batonCommand()], {
+    // Another user may not be able to reach the folder that the tests' binary is in.
+    chmodSync(this.#folder, 0o755);
+    const [program = "", ...words] = batonCommand();
+    const copy = join(this.#folder, "baton");
+    copyFileSync(program, copy);
+    chmodSync(copy, 0o755);
+    this.#shell = Bun.spawn([...around, "sh", "-c", 'exec 3<&0; "$@" __guard <&3 & wait', "sh", copy, ...words], {
       stdio: [input, "ignore", "inherit"],
     });
     closeSync(input);
