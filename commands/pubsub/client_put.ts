@@ -73,6 +73,8 @@ async function putInput(
     ...{ signal, until, onStored },
   });
   if (!publisher.hasReadAll) throw until.reason;
+  // A client with msg-ids is never forgotten.
+  if (count > 0 && values.msgId === undefined) await publisher.resolved();
   if (values.resume && count === 0 && !values.quiet) io.err("baton: nothing was left to put\n");
 }
 

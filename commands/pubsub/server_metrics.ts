@@ -35,6 +35,12 @@ export async function serverMetrics(server: TopicServer): Promise<Metric[]> {
     gauge("store_bytes", "What the store takes", now.usedBytes),
     gauge("disk_full", "1 while messages are refused because the disk is full", now.full === null ? 0 : 1),
     gauge("disk_share", "The part of the nearer disk limit that is used; puts are refused from 0.95 on", now.diskShare),
+    gauge(
+      "clients_share",
+      "The part of what a topic can know of clients that is used, of the fullest topic",
+      now.clientsShare,
+    ),
+    counter("clients_forgotten_total", "Publishers that were forgotten to make room", now.clientsForgotten),
     gauge("damaged_rows", "Rows of the store that were found damaged since the start", now.damages),
     counter("commits_total", "Transactions of the store", now.commits),
     ...socketMetrics("baton_pubsub_server", now.socket),

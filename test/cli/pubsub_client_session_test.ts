@@ -6,6 +6,7 @@ import process from "node:process";
 import { BatonSession, type Running } from "../support/baton_session.ts";
 import { dose } from "../support/dose.ts";
 import { eventually } from "../support/eventually.ts";
+import { frozenPut } from "../support/frozen_put.ts";
 import { seededRandom } from "../support/random.ts";
 
 setDefaultTimeout(180_000);
@@ -90,11 +91,19 @@ test("what a put ends with when it cannot be done", async () => {
   await client("alice get news");
 
   server.child.kill("SIGSTOP");
-  expect(await session.run(`echo x | ${put}`)).toMatchObject({ code: 76, stderr: expect.stringContaining("--resume") });
+  // Nothing is put before the topic knows the client.
+  expect(await session.run(`echo x | ${put}`)).toMatchObject({
+    code: 69,
+    stderr: expect.stringContaining("definitely not done"),
+  });
+  server.child.kill("SIGCONT");
+  const get = '"$baton" pubsub client alice get news --wait 20s';
+  const stopped = frozenPut({ put: `${put} --lines`, get, pid: server.child.pid });
+  expect(await session.run(stopped)).toMatchObject({ code: 76, stderr: expect.stringContaining("--resume") });
   server.child.kill("SIGCONT");
   expect(await client("bob put news --resume")).toMatchObject({ code: 0 });
   expect(await client("bob put news --resume")).toMatchObject({ code: 0 });
-  expect(await client("alice get news --until-empty")).toMatchObject({ stdout: "x\n\n" });
+  expect(await client("alice get news --until-empty")).toMatchObject({ stdout: "x\n" });
 });
 
 test("messages from files, from parts between NULs, and under a key of one's own, into a folder", async () => {

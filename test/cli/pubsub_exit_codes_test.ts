@@ -7,6 +7,7 @@ import { RouterSocket } from "../../src/clients/zeromq/router_socket.ts";
 import { encodeMessage } from "../../src/wire/pubsub/encode_message.ts";
 import { BatonSession, type Running } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";
+import { frozenPut } from "../support/frozen_put.ts";
 
 setDefaultTimeout(120_000);
 
@@ -91,8 +92,10 @@ test("of a client", async () => {
   for (let time = 0; time < 3; time++) await session.run(client("dave put other file"));
   await expectCode(role, 84, `rm -r state; ${client("dave put other file")}`);
 
-  server.child.kill("SIGSTOP");
-  await expectCode(role, 76, client("bob put news file --timeout 1s"));
+  await session.run(client("alice subscribe third"));
+  const put = client("bob put third - --lines --timeout 1s");
+  const get = client("alice get third --wait 20s");
+  await expectCode(role, 76, frozenPut({ put, get, pid: server.child.pid }));
   server.child.kill("SIGCONT");
 });
 

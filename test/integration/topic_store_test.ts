@@ -283,7 +283,7 @@ describe("a data directory", () => {
       code: "CONFIG",
       message: `The topic store in ${
         join(root, "a")
-      } has format 99; this version of baton knows 2: a newer one wrote it`,
+      } has format 99; this version of baton knows 3: a newer one wrote it`,
     });
   });
 

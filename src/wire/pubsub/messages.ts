@@ -72,6 +72,8 @@ export const lineFields = {
   "from-session": session,
   /** FENCED: the number of the client's session that the server knows. */
   "current-session": number,
+  /** What the client knows of the topic's registrations, or, with UNREGISTERED, what it is to know: grows when clients are forgotten. */
+  registration: number,
   /** PUT: the smallest counter whose outcome the publisher does not know. */
   low: number,
   /** PUT: only if this counter was stored, or is below `low`. */

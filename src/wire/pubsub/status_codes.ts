@@ -15,6 +15,11 @@ export const statusCodes = [
   "STALE_OP",
   /** A newer session of this client id took over. */
   "FENCED",
+  /**
+   * The topic does not know this session's client, or not as the request does: it may have been forgotten since the request was
+   * made. Not done now; `registration` says with what number it may come again.
+   */
+  "UNREGISTERED",
   /** The topic or the disk has reached its limit. */
   "FULL",
   /** What it would need is damaged on the server's disk; the body says what. Definitely not done, and nothing is passed over. */
@@ -32,4 +37,11 @@ export const statusCodes = [
 export type StatusCode = (typeof statusCodes)[number];
 
 /** These say that nothing was done now; what an earlier attempt has done, or may still do, they cannot know. */
-export const claimsNothingDone: readonly StatusCode[] = ["FENCED", "FULL", "DAMAGED", "DENIED", "NOT_SUBSCRIBED"];
+export const claimsNothingDone: readonly StatusCode[] = [
+  "FENCED",
+  "UNREGISTERED",
+  "FULL",
+  "DAMAGED",
+  "DENIED",
+  "NOT_SUBSCRIBED",
+];

@@ -40,6 +40,7 @@ export class OperationPacker {
     writer.u53(operation.epoch);
     writer.i32(this.#name(operation.client));
     this.#session(operation.session);
+    if (operation.session !== null) this.#writer.u53(operation.registration ?? 0);
     this.#rest(operation);
   }
 
@@ -131,6 +132,7 @@ export function* unpackOperations(piece: Uint8Array): Generator<StoreOperation, 
     const epoch = reader.u53();
     const client = name();
     const session = sessionOf(reader, name);
+    const registration = session === null ? 0 : reader.u53();
     // Written out: a spread of an object costs more than all the rest of it.
     if (kind === "put") {
       const counter = reader.u53();
@@ -140,7 +142,21 @@ export function* unpackOperations(piece: Uint8Array): Generator<StoreOperation, 
       const key = reader.i32();
       const msgId = key === none ? null : name(key);
       const bodies = unpackBodies(reader);
-      yield { kind, ticket, topic, epoch, client, session, counter, fromSession, low, after, msgId, bodies };
+      yield {
+        kind,
+        ticket,
+        topic,
+        epoch,
+        client,
+        session,
+        registration,
+        counter,
+        fromSession,
+        low,
+        after,
+        msgId,
+        bodies,
+      };
     } else if (kind === "get") {
       const op = optional(reader);
       const last = optional(reader) ?? none;
@@ -148,15 +164,16 @@ export function* unpackOperations(piece: Uint8Array): Generator<StoreOperation, 
       const maxBytes = reader.u53();
       const flags = reader.u8();
       const wait = (flags & 1) !== 0;
-      yield { kind, ticket, topic, epoch, client, session, op, last, max, maxBytes, wait, peek: (flags & 2) !== 0 };
+      const peek = (flags & 2) !== 0;
+      yield { kind, ticket, topic, epoch, client, session, registration, op, last, max, maxBytes, wait, peek };
     } else if (kind === "seek") {
       const op = optional(reader);
       const place = reader.u8();
       const id = reader.u53();
       const to = place === 0 ? "start" : place === 1 ? "end" : id;
-      yield { kind, ticket, topic, epoch, client, session, op, to };
+      yield { kind, ticket, topic, epoch, client, session, registration, op, to };
     } else if (kind === "info") yield { kind, ticket, topic, epoch, client, session };
-    else yield { kind, ticket, topic, epoch, client, session, op: optional(reader) };
+    else yield { kind, ticket, topic, epoch, client, session, registration, op: optional(reader) };
   }
 }
 
@@ -199,10 +216,11 @@ export class AnswerPacker {
     this.#count++;
     writer.i32(answer.ticket);
     writer.u8(statusCodes.indexOf(answer.code));
-    const { reason, ids, messages, missed = 0, redelivered = 0, at, currentSession, info } = answer;
+    const { reason, ids, messages, missed = 0, redelivered = 0, at, currentSession, info, registration } = answer;
     writer.u8(
       (reason !== "" ? 1 : 0) | (ids === undefined ? 0 : 2) | (messages === undefined ? 0 : 4) |
-        (at === undefined ? 0 : 8) | (currentSession === undefined ? 0 : 16) | (info === undefined ? 0 : 32),
+        (at === undefined ? 0 : 8) | (currentSession === undefined ? 0 : 16) | (info === undefined ? 0 : 32) |
+        (registration === undefined ? 0 : 64),
     );
     if (reason !== "") writer.utf8WithI32Length(reason);
     if (ids !== undefined) {
@@ -221,6 +239,7 @@ export class AnswerPacker {
     if (at !== undefined) writer.u53(at);
     if (currentSession !== undefined) writer.u53(currentSession);
     if (info !== undefined) writer.utf8WithI32Length(JSON.stringify(info));
+    if (registration !== undefined) writer.u53(registration);
   }
 
   take(): Uint8Array {
@@ -271,6 +290,7 @@ export function unpackAnswers(piece: Uint8Array): StoreAnswer[] {
     if ((flags & 8) !== 0) answer.at = reader.u53();
     if ((flags & 16) !== 0) answer.currentSession = reader.u53();
     if ((flags & 32) !== 0) answer.info = JSON.parse(reader.utf8(reader.i32())) as TopicInfo;
+    if ((flags & 64) !== 0) answer.registration = reader.u53();
     answers.push(answer);
   }
   return answers;

@@ -11,6 +11,8 @@ interface OfClient {
   readonly client: string;
   /** null: a plain client, which is never fenced. */
   readonly session: SessionToken | null;
+  /** What a client with a session knows of the topic's registrations; 0, nothing, when left out. */
+  readonly registration?: number;
 }
 
 export interface PutOperation extends OfClient {
@@ -104,5 +106,7 @@ export interface StoreAnswer {
   readonly at?: number;
   /** FENCED */
   readonly currentSession?: number;
+  /** UNREGISTERED */
+  readonly registration?: number;
   readonly info?: TopicInfo;
 }

@@ -5,8 +5,8 @@
  *
  * A record is a 32-bit length, one byte for its kind, and its fields, big-endian:
  *   message  id, time, publisher's session and counter, publisher, msg-id or none, body
- *   topic    name, birth, floor, epoch, the newest id that was given, the oldest message that is there
- *   client   name, session and its key, op and the session it was done in, the forgotten session, position or none
+ *   topic    name, birth, floor, epoch, the newest id that was given, the oldest message that is there, registration
+ *   client   name, session and its key, op and the session it was done in, the forgotten session, position or none, registration
  *   window   of the client before it: session, its key, low, and up to 4,096 of (counter, id, fingerprint)
  *   keys     of the client before it: up to 4,096 of (msg-id, id, fingerprint), oldest first
  *   end      number of records before it
@@ -30,6 +30,8 @@ export interface TopicRecord {
   readonly epoch: number;
   readonly last: number;
   readonly first: number;
+  /** Grows when publishers are forgotten: one that is not known has to know this number. */
+  readonly registration: number;
 }
 
 export interface ClientRecord {
@@ -40,6 +42,8 @@ export interface ClientRecord {
   readonly opSession: number;
   readonly forgottenSession: number;
   readonly position: number | null;
+  /** The topic's number when it came: what it asked for before that says nothing of it. */
+  readonly registration: number;
 }
 
 /** A counter that is resolved: the message's id, and 53 bits that tell its body from another one. */
@@ -102,6 +106,7 @@ export class TopicDataWriter {
       writer.u53(topic.epoch);
       writer.u53(topic.last);
       writer.u53(topic.first);
+      writer.u53(topic.registration);
     });
   }
 
@@ -115,6 +120,7 @@ export class TopicDataWriter {
       writer.u53(client.forgottenSession);
       writer.u8(client.position === null ? 0 : 1);
       if (client.position !== null) writer.u53(client.position);
+      writer.u53(client.registration);
     });
   }
 
@@ -305,15 +311,13 @@ function recordOf(bytes: Uint8Array, whole: Uint8Array): TopicDataRecord {
   switch (kind) {
     case recordKinds.topic: {
       const topic = { name: text(), birth: text(), floor: number(), epoch: number(), last: number(), first: number() };
-      return { kind: "topic", topic };
+      return { kind: "topic", topic: { ...topic, registration: number() } };
     }
     case recordKinds.client: {
       const client = { name: text(), session: number(), key: text(), op: number(), opSession: number() };
       const forgottenSession = number();
-      return {
-        kind: "client",
-        client: { ...client, forgottenSession, position: reader.u8() === 0 ? null : number() },
-      };
+      const position = reader.u8() === 0 ? null : number();
+      return { kind: "client", client: { ...client, forgottenSession, position, registration: number() } };
     }
     case recordKinds.window:
       return { kind: "window", window: { session: number(), key: text(), low: number(), entries: entriesOf(reader) } };

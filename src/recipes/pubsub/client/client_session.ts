@@ -1,4 +1,5 @@
 /** One process of a client id: its state, its session, and the way to the proxies. Everything it says carries the session. */
+import { BatonError } from "../../../errors.ts";
 import type { Lines, Message, MessageName, MessageOf } from "../../../wire/pubsub/messages.ts";
 import { type ClientState } from "./client_state.ts";
 import { outcomeError } from "./outcome_error.ts";
@@ -10,11 +11,22 @@ type Operation = "SUBSCRIBE" | "UNSUBSCRIBE" | "SEEK";
 
 /** How long the end of a session may take, in milliseconds. */
 const endMsMax = 2000;
+/** How long to wait until a topic has heard that nothing is unresolved, in milliseconds. */
+const resolvedMsMax = 200;
+/** Tries to become registered: each time the topic has forgotten others meanwhile. */
+const registrationsMax = 5;
+
+export interface SessionRequestOptions extends RequestOptions {
+  /** Of what was asked before, and may have been done: the number that it was asked with, and no other. */
+  readonly registration?: number | undefined;
+}
 
 export class ClientSession {
   readonly state: ClientState;
   readonly #requester: Requester;
   readonly #operations = new Map<string, number>();
+  /** Topics that this process has registered at. */
+  readonly #knownTo = new Set<string>();
 
   constructor(state: ClientState, requester: Requester) {
     this.state = state;
@@ -33,13 +45,60 @@ export class ClientSession {
   /** Asks in this session. A server that knows a newer one is remembered: the next process goes beyond it. */
   async ask(
     message: Asked<Operation | "GET" | "PUT">,
-    options?: RequestOptions,
+    { registration, ...options }: SessionRequestOptions = {},
   ): Promise<Outcome> {
-    const lines = { ...message.lines, session: this.state.session() };
+    const lines = {
+      ...message.lines,
+      session: this.state.session(),
+      ...this.#registered(message.topic, registration),
+    };
     const outcome = await this.#requester.ask({ ...message, sender: this.id, lines } as Message, options);
     const current = outcome.answer?.status === "FENCED" ? outcome.answer.lines?.currentSession : undefined;
     if (current !== undefined) this.state.sawSession(current);
     return outcome;
+  }
+
+  /**
+   * Makes the client known to a topic that it puts into, once in a process: a topic forgets publishers, and what it does not know
+   * it stores only where nothing was forgotten since. By a put of nothing, so that it does not matter how often it is done.
+   * Throws what it failed with: nothing was put.
+   */
+  async register(topic: string, options: RequestOptions = {}): Promise<void> {
+    if (this.#knownTo.has(topic)) return;
+    const what = `put into topic "${topic}"`;
+    const outcome = await this.#untilRegistered({ name: "PUT", topic, counter: 0, batch: [] }, options);
+    // That nobody knows whether the topic knows it does no harm.
+    if (outcome.kind === "unknown") {
+      throw new BatonError("UNREACHABLE", `Cannot ${what}; definitely not done: no server has answered in time`);
+    }
+    requireOk(what, outcome);
+    this.#knownTo.add(topic);
+  }
+
+  /** What puts no message is asked again with the number that the topic names, if that is a newer one. */
+  async #untilRegistered(message: Asked<Operation | "PUT">, options?: RequestOptions): Promise<Outcome> {
+    for (let tries = 1;; tries++) {
+      const known = this.state.registration(message.topic);
+      const outcome = await this.ask(message, options);
+      const isRefused = outcome.kind === "answer" && outcome.answer.status === "UNREGISTERED";
+      const wanted = isRefused ? outcome.answer.lines?.registration ?? 0 : 0;
+      if (wanted <= known || tries === registrationsMax) return outcome;
+      this.state.sawRegistration(message.topic, wanted);
+    }
+  }
+
+  /**
+   * Says that the outcome of all that this session has put is known, up to and without `counter`: where the topic has to forget
+   * publishers, this one is among the first. Nobody waits for it for long, and it may be lost.
+   */
+  async resolved(topic: string, counter: number): Promise<void> {
+    const lines = { session: this.state.session(), low: counter, ...this.#registered(topic) };
+    const end = { name: "PUT", sender: this.id, topic, counter, lines, batch: [] } as const;
+    await this.#requester.ask(end, { withinMs: resolvedMsMax }).catch(() => {});
+  }
+
+  #registered(topic: string, registration = this.state.registration(topic)): Lines {
+    return registration > 0 ? { registration } : {};
   }
 
   /**
@@ -52,10 +111,13 @@ export class ClientSession {
     { signal }: Pick<RequestOptions, "signal"> = {},
   ): Promise<{ readonly isStored: boolean } | null> {
     const { state } = this;
-    const lines = { fromSession: state.session(), session: state.nextSession() };
+    const lines = { fromSession: state.session(), session: state.nextSession(), ...this.#registered(topic) };
     const end = { name: "PUT", sender: this.id, topic, counter, lines, batch: [] } as const;
     const { kind, answer } = await this.#requester.ask(end, { signal, withinMs: endMsMax });
-    return kind === "answer" && answer.status === "OK" ? { isStored: answer.lines?.ids !== undefined } : null;
+    if (kind !== "answer") return null;
+    // It has forgotten the client since: what was asked for before is refused by that number from now on.
+    if (answer.status === "UNREGISTERED") return { isStored: false };
+    return answer.status === "OK" ? { isStored: answer.lines?.ids !== undefined } : null;
   }
 
   /** Who is subscribed already stays where he is. */
@@ -92,7 +154,7 @@ export class ClientSession {
   ): Promise<void> {
     const op = this.operations(message.topic) + 1;
     this.#operations.set(message.topic, op);
-    requireOk(what, await this.ask({ ...message, lines: { op } }, options));
+    requireOk(what, await this.#untilRegistered({ ...message, lines: { op } }, options));
   }
 }
 

@@ -14,32 +14,10 @@ import { flushFolders } from "../../../support/flush_folders.ts";
 import { makePrivateFile } from "../../../support/make_private_file.ts";
 import type { SqlRow, SqlValue } from "../../../support/sql_row.ts";
 import { checkSqliteFormat } from "../../../support/sqlite_format.ts";
-import { isDamage, type SummedTable, summedTable } from "../../../support/summed_table.ts";
+import { isDamage, type SummedTable } from "../../../support/summed_table.ts";
 import { noMessageId, type SessionToken } from "../../../wire/pubsub/field_types.ts";
+import { applicationId, schema, storedFormat, tables } from "./client_tables.ts";
 import { joinBodies, splitBodies } from "../../../wire/pubsub/joined_bodies.ts";
-
-/** PRAGMA user_version. Versions before the first release wrote 1 to 3. */
-const storedFormat = 4;
-/** PRAGMA application_id: "btPC". */
-const applicationId = 0x62745043;
-
-const tables = {
-  client: summedTable("client", ["only", "id", "session"]),
-  places: summedTable("places", ["topic", "cursor", "intent", "folder"]),
-  intents: summedTable("intents", ["id", "topic", "session", "key", "counter", "count", "msg_id", "lengths", "bodies"]),
-  inputs: summedTable("inputs", ["topic", "name", "taken", "chain"]),
-} as const;
-
-const schema = `
-  CREATE TABLE IF NOT EXISTS client (only INTEGER PRIMARY KEY, id TEXT NOT NULL, session INTEGER NOT NULL,
-    sum INTEGER NOT NULL);
-  CREATE TABLE IF NOT EXISTS places (topic TEXT PRIMARY KEY, cursor INTEGER NOT NULL, intent INTEGER NOT NULL,
-    folder TEXT, sum INTEGER NOT NULL);
-  CREATE TABLE IF NOT EXISTS intents (id INTEGER PRIMARY KEY, topic TEXT NOT NULL, session INTEGER NOT NULL,
-    key TEXT NOT NULL, counter INTEGER NOT NULL, count INTEGER NOT NULL, msg_id TEXT, sum INTEGER NOT NULL,
-    lengths BLOB, bodies BLOB NOT NULL);
-  CREATE TABLE IF NOT EXISTS inputs (topic TEXT NOT NULL, name TEXT NOT NULL, taken INTEGER NOT NULL,
-    chain TEXT NOT NULL, sum INTEGER NOT NULL, PRIMARY KEY (topic, name));`;
 
 /** Inputs of a topic whose places are kept: those that were taken from last. */
 const inputsMax = 100_000;
@@ -58,6 +36,8 @@ export interface Place {
 export interface PutIntents {
   readonly topic: string;
   readonly session: SessionToken;
+  /** What the client knew of the topic's registrations when it was sent. */
+  readonly registration: number;
   /** Of the first; the others' follow it. */
   readonly counter: number;
   readonly msgId: string | null;
@@ -87,6 +67,7 @@ export class ClientState implements Disposable {
   readonly #statements = new Map<string, StatementSync>();
   #session: SessionToken | null = null;
   #nextIntentId: number;
+  readonly #registrations = new Map<string, number>();
   /** What `synchronous` is set to. */
   #isDurable = true;
 
@@ -199,11 +180,12 @@ export class ClientState implements Disposable {
   }
 
   /** In a `write`, as all below that change something. */
-  addIntents({ topic, session, counter, msgId, bodies }: PutIntents): void {
+  addIntents({ topic, session, registration, counter, msgId, bodies }: PutIntents): void {
     const { lengths, bytes } = joinBodies(bodies);
     this.#put(tables.intents, {
       id: this.#nextIntentId++,
       topic,
+      registration,
       session: session.number,
       key: session.key,
       counter,
@@ -212,6 +194,20 @@ export class ClientState implements Disposable {
       lengths,
       bodies: bytes,
     });
+  }
+
+  /** What is known of a topic's registrations; 0: nothing. */
+  registration(topic: string): number {
+    const known = this.#registrations.get(topic);
+    if (known !== undefined) return known;
+    const number = Number(this.#whole(tables.registrations, "WHERE topic = ?", topic)[0]?.["number"] ?? 0);
+    this.#registrations.set(topic, number);
+    return number;
+  }
+
+  sawRegistration(topic: string, number: number): void {
+    this.write(() => this.#put(tables.registrations, { topic, number }));
+    this.#registrations.set(topic, number);
   }
 
   /** Their outcome is known: of those that were added with counters from `first` to `last`, none of them in part. */
@@ -237,6 +233,7 @@ export class ClientState implements Disposable {
     return rows.map((row) => ({
       topic: String(row["topic"]),
       session: { number: Number(row["session"]), key: String(row["key"]) },
+      registration: Number(row["registration"]),
       counter: Number(row["counter"]),
       msgId: row["msg_id"] === null ? null : String(row["msg_id"]),
       bodies: this.#bodiesOf(row),

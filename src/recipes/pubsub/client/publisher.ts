@@ -5,20 +5,17 @@
 import { BatonError } from "../../../errors.ts";
 import { abortable, throwIfAborted } from "../../../support/abort.ts";
 import { counted } from "../../../support/counted.ts";
-import { bodyBytesMax } from "../../../wire/pubsub/limits.ts";
 import type { ClientSession } from "./client_session.ts";
 import type { PutIntents } from "./client_state.ts";
 import type { InputNotes } from "./input_notes.ts";
 import { chained, emptyChain } from "./item_chain.ts";
 import { outcomeError } from "./outcome_error.ts";
+import { asBody, batchesOf, bytesOf, runsOf } from "./put_batches.ts";
 import type { Outcome } from "./requester.ts";
 
 /** Messages under way at most; one more request is made as long as fewer bytes are. */
 const windowMessages = 256;
 const windowBytes = 16 << 20;
-/** Messages of one request, and their bytes; one message may have more. */
-const batchMessages = 64;
-const batchBytes = 1 << 20;
 
 export interface PutOptions {
   readonly msgId?: string | null;
@@ -88,6 +85,11 @@ export class Publisher {
     this.#topic = topic;
   }
 
+  /** Says that all was stored, to a topic that may have to forget publishers. After `putAll`. */
+  async resolved(): Promise<void> {
+    await this.#client.resolved(this.#topic, this.#counter);
+  }
+
   /** Whether `putAll` came to the end of its input. */
   get hasReadAll(): boolean {
     return this.#hasReadAll;
@@ -101,6 +103,7 @@ export class Publisher {
     const { signal, until, isStream = false, input: notes = null } = options;
     const ends = AbortSignal.any([signal, isStream ? undefined : until].filter((end) => end !== undefined));
     this.#chain = notes?.chain ?? emptyChain;
+    await this.#client.register(this.#topic, { signal });
     let inputError: unknown;
     try {
       const input = chunks[Symbol.asyncIterator]();
@@ -144,7 +147,7 @@ export class Publisher {
       const outcome = await this.#again(run, signal);
       const isOk = outcome.kind === "answer" && outcome.answer.status === "OK";
       const { counter, bodies: { length } } = run;
-      if (isOk || isForgotten(outcome)) {
+      if (isOk || isSettled(outcome)) {
         state.write(() => state.settleIntents(run, { first: counter, last: counter + length - 1 }));
       }
       if (!isOk) throw outcomeError(`put ${counted(length, "message")} into topic "${this.#topic}" again`, outcome);
@@ -173,14 +176,18 @@ export class Publisher {
     return this.#failed !== null || this.#doubts.length > 0 || this.#thrown !== null;
   }
 
-  async #again({ counter, session, msgId, bodies }: PutIntents, signal: AbortSignal | undefined): Promise<Outcome> {
+  async #again(
+    { counter, session, registration, msgId, bodies }: PutIntents,
+    signal: AbortSignal | undefined,
+  ): Promise<Outcome> {
     const own = this.#client.state.session();
     const lines = {
       low: counter,
       ...(session.number === own.number && session.key === own.key ? {} : { fromSession: session }),
       ...(msgId === null ? {} : { msgId }),
     };
-    return await this.#client.ask({ name: "PUT", topic: this.#topic, counter, lines, ...asBody(bodies) }, { signal });
+    const put = { name: "PUT", topic: this.#topic, counter, lines, ...asBody(bodies) } as const;
+    return await this.#client.ask(put, { signal, registration });
   }
 
   /** In requests, as the window has room: those that it has room for at once are stored at once. */
@@ -221,10 +228,11 @@ export class Publisher {
   #send(batches: readonly (readonly Uint8Array[])[], options: PutOptions): void {
     const { msgId = null, input = null } = options;
     const session = this.#client.state.session();
+    const registration = this.#client.state.registration(this.#topic);
     let counter = this.#counter;
     let chain = this.#chain;
     const requests = batches.map((bodies) => {
-      const intents: PutIntents = { topic: this.#topic, session, counter, msgId, bodies };
+      const intents: PutIntents = { topic: this.#topic, session, registration, counter, msgId, bodies };
       const before = chain;
       counter += bodies.length;
       if (input !== null && input.chain !== null) { for (const body of bodies) chain = chained(chain, body); }
@@ -285,9 +293,9 @@ export class Publisher {
     } else if (outcome.kind === "answer" && outcome.answer.status === "OK") {
       this.#settle(flight);
       onStored?.(flight.count, flight.bytes);
-    } else if (outcome.kind === "unknown") {
+    } else if (outcome.kind === "unknown" || isForgotten(outcome)) {
       if (isBehind) this.#settle(flight);
-      else this.#doubts.push({ flight, error: outcomeError(this.#whatOf(flight), outcome) });
+      else this.#doubts.push({ flight, error: doubtOf(this.#whatOf(flight), outcome) });
     } else {
       // Who was taken over leaves the topic to who did so.
       const mayComeAgain = outcome.answer?.status !== "FENCED";
@@ -351,49 +359,22 @@ export class Publisher {
   }
 }
 
-function asBody(bodies: readonly Uint8Array[]): { body: Uint8Array } | { batch: readonly Uint8Array[] } {
-  const [first] = bodies;
-  return bodies.length === 1 && first !== undefined ? { body: first } : { batch: bodies };
+function doubtOf(what: string, outcome: Outcome): BatonError {
+  if (outcome.kind === "unknown") return outcomeError(what, outcome);
+  return outcomeError(what, {
+    kind: "unknown",
+    why: "the topic has forgotten this client meanwhile",
+    answer: outcome.answer,
+  });
 }
 
-function bytesOf(bodies: readonly Uint8Array[]): number {
-  return bodies.reduce((sum, { byteLength }) => sum + byteLength, 0);
-}
-
-/** In pieces that a request may have. Throws BAD_DATA for a message over the limit. */
-function* batchesOf(items: readonly Uint8Array[]): Generator<Uint8Array[], void, void> {
-  let batch: Uint8Array[] = [];
-  let bytes = 0;
-  for (const item of items) {
-    if (item.byteLength > bodyBytesMax) {
-      throw new BatonError("BAD_DATA", `A message of ${item.byteLength} bytes is over the limit of ${bodyBytesMax}`);
-    }
-    if (batch.length > 0 && (batch.length >= batchMessages || bytes + item.byteLength > batchBytes)) {
-      yield batch;
-      [batch, bytes] = [[], 0];
-    }
-    batch.push(item);
-    bytes += item.byteLength;
-  }
-  if (batch.length > 0) yield batch;
-}
-
-/** Joined where they can go in one request: of one session, counter behind counter, without a key. */
-function runsOf(intents: readonly PutIntents[]): PutIntents[] {
-  const runs: PutIntents[] = [];
-  for (const next of intents) {
-    const run = runs.at(-1);
-    const follows = run !== undefined && run.counter + run.bodies.length === next.counter &&
-      run.session.number === next.session.number && run.session.key === next.session.key &&
-      run.msgId === null && next.msgId === null && run.bodies.length + next.bodies.length <= batchMessages &&
-      bytesOf(run.bodies) + bytesOf(next.bodies) <= batchBytes;
-    if (follows) runs[runs.length - 1] = { ...run, bodies: [...run.bodies, ...next.bodies] };
-    else runs.push(next);
-  }
-  return runs;
+/** The topic has forgotten this client in the middle of its puts: what was stored of them before, nobody can say. */
+function isForgotten(outcome: Outcome): boolean {
+  return outcome.answer?.status === "UNREGISTERED";
 }
 
 /** Nothing more can be found out of it. */
-function isForgotten(outcome: Outcome): boolean {
-  return outcome.kind === "answer" && ["STALE_OP", "COUNTER_REUSE", "BAD_REQUEST"].includes(outcome.answer.status);
+function isSettled(outcome: Outcome): boolean {
+  return outcome.kind === "answer" &&
+    ["STALE_OP", "COUNTER_REUSE", "BAD_REQUEST", "UNREGISTERED"].includes(outcome.answer.status);
 }

@@ -43,6 +43,7 @@ export function answerOf(server: string, message: ClientMessage, answer: StoreAn
     if (answer.redelivered !== undefined && answer.redelivered > 0) said["redelivered"] = answer.redelivered;
     if (answer.ids !== undefined) said["ids"] = answer.ids;
     if (answer.at !== undefined) said["at"] = answer.at;
+    if (answer.registration !== undefined) said["registration"] = answer.registration;
     if (answer.currentSession !== undefined) said["currentSession"] = answer.currentSession;
     if (answer.info !== undefined) Object.assign(said, infoLines(answer.info));
   }

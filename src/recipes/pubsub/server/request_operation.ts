@@ -22,6 +22,7 @@ export function operationOf(message: ClientMessage, { ticket, epoch, wait }: {
       epoch,
       client: sender,
       session,
+      registration: lines?.registration ?? 0,
       counter: message.counter,
       fromSession: lines?.fromSession ?? null,
       low: lines?.low ?? 0,
@@ -30,7 +31,7 @@ export function operationOf(message: ClientMessage, { ticket, epoch, wait }: {
       bodies: message.batch ?? [message.body ?? nothing],
     };
   }
-  const common = { ticket, topic, epoch, client: sender, session };
+  const common = { ticket, topic, epoch, client: sender, session, registration: lines?.registration ?? 0 };
   switch (message.name) {
     case "GET":
       return {

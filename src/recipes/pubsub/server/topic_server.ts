@@ -13,21 +13,21 @@ import { encodeMessage } from "../../../wire/pubsub/encode_message.ts";
 import { socketLimits } from "../../../wire/pubsub/limits.ts";
 import type { Message, MessageOf } from "../../../wire/pubsub/messages.ts";
 import { encodeTopicList } from "../../../wire/pubsub/topic_list.ts";
-import { setDraining } from "../ownership/draining.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
-import { ServerList } from "../ownership/server_list.ts";
 import { TopicOwnership } from "../ownership/topic_ownership.ts";
 import type { StoreOptions } from "../store/store_options.ts";
 import { TopicStore } from "../store/topic_store.ts";
 import { OverloadReport } from "../overload_report.ts";
 import { type Status, statusOf } from "./answer_message.ts";
 import { HandOvers } from "./hand_overs.ts";
+import { OthersWatch } from "./others_watch.ts";
 import { ProxyReports } from "./proxy_reports.ts";
 import { type Envelope, isClientMessage, splitEnvelope } from "./request.ts";
 import { RequestDesk } from "./request_desk.ts";
 import { claimDataDir, makeDataDir } from "./server_identity.ts";
 import { answerBytesWaitingMax, answersWaitingMax } from "./server_limits.ts";
 import { newServerCounters, type ServerCounters } from "./server_counters.ts";
+import { problemsOfStore } from "./store_problems.ts";
 import { storePlace } from "./store_place.ts";
 import { TransferReceiver } from "./transfer_receiver.ts";
 import { TransferSender } from "./transfer_sender.ts";
@@ -76,11 +76,9 @@ export class TopicServer implements AsyncDisposable {
   #handOvers!: HandOvers;
   #receiver!: TransferReceiver;
   #reports: ProxyReports | null = null;
-  #servers: ServerList | null = null;
+  #others!: OthersWatch;
   #running: Promise<unknown> = Promise.resolve();
   #alarm: string | null = null;
-  #isDraining = false;
-  #zk: ZooKeeper | null = null;
   #closing: Promise<void> | null = null;
 
   /**
@@ -133,7 +131,7 @@ export class TopicServer implements AsyncDisposable {
 
   /** Whether it is given no new topics. */
   get isDraining(): boolean {
-    return this.#isDraining;
+    return this.#others?.isDraining === true;
   }
 
   /** What is wrong with the disk; null: nothing. */
@@ -183,13 +181,9 @@ export class TopicServer implements AsyncDisposable {
 
   /** Every topic to the others, while nobody gives it new ones. */
   async #giveAway(): Promise<void> {
-    const { id, path, onProblem } = this.#options;
-    this.#isDraining = true;
-    if (this.#zk !== null) await setDraining(this.#zk, path, id, true).catch(onProblem);
-    const others = () => {
-      const there = [...this.#servers?.servers.values() ?? []];
-      return there.filter((other) => other.id !== id && other.isDraining !== true).map((other) => other.id);
-    };
+    const { id } = this.#options;
+    await this.#others.drain();
+    const others = () => this.#others.takers().filter((other) => other !== id);
     await this.#handOvers.all(() => [...this.topics()], others);
   }
 
@@ -212,11 +206,16 @@ export class TopicServer implements AsyncDisposable {
         this.#alarm = sentence;
         if (sentence !== null) onProblem(new BatonError("IO", sentence));
       },
-      damage: (sentence) => onProblem(new BatonError("IO", `Damaged on the disk, and refused: ${sentence}`)),
+      ...problemsOfStore(onProblem),
     }, this.#options.store);
     claimDataDir(dataDir, id, { wasMoved: this.#options.wasMoved ?? false });
     const bound = await this.#router.bind(this.#options.listen, { signal });
     this.#endpoint = this.#options.advertise ?? bound;
+    this.#others = new OthersWatch({
+      ...{ id, path, clock, onProblem, onDraining: this.#options.onDraining },
+      endpoint: this.#endpoint,
+      onProxies: (proxies) => this.#reports?.set(proxies),
+    });
     this.#ownership = new TopicOwnership({
       id,
       endpoint: this.#endpoint,
@@ -225,7 +224,7 @@ export class TopicServer implements AsyncDisposable {
       place: storePlace(dataDir),
       channel: new TransferSender(id, clock, this.#options.security?.client),
       clock,
-      isDraining: () => this.#isDraining,
+      isDraining: () => this.#others.isDraining,
       ...(this.#options.handOverMs === undefined ? {} : { handOverMs: this.#options.handOverMs }),
       onProblem,
     });
@@ -238,7 +237,7 @@ export class TopicServer implements AsyncDisposable {
     const { id, clock } = this.#options;
     const reply = (envelope: Envelope, status: Status) => this.#reply(envelope, status);
     const ownership = this.#ownership;
-    const endpointOf = (server: string) => this.#servers?.servers.get(server)?.endpoint ?? null;
+    const endpointOf = (server: string) => this.#others.endpointOf(server);
     const { latency } = this.counters;
     this.#desk = new RequestDesk({ server: id, ownership, store: this.#store, clock, reply, endpointOf, latency });
     this.#handOvers = new HandOvers({ server: id, ownership, reply });
@@ -259,7 +258,7 @@ export class TopicServer implements AsyncDisposable {
     const open = async (opening: AbortSignal) => {
       const zk = first ?? await this.#options.connect(opening);
       first = null;
-      void this.#watchOthers(zk);
+      void this.#others.watch(zk);
       return zk;
     };
     const there = new Promise<void>((resolve) => {
@@ -277,42 +276,6 @@ export class TopicServer implements AsyncDisposable {
       if (signal?.aborted) reject(signal.reason as Error);
     });
     await Promise.race([there, this.ended, aborted]);
-  }
-
-  /** Servers, for hints; proxies, for reports. What is known of them outlives a session. */
-  async #watchOthers(zk: ZooKeeper): Promise<void> {
-    const { path, clock } = this.#options;
-    try {
-      const [servers, proxies] = await Promise.all([
-        ServerList.read(zk, path.servers, clock),
-        ServerList.read(zk, path.proxies, clock),
-      ]);
-      zk.session.ended.addEventListener("abort", () => {
-        servers[Symbol.dispose]();
-        proxies[Symbol.dispose]();
-      }, { once: true });
-      this.#servers = servers;
-      this.#zk = zk;
-      const look = () => this.#noticeDraining(servers);
-      servers.subscribe(look);
-      look();
-      const tell = () => this.#reports?.set(proxies.servers);
-      proxies.subscribe(tell);
-      tell();
-    } catch (thrown) {
-      if (zk.session.ended.aborted) return;
-      this.#options.onProblem(thrown);
-      clock.after(lingerMs, () => void this.#watchOthers(zk));
-    }
-  }
-
-  /** It stays so over sessions: whoever has begun to empty it need not look whether one has ended. */
-  #noticeDraining({ servers }: ServerList): void {
-    const own = servers.get(this.#options.id);
-    const isDraining = own?.isDraining ?? false;
-    if (own?.endpoint !== this.#endpoint || isDraining === this.#isDraining) return;
-    this.#isDraining = isDraining;
-    this.#options.onDraining?.(isDraining);
   }
 
   async #pump(): Promise<void> {
@@ -393,7 +356,7 @@ export class TopicServer implements AsyncDisposable {
     this.#receiver?.close();
     await this.#running;
     await this.#reports?.[Symbol.asyncDispose]();
-    this.#servers?.[Symbol.dispose]();
+    this.#others?.[Symbol.dispose]();
     await this.#router.close({ lingerMs });
     await this.#store?.close();
   }

@@ -26,6 +26,8 @@ export interface Client {
   /** Of sessions up to this one nothing is remembered. */
   forgottenSession: number;
   position: number | null;
+  /** The topic's number when it came. */
+  readonly registration: number;
   /** Messages up to this id were handed out since the store was opened. */
   handedOut: number;
   /** By session; null: not read yet. */
@@ -51,6 +53,7 @@ export function clientOf(row: SqlRow): Client {
     opSession: Number(row["op_session"]),
     forgottenSession: Number(row["forgotten_session"]),
     position: position === null ? null : Number(position),
+    registration: Number(row["registration"]),
     handedOut: 0,
     windows: null,
     msgIds: null,
@@ -69,5 +72,6 @@ export function rowOf(client: Client) {
     op_session: client.opSession,
     forgotten_session: client.forgottenSession,
     position: client.position,
+    registration: client.registration,
   };
 }

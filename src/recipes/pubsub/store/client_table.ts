@@ -4,14 +4,13 @@
  */
 import {
   type ClientRecord,
-  decodeResolved,
   encodeResolved,
   type KeyEntry,
   type Resolved,
   type WindowRecord,
 } from "../../../wire/pubsub/topic_data.ts";
-import { type Client, clientOf, nameBytes, nameOf, rowOf, type StoredKey } from "./client.ts";
-import { Damaged, sentenceOf } from "../../../support/damage.ts";
+import { type Client, nameBytes, nameOf, rowOf, type StoredKey } from "./client.ts";
+import { ClientRows } from "./client_rows.ts";
 import { PublisherWindow } from "./publisher_window.ts";
 import {
   countersInMemoryMax,
@@ -20,17 +19,16 @@ import {
   keysMax,
   sessionWindowsMax,
 } from "./store_limits.ts";
-import type { SqlRow, TopicDatabase } from "./topic_database.ts";
+import type { TopicDatabase } from "./topic_database.ts";
 import { tables } from "./topic_tables.ts";
-import type { SummedTable } from "../../../support/summed_table.ts";
 
 const writeClient = `${tables.clients.insert} ON CONFLICT (id) DO UPDATE SET session = excluded.session,
   key = excluded.key, op = excluded.op, op_session = excluded.op_session, forgotten_session = excluded.forgotten_session,
-  position = excluded.position, sum = excluded.sum`;
-const readClients = `SELECT ${tables.clients.all} FROM clients`;
+  position = excluded.position, sum = excluded.sum`; // its topic, name and registration never change
 
 export class ClientTable {
   readonly #database: TopicDatabase;
+  readonly rows: ClientRows;
   /** Known clients without a subscription, the busiest last. */
   readonly #idle = new Map<string, Client>();
   /** The last of them. */
@@ -47,48 +45,11 @@ export class ClientTable {
 
   constructor(database: TopicDatabase) {
     this.#database = database;
+    this.rows = new ClientRows(database);
     const next = (table: string) => Number(database.get(`SELECT max(id) AS id FROM ${table}`)?.["id"] ?? 0) + 1;
     this.#nextClientId = next("clients");
     this.#nextResolvedId = next("resolved");
     this.#nextKeyId = next("msg_ids");
-  }
-
-  /**
-   * The subscribers of a topic by name, how many clients it knows, and what is wrong with them: one whose row is damaged or missing
-   * may have been subscribed, or have put what comes again.
-   */
-  load(topicId: number, topic: string, count: number): {
-    readonly subscribers: Map<string, Client>;
-    readonly count: number;
-    readonly damaged: string | null;
-  } {
-    const where = `of topic ${JSON.stringify(topic)}`;
-    const subscribers = new Map<string, Client>();
-    const rows = this.#rowsOf(topicId, where);
-    let damaged: string | null = null;
-    for (const row of rows ?? []) {
-      if (!tables.clients.isWhole(row) || row["topic"] !== topicId) {
-        damaged = this.#database.damage.found(sentenceOf("clients", row["id"], where)).message;
-      } else if (row["position"] !== null) {
-        const client = clientOf(row);
-        subscribers.set(client.name, client);
-      }
-    }
-    if (rows?.length !== count) {
-      const found = rows === null ? "they cannot be read" : `${rows.length} are there`;
-      damaged = this.#database.damage.found(`${count} clients ${where} were stored, and ${found}`).message;
-    }
-    return { subscribers, count: Math.max(count, rows?.length ?? 0), damaged };
-  }
-
-  #rowsOf(topicId: number, where: string): SqlRow[] | null {
-    const sql = `${readClients} WHERE id IN (SELECT id FROM clients WHERE topic = ?)`;
-    try {
-      return this.#database.damage.reading(`the clients ${where}`, () => this.#database.all(sql, topicId));
-    } catch (error) {
-      if (error instanceof Damaged) return null;
-      throw error;
-    }
   }
 
   /** A client that is not subscribed; null when it is not known. */
@@ -98,20 +59,16 @@ export class ClientTable {
     const slot = `${topicId} ${name}`;
     let client = this.#idle.get(slot);
     if (client === undefined) {
-      const row = this.#read(`client ${JSON.stringify(name)}`, () => {
-        const of = "WHERE id = (SELECT id FROM clients WHERE topic = ? AND name = ?)";
-        return this.#database.get(`${readClients} ${of}`, topicId, nameBytes(name));
-      });
-      if (row === undefined) return null;
-      client = clientOf(this.#checked(tables.clients, row, name));
+      client = this.rows.client(topicId, name) ?? undefined;
+      if (client === undefined) return null;
     } else this.#idle.delete(slot);
     this.#idle.set(slot, client);
     this.#newest = client;
     return client;
   }
 
-  /** A client that was never seen at the topic. */
-  create(topicId: number, name: string): Client {
+  /** A client that the topic does not know; `registration`: the topic's number. */
+  create(topicId: number, name: string, registration: number): Client {
     const client: Client = {
       id: this.#nextClientId++,
       topicId,
@@ -123,6 +80,7 @@ export class ClientTable {
       opSession: 0,
       forgottenSession: 0,
       position: null,
+      registration,
       handedOut: 0,
       windows: new Map(),
       msgIds: new Map(),
@@ -160,13 +118,31 @@ export class ClientTable {
     for (const client of this.#withWindows) if (client.topicId === topicId) this.#withWindows.delete(client);
   }
 
+  /** Names of a topic's clients without a subscription that asked for something last, as far as they are in memory. */
+  busiest(topicId: number, most: number): string[] {
+    return [...this.#idle.values()].filter((client) => client.topicId === topicId).slice(-most).map(({ name }) => name);
+  }
+
+  /** All that is stored of it, in the open transaction. */
+  forget(client: Client): void {
+    for (const table of ["windows", "resolved", "msg_ids"]) {
+      this.#database.run(`DELETE FROM ${table} WHERE client = ?`, client.id);
+    }
+    this.#database.run("DELETE FROM clients WHERE id = ?", client.id);
+    const known = this.#idle.get(`${client.topicId} ${client.name}`);
+    this.takeIdle(known ?? client);
+    if (known === undefined) return;
+    this.#changed.delete(known);
+    this.#withWindows.delete(known);
+  }
+
   changed(client: Client): void {
     this.#changed.add(client);
   }
 
   windows(client: Client): Map<number, PublisherWindow> {
     if (client.windows === null) {
-      client.windows = this.loadWindows(client);
+      client.windows = this.rows.windows(client);
       for (const window of client.windows.values()) this.#entries += window.size;
       this.#withWindows.add(client);
     }
@@ -194,34 +170,13 @@ export class ClientTable {
 
   msgIds(client: Client): Map<string, StoredKey> {
     client.msgIds ??= new Map(
-      this.#rows(client, tables.msg_ids).map((row) => {
+      this.rows.of(client, tables.msg_ids).map((row) => {
         const key = nameOf(row["key"]);
         const entry = { rowId: Number(row["id"]), key, id: Number(row["message"]) };
         return [key, { ...entry, fingerprint: Number(row["fingerprint"]) }];
       }),
     );
     return client.msgIds;
-  }
-
-  /** The rows of a client in one of these tables, in their order. Throws Damaged when one of them is not as it was stored. */
-  #rows({ id, name }: Client, table: SummedTable<string>): SqlRow[] {
-    // What the index says is found, and all of it is read from the rows.
-    const sql =
-      `SELECT ${table.all} FROM ${table.name} WHERE id IN (SELECT id FROM ${table.name} WHERE client = ?) ORDER BY id`;
-    const rows = this.#read(`the ${table.name} of client ${JSON.stringify(name)}`, () => this.#database.all(sql, id));
-    for (const row of rows) {
-      this.#checked(table, row, name);
-      if (row["client"] !== id) throw this.#database.damage.found(sentenceOf(table.name, row["id"], whereOf(name)));
-    }
-    return rows;
-  }
-
-  #checked(table: SummedTable<string>, row: SqlRow, name: string): SqlRow {
-    return this.#database.damage.checked(table, row, whereOf(name));
-  }
-
-  #read<T>(what: string, read: () => T): T {
-    return this.#database.damage.reading(what, read);
   }
 
   /**
@@ -269,22 +224,6 @@ export class ClientTable {
       this.#database.run("DELETE FROM msg_ids WHERE id = ?", oldest.rowId);
       return;
     }
-  }
-
-  /** All clients of a topic in the order of their names' bytes, without what is in memory: everything has to be written. */
-  *stored(topicId: number): Generator<Client, void, void> {
-    let after: SqlRow | undefined;
-    do {
-      const rows = this.#database.all(
-        `${readClients} WHERE topic = ? AND name > ? ORDER BY name LIMIT 256`,
-        topicId,
-        after?.["name"] ?? new Uint8Array(0),
-      );
-      for (const row of rows) {
-        yield clientOf(this.#database.damage.checked(tables.clients, row, "of a topic that is sent"));
-      }
-      after = rows.at(-1);
-    } while (after !== undefined);
   }
 
   /** A client as another server sent it, in the open transaction; gives its number. */
@@ -357,28 +296,6 @@ export class ClientTable {
     this.#database.replace(tables.windows, { client, session, key: nameBytes(key), low });
   }
 
-  /** What is stored of its windows, without keeping them. Throws Damaged. */
-  loadWindows(client: Client): Map<number, PublisherWindow> {
-    const windows = new Map<number, PublisherWindow>();
-    const sql = `SELECT ${tables.windows.all} FROM windows WHERE client = ?`;
-    const what = `the windows of client ${JSON.stringify(client.name)}`;
-    for (const row of this.#read(what, () => this.#database.all(sql, client.id))) {
-      const session = Number(this.#checked(tables.windows, row, client.name)["session"]);
-      windows.set(session, new PublisherWindow(session, nameOf(row["key"]), Number(row["low"])));
-    }
-    for (const row of this.#rows(client, tables.resolved)) {
-      const window = windows.get(Number(row["session"]));
-      if (window === undefined || !(row["entries"] instanceof Uint8Array)) {
-        throw this.#database.damage.found(`${what}: one is missing`);
-      }
-      const entries = decodeResolved(row["entries"]);
-      for (const entry of entries) window.add(entry);
-      window.addRow(Number(row["id"]), entries);
-      window.raise(Number(row["low"]));
-    }
-    return windows;
-  }
-
   #trimIdle(): void {
     this.#newest = null;
     for (const [slot, client] of this.#idle) {
@@ -388,5 +305,3 @@ export class ClientTable {
     }
   }
 }
-
-const whereOf = (client: string) => `of client ${JSON.stringify(client)}`;

@@ -7,6 +7,8 @@ export interface EngineHooks {
   readonly answer: (answer: StoreAnswer) => void;
   /** Milliseconds of the wall clock, to be stored with messages. */
   readonly wallClockMs: () => number;
+  /** Something that an operator should know, once. */
+  readonly warn?: (sentence: string) => void;
   /** Of this store, longer than an engine lives. */
   readonly refusedPuts: RefusedPuts;
 }

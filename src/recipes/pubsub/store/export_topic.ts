@@ -56,10 +56,10 @@ export function* exportTopic(
   const record = topic.record();
   writer.topic({ ...record, first: oldest === null || oldest === undefined ? record.last + 1 : Number(oldest) });
   stream.records++;
-  for (const client of clients.stored(topic.id)) {
+  for (const client of clients.rows.stored(topic.id)) {
     writer.client(client);
     stream.records++;
-    for (const window of [...clients.loadWindows(client).values()].sort((a, b) => a.session - b.session)) {
+    for (const window of [...clients.rows.windows(client).values()].sort((a, b) => a.session - b.session)) {
       const all = window.entries();
       for (let at = 0; at === 0 || at < all.length; at += windowEntriesMax) {
         writer.window({ ...windowHead(window), entries: all.slice(at, at + windowEntriesMax) });

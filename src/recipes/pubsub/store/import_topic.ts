@@ -44,6 +44,7 @@ export class TopicImport {
   #stored: number;
   #bytes = 0;
   #clients = 0;
+  #registration = 0;
   #row: Uint8Array[] = [];
   #rowBytes = 0;
   #rowFirst = 0;
@@ -84,7 +85,7 @@ export class TopicImport {
   finish(): void {
     const ends = { last: this.#last, gone: this.#gone, stored: Math.max(this.#stored, this.#gone) };
     const row = { ...ends, bytes: this.#bytes, clients: this.#clients, place: places.staged };
-    this.#topics.change(this.#topicId ?? 0, row);
+    this.#topics.change(this.#topicId ?? 0, { ...row, registration: this.#registration });
   }
 
   /** In the open transaction. */
@@ -114,6 +115,7 @@ export class TopicImport {
         this.#gone = sent.first - 1;
         this.#dropBelow(sent.first);
         this.#last = sent.last;
+        this.#registration = sent.registration;
         this.#hasTopic = true;
         break;
       }

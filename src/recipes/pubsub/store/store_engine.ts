@@ -16,16 +16,16 @@ import type {
   SubscribeOperation,
 } from "../../../wire/pubsub/store_operations.ts";
 import type { Client } from "./client.ts";
+import { ClientAdmission } from "./client_admission.ts";
+import { ClientRoom } from "./client_room.ts";
 import { Damaged } from "../../../support/damage.ts";
 import { decidePut, type PutDecision, type PutView, rangesOf } from "./decide_put.ts";
 import { decideGet, decideSeek, decideSubscription, type PlaceDecision } from "./decide_read.ts";
 import { DiskWatch } from "./disk_watch.ts";
-import { fence } from "./fence.ts";
 import type { EngineHooks } from "./engine_hooks.ts";
 import type { PublisherWindow } from "./publisher_window.ts";
 import { putView } from "./put_view.ts";
 import { answerFrom, type Reading } from "./read_messages.ts";
-import { clientsPerTopicMax } from "./store_limits.ts";
 import type { StoreOptions } from "./store_options.ts";
 import type { Topic } from "./topic.ts";
 import type { TopicDatabase } from "./topic_database.ts";
@@ -37,6 +37,8 @@ import { whyFull } from "./why_full.ts";
 export class StoreEngine {
   readonly topics: TopicTable;
   readonly disk: DiskWatch;
+  readonly room: ClientRoom;
+  readonly #admission: ClientAdmission;
   readonly #database: TopicDatabase;
   readonly #options: StoreOptions;
   readonly #hooks: EngineHooks;
@@ -59,6 +61,8 @@ export class StoreEngine {
     this.#hooks = hooks;
     this.topics = new TopicTable(database);
     this.disk = new DiskWatch(database, options.maxDiskBytes);
+    this.room = new ClientRoom(database, this.topics.clients, options, hooks.warn ?? (() => {}));
+    this.#admission = new ClientAdmission(this.topics.clients, this.room);
   }
 
   /**
@@ -71,7 +75,8 @@ export class StoreEngine {
     this.#noRoom = noRoom;
     const nowMs = this.#hooks.wallClockMs();
     for (const operation of operations) this.#unlessDamaged(operation, () => this.#apply(operation, nowMs));
-    if (this.#mustCommit) this.#commit(nowMs);
+    // Publishers may have been forgotten for one that was refused all the same.
+    if (this.#mustCommit || this.#database.inTransaction) this.#commit(nowMs);
     else this.#read();
     const appended = [...this.#appended];
     this.#appended.clear();
@@ -111,6 +116,13 @@ export class StoreEngine {
   wakeAll(topic: Topic): void {
     this.#wake(topic);
     this.#release();
+  }
+
+  /** How near the topic that knows most clients is to what it can know, from 0 to 1. */
+  get clientsShare(): number {
+    let most = 0;
+    for (const topic of this.topics.all()) most = Math.max(most, this.room.shareOf(topic));
+    return most;
   }
 
   /** Gets that wait. */
@@ -169,37 +181,17 @@ export class StoreEngine {
     return null;
   }
 
-  /** The client, its session raised; null when it was refused. Whoever only asks leaves no trace. */
+  /** The client, its session raised; null when it was refused. */
   #clientFor(operation: ClientOperation, topic: Topic): Client | null {
-    const known = topic.subscribers.get(operation.client) ?? this.topics.clients.idle(topic.id, operation.client);
-    if (known === null && (operation.kind === "get" || operation.kind === "seek")) {
-      this.#refuse(operation, "NOT_SUBSCRIBED", "this client is not subscribed to the topic");
+    const admission = this.#admission.admit(operation, topic, this.#noRoom);
+    if (admission.kind === "refused") {
+      if (this.#database.inTransaction) this.#moved.add(topic);
+      this.#refuse(operation, admission.code, admission.reason, admission.more);
       return null;
     }
-    // The one whose row is damaged may be this one.
-    if (known === null && topic.damagedClients !== null) throw new Damaged(topic.damagedClients);
-    if (known === null && topic.clientCount >= clientsPerTopicMax) {
-      this.#refuse(operation, "FULL", `the topic knows ${topic.clientCount} clients, which is its limit`);
-      return null;
-    }
-    const checked = fence(known ?? { session: 0, key: "" }, operation.session);
-    if (checked.kind === "fenced") {
-      this.#refuse(operation, "FENCED", checked.reason, { currentSession: known?.session ?? 0 });
-      return null;
-    }
-    if (checked.raised && this.#noRoom !== null) {
-      this.#refuse(operation, "FULL", this.#noRoom);
-      return null;
-    }
-    const client = known ?? this.topics.clients.create(topic.id, operation.client);
-    if (known === null) {
-      topic.clientCount++;
-      this.#moved.add(topic);
-    }
-    if (checked.raised && operation.session !== null) {
-      client.session = operation.session.number;
-      client.key = operation.session.key;
-      this.topics.clients.changed(client);
+    const { client, isNew, isRaised } = admission;
+    if (isNew) this.#moved.add(topic);
+    if (isRaised) {
       this.#mustCommit = true;
       this.#fenceWaiting(topic, client);
     }
@@ -214,10 +206,10 @@ export class StoreEngine {
       this.#hooks.refusedPuts.whyRefused(put) ?? this.disk.full() ??
         whyFull(topic, this.#options, messages, put.bodies);
     const view = putView(put, { client, clients, last: topic.log.last, full });
-    if (put.bodies.length === 0 && put.session !== null) return this.#takenOver(put, view);
+    if (put.bodies.length === 0 && put.session !== null) return this.#takenOver(put, client, view);
     const decision = decidePut(put, view);
     if (decision.kind === "refused") {
-      if (clients.forgetUnstored(client)) topic.clientCount--;
+      this.#admission.withdraw(client, topic);
       return this.#refuse(put, decision.code, decision.reason, decision.at === undefined ? {} : { at: decision.at });
     }
     this.#database.begin();
@@ -234,9 +226,14 @@ export class StoreEngine {
   }
 
   /** A put of nothing: older sessions can do nothing any more, and what became of a message of theirs is final. */
-  #takenOver(put: PutOperation, { window, windowGone }: PutView): void {
+  #takenOver(put: PutOperation, client: Client, { window, windowGone }: PutView): void {
     this.#mustCommit = true; // who raised the session, or put the message, may be in this very batch
     const known = windowGone ? undefined : window.get(put.counter);
+    const { clients } = this.topics;
+    if (clients.windows(client).get(window.session) === window && put.low > window.low) {
+      window.raise(put.low);
+      clients.boundRaised(client, window);
+    }
     const more = known === undefined ? {} : { ids: rangesOf([known.id]) };
     this.#answers.push({ ticket: put.ticket, code: "OK", reason: "", ...more });
   }

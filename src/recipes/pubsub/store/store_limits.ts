@@ -10,6 +10,8 @@ export const sessionWindowsMax = 8;
 export const keysMax = 10_000;
 /** Clients that a topic knows, subscribed or not. */
 export const clientsPerTopicMax = 100_000;
+/** Publishers that are forgotten together when there are too many. */
+export const forgottenPerTimeMax = 1024;
 /** Clients that are kept in memory although they are not subscribed. */
 export const idleClientsInMemoryMax = 10_000;
 /** Counters that come into memory before all are forgotten there, and read again where they are needed. */

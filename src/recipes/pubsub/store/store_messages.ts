@@ -41,6 +41,9 @@ export interface StoreStatistics {
   readonly commits: number;
   /** Rows that were found damaged since then. */
   readonly damages: number;
+  /** Of the topic that knows most, what it can know, from 0 to 1; publishers that were forgotten since the store was opened. */
+  readonly clientsShare: number;
+  readonly clientsForgotten: number;
 }
 
 export type StoreRequest =
@@ -67,5 +70,5 @@ export type StoreReply =
   /** Nothing is done any more; of what was not answered nobody knows what became. */
   | { readonly kind: "broken"; readonly code: ErrorCode; readonly message: string }
   | { readonly kind: "alarm"; readonly sentence: string | null }
-  | { readonly kind: "damage"; readonly sentence: string }
+  | { readonly kind: "damage" | "warning"; readonly sentence: string }
   | { readonly kind: "checkpoint" };

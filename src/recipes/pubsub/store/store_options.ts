@@ -1,4 +1,5 @@
 /** What an operator may set of a topic store. null: no limit. */
+import { clientsPerTopicMax } from "./store_limits.ts";
 
 export interface StoreOptions {
   /** Messages that a subscriber may leave behind before puts are refused (FULL). */
@@ -11,6 +12,8 @@ export interface StoreOptions {
   readonly retainMs: number | null;
   /** What the whole store may take; the file system's own room counts as well. */
   readonly maxDiskBytes: number | null;
+  /** Clients that a topic knows. */
+  readonly clientsMax: number;
 }
 
 export const defaultStoreOptions: StoreOptions = {
@@ -20,4 +23,5 @@ export const defaultStoreOptions: StoreOptions = {
   retainBytes: null,
   retainMs: null,
   maxDiskBytes: null,
+  clientsMax: clientsPerTopicMax,
 };

@@ -20,6 +20,10 @@ export class Topic {
   /** The server it is on its way to: nothing is done until it is served in a higher epoch. */
   sealedFor: string | null;
   clientCount: number;
+  /** Of those, without a session. */
+  plainCount: number;
+  /** Grows when publishers are forgotten, so that what they asked for before is not taken for something new. */
+  registration: number;
   /** Of whom something is damaged, or missing; which, is not known: places of theirs may be anywhere. Null: of nobody. */
   readonly damagedClients: string | null;
   /** What the slowest subscriber has had; null: not known just now. */
@@ -33,9 +37,11 @@ export class Topic {
     this.floor = Number(row["floor"]);
     const sealedFor = row["sealed_for"];
     this.sealedFor = typeof sealedFor === "string" ? sealedFor : null;
-    const known = clients.load(this.id, this.name, Number(row["clients"]));
+    const known = clients.rows.load(this.id, this.name, Number(row["clients"]));
+    this.registration = Number(row["registration"]);
     this.subscribers = known.subscribers;
     this.clientCount = known.count;
+    this.plainCount = known.plain;
     this.damagedClients = known.damaged;
     const ends = { last: Number(row["last"]), gone: Number(row["gone"]), stored: Number(row["stored"]) };
     const log = { id: this.id, name: this.name, bytes: Number(row["bytes"]), ...ends };

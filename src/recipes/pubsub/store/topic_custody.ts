@@ -224,7 +224,7 @@ export class TopicCustody {
     const steps = exportTopic(this.#database, this.#topics.clients, {
       id,
       isSealed: () => topic.sealedFor !== null,
-      record: () => ({ name, birth, floor, epoch, last: log.last }),
+      record: () => ({ name, birth, floor, epoch, last: log.last, registration: topic.registration }),
       ends: () => log,
     });
     this.#exports.set(this.#nextTransfer, { of: topic, epoch, steps });

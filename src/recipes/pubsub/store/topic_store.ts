@@ -36,6 +36,8 @@ export interface StoreHooks {
   readonly alarm?: (sentence: string | null) => void;
   /** Something is not as it was stored; whoever asks for it is refused. Told of each row once. */
   readonly damage?: (sentence: string) => void;
+  /** What an operator should know, once. */
+  readonly warning?: (sentence: string) => void;
 }
 
 interface Waiting {
@@ -317,7 +319,8 @@ export class TopicStore {
         this.#hooks.alarm?.(reply.sentence);
         break;
       case "damage":
-        this.#hooks.damage?.(reply.sentence);
+      case "warning":
+        this.#hooks[reply.kind]?.(reply.sentence);
         break;
       case "checkpoint":
         this.#checkpointer.postMessage({ dataDir: this.#dataDir });

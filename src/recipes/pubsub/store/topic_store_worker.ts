@@ -92,6 +92,7 @@ class OpenStore {
     this.#engine = new StoreEngine(this.#database, this.#options, {
       wallClockMs: () => Date.now(),
       refusedPuts: this.#refusedPuts,
+      warn: (sentence) => reply({ kind: "warning", sentence }),
       answer: (answer) => {
         this.#answers.add(answer);
         this.#answered.push(answer.ticket);
@@ -152,6 +153,8 @@ class OpenStore {
         full: this.#whyFull(),
         commits: this.#database.commits,
         damages: this.#database.damage.count,
+        clientsShare: this.#engine.clientsShare,
+        clientsForgotten: this.#engine.room.forgotten,
       };
     }
     return (this.#custody[method] as (...values: never[]) => unknown).apply(this.#custody, values as never[]);

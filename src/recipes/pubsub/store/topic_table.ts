@@ -123,7 +123,7 @@ export class TopicTable {
     this.#clearWay(name, place);
     this.#database.insert(tables.topics, {
       ...{ id, name: nameBytes(name), place, birth, floor, epoch, sealed_for: null, sender },
-      ...{ last, gone: last, stored: last, bytes: 0, clients: 0 },
+      ...{ last, gone: last, stored: last, bytes: 0, clients: 0, registration: 0 },
     });
     return id;
   }
@@ -165,9 +165,11 @@ export class TopicTable {
 
   /** Its numbers, in the open transaction. */
   write(topic: Topic): void {
-    const { log: { last, gone, stored, bytes }, id, name, birth, floor, epoch, sealedFor, clientCount } = topic;
+    const { log: { last, gone, stored, bytes }, id, name, birth, floor, epoch, sealedFor, clientCount, registration } =
+      topic;
     this.#database.run(
-      "UPDATE topics SET epoch = ?, sealed_for = ?, last = ?, gone = ?, stored = ?, bytes = ?, clients = ?, sum = ? WHERE id = ?",
+      `UPDATE topics SET epoch = ?, sealed_for = ?, last = ?, gone = ?, stored = ?, bytes = ?, clients = ?, registration = ?,
+       sum = ? WHERE id = ?`,
       epoch,
       sealedFor,
       last,
@@ -175,9 +177,10 @@ export class TopicTable {
       stored,
       bytes,
       clientCount,
+      registration,
       tables.topics.sumOf({
         ...{ id, name: nameBytes(name), place: places.here, birth, floor, epoch, sealed_for: sealedFor, sender: null },
-        ...{ last, gone, stored, bytes, clients: clientCount },
+        ...{ last, gone, stored, bytes, clients: clientCount, registration },
       }),
       id,
     );
@@ -242,6 +245,6 @@ export class TopicTable {
   }
 }
 
-function endsOf({ log: { last, gone, stored, bytes }, clientCount }: Topic): string {
-  return `${last} ${gone} ${stored} ${bytes} ${clientCount}`;
+function endsOf({ log: { last, gone, stored, bytes }, clientCount, registration }: Topic): string {
+  return `${last} ${gone} ${stored} ${bytes} ${clientCount} ${registration}`;
 }

@@ -1,8 +1,8 @@
 /** The tables of a topic store, each row with a checksum over all of it, and the form that a database of them names. */
 import { summedTable } from "../../../support/summed_table.ts";
 
-/** PRAGMA user_version: the form of the tables and of what lies in them. 1 was without checksums. */
-export const storedFormat = 2;
+/** PRAGMA user_version: the form of the tables and of what lies in them. Versions before the first release wrote 1 and 2. */
+export const storedFormat = 3;
 /** PRAGMA application_id: "btTS", so that no other program's database is taken for one. */
 export const applicationId = 0x62745453;
 
@@ -28,6 +28,7 @@ export const tables = {
     "stored",
     "bytes",
     "clients",
+    "registration",
   ]),
   /**
    * `previous`: the last message of the row before it, so that one that is missing is noticed. The records have a checksum of
@@ -44,6 +45,7 @@ export const tables = {
     "op_session",
     "forgotten_session",
     "position",
+    "registration",
   ]),
   windows: summedTable("windows", ["client", "session", "key", "low"]),
   resolved: summedTable("resolved", ["id", "client", "session", "low", "entries"]),
@@ -60,7 +62,7 @@ export const schema = `
   CREATE TABLE IF NOT EXISTS topics (id INTEGER PRIMARY KEY AUTOINCREMENT, name BLOB NOT NULL, place INTEGER NOT NULL,
     birth TEXT NOT NULL, floor INTEGER NOT NULL, epoch INTEGER NOT NULL, sealed_for TEXT, sender TEXT,
     last INTEGER NOT NULL, gone INTEGER NOT NULL, stored INTEGER NOT NULL, bytes INTEGER NOT NULL,
-    clients INTEGER NOT NULL, sum INTEGER NOT NULL);
+    clients INTEGER NOT NULL, registration INTEGER NOT NULL, sum INTEGER NOT NULL);
   CREATE UNIQUE INDEX IF NOT EXISTS topics_name ON topics (name, place) WHERE place < ${places.dropped};
   CREATE TABLE IF NOT EXISTS messages (id INTEGER PRIMARY KEY, topic INTEGER NOT NULL, first INTEGER NOT NULL,
     last INTEGER NOT NULL, previous INTEGER NOT NULL, bytes INTEGER NOT NULL, state INTEGER NOT NULL,
@@ -68,7 +70,8 @@ export const schema = `
   CREATE UNIQUE INDEX IF NOT EXISTS messages_first ON messages (topic, first);
   CREATE TABLE IF NOT EXISTS clients (id INTEGER PRIMARY KEY, topic INTEGER NOT NULL, name BLOB NOT NULL,
     session INTEGER NOT NULL, key BLOB NOT NULL, op INTEGER NOT NULL, op_session INTEGER NOT NULL,
-    forgotten_session INTEGER NOT NULL, position INTEGER, sum INTEGER NOT NULL);
+    forgotten_session INTEGER NOT NULL, position INTEGER, registration INTEGER NOT NULL,
+    sum INTEGER NOT NULL);
   CREATE UNIQUE INDEX IF NOT EXISTS clients_name ON clients (topic, name);
   CREATE TABLE IF NOT EXISTS windows (client INTEGER NOT NULL, session INTEGER NOT NULL, key BLOB NOT NULL,
     low INTEGER NOT NULL, sum INTEGER NOT NULL, PRIMARY KEY (client, session)) WITHOUT ROWID;

@@ -19,6 +19,6 @@ test.each([["messages", Object.keys(messageFields)], ["lines", Object.keys(lineF
 test("docs/protocol/pubsub.md has no message and no line that does not exist", () => {
   const known = new Set<string>([...Object.keys(messageFields), ...Object.keys(lineFields), ...statusCodes]);
   const ofServer = ["topics", "messages", "clients", "windows", "resolved", "msg_ids"];
-  const tables = [...ofServer, "client", "places", "intents", "inputs"];
+  const tables = [...ofServer, "client", "places", "intents", "inputs", "registrations"];
   expect([...rows].filter((name) => name !== undefined && !known.has(name) && !tables.includes(name))).toEqual([]);
 });

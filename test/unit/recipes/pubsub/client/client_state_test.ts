@@ -64,9 +64,18 @@ test("intents, places and inputs are there after the process has ended; what fai
     using state = await open("alice");
     const session = state.session();
     state.write(() => {
-      for (const counter of [1, 2]) state.addIntents({ topic: "news", session, counter, msgId: null, bodies: [body] });
-      state.addIntents({ topic: "news", session, counter: 3, msgId: null, bodies: [body, new Uint8Array(0), body] });
-      state.addIntents({ topic: "else", session, counter: 4, msgId: "key", bodies: [body] });
+      for (const counter of [1, 2]) {
+        state.addIntents({ topic: "news", session, registration: 0, counter, msgId: null, bodies: [body] });
+      }
+      state.addIntents({
+        topic: "news",
+        session,
+        registration: 0,
+        counter: 3,
+        msgId: null,
+        bodies: [body, new Uint8Array(0), body],
+      });
+      state.addIntents({ topic: "else", session, registration: 0, counter: 4, msgId: "key", bodies: [body] });
       state.setInput("news", { name: "lines", taken: 3, chain: "abc" });
     });
     state.write(() => state.settleIntents({ topic: "news", session }, { first: 2, last: 2 }));
@@ -90,7 +99,7 @@ test("intents, places and inputs are there after the process has ended; what fai
   expect(state.input("news", "else")).toBeNull();
 });
 
-for (const [format, age] of [[3, "one before the first release"], [5, "a newer one"]] as const) {
+for (const [format, age] of [[4, "one before the first release"], [6, "a newer one"]] as const) {
   test(`a state of another format is refused, and says so: ${age}`, async () => {
     (await open("alice"))[Symbol.dispose]();
     const [name = ""] = readdirSync(folder).filter((file) => file.endsWith(".sqlite"));
@@ -99,7 +108,7 @@ for (const [format, age] of [[3, "one before the first release"], [5, "a newer o
     other.close();
     await expect(open("alice")).rejects.toMatchObject({
       code: "CONFIG",
-      message: expect.stringContaining(`has format ${format}; this version of baton knows 4: ${age} wrote it`),
+      message: expect.stringContaining(`has format ${format}; this version of baton knows 5: ${age} wrote it`),
     });
   });
 }
@@ -112,7 +121,7 @@ test("what a disk has changed of it is not taken for a message, a place or a ses
     const session = state.session();
     const bodies = [new TextEncoder().encode("pay 100")];
     state.write(() => {
-      state.addIntents({ topic: "news", session, counter: 1, msgId: null, bodies });
+      state.addIntents({ topic: "news", session, registration: 0, counter: 1, msgId: null, bodies });
       state.setInput("news", { name: "lines", taken: 3, chain: "c" });
     });
     state.setPlace("news", { cursor: 4, intent: 4, folder: null });
@@ -139,7 +148,7 @@ test("messages whose lengths are not those of their bytes are said to be damaged
     path = state.path;
     const bodies = [new Uint8Array([1, 2]), new Uint8Array([3])];
     const session = state.session();
-    state.write(() => state.addIntents({ topic: "news", session, counter: 1, msgId: null, bodies }));
+    state.write(() => state.addIntents({ topic: "news", session, registration: 0, counter: 1, msgId: null, bodies }));
   }
   for (const lengths of ["00000002", "0000000200000002", "ffffffff00000004", "00"]) {
     const database = new DatabaseSync(path);

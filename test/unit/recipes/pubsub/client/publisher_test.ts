@@ -30,6 +30,9 @@ type Fate = "done" | "done, unheard" | "lost" | "full" | "killed" | "done, kille
 class FakeServer {
   readonly log: string[] = [];
   underWayMax = 0;
+  /** The topic's number, and those that clients have become known with. */
+  registration = 0;
+  readonly registered: number[] = [];
   readonly heard: MessageOf<"PUT">[] = [];
   readonly #known = new Map<string, string>();
   readonly #low = new Map<string, number>();
@@ -43,6 +46,7 @@ class FakeServer {
 
   requester(fate: (put: MessageOf<"PUT">) => Fate): Requester {
     const ask = async (put: MessageOf<"PUT">, { signal, onSent }: RequestOptions = {}): Promise<Outcome> => {
+      if (put.batch?.length === 0 && put.lines?.fromSession === undefined) return this.#register(put);
       onSent?.();
       this.#underWay += put.batch?.length ?? 1;
       this.underWayMax = Math.max(this.underWayMax, this.#underWay);
@@ -55,12 +59,22 @@ class FakeServer {
         return await new Promise((_, reject) => onAbort(signal, reject));
       }
       if (what === "full") return answer("FULL");
+      if ((put.lines?.registration ?? 0) < this.registration) return answer("UNREGISTERED");
       if (put.batch?.length === 0) return this.#end(put);
       const status = what === "lost" ? null : this.#put(put);
       if (what !== "done") return { kind: "unknown", why: "nothing was heard", answer: null };
       return status === "OVERLOADED" ? { kind: "fail", why: "", answer: null } : answer(status ?? "ERROR");
     };
     return { ask } as unknown as Requester;
+  }
+
+  /** A put of nothing, before the first put: with its number, a topic that has forgotten the client since is told. */
+  #register(put: MessageOf<"PUT">): Outcome {
+    if ((put.lines?.registration ?? 0) < this.registration) {
+      return answer("UNREGISTERED", { registration: this.registration });
+    }
+    this.registered.push(put.lines?.registration ?? 0);
+    return answer(this.#put(put));
   }
 
   /** As a server does it: store_engine.ts. */
@@ -181,6 +195,7 @@ test("what is behind a refusal is in the input, and not kept as well, also when 
   const givenUp = new Promise<void>((resolve) => hasGivenUp = resolve);
   const asked: number[] = [];
   const ask = async ({ counter }: MessageOf<"PUT">, { onSent }: RequestOptions = {}): Promise<Outcome> => {
+    if (counter === 0) return answer("OK"); // it becomes known
     onSent?.();
     asked.push(counter);
     if (counter > 1) {
@@ -323,3 +338,39 @@ async function oneLife(client: ClientSession, items: readonly string[], killed: 
     return false;
   }
 }
+
+test("a topic that has forgotten the client is asked again with its number before anything is put, and the number is kept", async () => {
+  const server = new FakeServer();
+  server.registration = 3;
+  for (const known of [3, 3]) {
+    using state = await openState();
+    const publisher = new Publisher(new ClientSession(state, server.requester(() => "done")), "news");
+    expect(await publisher.putAll(chunks(numbered(3)))).toBe(3);
+    expect(server.registered.at(-1)).toBe(known);
+    expect(server.heard.at(-1)?.lines?.registration).toBe(known);
+  }
+});
+
+test("what a topic has forgotten the client in the middle of is unknown, is never sent with a newer number, and can be given up", async () => {
+  const server = new FakeServer();
+  using state = await openState();
+  const forget = server.requester(({ counter }) => {
+    if (counter === 65) server.registration = 1;
+    return "done";
+  });
+  const publisher = new Publisher(new ClientSession(state, forget), "news");
+  await expect(publisher.putAll(chunks(numbered(128), 128))).rejects.toMatchObject({
+    code: "OUTCOME_UNKNOWN",
+    message: expect.stringContaining("the topic has forgotten this client meanwhile"),
+  });
+  expect(server.log).toEqual(numbered(64));
+  expect(state.intents().map(({ registration, counter }) => [registration, counter])).toEqual([[0, 65]]);
+  const next = new Publisher(new ClientSession(state, server.requester(() => "done")), "news");
+  await expect(next.resume()).rejects.toMatchObject({
+    code: "BAD_DATA",
+    message: expect.stringContaining("UNREGISTERED"),
+  });
+  expect(server.heard.at(-1)?.lines?.registration).toBeUndefined();
+  expect(state.intents()).toEqual([]);
+  expect(server.log).toEqual(numbered(64));
+});

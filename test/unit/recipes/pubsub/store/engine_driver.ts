@@ -21,17 +21,24 @@ export type SomeOperation = { readonly kind: StoreOperation["kind"] } & Partial<
  * Call it once in a file: what makes stores, each in a folder of its own, which goes after the test. In memory where there
  * is such a place: what these tests prove is not that a disk keeps what it was given.
  */
-export function engineDrivers(): (options?: Partial<StoreOptions>) => EngineDriver {
+export function engineDrivers(): (options?: Partial<StoreOptions>, more?: DriverOptions) => EngineDriver {
   let root = "";
   beforeEach(() => root = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "baton-topics-")));
   afterEach(() => rmSync(root, { recursive: true, force: true }));
   let made = 0;
-  return (options = {}) => new EngineDriver(join(root, `store-${made++}`), options);
+  return (options = {}, more = {}) => new EngineDriver(join(root, `store-${made++}`), options, more);
+}
+
+export interface DriverOptions {
+  /** Whether the topic `news` is made. */
+  readonly creates?: boolean;
+  readonly warn?: (sentence: string) => void;
 }
 
 export class EngineDriver {
   readonly #dir: string;
   readonly #options: StoreOptions;
+  readonly #warn: (sentence: string) => void;
   database!: TopicDatabase;
   engine!: StoreEngine;
   custody!: TopicCustody;
@@ -47,9 +54,10 @@ export class EngineDriver {
   constructor(
     dir: string,
     options: Partial<StoreOptions> = {},
-    { creates = true }: { readonly creates?: boolean } = {},
+    { creates = true, warn = () => {} }: DriverOptions = {},
   ) {
     this.#dir = dir;
+    this.#warn = warn;
     this.#options = { ...defaultStoreOptions, ...options };
     this.#open();
     if (creates) this.custody.create("news", { birth: "b", floor: 0, epoch: 1 });
@@ -117,6 +125,7 @@ export class EngineDriver {
       },
       wallClockMs: () => this.nowMs,
       refusedPuts: new RefusedPuts(),
+      warn: this.#warn,
     });
     this.custody = new TopicCustody(this.database, this.engine);
     this.custody.dropArrivals();

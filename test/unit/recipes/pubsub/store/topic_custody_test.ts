@@ -90,7 +90,7 @@ describe("a hand-over", () => {
     const again = exportTopic(to.database, to.engine.topics.clients, {
       id,
       isSealed: () => true,
-      record: () => ({ name: "news", birth: "b", floor: 0, epoch: 1, last }),
+      record: () => ({ name: "news", birth: "b", floor: 0, epoch: 1, last, registration: 0 }),
       ends: () => ({ gone: 0, stored: last }),
     });
     let step = again.next();
