@@ -90,7 +90,9 @@ export function standingAnswer(
     case "moving":
       return statusOf(server, message, "OVERLOADED", { reason: `topic ${topic} is on its way; ask again` });
     case "missing":
-      return statusOf(server, message, "ERROR", { reason: `topic ${topic} belongs here, and its data is not here` });
+      return statusOf(server, message, "DAMAGED", {
+        reason: `topic ${topic} belongs to this server, and its data is missing or damaged there`,
+      });
     case "away":
       return statusOf(server, message, "OVERLOADED", { reason: "this server has no lease at present; ask again" });
   }

@@ -112,7 +112,7 @@ const refusals: [RequestStanding, string, string][] = [
   [{ kind: "unassigned" }, "NOT_OWNER", ""],
   [{ kind: "moving" }, "OVERLOADED", ""],
   [{ kind: "away" }, "OVERLOADED", ""],
-  [{ kind: "missing" }, "ERROR", ""],
+  [{ kind: "missing" }, "DAMAGED", ""],
 ] as const;
 test.each(refusals)("%j is answered %s and nothing is stored", async (standing, code, endpoint) => {
   const { take, lookups, answers, submitted, world } = rig();
