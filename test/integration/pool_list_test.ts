@@ -54,13 +54,7 @@ for (const kind of backends) {
         const lists = new Lists();
         const first = pool(crew, a, work, { items: ["1"], list: () => Promise.resolve(["1"]), listsAgain: true });
         await eventually(() => work.running.has("1"));
-        const second = pool(crew, b, work, {
-          items: [],
-          list: lists.list,
-          listsAgain: true,
-          jobs: 2,
-          loop: isLoop,
-        });
+        const second = pool(crew, b, work, { items: [], list: lists.list, listsAgain: true, jobs: 2, loop: isLoop });
         await lists.asked();
         await work.end("1", failed);
         await first;
@@ -141,8 +135,11 @@ for (const kind of backends) {
         return Promise.resolve(done);
       };
       const work = new PoolWork();
+      const wait = { whileChoosingMs: 20_000 };
       await Promise.all(
-        clients.map((zk) => pool(crew, zk, work, { items: [], list, run, listsAgain: true, loop: true, jobs: 2 })),
+        clients.map((zk) =>
+          pool(crew, zk, work, { items: [], list, run, listsAgain: true, loop: true, jobs: 2, wait })
+        ),
       );
       expect(ran.length).toBe(60);
       expect(new Set(ran).size).toBe(60);

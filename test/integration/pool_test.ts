@@ -54,7 +54,7 @@ for (const kind of backends) {
       let isListing = false;
       const first = pool(crew, a, work, { items: [], list: () => (isListing = true, listing.promise) });
       await eventually(() => isListing);
-      expect(await failureCode(pool(crew, b, work, { items: ["x"], wait: "none" }))).toBe("LOCK_BUSY");
+      expect(await failureCode(pool(crew, b, work, { items: ["x"] }))).toBe("LOCK_BUSY");
       expect(await failureCode(pool(crew, b, work, { items: ["x"], wait: 50 }))).toBe("LOCK_TIMEOUT");
       const second = pool(crew, b, work, { items: ["x"], wait: 10_000 });
       listing.resolve(["y"]);

@@ -143,25 +143,22 @@ export function cleanerMoves(
   switch (step) {
     case "rest":
       if (isEarly) return void to("looks for lists", { step: "holder", oldest }, {}, "choice");
-      if (state.record !== null) to("reads the record", { step: "holder", row: state.record }, {}, "choice");
+      if (state.record !== null) to("reads the record", { step: "lists", row: state.record }, {}, "choice");
       return;
+    case "lists":
+      return void to("looks for lists", { step: "holder", oldest });
     case "holder": {
       const read = isEarly ? state.record : row;
       if (read === null) return void to("finds nothing", rest);
       const isKilled = read.holder !== null && read.holder !== state.holder;
-      return void to("looks for the holder", { step: isEarly ? "write" : "lists", row: read, isKilled });
+      return void to("looks for the holder", { step: "write", row: read, isKilled });
     }
-    case "lists":
-      return void to("looks for lists", { step: "write", oldest });
     case "write": {
       if (row === null) return;
+      const record = recordOf(row);
       const isThere = state.record?.writtenAt === row.writtenAt;
       const least = cleaner.oldest === null ? null : BigInt(cleaner.oldest);
-      const isNeeded = has("clears whatever has ended")
-        ? row.holder !== null
-        : cleaner.isKilled
-        ? least !== null
-        : isRecordNeeded(recordOf(row), least);
+      const isNeeded = has("clears whatever has ended") ? row.holder !== null : isRecordNeeded(record, least);
       const more: Partial<ListState> = { zxid: state.zxid + 1 };
       if (!isNeeded && (isThere || has("clears by name, not by version"))) {
         return void to("deletes it", rest, { ...more, record: null });

@@ -24,7 +24,7 @@ export function pool(
     loop: false,
     retries: 0,
     rememberMs: null,
-    wait: { whileChoosingMs: 20_000 }, // the component may still be on its way back from the run before
+    wait: "none",
     list: () => Promise.resolve(options.items),
     listsAgain: false,
     run: work.run,

@@ -2,11 +2,12 @@
  * The jobs that one baton supervises at the same time, and whose the processes below it are. Reads /proc and remembers what
  * it saw; what follows from it is attribute_processes.ts, who is signalled shared_job_processes.ts.
  */
+import process from "node:process";
 import { isOwnChild } from "../../support/own_children.ts";
 import { allBelow, reapAdopted } from "./adopted_processes.ts";
 import { attributeProcesses, type Owners, type SeenProcess } from "./attribute_processes.ts";
 import type { Libc } from "./libc.ts";
-import { cookiesOf, type ProcessRow, readProcess } from "./process_table.ts";
+import { childrenOf, cookiesOf, lookAtProcess, type ProcessRow, readProcess } from "./process_table.ts";
 import { isServiceProcess } from "./service_process.ts";
 import { SharedJobProcesses } from "./shared_job_processes.ts";
 
@@ -76,9 +77,11 @@ export class JobTable {
   look(libc: Libc): Look {
     const seen: SeenProcess[] = [];
     const gone: number[] = [];
-    for (const pid of allBelow(libc, (child) => isOwnChild(child) || isServiceProcess(child))) {
-      const row = readProcess(pid);
-      if (row === null || row.dead) gone.push(pid);
+    const below = allBelow(libc, (child) => isOwnChild(child) || isServiceProcess(child));
+    for (const pid of below) {
+      const row = lookAtProcess(pid);
+      if (row === "unknown") seen.push(unreadable(pid, parentAmong(below, pid)));
+      else if (row === null || row.dead) gone.push(pid);
       else seen.push({ ...row, cookies: this.#isCertain(row) ? [] : cookiesOf(pid) });
     }
     const owners = attributeProcesses(seen, [...this.#jobs.values()], this.#known);
@@ -111,4 +114,13 @@ export class JobTable {
   #tell(): void {
     for (const listener of [...this.#listeners]) queueMicrotask(listener);
   }
+}
+
+/** Of one that /proc says nothing about only its parent is known, which lists it; it is taken for younger than every job. */
+function unreadable(pid: number, parent: number): SeenProcess {
+  return { pid, parent, group: 0, session: 0, startTicks: Infinity, cookies: [] };
+}
+
+function parentAmong(pids: readonly number[], child: number): number {
+  return pids.find((pid) => childrenOf(pid).includes(child)) ?? process.pid;
 }

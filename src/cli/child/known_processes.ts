@@ -6,7 +6,7 @@
  */
 import type { GuardedChild } from "../guard/guard_state.ts";
 import { MarkedProcesses } from "./marked_processes.ts";
-import { descendantsOf, isAlive, lookAtProcess, readProcess } from "./process_table.ts";
+import { descendantsOf, isAlive, lookAtProcess } from "./process_table.ts";
 import { isServiceProcess } from "./service_process.ts";
 import type { ShellCopies } from "./shell_copies.ts";
 
@@ -24,6 +24,9 @@ export interface KnownLook {
   /** Other users' processes, of which nothing can be read but what everybody may see. */
   readonly unreadable: readonly number[];
 }
+
+/** Of a process that is there and that /proc says nothing about: no process that can be read is the same. */
+const unknownTicks = -1;
 
 /** Looks in a row for one that is certain. On a machine that starts thousands of processes a second some looks are not. */
 const looksMax = 32;
@@ -84,7 +87,8 @@ export class KnownProcesses {
   }
 
   #remember(pid: number): void {
-    const row = readProcess(pid);
-    if (row !== null) this.#known.set(pid, row.startTicks);
+    const row = lookAtProcess(pid);
+    if (row === "unknown") this.#known.set(pid, this.#known.get(pid) ?? unknownTicks);
+    else if (row !== null) this.#known.set(pid, row.startTicks);
   }
 }

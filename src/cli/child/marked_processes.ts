@@ -97,7 +97,7 @@ function kindOf(pid: number, { cookie, group, copies }: Marks): Kind {
   if (environ !== null && carriesCookie(environ, cookie)) return "marked";
   if (environ !== "" && group === null && copies === null) return environ === null ? "unreadable" : "stranger";
   const row = lookAtProcess(pid);
-  if (row === "unknown") return "unknown";
+  if (row === "unknown") return environ === null ? "unreadable" : "unknown";
   if (row === null || row.dead) return "blank";
   if (row.group === group) return "marked";
   if (row.isKernels) return "stranger";

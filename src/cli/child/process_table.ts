@@ -5,6 +5,7 @@
 import { existsSync, openSync, readdirSync, readFileSync, readlinkSync, readSync } from "node:fs";
 import process from "node:process";
 import { cookiesIn } from "./cookie.ts";
+import { sendSignal } from "./send_signal.ts";
 
 export interface ProcessRow {
   readonly pid: number;
@@ -40,7 +41,10 @@ export function lookAtProcess(pid: number): ProcessRow | null | "unknown" {
   try {
     text = readFileSync(`/proc/${pid}/stat`, "latin1");
   } catch (error) {
-    return saysNothing.includes((error as NodeJS.ErrnoException).code ?? "") ? "unknown" : null;
+    // /proc may hide what is there (hidepid of proc(5), a security module): a job's sudo then looks like one that is gone.
+    const isThere = saysNothing.includes((error as NodeJS.ErrnoException).code ?? "") ||
+      (pid > 0 && sendSignal(pid, 0));
+    return isThere ? "unknown" : null;
   }
   // The name stands in parentheses and may itself contain some; the fields behind it count from 3, the state.
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");

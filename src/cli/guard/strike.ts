@@ -6,12 +6,12 @@ import process from "node:process";
 import { KillCgroup } from "../child/kill_cgroup.ts";
 import { type KnownLook, KnownProcesses } from "../child/known_processes.ts";
 import type { Libc } from "../child/libc.ts";
-import { hasProcessTable, readProcess } from "../child/process_table.ts";
+import { hasProcessTable, lookAtProcess, readProcess } from "../child/process_table.ts";
 import { ancestors, type ShellCopies } from "../child/shell_copies.ts";
 import { StopRounds } from "../child/stop_rounds.ts";
 import type { GroupWatch } from "./group_watch.ts";
 import type { GuardedJob } from "./guard_state.ts";
-import { isBeingStarted, isHidden } from "./unseen_processes.ts";
+import { hidesProcesses, isBeingStarted } from "./unseen_processes.ts";
 
 /** baton may have been killed between starting the command and saying so: the command shows its cookie only once it runs. */
 const unknownChildMs = 1000;
@@ -28,7 +28,7 @@ export interface StrikeEnd {
    * - the strike gave up: something was alive to the end, or processes came and went too fast to be judged;
    * - there is no process table to look into (macOS; /proc of another PID namespace);
    * - no command was told of, and a process may be about to become it (execve), and to show its cookie;
-   * - the command's process group is there, and nobody in it can be seen;
+   * - /proc shows this user's own processes only (hidepid), and others' may be the job's;
    * - another user's process, whose environment cannot be read, was started after the command and is an orphan now: it may be
    *   the job's (sudo, setuid).
    * What docs/limits.md says remains: a daemon that left group and session, cleared its environment and lost its parents
@@ -106,14 +106,13 @@ export class Strike {
 
   #hasDoubt(): boolean {
     const { child } = this.#job;
-    if (!hasProcessTable() || (child === null && isBeingStarted())) return true;
-    const group = this.#groupNumber();
-    if (group !== null && isHidden(group)) return true;
+    if (!hasProcessTable() || hidesProcesses() || (child === null && isBeingStarted())) return true;
     // The guard was there before any command that it was not told of.
     const sinceTicks = (child ?? readProcess(process.pid))?.startTicks ?? 0;
     const takesOrphans = ancestors();
     return this.#last.unreadable.some((pid) => {
-      const row = readProcess(pid);
+      const row = lookAtProcess(pid);
+      if (row === "unknown") return true;
       return row !== null && !row.dead && row.startTicks >= sinceTicks && takesOrphans.has(row.parent);
     });
   }

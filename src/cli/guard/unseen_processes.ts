@@ -1,10 +1,12 @@
 /**
  * What a strike that found nothing may have missed: reasons not to let others in. What cannot be read is such a reason.
  */
-import { readdirSync, readlinkSync } from "node:fs";
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import process from "node:process";
 import { lookAtProcess } from "../child/process_table.ts";
-import { sendSignal } from "../child/send_signal.ts";
+
+/** CAP_SYS_PTRACE of capabilities(7). */
+const sysPtrace = 19n;
 
 /** The system, as far as it is asked. What cannot be had is thrown. */
 export interface UnseenSights {
@@ -12,7 +14,10 @@ export interface UnseenSights {
   readonly row: typeof lookAtProcess;
   /** Which program a process runs. */
   readonly program: (pid: number) => string;
-  readonly isGroupThere: (group: number) => boolean;
+  /** As in /proc/PID/mountinfo. */
+  readonly mounts: () => string;
+  /** Others' processes, too (CAP_SYS_PTRACE). */
+  readonly mayReadAll: () => boolean;
 }
 
 const sights: UnseenSights = {
@@ -25,7 +30,11 @@ const sights: UnseenSights = {
       return ""; // gone, or another user's
     }
   },
-  isGroupThere: (group) => sendSignal(-group, 0),
+  mounts: () => readFileSync("/proc/self/mountinfo", "utf8"),
+  mayReadAll() {
+    const rights = /^CapEff:\s*([0-9a-f]+)$/m.exec(readFileSync("/proc/self/status", "latin1"))?.[1] ?? "0";
+    return (BigInt(`0x${rights}`) >> sysPtrace & 1n) === 1n;
+  },
 };
 
 /**
@@ -39,20 +48,25 @@ export function isBeingStarted(system = sights): boolean {
   );
 }
 
-/** Whether a process group is there while nobody is seen in it: others' processes, in a /proc that hides them. */
-export function isHidden(group: number, system = sights): boolean {
-  return system.isGroupThere(group) && !isAny(system, (_, row) => row.group === group, false);
+/** Whether /proc shows this process those of its own user only (hidepid of proc(5)): what a job has started as another one is not seen. */
+export function hidesProcesses(system = sights): boolean {
+  try {
+    const procs = system.mounts().split("\n").filter((line) => line.split(" ")[4] === "/proc");
+    return /\bhidepid=(?!0|off)/.test(procs.at(-1) ?? "") && !system.mayReadAll();
+  } catch {
+    return true;
+  }
 }
 
 type Row = Exclude<ReturnType<typeof lookAtProcess>, "unknown" | null>;
 
-function isAny(system: UnseenSights, is: (pid: number, row: Row) => boolean, whenUnknown = true): boolean {
+function isAny(system: UnseenSights, is: (pid: number, row: Row) => boolean): boolean {
   try {
     return system.pids().some((pid) => {
       const row = system.row(pid);
-      return row === "unknown" ? whenUnknown : row !== null && is(pid, row);
+      return row === "unknown" || (row !== null && is(pid, row));
     });
   } catch {
-    return whenUnknown;
+    return true;
   }
 }

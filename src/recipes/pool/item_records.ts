@@ -146,12 +146,9 @@ export class ItemRecords {
     const items = named === null ? null : new Set(named);
     const shards = named === null ? this.#tree.shards() : [...new Set(named.map((item) => this.#tree.shardOf(item)))];
     for (const shard of shards) {
-      for (let left = triesMax; left > 0; left--) {
-        const rows = (await this.#tree.rows(shard)).filter(({ item }) => items === null || items.has(item));
-        const isRunning = await Promise.all(rows.map((row) => this.#isRunning(row)));
-        const over = rows.filter((_, index) => isRunning[index] === false);
-        if (await this.#tree.delete(over) === over.length) break; // else others have written some meanwhile
-      }
+      const rows = (await this.#tree.rows(shard)).filter(({ item }) => items === null || items.has(item));
+      const isRunning = await Promise.all(rows.map((row) => this.#isRunning(row)));
+      await this.#tree.delete(rows.filter((_, index) => isRunning[index] === false));
     }
   }
 
@@ -229,18 +226,12 @@ export class ItemRecords {
     for (const shard of shards) {
       const rows = await this.#tree.rows(shard);
       if (rows.length === 0) continue;
-      const isRunning = await Promise.all(rows.map((row) => this.#isRunning(row)));
-      // After the records and their holders: a list that begins from here on is begun after all of their ends.
+      // After the records: a list that begins from here on is begun after all of their ends.
       const oldest = await this.#lists.oldest(own);
-      const read = rows.map((row, index) => ({
-        ...row,
-        isKilled: recordOf(row).state === "running" && !isRunning[index],
-      }));
-      const isOver = (row: typeof read[number]) =>
-        row.isKilled ? oldest === null : !isRecordNeeded(recordOf(row), oldest);
-      await this.#tree.delete(read.filter(isOver));
-      // When the item of a pool that was killed has ended nobody knows, but that it has by now.
-      const killed = read.filter((row) => row.isKilled && !isOver(row));
+      const isRunning = await Promise.all(rows.map((row) => this.#isRunning(row)));
+      await this.#tree.delete(rows.filter((row) => !isRecordNeeded(recordOf(row), oldest)));
+      // Of a pool that was killed: it had ended by now, and is cleared the next time.
+      const killed = rows.filter((row, index) => recordOf(row).state === "running" && isRunning[index] === false);
       await this.#tree.each(killed, ({ path, stat }) => this.#zk.setData(path, formatEnded(null), stat.version));
     }
   }

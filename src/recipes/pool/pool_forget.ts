@@ -19,8 +19,6 @@ export async function forgetPool(
   const records = new ItemRecords(zk, { path, acl: [], clock });
   let count = 0;
   const again = (work: () => Promise<number>) => untilAnswered(zk, async () => void (count += await work()), { clock });
-  // A server that is behind would show what a pool holds that has just been killed.
-  await untilAnswered(zk, () => zk.sync(path.own), { clock });
   await untilAnswered(zk, () => records.forget(named), { clock });
   if (named !== null) await again(() => memory.forgetItems(named));
   else {

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import process from "node:process";
 import type { ProcessRow } from "../../../src/cli/child/process_table.ts";
-import { isBeingStarted, isHidden, type UnseenSights } from "../../../src/cli/guard/unseen_processes.ts";
+import { hidesProcesses, isBeingStarted, type UnseenSights } from "../../../src/cli/guard/unseen_processes.ts";
 
 const running = (pid: number, more: Partial<ProcessRow> = {}): ProcessRow => ({
   pid,
@@ -23,10 +23,14 @@ function system(rows: readonly ProcessRow[] = [], more: Partial<UnseenSights> = 
     pids: () => all.map(({ pid }) => pid),
     row: (pid) => all.find((row) => row.pid === pid) ?? null,
     program: (pid) => pid === process.pid || pid === 20 ? "/usr/bin/baton" : "/bin/sh",
-    isGroupThere: () => true,
+    mounts: () => mountsWith("rw"),
+    mayReadAll: () => false,
     ...more,
   };
 }
+
+const mountsWith = (options: string) =>
+  `22 27 0:21 / /proc rw,relatime - proc proc ${options}\n23 27 0:22 / /sys rw - sysfs hidepid=2 rw\n`;
 
 const failing = () => {
   throw new Error("EMFILE");
@@ -40,15 +44,25 @@ test("a copy of this program that has not run another one yet may become the com
   expect(isBeingStarted(system([running(21, { isCopy: true })]))).toBe(false); // a shell's
 });
 
-test("a group that is there with nobody in it to be seen has processes that /proc hides", () => {
-  expect(isHidden(77, system())).toBe(true);
-  expect(isHidden(77, system([running(20, { group: 77, dead: true })]))).toBe(false);
-  expect(isHidden(77, system([], { isGroupThere: () => false }))).toBe(false);
+test("a /proc with hidepid hides others' processes, unless this one may read them all", () => {
+  const withMounts = (mounts: string, mayReadAll = false) =>
+    system([], { mounts: () => mounts, mayReadAll: () => mayReadAll });
+  for (const options of ["rw", "rw,hidepid=0", "rw,hidepid=off"]) {
+    expect([options, hidesProcesses(withMounts(mountsWith(options)))]).toEqual([options, false]);
+  }
+  for (const value of ["1", "2", "4", "noaccess", "invisible", "ptraceable"]) {
+    const mounts = mountsWith(`rw,hidepid=${value}`);
+    expect([value, hidesProcesses(withMounts(mounts))]).toEqual([value, true]);
+    expect(hidesProcesses(withMounts(mounts, true))).toBe(false);
+    // The last one that was mounted there is the one that is read.
+    expect(hidesProcesses(withMounts(mountsWith("rw") + mounts))).toBe(true);
+    expect(hidesProcesses(withMounts(mounts + mountsWith("rw")))).toBe(false);
+  }
 });
 
 test("what cannot be read is no proof", () => {
   for (const blind of [system([], { pids: failing }), system([], { row: () => "unknown" })]) {
     expect(isBeingStarted(blind)).toBe(true);
-    expect(isHidden(77, blind)).toBe(true);
   }
+  expect(hidesProcesses(system([], { mounts: failing }))).toBe(true);
 });
