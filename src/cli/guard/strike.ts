@@ -47,6 +47,7 @@ export class Strike {
   readonly #group: GroupWatch | null;
   #last: KnownLook = { alive: [], isCertain: false, unreadable: [] };
   #emptyLooks = 0;
+  #wasBeingStarted = false;
   #clearedAtMs: number;
 
   /** `copies`: of a command that may leave some. `group`: null when no command was told of. */
@@ -69,12 +70,15 @@ export class Strike {
 
   /** Kills what is there. Null as long as another look is wanted, some milliseconds later. */
   look(): StrikeEnd | null {
+    const settledMs = this.#job.child === null ? this.#startMs + unknownChildMs : this.#startMs;
+    const isLast = this.#emptyLooks > 0 && this.#libc.bootTimeMs() >= settledMs;
+    // Before the look: what has become the command by then shows its cookie in it.
+    this.#wasBeingStarted = isLast && this.#job.child === null && isBeingStarted();
     const isEmpty = hasProcessTable() ? this.#killAll() : !this.#killKnown();
     const nowMs = this.#libc.bootTimeMs();
     if (!isEmpty) this.#emptyLooks = 0;
     else if (this.#emptyLooks++ === 0) this.#clearedAtMs = nowMs;
-    const settledMs = this.#job.child === null ? this.#startMs + unknownChildMs : this.#startMs;
-    const isCleared = this.#emptyLooks >= 2 && nowMs >= settledMs;
+    const isCleared = isLast && isEmpty;
     if (!isCleared && nowMs < this.#startMs + strikeMsMax) return null;
     this.#rounds.close();
     if (!isCleared) return { clearedAtMs: Infinity, isCertain: false };
@@ -106,7 +110,7 @@ export class Strike {
 
   #hasDoubt(): boolean {
     const { child } = this.#job;
-    if (!hasProcessTable() || hidesProcesses() || (child === null && isBeingStarted())) return true;
+    if (!hasProcessTable() || hidesProcesses() || this.#wasBeingStarted) return true;
     // The guard was there before any command that it was not told of.
     const sinceTicks = (child ?? readProcess(process.pid))?.startTicks ?? 0;
     const takesOrphans = ancestors();
