@@ -32,6 +32,7 @@ export const commandLoaders: Readonly<Record<string, () => Promise<Command>>> = 
   doctor: async () => (await import("./operator/doctor.ts")).doctorCommand,
   fence: async () => (await import("./fence/fence.ts")).fenceCommand,
   "pubsub server": async () => (await import("./pubsub/server.ts")).pubsubServerCommand,
+  "pubsub topic": async () => (await import("./pubsub/topic.ts")).pubsubTopicCommand,
   "pubsub proxy": async () => (await import("./pubsub/proxy.ts")).pubsubProxyCommand,
   "pubsub client": async () => (await import("./pubsub/client.ts")).pubsubClientCommand,
   "pubsub keygen": async () => (await import("./pubsub/keygen.ts")).keygenCommand,

@@ -23,6 +23,13 @@ import {
   pubsubVerifyShape,
 } from "./pubsub_server_shapes.ts";
 import {
+  pubsubClientForgottenShape,
+  pubsubTopicDeletedShape,
+  pubsubTopicListShape,
+  pubsubTopicRepairedShape,
+  pubsubTopicShowShape,
+} from "./pubsub_topic_shapes.ts";
+import {
   retryChangesShape,
   retryExplainShape,
   retryLetterShape,
@@ -83,6 +90,19 @@ export const allShapes: readonly JsonShape[] = [
     from: "baton pubsub server restore --id ID --data-dir FOLDER --accept-loss --json",
     shape: pubsubRestoredShape,
     goldens: ["pubsub_restored"],
+  },
+  {
+    from: "baton pubsub server forget-client TOPIC CLIENT --json",
+    shape: pubsubClientForgottenShape,
+    goldens: ["pubsub_client_forgotten"],
+  },
+  { from: "baton pubsub topic ls --json", shape: pubsubTopicListShape, goldens: ["pubsub_topic_list"] },
+  { from: "baton pubsub topic show TOPIC --json", shape: pubsubTopicShowShape, goldens: ["pubsub_topic_show"] },
+  { from: "baton pubsub topic delete TOPIC --json", shape: pubsubTopicDeletedShape, goldens: ["pubsub_topic_deleted"] },
+  {
+    from: "baton pubsub topic repair TOPIC --accept-loss --json",
+    shape: pubsubTopicRepairedShape,
+    goldens: ["pubsub_topic_repaired"],
   },
   { from: "baton pubsub server verify --json", shape: pubsubVerifyShape, goldens: ["pubsub_verify"] },
   {

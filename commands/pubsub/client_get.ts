@@ -43,7 +43,11 @@ export async function clientGet(run: ClientRun): Promise<ExitCode> {
     const { messages, missed } = await patient(run, () => subscriber.fetch({ max: wanted, waitMs, peek, signal }));
     if (missed > 0) {
       const were = missed === 1 ? "was" : "were";
-      io.err(`baton: ${counted(missed, "message")} of "${words.topic}" ${were} given up by the topic's retention\n`);
+      io.err(
+        `baton: ${
+          counted(missed, "message")
+        } of "${words.topic}" ${were} given up by the topic: by its retention, or as damaged\n`,
+      );
     }
     const code = messages.length === 0 ? null : await sink(messages);
     if (code !== null) return code;

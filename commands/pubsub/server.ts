@@ -36,12 +36,14 @@ export const serverCommandSettings = {
   }),
   acceptLoss: setting(toggle(), {
     flag: "--accept-loss",
-    help: "forget: the server's data is lost for good; restore: what came after the copy is",
+    help:
+      "forget: the server's data is lost for good; restore: what came after the copy is; forget-client: what the client " +
+      "has not had, or not settled",
     default: false,
   }),
   json: setting(toggle(), {
     flag: "--json",
-    help: "ls, move, drain, rebalance, forget, verify, restore: print one JSON object",
+    help: "ls, move, drain, rebalance, forget, forget-client, verify, restore: print one JSON object",
     default: false,
   }),
   ...connectionSettings,
@@ -53,7 +55,7 @@ export const pubsubServerCommand = defineCommand({
   name: "pubsub server",
   summary: "keep topics for publishers and subscribers",
   usage: "--id ID --data-dir FOLDER [options] | " +
-    "ls [--topics] | move TOPIC --to ID | drain ID [--undo] | rebalance | forget ID --accept-loss | verify | backup FOLDER | " +
+    "ls [--topics] | move TOPIC --to ID | drain ID [--undo] | rebalance | forget ID --accept-loss | forget-client TOPIC CLIENT | verify | backup FOLDER | " +
     "restore --accept-loss",
   details: [
     "Keeps the messages of its topics on the disk until every subscriber has had them. What is answered OK is durable and " +
@@ -65,7 +67,8 @@ export const pubsubServerCommand = defineCommand({
     "ls shows the servers and how many topics each has. move, drain and rebalance have topics handed over while they are used: " +
     "to one server, away from one, or until all have as many; 69 when a topic stayed where it was, 76 when nobody knows. " +
     "A server that was drained is given no topics any more, until it is started again or drain ID --undo says so. " +
-    "forget gives up a server whose data is lost: its topics begin again, empty, with message numbers that were never used.",
+    "forget gives up a server whose data is lost: its topics begin again, empty, with message numbers that were never used. " +
+    "forget-client has a topic forget one client, to make room; where something is lost by that it is refused (64) without --accept-loss.",
     "verify reads all of a data directory and says whether it is whole, 74 when it is not; backup writes a copy as of one " +
     "moment into a new folder. Both may be done while the server runs.",
     "A data directory that is an older copy of what was served last, a backup, a snapshot, a machine that was put back, is " +
@@ -93,7 +96,7 @@ export const pubsubServerCommand = defineCommand({
     ],
   ],
   settings: serverCommandSettings,
-  completes: ["ls", "move", "drain", "rebalance", "forget", "verify", "backup", "restore"],
+  completes: ["ls", "move", "drain", "rebalance", "forget", "forget-client", "verify", "backup", "restore"],
   runsNothing: true,
   run: server,
 });

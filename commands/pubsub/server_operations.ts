@@ -1,4 +1,4 @@
-/** `baton pubsub server ls|move|drain|rebalance|forget|verify|backup|restore`: what an operator does. */
+/** `baton pubsub server ls|move|drain|rebalance|forget|forget-client|verify|backup|restore`: what an operator does. */
 import { resolve } from "node:path";
 import { printTable } from "../../src/cli/table.ts";
 import type { SocketOptions } from "../../src/clients/zeromq/socket_options.ts";
@@ -26,6 +26,7 @@ import type {
   PubsubVerifyJson,
 } from "../json_shapes/pubsub_server_shapes.ts";
 import type { ServerCall } from "./server.ts";
+import { forgetClient } from "./server_forget_client.ts";
 import { restore } from "./server_restore.ts";
 import { checkServerFlags } from "./server_words.ts";
 import { serviceSecurity } from "./service_security.ts";
@@ -44,6 +45,7 @@ const operations: Readonly<Record<string, Operation>> = {
   drain: { takes: "a server's id", names: 1, run: drain },
   rebalance: { takes: "no name", names: 0, run: rebalance },
   forget: { takes: "a server's id, and --accept-loss", names: 1, run: forget },
+  "forget-client": { takes: "a topic and a client's id", names: 2, run: forgetClient },
   verify: { takes: "no name, and --data-dir", names: 0, run: verify },
   backup: { takes: "a folder to be made, and --data-dir", names: 1, run: backup },
   restore: { takes: "no name, but --id, --data-dir and --accept-loss", names: 0, run: restore },

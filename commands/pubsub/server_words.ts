@@ -8,8 +8,8 @@ const flagOperations: Readonly<Record<string, FlagUse>> = {
   topics: { flag: "--topics", of: ["ls"] },
   dryRun: { flag: "--dry-run", of: ["move", "drain", "rebalance"] },
   undo: { flag: "--undo", of: ["drain"] },
-  acceptLoss: { flag: "--accept-loss", of: ["forget", "restore"] },
-  json: { flag: "--json", of: ["ls", "move", "drain", "rebalance", "forget", "verify", "restore"] },
+  acceptLoss: { flag: "--accept-loss", of: ["forget", "forget-client", "restore"] },
+  json: { flag: "--json", of: ["ls", "move", "drain", "rebalance", "forget", "forget-client", "verify", "restore"] },
   moved: { flag: "--moved", of: [""] },
   handOver: { flag: "--hand-over", of: [""] },
 };

@@ -157,6 +157,13 @@ test("publish/subscribe servers", async () => {
   await using talker = await sessionTalker(session);
   for (const topic of ["news", "sport"]) await talker.say.ask({ name: "SUBSCRIBE", sender: "alice", topic });
   await printed('"$baton" pubsub server ls --json', "pubsub_servers");
+  await printed('"$baton" pubsub topic ls --json', "pubsub_topic_list");
+  await talker.say.ask({ name: "PUT", sender: "bob", topic: "news", counter: 1, body: new Uint8Array(3) });
+  await printed('"$baton" pubsub topic show news --json', "pubsub_topic_show");
+  await printed('"$baton" pubsub topic repair news --accept-loss --json', "pubsub_topic_repaired");
+  await printed('"$baton" pubsub server forget-client news bob --accept-loss --json', "pubsub_client_forgotten");
+  await talker.say.ask({ name: "SUBSCRIBE", sender: "alice", topic: "gone" });
+  await printed('"$baton" pubsub topic delete gone --accept-loss --json', "pubsub_topic_deleted");
   await printed('"$baton" pubsub server move news --to s2 --json', "pubsub_moves");
   await printed('"$baton" pubsub server move news --to s9 --json', "pubsub_moves_kept");
   two.child.kill("SIGTERM");

@@ -34,7 +34,8 @@ export class OwnershipModel implements Model<OwnershipState> {
     this.#server = new OwnershipServerModel(options);
     const value = { owner: "s0", epoch: 1, state: "stored", birth: "b", floor: 0, source: null } as const;
     const copy = { birth: "b", floor: 0, epoch: 1, sealedFor: null, ...emptyContent(0) };
-    const isNew = (options.proxies ?? 0) > 0 && !options.faults.includes("forget");
+    const isNew = (options.proxies ?? 0) > 0 &&
+      !options.faults.some((fault) => fault === "forget" || fault === "delete");
     const servers = Array.from({ length: options.servers }, (_, who): Server => ({
       ...stopped,
       copy: who === 0 && !isNew ? copy : null,
@@ -146,7 +147,8 @@ export class OwnershipModel implements Model<OwnershipState> {
     if (known === null) return assigned(owner, birth);
     const { value } = known;
     const isThere = state.present[Number(value.owner.slice(1))] === "live" && value.owner !== "";
-    if (isThere || value.owner === owner || value.epoch > 3) return null;
+    const epochMax = this.#may("delete") && state.isForgotten ? 5 : 3; // as often as it has to be, and an end of it
+    if (isThere || value.owner === owner || value.epoch > epochMax) return null;
     if (value.state === "new") return reassigned(value, owner);
     return this.#has("assigns what a dead server has stored")
       ? { ...reassigned(value, owner), state: "new" as const, source: null }
@@ -159,6 +161,11 @@ export class OwnershipModel implements Model<OwnershipState> {
     if (this.#may("forget") && node !== null && node.value.owner !== "" && !state.isForgotten) {
       const isAbsent = state.present[Number(node.value.owner.slice(1))] === "none";
       if (isAbsent || this.#has("forgets a server that is there")) out.push(this.#forget(fewer, node));
+    }
+    if (this.#may("delete") && node !== null && !state.isForgotten) {
+      for (const who of this.#answering(state)) {
+        if (state.servers[who]?.known?.version === node.version) out.push(this.#delete(fewer, node, who));
+      }
     }
     if (this.#may("tree lost") && !state.isTreeLost) {
       const servers = state.servers.map((server): Server => ({
@@ -189,6 +196,24 @@ export class OwnershipModel implements Model<OwnershipState> {
     );
     const next = { ...state, node: { value: { ...fresh, floor }, version }, client, servers, isForgotten: true };
     return { kind: "fault", label, state: next };
+  }
+
+  /** By its owner: nothing more is let in, what was let in is done, the node is another content's, and then its copy goes. */
+  #delete(state: OwnershipState, node: Znode, who: number): Transition<OwnershipState> {
+    const fresh = forgotten(node.value, "f");
+    if (fresh === null) throw new Error("No sequence numbers are left");
+    const written = { value: fresh, version: node.version + 1 };
+    const client = { ...state.client, acked: "", moved: 0, returned: "" };
+    const goesOn = this.#has("goes on answering for what it has deleted");
+    const servers = state.servers.map((server, at): Server => {
+      if (at !== who) return { ...server, request: null };
+      if (goesOn) return server;
+      const dropped = { birth: node.value.birth, epoch: fresh.epoch };
+      // Known for what it was: copies of it that are left at other servers may go as well.
+      return { ...server, request: null, copy: null, aside: server.copy?.log ?? null, dropped, known: written };
+    });
+    const label = `${serverName(who)} deletes the topic`;
+    return { kind: "fault", label, state: { ...state, node: written, client, servers, isForgotten: true } };
   }
 
   #answering(state: OwnershipState): number[] {

@@ -11,6 +11,7 @@ const everyFault: Fault[] = ["lost reply", "crash", "crash in a write", "lag", "
 const two = { servers: 2, puts: "a", moves: 1, faults: everyFault, faultsMax: 1 };
 const twoPuts = { ...two, puts: "ab" };
 const forget: OwnershipModelOptions = { ...two, proxies: 1, faults: ["forget", "lease"], faultsMax: 2 };
+const deleted: OwnershipModelOptions = { ...two, proxies: 1, faults: ["delete", "lease"], faultsMax: 2 };
 const diskLost: OwnershipModelOptions = { ...two, faults: ["disk lost"] };
 const putBack: OwnershipModelOptions = { ...two, faults: ["put back"], faultsMax: 2 };
 const treeLost: OwnershipModelOptions = { ...two, faults: ["tree lost"] };
@@ -33,6 +34,8 @@ describe("topic ownership holds", () => {
     "two proxies assign a new topic": { ...two, moves: 0, proxies: 2, faults: ["lost reply"] },
     "a server is forgotten and comes back": forget,
     "a server is forgotten while a topic moves": { ...forget, faults: ["forget", "crash"] },
+    "a topic is deleted, and begins again": deleted,
+    "a topic is deleted before or after it has moved, and a crash": { ...deleted, faults: ["delete", "crash"] },
     "a server loses its disk": diskLost,
     "a server's disk is put back": putBack,
     "the tree is lost": treeLost,
@@ -50,6 +53,7 @@ describe("topic ownership holds", () => {
     "put back among three servers": { ...putBack, servers: 3, moves: 2 },
     "forgotten under every fault": { ...forget, faults: ["forget", ...everyFault] },
     "forgotten with gets": { ...forget, faults: ["forget", "crash", "lease"], gets: true },
+    "deleted under every fault": { ...deleted, faults: ["delete", ...everyFault] },
     "the tree is lost, and a crash": { ...treeLost, moves: 2, faults: ["tree lost", "crash"], faultsMax: 2 },
     "the tree is lost under three servers": { ...treeLost, servers: 3, moves: 2 },
     "a disk is lost after two hand-overs": { ...diskLost, moves: 2, faults: ["disk lost", "crash"], faultsMax: 2 },
@@ -86,6 +90,7 @@ describe("the checker finds a protocol that", () => {
     ["stages without reading, and opens without a state", without, diskLost],
     ["forgets a server that is there", lost, forget],
     ["forgets without another birth", /drops what nobody else has/, forget],
+    ["goes on answering for what it has deleted", lost, deleted],
     ["numbers messages again after a forget", /was used twice/, { ...forget, puts: "ab", moves: 0 }],
     ["assigns without a version", lost, { ...two, moves: 0, proxies: 2, faultsMax: 0 }],
     ["assigns what a dead server has stored", lost, { ...forget, faults: ["crash"] }],

@@ -9,6 +9,7 @@ export type Fault =
   | "lag"
   | "lease"
   | "forget"
+  | "delete"
   | "disk lost"
   | "put back"
   | "tree lost";
@@ -38,6 +39,7 @@ export type Mistake =
   | "stages without reading, and opens without a state"
   | "forgets a server that is there"
   | "forgets without another birth"
+  | "goes on answering for what it has deleted"
   | "numbers messages again after a forget"
   | "assigns without a version"
   | "assigns what a dead server has stored"

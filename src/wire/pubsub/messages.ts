@@ -44,6 +44,8 @@ export const messageFields = {
   INFO: { sender: token, topic: token },
   /** Which topics there are. */
   TOPICS: { sender: token },
+  /** An operator to a server: look at a topic it has, or do what `action` says about it. */
+  MANAGE: { sender: token, topic: token },
   /** A proxy to a server: nobody waits any more for the answer to what came behind this very envelope. Has no answer of its own. */
   CANCEL: { sender: token },
 } as const;
@@ -112,6 +114,10 @@ export const lineFields = {
   part: number,
   final: flag,
   hash: token,
+  /** MANAGE: show, forget-client (whom says `client`), repair or delete; `accept-loss`: also where something is lost by it. */
+  action: token,
+  client: token,
+  "accept-loss": flag,
   /** INFO's answer. */
   position: messageIdOrNone,
   first: number,

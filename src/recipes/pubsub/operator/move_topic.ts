@@ -1,14 +1,11 @@
 /** Asks a topic's owner to hand it over, and says what has become of it. */
-import { DealerSocket } from "../../../clients/zeromq/dealer_socket.ts";
-import type { SocketOptions } from "../../../clients/zeromq/socket_options.ts";
 import type { ZooKeeper } from "../../../clients/zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../../errors.ts";
 import type { Clock } from "../../../support/clock.ts";
 import { onAbort, throwIfAborted } from "../../../support/abort.ts";
-import { deadlineAfter, sleep } from "../../../support/deadline.ts";
-import { decodeMessage } from "../../../wire/pubsub/decode_message.ts";
-import { encodeMessage } from "../../../wire/pubsub/encode_message.ts";
+import { sleep } from "../../../support/deadline.ts";
 import { orNull } from "../../lock/lock_view.ts";
+import { type AskOptions, askServer, NeverSent, reasonOf } from "./ask_server.ts";
 import { parseAnnouncement } from "../ownership/announce.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
 import { TopicNodes } from "../ownership/topic_nodes.ts";
@@ -24,19 +21,11 @@ export type MoveOutcome =
   /** No answer came, and the topic's node does not say that it has moved: it may yet. */
   | { readonly kind: "unknown"; readonly owner: string; readonly why: string };
 
-export interface MoveOptions {
-  readonly clock: Clock;
-  /** How long to wait for the answer, in milliseconds: a hand-over that fails takes 30 s by itself. */
-  readonly withinMs: number;
-  readonly socket?: SocketOptions | undefined;
-  readonly signal?: AbortSignal | undefined;
-}
+/** How long to wait for the answer: a hand-over that fails takes 30 s by itself. */
+export type MoveOptions = AskOptions;
 
-const nothing = new Uint8Array(0);
 /** Between two looks at who is there, while the answer is waited for. */
 const lookEveryMs = 250;
-/** When the connection is lost no answer comes by it; so long the topic's node may still say what has become of it. */
-const lostMs = 3000;
 
 /** Ends early when nobody can answer any more: the owner is lost, or the topic is somewhere else. */
 export async function moveTopic(
@@ -78,9 +67,6 @@ export async function moveTopic(
   if (isKept) return kept(why);
   return { kind: "unknown", owner, why: `${why}; server ls --topics shows where it is` };
 }
-
-/** Nobody was asked. */
-class NeverSent extends Error {}
 
 /** Looks, while the owner is asked, whether it still can answer. */
 class Watch implements Disposable {
@@ -129,13 +115,6 @@ class Watch implements Disposable {
   }
 }
 
-interface MergeAnswer {
-  readonly status: string;
-  readonly why: string;
-  readonly isUnknown: boolean;
-  readonly epoch: number | undefined;
-}
-
 async function ask(
   endpoint: string,
   { topic, to, epoch, owner }: {
@@ -144,43 +123,11 @@ async function ask(
     readonly epoch: number;
     readonly owner: string;
   },
-  { clock, withinMs, socket, signal }: MoveOptions,
-): Promise<MergeAnswer> {
-  const reason = () =>
-    new BatonError("OUTCOME_UNKNOWN", `The server "${owner}" at ${endpoint} has not answered within ${withinMs} ms`);
-  const lost = new AbortController();
-  let wasConnected = false;
-  let cancelLost = () => {};
-  await using dealer = new DealerSocket({
-    ...socket,
-    onEvent: (event) => {
-      if (event.kind === "connectionRefused") return;
-      if (event.kind === "connected") return void (wasConnected = true);
-      const reason = event.reason?.message ?? "it ended the connection";
-      const why = `the server "${owner}" at ${endpoint} ${wasConnected ? "was lost" : "cannot be reached"}: ${reason}`;
-      const error = wasConnected ? new BatonError("OUTCOME_UNKNOWN", why) : new NeverSent(why);
-      // Not from within the socket: it has not ended what it is doing.
-      cancelLost = clock.after(wasConnected ? lostMs : 0, () => lost.abort(error));
-    },
-  });
-  const ends = AbortSignal.any([lost.signal, ...(signal === undefined ? [] : [signal])]);
-  const deadline = deadlineAfter(clock, withinMs, { signal: ends, reason });
-  try {
-    dealer.connect(endpoint);
-    const lines = { version: 1, epoch };
-    const merge = encodeMessage({ name: "MERGE", sender: "operator", topic, address: to, lines });
-    await dealer.send([nothing, ...merge], { signal: deadline.signal });
-    const [, ...frames] = await dealer.receive({ signal: deadline.signal });
-    const message = decodeMessage(frames);
-    if (message.name !== "STATUS") throw new BatonError("PROTOCOL", `${endpoint} has not answered by a STATUS`);
-    return {
-      status: message.status,
-      why: new TextDecoder().decode(message.body ?? nothing) || message.status,
-      isUnknown: message.lines?.unknown === true,
-      epoch: message.lines?.epoch,
-    };
-  } finally {
-    cancelLost();
-    deadline.cancel();
-  }
+  options: MoveOptions,
+) {
+  const lines = { version: 1, epoch };
+  const merge = { name: "MERGE", sender: "operator", topic, address: to, lines } as const;
+  const answer = await askServer({ id: owner, endpoint }, merge, options);
+  const { status, lines: said } = answer;
+  return { status, why: reasonOf(answer), isUnknown: said?.unknown === true, epoch: said?.epoch };
 }

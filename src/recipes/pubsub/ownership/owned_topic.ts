@@ -7,14 +7,16 @@ import { throwIfAborted } from "../../../support/abort.ts";
 import { backoffMs } from "../../../support/backoff.ts";
 import { sleep } from "../../../support/deadline.ts";
 import { BatonError, messageOf } from "../../../errors.ts";
+import { newGuid } from "../../../support/guid.ts";
 import { isTransient } from "../../transient_error.ts";
 import type { ContentName, IncomingContent, OwnedStore, StoredTopic } from "./owned_store.ts";
 import type { TenureLease } from "./tenure_lease.ts";
 import { decideTopic, type TopicAction, type TopicCopy } from "./topic_decision.ts";
-import { takenBack, type TopicNode } from "./topic_node.ts";
+import { forgotten, takenBack, type TopicNode } from "./topic_node.ts";
 import type { ReadTopic, TopicNodes, WriteOutcome } from "./topic_nodes.ts";
 import type { Peer, TransferChannel, TransferReply } from "./transfer_channel.ts";
 import { receivedUntil, sendTopic } from "./send_topic.ts";
+import { changeStore, missingTopic } from "./change_store.ts";
 import { decideTransfer } from "./transfer_decision.ts";
 
 /** What all topics of a session share. */
@@ -46,6 +48,8 @@ export type HandOverResult =
   | { readonly kind: "moved"; readonly epoch: number }
   /** It is still here, and served. */
   | { readonly kind: "kept"; readonly why: string };
+
+export type DeleteResult = { readonly kind: "deleted" } | { readonly kind: "kept"; readonly why: string };
 
 const retryWait = { firstMs: 50, maxMs: 2000 };
 const recheckWait = { firstMs: 500, maxMs: 30_000 };
@@ -122,6 +126,43 @@ export class OwnedTopic {
       const node = this.known?.node;
       if (node?.owner === to) return { kind: "moved", epoch: node.epoch };
       return { kind: "kept", why: this.#whyKept === "" ? `its node names "${node?.owner}"` : this.#whyKept };
+    });
+  }
+
+  /**
+   * An operator gives the topic up: nothing more is let in, what was let in is done, and then the node is another content's, which
+   * nobody has; whoever puts into it next begins with nothing, and no number is used again. `whyNot` looks at the topic when nothing
+   * more is let in; with null what belongs here and is damaged or missing is given up as well.
+   */
+  delete(epoch: number | null, whyNot: ((epoch: number) => Promise<string | null>) | null): Promise<DeleteResult> {
+    return this.#next(async () => {
+      await this.#settle();
+      const { known, permit } = this;
+      const isMissing = this.last === "miss" && known?.node.owner === this.#tenure.id;
+      if (known === null || known === undefined || (permit === null && !(isMissing && whyNot === null))) {
+        return { kind: "kept", why: isMissing ? "its data is not here" : "this server does not serve it" };
+      }
+      if (epoch !== null && epoch !== known.node.epoch) {
+        return { kind: "kept", why: `it is at epoch ${known.node.epoch}` };
+      }
+      const next = forgotten(known.node, newGuid());
+      if (next === null) return { kind: "kept", why: "no message numbers are left for it" };
+      this.permit = null;
+      await this.#tenure.store.look(this.topic); // behind all that was let in
+      const why = await whyNot?.(known.node.epoch) ?? null;
+      if (why !== null) {
+        await this.#settle();
+        return { kind: "kept", why };
+      }
+      await this.#wrote(await this.#write(next), next, known.version + 1);
+      this.known ??= await this.#tenure.nodes.read(this.topic);
+      const isGone = this.known?.node.birth === next.birth;
+      if (isGone) {
+        await this.#tenure.store.drop(this.topic, next.epoch);
+        await this.#tenure.nodes.uncount(this.topic, this.#tenure.id);
+      }
+      await this.#settle();
+      return isGone ? { kind: "deleted" } : { kind: "kept", why: "it was changed meanwhile" };
     });
   }
 
@@ -256,39 +297,14 @@ export class OwnedTopic {
         await this.#readAgain();
         return "goes on";
       case "miss":
-        this.#tenure.onProblem(missing(this.topic, known?.node, id));
+        this.#tenure.onProblem(missingTopic(this.topic, known?.node, id));
         return "settled";
       case "rest":
         if (stored.copy !== null || stored.staged !== null) this.#recheck();
         return "settled";
       default:
-        await this.#change(action, known?.node, stored);
+        await changeStore(this.#tenure, this.topic, { action, node: known?.node, stored });
         return "goes on";
-    }
-  }
-
-  /** What only the store has to do. */
-  async #change(action: TopicAction, node: TopicNode | undefined, stored: StoredTopic): Promise<void> {
-    const { store, nodes, id } = this.#tenure;
-    if (action.do === "create" && node !== undefined) {
-      await store.create(this.topic, { birth: node.birth, floor: node.floor, epoch: node.epoch });
-    } else if (action.do === "activate" && node !== undefined) {
-      await store.activate(this.topic, node.epoch, action.what);
-    } else if (action.do === "drop") {
-      await store.drop(this.topic, action.epoch);
-      await nodes.uncount(this.topic, id);
-    } else if (action.do === "discard") {
-      await store.discard(this.topic);
-    } else if (action.do === "set aside") {
-      await store.setAside(this.topic);
-      this.#tenure.onProblem(
-        new BatonError(
-          "CONFIG",
-          `What this server has stored of "${this.topic}" (epoch ${stored.copy?.epoch}) is not what its node names: while ` +
-            "the server was away it was given up, or begun again after the coordination service had lost its data; it is " +
-            "kept aside",
-        ),
-      );
     }
   }
 
@@ -380,12 +396,4 @@ export class OwnedTopic {
       this.refresh().catch((thrown) => signal.aborted || this.#tenure.onProblem(thrown));
     });
   }
-}
-
-function missing(topic: string, node: TopicNode | undefined, id: string): BatonError {
-  return new BatonError(
-    "CONFIG",
-    `"${topic}" belongs to this server, "${id}", at epoch ${node?.epoch}, and is not in its store: it stays unavailable ` +
-      "until the store is back, or until it is given up",
-  );
 }

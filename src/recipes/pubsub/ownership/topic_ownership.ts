@@ -5,7 +5,7 @@ import { backoffMs } from "../../../support/backoff.ts";
 import { sleep } from "../../../support/deadline.ts";
 import { BatonError } from "../../../errors.ts";
 import { isTransient } from "../../transient_error.ts";
-import type { HandOverResult, Permit } from "./owned_topic.ts";
+import type { DeleteResult, HandOverResult, Permit } from "./owned_topic.ts";
 import type { ContentName, IncomingContent } from "./owned_store.ts";
 import { type ServerOptions, ServerTenure, type Standing } from "./server_tenure.ts";
 import type { TransferReply } from "./transfer_channel.ts";
@@ -92,6 +92,16 @@ export class TopicOwnership {
   async handOver(topic: string, to: string, epoch: number | null = null): Promise<HandOverResult> {
     if (this.#tenure === null) return { kind: "kept", why: "this server has no session at present" };
     return await this.#tenure.topic(topic).handOver(to, epoch);
+  }
+
+  /** Gives a topic up that an operator does not want any more; see `OwnedTopic.delete`. */
+  async delete(
+    topic: string,
+    epoch: number | null,
+    whyNot: ((epoch: number) => Promise<string | null>) | null,
+  ): Promise<DeleteResult> {
+    if (this.#tenure === null) return { kind: "kept", why: "this server has no session at present" };
+    return await this.#tenure.topic(topic).delete(epoch, whyNot);
   }
 
   /** TRANSFER: what another server sends. */

@@ -214,6 +214,8 @@ export class Proxy implements AsyncDisposable {
         return void this.counters.dropped++;
       case "TRANSFER":
         return this.#answer(envelope, { status: "BAD_REQUEST", why: "TRANSFER goes from server to server" }, hasLines);
+      case "MANAGE":
+        return this.#answer(envelope, { status: "BAD_REQUEST", why: "MANAGE goes from operator to server" }, hasLines);
       case "CANCEL":
         return this.#answer(envelope, { status: "BAD_REQUEST", why: "CANCEL goes from proxy to server" }, hasLines);
       case "HELLO":
@@ -293,8 +295,8 @@ function envelopeEnd(frames: readonly Uint8Array[]): number {
   return 0;
 }
 
-type TopicMessage = Exclude<Extract<Message, { topic: string }>, { name: "TRANSFER" }>;
+type TopicMessage = Exclude<Extract<Message, { topic: string }>, { name: "TRANSFER" | "MANAGE" }>;
 
 function isAboutTopic(message: Message): message is TopicMessage {
-  return "topic" in message && message.name !== "TRANSFER";
+  return "topic" in message && message.name !== "TRANSFER" && message.name !== "MANAGE";
 }

@@ -35,7 +35,7 @@ export interface ChainPlace {
 const wayMsMax = 100;
 
 /** Messages about one topic, which its server answers. */
-type TopicMessage = Exclude<Extract<Message, { topic: string }>, { name: "TRANSFER" }>;
+type TopicMessage = Exclude<Extract<Message, { topic: string }>, { name: "TRANSFER" | "MANAGE" }>;
 
 export function traitsOf(message: TopicMessage, patienceMsDefault: number): RequestTraits {
   const { lines } = message;

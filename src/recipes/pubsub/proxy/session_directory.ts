@@ -150,7 +150,10 @@ export class SessionDirectory implements Directory {
 
   async #readTopics(): Promise<readonly string[]> {
     const names: string[] = [];
-    for await (const { topic } of listTopics(this.#now().zk, this.#options.path)) names.push(topic);
+    // What was deleted or given up, and not put into since, is no topic.
+    for await (const { topic, node } of listTopics(this.#now().zk, this.#options.path)) {
+      if (node.owner !== "") names.push(topic);
+    }
     return names;
   }
 

@@ -70,7 +70,7 @@ function infoLines({ position, first, end, pending, subscribers, bytes }: TopicI
 /** Why a request was not let in: definitely not done. */
 export function standingAnswer(
   server: string,
-  message: ClientMessage,
+  message: { readonly topic: string; readonly lines?: Lines | undefined },
   standing: Exclude<RequestStanding, { kind: "serving" }>,
   endpointOf: (id: string) => string | null,
 ): Status {

@@ -29,6 +29,7 @@ import { answerBytesWaitingMax, answersWaitingMax } from "./server_limits.ts";
 import { newServerCounters, type ServerCounters } from "./server_counters.ts";
 import { problemsOfStore } from "./store_problems.ts";
 import { storePlace } from "./store_place.ts";
+import { TopicManager } from "./topic_manager.ts";
 import { TransferReceiver } from "./transfer_receiver.ts";
 import { TransferSender } from "./transfer_sender.ts";
 
@@ -74,6 +75,7 @@ export class TopicServer implements AsyncDisposable {
   #ownership!: TopicOwnership;
   #desk!: RequestDesk;
   #handOvers!: HandOvers;
+  #manager!: TopicManager;
   #receiver!: TransferReceiver;
   #reports: ProxyReports | null = null;
   #others!: OthersWatch;
@@ -241,6 +243,7 @@ export class TopicServer implements AsyncDisposable {
     const { latency } = this.counters;
     this.#desk = new RequestDesk({ server: id, ownership, store: this.#store, clock, reply, endpointOf, latency });
     this.#handOvers = new HandOvers({ server: id, ownership, reply });
+    this.#manager = new TopicManager({ server: id, ownership, store: this.#store, reply });
     this.#receiver = new TransferReceiver({
       server: id,
       clock,
@@ -319,6 +322,8 @@ export class TopicServer implements AsyncDisposable {
         return this.#reply(envelope, { ...statusOf(id, message, "OK"), body: encodeTopicList(this.topics()) });
       case "MERGE":
         return this.#handOvers.take(envelope, message);
+      case "MANAGE":
+        return this.#manager.take(envelope, message);
       case "CANCEL":
         return this.#desk.cancel(envelope);
       case "TRANSFER":

@@ -21,7 +21,8 @@ const candidates = 2;
 export class ClientRoom {
   readonly #database: TopicDatabase;
   readonly #clients: ClientTable;
-  readonly #max: number;
+  /** Clients that a topic knows at most. */
+  readonly max: number;
   readonly #warn: (sentence: string) => void;
   readonly #warned = new Set<string>();
   /** Publishers that were forgotten since the store was opened. */
@@ -35,13 +36,13 @@ export class ClientRoom {
   ) {
     this.#database = database;
     this.#clients = clients;
-    this.#max = clientsMax;
+    this.max = clientsMax;
     this.#warn = warn;
   }
 
   /** Why a client that is not known cannot become so, as a sentence; null: it can. May forget others, in the open transaction. */
   whyFull(topic: Topic, { kind, session }: ClientOperation): string | null {
-    const max = this.#max;
+    const max = this.max;
     if (kind === "subscribe") {
       if (topic.clientCount >= max) this.#forget(topic);
       if (topic.clientCount >= max) return full(topic.clientCount, "clients", max);
@@ -60,7 +61,7 @@ export class ClientRoom {
 
   /** How near a topic is to what it can know, from 0 to 1. */
   shareOf(topic: Topic): number {
-    return Math.max(topic.clientCount / this.#max, topic.plainCount / (this.#max * plainShare));
+    return Math.max(topic.clientCount / this.max, topic.plainCount / (this.max * plainShare));
   }
 
   /**
@@ -70,8 +71,8 @@ export class ClientRoom {
   #forget(topic: Topic): void {
     this.#database.begin();
     this.#clients.flush(); // what is looked at is what is stored
-    const busy = new Set(this.#clients.busiest(topic.id, Math.ceil(this.#max * busyShare)));
-    const most = Math.min(forgottenPerTimeMax, Math.ceil(this.#max / 10));
+    const busy = new Set(this.#clients.busiest(topic.id, Math.ceil(this.max * busyShare)));
+    const most = Math.min(forgottenPerTimeMax, Math.ceil(this.max / 10));
     const resolved: Client[] = [];
     const others: Client[] = [];
     for (const client of this.#clients.rows.oldestPublishers(topic.id, candidates * most + busy.size)) {
@@ -94,9 +95,9 @@ export class ClientRoom {
     this.#warned.add(topic.name);
     const plain = topic.plainCount > 0 ? `, ${topic.plainCount} of them without a session` : "";
     this.#warn(
-      `topic ${JSON.stringify(topic.name)} knows ${topic.clientCount} clients${plain}: from ${this.#max} on (` +
+      `topic ${JSON.stringify(topic.name)} knows ${topic.clientCount} clients${plain}: from ${this.max} on (` +
         `${
-          this.#max * plainShare
+          this.max * plainShare
         } without a session) new ones are refused; baton pubsub server forget-client makes room`,
     );
   }

@@ -112,6 +112,11 @@ export class StoreEngine {
     }
   }
 
+  /** A topic has fewer subscribers than before: the next `settle` deletes what nobody needs. */
+  fewer(topic: Topic): void {
+    this.#moved.add(topic);
+  }
+
   /** Gets that wait at a topic are answered by what it has become: sealed, moved, dropped. */
   wakeAll(topic: Topic): void {
     this.#wake(topic);
@@ -120,9 +125,7 @@ export class StoreEngine {
 
   /** How near the topic that knows most clients is to what it can know, from 0 to 1. */
   get clientsShare(): number {
-    let most = 0;
-    for (const topic of this.topics.all()) most = Math.max(most, this.room.shareOf(topic));
-    return most;
+    return [...this.topics.all()].reduce((most, topic) => Math.max(most, this.room.shareOf(topic)), 0);
   }
 
   /** Gets that wait. */

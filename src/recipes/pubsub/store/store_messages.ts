@@ -3,6 +3,7 @@ import type { ErrorCode } from "../../../errors.ts";
 import type { StoreOptions } from "./store_options.ts";
 import type { TopicCustody } from "./topic_custody.ts";
 import type { TopicSummary } from "./topic_table.ts";
+import type { TopicUpkeep } from "./topic_upkeep.ts";
 
 /** Things that are asked for one at a time, and awaited: their arguments and what they give. */
 export type StoreCalls =
@@ -27,6 +28,7 @@ export type StoreCalls =
     | "importDone"
     | "importEnd"
   >
+  & Pick<TopicUpkeep, "show" | "forgetClient" | "repair">
   & { summaries: () => TopicSummary[]; statistics: () => StoreStatistics };
 
 export interface StoreStatistics {

@@ -21,6 +21,7 @@ import {
   waitingGetsMax,
 } from "./store_limits.ts";
 import type { StoreCalls, StoreReply, StoreRequest } from "./store_messages.ts";
+import type { TopicState } from "./topic_upkeep.ts";
 import type { StoredTopic, TopicCopy } from "./topic_custody.ts";
 import { defaultStoreOptions, type StoreOptions } from "./store_options.ts";
 
@@ -242,6 +243,19 @@ export class TopicStore {
     } finally {
       if (this.#broken === null) await this.#call("exportEnd", transfer);
     }
+  }
+
+  /** What an operator does. All reject with STALE_TOKEN when the topic is not served here in this epoch. */
+  show(topic: string, epoch: number): Promise<TopicState> {
+    return this.#call("show", topic, epoch);
+  }
+
+  forgetClient(topic: string, epoch: number, client: string, acceptsLoss: boolean): Promise<void> {
+    return this.#call("forgetClient", topic, epoch, client, acceptsLoss);
+  }
+
+  repair(topic: string, epoch: number): Promise<string[]> {
+    return this.#call("repair", topic, epoch);
   }
 
   /** What is here of each topic that has a copy. */

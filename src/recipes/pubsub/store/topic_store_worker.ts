@@ -10,6 +10,7 @@ import { answerPieceBytes, transactionBytes } from "./store_limits.ts";
 import type { StoreCalls, StoreReply, StoreRequest } from "./store_messages.ts";
 import type { StoreOptions } from "./store_options.ts";
 import { TopicCustody } from "./topic_custody.ts";
+import { TopicUpkeep } from "./topic_upkeep.ts";
 import { checkpointAtOnceBytes, checkpointBytes, isDiskFull, storeError, TopicDatabase } from "./topic_database.ts";
 
 /** Moves of cursors that nobody waits for are on the disk after so long, or after `idleMs` where others come all the time. */
@@ -36,6 +37,7 @@ class OpenStore {
   readonly #options: StoreOptions;
   #engine!: StoreEngine;
   #custody!: TopicCustody;
+  #upkeep!: TopicUpkeep;
   readonly #answers = new AnswerPacker();
   readonly #refusedPuts = new RefusedPuts();
   /** Answered of the batch that is under way. */
@@ -100,6 +102,7 @@ class OpenStore {
       },
     });
     this.#custody = new TopicCustody(this.#database, this.#engine, this.#custody ?? null);
+    this.#upkeep = new TopicUpkeep(this.#database, this.#engine);
   }
 
   /**
@@ -156,6 +159,9 @@ class OpenStore {
         clientsShare: this.#engine.clientsShare,
         clientsForgotten: this.#engine.room.forgotten,
       };
+    }
+    if (method === "show" || method === "forgetClient" || method === "repair") {
+      return (this.#upkeep[method] as (...values: never[]) => unknown).apply(this.#upkeep, values as never[]);
     }
     return (this.#custody[method] as (...values: never[]) => unknown).apply(this.#custody, values as never[]);
   }

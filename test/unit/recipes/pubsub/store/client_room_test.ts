@@ -157,3 +157,48 @@ describe("a topic with as many publishers as it can know", () => {
     store.close();
   });
 });
+
+describe("a client that an operator has forgotten", () => {
+  test("comes as a new one, and what it asked for before is refused", () => {
+    const store = driver({ clientsMax });
+    store.execute({ kind: "subscribe", client: "reader", op: 1 }, once(1), resolved(1));
+    store.upkeep.forgetClient("news", 1, job(1), false);
+    expect(known(store)).toEqual(["reader"]);
+    expect(codes(store.execute(once(1)))).toEqual(["UNREGISTERED"]);
+    expect(comes(store, 1)?.code).toBe("OK");
+    expect(store.upkeep.show("news", 1)).toMatchObject({
+      ...{ epoch: 1, first: 1, end: 2, clients: 2, plainClients: 1, clientsMax, subscribers: 1, damage: null },
+      slowest: [{ client: "reader", position: 0, pending: 2 }],
+    });
+    expect(() => store.upkeep.show("news", 2)).toThrow("is not served here in epoch 2");
+    store.reopen();
+    expect(store.engine.topics.here("news")).toMatchObject({ clientCount: 2, registration: 1, damagedClients: null });
+    store.close();
+  });
+
+  test("has to be given up where something is lost by it", () => {
+    const store = driver({ clientsMax });
+    store.execute(
+      { kind: "subscribe", client: "reader", op: 1 },
+      once(1),
+      once(2, { msgId: "key" }),
+      put(1, "x", { client: "p" }),
+    );
+    const why = {
+      reader: /is subscribed, with 3 messages/,
+      [job(1)]: /does not know the end/,
+      [job(2)]: /msg-ids/,
+      p: /without a session/,
+    };
+    for (const [client, reason] of Object.entries(why)) {
+      expect(() => store.upkeep.forgetClient("news", 1, client, false)).toThrow(reason);
+      store.upkeep.forgetClient("news", 1, client, true);
+      expect(() => store.upkeep.forgetClient("news", 1, client, true)).toThrow("does not know a client");
+    }
+    expect(known(store)).toEqual([]);
+    store.engine.settle();
+    expect(store.database.get("SELECT count(*) AS n FROM messages")?.["n"]).toBe(0);
+    expect(store.engine.topics.here("news")).toMatchObject({ clientCount: 0, plainCount: 0 });
+    store.close();
+  });
+});

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { BatonError } from "../../../../../src/errors.ts";
 import type { SqlValue } from "../../../../../src/support/sql_row.ts";
+import { verifyStore } from "../../../../../src/recipes/pubsub/store/verify_store.ts";
 import { type EngineDriver, engineDrivers } from "./engine_driver.ts";
 import { codes, get, put, texts } from "./some_operations.ts";
 
@@ -153,6 +154,70 @@ describe("a damaged row of a topic", () => {
     store.reopen();
     expect(store.custody.look("news").copy).toMatchObject({ birth: "later", epoch: 2 });
     expect(store.database.get("SELECT place FROM topics WHERE id = 1")?.["place"]).toBe(4);
+  });
+});
+
+describe("what an operator gives up as damaged", () => {
+  /** Gets message after message from the beginning on; how many are missed, and which come. */
+  const rest = (store: EngineDriver, client = "bob") => {
+    const had: string[] = [];
+    let [last, missed] = [0, 0];
+    for (;;) {
+      const [answer] = store.execute(get(last, { client }));
+      missed += answer?.missed ?? 0;
+      if (answer?.code !== "OK") return { code: answer?.code, missed, had };
+      had.push(...texts(answer));
+      last = answer.messages?.at(-1)?.id ?? last;
+    }
+  };
+
+  test("of messages is told to subscribers as missed; the rest is served and handed over", () => {
+    const store = filled();
+    damage(store, "UPDATE messages SET last = 9 WHERE id = 2");
+    damage(store, "DELETE FROM messages WHERE id = 4");
+    flipped(store, "messages", "records", 5);
+    expect(store.upkeep.repair("news", 1)).toEqual(["message 2", "messages 4 to 5"]);
+    expect(store.upkeep.repair("news", 1)).toEqual([]);
+    store.execute(put(6, "body 6", { client: "ann" }));
+    const content = store.exported.bind(store);
+    store.custody.seal("news", 1, "s2");
+    expect(content().pieces.length).toBeGreaterThan(0);
+    store.custody.activate("news", 2, "copy");
+    store.close();
+    expect(verifyStore(store.folder).problems).toEqual([]);
+    store.reopen();
+    const all: string[] = [];
+    let missed = 0;
+    for (let last = 0;;) {
+      const [answer] = store.execute(get(last, { epoch: 2 }));
+      missed += answer?.missed ?? 0;
+      if (answer?.code !== "OK") break;
+      all.push(...texts(answer));
+      last = answer.messages?.at(-1)?.id ?? last;
+    }
+    expect([all, missed]).toEqual([["body 1", "body 3", "body 6"], 3]);
+  });
+
+  test("of a client forgets it, and what it has put before is refused, not stored again", () => {
+    const store = filled();
+    const session = { number: 1, key: "k" };
+    const paid = put(1, "paid", { client: "shop", session });
+    store.execute(paid, { kind: "subscribe", client: "carl", op: 1 });
+    damage(store, "UPDATE clients SET op = 7 WHERE name = CAST('carl' AS BLOB)");
+    damage(store, "UPDATE resolved SET low = 1 WHERE session = 1");
+    expect(codes(store.execute(paid, get(5, { client: "carl" })))).toEqual(["DAMAGED", "DAMAGED"]);
+    expect(store.upkeep.repair("news", 1)).toEqual([
+      "clients that nobody can name any more: 1",
+      'what client "shop" has put',
+    ]);
+    expect(store.execute(paid)[0]).toMatchObject({ code: "UNREGISTERED", registration: 1 });
+    expect(codes(store.execute({ ...paid, counter: 2, registration: 1 }, put(1, "new", { client: "dora" })))).toEqual([
+      "OK",
+      "OK",
+    ]);
+    expect(rest(store).had).toEqual(["body 1", "body 2", "body 3", "body 4", "body 5", "paid", "paid", "new"]);
+    store.close();
+    expect(verifyStore(store.folder).problems).toEqual([]);
   });
 });
 

@@ -10,6 +10,7 @@ import { StoreEngine } from "../../../../../src/recipes/pubsub/store/store_engin
 import { defaultStoreOptions, type StoreOptions } from "../../../../../src/recipes/pubsub/store/store_options.ts";
 import { TopicCustody } from "../../../../../src/recipes/pubsub/store/topic_custody.ts";
 import { TopicDatabase } from "../../../../../src/recipes/pubsub/store/topic_database.ts";
+import { TopicUpkeep } from "../../../../../src/recipes/pubsub/store/topic_upkeep.ts";
 
 /** An operation of one kind, as much of it as the test wants to say. */
 export type Some<Kind extends StoreOperation["kind"]> =
@@ -42,8 +43,10 @@ export class EngineDriver {
   database!: TopicDatabase;
   engine!: StoreEngine;
   custody!: TopicCustody;
+  upkeep!: TopicUpkeep;
   #answers: StoreAnswer[] = [];
   #ticket = 1000;
+  #isOpen = false;
   /** Its wall clock. */
   nowMs = 1_000_000;
   /** Why nothing may be written. */
@@ -63,13 +66,18 @@ export class EngineDriver {
     if (creates) this.custody.create("news", { birth: "b", floor: 0, epoch: 1 });
   }
 
+  get folder(): string {
+    return this.#dir;
+  }
+
   /** Ends the store without writing what is not durable, and opens it again. */
   reopen(): void {
-    this.close();
+    if (this.#isOpen) this.close();
     this.#open();
   }
 
   close(): void {
+    this.#isOpen = false;
     this.database.close();
   }
 
@@ -108,6 +116,7 @@ export class EngineDriver {
 
   #open(): void {
     this.database = new TopicDatabase(this.#dir);
+    this.#isOpen = true;
     try {
       this.#load();
     } catch (error) {
@@ -128,6 +137,7 @@ export class EngineDriver {
       warn: this.#warn,
     });
     this.custody = new TopicCustody(this.database, this.engine);
+    this.upkeep = new TopicUpkeep(this.database, this.engine);
     this.custody.dropArrivals();
   }
 }

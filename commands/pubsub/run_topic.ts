@@ -1,0 +1,151 @@
+/** `baton pubsub topic ls|show|delete|repair`: what an operator does at one topic, by the server that has it. */
+import { printTable } from "../../src/cli/table.ts";
+import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
+import { BatonError } from "../../src/errors.ts";
+import { type Managed, type ManageQuestion, manageTopic } from "../../src/recipes/pubsub/operator/manage_topic.ts";
+import { overviewOf } from "../../src/recipes/pubsub/operator/overview.ts";
+import { PubsubPath } from "../../src/recipes/pubsub/ownership/pubsub_path.ts";
+import type { TopicState } from "../../src/recipes/pubsub/store/topic_upkeep.ts";
+import { systemClock } from "../../src/support/clock.ts";
+import { didYouMean } from "../../src/support/did_you_mean.ts";
+import { printable } from "../../src/support/printable.ts";
+import { connected } from "../coordination/connected.ts";
+import { type ExitCode, exitCodes } from "../exit_codes.ts";
+import type {
+  PubsubTopicDeletedJson,
+  PubsubTopicListJson,
+  PubsubTopicRepairedJson,
+  PubsubTopicShowJson,
+} from "../json_shapes/pubsub_topic_shapes.ts";
+import { serviceSecurity } from "./service_security.ts";
+import { type TopicCall, topicWords } from "./topic.ts";
+
+/** A topic that is on its way elsewhere may have to be waited for. */
+const answerMsMax = 30_000;
+
+export async function runTopic(call: TopicCall): Promise<ExitCode> {
+  const [word = "", ...names] = call.names;
+  const usage = (why: string) => new BatonError("USAGE", `baton pubsub topic ${why}`);
+  if (!(topicWords as readonly string[]).includes(word)) {
+    const given = word === "" ? "and none is given" : `not "${word}"${didYouMean(word, topicWords)}`;
+    throw usage(`takes one of ${topicWords.join(", ")}, ${given}`);
+  }
+  if (word === "ls") {
+    if (names.length > 0) throw usage(`ls takes no name, not "${names.join(" ")}"`);
+    refuseFlag(call, "ls");
+    return await list(call);
+  }
+  const [topic] = names;
+  if (topic === undefined || names.length > 1) throw usage(`${word} takes one topic`);
+  if (word === "show") {
+    refuseFlag(call, "show");
+    return await show(call, topic);
+  }
+  return word === "delete" ? await remove(call, topic) : await repair(call, topic);
+}
+
+function refuseFlag({ sources }: TopicCall, word: string): void {
+  if (!sources.flags.has("acceptLoss")) return;
+  throw new BatonError("USAGE", `baton pubsub topic: --accept-loss is not for ${word}, but for delete, repair`);
+}
+
+async function list(call: TopicCall): Promise<ExitCode> {
+  const { values, io } = call;
+  const servers = await connected(call, (zk) => overviewOf(zk, new PubsubPath(values.root)));
+  const topics = servers.flatMap(({ id, endpoint, topics }) =>
+    topics.map(({ topic, node: { epoch, state } }) => ({ topic, server: id, there: endpoint !== null, epoch, state }))
+  ).sort((a, b) => a.topic < b.topic ? -1 : 1);
+  if (values.json) {
+    const answer: PubsubTopicListJson = { version: 1, topics };
+    io.out(`${JSON.stringify(answer)}\n`);
+    return exitCodes.SUCCESS;
+  }
+  if (topics.length === 0 && !values.quiet) io.err(`baton: no topic is there below ${values.root}\n`);
+  const rows = topics.map(({ topic, server, there, epoch, state }) => [
+    printable(topic),
+    server,
+    there ? state : "away",
+    String(epoch),
+  ]);
+  if (rows.length > 0) printTable(io, [["TOPIC", "SERVER", "STATE", "EPOCH"], ...rows]);
+  return exitCodes.SUCCESS;
+}
+
+async function show(call: TopicCall, topic: string): Promise<ExitCode> {
+  const { values, io } = call;
+  const { owner, value } = await manage(call, { topic, action: "show" });
+  const { epoch, first, end, bytes, clients, plainClients, clientsMax, subscribers, slowest, damage } =
+    value as TopicState;
+  if (values.json) {
+    const answer: PubsubTopicShowJson = {
+      version: 1,
+      topic,
+      server: owner,
+      epoch,
+      first: String(first),
+      end: String(end),
+      bytes,
+      clients,
+      plain_clients: plainClients,
+      clients_max: clientsMax,
+      subscriber_count: subscribers,
+      subscribers: slowest.map(({ client, position, pending }) => ({ client, position: String(position), pending })),
+      damage,
+    };
+    io.out(`${JSON.stringify(answer)}\n`);
+    return exitCodes.SUCCESS;
+  }
+  const facts: [string, string | number][] = [
+    ["topic", printable(topic)],
+    ["server", owner],
+    ["epoch", epoch],
+    ["messages", first > end ? "none" : `${first} to ${end}`],
+    ["bytes", bytes],
+    ["clients", `${clients} of ${clientsMax}, ${plainClients} without a session`],
+    ["subscribers", subscribers],
+  ];
+  if (damage !== null) facts.push(["damage", damage]);
+  printTable(io, facts.map(([name, fact]) => [name, String(fact)]));
+  const rows = slowest.map(({ client, position, pending }) => [printable(client), String(position), String(pending)]);
+  if (rows.length > 0) printTable(io, [[""], ["SUBSCRIBER", "HAD", "WAITING"], ...rows]);
+  return exitCodes.SUCCESS;
+}
+
+async function remove(call: TopicCall, topic: string): Promise<ExitCode> {
+  const { values, io } = call;
+  const { owner } = await manage(call, { topic, action: "delete", acceptsLoss: call.values.acceptLoss });
+  const answer: PubsubTopicDeletedJson = { version: 1, topic, server: owner };
+  if (values.json) io.out(`${JSON.stringify(answer)}\n`);
+  else if (!values.quiet) io.err(`baton: topic "${printable(topic)}" is deleted\n`);
+  return exitCodes.SUCCESS;
+}
+
+async function repair(call: TopicCall, topic: string): Promise<ExitCode> {
+  const { values, io } = call;
+  if (!values.acceptLoss) {
+    throw new BatonError(
+      "USAGE",
+      `baton pubsub topic repair gives up what is damaged of "${topic}": say --accept-loss when it cannot be put back`,
+    );
+  }
+  const { owner, value } = await manage(call, { topic, action: "repair", acceptsLoss: call.values.acceptLoss });
+  const given = value as string[];
+  const answer: PubsubTopicRepairedJson = { version: 1, topic, server: owner, given_up: given };
+  if (values.json) io.out(`${JSON.stringify(answer)}\n`);
+  else for (const what of given) io.out(`given up: ${printable(what)}\n`);
+  if (given.length === 0 && !values.quiet) io.err(`baton: nothing is damaged of topic "${printable(topic)}"\n`);
+  return exitCodes.SUCCESS;
+}
+
+type ManageCall = Pick<TopicCall, "io" | "sources" | "names"> & { readonly values: TopicCall["values"] };
+
+/** Throws what manageTopic does. */
+export async function manage(
+  call: ManageCall,
+  question: ManageQuestion,
+): Promise<Managed> {
+  const socket = serviceSecurity({ pubsubKey: call.values.pubsubKey })?.dialing;
+  const options = { clock: systemClock(), withinMs: answerMsMax, socket };
+  const ask = (zk: ZooKeeper) => manageTopic(zk, new PubsubPath(call.values.root), question, options);
+  return await connected(call as TopicCall, ask);
+}
