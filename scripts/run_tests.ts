@@ -31,9 +31,9 @@ const tiers: readonly Tier[] = [
   bunTest("model", 6, "--parallel=2", "./test/model"),
   bunTest("conformance", 8, "--parallel=2", "./test/conformance"),
   bunTest("integration", 12, "--parallel=2", "./test/integration"),
-  bunTest("cli", 8, "--parallel=2", "./test/cli"),
+  bunTest("cli", 12, "--parallel=2", "./test/cli"),
   bunTest("runtime", 5, "--parallel=2", "./test/runtime"),
-  bunTest("fault", 8, "./test/fault"),
+  bunTest("fault", 12, "./test/fault"),
 ];
 
 /** Settings of whoever runs the tests must not reach them; what scripts/test says must. */

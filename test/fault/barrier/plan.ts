@@ -7,7 +7,10 @@ export interface BarrierPlan extends RoundPlan {
   /** Where the victim is when the fault begins. */
   readonly phase: "waiting" | "running";
   readonly onLost: "fail" | "wait";
-  /** Only while it waits: the victim is killed, and started again at once. */
+  /**
+   * Only while it waits, and losses are waited for: the victim is killed, and started again immediately. The guard ends its
+   * session before the others are complete, which would break the barrier.
+   */
   readonly restarts: boolean;
 }
 
@@ -16,7 +19,7 @@ export function planBarrierRounds(seed: number, rounds: number, backends: readon
     const random = seededRandom(plan.seed ^ 0x5eed);
     const phase = random() < 2 / 3 ? "waiting" : "running";
     const onLost = random() < 0.5 ? "fail" : "wait";
-    return { ...plan, phase, onLost, restarts: phase === "waiting" && random() < 0.4 };
+    return { ...plan, phase, onLost, restarts: phase === "waiting" && onLost === "wait" && random() < 0.6 };
   });
 }
 
