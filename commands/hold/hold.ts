@@ -112,7 +112,6 @@ async function start(
     return await startHelper({
       words: ["__holder", ...options.names],
       argv0: "lock-holder",
-      cwd: process.cwd(),
       env: { ...env, [holderMark]: "1" },
       ...(stderr === undefined ? {} : { stderr }),
       isWaitedFor: true,

@@ -6,6 +6,7 @@ import { allProcesses, readProcess } from "../../src/cli/child/process_table.ts"
 import { keeper } from "../support/backends.ts";
 import { BatonSession, type Running } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";
+import { canBeOthers } from "../support/other_user.ts";
 
 setDefaultTimeout(60_000);
 
@@ -362,4 +363,14 @@ test("--status-file says what was had, or why not", async () => {
     exit_code: 0,
   });
   expect(JSON.parse(session.read("fd"))).toMatchObject({ names: ["status2"], fencing_tokens: [expect.any(String)] });
+});
+
+const isRoot = canBeOthers("a folder that may not be entered is not tried");
+
+test.skipIf(!isRoot)("a script that stands in a folder which its user may not enter gets its lock", async () => {
+  await session.run('mkdir -m 777 open; mkdir -m 700 closed; chmod 755 .; cp "$baton" baton; chmod 755 baton');
+  const script = 'held=$("$dir/baton" hold -q x) || exit; eval "$held"; "$dir/baton" release x';
+  const asOther = `exec setpriv --reuid=64871 --regid=64871 --clear-groups sh -c '${script}'`;
+  const { code, stderr } = await session.run(`cd closed; BATON_KEEPER_DIR=$dir/open/keeper ${asOther}`);
+  expect([code, stderr]).toEqual([0, ""]);
 });

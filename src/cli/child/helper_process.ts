@@ -23,8 +23,8 @@ export interface HelperOptions {
   readonly words: readonly string[];
   /** What ps shows instead of the path of this program; `pkill -f baton` must not take it along. */
   readonly argv0: string;
-  /** Where it begins. */
-  readonly cwd: string;
+  /** Where it begins; where this process is when left out, which need not be a folder that it may enter. */
+  readonly cwd?: string;
   /** This process's own when left out. */
   readonly env?: Readonly<Record<string, string>>;
   /** The descriptor that becomes its standard error; none when left out. */
@@ -102,7 +102,7 @@ function startWithBun(
   const child = Bun.spawn({
     cmd: [command, ...args],
     argv0,
-    cwd,
+    ...(cwd === undefined ? {} : { cwd }),
     ...(env === undefined ? {} : { env }),
     detached: true,
     stdio: ["pipe", "pipe", stderr ?? "ignore"],
@@ -147,7 +147,7 @@ async function startWithNode(
   const { createInterface } = await import("node:readline");
   const child = spawn(command, args, {
     argv0,
-    cwd,
+    ...(cwd === undefined ? {} : { cwd }),
     ...(env === undefined ? {} : { env }),
     detached: true,
     stdio: ["pipe", "pipe", stderr ?? "ignore"],
