@@ -269,7 +269,7 @@ test("servers and proxies that cannot start, and operators' words", async () => 
     [
       64,
       "server --id s1 --data-dir s1 --accept-loss",
-      "--accept-loss is not for a server that is started, but for forget, restore",
+      "--accept-loss is not for a server that is started, but for forget, forget-client, restore",
     ],
     [
       64,
