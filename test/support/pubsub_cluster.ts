@@ -10,6 +10,7 @@ import { parseServers } from "../../src/clients/zookeeper/hosts.ts";
 import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
 import { listTopics } from "../../src/recipes/pubsub/ownership/list_topics.ts";
 import { PubsubPath } from "../../src/recipes/pubsub/ownership/pubsub_path.ts";
+import type { StoreOptions } from "../../src/recipes/pubsub/store/store_options.ts";
 import { newGuid } from "../../src/support/guid.ts";
 import type { RunningBackend } from "./backend.ts";
 import { freePorts } from "./free_ports.ts";
@@ -29,6 +30,8 @@ export interface PubsubClusterOptions {
   readonly backend?: RunningBackend;
   /** 4,000 when left out. */
   readonly sessionTimeoutMs?: number;
+  /** Of servers that are objects. */
+  readonly store?: Partial<StoreOptions>;
   /** More words for `baton pubsub server` and `proxy`; processes only. */
   readonly serverWords?: readonly string[];
   readonly proxyWords?: readonly string[];
@@ -151,6 +154,7 @@ export class PubsubCluster implements AsyncDisposable {
         return zk;
       },
       onProblem: (problem) => this.problems.push(problem),
+      store: this.#options.store,
       words: [
         ...["--servers", this.backend.servers, "--root", this.root],
         ...["--session-timeout", `${sessionTimeoutMs}ms`],

@@ -1,6 +1,7 @@
 /** The members of a publish/subscribe cluster in tests: each role as an object, or as a process. */
 import process from "node:process";
 import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
+import type { StoreOptions } from "../../src/recipes/pubsub/store/store_options.ts";
 import type { PubsubPath } from "../../src/recipes/pubsub/ownership/pubsub_path.ts";
 import { Proxy } from "../../src/recipes/pubsub/proxy/proxy.ts";
 import { SessionDirectory } from "../../src/recipes/pubsub/proxy/session_directory.ts";
@@ -35,6 +36,8 @@ export interface Surroundings {
   readonly path: PubsubPath;
   readonly connect: (signal: AbortSignal) => Promise<ZooKeeper>;
   readonly onProblem: (problem: unknown) => void;
+  /** Of a server that is an object. */
+  readonly store?: Partial<StoreOptions> | undefined;
   /** Where it coordinates, as words for a process. */
   readonly words: readonly string[];
   /** More for a process's environment. */
@@ -157,8 +160,9 @@ export class ServerObject extends ObjectNode {
   }
 
   protected async start(): Promise<void> {
-    const { path, connect, onProblem } = this.around;
+    const { path, connect, onProblem, store } = this.around;
     this.#server = await TopicServer.start({
+      ...(store === undefined ? {} : { store }),
       ...{ id: this.id, dataDir: this.#dataDir, listen: "tcp://127.0.0.1:0" },
       ...{ path, connect, onProblem, clock: systemClock() },
     });

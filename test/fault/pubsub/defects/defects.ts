@@ -136,6 +136,11 @@ export const defects: readonly Defect[] = [
       file: `${store}/topic_database.ts`,
       from: "PRAGMA synchronous = FULL",
       to: "PRAGMA synchronous = OFF",
+    }, {
+      // With it the store finds most of that by itself, and is not opened.
+      file: `${store}/topic_database.ts`,
+      from: "acceptDamagedLog ? null : damageInLog",
+      to: 'acceptDamagedLog || dataDir !== "" ? null : damageInLog',
     }],
     scene: scenes.powerIsLost,
     breaks: ["lost", "id reused", "after healing"],
