@@ -11,6 +11,8 @@ const frameHeaderBytes = 24;
 /** The last bit says in which order the checksums read the bytes. */
 const magic = 0x377f0682;
 const triesMax = 10;
+/** Between two looks at a log that seems damaged, in milliseconds. */
+const pauseMs = 3;
 
 /** Salts, checksums and the like, as pairs of 32-bit numbers. */
 type Pair = readonly [number, number];
@@ -25,13 +27,13 @@ interface LogHeader {
 /** A sentence about the damage in the log beside the database, or null: when it is whole, and when there is none. */
 export function damageInLog(databasePath: string): string | null {
   for (let tries = 0;; tries++) {
-    // The index first: a keeper that runs meanwhile only adds to the log, or begins it again, under another header.
+    // The index first: a process that writes meanwhile only adds to the log, or begins it again, under another header.
     const index = bytesOf(`${databasePath}-shm`);
     const log = bytesOf(`${databasePath}-wal`);
     const damage = log === null ? null : strangeLog(databasePath, log) ?? damageIn(log, index);
     if (damage === null || tries === triesMax) return damage;
-    const again = bytesOf(`${databasePath}-wal`, logHeaderBytes);
-    if (log !== null && again !== null && Buffer.compare(log.subarray(0, logHeaderBytes), again) === 0) return damage;
+    // A log that another process writes meanwhile is read in parts of different moments; real damage stays.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, pauseMs);
   }
 }
 
