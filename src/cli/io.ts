@@ -1,5 +1,6 @@
 /** What a command may touch of its process: where it writes, what it reads its settings from. Tests put another in its place. */
 import { fstatSync, statSync, writeSync } from "node:fs";
+import { blockFor } from "../support/block_for.ts";
 import { BatonError, messageOf } from "../errors.ts";
 import { inheritedDescriptors } from "./child/inherited_descriptors.ts";
 
@@ -67,7 +68,7 @@ export function writeWhole(
       bytes = bytes.subarray(writeSync(fd, bytes));
     } catch (thrown) {
       if (errnoOf(thrown) !== "EAGAIN" || performance.now() - startMs > fullPipeMsMax) throw thrown;
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
+      blockFor(5);
     }
   }
 }

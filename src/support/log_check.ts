@@ -5,6 +5,7 @@
  * beside the log, which outlives a killed process, says how far it went. Reads only. Source: SQLite's "WAL-mode File Format".
  */
 import { closeSync, existsSync, fstatSync, openSync, readSync } from "node:fs";
+import { blockFor } from "./block_for.ts";
 
 const logHeaderBytes = 32;
 const frameHeaderBytes = 24;
@@ -33,7 +34,7 @@ export function damageInLog(databasePath: string): string | null {
     const damage = log === null ? null : strangeLog(databasePath, log) ?? damageIn(log, index);
     if (damage === null || tries === triesMax) return damage;
     // A log that another process writes meanwhile is read in parts of different moments; real damage stays.
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, pauseMs);
+    blockFor(pauseMs);
   }
 }
 

@@ -6,6 +6,7 @@
 import { mkdirSync, statfsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { blockFor } from "../../../support/block_for.ts";
 import { BatonError, messageOf } from "../../../errors.ts";
 import { FilesInPlace } from "../../../support/files_in_place.ts";
 import { flushFolders } from "../../../support/flush_folders.ts";
@@ -291,7 +292,7 @@ function patiently<T>(open: () => T): T {
       return open();
     } catch (error) {
       if (!/locked|busy/i.test(messageOf(error)) || performance.now() - startMs > busyMs) throw error;
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10);
+      blockFor(10);
     }
   }
 }
