@@ -23,11 +23,7 @@ afterAll(async () => {
 const secrets = ["tell-nobody-1", "tell-nobody-2", "tell-nobody-3", "tell-nobody-4", "tell-nobody-5"];
 const options = "--max-retries 0 --redact-header x-key --redact-query token";
 
-/** Clients of this test alone, whatever this user has. */
-const pubsubEnv = () => ({
-  BATON_PUBSUB_PROXIES: cluster.proxy().endpoint,
-  BATON_PUBSUB_STATE_DIR: session.path("clients"),
-});
+const pubsubEnv = () => ({ BATON_PUBSUB_PROXIES: cluster.proxy().endpoint });
 
 /** A dead letter that has credentials wherever they can be. `letters`: where it is to go. */
 async function deadLetter(backend: HttpBackend, letters = "store", more = ""): Promise<RetryService> {

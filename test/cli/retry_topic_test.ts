@@ -27,7 +27,6 @@ class Store extends RetryShell {
   constructor(env: Readonly<Record<string, string>> = {}) {
     super(session, {
       BATON_PUBSUB_PROXIES: cluster.proxy().endpoint,
-      BATON_PUBSUB_STATE_DIR: session.path("clients"),
       ...env,
     });
   }
@@ -199,7 +198,6 @@ test("a client that is refused is told so, and its processor ends with 77 and no
           words.startsWith("@client") ? words : `@retry run ${words} --client-id stock`
         } ${keys}`,
       ),
-      { BATON_PUBSUB_STATE_DIR: secure.path("states") },
     );
   expect((await run("@client reader subscribe open")).code).toBe(0);
   await secure.run(written("echo a | BATON_RETRY_STORE=store @retry submit"));
