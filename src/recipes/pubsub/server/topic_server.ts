@@ -16,7 +16,7 @@ import { encodeTopicList } from "../../../wire/pubsub/topic_list.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
 import { TopicOwnership } from "../ownership/topic_ownership.ts";
 import type { StoreOptions } from "../store/store_options.ts";
-import { TopicStore } from "../store/topic_store.ts";
+import { type StoreHooks, TopicStore } from "../store/topic_store.ts";
 import { OverloadReport } from "../overload_report.ts";
 import { type Status, statusOf } from "./answer_message.ts";
 import { HandOvers } from "./hand_overs.ts";
@@ -27,7 +27,6 @@ import { RequestDesk } from "./request_desk.ts";
 import { claimDataDir, makeDataDir } from "./server_identity.ts";
 import { answerBytesWaitingMax, answersWaitingMax } from "./server_limits.ts";
 import { newServerCounters, type ServerCounters } from "./server_counters.ts";
-import { problemsOfStore } from "./store_problems.ts";
 import { storePlace } from "./store_place.ts";
 import { TopicManager } from "./topic_manager.ts";
 import { TransferReceiver } from "./transfer_receiver.ts";
@@ -365,4 +364,14 @@ export class TopicServer implements AsyncDisposable {
     await this.#router.close({ lingerMs });
     await this.#store?.close();
   }
+}
+
+/** What an operator is told of a store, as failures with a row in the table of errors. */
+function problemsOfStore(
+  onProblem: (problem: BatonError) => void,
+): Pick<StoreHooks, "warning" | "damage"> {
+  return {
+    warning: (sentence) => onProblem(new BatonError("STORE_FULL", sentence)),
+    damage: (sentence) => onProblem(new BatonError("IO", `Damaged on the disk, and refused: ${sentence}`)),
+  };
 }
