@@ -6,9 +6,9 @@ import { JobProcesses } from "../../src/cli/child/job_processes.ts";
 import { KnownProcesses } from "../../src/cli/child/known_processes.ts";
 import { loadLibc } from "../../src/cli/child/libc.ts";
 import {
+  allProcesses,
   childrenOf,
   descendantsOf,
-  groupMembers,
   noteStarted,
   readProcess,
 } from "../../src/cli/child/process_table.ts";
@@ -70,7 +70,7 @@ test("the table knows children, descendants, groups and the dead", async () => {
   expect(childrenOf(process.pid)).toContain(child.pid);
   expect(childrenOf(child.pid).length).toBe(2);
   expect(descendantsOf(child.pid, (pid) => readProcess(pid)?.group !== child.pid).length).toBe(1);
-  expect(groupMembers(child.pid).length).toBe(2);
+  expect(allProcesses().filter(({ group, dead }) => group === child.pid && !dead).length).toBe(2);
   for (const pid of [...below, child.pid]) process.kill(pid, "SIGKILL");
   await child.exited;
   expect(readProcess(child.pid)).toBeNull();

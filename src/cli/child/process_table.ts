@@ -183,11 +183,6 @@ export function allProcesses(): ProcessRow[] {
   return rows;
 }
 
-/** Pids of the living processes in a process group. */
-export function groupMembers(group: number): number[] {
-  return allProcesses().filter((row) => row.group === group && !row.dead).map((row) => row.pid);
-}
-
 /** The cookies that a process carries; none of one that is gone, another user's, or wrote over its environment. */
 export function cookiesOf(pid: number): string[] {
   try {
