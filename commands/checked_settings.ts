@@ -2,15 +2,15 @@
  * What a value has to be that only the commands look into which go by it: each by itself, since another may be given on a
  * command line. Files of keys are let be: they are on the machine of the role that uses them.
  */
-import { parseBindEndpoint, parseEndpoint } from "../src/clients/zeromq/endpoint.ts";
-import { atOrigin, type ConfigSources } from "../src/config/resolve.ts";
+import { parseBindEndpoint, parseEndpoint } from "../src/zeromq/endpoint.ts";
+import { atOrigin, type ConfigSources } from "../src/config/resolve_settings.ts";
 import type { SettingTable, SettingValues } from "../src/config/setting.ts";
 import { allSettings, connectionSettings } from "../src/config/settings.ts";
-import { coordinationOf } from "./coordination/coordination.ts";
-import { checkName } from "../src/recipes/pubsub/client/client_limits.ts";
-import { cronTimes } from "../src/recipes/retry/cron_times.ts";
-import { parseRate } from "../src/recipes/retry/rate_limit.ts";
-import { parseCodes } from "../src/recipes/retry/verdict.ts";
+import { coordinationOf } from "../src/coordination/connect/coordination_servers.ts";
+import { checkName } from "../src/pubsub/client/client_limits.ts";
+import { cronTimes } from "../src/retry/processor/cron_times.ts";
+import { parseRate } from "../src/retry/processor/rate_limit.ts";
+import { parseCodes } from "../src/retry/targets/outcome.ts";
 import { parseDuration } from "../src/support/duration.ts";
 import { parseLimits } from "./keeper/limits_flag.ts";
 import { listenAddress } from "./listen_address.ts";

@@ -1,9 +1,9 @@
 /** What a command is: a table of settings, some words of help, and a function from what was said to an exit code. */
-import type { FlagSpec, ParsedArgs } from "../src/cli/parse_args.ts";
-import { parseArgs } from "../src/cli/parse_args.ts";
-import type { Io } from "../src/cli/io.ts";
+import type { FlagSpec, ParsedArgs } from "../src/terminal/parse_args.ts";
+import { parseArgs } from "../src/terminal/parse_args.ts";
+import type { Io } from "../src/terminal/io.ts";
 import { readConfigFiles } from "../src/config/config_file.ts";
-import { type ConfigSources, resolveSettings } from "../src/config/resolve.ts";
+import { type ConfigSources, resolveSettings } from "../src/config/resolve_settings.ts";
 import { setting, type SettingTable, type SettingValues } from "../src/config/setting.ts";
 import { fileSettings } from "../src/config/settings.ts";
 import { text, toggle } from "../src/config/value_types.ts";

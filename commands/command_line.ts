@@ -4,8 +4,8 @@
  * lock, which runs most often, is loaded at once. The others come in a few parts, each with what its commands share: in
  * twenty small ones, as the bundler would cut it, loading took a millisecond longer.
  */
-import { helpersEnded } from "../src/cli/child/helper_process.ts";
-import { type Io, systemIo } from "../src/cli/io.ts";
+import { helpersEnded } from "../src/process/spawn/helper_process.ts";
+import { type Io, systemIo } from "../src/terminal/io.ts";
 import { BatonError, messageOf } from "../src/errors.ts";
 import { type Command, runCommand } from "./command.ts";
 import { firstWords, membersOf, nameAt, wordsOf } from "./command_names.ts";

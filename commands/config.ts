@@ -1,7 +1,7 @@
 /** `baton config check|show`: are the files and variables good, and what follows from them. */
-import type { Io } from "../src/cli/io.ts";
-import { printTable } from "../src/cli/table.ts";
-import { type ConfigSources, type Origin, resolveOne, sectionNames } from "../src/config/resolve.ts";
+import type { Io } from "../src/terminal/io.ts";
+import { printTable } from "../src/terminal/table.ts";
+import { type ConfigSources, type Origin, resolveOne, sectionNames } from "../src/config/resolve_settings.ts";
 import { keyOfName, setting, type SettingTable } from "../src/config/setting.ts";
 import { allSettings, poolComponentSettings } from "../src/config/settings.ts";
 import { toggle } from "../src/config/value_types.ts";

@@ -1,8 +1,8 @@
 /** For commands whose output a shell evaluates: what fails must not look like nothing to do. */
 import { constants } from "node:os";
-import { failingLine } from "../src/cli/hold/shell_lines.ts";
-import type { Io } from "../src/cli/io.ts";
-import { StoppedBySignal } from "../src/cli/stopped_by_signal.ts";
+import { failingLine } from "../src/process/hold/shell_quote.ts";
+import type { Io } from "../src/terminal/io.ts";
+import { StoppedBySignal } from "../src/process/supervise/stopped_by_signal.ts";
 import { BatonError } from "../src/errors.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "./exit_codes.ts";
 

@@ -1,5 +1,5 @@
 /** `baton help`: the commands, and the tables that the code itself goes by. */
-import type { Io } from "../src/cli/io.ts";
+import type { Io } from "../src/terminal/io.ts";
 import { childVariables, messageVariables } from "../src/config/child_variables.ts";
 import { isPerName, type SettingTable, variableOf } from "../src/config/setting.ts";
 import { allSettings, fileSettings } from "../src/config/settings.ts";

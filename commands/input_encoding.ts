@@ -3,7 +3,7 @@
  * in them would become one lock, one client, one store. Only the words of a command that is started as it stands are
  * passed on byte for byte.
  */
-import { isUnreadableVariable, unreadableArgument } from "../src/cli/child/raw_words.ts";
+import { isUnreadableVariable, unreadableArgument } from "../src/process/spawn/raw_arguments.ts";
 import { type SettingTable, variableOf } from "../src/config/setting.ts";
 import { BatonError } from "../src/errors.ts";
 

@@ -1,5 +1,5 @@
 /** An address to listen at, as a setting has it: what is wrong with it is said with the place where it stands. */
-import { atOrigin, type ConfigSources } from "../src/config/resolve.ts";
+import { atOrigin, type ConfigSources } from "../src/config/resolve_settings.ts";
 import type { Setting } from "../src/config/setting.ts";
 import { BatonError } from "../src/errors.ts";
 import type { Address } from "../src/sockets/connection.ts";

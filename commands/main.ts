@@ -6,9 +6,9 @@ import process from "node:process";
 
 const words = process.argv.slice(2);
 if (words[0] === "__guard") {
-  const { runGuard } = await import("../src/cli/guard/main.ts");
+  const { runGuard } = await import("../src/process/guard/guard_main.ts");
   await runGuard(async (handle) => {
-    const { endSession } = await import("../src/clients/zookeeper/end_session.ts");
+    const { endSession } = await import("../src/zookeeper/end_session.ts");
     const { systemClock } = await import("../src/support/clock.ts");
     await endSession(handle, { clock: systemClock(), limitMs: 5000 });
   });
@@ -32,7 +32,7 @@ if (words[0] === "__guard") {
   try {
     process.exitCode = await runCommandLine(words, io);
   } catch (thrown) {
-    const { dieOf, StoppedBySignal } = await import("../src/cli/stopped_by_signal.ts");
+    const { dieOf, StoppedBySignal } = await import("../src/process/supervise/stopped_by_signal.ts");
     await dieOf(thrown instanceof StoppedBySignal ? thrown.signal : "SIGPIPE");
   }
 }

@@ -7,7 +7,7 @@ import { spawn } from "node:child_process";
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
-import { checkDependencies, checkLayers, checkPlaces } from "./tidy/layers.ts";
+import { checkCycles, checkDependencies, checkFileNames, checkLayers, checkPlaces } from "./tidy/layers.ts";
 import { checkLinks, checkMachinePaths, checkShape, checkTasks, checkWaits } from "./tidy/shape.ts";
 import type { Finding, SourceFile } from "./tidy/source_file.ts";
 
@@ -76,7 +76,9 @@ const texts = [...sources, ...read("docs"), ...pages.map((path) => ({ path, text
 
 const outcomes = [
   rule("layers", sources.flatMap(checkLayers)),
+  rule("import circles", checkCycles(sources)),
   rule("places", sources.flatMap(checkPlaces)),
+  rule("file names", checkFileNames(sources)),
   rule("names and sizes", sources.flatMap(checkShape)),
   rule("no literal sleeps", sources.flatMap(checkWaits)),
   rule("no machine paths", texts.filter((file) => !file.path.endsWith("tidy_test.ts")).flatMap(checkMachinePaths)),

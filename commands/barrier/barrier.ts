@@ -1,5 +1,5 @@
 /** `baton barrier`: its words. What it does is in run_barrier.ts and run_gate.ts. */
-import { startGuard } from "../../src/cli/guard/guard.ts";
+import { startGuard } from "../../src/process/guard/guard.ts";
 import { barrierCommandSettings, barrierOptionsOf } from "./barrier_options.ts";
 import { type Call, defineCommand } from "../command.ts";
 import type { ExitCode } from "../exit_codes.ts";

@@ -1,11 +1,11 @@
 /** `baton barrier`'s command line as data: what may stand together, and what follows from it. Pure. */
-import type { ConfigSources } from "../../src/config/resolve.ts";
+import type { ConfigSources } from "../../src/config/resolve_settings.ts";
 import { barrierSettings } from "../../src/config/command_settings.ts";
 import { setting, type SettingTable, type SettingValues } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
 import { text, toggle } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
-import { barrierPath } from "../../src/recipes/barrier/barrier_path.ts";
+import { barrierPath } from "../../src/coordination/barrier/barrier_path.ts";
 import type { Call } from "../command.ts";
 import { givenFlag } from "../given_flag.ts";
 import { conflictExitCode, jobFlags, jobSettings } from "../job/job_flags.ts";

@@ -1,30 +1,36 @@
 /** What `baton barrier` does, from its options to an exit code: connect, enter, run the command, leave, report. */
-import type { ChildOutcome } from "../../src/cli/child/child_outcome.ts";
-import { LeaseNote } from "../../src/cli/child/lease_note.ts";
-import { loadLibc } from "../../src/cli/child/libc.ts";
-import { superviseChild, type SuperviseOptions } from "../../src/cli/child/supervise_child.ts";
-import type { Guard } from "../../src/cli/guard/guard.ts";
-import type { Io } from "../../src/cli/io.ts";
-import type { StatusReport } from "../../src/cli/status_report.ts";
-import { StoppedBySignal, StopRequest } from "../../src/cli/stopped_by_signal.ts";
-import { formatSessionHandle } from "../../src/clients/zookeeper/session_handle.ts";
-import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
-import { isSessionEnd } from "../../src/clients/zookeeper/zookeeper_error.ts";
+import type { ChildOutcome } from "../../src/process/spawn/child_outcome.ts";
+import { LeaseNote } from "../../src/process/supervise/lease_note.ts";
+import { loadLibc } from "../../src/process/libc.ts";
+import { superviseChild, type SuperviseOptions } from "../../src/process/supervise/supervise_child.ts";
+import type { Guard } from "../../src/process/guard/guard.ts";
+import type { Io } from "../../src/terminal/io.ts";
+import type { StatusReport } from "../../src/terminal/status_report.ts";
+import { StoppedBySignal, StopRequest } from "../../src/process/supervise/stopped_by_signal.ts";
+import { formatSessionHandle } from "../../src/zookeeper/session_handle.ts";
+import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
+import { isSessionEnd } from "../../src/zookeeper/zookeeper_error.ts";
 import { BatonError } from "../../src/errors.ts";
-import { enterBarrier } from "../../src/recipes/barrier/barrier.ts";
-import type { BarrierMembership } from "../../src/recipes/barrier/barrier_membership.ts";
-import { barrierPath } from "../../src/recipes/barrier/barrier_path.ts";
-import { partyNodes, readBarrier } from "../../src/recipes/barrier/barrier_view.ts";
+import { enterBarrier } from "../../src/coordination/barrier/enter_barrier.ts";
+import type { BarrierMembership } from "../../src/coordination/barrier/barrier_membership.ts";
+import { barrierPath } from "../../src/coordination/barrier/barrier_path.ts";
+import { partyNodes, readBarrier } from "../../src/coordination/barrier/barrier_view.ts";
 import { abortable } from "../../src/support/abort.ts";
 import { announcedPlace } from "../coordination/announced_place.ts";
 import type { BarrierOptions } from "./barrier_options.ts";
-import type { Coordination } from "../coordination/coordination.ts";
+import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import { type ExitCode, exitCodeOf } from "../exit_codes.ts";
 import { endOfChild, jobEnvironment, superviseOptions } from "../job/job.ts";
 import { type JobDependencies, jobDependencies } from "../job/job_dependencies.ts";
 import { type LockEnding, lockEndingOf } from "../job/lock_ending.ts";
 import { reported, type ReportedEnd } from "../job/reported.ts";
-import { callLimit, closeSession, openPatiently, waitsForServer, warnOfTimeout } from "../coordination/session.ts";
+import {
+  callLimit,
+  closeSession,
+  openPatiently,
+  waitsForServer,
+  warnOfTimeout,
+} from "../../src/coordination/connect/command_session.ts";
 import { holderInfo, tellOutage } from "../job/wait_display.ts";
 
 export interface BarrierDependencies extends JobDependencies {

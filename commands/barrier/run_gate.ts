@@ -1,14 +1,14 @@
 /** `baton barrier NAME --set`, `--lift`, `--wait`: the gate. */
-import { processSignals } from "../../src/cli/child/signal_source.ts";
-import { StopRequest } from "../../src/cli/stopped_by_signal.ts";
+import { processSignals } from "../../src/process/supervise/signal_source.ts";
+import { StopRequest } from "../../src/process/supervise/stopped_by_signal.ts";
 import { BatonError } from "../../src/errors.ts";
-import { liftGate, setGate, waitGate } from "../../src/recipes/barrier/barrier_gate.ts";
+import { liftGate, setGate, waitGate } from "../../src/coordination/barrier/barrier_gate.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import type { barrierCommandSettings, GateOptions } from "./barrier_options.ts";
 import type { Call } from "../command.ts";
 import { connected } from "../coordination/connected.ts";
-import { demandScope } from "../coordination/coordination.ts";
-import { callLimit, waitsForServer } from "../coordination/session.ts";
+import { demandScope } from "../../src/coordination/connect/coordination_servers.ts";
+import { callLimit, waitsForServer } from "../../src/coordination/connect/command_session.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "../exit_codes.ts";
 import type { GateJson } from "../json_shapes/election_shapes.ts";
 import { holderInfo, tellOutage } from "../job/wait_display.ts";

@@ -1,14 +1,14 @@
 /** `baton __complete WORD…`: what the shells ask while somebody types. Says nothing on failure, and starts nothing. */
-import { parseArgs } from "../../src/cli/parse_args.ts";
-import type { Io } from "../../src/cli/io.ts";
-import { connect } from "../../src/clients/zookeeper/client.ts";
+import { parseArgs } from "../../src/terminal/parse_args.ts";
+import type { Io } from "../../src/terminal/io.ts";
+import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import { readConfigFiles } from "../../src/config/config_file.ts";
-import { type ConfigSources, resolveSettings, sectionNames } from "../../src/config/resolve.ts";
+import { type ConfigSources, resolveSettings, sectionNames } from "../../src/config/resolve_settings.ts";
 import type { SettingValues } from "../../src/config/setting.ts";
 import { connectionSettings, fileSettings, poolComponentSettings } from "../../src/config/settings.ts";
-import { decodeLockName } from "../../src/recipes/lock/lock_name.ts";
+import { decodeLockName } from "../../src/coordination/lock/lock_name.ts";
 import { type Command, commonSettings, flagsOf, type ServedNames } from "../command.ts";
-import { coordinationOf } from "../coordination/coordination.ts";
+import { coordinationOf } from "../../src/coordination/connect/coordination_servers.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { candidates, commandAt, matching } from "./candidates.ts";
 

@@ -1,9 +1,14 @@
 /** Where a command that holds something coordinates. Whoever did not say where is told how far that reaches. */
-import type { Io } from "../../src/cli/io.ts";
-import type { ConfigSources } from "../../src/config/resolve.ts";
+import type { Io } from "../../src/terminal/io.ts";
+import type { ConfigSources } from "../../src/config/resolve_settings.ts";
 import type { SettingValues } from "../../src/config/setting.ts";
 import type { connectionSettings, Scope } from "../../src/config/settings.ts";
-import { type Coordination, coordinationOf, demandScope, reach } from "./coordination.ts";
+import {
+  type Coordination,
+  coordinationOf,
+  demandScope,
+  reach,
+} from "../../src/coordination/connect/coordination_servers.ts";
 
 export interface AnnouncedPlaceOptions {
   readonly values: SettingValues<typeof connectionSettings> & { readonly scope?: Scope | undefined };

@@ -1,11 +1,11 @@
 /** What the commands that only look or ask have in common: a connection for the length of a call. */
-import { connect } from "../../src/clients/zookeeper/client.ts";
-import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
+import { connect } from "../../src/zookeeper/zookeeper_client.ts";
+import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import type { Call } from "../command.ts";
-import { type Coordination, coordinationOf, reach } from "./coordination.ts";
-import { closeSession, openPatiently } from "./session.ts";
+import { type Coordination, coordinationOf, reach } from "../../src/coordination/connect/coordination_servers.ts";
+import { closeSession, openPatiently } from "../../src/coordination/connect/command_session.ts";
 
 type ConnectedCall = Pick<Call<typeof connectionSettings>, "values" | "sources" | "io">;
 

@@ -1,11 +1,11 @@
 /** A candidate's session: kept over its campaigns while it lives, and followed by another one when it has ended. */
-import type { ConnectOptions } from "../../src/clients/zookeeper/client.ts";
-import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
+import type { ConnectOptions } from "../../src/zookeeper/zookeeper_client.ts";
+import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { backoffMs } from "../../src/support/backoff.ts";
 import type { Clock } from "../../src/support/clock.ts";
 import { sleep } from "../../src/support/deadline.ts";
-import { closeSession } from "../coordination/session.ts";
+import { closeSession } from "../../src/coordination/connect/command_session.ts";
 
 export interface CandidateOptions {
   readonly connect: (options: ConnectOptions) => Promise<ZooKeeper>;

@@ -1,12 +1,12 @@
 /** `baton elect`'s command line as data: what may stand together, and what follows from it. Pure. */
-import type { ConfigSources } from "../../src/config/resolve.ts";
+import type { ConfigSources } from "../../src/config/resolve_settings.ts";
 import { electSettings, type restartModes } from "../../src/config/command_settings.ts";
 import { setting, type SettingTable, type SettingValues } from "../../src/config/setting.ts";
 import { connectionSettings, lockSettings } from "../../src/config/settings.ts";
 import { integer, text } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
-import { electionPath } from "../../src/recipes/election/election_path.ts";
-import { checkValue } from "../../src/recipes/election/election_state.ts";
+import { electionPath } from "../../src/coordination/election/election_path.ts";
+import { checkValue } from "../../src/coordination/election/election_state.ts";
 import type { Call } from "../command.ts";
 import { jobFlags } from "../job/job_flags.ts";
 

@@ -2,17 +2,17 @@
  * One term of a leader: --on-elected, the command with its health, --on-deposed, all under one guard, which it does not end.
  * Does not release the leadership.
  */
-import type { ChildOutcome } from "../../src/cli/child/child_outcome.ts";
-import { watchHealth } from "../../src/cli/child/health_watch.ts";
-import { complaintAboutHook, runHook } from "../../src/cli/child/run_hook.ts";
-import { shellCheck } from "../../src/cli/child/shell_check.ts";
-import type { SignalSource } from "../../src/cli/child/signal_source.ts";
-import type { SuperviseOptions } from "../../src/cli/child/supervise_child.ts";
-import type { Guard } from "../../src/cli/guard/guard.ts";
-import type { Io } from "../../src/cli/io.ts";
-import { cookieEnvironment, cookieVariable } from "../../src/cli/child/cookie.ts";
-import type { Leadership } from "../../src/recipes/election/campaign.ts";
-import { ResignableLease } from "../../src/recipes/election/resignable_lease.ts";
+import type { ChildOutcome } from "../../src/process/spawn/child_outcome.ts";
+import { watchHealth } from "../../src/process/supervise/health_watch.ts";
+import { complaintAboutHook, runHook } from "../../src/process/supervise/run_hook.ts";
+import { shellCheck } from "../../src/process/supervise/shell_check.ts";
+import type { SignalSource } from "../../src/process/supervise/signal_source.ts";
+import type { SuperviseOptions } from "../../src/process/supervise/supervise_child.ts";
+import type { Guard } from "../../src/process/guard/guard.ts";
+import type { Io } from "../../src/terminal/io.ts";
+import { cookieEnvironment, cookieVariable } from "../../src/process/proc/process_marker.ts";
+import type { Leadership } from "../../src/coordination/election/campaign.ts";
+import { ResignableLease } from "../../src/coordination/election/resignable_lease.ts";
 import type { Clock } from "../../src/support/clock.ts";
 import type { ElectOptions } from "./elect_options.ts";
 import { superviseOptions } from "../job/job.ts";

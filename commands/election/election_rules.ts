@@ -1,5 +1,5 @@
 /** What follows the end of a term: the end, or another campaign and when. Pure. */
-import type { ChildOutcome } from "../../src/cli/child/child_outcome.ts";
+import type { ChildOutcome } from "../../src/process/spawn/child_outcome.ts";
 import type { RestartMode } from "./elect_options.ts";
 
 export interface TermFacts {

@@ -1,15 +1,15 @@
 /** Follows an election for as long as it takes: over lost connections, ended sessions and servers that are away. */
-import { connect, type ConnectOptions } from "../../src/clients/zookeeper/client.ts";
-import { isSessionEnd } from "../../src/clients/zookeeper/zookeeper_error.ts";
+import { connect, type ConnectOptions } from "../../src/zookeeper/zookeeper_client.ts";
+import { isSessionEnd } from "../../src/zookeeper/zookeeper_error.ts";
 import type { connectionSettings } from "../../src/config/settings.ts";
-import { electionPath } from "../../src/recipes/election/election_path.ts";
-import { type LeaderChange, LeaderChanges } from "../../src/recipes/election/leader_changes.ts";
-import { watchLeader } from "../../src/recipes/election/watch_leader.ts";
+import { electionPath } from "../../src/coordination/election/election_path.ts";
+import { type LeaderChange, LeaderChanges } from "../../src/coordination/election/leader_changes.ts";
+import { watchLeader } from "../../src/coordination/election/watch_leader.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { Candidate } from "./candidate.ts";
 import type { Call } from "../command.ts";
-import { coordinationOf, reach } from "../coordination/coordination.ts";
-import { openPatiently } from "../coordination/session.ts";
+import { coordinationOf, reach } from "../../src/coordination/connect/coordination_servers.ts";
+import { openPatiently } from "../../src/coordination/connect/command_session.ts";
 import { tellOutage } from "../job/wait_display.ts";
 
 export interface Followed {

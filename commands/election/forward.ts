@@ -1,14 +1,14 @@
 /** `baton forward`: a port of this machine that leads to whoever leads. */
 import { rmSync } from "node:fs";
-import { Forwarder } from "../../src/cli/forward/forwarder.ts";
-import { processSignals } from "../../src/cli/child/signal_source.ts";
-import { StopRequest } from "../../src/cli/stopped_by_signal.ts";
+import { Forwarder } from "../../src/sockets/tcp_forwarder.ts";
+import { processSignals } from "../../src/process/supervise/signal_source.ts";
+import { StopRequest } from "../../src/process/supervise/stopped_by_signal.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
 import { integer, text } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
-import { connectTimeoutMsDefault } from "../../src/clients/zookeeper/client.ts";
-import type { LeaderChange } from "../../src/recipes/election/leader_changes.ts";
+import { connectTimeoutMsDefault } from "../../src/zookeeper/zookeeper_client.ts";
+import type { LeaderChange } from "../../src/coordination/election/leader_changes.ts";
 import { clearSocketPath } from "../../src/sockets/clear_socket_path.ts";
 import { type Address, formatAddress } from "../../src/sockets/connection.ts";
 import { dial } from "../../src/sockets/dial.ts";

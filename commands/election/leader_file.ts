@@ -1,9 +1,9 @@
 /** A file that always says who leads, for whatever cannot ask. Written whole, by renaming: nobody reads half a value. */
 import { renameSync, rmSync, writeFileSync } from "node:fs";
-import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
+import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
-import { LeaderChanges } from "../../src/recipes/election/leader_changes.ts";
-import { watchLeader } from "../../src/recipes/election/watch_leader.ts";
+import { LeaderChanges } from "../../src/coordination/election/leader_changes.ts";
+import { watchLeader } from "../../src/coordination/election/watch_leader.ts";
 import type { Clock } from "../../src/support/clock.ts";
 
 export interface LeaderFileOptions {

@@ -1,23 +1,23 @@
 /** What `baton elect` does, from its options to an exit code: connect, campaign, run the command while leader, again. */
-import type { ChildOutcome } from "../../src/cli/child/child_outcome.ts";
-import { LeaseNote } from "../../src/cli/child/lease_note.ts";
-import { loadLibc } from "../../src/cli/child/libc.ts";
-import { superviseChild, type SuperviseOptions } from "../../src/cli/child/supervise_child.ts";
-import { type Guard, startGuard } from "../../src/cli/guard/guard.ts";
-import type { Io } from "../../src/cli/io.ts";
-import type { StatusReport } from "../../src/cli/status_report.ts";
-import { formatSessionHandle } from "../../src/clients/zookeeper/session_handle.ts";
-import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
-import { isSessionEnd } from "../../src/clients/zookeeper/zookeeper_error.ts";
+import type { ChildOutcome } from "../../src/process/spawn/child_outcome.ts";
+import { LeaseNote } from "../../src/process/supervise/lease_note.ts";
+import { loadLibc } from "../../src/process/libc.ts";
+import { superviseChild, type SuperviseOptions } from "../../src/process/supervise/supervise_child.ts";
+import { type Guard, startGuard } from "../../src/process/guard/guard.ts";
+import type { Io } from "../../src/terminal/io.ts";
+import type { StatusReport } from "../../src/terminal/status_report.ts";
+import { formatSessionHandle } from "../../src/zookeeper/session_handle.ts";
+import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
+import { isSessionEnd } from "../../src/zookeeper/zookeeper_error.ts";
 import { BatonError } from "../../src/errors.ts";
-import { campaign, type Leadership } from "../../src/recipes/election/campaign.ts";
-import { leaderStatus } from "../../src/recipes/election/leader_status.ts";
+import { campaign, type Leadership } from "../../src/coordination/election/campaign.ts";
+import { leaderStatus } from "../../src/coordination/election/leader_status.ts";
 import { abortable } from "../../src/support/abort.ts";
 import { sleep } from "../../src/support/deadline.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { announcedPlace } from "../coordination/announced_place.ts";
 import { Candidate } from "./candidate.ts";
-import type { Coordination } from "../coordination/coordination.ts";
+import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import type { ElectOptions } from "./elect_options.ts";
 import { runTerm, type Term } from "./elect_term.ts";
 import { afterTerm } from "./election_rules.ts";
@@ -27,7 +27,7 @@ import { type JobDependencies, jobDependencies } from "../job/job_dependencies.t
 import { LeaderFile } from "./leader_file.ts";
 import { type LockEnding, lockEndingOf } from "../job/lock_ending.ts";
 import { reported, type ReportedEnd } from "../job/reported.ts";
-import { warnOfTimeout } from "../coordination/session.ts";
+import { warnOfTimeout } from "../../src/coordination/connect/command_session.ts";
 import { TermSignals } from "./term_signals.ts";
 import { holderInfo, showProgress, tellOutage } from "../job/wait_display.ts";
 

@@ -1,6 +1,6 @@
 /** The signals that baton is sent from one campaign to the end of its term. */
-import type { SignalSource } from "../../src/cli/child/signal_source.ts";
-import { StoppedBySignal, stopSignals } from "../../src/cli/stopped_by_signal.ts";
+import type { SignalSource } from "../../src/process/supervise/signal_source.ts";
+import { StoppedBySignal, stopSignals } from "../../src/process/supervise/stopped_by_signal.ts";
 
 /** `signal` aborts with a StoppedBySignal at the first: nothing is begun any more. What runs gets each of them by itself. */
 export class TermSignals implements Disposable {

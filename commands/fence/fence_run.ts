@@ -1,8 +1,8 @@
 /** `baton fence run`: a command that runs unless the store has seen a higher token. */
 import { hostname } from "node:os";
-import { processSignals } from "../../src/cli/child/signal_source.ts";
-import { runUnderStore, type UnderStore } from "../../src/cli/fence/run_under_store.ts";
-import { parseToken } from "../../src/cli/fence/token_slots.ts";
+import { processSignals } from "../../src/process/supervise/signal_source.ts";
+import { runUnderStore, type UnderStore } from "../../src/coordination/fence/run_fenced.ts";
+import { parseToken } from "../../src/coordination/fence/token_slots.ts";
 import { BatonError } from "../../src/errors.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { userName } from "../../src/support/user_name.ts";

@@ -1,16 +1,16 @@
 /** `baton hold`: a lock over several steps of a script. Starts the holder (holder.ts), waits for its word, and hands it on. */
 import process from "node:process";
-import { stdoutWasClosed } from "../../src/cli/child/closed_stdin.ts";
-import { expectEnd, type HelperProcess, startHelper } from "../../src/cli/child/helper_process.ts";
-import { holderMark } from "../../src/cli/child/service_process.ts";
-import { processSignals } from "../../src/cli/child/signal_source.ts";
-import { type HolderMessage, type HolderRequest, stopLine, takenLine } from "../../src/cli/hold/holder_messages.ts";
-import { laterStderr } from "../../src/cli/hold/later_stderr.ts";
-import { shellLines } from "../../src/cli/hold/shell_lines.ts";
-import type { Io } from "../../src/cli/io.ts";
-import type { StatusReport } from "../../src/cli/status_report.ts";
-import { StopRequest } from "../../src/cli/stopped_by_signal.ts";
-import { WaitLine } from "../../src/cli/wait_line.ts";
+import { stdoutWasClosed } from "../../src/process/spawn/closed_stdin.ts";
+import { expectEnd, type HelperProcess, startHelper } from "../../src/process/spawn/helper_process.ts";
+import { holderMark } from "../../src/process/proc/service_process.ts";
+import { processSignals } from "../../src/process/supervise/signal_source.ts";
+import { type HolderMessage, type HolderRequest, stopLine, takenLine } from "../../src/process/hold/holder_messages.ts";
+import { laterStderr } from "../../src/process/hold/later_stderr.ts";
+import { shellLines } from "../../src/process/hold/shell_quote.ts";
+import type { Io } from "../../src/terminal/io.ts";
+import type { StatusReport } from "../../src/terminal/status_report.ts";
+import { StopRequest } from "../../src/process/supervise/stopped_by_signal.ts";
+import { WaitLine } from "../../src/terminal/progress_line.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { abortable } from "../../src/support/abort.ts";
 import { systemClock } from "../../src/support/clock.ts";

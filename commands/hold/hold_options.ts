@@ -5,8 +5,8 @@ import {
   hasProcessTable,
   processOfThread,
   readProcess,
-} from "../../src/cli/child/process_table.ts";
-import { commandOf, isShell, scriptAround, type ScriptProcess } from "../../src/cli/hold/script_process.ts";
+} from "../../src/process/proc/process_table.ts";
+import { commandOf, isShell, scriptAround, type ScriptProcess } from "../../src/process/hold/script_process.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { integer } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";

@@ -3,19 +3,19 @@
  * already. Says what it has to say to `baton hold` as long as that is there, and after that to the script's stderr.
  */
 import process from "node:process";
-import { closeInherited } from "../../src/cli/child/inherited_descriptors.ts";
-import { loadLibc } from "../../src/cli/child/libc.ts";
-import { processSignals } from "../../src/cli/child/signal_source.ts";
-import { startGuard } from "../../src/cli/guard/guard.ts";
-import { type Held, parseHolds, withoutCookiesOf } from "../../src/cli/hold/hold_list.ts";
-import { HolderLink } from "../../src/cli/hold/holder_link.ts";
-import type { HolderRequest } from "../../src/cli/hold/holder_messages.ts";
-import { HolderSignals } from "../../src/cli/hold/holder_signals.ts";
-import { ReleaseDoor } from "../../src/cli/hold/release_box.ts";
-import { ScriptWatch } from "../../src/cli/hold/script_watch.ts";
-import { superviseScript } from "../../src/cli/hold/supervise_script.ts";
-import type { Io } from "../../src/cli/io.ts";
-import { StoppedBySignal } from "../../src/cli/stopped_by_signal.ts";
+import { closeInherited } from "../../src/process/spawn/inherited_descriptors.ts";
+import { loadLibc } from "../../src/process/libc.ts";
+import { processSignals } from "../../src/process/supervise/signal_source.ts";
+import { startGuard } from "../../src/process/guard/guard.ts";
+import { type Held, parseHolds, withoutCookiesOf } from "../../src/process/hold/hold_list.ts";
+import { HolderLink } from "../../src/process/hold/holder_link.ts";
+import type { HolderRequest } from "../../src/process/hold/holder_messages.ts";
+import { HolderSignals } from "../../src/process/hold/holder_signals.ts";
+import { ReleaseDoor } from "../../src/process/hold/release_mailbox.ts";
+import { ScriptWatch } from "../../src/process/hold/script_watch.ts";
+import { superviseScript } from "../../src/process/hold/supervise_script.ts";
+import type { Io } from "../../src/terminal/io.ts";
+import { StoppedBySignal } from "../../src/process/supervise/stopped_by_signal.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { abortable } from "../../src/support/abort.ts";
 import { systemClock } from "../../src/support/clock.ts";

@@ -1,10 +1,10 @@
 /** `baton release`: gives back what `baton hold` took, by asking the holder, and waits until the server has it. */
 import process from "node:process";
-import { isAlive, isNamespaceOf, readProcess } from "../../src/cli/child/process_table.ts";
-import { sendSignal } from "../../src/cli/child/send_signal.ts";
-import { type Held, parseHolds } from "../../src/cli/hold/hold_list.ts";
-import { type ReleaseAnswer, ReleaseDoor } from "../../src/cli/hold/release_box.ts";
-import type { Io } from "../../src/cli/io.ts";
+import { isAlive, isNamespaceOf, readProcess } from "../../src/process/proc/process_table.ts";
+import { sendSignal } from "../../src/process/proc/send_signal.ts";
+import { type Held, parseHolds } from "../../src/process/hold/hold_list.ts";
+import { type ReleaseAnswer, ReleaseDoor } from "../../src/process/hold/release_mailbox.ts";
+import type { Io } from "../../src/terminal/io.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { duration, toggle } from "../../src/config/value_types.ts";
 import { BatonError, type ErrorCode } from "../../src/errors.ts";

@@ -1,16 +1,16 @@
 /** `baton check`: inside a job, whether its lock is still held, and for how long at least. */
-import { readLeaseNote } from "../../src/cli/child/lease_note.ts";
-import { loadLibc } from "../../src/cli/child/libc.ts";
-import { isNamespaceOf } from "../../src/cli/child/process_table.ts";
-import { connect } from "../../src/clients/zookeeper/client.ts";
+import { readLeaseNote } from "../../src/process/supervise/lease_note.ts";
+import { loadLibc } from "../../src/process/libc.ts";
+import { isNamespaceOf } from "../../src/process/proc/process_table.ts";
+import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
 import { duration, toggle } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
-import { ownHolder } from "../../src/recipes/own_holder.ts";
+import { ownHolder } from "../../src/coordination/admin/own_holder.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { type Call, defineCommand } from "../command.ts";
-import { coordinationOf } from "../coordination/coordination.ts";
+import { coordinationOf } from "../../src/coordination/connect/coordination_servers.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { demandHeldJob, type HeldJob } from "./held_job.ts";
 import type { CheckJson } from "../json_shapes/job_shapes.ts";

@@ -1,15 +1,15 @@
 /** What every command that runs a job under a lease has in common: how it is supervised, what it learns, how it ended. */
-import type { ChildEnding } from "../../src/cli/child/child_outcome.ts";
-import type { SignalSource } from "../../src/cli/child/signal_source.ts";
-import type { LeaseNote } from "../../src/cli/child/lease_note.ts";
-import type { SuperviseOptions } from "../../src/cli/child/supervise_child.ts";
-import type { Io } from "../../src/cli/io.ts";
-import type { StatusReport } from "../../src/cli/status_report.ts";
+import type { ChildEnding } from "../../src/process/spawn/child_outcome.ts";
+import type { SignalSource } from "../../src/process/supervise/signal_source.ts";
+import type { LeaseNote } from "../../src/process/supervise/lease_note.ts";
+import type { SuperviseOptions } from "../../src/process/supervise/supervise_child.ts";
+import type { Io } from "../../src/terminal/io.ts";
+import type { StatusReport } from "../../src/terminal/status_report.ts";
 import type { SettingValues } from "../../src/config/setting.ts";
 import type { lockSettings } from "../../src/config/settings.ts";
-import type { Lease } from "../../src/recipes/lease.ts";
+import type { Lease } from "../../src/process/lease.ts";
 import type { Clock } from "../../src/support/clock.ts";
-import type { Coordination } from "../coordination/coordination.ts";
+import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import { type BarrierFacts, lockEnvironment, type PoolFacts, secretVariables } from "./lock_environment.ts";
 
 export interface JobOptions {

@@ -1,5 +1,5 @@
 /** How a supervised command ended, as an exit code, a word for the status report and a sentence. Pure. */
-import type { ChildEnd, ChildOutcome } from "../../src/cli/child/child_outcome.ts";
+import type { ChildEnd, ChildOutcome } from "../../src/process/spawn/child_outcome.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { type ErrorCode, messageOf } from "../../src/errors.ts";
 import { type ExitCode, exitCodeOf } from "../exit_codes.ts";

@@ -3,7 +3,7 @@ import type { ChildEnvironment } from "../../src/config/child_variables.ts";
 import { type SettingTable, variableOf } from "../../src/config/setting.ts";
 import { allSettings } from "../../src/config/settings.ts";
 import type { Scope } from "../../src/config/settings.ts";
-import type { Lease } from "../../src/recipes/lease.ts";
+import type { Lease } from "../../src/process/lease.ts";
 
 export interface BarrierFacts {
   readonly name: string;

@@ -1,5 +1,5 @@
 /** A job that waits for itself waits for ever: its children know the ids of what it holds, by their environment. */
-import type { Io } from "../../src/cli/io.ts";
+import type { Io } from "../../src/terminal/io.ts";
 import { BatonError } from "../../src/errors.ts";
 
 /** Throws USAGE for a lock that the job holds; `holders` looks who has it. */

@@ -1,7 +1,7 @@
 /** What a command that runs one says at its end: a sentence on stderr, the status report, and the exit code. */
-import type { Io } from "../../src/cli/io.ts";
-import { type StatusReport, StatusWriter } from "../../src/cli/status_report.ts";
-import { StoppedBySignal } from "../../src/cli/stopped_by_signal.ts";
+import type { Io } from "../../src/terminal/io.ts";
+import { type StatusReport, StatusWriter } from "../../src/terminal/status_report.ts";
+import { StoppedBySignal } from "../../src/process/supervise/stopped_by_signal.ts";
 import { BatonError, type ErrorCode } from "../../src/errors.ts";
 import { type ExitCode, exitCodeOf } from "../exit_codes.ts";
 import type { LockEnding } from "./lock_ending.ts";

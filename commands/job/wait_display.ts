@@ -1,11 +1,11 @@
 /** What is shown of a wait: a line on a terminal, a sentence elsewhere, and one per outage; and who it is that waits. */
 import { hostname } from "node:os";
-import type { Io } from "../../src/cli/io.ts";
-import { WaitLine } from "../../src/cli/wait_line.ts";
-import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
-import type { HolderInfo } from "../../src/recipes/holder_info.ts";
-import type { AcquireOptions, WaitingStatus } from "../../src/recipes/lock/lock.ts";
-import { describeLock } from "../../src/recipes/lock/lock_messages.ts";
+import type { Io } from "../../src/terminal/io.ts";
+import { WaitLine } from "../../src/terminal/progress_line.ts";
+import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
+import type { HolderInfo } from "../../src/coordination/holder_info.ts";
+import type { AcquireOptions, WaitingStatus } from "../../src/coordination/lock/acquire_lock.ts";
+import { describeLock } from "../../src/coordination/lock/lock_messages.ts";
 import type { Clock } from "../../src/support/clock.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { userName } from "../../src/support/user_name.ts";

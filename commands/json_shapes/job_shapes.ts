@@ -1,4 +1,4 @@
-/** What is said to a job under a lock, and of it: check, fence zk, and the line of --status-fd, which src/cli/status_report.ts writes. */
+/** What is said to a job under a lock, and of it: check, fence zk, and the line of --status-fd, which src/terminal/status_report.ts writes. */
 import * as z from "zod";
 import { count, token, version } from "./common_shapes.ts";
 
@@ -18,7 +18,7 @@ export const fenceShape = z.strictObject({
 });
 export type FenceJson = z.infer<typeof fenceShape>;
 
-/** `StatusReport` of src/cli/status_report.ts. */
+/** `StatusReport` of src/terminal/status_report.ts. */
 export const statusShape = z.strictObject({
   version,
   command: z.string().describe("lock, elect, barrier, pool"),

@@ -1,33 +1,33 @@
 /** `baton keeper`: the single-node coordination server, in the foreground. Commands that need one start it by themselves. */
 import { join, resolve } from "node:path";
-import { processSignals } from "../../src/cli/child/signal_source.ts";
-import type { LogEntry } from "../../src/cli/log_line.ts";
-import type { StatusPage } from "../../src/cli/metrics/status_page.ts";
-import type { Io } from "../../src/cli/io.ts";
-import { atOrigin, type ConfigSources } from "../../src/config/resolve.ts";
+import { processSignals } from "../../src/process/supervise/signal_source.ts";
+import type { LogEntry } from "../../src/terminal/log_line.ts";
+import type { StatusPage } from "../../src/terminal/status_page.ts";
+import type { Io } from "../../src/terminal/io.ts";
+import { atOrigin, type ConfigSources } from "../../src/config/resolve_settings.ts";
 import { setting, type SettingTable, type SettingValues } from "../../src/config/setting.ts";
 import { keeperSettings } from "../../src/config/command_settings.ts";
 import { logSettings } from "../../src/config/log_settings.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
 import { text, toggle } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
-import { type Keeper, startKeeper } from "../../src/keeper/keeper.ts";
-import type { KeeperLimits } from "../../src/keeper/limits.ts";
-import { type KeeperPlace, machineSocketPath, makePlace } from "../../src/keeper/place.ts";
-import { checkFolder } from "../../src/keeper/safe_folder.ts";
+import { type Keeper, startKeeper } from "../../src/keeper/lifecycle/start_keeper.ts";
+import type { KeeperLimits } from "../../src/keeper/state/keeper_limits.ts";
+import { type KeeperPlace, machineSocketPath, makePlace } from "../../src/keeper/lifecycle/keeper_place.ts";
+import { checkFolder } from "../../src/keeper/lifecycle/safe_folder.ts";
 import { type Address, formatAddress, type TlsOptions } from "../../src/sockets/connection.ts";
 import { parseListenAddress } from "../../src/sockets/parse_address.ts";
 import { didYouMean } from "../../src/support/did_you_mean.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { defineCommand } from "../command.ts";
-import { ownKeeperPlace } from "../coordination/coordination.ts";
+import { ownKeeperPlace } from "../../src/coordination/connect/coordination_servers.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { givenFlag } from "../given_flag.ts";
 import { checkListenAddress } from "../listen_address.ts";
 import { parseLimits } from "./limits_flag.ts";
 import { keeperLog } from "./keeper_log.ts";
 import type { KeeperVerifyJson } from "../json_shapes/machine_shapes.ts";
-import { tlsFilesOf } from "../coordination/tls_files.ts";
+import { tlsFilesOf } from "../../src/coordination/connect/tls_files.ts";
 
 const settings = {
   dataDir: setting(text("folder"), {
@@ -182,7 +182,7 @@ async function serve(options: ServeOptions, place: KeeperPlace, io: Io): Promise
 /** Loaded only where it is wanted: the keepers that commands start have to be there at once. */
 async function statusPage(listen: string, keeper: Keeper, dataDir: string): Promise<StatusPage> {
   const [{ serveStatusPage }, { keeperStatus }] = await Promise.all([
-    import("../../src/cli/metrics/status_page.ts"),
+    import("../../src/terminal/status_page.ts"),
     import("./keeper_metrics.ts"),
   ]);
   return serveStatusPage(listen, keeperStatus(keeper, dataDir));
@@ -224,7 +224,7 @@ async function runDataCommand(
     throw new BatonError("USAGE", `${flag} is for a keeper that serves, not for baton keeper ${action}`);
   }
   const dataDir = dataDirOf(place);
-  const { backUpData, verifyData } = await import("../../src/keeper/data_check.ts");
+  const { backUpData, verifyData } = await import("../../src/keeper/storage/data_check.ts");
   if (file !== undefined) {
     backUpData(dataDir, file);
     return exitCodes.SUCCESS;

@@ -1,6 +1,6 @@
 /** What a keeper says while it runs: a line each, with the time; sentences for people or JSON for programs. */
-import type { Io } from "../../src/cli/io.ts";
-import { type LogEntry, logLine } from "../../src/cli/log_line.ts";
+import type { Io } from "../../src/terminal/io.ts";
+import { type LogEntry, logLine } from "../../src/terminal/log_line.ts";
 
 const onDemandSentencesMax = 10_000;
 

@@ -1,10 +1,10 @@
 /** What /metrics and /healthz say of a keeper. */
 import { statfsSync } from "node:fs";
-import { histograms, labelled, type Metric, metricsNamed } from "../../src/cli/metrics/metrics_text.ts";
-import type { StatusSource } from "../../src/cli/metrics/status_page.ts";
-import type { Keeper } from "../../src/keeper/keeper.ts";
-import type { KeeperLimits } from "../../src/keeper/limits.ts";
-import type { KeeperStatistics } from "../../src/keeper/statistics.ts";
+import { histograms, labelled, type Metric, metricsNamed } from "../../src/terminal/metrics_text.ts";
+import type { StatusSource } from "../../src/terminal/status_page.ts";
+import type { Keeper } from "../../src/keeper/lifecycle/start_keeper.ts";
+import type { KeeperLimits } from "../../src/keeper/state/keeper_limits.ts";
+import type { KeeperStatistics } from "../../src/keeper/protocol/keeper_statistics.ts";
 
 const { named, gauge, counter } = metricsNamed("baton_keeper");
 

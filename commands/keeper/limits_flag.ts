@@ -1,7 +1,7 @@
 /** `--limit NAME=VALUE,…` of `baton keeper`: the names are those of the keeper's own table. Pure. */
 import { size } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
-import { type KeeperLimits, keeperLimitsDefault } from "../../src/keeper/limits.ts";
+import { type KeeperLimits, keeperLimitsDefault } from "../../src/keeper/state/keeper_limits.ts";
 import { didYouMean } from "../../src/support/did_you_mean.ts";
 
 const names = Object.keys(keeperLimitsDefault) as (keyof KeeperLimits)[];

@@ -1,5 +1,5 @@
 /** `baton lock`: its words. What it does is in run_lock.ts. */
-import { startGuard } from "../../src/cli/guard/guard.ts";
+import { startGuard } from "../../src/process/guard/guard.ts";
 import { type Call, defineCommand } from "../command.ts";
 import type { ExitCode } from "../exit_codes.ts";
 import { lockCommandSettings, lockOptionsOf } from "./lock_options.ts";

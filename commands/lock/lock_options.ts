@@ -1,13 +1,13 @@
 /** `baton lock`'s command line as data: what may stand together, and what follows from it. Pure. */
-import type { ConfigSources } from "../../src/config/resolve.ts";
+import type { ConfigSources } from "../../src/config/resolve_settings.ts";
 import { setting, type SettingTable, type SettingValues } from "../../src/config/setting.ts";
 import { connectionSettings, lockSettings } from "../../src/config/settings.ts";
 import { choice, duration, integer, text, toggle } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
-import { foreignRecipes } from "../../src/recipes/foreign/foreign_names.ts";
-import { foreignPath } from "../../src/recipes/foreign/foreign_path.ts";
-import type { LockMode } from "../../src/recipes/lease.ts";
-import { encodeLockName } from "../../src/recipes/lock/lock_name.ts";
+import { foreignRecipes } from "../../src/coordination/interop/interop_node_names.ts";
+import { foreignPath } from "../../src/coordination/interop/interop_path.ts";
+import type { LockMode } from "../../src/process/lease.ts";
+import { encodeLockName } from "../../src/coordination/lock/lock_name.ts";
 import type { Call } from "../command.ts";
 import { conflictExitCode, jobFlags } from "../job/job_flags.ts";
 

@@ -1,19 +1,19 @@
 /** What `baton lock` does, from its options to an exit code: connect, wait, run the command, give back, report. */
-import type { ChildOutcome } from "../../src/cli/child/child_outcome.ts";
-import { LeaseNote } from "../../src/cli/child/lease_note.ts";
-import { loadLibc } from "../../src/cli/child/libc.ts";
-import { superviseChild, type SuperviseOptions } from "../../src/cli/child/supervise_child.ts";
-import type { Guard } from "../../src/cli/guard/guard.ts";
-import type { Io } from "../../src/cli/io.ts";
-import type { StatusReport } from "../../src/cli/status_report.ts";
-import { StopRequest } from "../../src/cli/stopped_by_signal.ts";
-import { formatSessionHandle } from "../../src/clients/zookeeper/session_handle.ts";
-import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
-import { isSessionEnd } from "../../src/clients/zookeeper/zookeeper_error.ts";
-import type { Lease } from "../../src/recipes/lease.ts";
-import { LeaseSet } from "../../src/recipes/lock/lease_set.ts";
+import type { ChildOutcome } from "../../src/process/spawn/child_outcome.ts";
+import { LeaseNote } from "../../src/process/supervise/lease_note.ts";
+import { loadLibc } from "../../src/process/libc.ts";
+import { superviseChild, type SuperviseOptions } from "../../src/process/supervise/supervise_child.ts";
+import type { Guard } from "../../src/process/guard/guard.ts";
+import type { Io } from "../../src/terminal/io.ts";
+import type { StatusReport } from "../../src/terminal/status_report.ts";
+import { StopRequest } from "../../src/process/supervise/stopped_by_signal.ts";
+import { formatSessionHandle } from "../../src/zookeeper/session_handle.ts";
+import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
+import { isSessionEnd } from "../../src/zookeeper/zookeeper_error.ts";
+import type { Lease } from "../../src/process/lease.ts";
+import { LeaseSet } from "../../src/coordination/lock/lease_set.ts";
 import { announcedPlace } from "../coordination/announced_place.ts";
-import type { Coordination } from "../coordination/coordination.ts";
+import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import type { ExitCode } from "../exit_codes.ts";
 import { endOfChild, jobEnvironment, superviseOptions } from "../job/job.ts";
 import { type JobDependencies, jobDependencies } from "../job/job_dependencies.ts";
@@ -21,7 +21,13 @@ import { type LockEnding, lockEndingOf } from "../job/lock_ending.ts";
 import type { LockOptions } from "./lock_options.ts";
 import { quotedNames } from "../job/quoted_names.ts";
 import { reported, type ReportedEnd } from "../job/reported.ts";
-import { callLimit, closeSession, openPatiently, waitsForServer, warnOfTimeout } from "../coordination/session.ts";
+import {
+  callLimit,
+  closeSession,
+  openPatiently,
+  waitsForServer,
+  warnOfTimeout,
+} from "../../src/coordination/connect/command_session.ts";
 import { type TakeLocks, takeLocks, type TakenLocks } from "./take_locks.ts";
 
 export interface LockDependencies extends JobDependencies {

@@ -1,10 +1,10 @@
 /** Takes every lock that is asked for, one after the other in the order of their names, and shows the wait. */
-import type { Io } from "../../src/cli/io.ts";
-import type { Acl, ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
-import { foreignStatus } from "../../src/recipes/foreign/foreign_status.ts";
-import type { Lease } from "../../src/recipes/lease.ts";
-import { acquireLock } from "../../src/recipes/lock/lock.ts";
-import { lockStatus } from "../../src/recipes/lock/lock_status.ts";
+import type { Io } from "../../src/terminal/io.ts";
+import type { Acl, ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
+import { foreignStatus } from "../../src/coordination/interop/interop_status.ts";
+import type { Lease } from "../../src/process/lease.ts";
+import { acquireLock } from "../../src/coordination/lock/acquire_lock.ts";
+import { lockStatus } from "../../src/coordination/lock/lock_status.ts";
 import { abortable } from "../../src/support/abort.ts";
 import type { Clock } from "../../src/support/clock.ts";
 import type { LockOptions } from "./lock_options.ts";

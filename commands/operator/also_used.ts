@@ -1,6 +1,6 @@
 /** When nobody has what was asked for: the name may be in use as something else, and was meant as that. */
-import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
-import { otherUses, type StatusKind } from "../../src/recipes/operator/use_status.ts";
+import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
+import { otherUses, type StatusKind } from "../../src/coordination/admin/use_status.ts";
 
 /** The end of a sentence; empty where it is not used. */
 export async function alsoUsed(

@@ -1,15 +1,15 @@
 /** `baton doctor`: finds trouble before it bites. */
-import { loadLibc } from "../../src/cli/child/libc.ts";
-import { foreignProcessTable, hasProcessTable } from "../../src/cli/child/process_table.ts";
-import { printTable } from "../../src/cli/table.ts";
+import { loadLibc } from "../../src/process/libc.ts";
+import { foreignProcessTable, hasProcessTable } from "../../src/process/proc/process_table.ts";
+import { printTable } from "../../src/terminal/table.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
 import { choice, toggle } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
-import { foreignRecipes } from "../../src/recipes/foreign/foreign_names.ts";
-import { examine, type Finding } from "../../src/recipes/operator/examine.ts";
-import { examineForeign } from "../../src/recipes/operator/examine_foreign.ts";
-import { sessionTimeoutMsMin } from "../../src/recipes/lock/lock.ts";
+import { foreignRecipes } from "../../src/coordination/interop/interop_node_names.ts";
+import { examine, type Finding } from "../../src/coordination/admin/diagnose.ts";
+import { examineForeign } from "../../src/coordination/admin/diagnose_interop.ts";
+import { sessionTimeoutMsMin } from "../../src/coordination/lock/acquire_lock.ts";
 import { counted } from "../../src/support/counted.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { defineCommand } from "../command.ts";
@@ -17,7 +17,7 @@ import { foreignFolder } from "./foreign_folder.ts";
 import { connected } from "../coordination/connected.ts";
 import { exitCodes } from "../exit_codes.ts";
 import type { DoctorJson } from "../json_shapes/machine_shapes.ts";
-import { sessionTimeoutWarning } from "../coordination/session_timeout_warning.ts";
+import { sessionTimeoutWarning } from "../../src/coordination/connect/session_timeout_warning.ts";
 
 const settings = {
   recipe: setting(choice(foreignRecipes), {

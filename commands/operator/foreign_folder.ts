@@ -1,7 +1,7 @@
 /** The one path that --recipe takes where several locks are looked at. */
 import { BatonError } from "../../src/errors.ts";
-import type { ForeignRecipe } from "../../src/recipes/foreign/foreign_names.ts";
-import { foreignPath } from "../../src/recipes/foreign/foreign_path.ts";
+import type { ForeignRecipe } from "../../src/coordination/interop/interop_node_names.ts";
+import { foreignPath } from "../../src/coordination/interop/interop_path.ts";
 
 /** Throws USAGE for none, for several, and for what is no path. */
 export function foreignFolder(command: string, [path, ...more]: readonly string[], recipe: ForeignRecipe): string {

@@ -1,12 +1,12 @@
 /** `baton ls`: what is in use. */
-import { printTable } from "../../src/cli/table.ts";
+import { printTable } from "../../src/terminal/table.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
 import { choice, toggle } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
-import { type ForeignRecipe, foreignRecipes, namingOf } from "../../src/recipes/foreign/foreign_names.ts";
-import { listForeign } from "../../src/recipes/foreign/list_foreign.ts";
-import { listInUse, type UseKind, useKinds, type UseSummary } from "../../src/recipes/operator/list_in_use.ts";
+import { type ForeignRecipe, foreignRecipes, namingOf } from "../../src/coordination/interop/interop_node_names.ts";
+import { listForeign } from "../../src/coordination/admin/list_interop.ts";
+import { listInUse, type UseKind, useKinds, type UseSummary } from "../../src/coordination/admin/list_in_use.ts";
 import { type Call, defineCommand } from "../command.ts";
 import { foreignFolder } from "./foreign_folder.ts";
 import { connected } from "../coordination/connected.ts";

@@ -1,6 +1,6 @@
 /** The one name a command is about. */
 import { BatonError } from "../../src/errors.ts";
-import { encodeLockName } from "../../src/recipes/lock/lock_name.ts";
+import { encodeLockName } from "../../src/coordination/lock/lock_name.ts";
 
 /** Throws USAGE for none, for several, and for what cannot be a name. `thing` is what it is the name of. */
 export function onlyName(command: string, names: readonly string[], thing = "lock"): string {

@@ -1,11 +1,11 @@
 /** `baton who`: who has a lock, an election, a barrier or a gate, and who waits. */
-import { printTable } from "../../src/cli/table.ts";
+import { printTable } from "../../src/terminal/table.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
 import { choice, toggle } from "../../src/config/value_types.ts";
-import { foreignRecipes } from "../../src/recipes/foreign/foreign_names.ts";
-import { foreignPath } from "../../src/recipes/foreign/foreign_path.ts";
-import { nameOfHolder } from "../../src/recipes/holder_info.ts";
+import { foreignRecipes } from "../../src/coordination/interop/interop_node_names.ts";
+import { foreignPath } from "../../src/coordination/interop/interop_path.ts";
+import { nameOfHolder } from "../../src/coordination/holder_info.ts";
 import {
   type SomebodyInside,
   type SomebodyWaiting,
@@ -13,7 +13,7 @@ import {
   statusKinds,
   type UseStatus,
   useStatus,
-} from "../../src/recipes/operator/use_status.ts";
+} from "../../src/coordination/admin/use_status.ts";
 import { BatonError } from "../../src/errors.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { alsoUsed } from "./also_used.ts";

@@ -1,8 +1,8 @@
 /** A pool's place in the tree as the configuration has it; a template that cannot be is told with where it stands. Pure. */
-import { atOrigin, type ConfigSources } from "../../src/config/resolve.ts";
+import { atOrigin, type ConfigSources } from "../../src/config/resolve_settings.ts";
 import type { SettingValues } from "../../src/config/setting.ts";
 import { connectionSettings, poolSettings } from "../../src/config/settings.ts";
-import { defaultPoolTemplates, type PoolPath, poolPath } from "../../src/recipes/pool/pool_path.ts";
+import { defaultPoolTemplates, type PoolPath, poolPath } from "../../src/coordination/pool/pool_path.ts";
 
 type PathValues = SettingValues<typeof poolSettings & Pick<typeof connectionSettings, "root">>;
 

@@ -1,6 +1,6 @@
 /** `baton pool`: its words. What it does is in run_pool.ts and pool_status.ts. */
-import { compileLate } from "../../src/cli/child/compile_late.ts";
-import { startGuard } from "../../src/cli/guard/guard.ts";
+import { compileLate } from "../../src/process/spawn/lower_jit_priority.ts";
+import { startGuard } from "../../src/process/guard/guard.ts";
 import { type Call, defineCommand } from "../command.ts";
 import type { ExitCode } from "../exit_codes.ts";
 import { componentOf, poolCommandSettings, poolDeedOf, poolForms, poolOptionsOf } from "./pool_options.ts";

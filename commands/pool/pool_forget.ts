@@ -1,6 +1,6 @@
 /** `baton pool forget`: how items have ended is remembered no longer; all of a component, or those that are named. */
 import { systemClock } from "../../src/support/clock.ts";
-import { forgetPool } from "../../src/recipes/pool/pool_forget.ts";
+import { forgetPool } from "../../src/coordination/pool/clear_pool_results.ts";
 import type { Call } from "../command.ts";
 import { connected } from "../coordination/connected.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";

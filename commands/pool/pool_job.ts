@@ -1,18 +1,18 @@
 /** What a pool runs: an item's command, and the query that names the items; both under a lease, beside others. */
 import { setImmediate } from "node:timers";
-import type { ChildOutcome } from "../../src/cli/child/child_outcome.ts";
-import type { JobTable } from "../../src/cli/child/job_table.ts";
-import { LeaseNote } from "../../src/cli/child/lease_note.ts";
-import { loadLibc } from "../../src/cli/child/libc.ts";
-import type { PreparedChild, SuperviseOptions } from "../../src/cli/child/supervise_child.ts";
-import type { Guard } from "../../src/cli/guard/guard.ts";
-import type { Io } from "../../src/cli/io.ts";
+import type { ChildOutcome } from "../../src/process/spawn/child_outcome.ts";
+import type { JobTable } from "../../src/process/proc/job_table.ts";
+import { LeaseNote } from "../../src/process/supervise/lease_note.ts";
+import { loadLibc } from "../../src/process/libc.ts";
+import type { PreparedChild, SuperviseOptions } from "../../src/process/supervise/supervise_child.ts";
+import type { Guard } from "../../src/process/guard/guard.ts";
+import type { Io } from "../../src/terminal/io.ts";
 import { BatonError } from "../../src/errors.ts";
-import type { Lease } from "../../src/recipes/lease.ts";
-import type { PoolJob, PoolJobEnd, PreparedPoolJob } from "../../src/recipes/pool/pool_options.ts";
+import type { Lease } from "../../src/process/lease.ts";
+import type { PoolJob, PoolJobEnd, PreparedPoolJob } from "../../src/coordination/pool/pool_run_options.ts";
 import { abortable } from "../../src/support/abort.ts";
 import type { Clock } from "../../src/support/clock.ts";
-import type { Coordination } from "../coordination/coordination.ts";
+import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { jobEnvironment, superviseOptions } from "../job/job.ts";
 import { type LockEnding, lockEndingOf } from "../job/lock_ending.ts";

@@ -1,11 +1,11 @@
 /** `baton pool`'s command line as data: what may stand together, and what follows from it. Pure. */
-import type { ConfigSources } from "../../src/config/resolve.ts";
+import type { ConfigSources } from "../../src/config/resolve_settings.ts";
 import { setting, type SettingTable, type SettingValues } from "../../src/config/setting.ts";
 import { connectionSettings, poolComponentSettings, poolSettings } from "../../src/config/settings.ts";
 import { duration, integer, text, toggle } from "../../src/config/value_types.ts";
-import { quoted } from "../../src/cli/hold/shell_lines.ts";
+import { quoted } from "../../src/process/hold/shell_quote.ts";
 import { BatonError } from "../../src/errors.ts";
-import type { PoolPath } from "../../src/recipes/pool/pool_path.ts";
+import type { PoolPath } from "../../src/coordination/pool/pool_path.ts";
 import { nearestWord } from "../../src/support/did_you_mean.ts";
 import type { Call } from "../command.ts";
 import { exitCodes } from "../exit_codes.ts";

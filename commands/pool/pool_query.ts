@@ -1,10 +1,10 @@
 /** The items of a pool where nothing is going to be run: a `--query` runs under no lock, as they are only looked at. */
 import process from "node:process";
-import { sendSignal } from "../../src/cli/child/send_signal.ts";
-import { processSignals } from "../../src/cli/child/signal_source.ts";
-import { spawnChild } from "../../src/cli/child/spawn_child.ts";
-import { StopRequest } from "../../src/cli/stopped_by_signal.ts";
-import type { PoolPath } from "../../src/recipes/pool/pool_path.ts";
+import { sendSignal } from "../../src/process/proc/send_signal.ts";
+import { processSignals } from "../../src/process/supervise/signal_source.ts";
+import { spawnChild } from "../../src/process/spawn/spawn_child.ts";
+import { StopRequest } from "../../src/process/supervise/stopped_by_signal.ts";
+import type { PoolPath } from "../../src/coordination/pool/pool_path.ts";
 import { abortable } from "../../src/support/abort.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { deadlineAfter } from "../../src/support/deadline.ts";

@@ -2,9 +2,9 @@
  * The signals of a pool: the first that asks for the end also stops the taking of items; with --drain it goes no further.
  * What a job has wanted to hear is heard up to the end of the pool: from one job to the next nothing is taken off and put on.
  */
-import type { SignalSource } from "../../src/cli/child/signal_source.ts";
-import { StopRequests } from "../../src/cli/listen_for_stops.ts";
-import { StoppedBySignal } from "../../src/cli/stopped_by_signal.ts";
+import type { SignalSource } from "../../src/process/supervise/signal_source.ts";
+import { StopRequests } from "../../src/process/supervise/stop_signals.ts";
+import { StoppedBySignal } from "../../src/process/supervise/stopped_by_signal.ts";
 import type { Clock } from "../../src/support/clock.ts";
 
 const askForEnd: readonly NodeJS.Signals[] = ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"];

@@ -1,10 +1,10 @@
 /** The items of a pool as text, from wherever they come, each source with a limit. */
 import { createReadStream, readFileSync, statSync } from "node:fs";
 import process from "node:process";
-import { stdinWasClosed } from "../../src/cli/child/closed_stdin.ts";
+import { stdinWasClosed } from "../../src/process/spawn/closed_stdin.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
-import { itemsBytesMax, listedItems, parseItems } from "../../src/recipes/pool/pool_items.ts";
-import type { PoolPath } from "../../src/recipes/pool/pool_path.ts";
+import { itemsBytesMax, listedItems, parseItems } from "../../src/coordination/pool/pool_items.ts";
+import type { PoolPath } from "../../src/coordination/pool/pool_path.ts";
 import { abortable } from "../../src/support/abort.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { lineNotUtf8 } from "../../src/support/utf8_text.ts";

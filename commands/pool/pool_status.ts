@@ -1,11 +1,11 @@
 /** `baton pool status`: what is free, who works on what, and how items have ended. */
-import type { Io } from "../../src/cli/io.ts";
-import { printTable } from "../../src/cli/table.ts";
-import { nameOfHolder } from "../../src/recipes/holder_info.ts";
-import type { HolderStatus } from "../../src/recipes/lock/lock_status.ts";
-import { type PoolItemStatus, type PoolStatus, poolStatus } from "../../src/recipes/pool/pool_status.ts";
-import type { PoolTemplates } from "../../src/recipes/pool/pool_path.ts";
-import { otherPaths } from "../../src/recipes/pool/pool_terms.ts";
+import type { Io } from "../../src/terminal/io.ts";
+import { printTable } from "../../src/terminal/table.ts";
+import { nameOfHolder } from "../../src/coordination/holder_info.ts";
+import type { HolderStatus } from "../../src/coordination/lock/lock_status.ts";
+import { type PoolItemStatus, type PoolStatus, poolStatus } from "../../src/coordination/pool/read_pool_status.ts";
+import type { PoolTemplates } from "../../src/coordination/pool/pool_path.ts";
+import { otherPaths } from "../../src/coordination/pool/pool_terms.ts";
 import { printable } from "../../src/support/printable.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import type { Call } from "../command.ts";

@@ -1,22 +1,26 @@
 /** What `baton pool` does, from its options to an exit code: connect, lock, list, take, run, report. */
-import { JobTable } from "../../src/cli/child/job_table.ts";
-import { prepareChild, type PreparedChild, type SuperviseOptions } from "../../src/cli/child/supervise_child.ts";
-import type { Guard } from "../../src/cli/guard/guard.ts";
-import type { Io } from "../../src/cli/io.ts";
-import { type StatusReport, StatusWriter } from "../../src/cli/status_report.ts";
-import { StoppedBySignal } from "../../src/cli/stopped_by_signal.ts";
-import { formatSessionHandle } from "../../src/clients/zookeeper/session_handle.ts";
-import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
+import { JobTable } from "../../src/process/proc/job_table.ts";
+import {
+  prepareChild,
+  type PreparedChild,
+  type SuperviseOptions,
+} from "../../src/process/supervise/supervise_child.ts";
+import type { Guard } from "../../src/process/guard/guard.ts";
+import type { Io } from "../../src/terminal/io.ts";
+import { type StatusReport, StatusWriter } from "../../src/terminal/status_report.ts";
+import { StoppedBySignal } from "../../src/process/supervise/stopped_by_signal.ts";
+import { formatSessionHandle } from "../../src/zookeeper/session_handle.ts";
+import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
-import { lockStatus } from "../../src/recipes/lock/lock_status.ts";
-import { runPool } from "../../src/recipes/pool/pool.ts";
-import type { PoolCounts } from "../../src/recipes/pool/pool_book.ts";
-import type { PoolWait } from "../../src/recipes/pool/pool_options.ts";
+import { lockStatus } from "../../src/coordination/lock/lock_status.ts";
+import { runPool } from "../../src/coordination/pool/run_pool_items.ts";
+import type { PoolCounts } from "../../src/coordination/pool/work_list.ts";
+import type { PoolWait } from "../../src/coordination/pool/pool_run_options.ts";
 import { abortable, onAbort } from "../../src/support/abort.ts";
 import type { Clock } from "../../src/support/clock.ts";
 import { counted } from "../../src/support/counted.ts";
 import { announcedPlace } from "../coordination/announced_place.ts";
-import type { Coordination } from "../coordination/coordination.ts";
+import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "../exit_codes.ts";
 import { type JobDependencies, jobDependencies } from "../job/job_dependencies.ts";
 import { nestedJob } from "../job/nested_job.ts";
@@ -24,7 +28,13 @@ import { PoolJobs } from "./pool_job.ts";
 import type { PoolCommandOptions } from "./pool_options.ts";
 import { PoolSignals } from "./pool_signals.ts";
 import { readItems } from "./pool_source.ts";
-import { callLimit, closeSession, openPatiently, waitsForServer, warnOfTimeout } from "../coordination/session.ts";
+import {
+  callLimit,
+  closeSession,
+  openPatiently,
+  waitsForServer,
+  warnOfTimeout,
+} from "../../src/coordination/connect/command_session.ts";
 import { holderInfo, tellOutage } from "../job/wait_display.ts";
 
 export interface PoolDependencies extends JobDependencies {

@@ -1,6 +1,6 @@
 /** The endpoint that a role tells others, checked before anything is started. */
-import { formatEndpoint, parseBindEndpoint, parseEndpoint } from "../../src/clients/zeromq/endpoint.ts";
-import { atOrigin, type ConfigSources } from "../../src/config/resolve.ts";
+import { formatEndpoint, parseBindEndpoint, parseEndpoint } from "../../src/zeromq/endpoint.ts";
+import { atOrigin, type ConfigSources } from "../../src/config/resolve_settings.ts";
 import type { Setting } from "../../src/config/setting.ts";
 import { BatonError } from "../../src/errors.ts";
 

@@ -5,7 +5,7 @@ import { connectionSettings } from "../../src/config/settings.ts";
 import { choice, duration, integer, text, toggle } from "../../src/config/value_types.ts";
 import { type Call, defineCommand } from "../command.ts";
 import type { ExitCode } from "../exit_codes.ts";
-import { clientOperations } from "./client_words.ts";
+import { clientOperations } from "./client_args.ts";
 
 export const clientCommandSettings = {
   count: setting(integer("count", { min: 1, max: 1_000_000_000 }), {

@@ -1,6 +1,6 @@
 /** `ack` and `nak`: the end of a `get --ack manual`. Nothing is asked of anybody: the next get tells the server. */
 import { BatonError } from "../../src/errors.ts";
-import { readPosition } from "../../src/recipes/pubsub/client/read_position.ts";
+import { readPosition } from "../../src/pubsub/client/read_position.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { ClientRun } from "./run_client.ts";
 

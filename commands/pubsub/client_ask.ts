@@ -1,12 +1,12 @@
 /** `pending`, `info` and `topics`: questions that change nothing. */
 import { BatonError } from "../../src/errors.ts";
-import { listTopics } from "../../src/recipes/pubsub/client/list_topics.ts";
-import type { Requester } from "../../src/recipes/pubsub/client/requester.ts";
+import { listTopics } from "../../src/pubsub/client/request_topic_list.ts";
+import type { Requester } from "../../src/pubsub/client/requester.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { PubsubInfoJson, PubsubPendingJson, PubsubTopicsJson } from "../json_shapes/pubsub_client_shapes.ts";
 import type { ClientCall } from "./client.ts";
 import { askPlace } from "./client_place.ts";
-import type { ClientWords } from "./client_words.ts";
+import type { ClientWords } from "./client_args.ts";
 import type { ClientRun } from "./run_client.ts";
 
 export async function clientAsk(run: ClientRun): Promise<ExitCode> {

@@ -1,7 +1,7 @@
 /** `bench`: puts messages into a topic and gets them again, and says how fast that was. */
 import { BatonError } from "../../src/errors.ts";
-import { Publisher } from "../../src/recipes/pubsub/client/publisher.ts";
-import { Subscriber } from "../../src/recipes/pubsub/client/subscriber.ts";
+import { Publisher } from "../../src/pubsub/client/publisher.ts";
+import { Subscriber } from "../../src/pubsub/client/subscriber.ts";
 import { counted } from "../../src/support/counted.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { PubsubBenchJson } from "../json_shapes/pubsub_client_shapes.ts";

@@ -1,9 +1,9 @@
 /** `get` and `peek`: how many messages, and where they go. A message counts as had when it is there. */
 import { isatty } from "node:tty";
-import { stdoutWasClosed } from "../../src/cli/child/closed_stdin.ts";
+import { stdoutWasClosed } from "../../src/process/spawn/closed_stdin.ts";
 import { BatonError } from "../../src/errors.ts";
-import { OutFolder } from "../../src/recipes/pubsub/client/out_folder.ts";
-import { type Fetched, type Received, Subscriber } from "../../src/recipes/pubsub/client/subscriber.ts";
+import { OutFolder } from "../../src/pubsub/client/out_folder.ts";
+import { type Fetched, type Received, Subscriber } from "../../src/pubsub/client/subscriber.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { counted } from "../../src/support/counted.ts";
 import { sleep } from "../../src/support/deadline.ts";

@@ -1,6 +1,6 @@
 /** Where a client is in a topic, and what waits for it there: as the server says it, and as its own state knows better. */
 import { BatonError } from "../../src/errors.ts";
-import type { ClientSession } from "../../src/recipes/pubsub/client/client_session.ts";
+import type { ClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
 import type { ClientRun } from "./run_client.ts";
 
 export interface ClientPlace {

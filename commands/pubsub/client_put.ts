@@ -1,13 +1,8 @@
 /** `put`: has the input put, and says at the end what is not known. */
-import type { ClientState } from "../../src/recipes/pubsub/client/client_state.ts";
-import {
-  type InputNotes,
-  SequenceNotes,
-  StreamNotes,
-  WholeNotes,
-} from "../../src/recipes/pubsub/client/input_notes.ts";
-import { emptyChain } from "../../src/recipes/pubsub/client/item_chain.ts";
-import { Publisher } from "../../src/recipes/pubsub/client/publisher.ts";
+import type { ClientState } from "../../src/pubsub/client/client_state.ts";
+import { type InputNotes, SequenceNotes, StreamNotes, WholeNotes } from "../../src/pubsub/client/input_checkpoints.ts";
+import { emptyChain } from "../../src/pubsub/client/rolling_digest.ts";
+import { Publisher } from "../../src/pubsub/client/publisher.ts";
 import { counted } from "../../src/support/counted.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { BulkProgressLine } from "../bulk_progress.ts";
@@ -15,7 +10,7 @@ import type { ClientCall } from "./client.ts";
 import { PutEnding } from "./put_ending.ts";
 import { behind, filesBut, type Input, inputOf } from "./put_input.ts";
 import type { ClientRun } from "./run_client.ts";
-import { typedWord } from "./typed_word.ts";
+import { typedWord } from "./shell_quoted.ts";
 
 export async function clientPut(run: ClientRun): Promise<ExitCode> {
   const { call, words: { id, topic, rest }, client: { state } } = run;

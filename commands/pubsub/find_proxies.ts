@@ -1,18 +1,18 @@
 /** Where the proxies are: those that are named, those of a file, or those that have announced themselves. */
 import { readFileSync } from "node:fs";
-import { parseEndpoint } from "../../src/clients/zeromq/endpoint.ts";
-import { connect } from "../../src/clients/zookeeper/client.ts";
-import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
+import { parseEndpoint } from "../../src/zeromq/endpoint.ts";
+import { connect } from "../../src/zookeeper/zookeeper_client.ts";
+import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { pubsubClientSettings } from "../../src/config/pubsub_settings.ts";
-import { atOrigin } from "../../src/config/resolve.ts";
+import { atOrigin } from "../../src/config/resolve_settings.ts";
 import type { connectionSettings } from "../../src/config/settings.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
-import { type Announcement, parseAnnouncement } from "../../src/recipes/pubsub/ownership/announce.ts";
-import { PubsubPath } from "../../src/recipes/pubsub/ownership/pubsub_path.ts";
-import { orNull } from "../../src/recipes/lock/lock_view.ts";
+import { type Announcement, parseAnnouncement } from "../../src/pubsub/ownership/announcements.ts";
+import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
+import { orNull } from "../../src/coordination/request_errors.ts";
 import { abortable } from "../../src/support/abort.ts";
 import type { Call } from "../command.ts";
-import { coordinationOf, reach } from "../coordination/coordination.ts";
+import { coordinationOf, reach } from "../../src/coordination/connect/coordination_servers.ts";
 
 /** What of a call says where proxies are. */
 export type ProxyCall = Pick<

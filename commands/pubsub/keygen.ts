@@ -1,7 +1,7 @@
 /** `baton pubsub keygen`: a key pair for ZeroMQ's CURVE. */
-import { keyText, secretCertificate } from "../../src/clients/zeromq/curve_certificate.ts";
-import { readSecretKey } from "../../src/clients/zeromq/curve_key_file.ts";
-import { makeKeyFiles, newSecretKey } from "../../src/clients/zeromq/make_key_files.ts";
+import { keyText, secretCertificate } from "../../src/zeromq/curve_certificate.ts";
+import { readSecretKey } from "../../src/zeromq/curve_key_file.ts";
+import { makeKeyFiles, newSecretKey } from "../../src/zeromq/make_key_files.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { toggle } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";

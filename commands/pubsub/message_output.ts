@@ -3,7 +3,7 @@
  * keep a signal from ending the command.
  */
 import { fstatSync, write, writeSync } from "node:fs";
-import { ReaderGone } from "../../src/cli/io.ts";
+import { ReaderGone } from "../../src/terminal/io.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { onAbort, throwIfAborted } from "../../src/support/abort.ts";
 import { systemClock } from "../../src/support/clock.ts";

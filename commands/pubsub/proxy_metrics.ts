@@ -1,7 +1,7 @@
 /** What /metrics says of a proxy. */
-import { histograms, labelled, type Metric, metricsNamed } from "../../src/cli/metrics/metrics_text.ts";
-import type { Directory } from "../../src/recipes/pubsub/proxy/directory.ts";
-import type { Proxy } from "../../src/recipes/pubsub/proxy/proxy.ts";
+import { histograms, labelled, type Metric, metricsNamed } from "../../src/terminal/metrics_text.ts";
+import type { Directory } from "../../src/pubsub/proxy/topic_directory.ts";
+import type { Proxy } from "../../src/pubsub/proxy/pubsub_proxy.ts";
 import { socketMetrics } from "./socket_metrics.ts";
 
 const { named, gauge, counter } = metricsNamed("baton_pubsub_proxy");

@@ -1,7 +1,7 @@
 /** When a put that was told to end is over, whatever is under way. */
-import { processSignals } from "../../src/cli/child/signal_source.ts";
-import { listenForStops } from "../../src/cli/listen_for_stops.ts";
-import { StoppedBySignal } from "../../src/cli/stopped_by_signal.ts";
+import { processSignals } from "../../src/process/supervise/signal_source.ts";
+import { listenForStops } from "../../src/process/supervise/stop_signals.ts";
+import { StoppedBySignal } from "../../src/process/supervise/stopped_by_signal.ts";
 import { onAbort } from "../../src/support/abort.ts";
 import { systemClock } from "../../src/support/clock.ts";
 

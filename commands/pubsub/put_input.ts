@@ -2,13 +2,13 @@
 import { createReadStream, read, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { promisify } from "node:util";
-import { stdinWasClosed } from "../../src/cli/child/closed_stdin.ts";
+import { stdinWasClosed } from "../../src/process/spawn/closed_stdin.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
-import type { InputPlace } from "../../src/recipes/pubsub/client/client_state.ts";
-import { chained, emptyChain } from "../../src/recipes/pubsub/client/item_chain.ts";
-import type { WholeNotes } from "../../src/recipes/pubsub/client/input_notes.ts";
-import { messageBytesMax } from "../../src/recipes/pubsub/client/client_limits.ts";
-import { splitItems } from "../../src/recipes/pubsub/client/split_items.ts";
+import type { InputPlace } from "../../src/pubsub/client/client_state.ts";
+import { chained, emptyChain } from "../../src/pubsub/client/rolling_digest.ts";
+import type { WholeNotes } from "../../src/pubsub/client/input_checkpoints.ts";
+import { messageBytesMax } from "../../src/pubsub/client/client_limits.ts";
+import { splitItems } from "../../src/pubsub/client/split_items.ts";
 import { counted } from "../../src/support/counted.ts";
 import type { ClientCall } from "./client.ts";
 

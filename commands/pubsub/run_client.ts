@@ -1,13 +1,13 @@
 /** Runs one operation of a client: opens its state and the way to the proxies, and closes them. */
 import { resolve } from "node:path";
-import { processSignals } from "../../src/cli/child/signal_source.ts";
-import { StopRequest } from "../../src/cli/stopped_by_signal.ts";
+import { processSignals } from "../../src/process/supervise/signal_source.ts";
+import { StopRequest } from "../../src/process/supervise/stopped_by_signal.ts";
 import { BatonError, type ErrorCode } from "../../src/errors.ts";
-import { checkName } from "../../src/recipes/pubsub/client/client_limits.ts";
-import { ClientSession } from "../../src/recipes/pubsub/client/client_session.ts";
-import { ClientState } from "../../src/recipes/pubsub/client/client_state.ts";
-import { readPosition } from "../../src/recipes/pubsub/client/read_position.ts";
-import { Requester } from "../../src/recipes/pubsub/client/requester.ts";
+import { checkName } from "../../src/pubsub/client/client_limits.ts";
+import { ClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
+import { ClientState } from "../../src/pubsub/client/client_state.ts";
+import { readPosition } from "../../src/pubsub/client/read_position.ts";
+import { Requester } from "../../src/pubsub/client/requester.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { ClientCall } from "./client.ts";
@@ -17,10 +17,10 @@ import { clientAsk, clientTopics } from "./client_ask.ts";
 import { clientBench } from "./client_bench.ts";
 import { clientGet } from "./client_get.ts";
 import { clientPut } from "./client_put.ts";
-import { checkFlags, type ClientWords, clientWords } from "./client_words.ts";
+import { checkFlags, type ClientWords, clientWords } from "./client_args.ts";
 import { lookupPlaceOf, proxyFinder } from "./find_proxies.ts";
 import { clientSecurity } from "./service_security.ts";
-import { typedWord } from "./typed_word.ts";
+import { typedWord } from "./shell_quoted.ts";
 
 /** An operation as it runs. */
 export interface ClientRun {

@@ -1,20 +1,20 @@
 /** Runs the server role until a signal, or until it cannot go on. */
 import { resolve } from "node:path";
 import process from "node:process";
-import { processSignals } from "../../src/cli/child/signal_source.ts";
-import { serveStatusPage } from "../../src/cli/metrics/status_page.ts";
-import { listenForStops } from "../../src/cli/listen_for_stops.ts";
-import { dieOf } from "../../src/cli/stopped_by_signal.ts";
-import { connect } from "../../src/clients/zookeeper/client.ts";
+import { processSignals } from "../../src/process/supervise/signal_source.ts";
+import { serveStatusPage } from "../../src/terminal/status_page.ts";
+import { listenForStops } from "../../src/process/supervise/stop_signals.ts";
+import { dieOf } from "../../src/process/supervise/stopped_by_signal.ts";
+import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import { BatonError } from "../../src/errors.ts";
-import { checkName } from "../../src/recipes/pubsub/client/client_limits.ts";
-import { PubsubPath } from "../../src/recipes/pubsub/ownership/pubsub_path.ts";
-import type { StoreOptions } from "../../src/recipes/pubsub/store/store_options.ts";
-import { TopicServer } from "../../src/recipes/pubsub/server/topic_server.ts";
+import { checkName } from "../../src/pubsub/client/client_limits.ts";
+import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
+import type { StoreOptions } from "../../src/pubsub/store/store_options.ts";
+import { TopicServer } from "../../src/pubsub/server/topic_server.ts";
 import { formatAddress } from "../../src/sockets/connection.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { counted } from "../../src/support/counted.ts";
-import { coordinationOf, reach } from "../coordination/coordination.ts";
+import { coordinationOf, reach } from "../../src/coordination/connect/coordination_servers.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { checkListenAddress } from "../listen_address.ts";
 import { pubsubServerSettings, pubsubServiceSettings } from "../../src/config/pubsub_settings.ts";
@@ -23,7 +23,7 @@ import { PresenceLog, type PresenceOptions } from "./presence_log.ts";
 import type { ServerCall } from "./server.ts";
 import { serverHealth, serverMetrics } from "./server_metrics.ts";
 import { serviceSecurity } from "./service_security.ts";
-import { checkServerFlags } from "./server_words.ts";
+import { checkServerFlags } from "./server_args.ts";
 import { type ServiceLog, serviceLog } from "./service_log.ts";
 
 export async function runServer(call: ServerCall): Promise<ExitCode> {

@@ -1,11 +1,11 @@
 /** `baton pubsub topic ls|show|delete|repair`: what an operator does at one topic, by the server that has it. */
-import { printTable } from "../../src/cli/table.ts";
-import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
+import { printTable } from "../../src/terminal/table.ts";
+import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { BatonError } from "../../src/errors.ts";
-import { type Managed, type ManageQuestion, manageTopic } from "../../src/recipes/pubsub/operator/manage_topic.ts";
-import { overviewOf } from "../../src/recipes/pubsub/operator/overview.ts";
-import { PubsubPath } from "../../src/recipes/pubsub/ownership/pubsub_path.ts";
-import type { TopicState } from "../../src/recipes/pubsub/store/topic_upkeep.ts";
+import { type Managed, type ManageQuestion, manageTopic } from "../../src/pubsub/admin/manage_topic.ts";
+import { overviewOf } from "../../src/pubsub/admin/overview.ts";
+import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
+import type { TopicState } from "../../src/pubsub/store/topic_upkeep.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { didYouMean } from "../../src/support/did_you_mean.ts";
 import { printable } from "../../src/support/printable.ts";

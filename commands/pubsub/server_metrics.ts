@@ -1,6 +1,6 @@
 /** What /metrics says of a server. */
-import { histograms, labelled, type Metric, metricsNamed } from "../../src/cli/metrics/metrics_text.ts";
-import type { TopicServer } from "../../src/recipes/pubsub/server/topic_server.ts";
+import { histograms, labelled, type Metric, metricsNamed } from "../../src/terminal/metrics_text.ts";
+import type { TopicServer } from "../../src/pubsub/server/topic_server.ts";
 import { socketMetrics } from "./socket_metrics.ts";
 
 const { named, gauge, counter } = metricsNamed("baton_pubsub_server");

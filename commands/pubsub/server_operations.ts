@@ -1,18 +1,18 @@
 /** `baton pubsub server ls|move|drain|rebalance|forget|forget-client|verify|backup|restore`: what an operator does. */
 import { resolve } from "node:path";
-import { printTable } from "../../src/cli/table.ts";
-import type { SocketOptions } from "../../src/clients/zeromq/socket_options.ts";
-import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
+import { printTable } from "../../src/terminal/table.ts";
+import type { SocketOptions } from "../../src/zeromq/socket_options.ts";
+import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { BatonError } from "../../src/errors.ts";
-import { type MoveOutcome, moveTopic } from "../../src/recipes/pubsub/operator/move_topic.ts";
-import { overviewOf, type ServerOverview } from "../../src/recipes/pubsub/operator/overview.ts";
-import { type Load, type Move, planDrain, planRebalance } from "../../src/recipes/pubsub/operator/plan_moves.ts";
-import { setDraining } from "../../src/recipes/pubsub/ownership/draining.ts";
-import { forgetServer } from "../../src/recipes/pubsub/ownership/forget_server.ts";
-import { PubsubPath } from "../../src/recipes/pubsub/ownership/pubsub_path.ts";
-import { markBackup } from "../../src/recipes/pubsub/server/server_identity.ts";
-import { backupStore } from "../../src/recipes/pubsub/store/backup_store.ts";
-import { verifyStore } from "../../src/recipes/pubsub/store/verify_store.ts";
+import { type MoveOutcome, moveTopic } from "../../src/pubsub/admin/move_topic.ts";
+import { overviewOf, type ServerOverview } from "../../src/pubsub/admin/overview.ts";
+import { type Load, type Move, planDrain, planRebalance } from "../../src/pubsub/admin/plan_moves.ts";
+import { setDraining } from "../../src/pubsub/ownership/draining.ts";
+import { forgetServer } from "../../src/pubsub/ownership/forget_server.ts";
+import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
+import { markBackup } from "../../src/pubsub/server/server_identity.ts";
+import { backupStore } from "../../src/pubsub/store/backup_store.ts";
+import { verifyStore } from "../../src/pubsub/store/verify_topic_store.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { counted } from "../../src/support/counted.ts";
 import { didYouMean } from "../../src/support/did_you_mean.ts";
@@ -28,9 +28,9 @@ import type {
 import type { ServerCall } from "./server.ts";
 import { forgetClient } from "./server_forget_client.ts";
 import { restore } from "./server_restore.ts";
-import { checkServerFlags } from "./server_words.ts";
+import { checkServerFlags } from "./server_args.ts";
 import { serviceSecurity } from "./service_security.ts";
-import { typedWord } from "./typed_word.ts";
+import { typedWord } from "./shell_quoted.ts";
 
 interface Operation {
   /** What stands behind the word, for the sentence that says what is wrong. */

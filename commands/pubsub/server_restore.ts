@@ -1,11 +1,11 @@
 /** `baton pubsub server restore`: goes on from an older copy of a server's data, because there is no newer one. */
 import { resolve } from "node:path";
 import { BatonError } from "../../src/errors.ts";
-import { PubsubPath } from "../../src/recipes/pubsub/ownership/pubsub_path.ts";
-import { type Restored, restoreServer } from "../../src/recipes/pubsub/ownership/restore_server.ts";
-import { claimDataDir } from "../../src/recipes/pubsub/server/server_identity.ts";
-import { TopicStore } from "../../src/recipes/pubsub/store/topic_store.ts";
-import { verifyStore } from "../../src/recipes/pubsub/store/verify_store.ts";
+import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
+import { type Restored, restoreServer } from "../../src/pubsub/ownership/restore_server.ts";
+import { claimDataDir } from "../../src/pubsub/server/server_identity.ts";
+import { TopicStore } from "../../src/pubsub/store/topic_store.ts";
+import { verifyStore } from "../../src/pubsub/store/verify_topic_store.ts";
 import { connected } from "../coordination/connected.ts";
 import { printable } from "../../src/support/printable.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";

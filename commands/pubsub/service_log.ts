@@ -1,6 +1,6 @@
 /** What a role says while it runs: a line each, with the time; sentences for people or JSON for programs. */
-import type { Io } from "../../src/cli/io.ts";
-import { logLine } from "../../src/cli/log_line.ts";
+import type { Io } from "../../src/terminal/io.ts";
+import { logLine } from "../../src/terminal/log_line.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 
 export type LogLevel = "info" | "warning" | "error";

@@ -1,11 +1,11 @@
 /** Keys and access of the publish/subscribe roles, from their settings: what is encrypted, and who may come in. */
 import { readFileSync } from "node:fs";
-import { keyText } from "../../src/clients/zeromq/curve_certificate.ts";
-import { readPublicKey, readSecretKey } from "../../src/clients/zeromq/curve_key_file.ts";
-import { curveDialing, curveListening } from "../../src/clients/zeromq/curve_security.ts";
-import type { SocketOptions } from "../../src/clients/zeromq/socket_options.ts";
+import { keyText } from "../../src/zeromq/curve_certificate.ts";
+import { readPublicKey, readSecretKey } from "../../src/zeromq/curve_key_file.ts";
+import { curveDialing, curveListening } from "../../src/zeromq/curve_security.ts";
+import type { SocketOptions } from "../../src/zeromq/socket_options.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
-import { ClientAcl } from "../../src/recipes/pubsub/access/client_acl.ts";
+import { ClientAcl } from "../../src/pubsub/client_acl.ts";
 import { utf8Text } from "../../src/support/utf8_text.ts";
 
 export interface ServiceSecurity {

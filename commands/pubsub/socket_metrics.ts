@@ -1,6 +1,6 @@
 /** What /metrics says of the connections that a role has accepted. */
-import { type Metric, metricsNamed } from "../../src/cli/metrics/metrics_text.ts";
-import type { SocketCounters, SocketLoad } from "../../src/clients/zeromq/socket_event.ts";
+import { type Metric, metricsNamed } from "../../src/terminal/metrics_text.ts";
+import type { SocketCounters, SocketLoad } from "../../src/zeromq/socket_event.ts";
 
 export function socketMetrics(prefix: string, socket: SocketLoad & SocketCounters): Metric[] {
   const { gauge, counter } = metricsNamed(prefix);

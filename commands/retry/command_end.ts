@@ -1,5 +1,5 @@
 /** What the end of a tried command means: its code, as a shell counts it, and words for people. Pure. */
-import type { ChildOutcome } from "../../src/cli/child/child_outcome.ts";
+import type { ChildOutcome } from "../../src/process/spawn/child_outcome.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 

@@ -4,14 +4,14 @@
  */
 import { statSync } from "node:fs";
 import { isAbsolute, join } from "node:path";
-import type { JobTable } from "../../src/cli/child/job_table.ts";
-import { resolveCommand } from "../../src/cli/child/resolve_command.ts";
-import type { Guard } from "../../src/cli/guard/guard.ts";
+import type { JobTable } from "../../src/process/proc/job_table.ts";
+import { resolveCommand } from "../../src/process/spawn/resolve_command.ts";
+import type { Guard } from "../../src/process/guard/guard.ts";
 import { BatonError } from "../../src/errors.ts";
-import type { TryLease } from "../../src/recipes/retry/processor_lease.ts";
-import type { ClaimedMessage, MessageHead } from "../../src/recipes/retry/store/stored_message.ts";
-import type { Attempt, Target } from "../../src/recipes/retry/target.ts";
-import { type RetryRules, verdictOfExit } from "../../src/recipes/retry/verdict.ts";
+import type { TryLease } from "../../src/retry/queue/processor_lease.ts";
+import type { ClaimedMessage, MessageHead } from "../../src/retry/queue/stored_message.ts";
+import type { Attempt, Target } from "../../src/retry/targets/target.ts";
+import { type RetryRules, verdictOfExit } from "../../src/retry/targets/outcome.ts";
 import type { Clock } from "../../src/support/clock.ts";
 import { superviseInput } from "./supervise_input.ts";
 

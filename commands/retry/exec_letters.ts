@@ -1,11 +1,11 @@
 /** Dead letters as the stdin of a line of shell: there when it exits with 0; at least once, the id tells a repetition. */
-import { OwnTime } from "../../src/cli/child/own_time.ts";
-import { startGuard } from "../../src/cli/guard/guard.ts";
+import { OwnTime } from "../../src/process/supervise/local_lease.ts";
+import { startGuard } from "../../src/process/guard/guard.ts";
 import { BatonError } from "../../src/errors.ts";
-import { letterLine, type LetterRules } from "../../src/recipes/retry/letters/letter_line.ts";
-import type { LetterPlace, OpenPlace } from "../../src/recipes/retry/letters/letter_office.ts";
-import type { ClaimedMessage } from "../../src/recipes/retry/store/stored_message.ts";
-import { ResignableLease } from "../../src/recipes/election/resignable_lease.ts";
+import { letterLine, type LetterRules } from "../../src/retry/dead_letters/dead_letter_record.ts";
+import type { LetterPlace, OpenPlace } from "../../src/retry/dead_letters/dead_letter_forwarder.ts";
+import type { ClaimedMessage } from "../../src/retry/queue/stored_message.ts";
+import { ResignableLease } from "../../src/coordination/election/resignable_lease.ts";
 import { onAbort } from "../../src/support/abort.ts";
 import type { Clock } from "../../src/support/clock.ts";
 import { takeLetterTurn } from "./letter_turn.ts";

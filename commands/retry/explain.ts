@@ -1,9 +1,9 @@
 /** `baton retry-processor explain`: the schedule that a policy gives, before anybody depends on it. */
-import { printTable } from "../../src/cli/table.ts";
+import { printTable } from "../../src/terminal/table.ts";
 import { retryPolicySettings } from "../../src/config/retry_settings.ts";
 import type { SettingTable } from "../../src/config/setting.ts";
 import { BatonError } from "../../src/errors.ts";
-import { nextTry, type RetryPolicy } from "../../src/recipes/retry/retry_policy.ts";
+import { nextTry, type RetryPolicy } from "../../src/retry/queue/retry_policy.ts";
 import { counted } from "../../src/support/counted.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { type Call, defineCommand } from "../command.ts";

@@ -1,5 +1,5 @@
 /** The fault that a caller gets at once: JSON, or a SOAP 1.1 fault for who speaks SOAP. Pure. */
-import { headerOf, type Headers } from "../../src/recipes/retry/http/backend_request.ts";
+import { headerOf, type Headers } from "../../src/retry/targets/backend_request.ts";
 
 export type FaultKind =
   | "unreachable"

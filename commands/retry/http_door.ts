@@ -11,14 +11,14 @@ import {
   type Headers,
   idempotencyHeader,
   losesBody,
-} from "../../src/recipes/retry/http/backend_request.ts";
-import { type BackendAnswer, callBackend, whyNotSent } from "../../src/recipes/retry/http/http_target.ts";
-import { type RequestBody, RequestReader } from "../../src/recipes/retry/http/request_body.ts";
-import { RequestBudget } from "../../src/recipes/retry/http/request_budget.ts";
-import { parseRetryAfter } from "../../src/recipes/retry/http/retry_after.ts";
-import type { AskStore } from "../../src/recipes/retry/processor.ts";
-import type { FirstTry, MessageHead } from "../../src/recipes/retry/store/stored_message.ts";
-import { type RetryRules, verdictOfStatus } from "../../src/recipes/retry/verdict.ts";
+} from "../../src/retry/targets/backend_request.ts";
+import { type BackendAnswer, callBackend, whyNotSent } from "../../src/retry/targets/http_target.ts";
+import { type RequestBody, RequestReader } from "../../src/retry/http_proxy/request_body.ts";
+import { RequestBudget } from "../../src/retry/http_proxy/request_budget.ts";
+import { parseRetryAfter } from "../../src/retry/targets/retry_after.ts";
+import type { AskStore } from "../../src/retry/queue/store_methods.ts";
+import type { FirstTry, MessageHead } from "../../src/retry/queue/stored_message.ts";
+import { type RetryRules, verdictOfStatus } from "../../src/retry/targets/outcome.ts";
 import { type Address, formatAddress } from "../../src/sockets/connection.ts";
 import { whyNotListening } from "../../src/sockets/why_not_listening.ts";
 import { onAbort } from "../../src/support/abort.ts";

@@ -1,5 +1,5 @@
 /** `kafka://broker,broker/Topic?option=value`: a Kafka topic as users write it. Pure; files that it names are read elsewhere. */
-import { type KafkaCredentials, saslMechanisms } from "../../src/clients/kafka/sasl_mechanisms.ts";
+import { type KafkaCredentials, saslMechanisms } from "../../src/kafka/sasl_mechanisms.ts";
 import { BatonError } from "../../src/errors.ts";
 import type { Address } from "../../src/sockets/connection.ts";
 import { parseAddress } from "../../src/sockets/parse_address.ts";

@@ -1,6 +1,6 @@
 /** The machine's boot: its name, and the milliseconds since it, which every process of the machine reads alike. */
 import { readFileSync } from "node:fs";
-import { loadLibc } from "../../src/cli/child/libc.ts";
+import { loadLibc } from "../../src/process/libc.ts";
 import { BatonError } from "../../src/errors.ts";
 
 export interface MachineBoot {

@@ -1,7 +1,7 @@
 /** `--where` and `--state`: which messages are meant. Pure. */
 import { BatonError } from "../../src/errors.ts";
-import { type MessageState, messageStates } from "../../src/recipes/retry/message_life.ts";
-import type { MessageFilter } from "../../src/recipes/retry/store/retry_operator.ts";
+import { type MessageState, messageStates } from "../../src/retry/queue/message_life.ts";
+import type { MessageFilter } from "../../src/retry/queue/retry_admin.ts";
 import { didYouMean } from "../../src/support/did_you_mean.ts";
 
 const fields = ["key", "reason", "error"] as const;

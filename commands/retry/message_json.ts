@@ -1,5 +1,5 @@
 /** A stored message as programs and people are shown it. Pure. */
-import type { StoredMessage } from "../../src/recipes/retry/store/stored_message.ts";
+import type { StoredMessage } from "../../src/retry/queue/stored_message.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import type { RetryMessageJson } from "../json_shapes/retry_shapes.ts";
 

@@ -1,11 +1,11 @@
 /** From a Kafka topic as it was written to a place for dead letters: reads the files that it names. Loaded where one is used. */
 import { readFileSync } from "node:fs";
 import { BatonError, messageOf } from "../../src/errors.ts";
-import { KafkaLetters } from "../../src/recipes/retry/letters/kafka_letters.ts";
-import type { LetterRules } from "../../src/recipes/retry/letters/letter_line.ts";
+import { KafkaLetters } from "../../src/retry/dead_letters/kafka_sink.ts";
+import type { LetterRules } from "../../src/retry/dead_letters/dead_letter_record.ts";
 import { dial } from "../../src/sockets/dial.ts";
 import { systemClock } from "../../src/support/clock.ts";
-import { tlsFilesOf } from "../coordination/tls_files.ts";
+import { tlsFilesOf } from "../../src/coordination/connect/tls_files.ts";
 import type { KafkaPlace } from "./kafka_place.ts";
 
 /** Throws CONFIG for files that cannot be used. */

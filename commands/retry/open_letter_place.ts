@@ -1,9 +1,9 @@
 /** The place that --dead-letter names, ready for letters. */
-import { loadLibc } from "../../src/cli/child/libc.ts";
+import { loadLibc } from "../../src/process/libc.ts";
 import { BatonError } from "../../src/errors.ts";
-import { FileLetters } from "../../src/recipes/retry/letters/file_letters.ts";
-import type { LetterRules } from "../../src/recipes/retry/letters/letter_line.ts";
-import type { LetterPlace } from "../../src/recipes/retry/letters/letter_office.ts";
+import { FileLetters } from "../../src/retry/dead_letters/file_sink.ts";
+import type { LetterRules } from "../../src/retry/dead_letters/dead_letter_record.ts";
+import type { LetterPlace } from "../../src/retry/dead_letters/dead_letter_forwarder.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { checkPlace } from "./check_place.ts";
 import { ExecLetters } from "./exec_letters.ts";
@@ -55,7 +55,7 @@ async function topicLetters(
   rules: LetterRules & { readonly takeTurn: () => (() => void) | null },
 ): Promise<CheckedPlace> {
   if (topics === null) throw new BatonError("INTERNAL", "There is no way to the topic of --dead-letter");
-  const { TopicLetters } = await import("../../src/recipes/retry/topic/topic_letters.ts");
+  const { TopicLetters } = await import("../../src/retry/dead_letters/topic_sink.ts");
   // Who has the turn, has the client: another process is just about to close it.
   const openClient = (signal: AbortSignal) => topics.open(".letters", { waitMs: 5000, signal });
   return new TopicLetters({ ...rules, topic, openClient });

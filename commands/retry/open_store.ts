@@ -1,7 +1,7 @@
 /** A message store for a command that ends soon: without a thread. */
-import { RetryDatabase, storeError } from "../../src/recipes/retry/store/retry_database.ts";
-import type { StoreRules } from "../../src/recipes/retry/store/retry_engine.ts";
-import { type StoreMethod, type StoreMethods, storeMethods } from "../../src/recipes/retry/store/store_methods.ts";
+import { RetryDatabase, storeError } from "../../src/retry/queue/retry_database.ts";
+import type { StoreRules } from "../../src/retry/queue/retry_engine.ts";
+import { type StoreMethod, type StoreMethods, storeMethods } from "../../src/retry/queue/store_methods.ts";
 
 export class OpenStore implements Disposable {
   readonly #database: RetryDatabase;

@@ -1,7 +1,7 @@
 /** A topic as the target of a processor. Of several processors of a store that put into topics one works at a time. */
-import { TopicPutter } from "../../src/recipes/retry/topic/topic_putter.ts";
-import type { OpenClient } from "../../src/recipes/retry/topic/topic_letters.ts";
-import { TopicTarget } from "../../src/recipes/retry/topic/topic_target.ts";
+import { TopicPutter } from "../../src/retry/targets/topic_putter.ts";
+import type { OpenClient } from "../../src/retry/dead_letters/topic_sink.ts";
+import { TopicTarget } from "../../src/retry/targets/topic_target.ts";
 import { checkPlace } from "./check_place.ts";
 import type { RetryLog } from "./retry_log.ts";
 import { isTaken, type TopicWay } from "./topic_way.ts";

@@ -1,8 +1,8 @@
 /** What a processor says while it runs: a line each, with the time; sentences for people or JSON for programs. */
-import type { Io } from "../../src/cli/io.ts";
-import { type LogEntry, logLine } from "../../src/cli/log_line.ts";
+import type { Io } from "../../src/terminal/io.ts";
+import { type LogEntry, logLine } from "../../src/terminal/log_line.ts";
 import { formatDuration } from "../../src/support/duration.ts";
-import type { ProcessorEvent } from "../../src/recipes/retry/processor.ts";
+import type { ProcessorEvent } from "../../src/retry/processor/retry_processor.ts";
 import { counted } from "../../src/support/counted.ts";
 
 export type RetryLog = (

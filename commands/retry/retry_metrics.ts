@@ -1,8 +1,8 @@
 /** What /metrics and /healthz say of a processor. */
-import { labelled, type Metric, metricsNamed } from "../../src/cli/metrics/metrics_text.ts";
-import { serveStatusPage, type StatusPage } from "../../src/cli/metrics/status_page.ts";
-import { messageStates } from "../../src/recipes/retry/message_life.ts";
-import type { ProcessorEvent } from "../../src/recipes/retry/processor.ts";
+import { labelled, type Metric, metricsNamed } from "../../src/terminal/metrics_text.ts";
+import { serveStatusPage, type StatusPage } from "../../src/terminal/status_page.ts";
+import { messageStates } from "../../src/retry/queue/message_life.ts";
+import type { ProcessorEvent } from "../../src/retry/processor/retry_processor.ts";
 import { formatAddress } from "../../src/sockets/connection.ts";
 import type { RetryLog } from "./retry_log.ts";
 import type { StoreProcessor } from "./store_processor.ts";

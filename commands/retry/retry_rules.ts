@@ -1,7 +1,7 @@
 /** From the words of a command line to what the store and the processor go by. Pure, but for the home of the user. */
 import { join, resolve } from "node:path";
 import { BatonError } from "../../src/errors.ts";
-import { atOrigin, type ConfigSources } from "../../src/config/resolve.ts";
+import { atOrigin, type ConfigSources } from "../../src/config/resolve_settings.ts";
 import {
   type retryLimitSettings,
   retryPolicySettings,
@@ -10,13 +10,13 @@ import {
   retryStoreSettings,
 } from "../../src/config/retry_settings.ts";
 import type { SettingValues } from "../../src/config/setting.ts";
-import { homeInDatabase } from "../../src/keeper/place.ts";
-import { userId } from "../../src/keeper/safe_folder.ts";
-import { type Redaction, redactionOf } from "../../src/recipes/retry/letters/redaction.ts";
-import type { RetryPolicy } from "../../src/recipes/retry/retry_policy.ts";
-import type { StoreRules } from "../../src/recipes/retry/store/retry_engine.ts";
-import { bodyBytesMax } from "../../src/recipes/retry/store/store_limits.ts";
-import { parseCodes, type RetryRules } from "../../src/recipes/retry/verdict.ts";
+import { homeInDatabase } from "../../src/keeper/lifecycle/keeper_place.ts";
+import { userId } from "../../src/keeper/lifecycle/safe_folder.ts";
+import { type Redaction, redactionOf } from "../../src/retry/dead_letters/redaction.ts";
+import type { RetryPolicy } from "../../src/retry/queue/retry_policy.ts";
+import type { StoreRules } from "../../src/retry/queue/retry_engine.ts";
+import { bodyBytesMax } from "../../src/retry/queue/retry_store_limits.ts";
+import { parseCodes, type RetryRules } from "../../src/retry/targets/outcome.ts";
 import { parseDuration } from "../../src/support/duration.ts";
 import { kafkaForm, type KafkaPlace, parseKafkaPlace } from "./kafka_place.ts";
 

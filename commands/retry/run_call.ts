@@ -1,18 +1,18 @@
 /** The shell's door: one try at once, stored when it fails. 75 is said only of what is on the disk. */
 import { closeSync } from "node:fs";
 import process from "node:process";
-import type { ChildOutcome } from "../../src/cli/child/child_outcome.ts";
-import { OwnTime } from "../../src/cli/child/own_time.ts";
-import { processSignals } from "../../src/cli/child/signal_source.ts";
-import { superviseChild } from "../../src/cli/child/supervise_child.ts";
-import { startGuard } from "../../src/cli/guard/guard.ts";
-import { StoppedBySignal, stopSignals } from "../../src/cli/stopped_by_signal.ts";
+import type { ChildOutcome } from "../../src/process/spawn/child_outcome.ts";
+import { OwnTime } from "../../src/process/supervise/local_lease.ts";
+import { processSignals } from "../../src/process/supervise/signal_source.ts";
+import { superviseChild } from "../../src/process/supervise/supervise_child.ts";
+import { startGuard } from "../../src/process/guard/guard.ts";
+import { StoppedBySignal, stopSignals } from "../../src/process/supervise/stopped_by_signal.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
-import { verdictOfExit } from "../../src/recipes/retry/verdict.ts";
+import { verdictOfExit } from "../../src/retry/targets/outcome.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "../exit_codes.ts";
-import { openBodyFile } from "../../src/cli/child/body_file.ts";
+import { openBodyFile } from "../../src/process/spawn/input_file.ts";
 import type { CallCall } from "./call.ts";
 import { commandEndOf } from "./command_end.ts";
 import { OpenStore } from "./open_store.ts";

@@ -1,7 +1,7 @@
 /** Changes of messages that an operator asks for by their ids, or of all that fit a condition. */
 import { BatonError } from "../../src/errors.ts";
-import type { Change } from "../../src/recipes/retry/store/retry_operator.ts";
-import { changesMax } from "../../src/recipes/retry/store/store_limits.ts";
+import type { Change } from "../../src/retry/queue/retry_admin.ts";
+import { changesMax } from "../../src/retry/queue/retry_store_limits.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { RetryChangesJson } from "../json_shapes/retry_shapes.ts";
 import type { ChangeCall, ControlCall } from "./control.ts";

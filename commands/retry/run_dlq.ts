@@ -1,12 +1,12 @@
 /** What an operator does with dead letters. */
-import { processSignals } from "../../src/cli/child/signal_source.ts";
-import { StopRequest } from "../../src/cli/stopped_by_signal.ts";
+import { processSignals } from "../../src/process/supervise/signal_source.ts";
+import { StopRequest } from "../../src/process/supervise/stopped_by_signal.ts";
 import { BatonError } from "../../src/errors.ts";
-import { letterLine } from "../../src/recipes/retry/letters/letter_line.ts";
-import { filled, fullBucket, parseRate, type Rate, tokenAtMs } from "../../src/recipes/retry/rate_limit.ts";
-import { changesMax } from "../../src/recipes/retry/store/store_limits.ts";
-import type { StoreMethods } from "../../src/recipes/retry/store/store_methods.ts";
-import type { ClaimedMessage } from "../../src/recipes/retry/store/stored_message.ts";
+import { letterLine } from "../../src/retry/dead_letters/dead_letter_record.ts";
+import { filled, fullBucket, parseRate, type Rate, tokenAtMs } from "../../src/retry/processor/rate_limit.ts";
+import { changesMax } from "../../src/retry/queue/retry_store_limits.ts";
+import type { StoreMethods } from "../../src/retry/queue/store_methods.ts";
+import type { ClaimedMessage } from "../../src/retry/queue/stored_message.ts";
 import { counted } from "../../src/support/counted.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { sleep } from "../../src/support/deadline.ts";

@@ -1,11 +1,11 @@
 /** What is in a store, for people and for programs. Changes nothing. */
 import { writeSync } from "node:fs";
-import { ReaderGone } from "../../src/cli/io.ts";
-import { printTable } from "../../src/cli/table.ts";
+import { ReaderGone } from "../../src/terminal/io.ts";
+import { printTable } from "../../src/terminal/table.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
-import { messageStates } from "../../src/recipes/retry/message_life.ts";
-import { redactedHead, redactedText } from "../../src/recipes/retry/letters/redaction.ts";
-import { verifyStore } from "../../src/recipes/retry/store/verify_store.ts";
+import { messageStates } from "../../src/retry/queue/message_life.ts";
+import { redactedHead, redactedText } from "../../src/retry/dead_letters/redaction.ts";
+import { verifyStore } from "../../src/retry/queue/verify_retry_store.ts";
 import { counted } from "../../src/support/counted.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";

@@ -1,13 +1,13 @@
 /** Runs the processor of a store until a signal, or until it is through. */
 import process from "node:process";
-import { JobTable } from "../../src/cli/child/job_table.ts";
-import { processSignals } from "../../src/cli/child/signal_source.ts";
-import { startGuard } from "../../src/cli/guard/guard.ts";
-import { listenForStops } from "../../src/cli/listen_for_stops.ts";
+import { JobTable } from "../../src/process/proc/job_table.ts";
+import { processSignals } from "../../src/process/supervise/signal_source.ts";
+import { startGuard } from "../../src/process/guard/guard.ts";
+import { listenForStops } from "../../src/process/supervise/stop_signals.ts";
 import { BatonError } from "../../src/errors.ts";
-import { parseBackend, parseHeaders, parseMethod } from "../../src/recipes/retry/http/backend_request.ts";
-import { HttpTarget } from "../../src/recipes/retry/http/http_target.ts";
-import type { Target } from "../../src/recipes/retry/target.ts";
+import { parseBackend, parseHeaders, parseMethod } from "../../src/retry/targets/backend_request.ts";
+import { HttpTarget } from "../../src/retry/targets/http_target.ts";
+import type { Target } from "../../src/retry/targets/target.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { checkListenAddress } from "../listen_address.ts";

@@ -1,12 +1,12 @@
 /** Serves the HTTP door, and runs the processor of its store, until a signal. */
 import process from "node:process";
-import { processSignals } from "../../src/cli/child/signal_source.ts";
-import { listenForStops } from "../../src/cli/listen_for_stops.ts";
+import { processSignals } from "../../src/process/supervise/signal_source.ts";
+import { listenForStops } from "../../src/process/supervise/stop_signals.ts";
 import { retryProcessorSettings } from "../../src/config/retry_settings.ts";
 import { BatonError } from "../../src/errors.ts";
-import { parseBackend } from "../../src/recipes/retry/http/backend_request.ts";
-import { HttpTarget } from "../../src/recipes/retry/http/http_target.ts";
-import { RetryStore } from "../../src/recipes/retry/store/retry_store.ts";
+import { parseBackend } from "../../src/retry/targets/backend_request.ts";
+import { HttpTarget } from "../../src/retry/targets/http_target.ts";
+import { RetryStore } from "../../src/retry/queue/retry_store.ts";
 import { formatAddress } from "../../src/sockets/connection.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";

@@ -1,13 +1,13 @@
 /** Stores messages from a file or stdin; what is counted is on the disk. */
 import { resolve } from "node:path";
 import process from "node:process";
-import { processSignals } from "../../src/cli/child/signal_source.ts";
-import { StopRequest } from "../../src/cli/stopped_by_signal.ts";
-import { WaitLine } from "../../src/cli/wait_line.ts";
+import { processSignals } from "../../src/process/supervise/signal_source.ts";
+import { StopRequest } from "../../src/process/supervise/stopped_by_signal.ts";
+import { WaitLine } from "../../src/terminal/progress_line.ts";
 import { BatonError } from "../../src/errors.ts";
-import { splitItems } from "../../src/recipes/pubsub/client/split_items.ts";
-import { RetryStore } from "../../src/recipes/retry/store/retry_store.ts";
-import type { MessageHead, NewMessage } from "../../src/recipes/retry/store/stored_message.ts";
+import { splitItems } from "../../src/pubsub/client/split_items.ts";
+import { RetryStore } from "../../src/retry/queue/retry_store.ts";
+import type { MessageHead, NewMessage } from "../../src/retry/queue/stored_message.ts";
 import { counted } from "../../src/support/counted.ts";
 import { throwIfAborted } from "../../src/support/abort.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";

@@ -5,17 +5,17 @@
  */
 import { hostname } from "node:os";
 import process from "node:process";
-import { connect } from "../../src/clients/zookeeper/client.ts";
-import { isSessionEnd } from "../../src/clients/zookeeper/zookeeper_error.ts";
+import { connect } from "../../src/zookeeper/zookeeper_client.ts";
+import { isSessionEnd } from "../../src/zookeeper/zookeeper_error.ts";
 import { messageOf } from "../../src/errors.ts";
-import { campaign, type Leadership } from "../../src/recipes/election/campaign.ts";
-import { nameOfHolder } from "../../src/recipes/holder_info.ts";
-import type { WaitingStatus } from "../../src/recipes/lock/lock.ts";
+import { campaign, type Leadership } from "../../src/coordination/election/campaign.ts";
+import { nameOfHolder } from "../../src/coordination/holder_info.ts";
+import type { WaitingStatus } from "../../src/coordination/lock/acquire_lock.ts";
 import { onAbort } from "../../src/support/abort.ts";
 import type { Clock } from "../../src/support/clock.ts";
 import { sleep } from "../../src/support/deadline.ts";
 import { Candidate } from "../election/candidate.ts";
-import { type Coordination, reach } from "../coordination/coordination.ts";
+import { type Coordination, reach } from "../../src/coordination/connect/coordination_servers.ts";
 import { holderInfo } from "../job/wait_display.ts";
 import type { RetryLog } from "./retry_log.ts";
 

@@ -1,8 +1,8 @@
 /** The part of a processor that takes what a topic has into the store. Of several processes of a store one does. */
-import type { AskStore } from "../../src/recipes/retry/processor.ts";
-import { Subscriber } from "../../src/recipes/pubsub/client/subscriber.ts";
-import type { OpenClient } from "../../src/recipes/retry/topic/topic_letters.ts";
-import { TopicSource } from "../../src/recipes/retry/topic/topic_source.ts";
+import type { AskStore } from "../../src/retry/queue/store_methods.ts";
+import { Subscriber } from "../../src/pubsub/client/subscriber.ts";
+import type { OpenClient } from "../../src/retry/dead_letters/topic_sink.ts";
+import { TopicSource } from "../../src/retry/processor/topic_source.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { counted } from "../../src/support/counted.ts";
 import { checkMs } from "./check_place.ts";

@@ -3,7 +3,7 @@
  * letters on their way elsewhere, and the forgetting of what was done long ago. `run` and `serve` have one.
  */
 import process from "node:process";
-import { atOrigin, type ConfigSources } from "../../src/config/resolve.ts";
+import { atOrigin, type ConfigSources } from "../../src/config/resolve_settings.ts";
 import type {
   retryLimitSettings,
   retryPolicySettings,
@@ -13,14 +13,14 @@ import type {
 import { retryProcessorSettings as processorSettings } from "../../src/config/retry_settings.ts";
 import type { SettingValues } from "../../src/config/setting.ts";
 import { BatonError } from "../../src/errors.ts";
-import { ClockSteps } from "../../src/recipes/retry/clock_steps.ts";
-import { cronTimes } from "../../src/recipes/retry/cron_times.ts";
-import { LetterOffice } from "../../src/recipes/retry/letters/letter_office.ts";
-import { Processor, type ProcessorEvent } from "../../src/recipes/retry/processor.ts";
-import { parseRate } from "../../src/recipes/retry/rate_limit.ts";
-import { RetryStore } from "../../src/recipes/retry/store/retry_store.ts";
-import { changesMax } from "../../src/recipes/retry/store/store_limits.ts";
-import type { Target } from "../../src/recipes/retry/target.ts";
+import { ClockSteps } from "../../src/retry/processor/clock_steps.ts";
+import { cronTimes } from "../../src/retry/processor/cron_times.ts";
+import { LetterOffice } from "../../src/retry/dead_letters/dead_letter_forwarder.ts";
+import { Processor, type ProcessorEvent } from "../../src/retry/processor/retry_processor.ts";
+import { parseRate } from "../../src/retry/processor/rate_limit.ts";
+import { RetryStore } from "../../src/retry/queue/retry_store.ts";
+import { changesMax } from "../../src/retry/queue/retry_store_limits.ts";
+import type { Target } from "../../src/retry/targets/target.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { sleep } from "../../src/support/deadline.ts";
 import { counted } from "../../src/support/counted.ts";
@@ -315,7 +315,7 @@ async function sourceDuty(
 /** Loaded only where there is an election. Rejects what --servers and its like are refused for, before anything is opened. */
 async function leaderOpener({ values, sources, log }: StoreProcessorOptions) {
   const [{ coordinationOf }, { SamplingLeader }] = await Promise.all([
-    import("../coordination/coordination.ts"),
+    import("../../src/coordination/connect/coordination_servers.ts"),
     import("./sampling_leader.ts"),
   ]);
   const place = coordinationOf(values, sources);

@@ -1,9 +1,9 @@
 /** Runs a command that has a body as its stdin, under a guard and within a time; baton's own signals are not for it. */
 import { closeSync } from "node:fs";
-import { superviseChild, type SuperviseOptions } from "../../src/cli/child/supervise_child.ts";
-import type { ChildOutcome } from "../../src/cli/child/child_outcome.ts";
+import { superviseChild, type SuperviseOptions } from "../../src/process/supervise/supervise_child.ts";
+import type { ChildOutcome } from "../../src/process/spawn/child_outcome.ts";
 import type { BatonError } from "../../src/errors.ts";
-import { openBodyFile } from "../../src/cli/child/body_file.ts";
+import { openBodyFile } from "../../src/process/spawn/input_file.ts";
 import { type CommandEnd, commandEndOf } from "./command_end.ts";
 
 export interface InputOptions

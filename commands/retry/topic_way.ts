@@ -4,11 +4,11 @@
  */
 import { join } from "node:path";
 import { BatonError } from "../../src/errors.ts";
-import { checkName } from "../../src/recipes/pubsub/client/client_limits.ts";
-import { ClientSession } from "../../src/recipes/pubsub/client/client_session.ts";
-import { ClientState } from "../../src/recipes/pubsub/client/client_state.ts";
-import { Requester } from "../../src/recipes/pubsub/client/requester.ts";
-import type { OpenClient } from "../../src/recipes/retry/topic/topic_letters.ts";
+import { checkName } from "../../src/pubsub/client/client_limits.ts";
+import { ClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
+import { ClientState } from "../../src/pubsub/client/client_state.ts";
+import { Requester } from "../../src/pubsub/client/requester.ts";
+import type { OpenClient } from "../../src/retry/dead_letters/topic_sink.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { lookupPlaceOf, proxyFinder } from "../pubsub/find_proxies.ts";
 import { clientSecurity } from "../pubsub/service_security.ts";

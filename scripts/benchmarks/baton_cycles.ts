@@ -2,9 +2,9 @@
  * Acquire–release cycles by many sessions of one process: baton_cycles.ts SERVERS LOCK SESSIONS CYCLES.
  * Prints "ready" when all sessions are there, waits for a line on stdin, runs, prints "done".
  */
-import { connect } from "../../src/clients/zookeeper/client.ts";
-import { parseServers } from "../../src/clients/zookeeper/hosts.ts";
-import { acquireLock } from "../../src/recipes/lock/lock.ts";
+import { connect } from "../../src/zookeeper/zookeeper_client.ts";
+import { parseServers } from "../../src/zookeeper/hosts.ts";
+import { acquireLock } from "../../src/coordination/lock/acquire_lock.ts";
 
 const [servers = "", lock = "", sessions = "", cycles = ""] = process.argv.slice(2);
 const clients = await Promise.all(

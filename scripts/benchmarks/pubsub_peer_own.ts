@@ -2,11 +2,11 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ClientSession } from "../../src/recipes/pubsub/client/client_session.ts";
-import { ClientState } from "../../src/recipes/pubsub/client/client_state.ts";
-import { Publisher } from "../../src/recipes/pubsub/client/publisher.ts";
-import { Requester } from "../../src/recipes/pubsub/client/requester.ts";
-import { Subscriber } from "../../src/recipes/pubsub/client/subscriber.ts";
+import { ClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
+import { ClientState } from "../../src/pubsub/client/client_state.ts";
+import { Publisher } from "../../src/pubsub/client/publisher.ts";
+import { Requester } from "../../src/pubsub/client/requester.ts";
+import { Subscriber } from "../../src/pubsub/client/subscriber.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { type LoadHooks, type LoadPeer, runLoad } from "./pubsub_npm_loop.ts";
 

@@ -5,12 +5,17 @@
 import type { Address, Connection } from "../../src/sockets/connection.ts";
 import { dial } from "../../src/sockets/dial.ts";
 import type { ByteWriter } from "../../src/wire/bytes.ts";
-import { encodeFrame, FrameDecoder } from "../../src/wire/jute/frame.ts";
+import { encodeFrame, FrameDecoder } from "../../src/wire/jute/jute_frame.ts";
 import { openAcl } from "../../src/wire/jute/open_acl.ts";
-import { type OperationName, operations, type RequestOf, specialXid } from "../../src/wire/jute/operations.ts";
-import { RequestHeader } from "../../src/wire/jute/records.ts";
+import {
+  type OperationName,
+  operations,
+  type RequestOf,
+  specialXid,
+} from "../../src/wire/jute/zookeeper_operations.ts";
+import { RequestHeader } from "../../src/wire/jute/zookeeper_records.ts";
 import { connectRequest } from "../../src/wire/jute/session_frames.ts";
-import type { Codec } from "../../src/wire/jute/codec.ts";
+import type { Codec } from "../../src/wire/jute/jute_codec.ts";
 
 const sessionTimeoutMs = 60_000;
 /** Bytes of the data of what is created and set. */

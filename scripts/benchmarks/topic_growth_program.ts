@@ -3,7 +3,7 @@
  * it, opens it again. Prints JSON; a process of its own, because memory is measured.
  */
 import { readFileSync } from "node:fs";
-import { TopicStore } from "../../src/recipes/pubsub/store/topic_store.ts";
+import { TopicStore } from "../../src/pubsub/store/topic_store.ts";
 import type { ClientOperation, StoreAnswer } from "../../src/wire/pubsub/store_operations.ts";
 
 export interface GrowthOutcome {

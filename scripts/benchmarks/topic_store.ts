@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { TopicStore } from "../../src/recipes/pubsub/store/topic_store.ts";
+import { TopicStore } from "../../src/pubsub/store/topic_store.ts";
 import type { StoreAnswer } from "../../src/wire/pubsub/store_operations.ts";
 import { short, summarize, table } from "./statistics.ts";
 

@@ -2,11 +2,11 @@
 import { randomBytes } from "node:crypto";
 import process from "node:process";
 import { xsalsa20poly1305 } from "@noble/ciphers/salsa.js";
-import { DealerSocket } from "../../src/clients/zeromq/dealer_socket.ts";
-import { ReplySocket } from "../../src/clients/zeromq/reply_socket.ts";
-import { RequestSocket } from "../../src/clients/zeromq/request_socket.ts";
-import { RouterSocket } from "../../src/clients/zeromq/router_socket.ts";
-import type { SocketOptions } from "../../src/clients/zeromq/socket_options.ts";
+import { DealerSocket } from "../../src/zeromq/dealer_socket.ts";
+import { ReplySocket } from "../../src/zeromq/reply_socket.ts";
+import { RequestSocket } from "../../src/zeromq/request_socket.ts";
+import { RouterSocket } from "../../src/zeromq/router_socket.ts";
+import type { SocketOptions } from "../../src/zeromq/socket_options.ts";
 import { x25519Secret } from "../../src/support/x25519.ts";
 import { decodeZ85 } from "../../src/wire/z85.ts";
 import { curveClient } from "../../src/wire/zmtp/curve_client.ts";

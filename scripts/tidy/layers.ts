@@ -1,23 +1,77 @@
-/** Imports point down, never up: who may import what. The order and its reasons are in docs/architecture.md. */
+/** Imports point down, never up: which folder may import which. The order and its reasons are in docs/architecture.md. */
 import { posix } from "node:path";
 import { findInCode, type Finding, importsOf, type SourceFile } from "./source_file.ts";
 
 const ground = ["support", "errors"];
+/** What a client of the coordination service needs: its operations, never its bytes. */
+const nodes = ["zookeeper", "wire/jute", "coordination", "process", ...ground];
 
-/** Each layer, and the others it may import. A folder that is missing here is a finding. */
+/**
+ * Each folder of the product, and the others it may import. "wire" means the files of that folder itself, "wire/*" also those of the
+ * folders below it. A folder that is missing here is a finding.
+ */
 const mayImport: Record<string, readonly string[]> = {
   errors: [],
   support: ["errors"],
   wire: ground,
-  sockets: ground,
-  clients: ["wire", "sockets", ...ground],
-  keeper: ["wire", "sockets", ...ground],
-  recipes: ["clients", "wire", ...ground],
+  "wire/jute": ["wire", ...ground],
+  "wire/kafka": ["wire", "wire/jute", ...ground],
+  "wire/pubsub": ["wire", ...ground],
+  "wire/zmtp": ["wire", ...ground],
+  sockets: ["wire/jute", ...ground],
+  storage: ground,
   config: ground,
-  cli: ["recipes", "config", "keeper", "sockets", ...ground],
-  library: ["recipes", "clients", "sockets", ...ground],
-  baton: ["library", "recipes", "clients", "keeper", "sockets", ...ground],
-  commands: ["recipes", "cli", "config", "clients", "keeper", "sockets", ...ground],
+
+  process: ground,
+  "process/proc": ["process", ...ground],
+  "process/spawn": ["process/proc", "process", ...ground],
+  "process/guard": ["process/spawn", "process/proc", "process", ...ground],
+  "process/supervise": ["process/guard", "process/spawn", "process/proc", "process", ...ground],
+  "process/hold": ["process/supervise", "process/guard", "process/spawn", "process/proc", "process", ...ground],
+
+  zookeeper: ["wire/*", "sockets", ...ground],
+  zeromq: ["wire/*", "sockets", "storage", ...ground],
+  kafka: ["wire/*", "sockets", ...ground],
+
+  "keeper/state": ["wire/*", ...ground],
+  "keeper/storage": ["keeper/state", "wire/*", "storage", ...ground],
+  "keeper/protocol": ["keeper/state", "wire/*", "sockets", ...ground],
+  "keeper/lifecycle": ["keeper/*", "wire/*", "sockets", ...ground],
+
+  coordination: ["zookeeper", "wire/jute", "process", ...ground],
+  "coordination/lock": ["coordination/interop", ...nodes],
+  "coordination/interop": ["coordination/lock", ...nodes],
+  "coordination/election": ["coordination/lock", ...nodes],
+  "coordination/barrier": ["coordination/lock", ...nodes],
+  "coordination/pool": ["coordination/lock", ...nodes],
+  "coordination/fence": ["coordination/lock", "process/*", "storage", ...nodes],
+  "coordination/admin": [
+    ...["lock", "election", "barrier", "pool", "interop"].map((name) => `coordination/${name}`),
+    ...nodes,
+  ],
+  terminal: ["process/spawn", "config", "sockets", ...ground],
+  "coordination/connect": ["terminal", "zookeeper", "keeper/lifecycle", "sockets", "config", ...ground],
+
+  pubsub: ["zeromq", "wire/*", ...ground],
+  "pubsub/client": ["pubsub", "zeromq", "wire/*", "storage", ...ground],
+  "pubsub/store": ["pubsub/ownership", "pubsub", "wire/*", "storage", ...ground],
+  "pubsub/ownership": ["pubsub/store", "pubsub", "coordination/lock", "wire/pubsub", ...nodes],
+  "pubsub/server": ["pubsub/store", "pubsub/ownership", "pubsub", "zeromq", "wire/*", "storage", ...nodes],
+  "pubsub/proxy": ["pubsub/ownership", "pubsub", "zeromq", "wire/*", ...nodes],
+  "pubsub/admin": ["pubsub/ownership", "pubsub", "zeromq", "wire/*", ...nodes],
+
+  "retry/queue": ["storage", "process", ...ground],
+  "retry/targets": ["retry/queue", "pubsub/client", "wire/pubsub", ...ground],
+  "retry/dead_letters": ["retry/queue", "retry/targets", "pubsub/client", "kafka", "storage", ...ground],
+  "retry/processor": ["retry/queue", "retry/targets", "pubsub/client", "process", ...ground],
+  "retry/http_proxy": ["retry/*", ...ground],
+
+  library: ["coordination/*", "zookeeper", "process", "sockets", ...ground],
+  baton: ["library", "coordination/*", "keeper/lifecycle", "zookeeper", "process", "sockets", ...ground],
+  commands: [
+    ...["retry/*", "pubsub/*", "coordination/*", "process/*", "keeper/*", "terminal", "config"],
+    ...["zookeeper", "zeromq", "kafka", "storage", "sockets", ...ground],
+  ],
 };
 
 /** Packages and built-ins that only some files may import, and why. */
@@ -33,24 +87,29 @@ const keptIn: readonly { specifier: RegExp; where: RegExp; why: string }[] = [
     where: /^src\/wire\/zmtp\/curve_(box|traffic)\.ts$/,
     why: "the cipher is called from two files of CURVE alone",
   },
-  { specifier: /^croner$/, where: /^src\/recipes\/retry\/cron_times\.ts$/, why: "schedules are read in one file" },
+  { specifier: /^croner$/, where: /^src\/retry\/processor\/cron_times\.ts$/, why: "schedules are read in one file" },
   { specifier: /^smol-toml$/, where: /^src\/config\//, why: "files are read in src/config alone" },
   {
     specifier: /^bun$/,
-    where: /^src\/(sockets|cli\/child)\//,
+    where: /^src\/(sockets|process\/spawn)\//,
     why: "a runtime's own functions stand behind an interface",
   },
-  { specifier: /^bun:ffi$/, where: /^src\/cli\/child\//, why: "libc is reached from one file of src/cli/child" },
+  { specifier: /^bun:ffi$/, where: /^src\/process\/libc\.ts$/, why: "libc is called from one file" },
 ];
 
-/** Recipes know the protocol's numbers and names, and nothing of how they become bytes. */
-const bytes = /^src\/wire\/(bytes|jute\/(codec|frame|session_frames))\.ts$/;
+/** Coordination knows the protocol's numbers and names, and nothing of how they become bytes. */
+const bytes = /^src\/wire\/(bytes|jute\/(jute_codec|jute_frame|session_frames))\.ts$/;
 
-/** The layer of a file of the product; null for tests and scripts, which may import anything. */
+/** The folder of a file of the product; null for tests and scripts, which may import anything. */
 function layerOf(path: string): string | null {
-  const [top = "", folder = ""] = path.split("/");
-  if (top === "commands") return "commands";
-  return top === "src" ? folder.replace(/\.ts$/, "") : null;
+  if (path.startsWith("commands/")) return "commands";
+  if (!path.startsWith("src/")) return null;
+  const folder = posix.dirname(path.slice("src/".length));
+  return folder === "." ? posix.basename(path, ".ts") : folder;
+}
+
+function allows(allowed: readonly string[], layer: string): boolean {
+  return allowed.some((name) => name.endsWith("/*") ? `${layer}/`.startsWith(name.slice(0, -1)) : name === layer);
 }
 
 /** The order of the layers, and the imports that are kept in one place. */
@@ -75,9 +134,65 @@ export function checkLayers(file: SourceFile): Finding[] {
 
 function complaintAboutFile(layer: string, allowed: readonly string[], path: string): string | null {
   const target = layerOf(path);
-  if (layer === "recipes" && bytes.test(path)) return "recipes speak of nodes, never of bytes";
-  if (target === layer || (target !== null && allowed.includes(target))) return null;
+  if (layer.startsWith("coordination") && bytes.test(path)) return "coordination uses nodes, never bytes";
+  if (target === layer || (target !== null && allows(allowed, target))) return null;
   return `${layer} must not import ${target ?? "tests or scripts"}: imports point down, never up`;
+}
+
+/** Cycles whose files are to be separated. */
+const knownCycles = /^(commands|src\/(config|coordination\/barrier|process\/proc|pubsub|sockets))\//;
+
+/** Files that import each other in a circle, types included. One finding for each circle, at its first file. */
+export function checkCycles(files: readonly SourceFile[]): Finding[] {
+  const product = new Map(
+    files.filter((file) => layerOf(file.path) !== null).map((file) => [
+      file.path,
+      importsOf(file).filter(({ specifier }) => specifier.startsWith("."))
+        .map(({ specifier }) => posix.join(posix.dirname(file.path), specifier)),
+    ]),
+  );
+  return stronglyConnected(product).map((circle) => circle.sort())
+    .filter((circle) => !circle.every((path) => knownCycles.test(path)))
+    .map((circle) => ({ path: circle[0] ?? "", line: 1, message: `imports go in a circle: ${circle.join(", ")}` }));
+}
+
+/** The groups of two or more nodes that reach each other. R. Tarjan, "Depth-first search and linear graph algorithms", 1972. */
+function stronglyConnected(edges: ReadonlyMap<string, readonly string[]>): string[][] {
+  const order = new Map<string, number>();
+  const stack: string[] = [];
+  const groups: string[][] = [];
+  const visit = (node: string): number => {
+    const index = order.size;
+    order.set(node, index);
+    stack.push(node);
+    let lowest = index;
+    for (const next of edges.get(node) ?? []) {
+      if (!edges.has(next)) continue;
+      if (!order.has(next)) lowest = Math.min(lowest, visit(next));
+      else if (stack.includes(next)) lowest = Math.min(lowest, order.get(next) ?? lowest);
+    }
+    if (lowest === index) {
+      const group = stack.splice(stack.indexOf(node));
+      if (group.length > 1) groups.push(group);
+    }
+    return lowest;
+  };
+  for (const node of edges.keys()) if (!order.has(node)) visit(node);
+  return groups;
+}
+
+/** A file's name says what it holds, and a search for it finds one file. */
+export function checkFileNames(files: readonly SourceFile[]): Finding[] {
+  const byName = new Map<string, string[]>();
+  for (const { path } of files.filter((file) => layerOf(file.path) !== null)) {
+    const name = posix.basename(path);
+    byName.set(name, [...byName.get(name) ?? [], path]);
+  }
+  return [...byName.values()].filter((paths) => paths.length > 1).map((paths) => ({
+    path: paths[0] ?? "",
+    line: 1,
+    message: `the file name is used ${paths.length} times: ${paths.join(", ")}`,
+  }));
 }
 
 function complaintAboutPackage(path: string, specifier: string): string | null {
@@ -87,18 +202,17 @@ function complaintAboutPackage(path: string, specifier: string): string | null {
 }
 
 /** Where a runtime's own functions may stand: behind an interface that node: built-ins serve as well. */
-const runtimeFolders = /^src\/(sockets|cli\/child|cli\/guard)\//;
+const runtimeFolders = /^src\/(sockets\/|process\/(spawn|proc|guard)\/|process\/libc\.ts$)/;
 
 /** Where a process may end: its entry, and where it dies of the signal that it was told to stop by. */
-const mayExit = /^(commands\/main|src\/cli\/stopped_by_signal)\.ts$/;
+const mayExit = /^(commands\/main|src\/process\/supervise\/stopped_by_signal)\.ts$/;
 
 /** One runtime's own functions, and the end of the process, have their places. */
 export function checkPlaces(file: SourceFile): Finding[] {
   if (layerOf(file.path) === null) return [];
   const findings: Finding[] = [];
   if (!runtimeFolders.test(file.path)) {
-    const message =
-      "Bun and Deno are named in src/sockets, src/cli/child and src/cli/guard alone: use a node: built-in";
+    const message = "Bun and Deno are named in src/sockets and src/process alone: use a node: built-in";
     findings.push(...findInCode(file, /(?<![\w.])(Bun|Deno)\./, message));
   }
   if (!mayExit.test(file.path)) {

@@ -2,7 +2,7 @@
 import { posix } from "node:path";
 import { findInCode, type Finding, type SourceFile } from "./source_file.ts";
 
-const fileLinesMax = 400;
+const fileLinesMax = 500;
 const functionLinesMax = 70;
 const drawers = /\/(utils?|helpers?|common|misc|index)\.ts$/;
 

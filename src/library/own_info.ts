@@ -1,7 +1,7 @@
 /** Who this process is, for those who look. */
 import { hostname } from "node:os";
 import process from "node:process";
-import type { HolderInfo } from "../recipes/holder_info.ts";
+import type { HolderInfo } from "../coordination/holder_info.ts";
 import { userName } from "../support/user_name.ts";
 
 export function ownInfo(reason: string): HolderInfo {

@@ -1,6 +1,6 @@
 /** The end of a session, as the objects of the library tell it. */
-import type { ZooKeeper } from "../clients/zookeeper/zookeeper.ts";
-import { isSessionEnd } from "../clients/zookeeper/zookeeper_error.ts";
+import type { ZooKeeper } from "../zookeeper/zookeeper.ts";
+import { isSessionEnd } from "../zookeeper/zookeeper_error.ts";
 import { BatonError } from "../errors.ts";
 
 /** SESSION_EXPIRED when the servers have ended the session, else null. `what` could not be done: `acquire lock "a"`. */

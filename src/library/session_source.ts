@@ -1,6 +1,6 @@
 /** Where the objects of the library get their session: the caller's own, or one that is opened when it is needed. */
-import { connect, type ConnectOptions } from "../clients/zookeeper/client.ts";
-import type { ZooKeeper } from "../clients/zookeeper/zookeeper.ts";
+import { connect, type ConnectOptions } from "../zookeeper/zookeeper_client.ts";
+import type { ZooKeeper } from "../zookeeper/zookeeper.ts";
 import { abortable } from "../support/abort.ts";
 
 /** A session that stays the caller's, or the servers to open one at. */

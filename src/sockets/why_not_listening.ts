@@ -1,7 +1,7 @@
 /** Why a socket could not listen, in words: Bun's own message leaves it out, and its code is now and then another failure's. */
 import { messageOf } from "../errors.ts";
 import type { Address } from "./connection.ts";
-import { resolveHost } from "./resolve.ts";
+import { resolveHost } from "./resolve_host.ts";
 
 const reasons: Readonly<Record<string, string>> = {
   EADDRINUSE: "somebody else listens there already",

@@ -1,7 +1,7 @@
 /** `baton check`, by sessions with the binary. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import process from "node:process";
-import { childrenOf } from "../../src/cli/child/process_table.ts";
+import { childrenOf } from "../../src/process/proc/process_table.ts";
 import { BatonSession } from "../support/baton_session.ts";
 
 setDefaultTimeout(60_000);

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import process from "node:process";
-import { childrenOf } from "../../src/cli/child/process_table.ts";
+import { childrenOf } from "../../src/process/proc/process_table.ts";
 import { BatonSession } from "../support/baton_session.ts";
 import { catches } from "../support/catches.ts";
 import { eventually } from "../support/eventually.ts";

@@ -224,8 +224,8 @@ function onBackend(backend: Backend): void {
 
     test("Curator's Revoker asks a holder for its lock: the job is stopped, exit 80", async () => {
       const holder = await hold("curator", "/alone/revoked");
-      const { connect } = await import("../../src/clients/zookeeper/client.ts");
-      const { parseServers } = await import("../../src/clients/zookeeper/hosts.ts");
+      const { connect } = await import("../../src/zookeeper/zookeeper_client.ts");
+      const { parseServers } = await import("../../src/zookeeper/hosts.ts");
       await using zk = await connect({ servers: parseServers(server.servers), sessionTimeoutMs: 10_000 });
       const [child] = (await zk.getChildren("/alone/revoked")).children;
       await zk.setData(`/alone/revoked/${child}`, new TextEncoder().encode("__REVOKE__"), -1);

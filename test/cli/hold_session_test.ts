@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, readdirSync } from "node:fs";
 import process from "node:process";
-import { allProcesses, readProcess } from "../../src/cli/child/process_table.ts";
+import { allProcesses, readProcess } from "../../src/process/proc/process_table.ts";
 import { keeper } from "../support/backends.ts";
 import { BatonSession, type Running } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";

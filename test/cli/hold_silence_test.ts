@@ -1,6 +1,6 @@
 /** `baton hold` and `baton release` where servers take every connection and answer nothing: what is said, with which code, and when. */
 import { expect, setDefaultTimeout, test } from "bun:test";
-import { readProcess } from "../../src/cli/child/process_table.ts";
+import { readProcess } from "../../src/process/proc/process_table.ts";
 import { describeBackend, keeper, zooKeeperEnsemble } from "../support/backends.ts";
 import { BatonSession } from "../support/baton_session.ts";
 

@@ -5,8 +5,8 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync } from "node:fs";
 import process from "node:process";
-import { childrenOf, readProcess } from "../../src/cli/child/process_table.ts";
-import { isGuardProcess } from "../../src/cli/guard/guard_process.ts";
+import { childrenOf, readProcess } from "../../src/process/proc/process_table.ts";
+import { isGuardProcess } from "../../src/process/guard/guard_process.ts";
 import { backends, describeBackend, type RunningBackend, zooKeeperEnsemble } from "../support/backends.ts";
 import { BatonSession, untilMade } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";

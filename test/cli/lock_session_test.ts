@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, rmSync } from "node:fs";
 import { childVariables } from "../../src/config/child_variables.ts";
-import { keeperPlace } from "../../src/keeper/place.ts";
+import { keeperPlace } from "../../src/keeper/lifecycle/keeper_place.ts";
 import { keeper } from "../support/backends.ts";
 import type { RunningBackend } from "../support/backends.ts";
 import { BatonSession, killKeeper } from "../support/baton_session.ts";

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { appendFileSync } from "node:fs";
 import process from "node:process";
-import { readProcess } from "../../src/cli/child/process_table.ts";
+import { readProcess } from "../../src/process/proc/process_table.ts";
 import { BatonSession, type Ended, untilMade } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";
 

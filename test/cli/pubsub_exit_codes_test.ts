@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
-import { RouterSocket } from "../../src/clients/zeromq/router_socket.ts";
+import { RouterSocket } from "../../src/zeromq/router_socket.ts";
 import { encodeMessage } from "../../src/wire/pubsub/encode_message.ts";
 import { BatonSession, type Running } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";

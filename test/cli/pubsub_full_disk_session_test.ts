@@ -1,7 +1,7 @@
 /** A disk that is really full, by whoever: a file system of 48 MiB below a server. It needs root, to mount one. */
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { statSync } from "node:fs";
-import { verifyStore } from "../../src/recipes/pubsub/store/verify_store.ts";
+import { verifyStore } from "../../src/pubsub/store/verify_topic_store.ts";
 import { BatonSession } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";
 import { canMountDisk, SmallDisk } from "../support/small_disk.ts";

@@ -2,9 +2,9 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { spawnSync } from "node:child_process";
 import { hostname } from "node:os";
-import { connect } from "../../src/clients/zookeeper/client.ts";
-import { parseServers } from "../../src/clients/zookeeper/hosts.ts";
-import { PubsubPath } from "../../src/recipes/pubsub/ownership/pubsub_path.ts";
+import { connect } from "../../src/zookeeper/zookeeper_client.ts";
+import { parseServers } from "../../src/zookeeper/hosts.ts";
+import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import { BatonSession, type Running } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";
 import { freePorts } from "../support/free_ports.ts";

@@ -1,12 +1,12 @@
 /** Keys and lists of clients, with the compiled binary and a client of ours that has a key. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { writeFileSync } from "node:fs";
-import { readPublicKey, readSecretKey } from "../../src/clients/zeromq/curve_key_file.ts";
-import { curveDialing } from "../../src/clients/zeromq/curve_security.ts";
-import { RequestSocket } from "../../src/clients/zeromq/request_socket.ts";
+import { readPublicKey, readSecretKey } from "../../src/zeromq/curve_key_file.ts";
+import { curveDialing } from "../../src/zeromq/curve_security.ts";
+import { RequestSocket } from "../../src/zeromq/request_socket.ts";
 import { decodeMessage } from "../../src/wire/pubsub/decode_message.ts";
 import { encodeMessage } from "../../src/wire/pubsub/encode_message.ts";
-import type { Message } from "../../src/wire/pubsub/messages.ts";
+import type { Message } from "../../src/wire/pubsub/pubsub_messages.ts";
 import { BatonSession } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";
 

@@ -4,7 +4,7 @@ import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { DatabaseSync } from "node:sqlite";
-import { tables } from "../../src/recipes/retry/store/retry_tables.ts";
+import { tables } from "../../src/retry/queue/retry_tables.ts";
 import { BatonSession, type Running } from "../support/baton_session.ts";
 import { isFullDose } from "../support/dose.ts";
 import { eventually } from "../support/eventually.ts";

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "
 import { readFileSync, writeFileSync } from "node:fs";
 import net from "node:net";
 import process from "node:process";
-import { kafkaErrors } from "../../src/wire/kafka/error_codes.ts";
+import { kafkaErrors } from "../../src/wire/kafka/kafka_error_codes.ts";
 import { BatonSession } from "../support/baton_session.ts";
 import { CertificateAuthority } from "../support/certificate_authority.ts";
 import { eventually } from "../support/eventually.ts";

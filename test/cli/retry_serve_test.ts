@@ -1,7 +1,7 @@
 /** `baton retry-processor serve` in front of a backend that works, fails, hangs and comes back; and `run --url`. */
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { request } from "node:http";
-import { verifyStore } from "../../src/recipes/retry/store/verify_store.ts";
+import { verifyStore } from "../../src/retry/queue/verify_retry_store.ts";
 import { BatonSession } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";
 import { HttpBackend } from "../support/http_backend.ts";

@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
-import { verifyStore } from "../../src/recipes/retry/store/verify_store.ts";
+import { verifyStore } from "../../src/retry/queue/verify_retry_store.ts";
 import { BatonSession } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";
 import { RetryShell } from "../support/retry_shell.ts";

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "
 import { createHash } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { connect, type ZooKeeper } from "../../src/baton.ts";
-import { parseServers } from "../../src/clients/zookeeper/hosts.ts";
+import { parseServers } from "../../src/zookeeper/hosts.ts";
 import { type RunningBackend, zooKeeper } from "../support/backends.ts";
 import { BatonSession } from "../support/baton_session.ts";
 import { CertificateAuthority, type Issued } from "../support/certificate_authority.ts";

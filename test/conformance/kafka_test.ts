@@ -1,6 +1,6 @@
 /** The producer against librdkafka's broker, read back by librdkafka's consumer. */
 import { expect, test } from "bun:test";
-import { KafkaProducer } from "../../src/clients/kafka/kafka_producer.ts";
+import { KafkaProducer } from "../../src/kafka/kafka_producer.ts";
 import { dial } from "../../src/sockets/dial.ts";
 import { parseAddress } from "../../src/sockets/parse_address.ts";
 import { systemClock } from "../../src/support/clock.ts";

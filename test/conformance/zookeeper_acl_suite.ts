@@ -1,7 +1,7 @@
 /** Who may do what: identities of a connection, and the lists of the nodes. */
 import { describe, expect, test } from "bun:test";
-import { permission } from "../../src/wire/jute/operations.ts";
-import type { Acl } from "../../src/wire/jute/records.ts";
+import { permission } from "../../src/wire/jute/zookeeper_operations.ts";
+import type { Acl } from "../../src/wire/jute/zookeeper_records.ts";
 import type { RawClient } from "../support/raw_client.ts";
 import { bytes, type Fixture, node, openAcl, sha1Base64, superUser } from "./zookeeper_fixture.ts";
 

@@ -3,7 +3,7 @@
  * gives the reason of each by the name of its test here.
  */
 import { expect, test } from "bun:test";
-import { createFlag } from "../../src/wire/jute/operations.ts";
+import { createFlag } from "../../src/wire/jute/zookeeper_operations.ts";
 import { fourLetterWord } from "../support/four_letter_word.ts";
 import type { RawClient } from "../support/raw_client.ts";
 import { type Fixture, node, openAcl } from "./zookeeper_fixture.ts";

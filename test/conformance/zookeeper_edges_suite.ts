@@ -1,6 +1,6 @@
 /** Paths, bodies and lists at their edges: what each operation makes of what is hardly one. Observed on 3.8.0. */
 import { describe, expect, test } from "bun:test";
-import { createFlag, multiCode, operations } from "../../src/wire/jute/operations.ts";
+import { createFlag, multiCode, operations } from "../../src/wire/jute/zookeeper_operations.ts";
 import { eventually } from "../support/eventually.ts";
 import type { RawClient } from "../support/raw_client.ts";
 import { bytes, type Fixture, node, openAcl } from "./zookeeper_fixture.ts";

@@ -2,8 +2,8 @@
 import { createHash } from "node:crypto";
 import { afterAll, afterEach, beforeAll } from "bun:test";
 import type { Address } from "../../src/sockets/connection.ts";
-import { createFlag, permission } from "../../src/wire/jute/operations.ts";
-import type { Acl } from "../../src/wire/jute/records.ts";
+import { createFlag, permission } from "../../src/wire/jute/zookeeper_operations.ts";
+import type { Acl } from "../../src/wire/jute/zookeeper_records.ts";
 import type { Backend, RunningBackend } from "../support/backends.ts";
 import { RawClient, type RawConnectOptions } from "../support/raw_client.ts";
 

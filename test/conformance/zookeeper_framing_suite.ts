@@ -1,7 +1,7 @@
 /** Frames: their order, and what becomes of those that make no sense. Four-letter words. */
 import { describe, expect, test } from "bun:test";
-import { checkCode, createFlag, reconfigCode } from "../../src/wire/jute/operations.ts";
-import { CheckVersionRequest } from "../../src/wire/jute/records.ts";
+import { checkCode, createFlag, reconfigCode } from "../../src/wire/jute/zookeeper_operations.ts";
+import { CheckVersionRequest } from "../../src/wire/jute/zookeeper_records.ts";
 import { fourLetterWord } from "../support/four_letter_word.ts";
 import { type Fixture, node } from "./zookeeper_fixture.ts";
 

@@ -1,6 +1,6 @@
 /** Transactions: all or nothing, one zxid, and what each operation's result says. */
 import { expect, test } from "bun:test";
-import { createFlag } from "../../src/wire/jute/operations.ts";
+import { createFlag } from "../../src/wire/jute/zookeeper_operations.ts";
 import { bytes, type Fixture, node } from "./zookeeper_fixture.ts";
 
 export function multiSuite(fixture: Fixture): void {

@@ -1,6 +1,6 @@
 /** Nodes: what each operation answers, what a Stat says, what sequences count, what a zxid counts. */
 import { describe, expect, test } from "bun:test";
-import { createFlag } from "../../src/wire/jute/operations.ts";
+import { createFlag } from "../../src/wire/jute/zookeeper_operations.ts";
 import { eventually } from "../support/eventually.ts";
 import type { RawClient } from "../support/raw_client.ts";
 import { bytes, type Fixture, node, openAcl, text, timing } from "./zookeeper_fixture.ts";

@@ -1,6 +1,6 @@
 /** Sessions: how they begin, go on over another connection, end, and what goes with them. */
 import { describe, expect, test } from "bun:test";
-import { createFlag } from "../../src/wire/jute/operations.ts";
+import { createFlag } from "../../src/wire/jute/zookeeper_operations.ts";
 import { eventually } from "../support/eventually.ts";
 import type { RawClient } from "../support/raw_client.ts";
 import { type Fixture, node, timing } from "./zookeeper_fixture.ts";

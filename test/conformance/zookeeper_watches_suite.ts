@@ -1,6 +1,6 @@
 /** Watches: what sets one, what fires it, how often, and in which order it arrives. */
 import { describe, expect, test } from "bun:test";
-import { createFlag } from "../../src/wire/jute/operations.ts";
+import { createFlag } from "../../src/wire/jute/zookeeper_operations.ts";
 import type { RawClient } from "../support/raw_client.ts";
 import { bytes, type Fixture, node, openAcl } from "./zookeeper_fixture.ts";
 
@@ -241,7 +241,7 @@ async function setWatches<Name extends "setWatches" | "setWatches2">(
   name: Name,
   request: Parameters<typeof client.call<Name>>[1],
 ) {
-  const { operations } = await import("../../src/wire/jute/operations.ts");
+  const { operations } = await import("../../src/wire/jute/zookeeper_operations.ts");
   const row = operations[name];
   return await client.send(row.code, (writer) => row.request.write(writer, request as never), -8);
 }

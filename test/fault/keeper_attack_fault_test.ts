@@ -9,7 +9,7 @@ import { setPriority } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { Lock, parseServers } from "../../src/baton.ts";
-import { createFlag } from "../../src/wire/jute/operations.ts";
+import { createFlag } from "../../src/wire/jute/zookeeper_operations.ts";
 import { node as znode } from "../conformance/zookeeper_fixture.ts";
 import type { RunningBackend } from "../support/backend.ts";
 import { dose, isFullDose } from "../support/dose.ts";

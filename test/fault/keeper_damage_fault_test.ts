@@ -7,11 +7,11 @@ import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync }
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import { verifyData } from "../../src/keeper/data_check.ts";
-import { Database } from "../../src/keeper/database.ts";
-import { startKeeper } from "../../src/keeper/keeper.ts";
-import { decodeRows, nodeOf, sessionOf } from "../../src/keeper/stored_records.ts";
-import { createFlag, permission } from "../../src/wire/jute/operations.ts";
+import { verifyData } from "../../src/keeper/storage/data_check.ts";
+import { Database } from "../../src/keeper/storage/keeper_database.ts";
+import { startKeeper } from "../../src/keeper/lifecycle/start_keeper.ts";
+import { decodeRows, nodeOf, sessionOf } from "../../src/keeper/storage/stored_records.ts";
+import { createFlag, permission } from "../../src/wire/jute/zookeeper_operations.ts";
 import { node } from "../conformance/zookeeper_fixture.ts";
 import { dose } from "../support/dose.ts";
 import { seededRandom } from "../support/random.ts";

@@ -5,8 +5,8 @@ import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import { TopicDatabase } from "../../src/recipes/pubsub/store/topic_database.ts";
-import { verifyStore } from "../../src/recipes/pubsub/store/verify_store.ts";
+import { TopicDatabase } from "../../src/pubsub/store/topic_database.ts";
+import { verifyStore } from "../../src/pubsub/store/verify_topic_store.ts";
 import { describeWithPeer } from "../support/peers.ts";
 import { StorageFaults } from "../support/storage_faults/storage_faults.ts";
 

@@ -6,7 +6,7 @@ import { expect, setDefaultTimeout, test } from "bun:test";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
-import { moveTopic } from "../../src/recipes/pubsub/operator/move_topic.ts";
+import { moveTopic } from "../../src/pubsub/admin/move_topic.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { dose } from "../support/dose.ts";
 import { eventually } from "../support/eventually.ts";

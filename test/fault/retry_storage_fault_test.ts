@@ -10,7 +10,7 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import { verifyStore } from "../../src/recipes/retry/store/verify_store.ts";
+import { verifyStore } from "../../src/retry/queue/verify_retry_store.ts";
 import { isFullDose } from "../support/dose.ts";
 import { eventually } from "../support/eventually.ts";
 import { batonCommand } from "../support/keeper_server.ts";

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
-import { enterBarrier, type EnterOptions } from "../../src/recipes/barrier/barrier.ts";
-import { liftGate, setGate, waitGate } from "../../src/recipes/barrier/barrier_gate.ts";
-import type { BarrierMembership } from "../../src/recipes/barrier/barrier_membership.ts";
-import { partyNodes } from "../../src/recipes/barrier/barrier_view.ts";
+import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
+import { enterBarrier, type EnterOptions } from "../../src/coordination/barrier/enter_barrier.ts";
+import { liftGate, setGate, waitGate } from "../../src/coordination/barrier/barrier_gate.ts";
+import type { BarrierMembership } from "../../src/coordination/barrier/barrier_membership.ts";
+import { partyNodes } from "../../src/coordination/barrier/barrier_view.ts";
 import { backends, describeBackend, type RunningBackend, zooKeeperEnsemble } from "../support/backends.ts";
 import { eventually } from "../support/eventually.ts";
 import { LockCrew } from "../support/lock_crew.ts";

@@ -1,7 +1,7 @@
 /** superviseChild with real processes: what happens to a command and to all it started, seen from outside. */
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync } from "node:fs";
-import { readProcess } from "../../src/cli/child/process_table.ts";
+import { readProcess } from "../../src/process/proc/process_table.ts";
 import { catches } from "../support/catches.ts";
 import { eventually } from "../support/eventually.ts";
 import { ownSeconds, sleepers } from "../support/sleepers.ts";

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { connect, type ConnectOptions } from "../../src/clients/zookeeper/client.ts";
-import { parseServers } from "../../src/clients/zookeeper/hosts.ts";
-import type { WatchEvent, ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
+import { connect, type ConnectOptions } from "../../src/zookeeper/zookeeper_client.ts";
+import { parseServers } from "../../src/zookeeper/hosts.ts";
+import type { WatchEvent, ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { backends, describeBackend, type RunningBackend, type ServerNode } from "../support/backends.ts";
 import { ChaosProxy } from "../support/chaos_proxy.ts";

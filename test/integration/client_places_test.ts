@@ -1,8 +1,8 @@
 /** Where a real server is, and what it takes: IPv6, names that move, short requests, quotas. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { connect, type ConnectOptions } from "../../src/clients/zookeeper/client.ts";
-import { parseServers } from "../../src/clients/zookeeper/hosts.ts";
-import type { WatchEvent, ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
+import { connect, type ConnectOptions } from "../../src/zookeeper/zookeeper_client.ts";
+import { parseServers } from "../../src/zookeeper/hosts.ts";
+import type { WatchEvent, ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { dial } from "../../src/sockets/dial.ts";
 import { describeBackend, type RunningBackend, type ServerNode, zooKeeper } from "../support/backends.ts";
 import { ChaosProxy } from "../support/chaos_proxy.ts";

@@ -1,12 +1,12 @@
 /** The election's recipe on real servers: one leader at a time, and every grant told once, whatever becomes of who listens. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
-import { campaign, type Leadership } from "../../src/recipes/election/campaign.ts";
-import type { Grant } from "../../src/recipes/election/election_history.ts";
-import { LeaderChanges } from "../../src/recipes/election/leader_changes.ts";
-import { leaderStatus } from "../../src/recipes/election/leader_status.ts";
-import { resign } from "../../src/recipes/election/resign.ts";
-import { watchLeader } from "../../src/recipes/election/watch_leader.ts";
+import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
+import { campaign, type Leadership } from "../../src/coordination/election/campaign.ts";
+import type { Grant } from "../../src/coordination/election/election_history.ts";
+import { LeaderChanges } from "../../src/coordination/election/leader_changes.ts";
+import { leaderStatus } from "../../src/coordination/election/leader_status.ts";
+import { resign } from "../../src/coordination/election/request_resignation.ts";
+import { watchLeader } from "../../src/coordination/election/watch_leader.ts";
 import { backends, describeBackend, type RunningBackend, zooKeeperEnsemble } from "../support/backends.ts";
 import { ChaosProxy } from "../support/chaos_proxy.ts";
 import { eventually } from "../support/eventually.ts";

@@ -1,8 +1,8 @@
 /** Over a real connection: the loss of each request and each reply of a fenced write, one after the other: done once. */
 import { expect, test } from "bun:test";
-import type { FencedDeed } from "../../src/recipes/fence/fenced_deed.ts";
-import { fencedWrite } from "../../src/recipes/fence/fenced_write.ts";
-import { ownHolder } from "../../src/recipes/own_holder.ts";
+import type { FencedDeed } from "../../src/coordination/fence/fenced_operation.ts";
+import { fencedWrite } from "../../src/coordination/fence/fenced_write.ts";
+import { ownHolder } from "../../src/coordination/admin/own_holder.ts";
 import { backends, describeBackend, type ServerNode } from "../support/backends.ts";
 import { ChaosProxy, type Direction } from "../support/chaos_proxy.ts";
 import { LockCrew } from "../support/lock_crew.ts";

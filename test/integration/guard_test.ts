@@ -1,11 +1,11 @@
 /** The guard as a process, told by hand what baton tells it. */
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
-import { childLine, watchLine } from "../../src/cli/guard/guard_state.ts";
-import { loadLibc } from "../../src/cli/child/libc.ts";
-import { cookieEnvironment } from "../../src/cli/child/cookie.ts";
-import { descendantsOf, readProcess } from "../../src/cli/child/process_table.ts";
-import { isKeeperProcess, keeperMark } from "../../src/keeper/keeper_process.ts";
+import { childLine, watchLine } from "../../src/process/guard/guard_state.ts";
+import { loadLibc } from "../../src/process/libc.ts";
+import { cookieEnvironment } from "../../src/process/proc/process_marker.ts";
+import { descendantsOf, readProcess } from "../../src/process/proc/process_table.ts";
+import { isKeeperProcess, keeperMark } from "../../src/support/keeper_process.ts";
 import { newGuid } from "../../src/support/guid.ts";
 import { eventually } from "../support/eventually.ts";
 import { runtimes } from "../support/supervise_run.ts";

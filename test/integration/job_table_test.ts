@@ -3,7 +3,7 @@ import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { readProcess } from "../../src/cli/child/process_table.ts";
+import { readProcess } from "../../src/process/proc/process_table.ts";
 import { eventually } from "../support/eventually.ts";
 import { ownSeconds, sleepers } from "../support/sleepers.ts";
 import { runtimes } from "../support/supervise_run.ts";

@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
-import { KafkaProducer, type KafkaProducerOptions } from "../../src/clients/kafka/kafka_producer.ts";
+import { KafkaProducer, type KafkaProducerOptions } from "../../src/kafka/kafka_producer.ts";
 import { dial } from "../../src/sockets/dial.ts";
 import { listen } from "../../src/sockets/listen.ts";
 import { systemClock } from "../../src/support/clock.ts";
-import { kafkaErrors } from "../../src/wire/kafka/error_codes.ts";
+import { kafkaErrors } from "../../src/wire/kafka/kafka_error_codes.ts";
 import { failureCode } from "../support/failure_code.ts";
 import { FakeKafkaBroker } from "../support/fake_kafka_broker.ts";
 

@@ -16,10 +16,10 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { backUpData, verifyData } from "../../src/keeper/data_check.ts";
-import { type Keeper, startKeeper } from "../../src/keeper/keeper.ts";
-import { zxidChecksum } from "../../src/keeper/stored_records.ts";
-import { createFlag } from "../../src/wire/jute/operations.ts";
+import { backUpData, verifyData } from "../../src/keeper/storage/data_check.ts";
+import { type Keeper, startKeeper } from "../../src/keeper/lifecycle/start_keeper.ts";
+import { zxidChecksum } from "../../src/keeper/storage/stored_records.ts";
+import { createFlag } from "../../src/wire/jute/zookeeper_operations.ts";
 import { node } from "../conformance/zookeeper_fixture.ts";
 import { RawClient } from "../support/raw_client.ts";
 import { canMountDisk, SmallDisk } from "../support/small_disk.ts";

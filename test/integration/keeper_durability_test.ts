@@ -1,7 +1,7 @@
 /** kill -9 at moments that chance decides: what was acknowledged is there afterwards, what is there was asked for. */
 import { afterEach, expect, test } from "bun:test";
 import process from "node:process";
-import { createFlag } from "../../src/wire/jute/operations.ts";
+import { createFlag } from "../../src/wire/jute/zookeeper_operations.ts";
 import { bytes, node, text } from "../conformance/zookeeper_fixture.ts";
 import type { RunningBackend } from "../support/backend.ts";
 import { eventually } from "../support/eventually.ts";

@@ -15,10 +15,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { BatonError } from "../../src/errors.ts";
-import { verifyData } from "../../src/keeper/data_check.ts";
-import { isKeeperProcess } from "../../src/keeper/keeper_process.ts";
-import { ensureKeeper } from "../../src/keeper/on_demand.ts";
-import { keeperPlace } from "../../src/keeper/place.ts";
+import { verifyData } from "../../src/keeper/storage/data_check.ts";
+import { isKeeperProcess } from "../../src/support/keeper_process.ts";
+import { ensureKeeper } from "../../src/keeper/lifecycle/on_demand.ts";
+import { keeperPlace } from "../../src/keeper/lifecycle/keeper_place.ts";
 import { node } from "../conformance/zookeeper_fixture.ts";
 import { eventually } from "../support/eventually.ts";
 import { batonCommand } from "../support/keeper_server.ts";
@@ -59,10 +59,10 @@ function run(code: string, env: Record<string, string> = {}, more: { shell?: str
   });
 }
 
-const source = (name: string) => JSON.stringify(join(import.meta.dir, "../../src/keeper", name));
+const source = (name: string) => JSON.stringify(join(import.meta.dir, "../../src/keeper/lifecycle", name));
 const ensureCode = () => `
   const { ensureKeeper } = await import(${source("on_demand.ts")});
-  const { keeperPlace } = await import(${source("place.ts")});
+  const { keeperPlace } = await import(${source("keeper_place.ts")});
   await ensureKeeper(keeperPlace({ BATON_KEEPER_DIR: ${JSON.stringify(join(root, "k"))} }), {
     command: ${JSON.stringify(batonCommand())},
   });
@@ -95,7 +95,7 @@ test("it has nothing of the job that started it: session, group, folder, environ
 
 test("an empty environment, as cron gives, and a login shell's find the same place", async () => {
   const code = `
-    const { keeperPlace } = await import(${source("place.ts")});
+    const { keeperPlace } = await import(${source("keeper_place.ts")});
     console.log(JSON.stringify(keeperPlace(process.env)));`;
   const login = {
     HOME: root,

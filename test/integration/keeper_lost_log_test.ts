@@ -4,7 +4,7 @@ import { cpSync, existsSync, mkdtempSync, rmSync, statSync, truncateSync } from 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { backUpData, verifyData } from "../../src/keeper/data_check.ts";
+import { backUpData, verifyData } from "../../src/keeper/storage/data_check.ts";
 import { node } from "../conformance/zookeeper_fixture.ts";
 import { eventually } from "../support/eventually.ts";
 import { fourLetterWord } from "../support/four_letter_word.ts";

@@ -2,9 +2,9 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { connect } from "../../src/clients/zookeeper/client.ts";
-import { parseServers } from "../../src/clients/zookeeper/hosts.ts";
-import { type Keeper, startKeeper } from "../../src/keeper/keeper.ts";
+import { connect } from "../../src/zookeeper/zookeeper_client.ts";
+import { parseServers } from "../../src/zookeeper/hosts.ts";
+import { type Keeper, startKeeper } from "../../src/keeper/lifecycle/start_keeper.ts";
 import { formatAddress, type TlsOptions } from "../../src/sockets/connection.ts";
 
 const pem = (name: string) => readFileSync(join(import.meta.dir, "../fixtures/tls", name), "utf8");

@@ -1,6 +1,6 @@
 /** Over a real connection: the loss of each request and each reply of acquire and release, one after the other. */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { lockStatus } from "../../src/recipes/lock/lock_status.ts";
+import { lockStatus } from "../../src/coordination/lock/lock_status.ts";
 import { backends, describeBackend, type RunningBackend, type ServerNode } from "../support/backends.ts";
 import { ChaosProxy, type Direction } from "../support/chaos_proxy.ts";
 import { eventually } from "../support/eventually.ts";

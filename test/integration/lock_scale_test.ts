@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { locksPath } from "../../src/recipes/lock/lock_path.ts";
-import { lockStatus } from "../../src/recipes/lock/lock_status.ts";
+import { locksPath } from "../../src/coordination/lock/lock_path.ts";
+import { lockStatus } from "../../src/coordination/lock/lock_status.ts";
 import { backends, describeBackend, type RunningBackend, type ServerNode } from "../support/backends.ts";
 import { ChaosProxy } from "../support/chaos_proxy.ts";
 import { dose } from "../support/dose.ts";

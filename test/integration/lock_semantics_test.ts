@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { breakLock } from "../../src/recipes/lock/break_lock.ts";
-import { lockPath } from "../../src/recipes/lock/lock_path.ts";
-import { lockStatus } from "../../src/recipes/lock/lock_status.ts";
+import { breakLock } from "../../src/coordination/lock/break_lock.ts";
+import { lockPath } from "../../src/coordination/lock/lock_path.ts";
+import { lockStatus } from "../../src/coordination/lock/lock_status.ts";
 import { backends, describeBackend, type RunningBackend } from "../support/backends.ts";
 import { eventually } from "../support/eventually.ts";
 import { LockCrew } from "../support/lock_crew.ts";

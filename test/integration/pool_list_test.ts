@@ -1,8 +1,8 @@
 /** Lists of a pool that are from before the end of an item they name, on real servers. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
-import { forgetPool } from "../../src/recipes/pool/pool_forget.ts";
-import { ItemTree } from "../../src/recipes/pool/item_tree.ts";
+import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
+import { forgetPool } from "../../src/coordination/pool/clear_pool_results.ts";
+import { ItemTree } from "../../src/coordination/pool/item_tree.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { backends, describeBackend, type RunningBackend } from "../support/backends.ts";
 import { eventually } from "../support/eventually.ts";

@@ -1,12 +1,12 @@
 /** Runs of one pool that are told different things, on real servers: all but one kind are refused before anything is run. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import { connect } from "../../src/clients/zookeeper/client.ts";
-import { parseServers } from "../../src/clients/zookeeper/hosts.ts";
+import { connect } from "../../src/zookeeper/zookeeper_client.ts";
+import { parseServers } from "../../src/zookeeper/hosts.ts";
 import type { BatonError } from "../../src/errors.ts";
-import type { PoolOptions } from "../../src/recipes/pool/pool_options.ts";
-import { defaultPoolTemplates, poolPath, type PoolTemplates } from "../../src/recipes/pool/pool_path.ts";
+import type { PoolOptions } from "../../src/coordination/pool/pool_run_options.ts";
+import { defaultPoolTemplates, poolPath, type PoolTemplates } from "../../src/coordination/pool/pool_path.ts";
 import { systemClock } from "../../src/support/clock.ts";
-import { forgetPool } from "../../src/recipes/pool/pool_forget.ts";
+import { forgetPool } from "../../src/coordination/pool/clear_pool_results.ts";
 import { backends, describeBackend, type RunningBackend, zooKeeperEnsemble } from "../support/backends.ts";
 import { eventually } from "../support/eventually.ts";
 import { failureCode } from "../support/failure_code.ts";

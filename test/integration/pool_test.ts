@@ -1,13 +1,13 @@
 /** The pool on real servers, with jobs that end when the test says so. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
-import { limitOnly } from "../../src/recipes/guarded_state.ts";
-import { breakLock } from "../../src/recipes/lock/break_lock.ts";
-import { acquireLock } from "../../src/recipes/lock/lock.ts";
-import { forgetPool } from "../../src/recipes/pool/pool_forget.ts";
-import { PoolMemory } from "../../src/recipes/pool/pool_memory.ts";
-import type { PoolJob } from "../../src/recipes/pool/pool_options.ts";
-import { poolStatus } from "../../src/recipes/pool/pool_status.ts";
+import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
+import { limitOnly } from "../../src/coordination/lock/lock_state_codec.ts";
+import { breakLock } from "../../src/coordination/lock/break_lock.ts";
+import { acquireLock } from "../../src/coordination/lock/acquire_lock.ts";
+import { forgetPool } from "../../src/coordination/pool/clear_pool_results.ts";
+import { PoolMemory } from "../../src/coordination/pool/completion_log.ts";
+import type { PoolJob } from "../../src/coordination/pool/pool_run_options.ts";
+import { poolStatus } from "../../src/coordination/pool/read_pool_status.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { backends, describeBackend, type RunningBackend } from "../support/backends.ts";
 import { eventually } from "../support/eventually.ts";

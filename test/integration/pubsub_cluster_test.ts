@@ -1,8 +1,8 @@
 /** Proxies with real servers and a real keeper: one owner for each topic, nothing lost and nothing twice. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import { parseAnnouncement } from "../../src/recipes/pubsub/ownership/announce.ts";
-import { setDraining } from "../../src/recipes/pubsub/ownership/draining.ts";
-import { bodyBytesMax, headerBytesMax } from "../../src/wire/pubsub/limits.ts";
+import { parseAnnouncement } from "../../src/pubsub/ownership/announcements.ts";
+import { setDraining } from "../../src/pubsub/ownership/draining.ts";
+import { bodyBytesMax, headerBytesMax } from "../../src/wire/pubsub/message_limits.ts";
 import { backends, describeBackend, type RunningBackend } from "../support/backends.ts";
 import { eventually } from "../support/eventually.ts";
 import type { ProxyClient } from "../support/proxy_client.ts";

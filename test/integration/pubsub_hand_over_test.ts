@@ -2,8 +2,8 @@
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { moveTopic } from "../../src/recipes/pubsub/operator/move_topic.ts";
-import { verifyStore } from "../../src/recipes/pubsub/store/verify_store.ts";
+import { moveTopic } from "../../src/pubsub/admin/move_topic.ts";
+import { verifyStore } from "../../src/pubsub/store/verify_topic_store.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { decodeMessage } from "../../src/wire/pubsub/decode_message.ts";
 import { encodeMessage } from "../../src/wire/pubsub/encode_message.ts";

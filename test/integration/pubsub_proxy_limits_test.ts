@@ -1,7 +1,7 @@
 /** What a proxy keeps, and of whom: turns, limits, clients that do not read or are gone, messages at their limits. */
 import { afterEach, expect, setDefaultTimeout, test } from "bun:test";
-import { DealerSocket } from "../../src/clients/zeromq/dealer_socket.ts";
-import { bodyBytesMax, headerBytesMax } from "../../src/wire/pubsub/limits.ts";
+import { DealerSocket } from "../../src/zeromq/dealer_socket.ts";
+import { bodyBytesMax, headerBytesMax } from "../../src/wire/pubsub/message_limits.ts";
 import { eventually } from "../support/eventually.ts";
 import { ProxyClient } from "../support/proxy_client.ts";
 import { ProxyRig, put } from "../support/proxy_rig.ts";

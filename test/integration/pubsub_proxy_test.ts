@@ -1,6 +1,6 @@
 /** A proxy between clients and servers that do what a test says, on real sockets. */
 import { afterEach, expect, setDefaultTimeout, test } from "bun:test";
-import { DealerSocket } from "../../src/clients/zeromq/dealer_socket.ts";
+import { DealerSocket } from "../../src/zeromq/dealer_socket.ts";
 import { eventually } from "../support/eventually.ts";
 import { get, ProxyRig, put } from "../support/proxy_rig.ts";
 

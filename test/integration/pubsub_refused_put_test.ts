@@ -2,14 +2,14 @@
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { join } from "node:path";
 import { mkdirSync } from "node:fs";
-import { ClientSession } from "../../src/recipes/pubsub/client/client_session.ts";
-import { ClientState } from "../../src/recipes/pubsub/client/client_state.ts";
-import { Publisher } from "../../src/recipes/pubsub/client/publisher.ts";
-import { Requester } from "../../src/recipes/pubsub/client/requester.ts";
-import { Subscriber } from "../../src/recipes/pubsub/client/subscriber.ts";
-import { moveTopic } from "../../src/recipes/pubsub/operator/move_topic.ts";
+import { ClientSession } from "../../src/pubsub/client/pubsub_client_session.ts";
+import { ClientState } from "../../src/pubsub/client/client_state.ts";
+import { Publisher } from "../../src/pubsub/client/publisher.ts";
+import { Requester } from "../../src/pubsub/client/requester.ts";
+import { Subscriber } from "../../src/pubsub/client/subscriber.ts";
+import { moveTopic } from "../../src/pubsub/admin/move_topic.ts";
 import { systemClock } from "../../src/support/clock.ts";
-import type { Message } from "../../src/wire/pubsub/messages.ts";
+import type { Message } from "../../src/wire/pubsub/pubsub_messages.ts";
 import { PubsubCluster } from "../support/pubsub_cluster.ts";
 import { bytesOf, textOf } from "../support/pubsub_talker.ts";
 

@@ -1,11 +1,11 @@
 /** A client with an ACL of its own: whatever the library's recipes make at it has that ACL, unless they are given another. */
 import { expect, setDefaultTimeout, test } from "bun:test";
-import { listInUse } from "../../src/recipes/operator/list_in_use.ts";
-import { otherUses } from "../../src/recipes/operator/use_status.ts";
-import { fencedWrite } from "../../src/recipes/fence/fenced_write.ts";
-import { acquireLock } from "../../src/recipes/lock/lock.ts";
-import { ownHolder } from "../../src/recipes/own_holder.ts";
-import type { Acl } from "../../src/wire/jute/records.ts";
+import { listInUse } from "../../src/coordination/admin/list_in_use.ts";
+import { otherUses } from "../../src/coordination/admin/use_status.ts";
+import { fencedWrite } from "../../src/coordination/fence/fenced_write.ts";
+import { acquireLock } from "../../src/coordination/lock/acquire_lock.ts";
+import { ownHolder } from "../../src/coordination/admin/own_holder.ts";
+import type { Acl } from "../../src/wire/jute/zookeeper_records.ts";
 import { Barrier, connect, Election, Lock, parseServers, Pool, setGate } from "../../src/baton.ts";
 import { backends, describeBackend } from "../support/backends.ts";
 import { observedBackend } from "../support/observed_backend.ts";

@@ -3,9 +3,9 @@ import { afterEach, beforeEach, describe, expect, setDefaultTimeout, test } from
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { RetryDatabase } from "../../src/recipes/retry/store/retry_database.ts";
-import { type StoreMethods, storeMethods } from "../../src/recipes/retry/store/store_methods.ts";
-import { verifyStore } from "../../src/recipes/retry/store/verify_store.ts";
+import { RetryDatabase } from "../../src/retry/queue/retry_database.ts";
+import { type StoreMethods, storeMethods } from "../../src/retry/queue/store_methods.ts";
+import { verifyStore } from "../../src/retry/queue/verify_retry_store.ts";
 import { DamagedCopies, problemsOf } from "../support/damaged_copies.ts";
 import { dose } from "../support/dose.ts";
 import { flipBit } from "../support/flip_bit.ts";

@@ -4,9 +4,9 @@ import { mkdtempSync, renameSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import { RetryDatabase } from "../../src/recipes/retry/store/retry_database.ts";
-import { RetryStore } from "../../src/recipes/retry/store/retry_store.ts";
-import { verifyStore } from "../../src/recipes/retry/store/verify_store.ts";
+import { RetryDatabase } from "../../src/retry/queue/retry_database.ts";
+import { RetryStore } from "../../src/retry/queue/retry_store.ts";
+import { verifyStore } from "../../src/retry/queue/verify_retry_store.ts";
 import { eventually } from "../support/eventually.ts";
 import { RetryRig, rigMessage, rigRules } from "../support/retry_rig.ts";
 

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { connect as dial, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { serveStatusPage, type StatusSource } from "../../src/cli/metrics/status_page.ts";
+import { serveStatusPage, type StatusSource } from "../../src/terminal/status_page.ts";
 import { formatAddress } from "../../src/sockets/connection.ts";
 import { FakeClock } from "../support/fake_clock.ts";
 import { eventually } from "../support/eventually.ts";

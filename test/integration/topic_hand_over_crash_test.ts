@@ -1,7 +1,7 @@
 /** A hand-over cut at every step of either side: one owner, nothing lost, nothing left over. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import { connect } from "../../src/clients/zookeeper/client.ts";
-import { parseServers } from "../../src/clients/zookeeper/hosts.ts";
+import { connect } from "../../src/zookeeper/zookeeper_client.ts";
+import { parseServers } from "../../src/zookeeper/hosts.ts";
 import { newGuid } from "../../src/support/guid.ts";
 import { backends, describeBackend, type RunningBackend } from "../support/backends.ts";
 import { CrashPoint } from "../support/crash_point.ts";

@@ -1,9 +1,9 @@
 /** Who owns a topic, on real servers: assignment, hand-over, loss of sessions, disks and servers. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import { connect } from "../../src/clients/zookeeper/client.ts";
-import { parseServers } from "../../src/clients/zookeeper/hosts.ts";
-import { forgetServer } from "../../src/recipes/pubsub/ownership/forget_server.ts";
-import { listTopics } from "../../src/recipes/pubsub/ownership/list_topics.ts";
+import { connect } from "../../src/zookeeper/zookeeper_client.ts";
+import { parseServers } from "../../src/zookeeper/hosts.ts";
+import { forgetServer } from "../../src/pubsub/ownership/forget_server.ts";
+import { listTopics } from "../../src/pubsub/ownership/read_topic_list.ts";
 import { newGuid } from "../../src/support/guid.ts";
 import { backends, describeBackend, type RunningBackend, type ServerNode } from "../support/backends.ts";
 import { ChaosProxy } from "../support/chaos_proxy.ts";

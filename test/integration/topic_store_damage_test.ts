@@ -2,13 +2,13 @@
 import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { TopicDatabase } from "../../src/recipes/pubsub/store/topic_database.ts";
-import { verifyStore } from "../../src/recipes/pubsub/store/verify_store.ts";
+import { TopicDatabase } from "../../src/pubsub/store/topic_database.ts";
+import { verifyStore } from "../../src/pubsub/store/verify_topic_store.ts";
 import { DamagedCopies, problemsOf } from "../support/damaged_copies.ts";
 import { dose } from "../support/dose.ts";
 import { flipBit } from "../support/flip_bit.ts";
 import { seededRandom } from "../support/random.ts";
-import { EngineDriver } from "../unit/recipes/pubsub/store/engine_driver.ts";
+import { EngineDriver } from "../unit/pubsub/store/engine_driver.ts";
 
 setDefaultTimeout(300_000);
 

@@ -14,7 +14,7 @@ import { spawnSync } from "node:child_process";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { DealerSocket } from "../../src/clients/zeromq/dealer_socket.ts";
+import { DealerSocket } from "../../src/zeromq/dealer_socket.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "baton-ipc-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -1,10 +1,10 @@
 /** What must not wait for ever, between real sockets. */
 import { expect, test } from "bun:test";
-import { DealerSocket } from "../../src/clients/zeromq/dealer_socket.ts";
-import { ReplySocket } from "../../src/clients/zeromq/reply_socket.ts";
-import { RequestSocket } from "../../src/clients/zeromq/request_socket.ts";
-import { RouterSocket } from "../../src/clients/zeromq/router_socket.ts";
-import type { SocketEvent } from "../../src/clients/zeromq/socket_event.ts";
+import { DealerSocket } from "../../src/zeromq/dealer_socket.ts";
+import { ReplySocket } from "../../src/zeromq/reply_socket.ts";
+import { RequestSocket } from "../../src/zeromq/request_socket.ts";
+import { RouterSocket } from "../../src/zeromq/router_socket.ts";
+import type { SocketEvent } from "../../src/zeromq/socket_event.ts";
 import { eventually } from "../support/eventually.ts";
 
 const reconnect = { minMs: 5, maxMs: 20 };

@@ -3,8 +3,8 @@
  * barrierDecision. Stale reads are what they are in lock_model.ts: after a lost reply the new connection may be behind
  * the session's own write until a sync.
  */
-import { parseParty } from "../../src/recipes/barrier/barrier_nodes.ts";
-import { freshBarrier } from "../../src/recipes/barrier/barrier_state.ts";
+import { parseParty } from "../../src/coordination/barrier/barrier_nodes.ts";
+import { freshBarrier } from "../../src/coordination/barrier/barrier_state.ts";
 import { PartyModel } from "./barrier_party_model.ts";
 import * as servers from "./barrier_server_model.ts";
 import type { BarrierServer } from "./barrier_server_model.ts";

@@ -1,4 +1,4 @@
-/** What a party of the barrier's model does: one step of src/recipes/barrier/barrier_party.ts at a time, rightly or with a mistake. */
+/** What a party of the barrier's model does: one step of src/coordination/barrier/barrier_participant.ts at a time, rightly or with a mistake. */
 import {
   type BarrierDecision,
   barrierDecision,
@@ -8,9 +8,9 @@ import {
   seenSoFar,
   startedState,
   stateAfterLeaving,
-} from "../../src/recipes/barrier/barrier_decision.ts";
-import { answerName, parseParty, partyPrefix } from "../../src/recipes/barrier/barrier_nodes.ts";
-import { type BarrierState, freshBarrier } from "../../src/recipes/barrier/barrier_state.ts";
+} from "../../src/coordination/barrier/barrier_decision.ts";
+import { answerName, parseParty, partyPrefix } from "../../src/coordination/barrier/barrier_nodes.ts";
+import { type BarrierState, freshBarrier } from "../../src/coordination/barrier/barrier_state.ts";
 import { judgeEnd, judgeStart } from "./barrier_judge.ts";
 import * as servers from "./barrier_server_model.ts";
 import type { BarrierServer } from "./barrier_server_model.ts";

@@ -1,5 +1,5 @@
 /** The server's side of the barrier protocol, as values: one container, what is written into it, and its children. */
-import type { BarrierState } from "../../src/recipes/barrier/barrier_state.ts";
+import type { BarrierState } from "../../src/coordination/barrier/barrier_state.ts";
 import type { Node } from "./lock_server_model.ts";
 
 export type { Node };

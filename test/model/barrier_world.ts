@@ -1,7 +1,7 @@
 /** What every part of the barrier's model knows: its options, its states, and how one state follows from another. */
-import type { BarrierDecision } from "../../src/recipes/barrier/barrier_decision.ts";
-import { type OnMemberLost, parseParty, type PartyNode } from "../../src/recipes/barrier/barrier_nodes.ts";
-import type { BarrierState } from "../../src/recipes/barrier/barrier_state.ts";
+import type { BarrierDecision } from "../../src/coordination/barrier/barrier_decision.ts";
+import { type OnMemberLost, parseParty, type PartyNode } from "../../src/coordination/barrier/barrier_nodes.ts";
+import type { BarrierState } from "../../src/coordination/barrier/barrier_state.ts";
 import { type BarrierServer, namesOf } from "./barrier_server_model.ts";
 import type { Transition, TransitionKind } from "./explore.ts";
 

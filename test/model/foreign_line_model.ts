@@ -4,8 +4,8 @@
  * same read done earlier, except after a lost reply: then the next connection may be behind the session's own write, until a
  * sync. That is what `view` is for.
  */
-import { namingOf, parseForeign } from "../../src/recipes/foreign/foreign_names.ts";
-import { foreignPosition } from "../../src/recipes/foreign/foreign_position.ts";
+import { namingOf, parseForeign } from "../../src/coordination/interop/interop_node_names.ts";
+import { foreignPosition } from "../../src/coordination/interop/interop_queue_position.ts";
 import type { Model, Transition, TransitionKind } from "./explore.ts";
 
 export type LineFault = "lost reply" | "crash" | "gives up" | "node deleted";

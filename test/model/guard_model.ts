@@ -13,7 +13,7 @@ import {
   sessionLine,
   sessionToEnd,
   watchLine,
-} from "../../src/cli/guard/guard_state.ts";
+} from "../../src/process/guard/guard_state.ts";
 import type { Model, Transition, TransitionKind } from "./explore.ts";
 
 /** The last: something of a job that the guard can neither see for certain nor kill. */

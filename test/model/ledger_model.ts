@@ -5,7 +5,7 @@ import {
   grantsAfter,
   settled,
   withGrant,
-} from "../../src/recipes/election/election_history.ts";
+} from "../../src/coordination/election/election_history.ts";
 
 export interface Ledger {
   readonly entries: readonly GrantEntry[];

@@ -1,6 +1,6 @@
-/** What a contender of the lock's model does: one step of src/recipes/lock/contender.ts at a time, rightly or with a mistake. */
-import { contenderPrefix, parseContender, parseHolder } from "../../src/recipes/lock/lock_nodes.ts";
-import { comesBefore, isFreeAfterChange } from "../../src/recipes/lock/queue_position.ts";
+/** What a contender of the lock's model does: one step of src/coordination/lock/lock_contender.ts at a time, rightly or with a mistake. */
+import { contenderPrefix, parseContender, parseHolder } from "../../src/coordination/lock/lock_nodes.ts";
+import { comesBefore, isFreeAfterChange } from "../../src/coordination/lock/queue_position.ts";
 import type { Transition } from "./explore.ts";
 import { withGrantOf, withTelling } from "./ledger_model.ts";
 import * as servers from "./lock_server_model.ts";

@@ -5,8 +5,8 @@
  * interleaving covers it, except after a lost reply: then the new connection may be behind the session's own write until
  * a sync. That is what `view` is for. With `staleReads` every read has an explicit view, which shows the same at more cost.
  */
-import { isCompatible } from "../../src/recipes/lock/queue_position.ts";
-import { parseContender, parseHolder } from "../../src/recipes/lock/lock_nodes.ts";
+import { isCompatible } from "../../src/coordination/lock/queue_position.ts";
+import { parseContender, parseHolder } from "../../src/coordination/lock/lock_nodes.ts";
 import type { Model, Transition } from "./explore.ts";
 import { ContenderModel } from "./lock_contender_model.ts";
 import { Interned } from "./interned.ts";

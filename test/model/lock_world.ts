@@ -1,7 +1,7 @@
 /** What every part of the lock's model knows: its options, its states, and how one state follows from another. */
-import type { LockMode } from "../../src/recipes/lease.ts";
-import { holderName, parseContender, parseHolder } from "../../src/recipes/lock/lock_nodes.ts";
-import { freeSlot, type QueuePosition, queuePosition } from "../../src/recipes/lock/queue_position.ts";
+import type { LockMode } from "../../src/process/lease.ts";
+import { holderName, parseContender, parseHolder } from "../../src/coordination/lock/lock_nodes.ts";
+import { freeSlot, type QueuePosition, queuePosition } from "../../src/coordination/lock/queue_position.ts";
 import type { Transition, TransitionKind } from "./explore.ts";
 import * as servers from "./lock_server_model.ts";
 import type { Server } from "./lock_server_model.ts";
@@ -40,7 +40,7 @@ export interface ContenderKind {
   readonly priority?: number;
   /** The limit that it sets; the model's when left out. */
   readonly limit?: number;
-  /** Where there is no lock it makes one that it holds: src/recipes/lock/new_lock.ts. Exclusive. */
+  /** Where there is no lock it makes one that it holds: src/coordination/lock/uncontended_lock.ts. Exclusive. */
   readonly takesNew?: boolean;
 }
 

@@ -3,7 +3,7 @@
  * the recipe's own isListValid, isRecordNeeded and othersLists. Its lock is taken for granted: one holder at a time, and no
  * process of a job is left when its session ends. A read that a server answers late is the same read made earlier.
  */
-import { isListValid, listName, othersLists } from "../../src/recipes/pool/item_record.ts";
+import { isListValid, listName, othersLists } from "../../src/coordination/pool/item_record.ts";
 import type { Model, Transition, TransitionKind } from "./explore.ts";
 import {
   cleanerMoves,

@@ -1,5 +1,5 @@
 /** What the model of a pool's lists is made of, when two states are the same, and what clears the records meanwhile. */
-import { isRecordNeeded, type ItemRecord } from "../../src/recipes/pool/item_record.ts";
+import { isRecordNeeded, type ItemRecord } from "../../src/coordination/pool/item_record.ts";
 import type { Transition, TransitionKind } from "./explore.ts";
 
 /** Ways to build it wrong: each must be found out. */

@@ -4,7 +4,7 @@
  * earlier: what was read is kept here, and acted on later. After a lost reply the next connection may be behind the session's
  * own write, until a sync: that is what `view` is for.
  */
-import { admissionOf, runPrefix } from "../../src/recipes/pool/pool_admission.ts";
+import { admissionOf, runPrefix } from "../../src/coordination/pool/pool_admission.ts";
 import type { Model, Transition, TransitionKind } from "./explore.ts";
 
 export type TermsFault = "lost reply" | "crash" | "expires";

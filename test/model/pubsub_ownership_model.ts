@@ -3,7 +3,7 @@
  * with the recipe's own decideTopic. Requests and transfers stay in the network for ever: each may arrive at any time, at
  * any server, any number of times. A server acts on what it has read at any earlier time of its session.
  */
-import { assigned, forgotten, reassigned, returned } from "../../src/recipes/pubsub/ownership/topic_node.ts";
+import { assigned, forgotten, reassigned, returned } from "../../src/pubsub/ownership/topic_node.ts";
 import type { Model, Transition } from "./explore.ts";
 import { Interned } from "./interned.ts";
 import { OwnershipServerModel } from "./pubsub_ownership_server_model.ts";

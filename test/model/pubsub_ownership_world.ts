@@ -1,6 +1,6 @@
 /** What every part of the topic ownership model knows: its options, its states, its mistakes. */
-import type { StagedCopy, TopicCopy } from "../../src/recipes/pubsub/ownership/topic_decision.ts";
-import type { TopicNode } from "../../src/recipes/pubsub/ownership/topic_node.ts";
+import type { StagedCopy, TopicCopy } from "../../src/pubsub/ownership/topic_decision.ts";
+import type { TopicNode } from "../../src/pubsub/ownership/topic_node.ts";
 
 export type Fault =
   | "lost reply"

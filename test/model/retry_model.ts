@@ -10,8 +10,8 @@ import {
   type MessageLife,
   taken,
   tried,
-} from "../../src/recipes/retry/message_life.ts";
-import { planLetter } from "../../src/recipes/retry/letters/plan_letter.ts";
+} from "../../src/retry/queue/message_life.ts";
+import { planLetter } from "../../src/retry/dead_letters/plan_append.ts";
 import type { Model, Transition } from "./explore.ts";
 
 export const mistakes = [

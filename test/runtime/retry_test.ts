@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import { verifyStore } from "../../src/recipes/retry/store/verify_store.ts";
+import { verifyStore } from "../../src/retry/queue/verify_retry_store.ts";
 import { requireBinary, runtimes } from "../support/runtimes.ts";
 
 setDefaultTimeout(60_000);

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import { verifyStore } from "../../src/recipes/pubsub/store/verify_store.ts";
+import { verifyStore } from "../../src/pubsub/store/verify_topic_store.ts";
 
 setDefaultTimeout(120_000);
 

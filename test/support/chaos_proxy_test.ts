@@ -4,9 +4,9 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Address } from "../../src/sockets/connection.ts";
-import { encodeFrame } from "../../src/wire/jute/frame.ts";
-import { operations } from "../../src/wire/jute/operations.ts";
-import { PathRequest, ReplyHeader, RequestHeader } from "../../src/wire/jute/records.ts";
+import { encodeFrame } from "../../src/wire/jute/jute_frame.ts";
+import { operations } from "../../src/wire/jute/zookeeper_operations.ts";
+import { PathRequest, ReplyHeader, RequestHeader } from "../../src/wire/jute/zookeeper_records.ts";
 import { ChaosProxy } from "./chaos_proxy.ts";
 import { eventually } from "./eventually.ts";
 

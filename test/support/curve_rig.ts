@@ -1,6 +1,6 @@
 /** Two ends of a CURVE handshake without a wire between them. Chance comes from a seed. */
 import { type X25519Secret, x25519Secret } from "../../src/support/x25519.ts";
-import { decodeCommand, type ZmtpCommand } from "../../src/wire/zmtp/command.ts";
+import { decodeCommand, type ZmtpCommand } from "../../src/wire/zmtp/zmtp_command.ts";
 import type { RandomBytes } from "../../src/wire/zmtp/curve_agreement.ts";
 import { curveClient } from "../../src/wire/zmtp/curve_client.ts";
 import { curveServer } from "../../src/wire/zmtp/curve_server.ts";
@@ -10,8 +10,8 @@ import type {
   Mechanism,
   MechanismContext,
   TrafficCipher,
-} from "../../src/wire/zmtp/mechanism.ts";
-import { encodeMetadata } from "../../src/wire/zmtp/metadata.ts";
+} from "../../src/wire/zmtp/security_mechanism.ts";
+import { encodeMetadata } from "../../src/wire/zmtp/zmtp_metadata.ts";
 import { seededRandom } from "./random.ts";
 
 /** For tests alone: whoever knows the seed knows the keys. */

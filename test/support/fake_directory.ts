@@ -1,7 +1,7 @@
 /** A proxy's directory in a test's hand: which servers there are, and which has what. */
-import type { Announcement } from "../../src/recipes/pubsub/ownership/announce.ts";
-import type { Route, RouteOptions } from "../../src/recipes/pubsub/ownership/topic_router.ts";
-import type { Directory, Owner } from "../../src/recipes/pubsub/proxy/directory.ts";
+import type { Announcement } from "../../src/pubsub/ownership/announcements.ts";
+import type { Route, RouteOptions } from "../../src/pubsub/ownership/topic_router.ts";
+import type { Directory, Owner } from "../../src/pubsub/proxy/topic_directory.ts";
 
 export class FakeDirectory implements Directory {
   readonly servers = new Map<string, Announcement>();

@@ -5,7 +5,7 @@
 import { type Connection, formatAddress, type TlsOptions } from "../../src/sockets/connection.ts";
 import { listen, type Listener } from "../../src/sockets/listen.ts";
 import { ByteReader } from "../../src/wire/bytes.ts";
-import { text } from "../../src/wire/kafka/codec.ts";
+import { text } from "../../src/wire/kafka/kafka_codec.ts";
 import {
   apiVersions,
   createTopics,
@@ -15,8 +15,8 @@ import {
   produce,
   saslAuthenticate,
   saslHandshake,
-} from "../../src/wire/kafka/requests.ts";
-import { encodeFrame, FrameDecoder } from "../../src/wire/jute/frame.ts";
+} from "../../src/wire/kafka/kafka_requests.ts";
+import { encodeFrame, FrameDecoder } from "../../src/wire/jute/jute_frame.ts";
 import { ScramServer } from "./scram_server.ts";
 
 const known: readonly KafkaRequest[] = [

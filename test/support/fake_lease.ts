@@ -1,6 +1,6 @@
 /** A lease whose end, doubt and loss a test sets by hand. */
 import { BatonError } from "../../src/errors.ts";
-import type { Lease } from "../../src/recipes/lease.ts";
+import type { Lease } from "../../src/process/lease.ts";
 import type { Clock } from "../../src/support/clock.ts";
 import { newGuid } from "../../src/support/guid.ts";
 

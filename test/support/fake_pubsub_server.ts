@@ -1,9 +1,9 @@
 /** A publish/subscribe server that does what a test says: answers, answers something else, or says nothing. */
-import { RouterSocket } from "../../src/clients/zeromq/router_socket.ts";
+import { RouterSocket } from "../../src/zeromq/router_socket.ts";
 import { decodeMessage, type Refusal } from "../../src/wire/pubsub/decode_message.ts";
 import { encodeMessage } from "../../src/wire/pubsub/encode_message.ts";
-import { socketLimits } from "../../src/wire/pubsub/limits.ts";
-import type { Message, MessageOf } from "../../src/wire/pubsub/messages.ts";
+import { socketLimits } from "../../src/wire/pubsub/message_limits.ts";
+import type { Message, MessageOf } from "../../src/wire/pubsub/pubsub_messages.ts";
 
 export type FakeAnswer = Partial<Omit<MessageOf<"STATUS">, "name" | "sender">> & { readonly status: "OK" | string };
 /** Null: silence. */

@@ -6,8 +6,8 @@ import type {
   OutgoingContent,
   OwnedStore,
   StoredTopic,
-} from "../../src/recipes/pubsub/ownership/owned_store.ts";
-import type { TopicCopy } from "../../src/recipes/pubsub/ownership/topic_decision.ts";
+} from "../../src/pubsub/store/owned_store.ts";
+import type { TopicCopy } from "../../src/pubsub/ownership/topic_decision.ts";
 import { BatonError } from "../../src/errors.ts";
 import { newGuid } from "../../src/support/guid.ts";
 

@@ -2,9 +2,9 @@
  * A client of a tree in memory: pipelined, answered in order, cut wherever a test says. Nothing happens by a clock.
  * After a cut, reads come from a server that has not seen the unanswered writes, until a sync or an own write.
  */
-import type * as api from "../../src/clients/zookeeper/zookeeper.ts";
+import type * as api from "../../src/zookeeper/zookeeper.ts";
 import { BatonError } from "../../src/errors.ts";
-import { createFlag } from "../../src/wire/jute/operations.ts";
+import { createFlag } from "../../src/wire/jute/zookeeper_operations.ts";
 import { openAcl } from "../../src/wire/jute/open_acl.ts";
 import type { Clock } from "../../src/support/clock.ts";
 import { childrenIn, type FakeTree, refuse, type Snapshot, statIn } from "./fake_tree.ts";

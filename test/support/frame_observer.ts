@@ -6,8 +6,8 @@ import {
   type OperationName,
   operations,
   specialXid,
-} from "../../src/wire/jute/operations.ts";
-import { ReplyHeader, RequestHeader } from "../../src/wire/jute/records.ts";
+} from "../../src/wire/jute/zookeeper_operations.ts";
+import { ReplyHeader, RequestHeader } from "../../src/wire/jute/zookeeper_records.ts";
 
 export interface FrameInfo {
   readonly kind: "request" | "reply" | "event";

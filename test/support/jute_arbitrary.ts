@@ -1,12 +1,12 @@
 /** Random values for whatever a jute codec can carry, read off its declaration. */
 import * as fc from "fast-check";
-import { type AnyCodec, boolean, buffer, int, long, ustring, type ValueOf } from "../../src/wire/jute/codec.ts";
+import { type AnyCodec, boolean, buffer, int, long, ustring, type ValueOf } from "../../src/wire/jute/jute_codec.ts";
 import {
   type MultiOperationName,
   multiOperations,
   type MultiRequest,
   type MultiResult,
-} from "../../src/wire/jute/multi.ts";
+} from "../../src/wire/jute/multi_request.ts";
 
 /** Any 32-bit number, the edges often. */
 export const anyInt = fc.oneof(fc.integer(), fc.constantFrom(-1, 0, 1, 0x7fffffff, -0x80000000));

@@ -5,8 +5,8 @@
 import { connect, type Socket } from "node:net";
 import process from "node:process";
 import { type ByteWriter } from "../../src/wire/bytes.ts";
-import { encodeFrame, FrameDecoder } from "../../src/wire/jute/frame.ts";
-import { type MultiRequest, multiRequest } from "../../src/wire/jute/multi.ts";
+import { encodeFrame, FrameDecoder } from "../../src/wire/jute/jute_frame.ts";
+import { type MultiRequest, multiRequest } from "../../src/wire/jute/multi_request.ts";
 import { openAcl } from "../../src/wire/jute/open_acl.ts";
 import {
   createFlag,
@@ -16,10 +16,10 @@ import {
   operations,
   type RequestOf,
   specialXid,
-} from "../../src/wire/jute/operations.ts";
-import { AuthPacket, RequestHeader } from "../../src/wire/jute/records.ts";
+} from "../../src/wire/jute/zookeeper_operations.ts";
+import { AuthPacket, RequestHeader } from "../../src/wire/jute/zookeeper_records.ts";
 import { connectRequest } from "../../src/wire/jute/session_frames.ts";
-import type { Codec } from "../../src/wire/jute/codec.ts";
+import type { Codec } from "../../src/wire/jute/jute_codec.ts";
 import { type AttackName, attackNames } from "./keeper_attack_names.ts";
 
 const [name = "", path = ""] = process.argv.slice(2);

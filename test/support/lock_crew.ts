@@ -1,10 +1,10 @@
 /** Many sessions of one process at one server, with a root of their own, and a record of who held when, and in which slot. */
 import { expect } from "bun:test";
-import { connect } from "../../src/clients/zookeeper/client.ts";
-import { parseServers } from "../../src/clients/zookeeper/hosts.ts";
-import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
-import type { Lease } from "../../src/recipes/lease.ts";
-import { acquireLock, type AcquireOptions } from "../../src/recipes/lock/lock.ts";
+import { connect } from "../../src/zookeeper/zookeeper_client.ts";
+import { parseServers } from "../../src/zookeeper/hosts.ts";
+import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
+import type { Lease } from "../../src/process/lease.ts";
+import { acquireLock, type AcquireOptions } from "../../src/coordination/lock/acquire_lock.ts";
 import { newGuid } from "../../src/support/guid.ts";
 
 /** Sessions that are being opened at a time: a server's backlog is not what is tested. */

@@ -1,7 +1,7 @@
 /** Delivers messages behind the client's place into a folder, and kills itself before a step. argv: state folder, folder, step or "-". */
 import process from "node:process";
-import { ClientState } from "../../src/recipes/pubsub/client/client_state.ts";
-import { OutFolder, recoverOutFolder } from "../../src/recipes/pubsub/client/out_folder.ts";
+import { ClientState } from "../../src/pubsub/client/client_state.ts";
+import { OutFolder, recoverOutFolder } from "../../src/pubsub/client/out_folder.ts";
 import { systemClock } from "../../src/support/clock.ts";
 
 const [stateFolder = "", path = "", killAt = "-"] = process.argv.slice(2);

@@ -1,11 +1,11 @@
 /** Servers that own topics, in one process, each with a store that outlives it; and a channel between them. */
-import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
+import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { BatonError } from "../../src/errors.ts";
-import { PubsubPath } from "../../src/recipes/pubsub/ownership/pubsub_path.ts";
-import { ServerList } from "../../src/recipes/pubsub/ownership/server_list.ts";
-import { TopicOwnership } from "../../src/recipes/pubsub/ownership/topic_ownership.ts";
-import { TopicRouter } from "../../src/recipes/pubsub/ownership/topic_router.ts";
-import type { TransferChannel, TransferReply } from "../../src/recipes/pubsub/ownership/transfer_channel.ts";
+import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
+import { ServerList } from "../../src/pubsub/ownership/server_list.ts";
+import { TopicOwnership } from "../../src/pubsub/ownership/topic_ownership.ts";
+import { TopicRouter } from "../../src/pubsub/ownership/topic_router.ts";
+import type { TransferChannel, TransferReply } from "../../src/pubsub/ownership/transfer_channel.ts";
 import { type Clock, systemClock } from "../../src/support/clock.ts";
 import { CrashPoint } from "./crash_point.ts";
 import { eventually } from "./eventually.ts";

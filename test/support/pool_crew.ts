@@ -1,9 +1,9 @@
 /** Runs of one pool by the clients of a crew, with what a test leaves out. */
-import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
-import { runPool } from "../../src/recipes/pool/pool.ts";
-import type { PoolCounts } from "../../src/recipes/pool/pool_book.ts";
-import type { PoolOptions } from "../../src/recipes/pool/pool_options.ts";
-import { type PoolPath, poolPath } from "../../src/recipes/pool/pool_path.ts";
+import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
+import { runPool } from "../../src/coordination/pool/run_pool_items.ts";
+import type { PoolCounts } from "../../src/coordination/pool/work_list.ts";
+import type { PoolOptions } from "../../src/coordination/pool/pool_run_options.ts";
+import { type PoolPath, poolPath } from "../../src/coordination/pool/pool_path.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import type { LockCrew } from "./lock_crew.ts";
 import type { PoolWork } from "./pool_work.ts";

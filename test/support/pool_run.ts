@@ -1,7 +1,7 @@
 /** One run of the pool `c` against a tree in memory, and what became of it. */
-import { runPool } from "../../src/recipes/pool/pool.ts";
-import type { PoolJobEnd, PoolOptions } from "../../src/recipes/pool/pool_options.ts";
-import { poolPath } from "../../src/recipes/pool/pool_path.ts";
+import { runPool } from "../../src/coordination/pool/run_pool_items.ts";
+import type { PoolJobEnd, PoolOptions } from "../../src/coordination/pool/pool_run_options.ts";
+import { poolPath } from "../../src/coordination/pool/pool_path.ts";
 import type { FakeZooKeeper } from "./fake_zookeeper.ts";
 import type { LockBench } from "./lock_bench.ts";
 

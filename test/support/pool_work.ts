@@ -1,6 +1,6 @@
 /** Jobs of a pool for tests: how they end, and who runs when. */
 import { expect } from "bun:test";
-import type { PoolJob, PoolJobEnd } from "../../src/recipes/pool/pool_options.ts";
+import type { PoolJob, PoolJobEnd } from "../../src/coordination/pool/pool_run_options.ts";
 import { eventually } from "./eventually.ts";
 
 export const done: PoolJobEnd = {

@@ -5,12 +5,12 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { connect } from "../../src/clients/zookeeper/client.ts";
-import { parseServers } from "../../src/clients/zookeeper/hosts.ts";
-import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
-import { listTopics } from "../../src/recipes/pubsub/ownership/list_topics.ts";
-import { PubsubPath } from "../../src/recipes/pubsub/ownership/pubsub_path.ts";
-import type { StoreOptions } from "../../src/recipes/pubsub/store/store_options.ts";
+import { connect } from "../../src/zookeeper/zookeeper_client.ts";
+import { parseServers } from "../../src/zookeeper/hosts.ts";
+import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
+import { listTopics } from "../../src/pubsub/ownership/read_topic_list.ts";
+import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
+import type { StoreOptions } from "../../src/pubsub/store/store_options.ts";
 import { newGuid } from "../../src/support/guid.ts";
 import type { RunningBackend } from "./backend.ts";
 import { freePorts } from "./free_ports.ts";

@@ -9,7 +9,7 @@ import {
   messageFields,
   type MessageName,
   optionalFields,
-} from "../../src/wire/pubsub/messages.ts";
+} from "../../src/wire/pubsub/pubsub_messages.ts";
 import { statusCodes } from "../../src/wire/pubsub/status_codes.ts";
 
 const tokenValue = fc.string({ unit: "binary", minLength: 1, maxLength: 40 });

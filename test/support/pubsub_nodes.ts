@@ -1,11 +1,11 @@
 /** The members of a publish/subscribe cluster in tests: each role as an object, or as a process. */
 import process from "node:process";
-import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
-import type { StoreOptions } from "../../src/recipes/pubsub/store/store_options.ts";
-import type { PubsubPath } from "../../src/recipes/pubsub/ownership/pubsub_path.ts";
-import { Proxy } from "../../src/recipes/pubsub/proxy/proxy.ts";
-import { SessionDirectory } from "../../src/recipes/pubsub/proxy/session_directory.ts";
-import { TopicServer } from "../../src/recipes/pubsub/server/topic_server.ts";
+import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
+import type { StoreOptions } from "../../src/pubsub/store/store_options.ts";
+import type { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
+import { Proxy } from "../../src/pubsub/proxy/pubsub_proxy.ts";
+import { SessionDirectory } from "../../src/pubsub/proxy/zookeeper_directory.ts";
+import { TopicServer } from "../../src/pubsub/server/topic_server.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { eventually } from "./eventually.ts";
 import { batonCommand } from "./keeper_server.ts";

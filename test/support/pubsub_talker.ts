@@ -1,13 +1,13 @@
 /** Talks to publish/subscribe servers as a proxy does: looks where a topic is, asks there, tries again until it is answered. */
-import { DealerSocket } from "../../src/clients/zeromq/dealer_socket.ts";
-import type { ZooKeeper } from "../../src/clients/zookeeper/zookeeper.ts";
-import type { PubsubPath } from "../../src/recipes/pubsub/ownership/pubsub_path.ts";
-import { ServerList } from "../../src/recipes/pubsub/ownership/server_list.ts";
-import { TopicRouter } from "../../src/recipes/pubsub/ownership/topic_router.ts";
+import { DealerSocket } from "../../src/zeromq/dealer_socket.ts";
+import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
+import type { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
+import { ServerList } from "../../src/pubsub/ownership/server_list.ts";
+import { TopicRouter } from "../../src/pubsub/ownership/topic_router.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { decodeMessage } from "../../src/wire/pubsub/decode_message.ts";
 import { encodeMessage } from "../../src/wire/pubsub/encode_message.ts";
-import type { Lines, Message, MessageOf } from "../../src/wire/pubsub/messages.ts";
+import type { Lines, Message, MessageOf } from "../../src/wire/pubsub/pubsub_messages.ts";
 import { eventually } from "./eventually.ts";
 
 export type Status = MessageOf<"STATUS">;

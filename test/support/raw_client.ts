@@ -5,11 +5,11 @@
 import { connect, type Socket } from "node:net";
 import type { Address } from "../../src/sockets/connection.ts";
 import { ByteReader, type ByteWriter } from "../../src/wire/bytes.ts";
-import type { Codec } from "../../src/wire/jute/codec.ts";
-import { encodeFrame, FrameDecoder } from "../../src/wire/jute/frame.ts";
-import { type MultiRequest, multiRequest, multiResponse, type MultiResult } from "../../src/wire/jute/multi.ts";
-import * as table from "../../src/wire/jute/operations.ts";
-import { AuthPacket, ReplyHeader, RequestHeader, WatcherEvent } from "../../src/wire/jute/records.ts";
+import type { Codec } from "../../src/wire/jute/jute_codec.ts";
+import { encodeFrame, FrameDecoder } from "../../src/wire/jute/jute_frame.ts";
+import { type MultiRequest, multiRequest, multiResponse, type MultiResult } from "../../src/wire/jute/multi_request.ts";
+import * as table from "../../src/wire/jute/zookeeper_operations.ts";
+import { AuthPacket, ReplyHeader, RequestHeader, WatcherEvent } from "../../src/wire/jute/zookeeper_records.ts";
 import { connectRequest, type ConnectResponse, connectResponse } from "../../src/wire/jute/session_frames.ts";
 
 export interface Reply<T = Uint8Array> {

@@ -2,10 +2,10 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { RetryDatabase } from "../../src/recipes/retry/store/retry_database.ts";
-import type { StoreRules } from "../../src/recipes/retry/store/retry_engine.ts";
-import { type StoreMethod, type StoreMethods, storeMethods } from "../../src/recipes/retry/store/store_methods.ts";
-import type { NewMessage } from "../../src/recipes/retry/store/stored_message.ts";
+import { RetryDatabase } from "../../src/retry/queue/retry_database.ts";
+import type { StoreRules } from "../../src/retry/queue/retry_engine.ts";
+import { type StoreMethod, type StoreMethods, storeMethods } from "../../src/retry/queue/store_methods.ts";
+import type { NewMessage } from "../../src/retry/queue/stored_message.ts";
 
 export const rigRules: StoreRules = {
   policy: {

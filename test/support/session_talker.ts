@@ -1,8 +1,8 @@
 /** Talks to the publish/subscribe servers of a shell session. */
-import { connect } from "../../src/clients/zookeeper/client.ts";
-import { parseServers } from "../../src/clients/zookeeper/hosts.ts";
-import { keeperPlace } from "../../src/keeper/place.ts";
-import { PubsubPath } from "../../src/recipes/pubsub/ownership/pubsub_path.ts";
+import { connect } from "../../src/zookeeper/zookeeper_client.ts";
+import { parseServers } from "../../src/zookeeper/hosts.ts";
+import { keeperPlace } from "../../src/keeper/lifecycle/keeper_place.ts";
+import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import type { BatonSession } from "./baton_session.ts";
 import { PubsubTalker } from "./pubsub_talker.ts";
 

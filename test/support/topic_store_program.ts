@@ -5,7 +5,7 @@
  */
 import { writeSync } from "node:fs";
 import process from "node:process";
-import { TopicStore } from "../../src/recipes/pubsub/store/topic_store.ts";
+import { TopicStore } from "../../src/pubsub/store/topic_store.ts";
 import type { StoreAnswer } from "../../src/wire/pubsub/store_operations.ts";
 
 const dir = process.argv.at(-2) ?? "";

@@ -1,7 +1,7 @@
 /** One value to its bytes and back, and what may go wrong on the way. */
 import { BatonError } from "../../src/errors.ts";
 import { ByteReader, ByteWriter } from "../../src/wire/bytes.ts";
-import type { Codec } from "../../src/wire/jute/codec.ts";
+import type { Codec } from "../../src/wire/jute/jute_codec.ts";
 
 export function encode<T>(codec: Codec<T>, value: T): Uint8Array {
   const writer = new ByteWriter();

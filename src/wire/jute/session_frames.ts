@@ -3,8 +3,8 @@
  * and a server answers in the shape it was asked in.
  */
 import type { ByteReader, ByteWriter } from "../bytes.ts";
-import type { Codec, ValueOf } from "./codec.ts";
-import * as records from "./records.ts";
+import type { Codec, ValueOf } from "./jute_codec.ts";
+import * as records from "./zookeeper_records.ts";
 
 function withReadOnly<T extends object>(body: Codec<T>): Codec<T & { readOnly: boolean | undefined }> {
   return {

@@ -1,8 +1,8 @@
 /** One request as bytes, and one answer as what it says. Request header 1, response header 0. Pure. */
 import { ByteReader } from "../bytes.ts";
-import { encodeFrame } from "../jute/frame.ts";
-import { text } from "./codec.ts";
-import type { KafkaRequest, RequestOf, ResponseOf } from "./requests.ts";
+import { encodeFrame } from "../jute/jute_frame.ts";
+import { text } from "./kafka_codec.ts";
+import type { KafkaRequest, RequestOf, ResponseOf } from "./kafka_requests.ts";
 
 /** Length in front. */
 export function encodeRequest<R extends KafkaRequest>(

@@ -5,9 +5,9 @@
 import { decodePut } from "./decode_put.ts";
 import { camelCase } from "./encode_message.ts";
 import type { FieldType } from "./field_types.ts";
-import { batchMessagesMax, bodyBytesMax, headerBytesMax, quotedLengthMax } from "./limits.ts";
-import { bodies, lineFields, type Lines, type Message, messageFields, optionalFields } from "./messages.ts";
-import { decodeToken } from "./token.ts";
+import { batchMessagesMax, bodyBytesMax, headerBytesMax, quotedLengthMax } from "./message_limits.ts";
+import { bodies, lineFields, type Lines, type Message, messageFields, optionalFields } from "./pubsub_messages.ts";
+import { decodeToken } from "./name_token.ts";
 
 /** Why bytes are no message: BAD_REQUEST, in a sentence for the body of the answer. */
 export interface Refusal {

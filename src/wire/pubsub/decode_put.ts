@@ -3,8 +3,8 @@
  * is not ordinary is null, and read as everything else is. Names that come again and again are not made again.
  */
 import { session as sessionType, type SessionToken } from "./field_types.ts";
-import { bodyBytesMax, tokenBytesMax } from "./limits.ts";
-import type { Message } from "./messages.ts";
+import { bodyBytesMax, tokenBytesMax } from "./message_limits.ts";
+import type { Message } from "./pubsub_messages.ts";
 
 const blank = 32;
 const cr = 13;

@@ -1,8 +1,15 @@
 /** Messages into frames. What cannot be said (a token too long, a number that is none) is a bug of the caller and throws RangeError. */
 import { encodeStored } from "./encode_stored.ts";
 import type { FieldType } from "./field_types.ts";
-import { batchMessagesMax, bodyBytesMax, headerBytesMax } from "./limits.ts";
-import { lineFields, type Lines, type Message, messageFields, type MessageName, optionalFields } from "./messages.ts";
+import { batchMessagesMax, bodyBytesMax, headerBytesMax } from "./message_limits.ts";
+import {
+  lineFields,
+  type Lines,
+  type Message,
+  messageFields,
+  type MessageName,
+  optionalFields,
+} from "./pubsub_messages.ts";
 
 type Writable = FieldType<unknown>;
 

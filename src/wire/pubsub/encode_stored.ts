@@ -2,8 +2,8 @@
  * The answer that goes out a hundred thousand times a second, written as bytes: OK to a put, with the ids of what it has stored
  * and nothing else. What says more is null, and written as everything else is.
  */
-import type { Message } from "./messages.ts";
-import { encodeToken } from "./token.ts";
+import type { Message } from "./pubsub_messages.ts";
+import { encodeToken } from "./name_token.ts";
 
 const encoder = new TextEncoder();
 const zero = 48;

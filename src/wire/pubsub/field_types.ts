@@ -1,7 +1,7 @@
 /** How one field of a header is read and written. Text in, value out; what makes no sense gives undefined, nothing throws. */
-import { batchMessagesMax, numberMax, sessionKeyLengthMax } from "./limits.ts";
+import { batchMessagesMax, numberMax, sessionKeyLengthMax } from "./message_limits.ts";
 import { type StatusCode, statusCodes } from "./status_codes.ts";
-import { decodeToken, encodeToken } from "./token.ts";
+import { decodeToken, encodeToken } from "./name_token.ts";
 
 export interface FieldType<T> {
   /** What is wanted, to stand behind "not": "a number from 0 to 9". */

@@ -1,6 +1,6 @@
 /** The body of PERIODIC, and of the answer to TOPICS: names separated by blanks, as the paper has it, each percent-encoded. */
-import { bodyBytesMax } from "./limits.ts";
-import { decodeToken, encodeToken } from "./token.ts";
+import { bodyBytesMax } from "./message_limits.ts";
+import { decodeToken, encodeToken } from "./name_token.ts";
 
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 

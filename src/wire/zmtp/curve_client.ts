@@ -1,7 +1,7 @@
 /** CURVE's handshake as its client: HELLO, INITIATE. It knows the server's key beforehand, and proves its own. RFC 26. */
 import type { X25519Secret } from "../../support/x25519.ts";
 import { encodeZ85 } from "../z85.ts";
-import { encodeCommand, errorReason, type ZmtpCommand } from "./command.ts";
+import { encodeCommand, errorReason, type ZmtpCommand } from "./zmtp_command.ts";
 import { agreedKey, type RandomBytes, transientSecret } from "./curve_agreement.ts";
 import { openBox, sealBox } from "./curve_box.ts";
 import { outOfPlace, unopened } from "./curve_errors.ts";
@@ -22,8 +22,8 @@ import {
   type Mechanism,
   type MechanismContext,
   type MechanismFactory,
-} from "./mechanism.ts";
-import { decodeMetadata } from "./metadata.ts";
+} from "./security_mechanism.ts";
+import { decodeMetadata } from "./zmtp_metadata.ts";
 import { ZmtpError } from "./zmtp_error.ts";
 
 export interface CurveClientOptions {

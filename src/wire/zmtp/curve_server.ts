@@ -8,7 +8,7 @@
 import { timingSafeEqual } from "node:crypto";
 import { type X25519Secret, x25519Secret } from "../../support/x25519.ts";
 import { encodeZ85 } from "../z85.ts";
-import { encodeCommand, encodeErrorCommand, type ZmtpCommand } from "./command.ts";
+import { encodeCommand, encodeErrorCommand, type ZmtpCommand } from "./zmtp_command.ts";
 import { agreedKey, type RandomBytes } from "./curve_agreement.ts";
 import { openBox, sealBox } from "./curve_box.ts";
 import { outOfPlace, unopened } from "./curve_errors.ts";
@@ -31,8 +31,8 @@ import {
   type Mechanism,
   type MechanismContext,
   type MechanismFactory,
-} from "./mechanism.ts";
-import { decodeMetadata, type Metadata, property, propertyNames } from "./metadata.ts";
+} from "./security_mechanism.ts";
+import { decodeMetadata, type Metadata, property, propertyNames } from "./zmtp_metadata.ts";
 import { ZmtpError } from "./zmtp_error.ts";
 
 export interface CurveServerOptions {

@@ -12,7 +12,7 @@ import { Poly1305 } from "@noble/ciphers/_poly1305.js";
 import { salsa20 } from "@noble/ciphers/salsa.js";
 import { messageKey } from "./curve_box.ts";
 import type { NonceCounter, NonceOrder } from "./curve_nonce.ts";
-import { frameFlags, type TrafficCipher } from "./mechanism.ts";
+import { frameFlags, type TrafficCipher } from "./security_mechanism.ts";
 import { ZmtpError } from "./zmtp_error.ts";
 
 const name = new Uint8Array([7, ...new TextEncoder().encode("MESSAGE")]);

@@ -1,6 +1,6 @@
 /** ZMTP framing, inwards: bytes to commands and whole messages. Never touches a socket or a clock. RFC 37, "Formal Grammar". */
-import { frameCostBytes, type ZmtpLimits } from "./limits.ts";
-import { frameFlags, type TrafficCipher } from "./mechanism.ts";
+import { frameCostBytes, type ZmtpLimits } from "./zmtp_limits.ts";
+import { frameFlags, type TrafficCipher } from "./security_mechanism.ts";
 import { ZmtpError } from "./zmtp_error.ts";
 
 /** Bits of the flags octet on the wire. */

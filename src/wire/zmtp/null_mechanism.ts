@@ -1,5 +1,5 @@
 /** The mechanism without security: each side tells its properties. RFC 37, "The NULL Security Mechanism". */
-import { encodeCommand, encodeErrorCommand, errorReason, type ZmtpCommand } from "./command.ts";
+import { encodeCommand, encodeErrorCommand, errorReason, type ZmtpCommand } from "./zmtp_command.ts";
 import {
   type AuthenticationVerdict,
   handshakeFailed,
@@ -9,8 +9,8 @@ import {
   type Mechanism,
   type MechanismContext,
   type MechanismFactory,
-} from "./mechanism.ts";
-import { decodeMetadata, type Metadata, property, propertyNames } from "./metadata.ts";
+} from "./security_mechanism.ts";
+import { decodeMetadata, type Metadata, property, propertyNames } from "./zmtp_metadata.ts";
 import { ZmtpError } from "./zmtp_error.ts";
 
 export const nullMechanism: MechanismFactory = {

@@ -1,5 +1,5 @@
 /** Which sockets may talk to which, and what a peer's properties must be for that. RFC 37, "The Socket-Type Property". */
-import { type Metadata, property, propertyNames, propertyText } from "./metadata.ts";
+import { type Metadata, property, propertyNames, propertyText } from "./zmtp_metadata.ts";
 import { ZmtpError } from "./zmtp_error.ts";
 
 /** Socket types of this side. The others of the specification can be added here; nothing else in `wire` depends on them. */

@@ -3,12 +3,12 @@
  * no clock, and what it holds is limited. RFC 37 (3.1) and 23 (3.0).
  */
 import { BatonError } from "../../errors.ts";
-import { decodeCommand, type ZmtpCommand } from "./command.ts";
+import { decodeCommand, type ZmtpCommand } from "./zmtp_command.ts";
 import { FrameDecoder } from "./frame_decoder.ts";
 import { FrameWriter } from "./frame_writer.ts";
-import { encodeGreeting, type Greeting, GreetingReader } from "./greeting.ts";
-import { decodePing, encodePing, encodePong } from "./heartbeat.ts";
-import type { ZmtpLimits } from "./limits.ts";
+import { encodeGreeting, type Greeting, GreetingReader } from "./zmtp_greeting.ts";
+import { decodePing, encodePing, encodePong } from "./heartbeat_command.ts";
+import type { ZmtpLimits } from "./zmtp_limits.ts";
 import {
   type AuthenticationRequest,
   type AuthenticationVerdict,
@@ -16,8 +16,8 @@ import {
   type HandshakeStep,
   type Mechanism,
   type MechanismFactory,
-} from "./mechanism.ts";
-import { encodeMetadata, type Metadata, property, propertyNames, propertyText } from "./metadata.ts";
+} from "./security_mechanism.ts";
+import { encodeMetadata, type Metadata, property, propertyNames, propertyText } from "./zmtp_metadata.ts";
 import { checkPeer, type SocketType } from "./socket_type.ts";
 import { ZmtpError } from "./zmtp_error.ts";
 

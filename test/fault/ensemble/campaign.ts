@@ -1,9 +1,9 @@
 /** One ensemble, sessions that use it all the time, one fault after the other, and a judgement of everything at the end. */
-import { connect } from "../../../src/clients/zookeeper/client.ts";
-import { parseServers } from "../../../src/clients/zookeeper/hosts.ts";
-import type { ZooKeeper } from "../../../src/clients/zookeeper/zookeeper.ts";
-import { lockPath } from "../../../src/recipes/lock/lock_path.ts";
-import { untilAnswered } from "../../../src/recipes/until_answered.ts";
+import { connect } from "../../../src/zookeeper/zookeeper_client.ts";
+import { parseServers } from "../../../src/zookeeper/hosts.ts";
+import type { ZooKeeper } from "../../../src/zookeeper/zookeeper.ts";
+import { lockPath } from "../../../src/coordination/lock/lock_path.ts";
+import { untilAnswered } from "../../../src/coordination/retry_on_connection_loss.ts";
 import { systemClock } from "../../../src/support/clock.ts";
 import { sleep } from "../../../src/support/deadline.ts";
 import { zooKeeperEnsemble } from "../../support/backends.ts";

@@ -1,5 +1,5 @@
 /** What happens to an ensemble under its clients. None of it lasts so long that a session may be lost by it that looks elsewhere. */
-import type { ZooKeeper } from "../../../src/clients/zookeeper/zookeeper.ts";
+import type { ZooKeeper } from "../../../src/zookeeper/zookeeper.ts";
 import type { RunningBackend, ServerNode } from "../../support/backends.ts";
 import { systemClock } from "../../../src/support/clock.ts";
 import { sleep } from "../../../src/support/deadline.ts";

@@ -1,8 +1,8 @@
 /** What one session does all the time: appends, reads and writes registers, takes locks. Writes down what it was told. */
-import { ZooKeeperError } from "../../../src/clients/zookeeper/zookeeper_error.ts";
-import type { ZooKeeper } from "../../../src/clients/zookeeper/zookeeper.ts";
+import { ZooKeeperError } from "../../../src/zookeeper/zookeeper_error.ts";
+import type { ZooKeeper } from "../../../src/zookeeper/zookeeper.ts";
 import { BatonError } from "../../../src/errors.ts";
-import { acquireLock } from "../../../src/recipes/lock/lock.ts";
+import { acquireLock } from "../../../src/coordination/lock/acquire_lock.ts";
 import { systemClock } from "../../../src/support/clock.ts";
 import { sleep } from "../../../src/support/deadline.ts";
 import type { History, Outcome } from "./history.ts";

@@ -1,7 +1,7 @@
 /** A session, and its own ways to the servers: each can be cut or torn without anybody else noticing. */
-import { connect } from "../../../src/clients/zookeeper/client.ts";
-import { parseServers } from "../../../src/clients/zookeeper/hosts.ts";
-import type { ZooKeeper } from "../../../src/clients/zookeeper/zookeeper.ts";
+import { connect } from "../../../src/zookeeper/zookeeper_client.ts";
+import { parseServers } from "../../../src/zookeeper/hosts.ts";
+import type { ZooKeeper } from "../../../src/zookeeper/zookeeper.ts";
 import type { Connection } from "../../../src/sockets/connection.ts";
 import { dial } from "../../../src/sockets/dial.ts";
 import type { ServerNode } from "../../support/backends.ts";

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
-import { childrenOf } from "../../../src/cli/child/process_table.ts";
+import { childrenOf } from "../../../src/process/proc/process_table.ts";
 import { eventually } from "../../support/eventually.ts";
 import type { Contender } from "../lock/contender.ts";
 import type { Fault, FaultContext } from "../lock/faults.ts";

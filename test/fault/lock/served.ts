@@ -1,6 +1,6 @@
 /** Whether the servers of a round did their part of it. */
-import { connect } from "../../../src/clients/zookeeper/client.ts";
-import { parseServers } from "../../../src/clients/zookeeper/hosts.ts";
+import { connect } from "../../../src/zookeeper/zookeeper_client.ts";
+import { parseServers } from "../../../src/zookeeper/hosts.ts";
 import type { RunningBackend } from "../../support/backends.ts";
 
 export interface Attempt<Result> {

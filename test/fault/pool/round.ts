@@ -2,10 +2,10 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { connect } from "../../../src/clients/zookeeper/client.ts";
-import { parseServers } from "../../../src/clients/zookeeper/hosts.ts";
-import { poolPath } from "../../../src/recipes/pool/pool_path.ts";
-import { poolStatus } from "../../../src/recipes/pool/pool_status.ts";
+import { connect } from "../../../src/zookeeper/zookeeper_client.ts";
+import { parseServers } from "../../../src/zookeeper/hosts.ts";
+import { poolPath } from "../../../src/coordination/pool/pool_path.ts";
+import { poolStatus } from "../../../src/coordination/pool/read_pool_status.ts";
 import { systemClock } from "../../../src/support/clock.ts";
 import { sleep } from "../../../src/support/deadline.ts";
 import type { RunningBackend } from "../../support/backends.ts";

@@ -1,9 +1,9 @@
 /** A client's life by the client recipe: it opens its state, does its work, and when something fails it begins again. */
-import { type ClientSession } from "../../../src/recipes/pubsub/client/client_session.ts";
-import { ClientState } from "../../../src/recipes/pubsub/client/client_state.ts";
-import { Publisher } from "../../../src/recipes/pubsub/client/publisher.ts";
-import { Requester } from "../../../src/recipes/pubsub/client/requester.ts";
-import { Subscriber } from "../../../src/recipes/pubsub/client/subscriber.ts";
+import { type ClientSession } from "../../../src/pubsub/client/pubsub_client_session.ts";
+import { ClientState } from "../../../src/pubsub/client/client_state.ts";
+import { Publisher } from "../../../src/pubsub/client/publisher.ts";
+import { Requester } from "../../../src/pubsub/client/requester.ts";
+import { Subscriber } from "../../../src/pubsub/client/subscriber.ts";
 import { messageOf } from "../../../src/errors.ts";
 import { systemClock } from "../../../src/support/clock.ts";
 import { sleep } from "../../../src/support/deadline.ts";

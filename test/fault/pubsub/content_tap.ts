@@ -1,7 +1,7 @@
 /** Listens to hand-overs on their way to servers, and tells what each topic held, whatever its epoch. Owns no connection. */
 import { createHash, type Hash } from "node:crypto";
 import { decodeMessage } from "../../../src/wire/pubsub/decode_message.ts";
-import { TopicDataReader, type TopicDataRecord } from "../../../src/wire/pubsub/topic_data.ts";
+import { TopicDataReader, type TopicDataRecord } from "../../../src/wire/pubsub/topic_transfer_data.ts";
 import type { ZmtpRelay } from "./zmtp_relay.ts";
 
 export interface TopicContent {

@@ -1,9 +1,9 @@
 /** What is done to a campaign's service and clients. Each does it and, after a while, takes it back. */
 import { connect as dialRaw } from "node:net";
-import { DealerSocket } from "../../../src/clients/zeromq/dealer_socket.ts";
-import { connect } from "../../../src/clients/zookeeper/client.ts";
-import { parseServers } from "../../../src/clients/zookeeper/hosts.ts";
-import { moveTopic } from "../../../src/recipes/pubsub/operator/move_topic.ts";
+import { DealerSocket } from "../../../src/zeromq/dealer_socket.ts";
+import { connect } from "../../../src/zookeeper/zookeeper_client.ts";
+import { parseServers } from "../../../src/zookeeper/hosts.ts";
+import { moveTopic } from "../../../src/pubsub/admin/move_topic.ts";
 import { systemClock } from "../../../src/support/clock.ts";
 import { malformed } from "./malformed.ts";
 import type { Role } from "./service.ts";

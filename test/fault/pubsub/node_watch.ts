@@ -1,9 +1,9 @@
 /** Watches the topics' nodes and writes each version that it sees into the history. Owns a session of its own. */
-import { connect } from "../../../src/clients/zookeeper/client.ts";
-import { parseServers } from "../../../src/clients/zookeeper/hosts.ts";
-import { orNull } from "../../../src/recipes/lock/lock_view.ts";
-import type { PubsubPath } from "../../../src/recipes/pubsub/ownership/pubsub_path.ts";
-import { parseTopicNode } from "../../../src/recipes/pubsub/ownership/topic_node_data.ts";
+import { connect } from "../../../src/zookeeper/zookeeper_client.ts";
+import { parseServers } from "../../../src/zookeeper/hosts.ts";
+import { orNull } from "../../../src/coordination/request_errors.ts";
+import type { PubsubPath } from "../../../src/pubsub/ownership/pubsub_path.ts";
+import { parseTopicNode } from "../../../src/pubsub/ownership/topic_node_data.ts";
 import { systemClock } from "../../../src/support/clock.ts";
 import { sleep } from "../../../src/support/deadline.ts";
 import type { HistoryWriter } from "./history_file.ts";

@@ -3,7 +3,7 @@ import { messageOf } from "../../../src/errors.ts";
 import { throwIfAborted } from "../../../src/support/abort.ts";
 import { systemClock } from "../../../src/support/clock.ts";
 import { sleep } from "../../../src/support/deadline.ts";
-import type { Message } from "../../../src/wire/pubsub/messages.ts";
+import type { Message } from "../../../src/wire/pubsub/pubsub_messages.ts";
 import { type Answered, ProxyClient } from "../../support/proxy_client.ts";
 import type { HistoryWriter } from "./history_file.ts";
 import { gotOf, markedBody, putOf } from "./marked_body.ts";

@@ -1,9 +1,9 @@
 /** The client recipe's session that writes down each request it makes and what came of it. */
-import { ClientSession } from "../../../src/recipes/pubsub/client/client_session.ts";
-import type { ClientState } from "../../../src/recipes/pubsub/client/client_state.ts";
-import type { Outcome as Asked, Requester } from "../../../src/recipes/pubsub/client/requester.ts";
+import { ClientSession } from "../../../src/pubsub/client/pubsub_client_session.ts";
+import type { ClientState } from "../../../src/pubsub/client/client_state.ts";
+import type { Outcome as Asked, Requester } from "../../../src/pubsub/client/requester.ts";
 import type { IdRange } from "../../../src/wire/pubsub/field_types.ts";
-import type { MessageOf } from "../../../src/wire/pubsub/messages.ts";
+import type { MessageOf } from "../../../src/wire/pubsub/pubsub_messages.ts";
 import type { Invocation, Outcome, Result } from "./history.ts";
 import type { HistoryWriter } from "./history_file.ts";
 import { gotOf, putOf } from "./marked_body.ts";

@@ -6,7 +6,7 @@ import { isAlive } from "../../support/is_alive.ts";
 import { mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
-import { PubsubPath } from "../../../src/recipes/pubsub/ownership/pubsub_path.ts";
+import { PubsubPath } from "../../../src/pubsub/ownership/pubsub_path.ts";
 import { messageOf } from "../../../src/errors.ts";
 import { systemClock } from "../../../src/support/clock.ts";
 import { abortable } from "../../../src/support/abort.ts";

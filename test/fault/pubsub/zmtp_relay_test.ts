@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
-import { DealerSocket } from "../../../src/clients/zeromq/dealer_socket.ts";
-import { RouterSocket } from "../../../src/clients/zeromq/router_socket.ts";
+import { DealerSocket } from "../../../src/zeromq/dealer_socket.ts";
+import { RouterSocket } from "../../../src/zeromq/router_socket.ts";
 import { eventually } from "../../support/eventually.ts";
 import { seededRandom } from "../../support/random.ts";
 import { ZmtpRelay } from "./zmtp_relay.ts";

@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { DatabaseSync } from "node:sqlite";
-import { verifyStore } from "../../../src/recipes/retry/store/verify_store.ts";
+import { verifyStore } from "../../../src/retry/queue/verify_retry_store.ts";
 import { systemClock } from "../../../src/support/clock.ts";
 import { sleep } from "../../../src/support/deadline.ts";
 import { killKeeper } from "../../support/baton_session.ts";

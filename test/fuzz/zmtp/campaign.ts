@@ -1,5 +1,5 @@
 /** Pushes random streams, cut anywhere, into the ZMTP state machine and judges what it does. */
-import { frameCostBytes } from "../../../src/wire/zmtp/limits.ts";
+import { frameCostBytes } from "../../../src/wire/zmtp/zmtp_limits.ts";
 import { nullMechanism } from "../../../src/wire/zmtp/null_mechanism.ts";
 import { ZmtpError } from "../../../src/wire/zmtp/zmtp_error.ts";
 import { ZmtpPeer } from "../../../src/wire/zmtp/zmtp_peer.ts";

@@ -1,6 +1,6 @@
 /** Whether the cost of a frame grows faster than its length, however it is cut. */
 import { FrameDecoder } from "../../../src/wire/zmtp/frame_decoder.ts";
-import { zmtpLimitsDefault } from "../../../src/wire/zmtp/limits.ts";
+import { zmtpLimitsDefault } from "../../../src/wire/zmtp/zmtp_limits.ts";
 
 export interface Cost {
   readonly bytes: number;

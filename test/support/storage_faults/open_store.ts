@@ -4,12 +4,12 @@
  */
 import { mkdirSync } from "node:fs";
 import process from "node:process";
-import { Database } from "../../../src/keeper/database.ts";
-import { ClientState } from "../../../src/recipes/pubsub/client/client_state.ts";
-import { OutFolder } from "../../../src/recipes/pubsub/client/out_folder.ts";
-import { backupStore } from "../../../src/recipes/pubsub/store/backup_store.ts";
-import { TopicDatabase } from "../../../src/recipes/pubsub/store/topic_database.ts";
-import { RetryDatabase } from "../../../src/recipes/retry/store/retry_database.ts";
+import { Database } from "../../../src/keeper/storage/keeper_database.ts";
+import { ClientState } from "../../../src/pubsub/client/client_state.ts";
+import { OutFolder } from "../../../src/pubsub/client/out_folder.ts";
+import { backupStore } from "../../../src/pubsub/store/backup_store.ts";
+import { TopicDatabase } from "../../../src/pubsub/store/topic_database.ts";
+import { RetryDatabase } from "../../../src/retry/queue/retry_database.ts";
 import { systemClock } from "../../../src/support/clock.ts";
 
 const [folder = "", which = "", from = ""] = process.argv.slice(2);

@@ -1,7 +1,7 @@
 /** A command as it was called, by way of everything that stands before it: words, settings, configuration. Runs nothing. */
 import { type Call, defineCommand, runCommand } from "../../../commands/command.ts";
 import { exitCodes } from "../../../commands/exit_codes.ts";
-import type { Io } from "../../../src/cli/io.ts";
+import type { Io } from "../../../src/terminal/io.ts";
 import type { SettingTable } from "../../../src/config/setting.ts";
 
 export async function callOf<S extends SettingTable>(settings: S, words: readonly string[], io: Io): Promise<Call<S>> {

@@ -1,5 +1,11 @@
 import { describe, expect, test } from "bun:test";
-import { checkDependencies, checkLayers, checkPlaces } from "../../../scripts/tidy/layers.ts";
+import {
+  checkCycles,
+  checkDependencies,
+  checkFileNames,
+  checkLayers,
+  checkPlaces,
+} from "../../../scripts/tidy/layers.ts";
 import { checkLinks, checkMachinePaths, checkShape, checkTasks, checkWaits } from "../../../scripts/tidy/shape.ts";
 import type { Finding, SourceFile } from "../../../scripts/tidy/source_file.ts";
 
@@ -20,31 +26,36 @@ function catches(rule: Rule, name: string, path: string, example: { bad: string;
 
 describe("layers", () => {
   catches(checkLayers, "wire may not import a client", "src/wire/frame.ts", {
-    bad: `import { a } from "../support/a.ts";\nimport type { b } from "../clients/zookeeper/b.ts";`,
+    bad: `import { a } from "../support/a.ts";\nimport type { b } from "../zookeeper/b.ts";`,
     good: `import { a } from "../support/a.ts";\nimport { b } from "../errors.ts";`,
     line: 2,
   });
-  catches(checkLayers, "a client may not import a recipe, not even its types", "src/clients/zookeeper/client.ts", {
-    bad: `import type { Lease } from "../../recipes/lease.ts";`,
-    good: `import { record } from "../../wire/jute/codec.ts";`,
-  });
-  catches(checkLayers, "a recipe knows nothing of bytes", "src/recipes/lock.ts", {
+  catches(
+    checkLayers,
+    "a client may not import what stands on it, not even its types",
+    "src/zookeeper/zookeeper_client.ts",
+    {
+      bad: `import type { Lease } from "../coordination/lease.ts";`,
+      good: `import { record } from "../wire/jute/jute_codec.ts";`,
+    },
+  );
+  catches(checkLayers, "coordination knows nothing of bytes", "src/coordination/lock.ts", {
     bad: `import { ByteReader } from "../wire/bytes.ts";`,
-    good: `import { permission } from "../wire/jute/operations.ts";`,
+    good: `import { permission } from "../wire/jute/zookeeper_operations.ts";`,
   });
-  catches(checkLayers, "a dynamic import counts", "src/keeper/keeper.ts", {
-    bad: `const lock = await import("../recipes/lock.ts");`,
+  catches(checkLayers, "a dynamic import counts", "src/keeper/lifecycle/start_keeper.ts", {
+    bad: `const lock = await import("../../coordination/lock.ts");`,
     good: `const tree = await import("./tree.ts");`,
   });
-  catches(checkLayers, "the client and the keeper do not know each other", "src/keeper/keeper.ts", {
-    bad: `import "../clients/zookeeper/client.ts";`,
-    good: `import "../sockets/listen.ts";`,
+  catches(checkLayers, "the client and the keeper do not know each other", "src/keeper/lifecycle/start_keeper.ts", {
+    bad: `import "../../zookeeper/zookeeper_client.ts";`,
+    good: `import "../../sockets/listen.ts";`,
   });
   catches(checkLayers, "the product imports nothing from the tests", "src/support/clock.ts", {
     bad: `import { eventually } from "../../test/support/eventually.ts";`,
     good: `import { BatonError } from "../errors.ts";`,
   });
-  catches(checkLayers, "sockets are opened in src/sockets alone", "src/clients/zookeeper/session.ts", {
+  catches(checkLayers, "sockets are opened in src/sockets alone", "src/zookeeper/session.ts", {
     bad: `import { connect } from "node:net";`,
     good: `import { randomBytes } from "node:crypto";`,
   });
@@ -52,10 +63,34 @@ describe("layers", () => {
     bad: `import chalk from "chalk";`,
     good: `import { styleText } from "node:util";`,
   });
-  catches(checkLayers, "zod stays where values come in", "src/keeper/a.ts", {
+  catches(checkLayers, "zod stays where values come in", "src/keeper/state/a.ts", {
     bad: `import { z } from "zod";`,
     good: ``,
   });
+  catches(checkLayers, "a folder does not open the folders below it", "src/process/spawn/a.ts", {
+    bad: `import { b } from "../supervise/b.ts";`,
+    good: `import { b } from "../proc/b.ts";`,
+  });
+
+  test("imports that go in a circle are found, those of types too", () => {
+    const source = (name: string, imported: string, type = "") => ({
+      path: `src/support/${name}.ts`,
+      text: `import ${type}{ a } from "./${imported}.ts";`,
+    });
+    const line = [source("a", "b"), source("b", "c", "type "), source("d", "a")];
+    expect(checkCycles(line)).toEqual([]);
+    const findings = checkCycles([...line, source("c", "a", "type ")]);
+    expect(findings.map(({ path, message }) => [path, message])).toEqual([
+      ["src/support/a.ts", "imports go in a circle: src/support/a.ts, src/support/b.ts, src/support/c.ts"],
+    ]);
+  });
+
+  test("a file name is used once in the product", () => {
+    const files = ["src/support/a.ts", "src/wire/b.ts", "test/unit/a.ts"].map((path) => ({ path, text: "" }));
+    expect(checkFileNames(files)).toEqual([]);
+    expect(checkFileNames([...files, { path: "commands/a.ts", text: "" }]).length).toBe(1);
+  });
+
   test("a new folder has to be given a layer", () => {
     expect(found(checkLayers, "src/gossip/a.ts", "").length).toBe(1);
   });
@@ -73,7 +108,7 @@ test("a dependency that nothing imports any more", () => {
 });
 
 describe("places", () => {
-  catches(checkPlaces, "Bun's own functions", "src/keeper/a.ts", {
+  catches(checkPlaces, "Bun's own functions", "src/keeper/state/a.ts", {
     bad: `/** Bun.file would do. */\nconst text = await Bun.file("a").text();`,
     good: `// Bun.file would do\nconst runtime = "Bun.file"; const has = "Deno" in globalThis;`,
     line: 2,
@@ -83,7 +118,7 @@ describe("places", () => {
     bad: `process.exitCode = exitCodes.busy;`,
     good: `if (process.exitCode === undefined) return;`,
   });
-  catches(checkPlaces, "process.exit", "src/cli/child/run.ts", { bad: `process.exit(1);`, good: `return;` });
+  catches(checkPlaces, "process.exit", "src/process/spawn/run.ts", { bad: `process.exit(1);`, good: `return;` });
   catches(checkPlaces, "a number where a name belongs", "commands/lock.ts", {
     bad: `return 75;`,
     good: `return exitCodes.busy;`,
@@ -107,18 +142,18 @@ describe("names and sizes", () => {
       expect(found(checkShape, `src/support/${name}.ts`, head).length).toBe(1);
     }
   });
-  catches(checkShape, "a file that is too long", "src/keeper/tree.ts", { bad: lines(401), good: lines(400) });
-  catches(checkShape, "a function that is too long", "src/keeper/tree.ts", {
+  catches(checkShape, "a file that is too long", "src/keeper/state/tree.ts", { bad: lines(501), good: lines(500) });
+  catches(checkShape, "a function that is too long", "src/keeper/state/tree.ts", {
     bad: `${head}export async function a() {\n${"  b();\n".repeat(69)}}\n`,
     good: `${head}export async function a() {\n${"  b();\n".repeat(68)}}\n`,
     line: 2,
   });
-  catches(checkShape, "a method that is too long", "src/keeper/tree.ts", {
+  catches(checkShape, "a method that is too long", "src/keeper/state/tree.ts", {
     bad: `${head}class A {\n  async #grow(a: number): void {\n${"    b();\n".repeat(69)}  }\n}\n`,
     good: `${head}class A {\n  async #grow(a: number): void {\n${"    b();\n".repeat(68)}  }\n}\n`,
     line: 3,
   });
-  catches(checkShape, "a module that does not say what it owns", "src/keeper/tree.ts", {
+  catches(checkShape, "a module that does not say what it owns", "src/keeper/state/tree.ts", {
     bad: `const a = 1;`,
     good: head,
   });

@@ -16,7 +16,7 @@ export interface Defect {
   readonly breaks: readonly Invariant[];
 }
 
-const store = "src/recipes/pubsub/store";
+const store = "src/pubsub/store";
 const engine = `${store}/store_engine.ts`;
 
 export const defects: readonly Defect[] = [
@@ -91,7 +91,7 @@ export const defects: readonly Defect[] = [
     number: 6,
     what: "client ids collide: a:1 is a_1",
     changes: [{
-      file: "src/recipes/pubsub/server/topic_server.ts",
+      file: "src/pubsub/server/topic_server.ts",
       from: "const message = decodeMessage(content);",
       to: `const whole = decodeMessage(content);
     const message = whole.name === null ? whole : { ...whole, sender: whole.sender.replaceAll(":", "_") } as typeof whole;`,
@@ -114,7 +114,7 @@ export const defects: readonly Defect[] = [
     number: 8,
     what: "a server serves what it is asked for, whoever has it",
     changes: [{
-      file: "src/recipes/pubsub/server/request_desk.ts",
+      file: "src/pubsub/server/request_handler.ts",
       from: `    const permit = this.#options.ownership.permitNow(message.topic);
     if (permit !== null) return`,
       to: `    const guess = { birth: "guess", floor: 0, epoch: 1 };

@@ -2,11 +2,11 @@
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { connect } from "../../../../src/clients/zookeeper/client.ts";
-import { parseServers } from "../../../../src/clients/zookeeper/hosts.ts";
-import type { ZooKeeper } from "../../../../src/clients/zookeeper/zookeeper.ts";
-import { PubsubPath } from "../../../../src/recipes/pubsub/ownership/pubsub_path.ts";
-import type { MessageOf } from "../../../../src/wire/pubsub/messages.ts";
+import { connect } from "../../../../src/zookeeper/zookeeper_client.ts";
+import { parseServers } from "../../../../src/zookeeper/hosts.ts";
+import type { ZooKeeper } from "../../../../src/zookeeper/zookeeper.ts";
+import { PubsubPath } from "../../../../src/pubsub/ownership/pubsub_path.ts";
+import type { MessageOf } from "../../../../src/wire/pubsub/pubsub_messages.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { FaultyServer } from "../../../support/faulty_server.ts";
 import { PubsubTalker, type Status } from "../../../support/pubsub_talker.ts";

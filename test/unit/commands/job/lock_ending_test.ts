@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { ChildEnding } from "../../../../src/cli/child/child_outcome.ts";
+import type { ChildEnding } from "../../../../src/process/spawn/child_outcome.ts";
 import { lockEndingOf } from "../../../../commands/job/lock_ending.ts";
 import { BatonError } from "../../../../src/errors.ts";
 

@@ -2,12 +2,12 @@
 import { describe, expect, test } from "bun:test";
 import { lockCommandSettings, type LockOptions, lockOptionsOf } from "../../../../commands/lock/lock_options.ts";
 import { type LockDependencies, runLock } from "../../../../commands/lock/run_lock.ts";
-import type { ChildEnding } from "../../../../src/cli/child/child_outcome.ts";
-import type { SuperviseOptions } from "../../../../src/cli/child/supervise_child.ts";
-import type { Guard } from "../../../../src/cli/guard/guard.ts";
-import { StoppedBySignal } from "../../../../src/cli/stopped_by_signal.ts";
-import type { Session, ZooKeeper } from "../../../../src/clients/zookeeper/zookeeper.ts";
-import { ZooKeeperError } from "../../../../src/clients/zookeeper/zookeeper_error.ts";
+import type { ChildEnding } from "../../../../src/process/spawn/child_outcome.ts";
+import type { SuperviseOptions } from "../../../../src/process/supervise/supervise_child.ts";
+import type { Guard } from "../../../../src/process/guard/guard.ts";
+import { StoppedBySignal } from "../../../../src/process/supervise/stopped_by_signal.ts";
+import type { Session, ZooKeeper } from "../../../../src/zookeeper/zookeeper.ts";
+import { ZooKeeperError } from "../../../../src/zookeeper/zookeeper_error.ts";
 import { BatonError } from "../../../../src/errors.ts";
 import { systemClock } from "../../../../src/support/clock.ts";
 import { FakeLease } from "../../../support/fake_lease.ts";

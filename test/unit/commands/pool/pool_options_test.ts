@@ -11,8 +11,8 @@ import {
 } from "../../../../commands/pool/pool_options.ts";
 import { endingOf } from "../../../../commands/pool/run_pool.ts";
 import { commonSettings } from "../../../../commands/command.ts";
-import { parseArgs } from "../../../../src/cli/parse_args.ts";
-import { resolveSettings } from "../../../../src/config/resolve.ts";
+import { parseArgs } from "../../../../src/terminal/parse_args.ts";
+import { resolveSettings } from "../../../../src/config/resolve_settings.ts";
 import { BatonError } from "../../../../src/errors.ts";
 import { fakeIo } from "../../../support/fake_io.ts";
 

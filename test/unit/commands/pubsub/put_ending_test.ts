@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { PutEnding } from "../../../../commands/pubsub/put_ending.ts";
-import { StoppedBySignal } from "../../../../src/cli/stopped_by_signal.ts";
+import { StoppedBySignal } from "../../../../src/process/supervise/stopped_by_signal.ts";
 
 test("a signal that came before the put began is the first of the two that end it", () => {
   using ending = new PutEnding(AbortSignal.abort(new StoppedBySignal("SIGTERM")));

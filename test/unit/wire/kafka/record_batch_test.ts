@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { crc32c } from "../../../../src/wire/kafka/crc32c.ts";
 import { encodeBatch, noStamp } from "../../../../src/wire/kafka/record_batch.ts";
 import { encodeRequest } from "../../../../src/wire/kafka/request_frame.ts";
-import { metadata } from "../../../../src/wire/kafka/requests.ts";
+import { metadata } from "../../../../src/wire/kafka/kafka_requests.ts";
 
 describe("what Kafka's brokers are sent", () => {
   test("the checksum is the one of RFC 3720", () => {

@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { encodeAny, encodeMessage } from "../../../../src/wire/pubsub/encode_message.ts";
 import { encodeStored } from "../../../../src/wire/pubsub/encode_stored.ts";
-import type { Message } from "../../../../src/wire/pubsub/messages.ts";
+import type { Message } from "../../../../src/wire/pubsub/pubsub_messages.ts";
 import { dose } from "../../../support/dose.ts";
 import { property } from "../../../support/property.ts";
 

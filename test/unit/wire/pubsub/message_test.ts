@@ -2,8 +2,8 @@ import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { decodeMessage, type Refusal } from "../../../../src/wire/pubsub/decode_message.ts";
 import { encodeMessage } from "../../../../src/wire/pubsub/encode_message.ts";
-import { batchMessagesMax, bodyBytesMax, headerBytesMax } from "../../../../src/wire/pubsub/limits.ts";
-import type { Message } from "../../../../src/wire/pubsub/messages.ts";
+import { batchMessagesMax, bodyBytesMax, headerBytesMax } from "../../../../src/wire/pubsub/message_limits.ts";
+import type { Message } from "../../../../src/wire/pubsub/pubsub_messages.ts";
 import { property } from "../../../support/property.ts";
 import { anyMessage } from "../../../support/pubsub_message_arbitrary.ts";
 

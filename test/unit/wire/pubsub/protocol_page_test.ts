@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { lineFields, messageFields } from "../../../../src/wire/pubsub/messages.ts";
+import { lineFields, messageFields } from "../../../../src/wire/pubsub/pubsub_messages.ts";
 import { statusCodes } from "../../../../src/wire/pubsub/status_codes.ts";
 
 const page = readFileSync(join(import.meta.dir, "../../../../docs/protocol/pubsub.md"), "utf8");

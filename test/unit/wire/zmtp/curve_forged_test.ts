@@ -5,7 +5,7 @@ import { boxKey, type NoncePrefix, sealBox } from "../../../../src/wire/zmtp/cur
 import { boxLayouts, commandLayouts, curveVersion, longNonceBox } from "../../../../src/wire/zmtp/curve_layout.ts";
 import { NonceCounter, NonceOrder } from "../../../../src/wire/zmtp/curve_nonce.ts";
 import { CurveTraffic } from "../../../../src/wire/zmtp/curve_traffic.ts";
-import type { HandshakeStep, Mechanism } from "../../../../src/wire/zmtp/mechanism.ts";
+import type { HandshakeStep, Mechanism } from "../../../../src/wire/zmtp/security_mechanism.ts";
 import { clientKey, CurveRig, only, seededBytes, seededKey, serverKey } from "../../../support/curve_rig.ts";
 
 const transient = seededKey(50);

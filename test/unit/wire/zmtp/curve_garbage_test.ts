@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect } from "bun:test";
 import { BatonError } from "../../../../src/errors.ts";
-import type { Mechanism } from "../../../../src/wire/zmtp/mechanism.ts";
+import type { Mechanism } from "../../../../src/wire/zmtp/security_mechanism.ts";
 import { ZmtpError } from "../../../../src/wire/zmtp/zmtp_error.ts";
 import { CurveRig, only } from "../../../support/curve_rig.ts";
 import { property } from "../../../support/property.ts";

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import { encodeZ85 } from "../../../../src/wire/z85.ts";
-import { encodeCommand } from "../../../../src/wire/zmtp/command.ts";
-import type { AuthenticationVerdict, HandshakeOutcome } from "../../../../src/wire/zmtp/mechanism.ts";
-import { propertyText } from "../../../../src/wire/zmtp/metadata.ts";
+import { encodeCommand } from "../../../../src/wire/zmtp/zmtp_command.ts";
+import type { AuthenticationVerdict, HandshakeOutcome } from "../../../../src/wire/zmtp/security_mechanism.ts";
+import { propertyText } from "../../../../src/wire/zmtp/zmtp_metadata.ts";
 import { ZmtpError } from "../../../../src/wire/zmtp/zmtp_error.ts";
 import { clientKey, CurveRig, only, read, seededKey, serverKey } from "../../../support/curve_rig.ts";
 

@@ -4,7 +4,7 @@ import * as fc from "fast-check";
 import { sealBox } from "../../../../src/wire/zmtp/curve_box.ts";
 import { NonceCounter, NonceOrder } from "../../../../src/wire/zmtp/curve_nonce.ts";
 import { CurveTraffic } from "../../../../src/wire/zmtp/curve_traffic.ts";
-import { frameFlags } from "../../../../src/wire/zmtp/mechanism.ts";
+import { frameFlags } from "../../../../src/wire/zmtp/security_mechanism.ts";
 import { CurveRig, seededBytes } from "../../../support/curve_rig.ts";
 import { property } from "../../../support/property.ts";
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { FrameDecoder } from "../../../../src/wire/zmtp/frame_decoder.ts";
 import { FrameWriter } from "../../../../src/wire/zmtp/frame_writer.ts";
-import { frameCostBytes, zmtpLimitsDefault } from "../../../../src/wire/zmtp/limits.ts";
+import { frameCostBytes, zmtpLimitsDefault } from "../../../../src/wire/zmtp/zmtp_limits.ts";
 import { ZmtpPeer } from "../../../../src/wire/zmtp/zmtp_peer.ts";
 import { command, frame, greeting, join, ready, text } from "../../../support/zmtp_bytes.ts";
 import { RecordedPeer } from "./recorded_peer.ts";

@@ -1,6 +1,6 @@
 /** A ZmtpPeer whose events are kept as plain values, to be compared. */
-import type { AuthenticationVerdict } from "../../../../src/wire/zmtp/mechanism.ts";
-import { zmtpLimitsDefault } from "../../../../src/wire/zmtp/limits.ts";
+import type { AuthenticationVerdict } from "../../../../src/wire/zmtp/security_mechanism.ts";
+import { zmtpLimitsDefault } from "../../../../src/wire/zmtp/zmtp_limits.ts";
 import { nullMechanism } from "../../../../src/wire/zmtp/null_mechanism.ts";
 import { ZmtpError } from "../../../../src/wire/zmtp/zmtp_error.ts";
 import { ZmtpPeer, type ZmtpPeerEvents, type ZmtpPeerOptions } from "../../../../src/wire/zmtp/zmtp_peer.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import type { AuthenticationVerdict } from "../../../../src/wire/zmtp/mechanism.ts";
+import type { AuthenticationVerdict } from "../../../../src/wire/zmtp/security_mechanism.ts";
 import { anyBytes } from "../../../support/jute_arbitrary.ts";
 import { property } from "../../../support/property.ts";
 import {

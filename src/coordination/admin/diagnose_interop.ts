@@ -1,0 +1,78 @@
+/** Finds trouble with locks of Curator's and kazoo's: looks at those below a node once. Their own programs would not say. */
+import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import { orHidden } from "../request_errors.ts";
+import { printable } from "../../support/printable.ts";
+import { type ForeignRecipe, namingOf, parseForeign, recipeOf } from "../interop/interop_node_names.ts";
+import { foreignNodes, type ForeignNodeSeen } from "./list_interop.ts";
+import { type Examination, type Finding, sequenceMax, sequenceWarning } from "./diagnose.ts";
+
+export interface ForeignLockFound {
+  readonly path: string;
+  readonly recipe: ForeignRecipe;
+  readonly children: readonly { readonly name: string; readonly isEphemeral: boolean }[];
+  /** Where the server's counter stands. */
+  readonly sequence: number;
+}
+
+/** How many locks are looked at at a time. */
+const batchSize = 50;
+
+/** Null when there is no such node. */
+export async function examineForeign(
+  zk: ZooKeeper,
+  folder: string,
+  recipe: ForeignRecipe,
+): Promise<Examination | null> {
+  const nodes = await foreignNodes(zk, folder, recipe);
+  if (nodes === null) return null;
+  const findings: Finding[] = [];
+  for (let start = 0; start < nodes.length; start += batchSize) {
+    const found = await Promise.all(nodes.slice(start, start + batchSize).map((node) => read(zk, node, recipe)));
+    findings.push(...found.flatMap(examineForeignLock));
+  }
+  // A node without children is looked at, for its counter, but may be anything.
+  return { locks: nodes.filter(({ children }) => children.length > 0).length, elections: 0, findings };
+}
+
+async function read(
+  zk: ZooKeeper,
+  { path, children, sequence }: ForeignNodeSeen,
+  recipe: ForeignRecipe,
+): Promise<ForeignLockFound> {
+  // A node that cannot be read is not found fault with.
+  const stats = await Promise.all(children.map((name) => orHidden(zk.exists(`${path}/${name}`))));
+  const there = children.flatMap((name, index) => {
+    const stat = stats[index] ?? null;
+    return stat === null ? [] : [{ name, isEphemeral: stat === "hidden" || stat.ephemeralOwner !== 0n }];
+  });
+  return { path, recipe, children: there, sequence };
+}
+
+/** What is wrong with one lock. Pure. */
+export function examineForeignLock({ path, recipe, children, sequence }: ForeignLockFound): Finding[] {
+  const findings: Finding[] = [];
+  const say = (kind: Finding["kind"], what: string) =>
+    findings.push({ kind, where: `lock ${JSON.stringify(path)}`, what: printable(what) });
+  let last = sequence;
+  for (const { name, isEphemeral } of children) {
+    const node = parseForeign(recipe, name);
+    const other = recipeOf(name);
+    if (node === null) {
+      const whose = other === null ? "is none of its names" : `is of ${namingOf(other).title}`;
+      say(
+        "problem",
+        `"${name}" ${whose}, and what ${namingOf(recipe).title} makes does not wait for it, nor it for that`,
+      );
+      continue;
+    }
+    last = Math.max(last, node.sequence < 0 ? sequenceMax : node.sequence);
+    if (isEphemeral) continue;
+    say("problem", `"${name}" belongs to no session, so that whoever comes later waits for ever: delete it`);
+  }
+  const remedy = "delete the node while nobody uses it";
+  if (last >= sequenceMax) say("problem", `its counter is at its end, and two may hold it at once: ${remedy}`);
+  else if (last >= sequenceWarning) {
+    say("warning", `its counter stands at ${last}, and from ${sequenceMax} on two may hold it at once: ${remedy}`);
+  }
+  return findings;
+}

@@ -1,0 +1,99 @@
+/** Everything that exists below a root, of each kind, with how many hold and wait: a look, no decision. */
+import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import { BatonError } from "../../errors.ts";
+import { partyNodes, readBarrier } from "../barrier/barrier_view.ts";
+import { decodeLockName } from "../lock/lock_name.ts";
+import { defaultRoot, lockPathAt } from "../lock/lock_path.ts";
+import { orHidden, orNull } from "../request_errors.ts";
+
+export interface UseSummary {
+  readonly name: string;
+  /**
+   * A lock's holders, the leader, members of a barrier that run, one for a gate that is closed, jobs of a pool. Null where the
+   * nodes' ACL does not let this client count them.
+   */
+  readonly holders: number | null;
+  /** Contenders, candidates, parties that wait for the start. Null as above. */
+  readonly waiters: number | null;
+}
+
+export const useKinds = ["lock", "election", "barrier", "gate", "pool"] as const;
+export type UseKind = (typeof useKinds)[number];
+export type UseList = Readonly<Record<UseKind, readonly UseSummary[]>>;
+
+/** How many are asked at a time: a list of 100,000 must not fill anybody's buffers. */
+const batchSize = 200;
+
+type Counts = Omit<UseSummary, "name">;
+
+/**
+ * Each list is sorted by name; a kind that is not asked for is empty. What nobody uses any more is there until the server
+ * reaps it, and an election until somebody deletes it. A pool is listed when somebody runs it, or it has a memory,
+ * and its jobs are counted by the locks COMPONENT/ITEM, or by that limit.
+ */
+export async function listInUse(
+  zk: ZooKeeper,
+  { root = defaultRoot, kinds = useKinds }: { readonly root?: string; readonly kinds?: readonly UseKind[] } = {},
+): Promise<UseList> {
+  const below = root === "/" ? "" : root;
+  const list = (kind: UseKind, count: (path: string) => Promise<Counts>) =>
+    kinds.includes(kind) ? listFolder(zk, `${below}/${kind}s`, count) : [];
+  const listLocks = () => listFolder(zk, `${below}/locks`, (path) => countLock(zk, path));
+  const [lock, election, barrier, gate, pooled] = await Promise.all([
+    kinds.includes("lock") ? listLocks() : [],
+    list("election", (path) => countLock(zk, path)),
+    list("barrier", (path) => countBarrier(zk, path)),
+    list("gate", () => Promise.resolve({ holders: 1, waiters: 0 })),
+    list("pool", (path) => countLock(zk, `${path}/total`)),
+  ]);
+  const locks = pooled.length === 0 || kinds.includes("lock") ? lock : await listLocks();
+  const pool = pooled.map((one) => ({ ...one, holders: Math.max(one.holders ?? 0, jobsOf(one.name, locks)) }));
+  return { lock, election, barrier, gate, pool };
+}
+
+function jobsOf(component: string, locks: readonly UseSummary[]): number {
+  return locks.filter(({ name, holders }) => holders !== 0 && name.startsWith(`${component}/`)).length;
+}
+
+async function listFolder(
+  zk: ZooKeeper,
+  folder: string,
+  count: (path: string) => Promise<Counts>,
+): Promise<UseSummary[]> {
+  const children = ((await orNull(zk.getChildren(folder)))?.children ?? []).sort();
+  const summaries: UseSummary[] = [];
+  for (let start = 0; start < children.length; start += batchSize) {
+    const batch = children.slice(start, start + batchSize);
+    summaries.push(
+      ...await Promise.all(batch.map(async (child) => ({
+        name: decodeLockName(child),
+        ...await count(`${folder}/${child}`),
+      }))),
+    );
+  }
+  return summaries;
+}
+
+async function countLock(zk: ZooKeeper, at: string): Promise<Counts> {
+  const path = lockPathAt(at);
+  const [holders, waiters] = await Promise.all([path.holders, path.queue].map(async (folder) => {
+    const stat = await orHidden(zk.exists(folder));
+    return stat === "hidden" ? null : stat?.numChildren ?? 0;
+  }));
+  return { holders: holders ?? null, waiters: waiters ?? null };
+}
+
+async function countBarrier(zk: ZooKeeper, barrier: string): Promise<Counts> {
+  try {
+    const view = await orHidden(readBarrier(zk, { barrier, parents: [] }));
+    if (view === "hidden") return { holders: null, waiters: null };
+    if (view === null) return { holders: 0, waiters: 0 };
+    const { epoch, generation } = view.state;
+    const parties = partyNodes(view.children);
+    const waiters = parties.filter((party) => party.epoch === epoch && party.generation === generation).length;
+    return { holders: parties.length - waiters, waiters };
+  } catch (thrown) {
+    if (thrown instanceof BatonError && thrown.code === "CONFIG") return { holders: 0, waiters: 0 }; // another layout's
+    throw thrown;
+  }
+}

@@ -1,0 +1,61 @@
+/** The locks of Curator's or kazoo's below a node, with how many hold and wait: a look, no decision. */
+import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import { orNull } from "../request_errors.ts";
+import type { UseSummary } from "./list_in_use.ts";
+import { type ForeignRecipe, parseForeign } from "../interop/interop_node_names.ts";
+import { foreignHolders, knownLine } from "../interop/interop_queue_position.ts";
+
+/** How many are asked at a time: a list of 100,000 must not fill anybody's buffers. */
+const batchSize = 200;
+
+/** A node in which contenders of a recipe stand, or that has no children: it may be a lock that nobody uses. */
+export interface ForeignNodeSeen {
+  readonly path: string;
+  readonly children: readonly string[];
+  /** Where the server's counter stands. */
+  readonly sequence: number;
+}
+
+/** Sorted by path: the node itself where it is a lock, else its children that are. Null when there is no such node. */
+export async function listForeign(
+  zk: ZooKeeper,
+  folder: string,
+  recipe: ForeignRecipe,
+): Promise<readonly UseSummary[] | null> {
+  const nodes = await foreignNodes(zk, folder, recipe);
+  return nodes?.map(({ path, children }) => {
+    const line = knownLine(recipe, children);
+    const holders = foreignHolders(line).length;
+    return { name: path, holders, waiters: line.length - holders };
+  }) ?? null;
+}
+
+/** As `listForeign` has them. */
+export async function foreignNodes(
+  zk: ZooKeeper,
+  folder: string,
+  recipe: ForeignRecipe,
+): Promise<readonly ForeignNodeSeen[] | null> {
+  const [, own] = await Promise.all([zk.sync(folder), seen(zk, folder)]);
+  if (own === null) return null;
+  if (folder !== "/" && mayBeLock(own, recipe)) return [own];
+  const below = folder === "/" ? "" : folder;
+  const children = [...own.children].sort();
+  const found: (ForeignNodeSeen | null)[] = [];
+  for (let start = 0; start < children.length; start += batchSize) {
+    found.push(
+      ...await Promise.all(children.slice(start, start + batchSize).map((name) => seen(zk, `${below}/${name}`))),
+    );
+  }
+  return found.filter((node) => node !== null).filter((node) => mayBeLock(node, recipe));
+}
+
+async function seen(zk: ZooKeeper, path: string): Promise<ForeignNodeSeen | null> {
+  const list = await orNull(zk.getChildren(path));
+  return list === null ? null : { path, children: list.children, sequence: list.stat.cversion };
+}
+
+/** Where all children are something else it is none. */
+function mayBeLock({ children }: ForeignNodeSeen, recipe: ForeignRecipe): boolean {
+  return children.length === 0 || children.some((name) => parseForeign(recipe, name) !== null);
+}

@@ -1,0 +1,165 @@
+/** Who has a lock, a leadership, a barrier or a gate, and who waits, in one shape: a look, no decision. */
+import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import { cameBefore } from "../barrier/barrier_nodes.ts";
+import { barrierPath, gatePath } from "../barrier/barrier_path.ts";
+import { partiesOf, partyNodes, type PartyStatus, readBarrier } from "../barrier/barrier_view.ts";
+import { electionPath } from "../election/election_path.ts";
+import type { ForeignRecipe } from "../interop/interop_node_names.ts";
+import { foreignStatus } from "../interop/interop_status.ts";
+import { type NodeInfo, parseNodeInfo } from "../holder_info.ts";
+import type { LockMode } from "../../process/lease.ts";
+import { lockPath } from "../lock/lock_path.ts";
+import { lockStatus } from "../lock/lock_status.ts";
+import { isTransient, orHidden, orNull } from "../request_errors.ts";
+
+/** What `who` can look at. */
+export const statusKinds = ["lock", "election", "barrier", "gate"] as const;
+export type StatusKind = (typeof statusKinds)[number];
+
+interface Somebody extends NodeInfo {
+  /** As `break --holder` takes it; null for a gate, which belongs to nobody. */
+  readonly id: string | null;
+  readonly mode: LockMode | null;
+  readonly sessionId: bigint | null;
+}
+
+export interface SomebodyInside extends Somebody {
+  readonly slot: number | null;
+  /** At a barrier. */
+  readonly rank: number | null;
+  readonly fencingToken: bigint | null;
+}
+
+export interface SomebodyWaiting extends Somebody {
+  /** 1 is the next; at a barrier the first that came. */
+  readonly place: number;
+}
+
+export interface UseStatus {
+  readonly kind: StatusKind;
+  readonly name: string;
+  readonly path: string;
+  /** Permits of a lock, null when nobody has asked for one; how many of a barrier start together, null when nobody waits. */
+  readonly limit: number | null;
+  readonly holders: readonly SomebodyInside[];
+  readonly waiters: readonly SomebodyWaiting[];
+}
+
+export interface UseStatusOptions {
+  readonly kind: StatusKind;
+  readonly name: string;
+  readonly root?: string;
+  /** The name is the path of a lock that others take by this recipe of theirs. */
+  readonly recipe?: ForeignRecipe | undefined;
+}
+
+/**
+ * What does not exist has neither holders nor waiters. A connection that is lost meanwhile costs nothing. Throws CONFIG for a
+ * lock that is in use by another recipe than the one asked for.
+ */
+export async function useStatus(
+  zk: ZooKeeper,
+  { kind, name, root, recipe }: UseStatusOptions,
+): Promise<UseStatus> {
+  const look = () => {
+    if (recipe !== undefined) return lineStatus(zk, name, recipe);
+    if (kind === "barrier") return barrierStatus(zk, name, root);
+    if (kind === "gate") return gateStatus(zk, name, root);
+    return queueStatus(zk, { kind, name, root });
+  };
+  try {
+    return await look();
+  } catch (thrown) {
+    if (!isTransient(thrown) || zk.session.ended.aborted) throw thrown;
+    return await look();
+  }
+}
+
+async function lineStatus(zk: ZooKeeper, name: string, recipe: ForeignRecipe): Promise<UseStatus> {
+  const status = await foreignStatus(zk, name, { recipe, refusesOthers: true });
+  return {
+    ...status,
+    kind: "lock",
+    holders: status.holders.map(({ holderId: id, ...rest }) => ({ ...rest, id, rank: null })),
+    waiters: status.waiters.map(({ holderId: id, priority: _none, ...rest }) => ({ ...rest, id })),
+  };
+}
+
+async function queueStatus(
+  zk: ZooKeeper,
+  { kind, name, root }: {
+    readonly kind: "lock" | "election";
+    readonly name: string;
+    readonly root: string | undefined;
+  },
+): Promise<UseStatus> {
+  const path = kind === "lock" ? lockPath(name, root) : electionPath(name, root);
+  const status = await lockStatus(zk, name, { path });
+  return {
+    kind,
+    name,
+    path: status.path,
+    limit: status.limit,
+    holders: status.holders.map(({ holderId: id, ...rest }) => ({ ...rest, id, rank: null })),
+    waiters: status.waiters.map(({ holderId: id, ...rest }) => ({ ...rest, id })),
+  };
+}
+
+async function barrierStatus(zk: ZooKeeper, name: string, root: string | undefined): Promise<UseStatus> {
+  const path = barrierPath(name, root);
+  // In one write with the reads behind it: a follower that lags would hide who has just come.
+  const [, view] = await Promise.all([zk.sync(path.barrier), readBarrier(zk, path)]);
+  const parties = await partiesOf(zk, path, partyNodes(view?.children ?? []));
+  parties.sort((left, right) => (cameBefore(left.node, right.node) ? -1 : 1));
+  const { epoch = "", generation = 0, started = null } = view?.state ?? {};
+  const isWaiting = ({ node }: PartyStatus) => node.epoch === epoch && node.generation === generation;
+  const somebody = (party: PartyStatus) => ({ ...party, id: party.node.guid, mode: null });
+  const rankOf = ({ node }: PartyStatus) => {
+    const rank = started?.members.indexOf(node.guid) ?? -1;
+    return rank === -1 ? null : rank;
+  };
+  const inside = parties.filter((party) => !isWaiting(party)).map((party) => ({
+    ...somebody(party),
+    slot: null,
+    rank: rankOf(party),
+    fencingToken: started?.token ?? null,
+  }));
+  const waiting = parties.filter(isWaiting);
+  return {
+    kind: "barrier",
+    name,
+    path: path.barrier,
+    limit: waiting[0]?.node.parties ?? null,
+    holders: inside.sort((left, right) => (left.rank ?? Infinity) - (right.rank ?? Infinity)),
+    waiters: waiting.map((party, index) => ({ ...somebody(party), place: index + 1 })),
+  };
+}
+
+async function gateStatus(zk: ZooKeeper, name: string, root: string | undefined): Promise<UseStatus> {
+  const { gate } = gatePath(name, root);
+  const [, found] = await Promise.all([zk.sync(gate), orNull(zk.getData(gate))]);
+  const nobodys = { id: null, mode: null, sessionId: null, slot: null, rank: null, fencingToken: null };
+  const holders = found === null ? [] : [{ ...parseNodeInfo(found.data), ...nobodys }];
+  return { kind: "gate", name, path: gate, limit: null, holders, waiters: [] };
+}
+
+/** As what else a name is used, besides as `kind`: one look, for a message. */
+export async function otherUses(
+  zk: ZooKeeper,
+  { kind, name, root }: { readonly kind: StatusKind; readonly name: string; readonly root?: string },
+): Promise<readonly StatusKind[]> {
+  const paths: Record<StatusKind, readonly string[]> = {
+    lock: inUse(lockPath(name, root)),
+    election: inUse(electionPath(name, root)),
+    barrier: [barrierPath(name, root).barrier],
+    gate: [gatePath(name, root).gate],
+  };
+  const found = await Promise.all(statusKinds.map(async (other) => {
+    if (other === kind) return false;
+    const stats = await Promise.all(paths[other].map((path) => orHidden(zk.exists(path))));
+    return stats.some((stat) => stat !== null && stat !== "hidden" && (other === "gate" || stat.numChildren > 0));
+  }));
+  return statusKinds.filter((_, index) => found[index]);
+}
+
+const inUse = ({ holders, queue }: { holders: string; queue: string }) => [holders, queue];

@@ -1,0 +1,69 @@
+/** How an attempt at a lock waits: for a watch, for a pause to be over; and how all of that is ended at once. */
+import type { Session } from "../zookeeper/zookeeper.ts";
+import { backoffMs } from "../support/backoff.ts";
+import type { Clock } from "../support/clock.ts";
+import { Alarm } from "../support/event.ts";
+
+/** A watch, and the connection it was armed on. */
+export interface Armed {
+  readonly alarm: Alarm;
+  readonly connections: number;
+}
+
+const retryWait = { firstMs: 20, maxMs: 500 };
+
+export class AttemptWaits {
+  readonly #session: Session;
+  readonly #clock: Clock;
+  #isStopped = false;
+  #alarm: Alarm | null = null;
+
+  constructor(session: Session, clock: Clock) {
+    this.#session = session;
+    this.#clock = clock;
+  }
+
+  get isStopped(): boolean {
+    return this.#isStopped;
+  }
+
+  /** Ends what is being waited for; nothing is waited for any more but pauses. */
+  stop(): void {
+    this.#isStopped = true;
+    this.#alarm?.ring();
+  }
+
+  /** To be armed before the request that sets the watch. */
+  arm(): Armed {
+    return { alarm: new Alarm(), connections: this.#session.connections };
+  }
+
+  /** True when the alarm rang; false when the connection it was armed on is gone, or everything is to stop. */
+  async rung({ alarm, connections }: Armed): Promise<boolean> {
+    let changed = true;
+    const giveUp = () => {
+      changed = false;
+      alarm.ring();
+    };
+    const check = () => {
+      if (this.#session.connections !== connections || this.#session.state === "ended") giveUp();
+    };
+    const off = this.#session.subscribe((change) => change === "state" && check());
+    this.#alarm = alarm;
+    if (this.#isStopped) giveUp();
+    check();
+    await alarm.rung;
+    off();
+    this.#alarm = null;
+    return changed && !this.#isStopped;
+  }
+
+  /** Longer with each failure. */
+  async pause(failures: number): Promise<void> {
+    const alarm = new Alarm();
+    if (!this.#isStopped) this.#alarm = alarm;
+    const cancel = this.#clock.after(backoffMs(failures, retryWait), alarm.ring);
+    await alarm.rung;
+    cancel();
+  }
+}

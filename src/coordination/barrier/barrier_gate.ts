@@ -1,0 +1,141 @@
+/** The simple barrier: a gate that somebody closes and opens, and that everybody else waits at while it is closed. */
+import type { Acl, ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import { BatonError, messageOf } from "../../errors.ts";
+import { abortable, onAbort, throwIfAborted } from "../../support/abort.ts";
+import { backoffMs } from "../../support/backoff.ts";
+import { type Clock, systemClock } from "../../support/clock.ts";
+import { waitLimit, WaitOver } from "../../support/deadline.ts";
+import { formatDuration } from "../../support/duration.ts";
+import { printable } from "../../support/printable.ts";
+import { Alarm } from "../../support/event.ts";
+import { gatePath } from "./barrier_path.ts";
+import { createParents } from "../lock/create_contender.ts";
+import { formatNodeInfo, type HolderInfo, nameOfHolder, parseNodeInfo, unknownHolder } from "../holder_info.ts";
+import { isRefusal, isTransient, orNull } from "../request_errors.ts";
+
+export interface GateOptions {
+  /** Where the gates are: "/baton" when left out. */
+  readonly root?: string;
+  readonly acl?: Acl[];
+  readonly clock?: Clock;
+  readonly signal?: AbortSignal;
+}
+
+const retryWait = { firstMs: 20, maxMs: 1000 };
+
+/** Closes the gate, until somebody opens it: it outlives whoever closed it. False when it was closed already. */
+export async function setGate(
+  zk: ZooKeeper,
+  name: string,
+  options: GateOptions & { readonly info?: HolderInfo } = {},
+): Promise<boolean> {
+  const { gate, parents } = gatePath(name, options.root);
+  const { info = unknownHolder, acl = zk.acl } = options;
+  const data = formatNodeInfo({ ...info, sinceMs: Date.now(), sessionTimeoutMs: zk.session.timeoutMs, revoke: null });
+  return await insist(zk, options, async () => {
+    try {
+      await zk.create(gate, data, { acl });
+      return true;
+    } catch (thrown) {
+      if (isRefusal(thrown, "NODEEXISTS")) return false;
+      if (!isRefusal(thrown, "NONODE")) throw thrown;
+      await createParents(zk, { parents }, acl);
+      return null;
+    }
+  });
+}
+
+/** Opens the gate. False when it was not closed. */
+export async function liftGate(zk: ZooKeeper, name: string, options: GateOptions = {}): Promise<boolean> {
+  const { gate } = gatePath(name, options.root);
+  return await insist(zk, options, async () => await orNull(zk.delete(gate, -1).then(() => true)) ?? false);
+}
+
+/**
+ * Resolves when the gate is not closed, at once if it never was. Rejects BARRIER_TIMEOUT (a server has said that it is
+ * closed), UNREACHABLE when no server has answered in time and when the session ended, and with the signal's reason; a signal
+ * of `waitLimit` limits a call that this one is part of. `waitMs` left out: as long as it takes; 0: one answer, which has to
+ * come within the session timeout.
+ */
+export async function waitGate(
+  zk: ZooKeeper,
+  name: string,
+  options: GateOptions & { readonly waitMs?: number } = {},
+): Promise<void> {
+  const { gate } = gatePath(name, options.root);
+  const { clock = systemClock(), waitMs } = options;
+  const { session } = zk;
+  const limit = waitLimit(clock, waitMs === 0 ? session.timeoutMs : waitMs, { signal: options.signal });
+  const { signal } = limit;
+  let closer: Uint8Array | null = null;
+  let alarm = new Alarm();
+  const wake = () => alarm.ring();
+  const off = session.subscribe((change) => change === "state" && wake());
+  try {
+    for (let failures = 0;;) {
+      throwIfAborted(signal);
+      alarm = new Alarm();
+      try {
+        const looking = Promise.all([zk.sync(gate), orNull(zk.getData(gate, { watch: wake }))]);
+        const [, found] = await abortable(looking, signal);
+        failures = 0;
+        if (found === null) return;
+        closer = found.data;
+      } catch (thrown) {
+        throwIfAborted(signal);
+        if (session.ended.aborted) throw unreachable(name, session.ended.reason);
+        if (!isTransient(thrown)) throw thrown;
+        await pause(clock, failures++, signal);
+        continue;
+      }
+      if (waitMs === 0) throw closed(name, 0, closer);
+      await abortable(alarm.rung, signal);
+    }
+  } catch (thrown) {
+    if (!(thrown instanceof WaitOver)) throw thrown;
+    throw closer === null ? unanswered(name, thrown) : closed(name, thrown.waitMs, closer);
+  } finally {
+    limit.cancel();
+    off();
+  }
+}
+
+function closed(name: string, waitMs: number, data: Uint8Array): BatonError {
+  const within = waitMs === 0 ? "" : ` and was not opened within ${formatDuration(waitMs)}`;
+  const info = parseNodeInfo(data);
+  const why = info.reason === "" ? "" : `: ${printable(info.reason)}`;
+  return new BatonError("BARRIER_TIMEOUT", `Gate "${name}" is closed${within}; ${nameOfHolder(info)} closed it${why}`);
+}
+
+function unanswered(name: string, { waitMs }: WaitOver): BatonError {
+  const message = `Cannot tell whether gate "${name}" is open: no server has answered within ${formatDuration(waitMs)}`;
+  return new BatonError("UNREACHABLE", message);
+}
+
+function unreachable(name: string, reason: unknown): BatonError {
+  const message = `Cannot tell whether gate "${name}" is open: the session ended: ${messageOf(reason)}`;
+  return new BatonError("UNREACHABLE", message, { cause: reason });
+}
+
+/** Does it again as long as nobody says what became of it; `null` asks for another try. */
+async function insist<T>(zk: ZooKeeper, options: GateOptions, work: () => Promise<T | null>): Promise<T> {
+  for (let failures = 0;; failures++) {
+    throwIfAborted(options.signal);
+    try {
+      const result = await work();
+      if (result !== null) return result;
+    } catch (thrown) {
+      if (!isTransient(thrown) || zk.session.ended.aborted) throw thrown;
+      await pause(options.clock ?? systemClock(), failures, options.signal);
+    }
+  }
+}
+
+async function pause(clock: Clock, failures: number, signal: AbortSignal | undefined): Promise<void> {
+  const alarm = new Alarm();
+  const off = onAbort(signal, alarm.ring);
+  const cancel = clock.after(backoffMs(failures, retryWait), alarm.ring);
+  await alarm.rung;
+  cancel();
+  off();
+}

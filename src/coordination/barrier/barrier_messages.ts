@@ -1,0 +1,75 @@
+/** The sentences about a barrier that was not passed: who is there, how many are missing, who is in the way. */
+import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import { formatDuration } from "../../support/duration.ts";
+import { printable } from "../../support/printable.ts";
+import { answerName, cameBefore } from "./barrier_nodes.ts";
+import type { BarrierPath } from "./barrier_path.ts";
+import { partiesOf, partyNodes, type PartyStatus, readBarrier } from "./barrier_view.ts";
+import { nameOfHolder } from "../holder_info.ts";
+
+export interface BarrierStatus {
+  readonly parties: number;
+  /** In the order in which they came; of many, the first. */
+  readonly gathered: readonly PartyStatus[];
+  readonly gatheredCount: number;
+  /** Of a generation before, not gone yet. */
+  readonly leaving: readonly PartyStatus[];
+  /** Of those who have entered: asked whether they are there, and silent. */
+  readonly silent: readonly string[];
+}
+
+/** So many are asked who they are. */
+const detailsMax = 20;
+
+/** What the gathering looks like that a party of this guid waits in. */
+export async function barrierStatus(
+  zk: ZooKeeper,
+  path: BarrierPath,
+  { parties, guid }: { readonly parties: number; readonly guid: string },
+): Promise<BarrierStatus> {
+  // In one write with the reads behind it: a follower that lags would hide who has just come.
+  const [, view] = await Promise.all([zk.sync(path.barrier), readBarrier(zk, path)]);
+  const nodes = partyNodes(view?.children ?? []).sort((left, right) => (cameBefore(left, right) ? -1 : 1));
+  const isOpen = (node: { epoch: string; generation: number }) =>
+    node.epoch === view?.state.epoch && node.generation === view.state.generation;
+  const gathered = nodes.filter(isOpen);
+  const round = view?.state.round ?? null;
+  const silent = gathered.filter((node) =>
+    round?.members.includes(node.guid) && node.guid !== guid &&
+    !view?.children.includes(answerName(round.id, node.guid))
+  );
+  const [named, leaving] = await Promise.all([
+    partiesOf(zk, path, gathered.slice(0, detailsMax)),
+    partiesOf(zk, path, nodes.filter((node) => !isOpen(node)).slice(0, detailsMax)),
+  ]);
+  return { parties, gathered: named, gatheredCount: gathered.length, leaving, silent: silent.map((node) => node.guid) };
+}
+
+/** `2 of 3 are here: root@db1:812 (agent) for 12s, and this one; 1 is missing`. `nowMs` is the wall clock. */
+export function describeBarrier(status: BarrierStatus, { guid, nowMs }: { guid: string; nowMs: number }): string {
+  const { parties, gathered, gatheredCount, leaving, silent } = status;
+  const others = gathered.filter(({ node }) => node.guid !== guid);
+  const isHere = others.length < gathered.length;
+  const names = listed(others, nowMs, gatheredCount - gathered.length);
+  const who = [...names, ...(isHere ? ["this one"] : [])].join(", ");
+  const missing = parties - gatheredCount;
+  const parts = [`${gatheredCount} of ${parties} are here${who === "" ? "" : `: ${who}`}`];
+  if (missing > 0) parts.push(missing === 1 ? "1 is missing" : `${missing} are missing`);
+  if (leaving.length > 0) parts.push(`the generation before has not left: ${listed(leaving, nowMs, 0).join(", ")}`);
+  const dumb = gathered.filter(({ node }) => silent.includes(node.guid));
+  if (missing <= 0 && dumb.length > 0) parts.push(`no answer from ${dumb.map(nameOfHolder).join(", ")}`);
+  return parts.join("; ");
+}
+
+/** How many a sentence names. */
+const namedMax = 8;
+
+function listed(parties: readonly PartyStatus[], nowMs: number, more: number): string[] {
+  const named = parties.slice(0, namedMax).map((party) => {
+    // Two machines' wall clocks: whoever comes from the future has waited for no time.
+    const since = party.sinceMs === 0 ? "" : ` for ${formatDuration(Math.max(0, nowMs - party.sinceMs))}`;
+    return `${nameOfHolder(party)}${since}${party.reason === "" ? "" : ` (${printable(party.reason)})`}`;
+  });
+  const rest = parties.length - named.length + more;
+  return rest > 0 ? [...named, `${rest} more`] : named;
+}

@@ -1,0 +1,63 @@
+/** Reads a barrier, in the order that its safety needs; and who its parties are, for people. */
+import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import { parseParty, type PartyNode } from "./barrier_nodes.ts";
+import type { BarrierPath } from "./barrier_path.ts";
+import { type BarrierState, parseBarrierState } from "./barrier_state.ts";
+import { type NodeInfo, parseNodeInfo } from "../holder_info.ts";
+import { orNull } from "../request_errors.ts";
+
+export interface BarrierView {
+  /** Guards every change: whatever came after it was read makes a write fail. */
+  readonly version: number;
+  readonly state: BarrierState;
+  /** The transaction that wrote the state. */
+  readonly writtenBy: bigint;
+  readonly children: readonly string[];
+}
+
+export interface ReadBarrierOptions {
+  /** Called when the state changes. */
+  readonly watchState?: () => void;
+  /** Called when somebody comes, goes or answers. */
+  readonly watchChildren?: () => void;
+}
+
+/**
+ * Null when there is no such barrier. The state is asked for first, both leave in one write and are answered in order:
+ * while its version stands, nobody can have entered an earlier generation after the list was read.
+ */
+export async function readBarrier(
+  zk: ZooKeeper,
+  { barrier }: BarrierPath,
+  { watchState, watchChildren }: ReadBarrierOptions = {},
+): Promise<BarrierView | null> {
+  const [found, list] = await Promise.all([
+    orNull(zk.getData(barrier, watchState === undefined ? {} : { watch: watchState })),
+    orNull(zk.getChildren(barrier, watchChildren === undefined ? {} : { watch: watchChildren })),
+  ]);
+  if (found === null || list === null) return null;
+  const { version, mzxid } = found.stat;
+  return { version, state: parseBarrierState(found.data, barrier), writtenBy: mzxid, children: list.children };
+}
+
+export interface PartyStatus extends NodeInfo {
+  readonly node: PartyNode;
+  readonly sessionId: bigint;
+}
+
+/** Who `nodes` are, as far as they are still there. */
+export async function partiesOf(
+  zk: ZooKeeper,
+  { barrier }: BarrierPath,
+  nodes: readonly PartyNode[],
+): Promise<PartyStatus[]> {
+  const found = await Promise.all(nodes.map(async (node) => {
+    const found = await orNull(zk.getData(`${barrier}/${node.name}`));
+    return found === null ? null : { ...parseNodeInfo(found.data), node, sessionId: found.stat.ephemeralOwner };
+  }));
+  return found.filter((party) => party !== null);
+}
+
+export function partyNodes(children: readonly string[]): PartyNode[] {
+  return children.map(parseParty).filter((node) => node !== null);
+}

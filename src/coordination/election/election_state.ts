@@ -1,0 +1,73 @@
+/** An election's guarded state: the layout of a lock's, and in it who has led. */
+import { BatonError } from "../../errors.ts";
+import { isInstant } from "../../support/instant.ts";
+import { type Grant, type GrantEntry, settled, withGrant } from "./election_history.ts";
+import type { GuardedState, ReadState } from "../lock/lock_state_codec.ts";
+import { formatState } from "../lock/lock_state.ts";
+
+/** In UTF-8: an address, not a document. */
+export const valueBytesMax = 1024;
+
+const utf8 = new TextEncoder();
+
+/** Throws USAGE for what cannot be a candidate's value: empty, over 1,024 bytes, of several lines, not valid Unicode. */
+export function checkValue(value: string): void {
+  const refuse = (why: string) =>
+    new BatonError("USAGE", `${JSON.stringify(value)} cannot be a candidate's value: ${why}`);
+  if (value === "") throw refuse("it is empty");
+  if (!value.isWellFormed()) throw refuse("it is not valid Unicode");
+  // deno-lint-ignore no-control-regex
+  if (/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/.test(value)) throw refuse("it contains a control character");
+  const bytes = utf8.encode(value).length;
+  if (bytes > valueBytesMax) {
+    throw new BatonError("USAGE", `A candidate's value of ${bytes} bytes is too long: ${valueBytesMax} is the most`);
+  }
+}
+
+/** What a candidate with `value` writes at `path`. */
+export function electionState(value: string, path: string): GuardedState {
+  const format = (history: readonly GrantEntry[]) => {
+    const entries = history.map((entry) => ({ ...entry, token: entry.token?.toString() ?? null }));
+    return formatState({ limit: null, history: entries });
+  };
+  return {
+    fresh: () => format([]),
+    kept: (read) => format(historyOf(read, path)),
+    granted: (read, { guid }) => format(withGrant(historyOf(read, path), { value, sinceMs: Date.now(), id: guid })),
+    // A node that is reaped would begin to count anew, and nobody could say what he has missed.
+    permanent: true,
+  };
+}
+
+/** The grants as read, oldest first. Throws CONFIG for data that no baton of this layout has written. */
+export function historyOf({ data, mzxid }: Pick<ReadState, "data" | "mzxid">, path: string): Grant[] {
+  return settled(parseHistory(data, path), mzxid);
+}
+
+function parseHistory(data: Uint8Array, path: string): GrantEntry[] {
+  if (data.length === 0) return [];
+  const refuse = (what: string, cause?: unknown) =>
+    new BatonError("CONFIG", `"${path}" is not an election that this baton can take part in: ${what}`, { cause });
+  let state: unknown;
+  try {
+    state = JSON.parse(new TextDecoder().decode(data));
+  } catch (cause) {
+    throw refuse("its data is not JSON", cause);
+  }
+  const history: unknown = typeof state === "object" && state !== null && "history" in state ? state.history : null;
+  if (!Array.isArray(history)) throw refuse("its data has no history");
+  return history.map((one: unknown) => {
+    const entry = entryOf(one);
+    if (entry === null) throw refuse(`its history has an entry ${JSON.stringify(one)}`);
+    return entry;
+  });
+}
+
+function entryOf(value: unknown): GrantEntry | null {
+  if (typeof value !== "object" || value === null) return null;
+  const { index, token, value: offered, sinceMs, id } = value as Partial<Record<keyof GrantEntry, unknown>>;
+  if (typeof index !== "number" || !Number.isSafeInteger(index) || index < 1) return null;
+  if (typeof offered !== "string" || !isInstant(sinceMs) || typeof id !== "string") return null;
+  if (token !== null && !(typeof token === "string" && /^\d{1,20}$/.test(token))) return null;
+  return { index, token: token === null ? null : BigInt(token), value: offered, sinceMs, id };
+}

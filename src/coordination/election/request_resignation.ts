@@ -1,0 +1,15 @@
+/** Asks the leader to give up, as `break` asks a holder. */
+import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import { BatonError } from "../../errors.ts";
+import { breakLock, type BreakLockOptions, type BrokenLock } from "../lock/break_lock.ts";
+import { electionPath } from "./election_path.ts";
+import { leaderStatus } from "./leader_status.ts";
+
+export type ResignOptions = Omit<BreakLockOptions, "path" | "force">;
+
+/** Waits for as long as told until it has. Throws NEGATIVE when nobody leads. */
+export async function resign(zk: ZooKeeper, name: string, options: ResignOptions = {}): Promise<BrokenLock> {
+  const { leader } = await leaderStatus(zk, name, options.root === undefined ? {} : { root: options.root });
+  if (leader === null) throw new BatonError("NEGATIVE", `Nobody leads "${name}": there is nothing to resign from`);
+  return await breakLock(zk, name, leader.id, { ...options, path: electionPath(name, options.root) });
+}

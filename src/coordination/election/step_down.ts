@@ -1,0 +1,46 @@
+/** Asks leaders of worse priority to step down, for as long as somebody better waits. */
+import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import { onAbort } from "../../support/abort.ts";
+import { Alarm } from "../../support/event.ts";
+import { revoke } from "../lock/break_lock.ts";
+import { parseNodeInfo, type Revocation } from "../holder_info.ts";
+import type { LockPath } from "../lock/lock_path.ts";
+import { orNull } from "../request_errors.ts";
+
+export interface StepDownOptions {
+  /** The waiting candidate's own. */
+  readonly priority: number;
+  readonly revocation: Revocation;
+  /** It does not wait any more. */
+  readonly signal: AbortSignal;
+}
+
+/** Never rejects: what cannot be asked for is waited for, as without it. Looks again whenever the leader changes. */
+export async function stepDownWorse(zk: ZooKeeper, path: LockPath, options: StepDownOptions): Promise<void> {
+  const { session } = zk;
+  while (!options.signal.aborted && !session.ended.aborted) {
+    const alarm = new Alarm();
+    const offs = [
+      onAbort(options.signal, alarm.ring),
+      onAbort(session.ended, alarm.ring),
+      // After a reconnect: do not rely on a watch that the client has armed again.
+      session.subscribe((change) => change === "state" && session.state === "connected" && alarm.ring()),
+    ];
+    try {
+      const list = await orNull(zk.getChildren(path.holders, { watch: alarm.ring }));
+      for (const child of list?.children ?? []) await askWorse(zk, `${path.holders}/${child}`, options);
+    } catch {
+      // A lost connection: looked again after the next. An ACL, or the session's end: the wait itself will tell.
+    }
+    await alarm.rung;
+    for (const off of offs) off();
+  }
+}
+
+async function askWorse(zk: ZooKeeper, node: string, { priority, revocation }: StepDownOptions): Promise<void> {
+  const found = await orNull(zk.getData(node));
+  if (found === null) return;
+  const leader = parseNodeInfo(found.data);
+  if (leader.priority === undefined || leader.priority <= priority || leader.revoke !== null) return;
+  await revoke(zk, node, revocation);
+}

@@ -1,0 +1,75 @@
+/** Runs a command while a fencing store is held: the store's token first, then the command, then the store is free. */
+import process from "node:process";
+import { BatonError } from "../../errors.ts";
+import type { Clock } from "../../support/clock.ts";
+import type { ChildEnd } from "../../process/spawn/child_outcome.ts";
+import { commandSignals } from "../../process/supervise/command_signals.ts";
+import { type Libc, loadLibc } from "../../process/libc.ts";
+import type { SignalSource } from "../../process/supervise/signal_source.ts";
+import { childEnvironment, spawnChild, type SpawnResult } from "../../process/spawn/spawn_child.ts";
+import { StopRequest } from "../../process/supervise/stopped_by_signal.ts";
+import type { FencedToken } from "./token_slots.ts";
+import { TokenStore } from "./token_store.ts";
+
+export interface RunUnderStoreOptions {
+  readonly storePath: string;
+  readonly token: FencedToken;
+  /** Milliseconds; undefined waits as long as it takes, 0 tries once. */
+  readonly waitMs: number | undefined;
+  readonly command: readonly string[];
+  /** What `inheritedDescriptors()` found when this process started. */
+  readonly descriptors: readonly number[];
+  readonly clock: Clock;
+  readonly signals: SignalSource;
+}
+
+export type UnderStore = ChildEnd | Exclude<SpawnResult, { kind: "started" | "cancelled" }>;
+
+/**
+ * How the command ended, or why it was not started. Rejects STALE_TOKEN, LOCK_BUSY, LOCK_TIMEOUT, CANNOT_CREATE, BAD_DATA,
+ * USAGE, IO, and with StoppedBySignal when a signal came before the command.
+ */
+export async function runUnderStore(options: RunUnderStoreOptions): Promise<UnderStore> {
+  const { storePath, token, clock, waitMs, signals, descriptors } = options;
+  const libc = await loadLibc();
+  if (libc === null) {
+    throw new BatonError("START_FAILED", "The store needs flock(2), and the C library cannot be called here");
+  }
+  using stop = new StopRequest(signals);
+  using store = await TokenStore.hold(storePath, { libc, clock, waitMs, signal: stop.signal, descriptors });
+  store.admit(token);
+  const spawned = await spawnWith(store, libc, { ...options, signal: stop.signal });
+  if (spawned.kind === "cancelled") throw stop.signal.reason;
+  if (spawned.kind !== "started") return spawned;
+  return await forwarding(spawned, signals);
+}
+
+/** The command inherits the lock itself: when baton is killed, the store stays held for as long as the command runs. */
+async function spawnWith(
+  store: TokenStore,
+  libc: Libc,
+  { command, descriptors, signals, signal }: RunUnderStoreOptions & { readonly signal: AbortSignal },
+): Promise<SpawnResult> {
+  using shared = store.share(libc);
+  return await spawnChild(command, {
+    env: childEnvironment({}),
+    ownGroup: false,
+    descriptors: [...descriptors, shared.fd].sort((a, b) => a - b),
+    hangUpIgnored: signals.hangUpIgnored,
+    signal,
+  });
+}
+
+async function forwarding(
+  { pid, ended }: Extract<SpawnResult, { kind: "started" }>,
+  signals: SignalSource,
+): Promise<ChildEnd> {
+  const offs = commandSignals(false).map(({ signal, forwarded }) =>
+    signals.listen([signal], () => forwarded && process.kill(pid, signal))
+  );
+  try {
+    return await ended;
+  } finally {
+    for (const off of offs) off();
+  }
+}

@@ -1,0 +1,54 @@
+/**
+ * Takes a lock of Curator's or kazoo's back from its holder. A baton is asked as for its own locks; Curator's programs by what
+ * its Revoker writes, which those heed that have made their lock revocable; kazoo's cannot be asked.
+ */
+import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import { BatonError } from "../../errors.ts";
+import { type BreakLockOptions, type BrokenLock, findHolder, nobodys, revoke, takeBack } from "../lock/break_lock.ts";
+import { isRefusal, orNull } from "../request_errors.ts";
+import { curatorRevocation, type ForeignRecipe } from "./interop_node_names.ts";
+import { foreignHolderId, knownLine } from "./interop_queue_position.ts";
+import { foreignStatus } from "./interop_status.ts";
+
+export interface BreakForeignOptions extends Omit<BreakLockOptions, "root" | "path"> {
+  readonly recipe: ForeignRecipe;
+}
+
+/** Throws as `breakLock` does, and CONFIG for a lock of another recipe, and for a holder that can only be forced. */
+export async function breakForeignLock(
+  zk: ZooKeeper,
+  path: string,
+  holderId: string,
+  options: BreakForeignOptions,
+): Promise<BrokenLock> {
+  const { recipe, force = false, revocation = nobodys } = options;
+  const holder = findHolder(await foreignStatus(zk, path, { recipe, refusesOthers: true }), holderId);
+  const children = (await orNull(zk.getChildren(path)))?.children ?? [];
+  const name = knownLine(recipe, children).find((node) => foreignHolderId(node) === holder.holderId)?.name;
+  if (name === undefined) return { holder, outcome: "released" };
+  const node = `${path}/${name}`;
+  const isBaton = holder.sessionTimeoutMs > 0; // which writes it down, as nobody else does
+  if (!isBaton && recipe === "kazoo" && !force) {
+    throw new BatonError(
+      "CONFIG",
+      `Cannot ask for "${path}": "${name}" is a program's that uses kazoo, which has no way to ask; end that program, or ` +
+        "take the lock with --force while its job may still run",
+    );
+  }
+  const ask = async () => {
+    if (isBaton) return await revoke(zk, node, revocation);
+    return recipe === "kazoo" ? await zk.exists(node) !== null : await revokeAsCurator(zk, node);
+  };
+  return await takeBack(zk, { holder, node, ask }, options);
+}
+
+/** False when the holder is gone. */
+async function revokeAsCurator(zk: ZooKeeper, node: string): Promise<boolean> {
+  try {
+    await zk.setData(node, new TextEncoder().encode(curatorRevocation), -1);
+    return true;
+  } catch (thrown) {
+    if (isRefusal(thrown, "NONODE")) return false;
+    throw thrown;
+  }
+}

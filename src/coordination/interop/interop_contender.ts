@@ -1,0 +1,203 @@
+/**
+ * One attempt at a lock whose other contenders are Curator's or kazoo's: a node in their line, the wait for the one before,
+ * and the look that says that nobody is before. Every step may be begun again after any failure, because each begins by
+ * looking. Decisions are foreign_position.ts.
+ */
+import type { MultiRequest, ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import { BatonError } from "../../errors.ts";
+import { newGuid } from "../../support/guid.ts";
+import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
+import { AttemptWaits } from "../attempt_waits.ts";
+import { containerRequest } from "../container_request.ts";
+import type { ContenderOptions, Granted } from "../lock/lock_contender.ts";
+import { formatNodeInfo } from "../holder_info.ts";
+import { isRefusal, isTransient, orNull } from "../request_errors.ts";
+import { lookBehindSync } from "../read_after_sync.ts";
+import { type ForeignRecipe, namingOf, parseForeign } from "./interop_node_names.ts";
+import { foreignLine, type ForeignPosition, foreignPosition } from "./interop_queue_position.ts";
+
+export interface ForeignContenderOptions
+  extends Pick<ContenderOptions, "path" | "mode" | "info" | "acl" | "clock" | "waits"> {
+  readonly recipe: ForeignRecipe;
+  readonly onQueued: () => void;
+}
+
+export type ForeignOutcome = Granted | { readonly do: "busy" | "stopped" };
+
+export class ForeignContender {
+  readonly #zk: ZooKeeper;
+  readonly #options: ForeignContenderOptions;
+  readonly #waits: AttemptWaits;
+  #guid = "";
+  /** An answer was lost: what a server says may be older than what was asked of another. */
+  #isUnsure = false;
+  #isBusy = false;
+
+  /** Throws USAGE for a mode that the recipe does not know. */
+  constructor(zk: ZooKeeper, options: ForeignContenderOptions) {
+    this.#zk = zk;
+    this.#options = options;
+    this.#waits = new AttemptWaits(zk.session, options.clock);
+    this.#prefix(""); // throws
+  }
+
+  get guid(): string {
+    return this.#guid;
+  }
+
+  /** Others are in the way, by the last that a server said. */
+  get isBusy(): boolean {
+    return this.#isBusy;
+  }
+
+  /** Until granted, or busy, or stopped. Rejects with what the server refuses for good, CONFIG, and when the session has ended. */
+  async run(): Promise<ForeignOutcome> {
+    for (let failures = 0;;) {
+      if (this.#waits.isStopped) return { do: "stopped" };
+      try {
+        if (this.#guid === "") await this.#contend();
+        const outcome = await this.#advance();
+        if (outcome !== null) return outcome;
+        failures = 0;
+      } catch (thrown) {
+        if (!isTransient(thrown)) throw thrown;
+        this.#isUnsure = true;
+        if (failures > 0) await this.#waits.pause(failures);
+        failures++;
+      }
+    }
+  }
+
+  /** Takes its node out of the line, as soon as a server answers; ends when that is done or the session has ended. */
+  async leave(): Promise<void> {
+    this.#waits.stop();
+    for (let failures = 0; this.#guid !== "" && !this.#zk.session.ended.aborted; failures++) {
+      try {
+        const children = await this.#childrenBehindSync();
+        const own = children?.find((name) => parseForeign(this.#options.recipe, name)?.guid === this.#guid);
+        if (own !== undefined) await orNull(this.#zk.delete(this.#child(own), -1));
+        return;
+      } catch (thrown) {
+        if (!isTransient(thrown)) return; // the session has ended, or an ACL has changed: nothing more can be done
+        await this.#waits.pause(failures);
+      }
+    }
+  }
+
+  /** One look and what follows from it; null when it is to be taken again. */
+  async #advance(): Promise<ForeignOutcome | null> {
+    const children = this.#isUnsure ? await this.#childrenBehindSync() : await this.#children();
+    this.#isUnsure = false;
+    const position = this.#positionIn(children ?? []);
+    this.#isBusy = position.kind !== "held" && position.kind !== "gone";
+    switch (position.kind) {
+      case "gone":
+        this.#guid = "";
+        return null;
+      case "held":
+        return await this.#claim(position.node);
+    }
+    if (!this.#options.waits) return { do: "busy" };
+    this.#options.onQueued();
+    const armed = this.#waits.arm();
+    // Not `exists`, which leaves its watch behind also when the node is gone already.
+    const ahead = await orNull(this.#zk.getData(this.#child(position.watch), { watch: armed.alarm.ring }));
+    if (ahead !== null) await this.#waits.rung(armed);
+    return null;
+  }
+
+  #positionIn(children: readonly string[]): ForeignPosition {
+    const { recipe, path } = this.#options;
+    return foreignPosition({ recipe, path: path.lock, children }, this.#guid);
+  }
+
+  /** First in line; the token is the zxid that made the own node, which grows along the line. */
+  async #claim(node: string): Promise<Granted | null> {
+    const stat = await this.#zk.exists(this.#child(node));
+    if (stat === null) return null;
+    if (stat.ephemeralOwner !== this.#zk.session.id) {
+      throw new BatonError(
+        "PROTOCOL",
+        `"${this.#child(node)}" was made by another session, under a name made just now`,
+      );
+    }
+    return { do: "granted", guid: this.#guid, node, slot: null, limit: null, token: stat.czxid };
+  }
+
+  /** Looks before it makes anything: a node among strangers may disturb them. Throws CONFIG. */
+  async #contend(): Promise<void> {
+    const { recipe, path, acl, info } = this.#options;
+    foreignLine({ recipe, path: path.lock, children: await this.#children() ?? [] });
+    this.#guid = newGuid();
+    const prefix = this.#child(this.#prefix(this.#guid));
+    const data = formatNodeInfo({
+      ...info,
+      sinceMs: Date.now(),
+      sessionTimeoutMs: this.#zk.session.timeoutMs,
+      revoke: null,
+    });
+    for (let tries = 0; !this.#waits.isStopped; tries++) {
+      try {
+        await this.#zk.create(prefix, data, { mode: "ephemeralSequential", acl });
+        return;
+      } catch (thrown) {
+        if (!isRefusal(thrown, "NONODE")) throw thrown;
+      }
+      try {
+        await this.#zk.multi([
+          ...await this.#missing(),
+          { type: "create", path: prefix, data, acl, flags: createFlag.ephemeralSequential },
+        ]);
+        return;
+      } catch (thrown) {
+        // Others make the same nodes, and the server takes containers away that have become empty.
+        if (!isRefusal(thrown, "NONODE", "NODEEXISTS")) throw thrown;
+      }
+      if (tries > 0) await this.#makeFirst();
+      if (tries > 3) await this.#waits.pause(tries);
+    }
+  }
+
+  /** By itself, so that the client makes its chroot where that is missing too, which a transaction cannot. */
+  async #makeFirst(): Promise<void> {
+    const { path, recipe, acl } = this.#options;
+    const mode = namingOf(recipe).makesContainers ? "container" : "persistent";
+    try {
+      await this.#zk.create(path.parents[0] ?? path.lock, new Uint8Array(), { mode, acl });
+    } catch (thrown) {
+      if (!isRefusal(thrown, "NODEEXISTS")) throw thrown;
+    }
+  }
+
+  /** What makes the lock's node and those above it, as the recipe's own library would. */
+  async #missing(): Promise<MultiRequest[]> {
+    const { path, recipe, acl } = this.#options;
+    const above = [...path.parents, path.lock];
+    const stats = await Promise.all(above.map((node) => this.#zk.exists(node)));
+    return above.filter((_, index) => stats[index] === null).map((node) =>
+      namingOf(recipe).makesContainers
+        ? containerRequest(node, acl)
+        : { type: "create", path: node, data: new Uint8Array(), acl, flags: createFlag.persistent }
+    );
+  }
+
+  #prefix(guid: string): string {
+    const { recipe, mode } = this.#options;
+    const { prefix, title } = namingOf(recipe);
+    if (mode === "exclusive") return prefix.exclusive(guid);
+    if (mode === "shared" && prefix.shared !== null) return prefix.shared(guid);
+    throw new BatonError("USAGE", `A lock of ${title} cannot be had in mode ${mode}`);
+  }
+
+  #child(name: string): string {
+    return `${this.#options.path.lock}/${name}`;
+  }
+
+  async #children(): Promise<string[] | null> {
+    return (await orNull(this.#zk.getChildren(this.#options.path.lock)))?.children ?? null;
+  }
+
+  #childrenBehindSync(): Promise<string[] | null> {
+    return lookBehindSync(this.#zk, this.#options.path.lock, () => this.#children());
+  }
+}

@@ -1,0 +1,69 @@
+/** Who holds a foreign lock and who waits, for people and for messages: a look, no decision. */
+import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import { printable } from "../../support/printable.ts";
+import { type NodeInfo, parseNodeInfo } from "../holder_info.ts";
+import type { LockStatus, LockStatusOptions } from "../lock/lock_status.ts";
+import { orNull } from "../request_errors.ts";
+import type { ForeignNode, ForeignRecipe } from "./interop_node_names.ts";
+import { foreignHolderId, foreignHolders, foreignLine, knownLine } from "./interop_queue_position.ts";
+import { foreignPath } from "./interop_path.ts";
+
+/** What others write into their nodes is for people, and cut here. */
+const dataCharsMax = 100;
+
+export interface ForeignStatusOptions extends Pick<LockStatusOptions, "detailsMax"> {
+  readonly recipe: ForeignRecipe;
+  /** Throws CONFIG where there are children and the recipe knows none: that is no lock of its kind which nobody holds. */
+  readonly refusesOthers?: boolean;
+}
+
+/** Children that the recipe does not know are left out. A lock that does not exist has neither holders nor waiters. */
+export async function foreignStatus(
+  zk: ZooKeeper,
+  name: string,
+  { recipe, detailsMax = Number.POSITIVE_INFINITY, refusesOthers = false }: ForeignStatusOptions,
+): Promise<LockStatus> {
+  const path = foreignPath(name).lock;
+  const [, list] = await Promise.all([zk.sync(path), orNull(zk.getChildren(path))]);
+  const children = list?.children ?? [];
+  const line = knownLine(recipe, children);
+  if (refusesOthers && line.length === 0) foreignLine({ recipe, path, children });
+  const holders = new Set(foreignHolders(line));
+  const asked = await Promise.all(
+    line.slice(0, detailsMax).map(async (node) => {
+      const found = await orNull(zk.getData(`${path}/${node.name}`));
+      return found === null ? null : { node, found };
+    }),
+  );
+  const nodes = asked.filter((each) => each !== null).map(({ node, found }) => ({
+    ...infoOf(node, found.data),
+    isHolder: holders.has(node),
+    holderId: foreignHolderId(node),
+    mode: node.isShared ? "shared" as const : "exclusive" as const,
+    sessionId: found.stat.ephemeralOwner,
+    fencingToken: found.stat.czxid,
+  }));
+  return {
+    name,
+    path,
+    limit: null,
+    holders: nodes.filter(({ isHolder }) => isHolder).map((each) => ({ ...each, slot: null })),
+    waiters: nodes.filter(({ isHolder }) => !isHolder).map((each, index) => ({
+      ...each,
+      priority: 0,
+      place: index + 1,
+    })),
+  };
+}
+
+/** A node of baton's says who made it; of another's only its name is known, and what it keeps as text. */
+function infoOf(node: ForeignNode, data: Uint8Array): NodeInfo {
+  const info = parseNodeInfo(data);
+  if (info.host !== "" || info.user !== "") return info;
+  const text = new TextDecoder().decode(data.subarray(0, dataCharsMax));
+  const isText = text !== "" && !/[\p{Cc}\ufffd]/u.test(text);
+  return {
+    ...info,
+    reason: printable(isText ? `its node is ${node.name}, with "${text}"` : `its node is ${node.name}`),
+  };
+}

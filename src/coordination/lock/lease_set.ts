@@ -1,0 +1,77 @@
+/** Several locks of one session held as one: lost when the first of them is, given back in the reverse order. */
+import type { Lease, LockMode } from "../../process/lease.ts";
+
+export class LeaseSet implements Lease {
+  readonly #leases: readonly [Lease, ...Lease[]];
+  readonly lost: AbortSignal;
+
+  /** In the order in which they were taken. */
+  constructor(leases: readonly [Lease, ...Lease[]]) {
+    this.#leases = leases;
+    this.lost = AbortSignal.any(leases.map((lease) => lease.lost));
+  }
+
+  get name(): string {
+    return this.#leases.map((lease) => lease.name).join(", ");
+  }
+  get path(): string {
+    return this.#leases.map((lease) => lease.path).join(", ");
+  }
+  get holderId(): string {
+    return this.#leases[0].holderId;
+  }
+  get mode(): LockMode {
+    return this.#leases[0].mode;
+  }
+  /** Of the lock that was taken first; each permit has a slot of its own. */
+  get slot(): number | null {
+    return this.#leases[0].slot;
+  }
+  /** Of the lock that was taken first. */
+  get limit(): number | null {
+    return this.#leases[0].limit;
+  }
+  /** Of the lock that was taken first; each lock has a token of its own. */
+  get fencingToken(): bigint {
+    return this.#leases[0].fencingToken;
+  }
+  get sessionId(): bigint {
+    return this.#leases[0].sessionId;
+  }
+  get sessionTimeoutMs(): number {
+    return this.#leases[0].sessionTimeoutMs;
+  }
+  get waitedMs(): number {
+    return this.#leases.reduce((total, lease) => total + lease.waitedMs, 0);
+  }
+
+  isHeld(): boolean {
+    return this.#leases.every((lease) => lease.isHeld());
+  }
+
+  endMs(): number {
+    return Math.min(...this.#leases.map((lease) => lease.endMs()));
+  }
+
+  inDoubt(): boolean {
+    return this.#leases.some((lease) => lease.inDoubt());
+  }
+
+  subscribe(listener: () => void): () => void {
+    const removals = this.#leases.map((lease) => lease.subscribe(listener));
+    return () => removals.forEach((remove) => remove());
+  }
+
+  /** Tries them all; rejects with the first failure. */
+  async release(): Promise<void> {
+    const failures: unknown[] = [];
+    for (const lease of [...this.#leases].reverse()) {
+      await lease.release().catch((failure: unknown) => failures.push(failure));
+    }
+    if (failures.length > 0) throw failures[0];
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release();
+  }
+}

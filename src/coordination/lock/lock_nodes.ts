@@ -1,0 +1,60 @@
+/**
+ * The names of a lock's nodes: `q/<priority>-<mode>-<guid>-<sequence>` for a contender, `h/<mode><slot>-<guid>` for a
+ * holder, where only a permit has a slot: who sees the holders' names knows which slots are taken. Names only: what follows from them is queue_position.ts.
+ */
+import { BatonError } from "../../errors.ts";
+import type { LockMode } from "../../process/lease.ts";
+
+export interface ContenderNode {
+  readonly name: string;
+  readonly priority: number;
+  readonly mode: LockMode;
+  readonly guid: string;
+  readonly sequence: number;
+}
+
+export interface HolderNode {
+  readonly name: string;
+  readonly mode: LockMode;
+  /** Which of the permits, from 0; null for the other modes. */
+  readonly slot: number | null;
+  readonly guid: string;
+}
+
+/** The lowest goes first; three digits, so that people read a list in the order it has. */
+export const priorityMax = 999;
+
+const letters = { exclusive: "x", shared: "s", permit: "p" } as const satisfies Record<LockMode, string>;
+const modes: Record<string, LockMode> = { x: "exclusive", s: "shared", p: "permit" };
+
+// A server before 3.6 wraps its counter: the ten digits may carry a sign.
+const contenderPattern = /^(\d{3})-([xsp])-([0-9a-z]+)-(-?\d{10})$/;
+const holderPattern = /^(?:([xs])|p(\d{1,6}))-([0-9a-z]+)$/;
+
+/** What the server appends its sequence to. Throws USAGE for a priority that three digits cannot write. */
+export function contenderPrefix(priority: number, mode: LockMode, guid: string): string {
+  if (!Number.isInteger(priority) || priority < 0 || priority > priorityMax) {
+    throw new BatonError("USAGE", `Priority ${priority} is not a whole number from 0 (first) to ${priorityMax} (last)`);
+  }
+  return `${String(priority).padStart(3, "0")}-${letters[mode]}-${guid}-`;
+}
+
+export function holderName({ mode, slot, guid }: Omit<HolderNode, "name">): string {
+  return `${letters[mode]}${slot ?? ""}-${guid}`;
+}
+
+/** Null for a name that no contender of this layout has. */
+export function parseContender(name: string): ContenderNode | null {
+  const [, priority, letter, guid, sequence] = contenderPattern.exec(name) ?? [];
+  if (priority === undefined || guid === undefined || sequence === undefined) return null;
+  const mode = modes[letter ?? ""];
+  return mode === undefined ? null : { name, priority: Number(priority), mode, guid, sequence: Number(sequence) };
+}
+
+/** Null for a name that no holder of this layout has. */
+export function parseHolder(name: string): HolderNode | null {
+  const [, letter, digits, guid] = holderPattern.exec(name) ?? [];
+  const mode = digits === undefined ? modes[letter ?? ""] : "permit";
+  if (mode === undefined || guid === undefined) return null;
+  return { name, mode, slot: digits === undefined ? null : Number(digits), guid };
+}

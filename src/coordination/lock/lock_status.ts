@@ -1,0 +1,98 @@
+/** Who holds a lock and who waits, for people and for messages: a look, no decision. */
+import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import { type NodeInfo, parseNodeInfo } from "../holder_info.ts";
+import type { LockMode } from "../../process/lease.ts";
+import { parseContender, parseHolder } from "./lock_nodes.ts";
+import { type LockPath, lockPath } from "./lock_path.ts";
+import { readLock } from "./lock_view.ts";
+import { isTransient, orNull } from "../request_errors.ts";
+import { comesBefore } from "./queue_position.ts";
+
+export interface HolderStatus extends NodeInfo {
+  /** As `break --holder` takes it. */
+  readonly holderId: string;
+  readonly mode: LockMode;
+  /** Which of the permits; null for the other modes. */
+  readonly slot: number | null;
+  readonly fencingToken: bigint;
+  readonly sessionId: bigint;
+}
+
+export interface WaiterStatus extends NodeInfo {
+  readonly holderId: string;
+  readonly mode: LockMode;
+  readonly priority: number;
+  /** 1 is the next. */
+  readonly place: number;
+  readonly sessionId: bigint;
+}
+
+export interface LockStatus {
+  readonly name: string;
+  readonly path: string;
+  /** Permits, null when nobody has asked for one. */
+  readonly limit: number | null;
+  /** In the order of their grants. */
+  readonly holders: readonly HolderStatus[];
+  /** In the order of the queue. */
+  readonly waiters: readonly WaiterStatus[];
+}
+
+export interface LockStatusOptions {
+  /** "/baton" when left out. */
+  readonly root?: string;
+  readonly path?: LockPath;
+  /** How many holders and waiters at most are asked for who they are; all when left out. */
+  readonly detailsMax?: number;
+}
+
+/**
+ * A lock that does not exist has neither holders nor waiters. A connection that is lost meanwhile costs nothing: a look can
+ * be taken again.
+ */
+export async function lockStatus(zk: ZooKeeper, name: string, options: LockStatusOptions = {}): Promise<LockStatus> {
+  try {
+    return await look(zk, name, options);
+  } catch (thrown) {
+    if (!isTransient(thrown) || zk.session.ended.aborted) throw thrown;
+    return await look(zk, name, options);
+  }
+}
+
+async function look(zk: ZooKeeper, name: string, options: LockStatusOptions): Promise<LockStatus> {
+  const path = options.path ?? lockPath(name, options.root);
+  // In one write with the reads behind it: a follower that lags would hide who has just been granted it.
+  const [, view] = await Promise.all([zk.sync(path.lock), readLock(zk, path)]);
+  const detailsMax = options.detailsMax ?? Number.POSITIVE_INFINITY;
+  const contenders = (view?.queue ?? []).map(parseContender).filter((node) => node !== null);
+  contenders.sort((left, right) => (comesBefore(left, right) ? -1 : 1));
+  const holders = (view?.holders ?? []).map(parseHolder).filter((node) => node !== null);
+  const [held, queued] = await Promise.all([
+    Promise.all(
+      holders.slice(0, detailsMax).map(async (node): Promise<HolderStatus | null> => {
+        const found = await orNull(zk.getData(`${path.holders}/${node.name}`));
+        if (found === null) return null; // released since the list was read
+        const { czxid, ephemeralOwner } = found.stat;
+        const info = parseNodeInfo(found.data);
+        const { guid: holderId, mode, slot } = node;
+        return { ...info, holderId, mode, slot, fencingToken: czxid, sessionId: ephemeralOwner };
+      }),
+    ),
+    Promise.all(
+      contenders.slice(0, detailsMax).map(async (node, index): Promise<WaiterStatus | null> => {
+        const found = await orNull(zk.getData(`${path.queue}/${node.name}`));
+        if (found === null) return null;
+        const { guid: holderId, mode, priority } = node;
+        const sessionId = found.stat.ephemeralOwner;
+        return { ...parseNodeInfo(found.data), holderId, mode, priority, place: index + 1, sessionId };
+      }),
+    ),
+  ]);
+  return {
+    name,
+    path: path.lock,
+    limit: view?.state.limit ?? null,
+    holders: held.filter((holder) => holder !== null).sort((a, b) => (a.fencingToken < b.fencingToken ? -1 : 1)),
+    waiters: queued.filter((waiter) => waiter !== null),
+  };
+}

@@ -1,0 +1,137 @@
+/**
+ * Takes a lock that is not there, without waiting: one transaction makes it, held. Where there is no lock there is no
+ * queue to stand in, and nobody has read a version that this would have to move; whoever had a place in one that was
+ * deleted has lost that place, which is part of its own grant. test/model checks it beside the rest of the protocol.
+ */
+import type { Acl, MultiRequest, ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import type { ZooKeeperError } from "../../zookeeper/zookeeper_error.ts";
+import type { Clock } from "../../support/clock.ts";
+import { newGuid } from "../../support/guid.ts";
+import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
+import { containerRequest } from "../container_request.ts";
+import { createParents } from "./create_contender.ts";
+import { limitOnly } from "./lock_state_codec.ts";
+import { formatNodeInfo, type HolderInfo } from "../holder_info.ts";
+import { holderName } from "./lock_nodes.ts";
+import type { LockPath } from "./lock_path.ts";
+import { provenLease } from "../fresh_lease.ts";
+import { isRefusal, isTransient } from "../request_errors.ts";
+import { untilAnswered } from "../retry_on_connection_loss.ts";
+import { ZooKeeperLease } from "../zookeeper_lease.ts";
+
+export interface NewLockOptions {
+  readonly path: LockPath;
+  readonly info: HolderInfo;
+  readonly acl: Acl[];
+  readonly clock: Clock;
+  /** What messages call it. */
+  readonly thing: string;
+  /** See ZooKeeperLeaseOptions. */
+  readonly watchDelayMs?: number;
+  readonly together?: Together;
+}
+
+/** What is done in the transaction that takes the lock. */
+export interface Together {
+  /** `holder` is the name of the node that holds the lock. */
+  requests(holder: string): readonly MultiRequest[];
+  /** One of them was refused: whether the next ones are others, and worth a try. */
+  corrects(refusal: ZooKeeperError, request: MultiRequest): boolean;
+}
+
+export interface NewLock {
+  readonly lease: ZooKeeperLease;
+  /** The first request was the grant: what was asked behind it, in the same turn, was answered under the lock. */
+  readonly isDirect: boolean;
+}
+
+/**
+ * Null when there is such a lock, held or not, or what is done together with it was refused. The request leaves before the first await. Rejects with what the server
+ * refuses, and when the session has ended; then nothing of it stays for longer than the session.
+ */
+export async function takeNewLock(zk: ZooKeeper, name: string, options: NewLockOptions): Promise<NewLock | null> {
+  const { path, clock, thing, watchDelayMs } = options;
+  const startedMs = clock.now();
+  const guid = newGuid();
+  const node = holderName({ mode: "exclusive", slot: null, guid });
+  const granted = await ask(zk, node, options);
+  if (granted === null) return null;
+  const lease = new ZooKeeperLease(zk, {
+    name,
+    thing,
+    path: path.lock,
+    holderPath: `${path.holders}/${node}`,
+    holderId: guid,
+    mode: "exclusive",
+    slot: null,
+    limit: null,
+    fencingToken: granted.token,
+    waitedMs: clock.now() - startedMs,
+    clock,
+    watchDelayMs,
+  });
+  try {
+    await provenLease(zk.session, { clock, signal: zk.session.ended, isPatient: false });
+  } catch (thrown) {
+    await lease.release().catch(() => {}); // the session has ended, or is about to, and takes it along
+    throw thrown;
+  }
+  return { lease, isDirect: granted.isDirect };
+}
+
+async function ask(
+  zk: ZooKeeper,
+  node: string,
+  options: NewLockOptions,
+): Promise<{ readonly token: bigint; readonly isDirect: boolean } | null> {
+  const { path, acl, clock } = options;
+  for (let isDirect = true, tries = 1;; isDirect = false, tries++) {
+    const others = options.together?.requests(node) ?? [];
+    try {
+      const [made] = await make(zk, node, { ...options, others });
+      if (made !== undefined && "stat" in made) return { token: made.stat.czxid, isDirect };
+    } catch (thrown) {
+      if (isRefusal(thrown, "NODEEXISTS", "NONODE") && (thrown.index ?? 0) >= requestsOfLock) {
+        const request = others[(thrown.index ?? 0) - requestsOfLock];
+        if (tries < triesMax && request !== undefined && options.together?.corrects(thrown, request) === true) continue;
+        return null;
+      }
+      if (isRefusal(thrown, "NODEEXISTS")) return null;
+      if (isRefusal(thrown, "NONODE") && tries < triesMax) {
+        await untilAnswered(zk, () => createParents(zk, path, acl), { clock });
+        continue;
+      }
+      if (!isTransient(thrown)) throw thrown;
+    }
+    // Done or not: only after a sync is what the server says as new as the request.
+    const stat = await untilAnswered(zk, async () => {
+      const [, stat] = await Promise.all([zk.sync(path.lock), zk.exists(`${path.holders}/${node}`)]);
+      return stat;
+    }, { clock });
+    return stat?.ephemeralOwner === zk.session.id ? { token: stat.czxid, isDirect: false } : null;
+  }
+}
+
+/** So many come first in the transaction, and so often it is tried. */
+const requestsOfLock = 3;
+const triesMax = 6;
+
+function make(
+  zk: ZooKeeper,
+  node: string,
+  { path, acl, info, others }: NewLockOptions & { readonly others: readonly MultiRequest[] },
+) {
+  const about = { ...info, sinceMs: Date.now(), sessionTimeoutMs: zk.session.timeoutMs, revoke: null };
+  return zk.multi([
+    containerRequest(path.lock, acl, limitOnly.fresh(null)),
+    containerRequest(path.holders, acl),
+    {
+      type: "create",
+      path: `${path.holders}/${node}`,
+      data: formatNodeInfo(about),
+      acl,
+      flags: createFlag.ephemeral,
+    },
+    ...others,
+  ]);
+}

@@ -1,0 +1,143 @@
+/**
+ * How items of a pool ended, for as long as that is to be remembered: a node for each item, `<shard>/<item>`, which its
+ * next end writes over. Those that ended well have a tree of their own, so that the names in it say enough. What has
+ * expired is deleted by the runs that come after, a shard at a time.
+ */
+import type { Acl, MultiRequest, ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import { isInstant, latestInstantMs } from "../../support/instant.ts";
+import { jsonFields, textOf } from "../../support/json_fields.ts";
+import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
+import { containerRequest } from "../container_request.ts";
+import { createParents } from "../lock/create_contender.ts";
+import { lockPathAt } from "../lock/lock_path.ts";
+import { isRefusal, orNull } from "../request_errors.ts";
+import { ItemTree } from "./item_tree.ts";
+import type { PoolPath } from "./pool_path.ts";
+
+export interface EndedItem {
+  readonly result: "done" | "failed";
+  /** How, for people: `exited with 3`. */
+  readonly what: string;
+  /** Who it was, for people. */
+  readonly by: string;
+  /** By the wall clock, in Unix milliseconds. */
+  readonly atMs: number;
+  readonly untilMs: number;
+}
+
+const utf8 = new TextEncoder();
+
+export class PoolMemory {
+  readonly #zk: ZooKeeper;
+  readonly #trees: Readonly<Record<EndedItem["result"], ItemTree>>;
+  readonly #acl: Acl[];
+
+  constructor(zk: ZooKeeper, path: Pick<PoolPath, "ended" | "failed">, acl: Acl[]) {
+    this.#zk = zk;
+    this.#trees = { done: new ItemTree(zk, path.ended), failed: new ItemTree(zk, path.failed) };
+    this.#acl = acl;
+  }
+
+  /**
+   * How it ended well; null for what did not, is not remembered, or was up to `nowMs`. Where that is not likely it is asked
+   * first whether there is anything: a refusal costs more than an answer.
+   */
+  async look(item: string, nowMs: number, isLikely = false): Promise<EndedItem | null> {
+    const node = this.#trees.done.nodeOf(item);
+    if (!isLikely && await this.#zk.exists(node) === null) return null;
+    const found = await orNull(this.#zk.getData(node));
+    const ended = found === null ? null : parseEnded(found.data);
+    return ended === null || ended.untilMs <= nowMs ? null : ended;
+  }
+
+  /** The items that ended well, of which some may have expired. */
+  async doneItems(): Promise<Set<string>> {
+    const { done } = this.#trees;
+    const lists = await Promise.all((await done.usedShards() ?? []).map((shard) => done.items(shard)));
+    return new Set(lists.flat());
+  }
+
+  /** To be done with something else, in one transaction; it is refused where a node is missing, or there already. */
+  deedOf(item: string, ended: EndedItem): MultiRequest {
+    const path = this.#trees[ended.result].nodeOf(item);
+    return { type: "create", path, data: formatEnded(ended), acl: this.#acl, flags: createFlag.persistent };
+  }
+
+  async remember(item: string, ended: EndedItem): Promise<void> {
+    const deed = this.deedOf(item, ended);
+    const data = formatEnded(ended);
+    for (let missing: "nothing" | "shard" | "parents" = "nothing";;) {
+      try {
+        const tree = this.#trees[ended.result];
+        if (missing === "parents") await createParents(this.#zk, lockPathAt(tree.shard(0)), this.#acl);
+        await this.#zk.multi(missing === "nothing" ? [deed] : [containerRequest(tree.shardOf(item), this.#acl), deed]);
+        return;
+      } catch (thrown) {
+        if (isRefusal(thrown, "NODEEXISTS")) {
+          if (await orNull(this.#zk.setData(deed.path, data, -1)) !== null) return;
+          missing = "nothing"; // the shard was made meanwhile, or the node deleted
+        } else if (isRefusal(thrown, "NONODE") && missing !== "parents") {
+          missing = missing === "nothing" ? "shard" : "parents";
+        } else throw thrown;
+      }
+    }
+  }
+
+  /** Everything that is remembered, by item: the last end of each. */
+  async all(nowMs: number): Promise<Map<string, EndedItem>> {
+    const found = new Map<string, EndedItem>();
+    const trees = Object.values(this.#trees);
+    const used = await Promise.all(
+      trees.map(async (tree) => (await tree.usedShards() ?? []).map((shard) => tree.rows(shard))),
+    );
+    for (const { item, data } of (await Promise.all(used.flat())).flat()) {
+      const ended = parseEnded(data);
+      if (ended === null || ended.untilMs <= nowMs || (found.get(item)?.atMs ?? -1) > ended.atMs) continue;
+      found.set(item, ended);
+    }
+    return found;
+  }
+
+  /** Deletes what one of the shards keeps past its time. Any number chooses the shard. */
+  async clear(turn: number, nowMs: number): Promise<void> {
+    for (const tree of Object.values(this.#trees)) {
+      await this.#delete(tree, tree.shard(turn), (ended) => ended === null || ended.untilMs <= nowMs);
+    }
+  }
+
+  /** Forgets everything. Returns how many ends that were. */
+  async forget(): Promise<number> {
+    let count = 0;
+    for (const tree of Object.values(this.#trees)) {
+      for (const shard of tree.shards()) count += await this.#delete(tree, shard, () => true);
+    }
+    return count;
+  }
+
+  /** Forgets how these have ended. Returns how many ends that were. */
+  async forgetItems(items: readonly string[]): Promise<number> {
+    const { done, failed } = this.#trees;
+    const nodes = items.flatMap((item) => [done.nodeOf(item), failed.nodeOf(item)]);
+    return await done.each(nodes, (node) => this.#zk.delete(node, -1));
+  }
+
+  /** The nodes that hold the ends. */
+  shards(): string[] {
+    return Object.values(this.#trees).flatMap((tree) => tree.shards());
+  }
+
+  async #delete(tree: ItemTree, shard: string, isMeant: (ended: EndedItem | null) => boolean): Promise<number> {
+    return await tree.delete((await tree.rows(shard)).filter(({ data }) => isMeant(parseEnded(data))));
+  }
+}
+
+const formatEnded = (ended: EndedItem): Uint8Array => utf8.encode(JSON.stringify(ended));
+
+/** Null for what no pool has written. */
+function parseEnded(data: Uint8Array): EndedItem | null {
+  const { result, what, by, atMs, untilMs } = jsonFields(data);
+  if (result !== "done" && result !== "failed") return null;
+  if (!isInstant(atMs) || typeof untilMs !== "number") return null;
+  const until = Math.min(untilMs, latestInstantMs); // --done-ttl may be longer than there are dates
+  return { result, atMs, untilMs: until, what: textOf(what), by: textOf(by) };
+}

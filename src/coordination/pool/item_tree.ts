@@ -1,0 +1,100 @@
+/** A node for each item of a pool, `<shard>/<item>`: so that the list of a shard's names stays short with 100,000 items. */
+import type { Stat, ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import { decodeLockName, encodeLockName } from "../lock/lock_name.ts";
+import { isRefusal, orNull } from "../request_errors.ts";
+
+export interface ItemRow {
+  readonly item: string;
+  readonly path: string;
+  readonly data: Uint8Array;
+  readonly stat: Stat;
+}
+
+const shards = "0123456789abcdef";
+/** How many nodes are asked for, or deleted, in one write. */
+const batchSize = 100;
+
+export class ItemTree {
+  readonly root: string;
+  readonly #zk: ZooKeeper;
+
+  constructor(zk: ZooKeeper, root: string) {
+    this.#zk = zk;
+    this.root = root;
+  }
+
+  /** Any number chooses one. */
+  shard(turn: number): string {
+    return `${this.root}/${shards[turn % shards.length] ?? "0"}`;
+  }
+
+  shards(): string[] {
+    return [...shards].map((shard) => `${this.root}/${shard}`);
+  }
+
+  shardOf(item: string): string {
+    return this.shard(hashOf(encodeLockName(item, "an item")));
+  }
+
+  nodeOf(item: string): string {
+    return `${this.shardOf(item)}/${encodeLockName(item, "an item")}`;
+  }
+
+  /** Those that are there: with few items most are not. Null without the tree. */
+  async usedShards(): Promise<string[] | null> {
+    const found = await orNull(this.#zk.getChildren(this.root));
+    return found?.children.map((shard) => `${this.root}/${shard}`) ?? null;
+  }
+
+  async items(shard: string): Promise<string[]> {
+    return ((await orNull(this.#zk.getChildren(shard)))?.children ?? []).map(decodeLockName);
+  }
+
+  async rows(shard: string): Promise<ItemRow[]> {
+    const names = (await orNull(this.#zk.getChildren(shard)))?.children ?? [];
+    const rows: ItemRow[] = [];
+    for (let start = 0; start < names.length; start += batchSize) {
+      const batch = names.slice(start, start + batchSize);
+      const found = await Promise.all(batch.map((name) => orNull(this.#zk.getData(`${shard}/${name}`))));
+      found.forEach((one, index) => {
+        const name = batch[index];
+        if (one !== null && name !== undefined) {
+          rows.push({ item: decodeLockName(name), path: `${shard}/${name}`, data: one.data, stat: one.stat });
+        }
+      });
+    }
+    return rows;
+  }
+
+  /** By version: what is written meanwhile stays. Returns how many were deleted. */
+  async delete(rows: readonly Pick<ItemRow, "path" | "stat">[]): Promise<number> {
+    return await this.each(rows, ({ path, stat }) => this.#zk.delete(path, stat.version));
+  }
+
+  /** How many were not refused because the node is gone or another by now. */
+  async each<T>(all: readonly T[], work: (one: T) => Promise<unknown>): Promise<number> {
+    let count = 0;
+    for (let start = 0; start < all.length; start += batchSize) {
+      await Promise.all(
+        all.slice(start, start + batchSize).map(async (one) => {
+          try {
+            await work(one);
+            count++;
+          } catch (thrown) {
+            if (!isRefusal(thrown, "NONODE", "BADVERSION")) throw thrown;
+          }
+        }),
+      );
+    }
+    return count;
+  }
+}
+
+/** FNV-1a over UTF-16 units: the same everywhere, which is all it has to be. */
+function hashOf(text: string): number {
+  let hash = 0x811c9dc5;
+  for (let index = 0; index < text.length; index++) {
+    hash = Math.imul(hash ^ text.charCodeAt(index), 0x01000193) >>> 0;
+  }
+  return hash >>> 8;
+}

@@ -1,0 +1,40 @@
+/** Which failures of an operation say nothing about the lock: it may have been done or not, and asking again is right. */
+import { ZooKeeperError } from "../zookeeper/zookeeper_error.ts";
+import type { ZooKeeperErrorName } from "../wire/jute/zookeeper_error_codes.ts";
+
+const transient: readonly (ZooKeeperErrorName | number)[] = [
+  "CONNECTIONLOSS",
+  "OPERATIONTIMEOUT",
+  "REQUESTTIMEOUT",
+  "SESSIONMOVED",
+  "THROTTLEDOP",
+];
+
+export function isTransient(thrown: unknown): boolean {
+  return thrown instanceof ZooKeeperError && transient.includes(thrown.reason);
+}
+
+/** Whether the server refused with one of these reasons. */
+export function isRefusal(thrown: unknown, ...reasons: ZooKeeperErrorName[]): thrown is ZooKeeperError {
+  return thrown instanceof ZooKeeperError && reasons.some((reason) => reason === thrown.reason);
+}
+
+/** "hidden" when the node's ACL does not let this client read it. */
+export async function orHidden<T>(reading: Promise<T>): Promise<T | "hidden"> {
+  try {
+    return await reading;
+  } catch (thrown) {
+    if (isRefusal(thrown, "NOAUTH")) return "hidden";
+    throw thrown;
+  }
+}
+
+/** Null when the node does not exist. */
+export async function orNull<T>(reading: Promise<T>): Promise<T | null> {
+  try {
+    return await reading;
+  } catch (thrown) {
+    if (isRefusal(thrown, "NONODE")) return null;
+    throw thrown;
+  }
+}

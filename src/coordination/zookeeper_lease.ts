@@ -1,0 +1,275 @@
+/**
+ * A held lock on ZooKeeper. Watches three ways of losing it: the clock reaches the lease end, the session ends, and the
+ * own node is deleted or asked back. What is lost stays lost, even if the session lives on. What is asked back is lost for
+its user, who has to stop, but stays held until the release: the clock, the session and the node are watched on.
+ */
+import type { MultiRequest, ZooKeeper } from "../zookeeper/zookeeper.ts";
+import { BatonError, messageOf } from "../errors.ts";
+import { onAbort } from "../support/abort.ts";
+import { backoffMs } from "../support/backoff.ts";
+import type { Clock } from "../support/clock.ts";
+import { printable } from "../support/printable.ts";
+import { Alarm } from "../support/event.ts";
+import { parseNodeInfo, type Revocation } from "./holder_info.ts";
+import type { Lease, LockMode } from "../process/lease.ts";
+import { isRefusal, isTransient, orNull } from "./request_errors.ts";
+
+export interface ZooKeeperLeaseOptions {
+  readonly name: string;
+  /** What messages call it: "lock". */
+  readonly thing: string;
+  /** The lock's node. */
+  readonly path: string;
+  /** The holder's node. */
+  readonly holderPath: string;
+  readonly holderId: string;
+  readonly mode: LockMode;
+  readonly slot: number | null;
+  readonly limit: number | null;
+  readonly fencingToken: bigint;
+  readonly waitedMs: number;
+  /** The client's. */
+  readonly clock: Clock;
+  /**
+   * Who gives it back sooner does not pay for a watch on its own node, nor the server for telling of its deletion; who is
+   * asked to give it back hears of it that much later at most. Milliseconds; 50 when left out.
+   */
+  readonly watchDelayMs?: number | undefined;
+  /** Reads from the node's data that it is asked back; as baton writes it when left out. */
+  readonly revocationIn?: ((data: Uint8Array) => Revocation | null) | undefined;
+}
+
+const watchDelayMsDefault = 50;
+/** The lease end moves with every answer; by less than this part of T it is not worth a word, and what was told is early. */
+const toldPart = 50;
+const retryWait = { firstMs: 50, maxMs: 1000 };
+
+export class ZooKeeperLease implements Lease {
+  readonly name: string;
+  readonly path: string;
+  readonly holderId: string;
+  readonly mode: LockMode;
+  readonly slot: number | null;
+  readonly limit: number | null;
+  readonly fencingToken: bigint;
+  readonly sessionId: bigint;
+  readonly sessionTimeoutMs: number;
+  readonly waitedMs: number;
+  readonly #zk: ZooKeeper;
+  readonly #clock: Clock;
+  readonly #holderPath: string;
+  readonly #thing: string;
+  readonly #revocationIn: (data: Uint8Array) => Revocation | null;
+  readonly #lost = new AbortController();
+  readonly #listeners = new Set<() => void>();
+  /** What has to be taken off when it is over. */
+  readonly #offs = new Set<() => void>();
+  #cancelEnd: () => void = () => {};
+  #cancelWatch: () => void = () => {};
+  #watchedConnections = -1;
+  #released: Promise<void> | null = null;
+  /** Its node may be gone by its own will: nobody need look at it. */
+  #isReleasing = false;
+  #endedAtMs = Number.POSITIVE_INFINITY;
+  #toldEndMs: number;
+
+  constructor(zk: ZooKeeper, options: ZooKeeperLeaseOptions) {
+    this.#zk = zk;
+    this.#clock = options.clock;
+    this.#holderPath = options.holderPath;
+    this.#thing = options.thing;
+    this.#revocationIn = options.revocationIn ?? ((data) => parseNodeInfo(data).revoke);
+    this.name = options.name;
+    this.path = options.path;
+    this.holderId = options.holderId;
+    this.mode = options.mode;
+    this.slot = options.slot;
+    this.limit = options.limit;
+    this.fencingToken = options.fencingToken;
+    this.waitedMs = options.waitedMs;
+    this.sessionId = zk.session.id;
+    this.sessionTimeoutMs = zk.session.timeoutMs;
+    this.#toldEndMs = zk.session.leaseEndMs();
+    this.#offs.add(zk.session.guard());
+    this.#offs.add(zk.session.subscribe((change) => this.#onSession(change)));
+    this.#offs.add(onAbort(zk.session.ended, (reason) => {
+      this.#lose(`the session ended: ${messageOf(reason)}`, reason);
+    }));
+    this.#watchEnd();
+    if (!this.#isOver) this.#watchNodeIn(options.watchDelayMs ?? watchDelayMsDefault);
+  }
+
+  get lost(): AbortSignal {
+    return this.#lost.signal;
+  }
+
+  isHeld(): boolean {
+    this.#clock.noticeSuspend();
+    if (this.#isOver) return false;
+    if (this.#clock.now() < this.#zk.session.leaseEndMs()) return true;
+    this.#loseByClock();
+    return false;
+  }
+
+  endMs(): number {
+    return Math.min(this.#zk.session.leaseEndMs(), this.#endedAtMs);
+  }
+
+  inDoubt(): boolean {
+    return this.#zk.session.state !== "connected";
+  }
+
+  subscribe(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  release(): Promise<void> {
+    this.#released ??= this.#release();
+    return this.#released;
+  }
+
+  /**
+   * Gives it back in one transaction with `deeds`: all of it is done, or nothing. When it rejects, nothing may have been
+   * done, or, if no answer came, all of it; the lease is as it was.
+   */
+  async releaseWith(deeds: readonly MultiRequest[]): Promise<void> {
+    this.#isReleasing = true;
+    try {
+      await this.#zk.multi([{ type: "delete", path: this.#holderPath, version: -1 }, ...deeds]);
+    } catch (thrown) {
+      this.#isReleasing = isTransient(thrown); // the node may be gone
+      throw thrown;
+    }
+    this.#released = Promise.resolve();
+    this.#endedAtMs = Math.min(this.#endedAtMs, this.#clock.now());
+    this.#takeOff();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.release();
+  }
+
+  get #isOver(): boolean {
+    return this.#endedAtMs !== Number.POSITIVE_INFINITY;
+  }
+
+  // The deletion leaves before the first await: a caller that closes the session next sends both in one write.
+  async #release(): Promise<void> {
+    const deleting = orNull(this.#zk.delete(this.#holderPath, -1));
+    this.#endedAtMs = Math.min(this.#endedAtMs, this.#clock.now());
+    this.#takeOff();
+    const deadline = new Alarm();
+    const cancel = this.#clock.after(this.sessionTimeoutMs / 2, deadline.ring);
+    const late = deadline.rung.then((): "late" => "late");
+    try {
+      const deleted = this.#untilDeleted(deleting);
+      // Whoever waits for it is told after a while; it goes on meanwhile, or the lock would be nobody's and taken for as
+      // long as the session lives.
+      deleted.catch(() => {});
+      if (await Promise.race([deleted, late]) !== "late") return;
+    } finally {
+      cancel();
+    }
+    throw new BatonError(
+      "OUTCOME_UNKNOWN",
+      `Cannot tell whether ${this.#thing} "${this.name}" was given back: no server answered within ${
+        this.sessionTimeoutMs / 2
+      } ms` +
+        ". If it was not, it is free as soon as one does, or when the session ends",
+    );
+  }
+
+  /** No node, or no session, is a lock given back. */
+  async #untilDeleted(first: Promise<unknown>): Promise<void> {
+    let deleting = first;
+    for (let failures = 0;; failures++) {
+      try {
+        await deleting; // also of a session that has ended: a rejection must be heard
+        return;
+      } catch (thrown) {
+        if (this.#zk.session.ended.aborted || isRefusal(thrown, "SESSIONEXPIRED")) return;
+        if (!isTransient(thrown)) throw thrown;
+      }
+      const alarm = new Alarm();
+      this.#clock.after(backoffMs(failures, retryWait), alarm.ring);
+      await alarm.rung;
+      if (this.#zk.session.ended.aborted) return;
+      deleting = orNull(this.#zk.delete(this.#holderPath, -1));
+    }
+  }
+
+  /** One function for every time it is armed: a client that keeps a set of watchers keeps one. */
+  readonly #onNodeEvent = (): void => void this.#watchNode();
+
+  #onSession(change: "state" | "renewed"): void {
+    if (change === "state" && this.#zk.session.state === "connected") {
+      // Do not rely on a watch that the client has armed again: look.
+      if (this.#zk.session.connections !== this.#watchedConnections) this.#watchNodeIn(0);
+    }
+    const movedMs = this.#zk.session.leaseEndMs() - this.#toldEndMs;
+    if (change === "state" || movedMs >= this.sessionTimeoutMs / toldPart) this.#tell();
+  }
+
+  #watchEnd(): void {
+    this.#cancelEnd();
+    if (!this.isHeld()) return;
+    const leftMs = this.#zk.session.leaseEndMs() - this.#clock.now();
+    this.#cancelEnd = this.#clock.after(leftMs, () => this.#watchEnd());
+  }
+
+  #watchNodeIn(delayMs: number): void {
+    this.#cancelWatch();
+    this.#cancelWatch = this.#clock.after(delayMs, () => void this.#watchNode());
+  }
+
+  async #watchNode(): Promise<void> {
+    if (this.#isOver || this.#isReleasing) return;
+    this.#watchedConnections = this.#zk.session.connections;
+    try {
+      const found = await orNull(this.#zk.getData(this.#holderPath, { watch: this.#onNodeEvent }));
+      if (found === null || found.stat.ephemeralOwner !== this.sessionId) {
+        return this.#lose(`somebody deleted its node "${this.#holderPath}"`);
+      }
+      const revoke = this.#revocationIn(found.data);
+      if (revoke === null || this.#isOver) return;
+      const by = revoke.by === "" ? "" : ` by ${revoke.by}`;
+      const why = revoke.reason === "" ? "" : `: ${revoke.reason}`;
+      this.#abort("REVOKED", `was revoked: it was asked back${printable(by + why)}`);
+      this.#tell();
+    } catch (thrown) {
+      // The clock and the session's end are watched apart from this.
+      if (isTransient(thrown)) this.#watchNodeIn(retryWait.maxMs);
+      else if (!isRefusal(thrown, "SESSIONEXPIRED")) this.#lose(messageOf(thrown), thrown);
+    }
+  }
+
+  #loseByClock(): void {
+    this.#lose("no server has answered in time, and the session may end now");
+  }
+
+  #lose(why: string, cause?: unknown): void {
+    if (this.#isOver) return;
+    this.#endedAtMs = this.#clock.now();
+    this.#abort("LOCK_LOST", `is lost: ${why}`, cause);
+    this.#takeOff();
+    this.#tell();
+  }
+
+  #abort(code: "LOCK_LOST" | "REVOKED", what: string, cause?: unknown): void {
+    const thing = this.#thing.charAt(0).toUpperCase() + this.#thing.slice(1);
+    this.#lost.abort(new BatonError(code, `${thing} "${this.name}" ${what}`, cause === undefined ? {} : { cause }));
+  }
+
+  #takeOff(): void {
+    this.#cancelEnd();
+    this.#cancelWatch();
+    for (const off of this.#offs) off();
+    this.#offs.clear();
+  }
+
+  #tell(): void {
+    this.#toldEndMs = this.#zk.session.leaseEndMs();
+    for (const listener of [...this.#listeners]) listener();
+  }
+}

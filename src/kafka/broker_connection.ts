@@ -1,0 +1,163 @@
+/** One connection to a Kafka broker: one request after the other, each with its answer. Owns the socket, and no retry. */
+import { BatonError, messageOf } from "../errors.ts";
+import { type Address, type Connection, formatAddress, type TlsOptions } from "../sockets/connection.ts";
+import type { Dial } from "../sockets/dial.ts";
+import { onAbort, throwIfAborted } from "../support/abort.ts";
+import { newGuid } from "../support/guid.ts";
+import { protocolError } from "../wire/bytes.ts";
+import { kafkaErrorName } from "../wire/kafka/kafka_error_codes.ts";
+import { correlationOf, decodeResponse, encodeRequest } from "../wire/kafka/request_frame.ts";
+import {
+  apiVersions,
+  type KafkaRequest,
+  type RequestOf,
+  type ResponseOf,
+  saslAuthenticate,
+  saslHandshake,
+} from "../wire/kafka/kafka_requests.ts";
+import { describeFailure } from "../sockets/describe_failure.ts";
+import { FrameStream } from "../sockets/frame_stream.ts";
+import type { KafkaCredentials } from "./sasl_mechanisms.ts";
+import { ScramExchange } from "./scram.ts";
+
+export interface BrokerOptions {
+  readonly clientId: string;
+  readonly dial: Dial;
+  readonly tls: TlsOptions | null;
+  readonly credentials: KafkaCredentials | null;
+}
+
+interface Waiting {
+  readonly correlation: number;
+  readonly answered: (frame: Uint8Array) => void;
+  readonly failed: (error: unknown) => void;
+}
+
+export class BrokerConnection {
+  readonly name: string;
+  readonly #clientId: string;
+  readonly #frames: FrameStream;
+  readonly #versions = new Map<number, { readonly min: number; readonly max: number }>();
+  #connection: Connection | null = null;
+  #waiting: Waiting | null = null;
+  #correlation = 0;
+  #isOver = false;
+
+  private constructor(name: string, clientId: string) {
+    this.name = name;
+    this.#clientId = clientId;
+    this.#frames = new FrameStream({
+      frame: (frame) => this.#answered(frame),
+      turn: () => {},
+      closed: (error) => this.#closed(error),
+    });
+  }
+
+  /** Rejects with UNREACHABLE when nobody answers there, with REFUSED for credentials, with the signal's reason. */
+  static async open(address: Address, options: BrokerOptions, signal: AbortSignal): Promise<BrokerConnection> {
+    const { clientId, dial, tls, credentials } = options;
+    const broker = new BrokerConnection(formatAddress(address), clientId);
+    try {
+      const connection = await dial(address, broker.#frames, { signal, ...(tls === null ? {} : { tls }) });
+      broker.#connection = connection;
+      broker.#frames.attach(connection);
+    } catch (error) {
+      throwIfAborted(signal);
+      throw new BatonError("UNREACHABLE", `${broker.name}: ${describeFailure(error)}`, { cause: error });
+    }
+    try {
+      if (credentials !== null) await broker.#authenticate(credentials, signal);
+      await broker.#learnVersions(signal);
+      return broker;
+    } catch (error) {
+      broker.close();
+      throw error;
+    }
+  }
+
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  speaks({ key, version }: KafkaRequest): boolean {
+    const known = this.#versions.get(key);
+    return known !== undefined && version >= known.min && version <= known.max;
+  }
+
+  /** Rejects with CONNECTION_LOST when the connection ends first: whether it was done nobody can say then. */
+  async ask<R extends KafkaRequest>(request: R, value: RequestOf<R>, signal: AbortSignal): Promise<ResponseOf<R>> {
+    if (this.#waiting !== null) throw new BatonError("INTERNAL", `Two requests at once to ${this.name}`);
+    if (this.#isOver) throw this.#lost(null);
+    const correlation = this.#correlation++;
+    const answer = Promise.withResolvers<ResponseOf<R>>();
+    // The frame is the socket's: it is read before the call returns.
+    const answered = (frame: Uint8Array) => answer.resolve(decodeResponse(request, frame));
+    this.#waiting = { correlation, answered, failed: answer.reject };
+    const off = onAbort(signal, (reason) => {
+      // Its answer may still come; nothing can be asked on this connection any more.
+      answer.reject(reason);
+      this.close();
+    });
+    try {
+      this.#frames.send(encodeRequest(request, value, { correlation, clientId: this.#clientId }));
+      return await answer.promise;
+    } finally {
+      off();
+      this.#waiting = null;
+    }
+  }
+
+  close(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#connection?.destroy();
+    this.#frames.destroy();
+  }
+
+  async #learnVersions(signal: AbortSignal): Promise<void> {
+    const { error, apis } = await this.ask(apiVersions, {}, signal);
+    if (error !== 0) throw protocolError(`${this.name} answers ApiVersions with ${kafkaErrorName(error)}`);
+    for (const { key, min, max } of apis ?? []) this.#versions.set(key, { min, max });
+  }
+
+  async #authenticate({ mechanism, user, password }: KafkaCredentials, signal: AbortSignal): Promise<void> {
+    const shaken = await this.ask(saslHandshake, { mechanism }, signal);
+    if (shaken.error !== 0) {
+      const known = (shaken.mechanisms ?? []).join(", ");
+      throw new BatonError("REFUSED", `${this.name} does not take a password by ${mechanism}; it knows ${known}`);
+    }
+    const say = async (text: string): Promise<string> => {
+      const { error, message, bytes } = await this.ask(saslAuthenticate, { bytes: Buffer.from(text) }, signal);
+      if (error === 0) return new TextDecoder().decode(bytes ?? new Uint8Array(0));
+      throw new BatonError("REFUSED", `${this.name} refuses the user "${user}": ${message ?? kafkaErrorName(error)}`);
+    };
+    if (mechanism === "PLAIN") return void await say(`\0${user}\0${password}`);
+    const hash = mechanism === "SCRAM-SHA-256" ? "sha256" : "sha512";
+    const exchange = new ScramExchange({ hash, user, password, nonce: newGuid() });
+    exchange.verify(await say(await exchange.final(await say(exchange.first()))));
+  }
+
+  /** What it throws ends the connection. */
+  #answered(frame: Uint8Array): void {
+    const waiting = this.#waiting;
+    if (waiting === null || correlationOf(frame) !== waiting.correlation) {
+      throw protocolError(`${this.name} answers what it was not asked`);
+    }
+    waiting.answered(frame);
+  }
+
+  #closed(error: Error | null): void {
+    this.#isOver = true;
+    this.#waiting?.failed(this.#lost(error));
+  }
+
+  #lost(error: Error | null): BatonError {
+    // Text, or a record of TLS, is not what a broker answers.
+    if (error instanceof BatonError) {
+      const hint = `${this.name} does not speak Kafka's protocol, or only over TLS (?tls=yes): ${error.message}`;
+      return new BatonError(error.code, hint, { cause: error });
+    }
+    const why = error === null ? "it has closed the connection" : messageOf(error);
+    return new BatonError("CONNECTION_LOST", `${this.name}: ${why}`, { cause: error ?? undefined });
+  }
+}

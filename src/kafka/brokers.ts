@@ -1,0 +1,68 @@
+/** The connections to a cluster: one for each broker that is spoken to, opened when it is needed. */
+import { BatonError, messageOf } from "../errors.ts";
+import { type Address, formatAddress } from "../sockets/connection.ts";
+import { BrokerConnection, type BrokerOptions } from "./broker_connection.ts";
+import { deadlineAfter } from "../support/deadline.ts";
+import { throwIfAborted } from "../support/abort.ts";
+import type { Clock } from "../support/clock.ts";
+
+export interface BrokersOptions extends BrokerOptions {
+  /** Those that are asked first. */
+  readonly addresses: readonly Address[];
+  readonly clock: Clock;
+}
+
+/** One attempt at one broker, where others may be there. Milliseconds. */
+const attemptMs = 5000;
+
+export class Brokers {
+  readonly #options: BrokersOptions;
+  readonly #open = new Map<string, BrokerConnection>();
+
+  constructor(options: BrokersOptions) {
+    this.#options = options;
+  }
+
+  /** As they were named. */
+  get names(): string {
+    return this.#options.addresses.map(formatAddress).join(", ");
+  }
+
+  /** The one at this address. Rejects with UNREACHABLE, REFUSED, or the signal's reason. */
+  async at(address: Address, signal: AbortSignal): Promise<BrokerConnection> {
+    const name = formatAddress(address);
+    const known = this.#open.get(name);
+    if (known !== undefined && !known.isOver) return known;
+    const { clock } = this.#options;
+    const reason = () => new BatonError("UNREACHABLE", `${name}: no answer for ${attemptMs / 1000} s`);
+    const deadline = deadlineAfter(clock, attemptMs, { signal, reason });
+    try {
+      const broker = await BrokerConnection.open(address, this.#options, deadline.signal);
+      this.#open.set(name, broker);
+      return broker;
+    } finally {
+      deadline.cancel();
+    }
+  }
+
+  /** Any: one that is spoken to already, else the first that answers. Rejects with UNREACHABLE when none does. */
+  async any(signal: AbortSignal): Promise<BrokerConnection> {
+    for (const broker of this.#open.values()) if (!broker.isOver) return broker;
+    const failures: string[] = [];
+    for (const address of this.#options.addresses) {
+      try {
+        return await this.at(address, signal);
+      } catch (error) {
+        throwIfAborted(signal);
+        if (error instanceof BatonError && error.code === "REFUSED") throw error;
+        failures.push(messageOf(error));
+      }
+    }
+    throw new BatonError("UNREACHABLE", `No Kafka broker can be reached: ${failures.join("; ")}`);
+  }
+
+  close(): void {
+    for (const broker of this.#open.values()) broker.close();
+    this.#open.clear();
+  }
+}

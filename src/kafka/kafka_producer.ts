@@ -1,0 +1,245 @@
+/**
+ * Puts records into one Kafka topic, one after the other, each acknowledged by all replicas that are in sync (acks=all). Idempotent: a
+ * record that is sent again because its answer did not come has the same number, and the broker keeps one of the two. That holds
+ * within this producer's life; another process that sends the same key again makes a second record.
+ */
+import { BatonError, messageOf } from "../errors.ts";
+import type { Address } from "../sockets/connection.ts";
+import { backoffMs } from "../support/backoff.ts";
+import { deadlineAfter, sleep } from "../support/deadline.ts";
+import { formatDuration } from "../support/duration.ts";
+import {
+  isNotAllowed,
+  isRecordRefused,
+  isRetriable,
+  isStaleProducer,
+  kafkaErrorName,
+  kafkaErrors,
+} from "../wire/kafka/kafka_error_codes.ts";
+import { encodeBatch, type KafkaRecord, noStamp, type ProducerStamp } from "../wire/kafka/record_batch.ts";
+import { initProducerId, produce } from "../wire/kafka/kafka_requests.ts";
+import type { BrokerConnection } from "./broker_connection.ts";
+import { Brokers, type BrokersOptions } from "./brokers.ts";
+import { partitionOf } from "./partition_of.ts";
+import { makeTopic, type TopicShape, viewTopic } from "./topic_view.ts";
+
+export type { KafkaRecord };
+
+export interface KafkaProducerOptions extends BrokersOptions {
+  readonly topic: string;
+  /** How it is made when it is not there; null: then nothing can be sent. */
+  readonly makes: TopicShape | null;
+  /** For one record, all attempts included. */
+  readonly timeoutMs: number;
+}
+
+const backoff = { firstMs: 100, maxMs: 1000 };
+/** A record at which the connection ends so often may be the reason: a broker closes it where a request is over its limit. */
+const lossesMax = 3;
+
+export class KafkaProducer {
+  readonly #options: KafkaProducerOptions;
+  readonly #brokers: Brokers;
+  #leaders: readonly (Address | null)[] = [];
+  /** By which the broker knows this producer; null: not asked yet. */
+  #producer: Omit<ProducerStamp, "sequence"> | null = null;
+  /** The number of the next record in each partition. */
+  readonly #sequences = new Map<number, number>();
+  /** The record that was sent and not answered for: nobody knows whether the broker has counted it. */
+  #doubt: { readonly key: string; readonly partition: number } | null = null;
+  /** How often a connection has ended instead of an answer. */
+  #losses = 0;
+
+  constructor(options: KafkaProducerOptions) {
+    this.#options = options;
+    this.#brokers = new Brokers(options);
+  }
+
+  /**
+   * Whether records can be sent. Rejects with CONFIG when the topic is not there, with REFUSED when it or the cluster may not be used,
+   * with UNREACHABLE when nobody answers.
+   */
+  async check(signal: AbortSignal): Promise<void> {
+    await this.#within(signal, async (ending) => {
+      if (this.#leaders.length === 0) await this.#learn(ending);
+    });
+  }
+
+  /**
+   * Resolves when the record is durable by what the topic asks of its replicas. Rejects as `check`; with BAD_DATA when this record is
+   * never going to be taken; with CONNECTION_LOST when the time is over, and then it may be there or not.
+   */
+  async send(record: KafkaRecord, signal: AbortSignal): Promise<void> {
+    await this.#within(signal, async (ending) => {
+      let losses = 0;
+      for (let attempt = 0;; attempt++) {
+        const before = this.#losses;
+        const obstacle = await this.#attempt(record, ending);
+        if (obstacle === null) return;
+        losses += this.#losses - before;
+        if (losses >= lossesMax) throw this.#failure("CONNECTION_LOST", obstacle);
+        const wait = sleep(this.#options.clock, backoffMs(attempt, backoff), ending);
+        // What was in the way says more than that the time is over.
+        await wait.catch((reason) => {
+          throw signal.aborted ? reason : this.#failure("CONNECTION_LOST", obstacle);
+        });
+      }
+    });
+  }
+
+  close(): void {
+    this.#brokers.close();
+  }
+
+  /** Null: it is there. A text: what was in the way, and may not be the next time. */
+  async #attempt(record: KafkaRecord, signal: AbortSignal): Promise<string | null> {
+    try {
+      if (this.#leaders.length === 0) await this.#learn(signal);
+    } catch (error) {
+      if (signal.aborted || !isLost(error)) throw error;
+      return messageOf(error);
+    }
+    const partition = this.#doubt?.key === record.key
+      ? this.#doubt.partition
+      : partitionOf(record.key, this.#leaders.length);
+    // Another record instead of the one in doubt would have its number: the broker could take it for that one.
+    if (this.#doubt !== null && this.#doubt.key !== record.key) this.#forgetProducer();
+    const leader = this.#leaders[partition] ?? null;
+    if (leader === null) return this.#learnAgain(`partition ${partition} has no leader`);
+    let broker: BrokerConnection;
+    try {
+      broker = await this.#brokers.at(leader, signal);
+    } catch (error) {
+      if (signal.aborted || !(error instanceof BatonError) || error.code !== "UNREACHABLE") throw error;
+      // Where the others are gone as well, asking for another leader says so.
+      return this.#learnAgain(`the leader of partition ${partition} cannot be reached, ${messageOf(error)}`);
+    }
+    try {
+      const obstacle = this.#producer === null ? await this.#register(broker, signal) : null;
+      if (obstacle !== null) return this.#learnAgain(obstacle);
+      return this.#judge(await this.#produce(broker, record, partition, signal), partition);
+    } catch (error) {
+      if (signal.aborted || !isLost(error)) throw error;
+      this.#losses++;
+      return this.#learnAgain(messageOf(error));
+    }
+  }
+
+  async #produce(
+    broker: BrokerConnection,
+    record: KafkaRecord,
+    partition: number,
+    signal: AbortSignal,
+  ): Promise<number> {
+    const { topic, timeoutMs } = this.#options;
+    const producer = this.#producer ?? noStamp;
+    const sequence = producer.producerId === noStamp.producerId
+      ? noStamp.sequence
+      : this.#sequences.get(partition) ?? 0;
+    const records = encodeBatch(record, { ...producer, sequence });
+    this.#doubt = { key: record.key, partition };
+    const { topics } = await broker.ask(produce, {
+      transactionalId: null,
+      acks: -1,
+      timeoutMs,
+      topics: [{ name: topic, partitions: [{ index: partition, records }] }],
+    }, signal);
+    return topics?.[0]?.partitions?.[0]?.error ?? kafkaErrors.REQUEST_TIMED_OUT;
+  }
+
+  /** As `#attempt`. */
+  #judge(error: number, partition: number): string | null {
+    // A number that the broker has had already: the record is there from the time before.
+    if (error === kafkaErrors.NONE || error === kafkaErrors.DUPLICATE_SEQUENCE) {
+      this.#sequences.set(partition, ((this.#sequences.get(partition) ?? 0) + 1) & 0x7fffffff);
+      this.#doubt = null;
+      return null;
+    }
+    const name = kafkaErrorName(error);
+    if (isStaleProducer(error)) {
+      this.#forgetProducer();
+      return name;
+    }
+    if (isRecordRefused(error)) {
+      this.#doubt = null;
+      throw this.#failure("BAD_DATA", `the broker does not take this message (${name})`);
+    }
+    if (isNotAllowed(error)) throw this.#failure("REFUSED", `this client may not write to it (${name})`);
+    return this.#learnAgain(name);
+  }
+
+  #forgetProducer(): void {
+    this.#producer = null;
+    this.#doubt = null;
+    this.#sequences.clear();
+  }
+
+  #learnAgain(obstacle: string): string {
+    this.#leaders = [];
+    return obstacle;
+  }
+
+  /** Gets this producer its number. As `#attempt`. */
+  async #register(broker: BrokerConnection, signal: AbortSignal): Promise<string | null> {
+    if (!broker.speaks(initProducerId)) {
+      this.#producer = noStamp;
+      return null;
+    }
+    const answer = await broker.ask(initProducerId, { transactionalId: null, timeoutMs: 60_000 }, signal);
+    const { error, producerId, producerEpoch } = answer;
+    const why = `the broker gives this producer no number (${kafkaErrorName(error)})`;
+    if (isRetriable(error)) return why;
+    if (error === kafkaErrors.NONE) this.#producer = { producerId, producerEpoch };
+    // Before 2.8 a right of its own (IDEMPOTENT_WRITE on the cluster): without it the record's key has to tell repetitions.
+    else if (error === kafkaErrors.CLUSTER_AUTHORIZATION_FAILED) this.#producer = noStamp;
+    else throw this.#failure("UNREACHABLE", why);
+    return null;
+  }
+
+  async #learn(signal: AbortSignal): Promise<void> {
+    const { topic, makes, clock } = this.#options;
+    let isAsked = false;
+    for (let attempt = 0;; attempt++) {
+      const broker = await this.#brokers.any(signal);
+      const { leaders, controller, obstacle } = await viewTopic(broker, topic, signal);
+      if (leaders.length > 0) {
+        this.#leaders = leaders;
+        return;
+      }
+      const missing = `there is no such topic at ${this.#brokers.names}`;
+      if (makes === null && obstacle === null) throw this.#failure("CONFIG", `${missing}; make it, or add ?create=yes`);
+      let why = obstacle ?? `${missing} yet, which was asked for`;
+      if (makes !== null && obstacle === null && !isAsked) {
+        const maker = controller === null ? broker : await this.#brokers.at(controller, signal);
+        const refusal = await makeTopic(maker, topic, makes, signal);
+        isAsked = refusal === null;
+        why = refusal ?? why;
+      }
+      const wait = sleep(clock, backoffMs(attempt, backoff), signal);
+      await wait.catch(() => {
+        throw this.#failure("UNREACHABLE", why);
+      });
+    }
+  }
+
+  /** Under this producer's deadline. */
+  async #within(signal: AbortSignal, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
+    const { clock, timeoutMs } = this.#options;
+    const reason = () => this.#failure("CONNECTION_LOST", `no answer within ${formatDuration(timeoutMs)}`);
+    const deadline = deadlineAfter(clock, timeoutMs, { signal, reason });
+    try {
+      await work(deadline.signal);
+    } finally {
+      deadline.cancel();
+    }
+  }
+
+  #failure(code: "BAD_DATA" | "CONFIG" | "CONNECTION_LOST" | "REFUSED" | "UNREACHABLE", why: string): BatonError {
+    return new BatonError(code, `Cannot write to the Kafka topic "${this.#options.topic}": ${why}`);
+  }
+}
+
+/** The connection has ended, and another one may do better. */
+function isLost(error: unknown): boolean {
+  return error instanceof BatonError && error.code === "CONNECTION_LOST";
+}

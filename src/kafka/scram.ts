@@ -1,0 +1,77 @@
+/**
+ * SCRAM without channel binding, RFC 5802 and RFC 7677: proves the password without sending it, and has the server prove that it knows it
+ * as well. Texts in, texts out; never touches a socket. The password is taken as UTF-8, without SASLprep's mapping of lookalikes.
+ */
+import { createHash, createHmac, pbkdf2 } from "node:crypto";
+import { promisify } from "node:util";
+import { BatonError } from "../errors.ts";
+
+export type ScramHash = "sha256" | "sha512";
+
+/** A server that asks for more would keep this process busy for its own reasons. */
+const iterationsMax = 1_000_000;
+/** RFC 7677, section 4: fewer are refused. */
+const iterationsMin = 4096;
+
+export class ScramExchange {
+  readonly #hash: ScramHash;
+  readonly #password: string;
+  readonly #nonce: string;
+  readonly #firstBare: string;
+  #serverSignature = "";
+
+  constructor({ hash, user, password, nonce }: {
+    readonly hash: ScramHash;
+    readonly user: string;
+    readonly password: string;
+    /** Random, printable, without a comma. */
+    readonly nonce: string;
+  }) {
+    this.#hash = hash;
+    this.#password = password;
+    this.#nonce = nonce;
+    this.#firstBare = `n=${user.replaceAll("=", "=3D").replaceAll(",", "=2C")},r=${nonce}`;
+  }
+
+  first(): string {
+    return `n,,${this.#firstBare}`;
+  }
+
+  /** The answer to the server's first message. Rejects with PROTOCOL, with REFUSED for what the server says no to. */
+  async final(serverFirst: string): Promise<string> {
+    const { r: nonce = "", s: salt = "", i: count = "" } = attributes(serverFirst);
+    const iterations = /^\d{1,7}$/.test(count) ? Number(count) : 0;
+    if (!nonce.startsWith(this.#nonce) || nonce === this.#nonce || salt === "") throw broken("its first message");
+    if (iterations < iterationsMin || iterations > iterationsMax) throw broken(`${count} iterations`);
+    const bytes = this.#hash === "sha256" ? 32 : 64;
+    const derive = promisify(pbkdf2);
+    const salted = await derive(this.#password, Buffer.from(salt, "base64"), iterations, bytes, this.#hash);
+    const withoutProof = `c=biws,r=${nonce}`;
+    const all = `${this.#firstBare},${serverFirst},${withoutProof}`;
+    const clientKey = this.#hmac(salted, "Client Key");
+    const signature = this.#hmac(createHash(this.#hash).update(clientKey).digest(), all);
+    const proof = clientKey.map((byte, at) => byte ^ (signature[at] ?? 0));
+    this.#serverSignature = this.#hmac(this.#hmac(salted, "Server Key"), all).toString("base64");
+    return `${withoutProof},p=${Buffer.from(proof).toString("base64")}`;
+  }
+
+  /** Throws REFUSED when the server has not shown that it knows the password. */
+  verify(serverFinal: string): void {
+    const { v: signature } = attributes(serverFinal);
+    if (signature === undefined || signature !== this.#serverSignature) {
+      throw new BatonError("REFUSED", "the broker does not prove that it knows the password: it may be somebody else");
+    }
+  }
+
+  #hmac(key: Uint8Array, text: string): Buffer {
+    return createHmac(this.#hash, key).update(text).digest();
+  }
+}
+
+function attributes(message: string): Record<string, string> {
+  return Object.fromEntries(message.split(",").map((part) => [part.slice(0, 1), part.slice(2)]));
+}
+
+function broken(what: string): BatonError {
+  return new BatonError("REFUSED", `the broker's SCRAM exchange makes no sense: ${what}`);
+}

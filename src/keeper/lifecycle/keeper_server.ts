@@ -1,0 +1,389 @@
+/**
+ * Puts the parts of a keeper together: the state, its store, the connections, and the timers. Everything that decides is
+ * elsewhere and pure; this owns what must be closed.
+ */
+import { mkdirSync } from "node:fs";
+import { setImmediate } from "node:timers";
+import { BatonError, messageOf } from "../../errors.ts";
+import type { Address, Connection, TlsOptions } from "../../sockets/connection.ts";
+import type { Clock } from "../../support/clock.ts";
+import { ClientConnection, type ConnectionHost } from "../protocol/client_connection.ts";
+import { DataGuard } from "../storage/data_guard.ts";
+import { answerFourLetterWord, type KeeperReport } from "../protocol/four_letter_words.ts";
+import type { KeeperLimits } from "../state/keeper_limits.ts";
+import { Listeners } from "../protocol/listeners.ts";
+import { OpenConnections } from "../protocol/open_connections.ts";
+import { Reaping } from "../state/container_reaper.ts";
+import { reportOf } from "../protocol/admin_report.ts";
+import { ReplyStages } from "../protocol/group_commit_queue.ts";
+import { SessionClock } from "../state/session_clock.ts";
+import type { Session } from "../state/session_table.ts";
+import { KeeperState } from "../state/keeper_state.ts";
+import { CommitCounters, type KeeperStatistics, statisticsOf } from "../protocol/keeper_statistics.ts";
+import { Store } from "../storage/keeper_store.ts";
+import { encodeChanges } from "../storage/stored_records.ts";
+import { Turns } from "../protocol/fair_scheduler.ts";
+
+export interface KeeperServerOptions {
+  readonly dataDir: string;
+  readonly tickTimeMs: number;
+  readonly sessionTimeoutMinMs: number;
+  readonly sessionTimeoutMaxMs: number;
+  readonly containerCheckMs: number;
+  readonly idleExitMs: number;
+  readonly limits: KeeperLimits;
+  readonly openSocketPaths: readonly string[];
+  readonly superDigest: string | null;
+  readonly sequenceStart: number;
+  readonly clock: Clock;
+  readonly wallClock: () => number;
+  readonly log: (sentence: string) => void;
+}
+
+/** How often sessions are looked at, as a part of the tick. */
+const looksPerTick = 5;
+/** How long a disk that refused to store is left alone before it is asked again. */
+const diskRetryMs = 1_000;
+/** Idle sessions that go at once when there is no room for one more. */
+const sessionsReplacedMax = 100;
+
+export class KeeperServer implements ConnectionHost {
+  readonly limits: KeeperLimits;
+  /** Of the processor, which no clock of a test stands for. */
+  readonly turns = new Turns({ now: () => performance.now(), later: (callback) => setImmediate(callback) });
+  readonly superDigest: string | null;
+  readonly ended: Promise<void>;
+  readonly #options: KeeperServerOptions;
+  readonly #store: Store;
+  readonly #sessionClock: SessionClock;
+  readonly #lookMs: number;
+  readonly #listeners: Listeners;
+  readonly #guard: DataGuard;
+  readonly #connections: OpenConnections;
+  readonly #end: { resolve: () => void; reject: (error: unknown) => void };
+  #state: KeeperState<ClientConnection>;
+  #stages: ReplyStages;
+  #durableZxid: bigint;
+  #writable = true;
+  /** While the state is read back after a failed commit, nobody is let in. */
+  #reloading = false;
+  #commitStartMs = 0;
+  #idleSinceMs: number;
+  readonly #commits = new CommitCounters();
+  #cancelLook = () => {};
+  #cancelRetry = () => {};
+  #stopHousekeeping = () => {};
+  #closing: Promise<void> | null = null;
+
+  private constructor(store: Store, options: KeeperServerOptions) {
+    this.#store = store;
+    this.#options = options;
+    this.limits = options.limits;
+    const { clock, limits } = options;
+    this.#connections = new OpenConnections({ clock, limits, drop: (connection) => this.#drop(connection) });
+    this.superDigest = options.superDigest;
+    this.#lookMs = Math.max(10, options.tickTimeMs / looksPerTick);
+    this.#sessionClock = new SessionClock(options.clock, this.#lookMs);
+    this.#idleSinceMs = options.clock.now();
+    this.#listeners = new Listeners({
+      dataDir: options.dataDir,
+      openSocketPaths: options.openSocketPaths,
+      handshakesMax: Math.ceil(Math.min(limits.connectionsPerAddressMax, limits.connectionsMax / 2)),
+      accept: (address) => (connection) => this.#accept(connection, address),
+      log: options.log,
+    });
+    this.#guard = new DataGuard({
+      clock: options.clock,
+      dataDir: options.dataDir,
+      confirm: () => store.confirm(),
+      lost: (error) => this.#fail(error),
+      present: () => void this.#listeners.restore(),
+    });
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.ended = promise;
+    this.#end = { resolve, reject };
+    promise.catch(() => {}); // whoever wants to know has the promise
+    this.#state = this.#newState();
+    this.#stages = this.#newStages();
+    this.#durableZxid = 0n;
+  }
+
+  /** Takes the data directory and reads what is in it. */
+  static async open(options: KeeperServerOptions): Promise<KeeperServer> {
+    try {
+      mkdirSync(options.dataDir, { recursive: true, mode: 0o700 });
+    } catch (error) {
+      throw new BatonError("CANNOT_CREATE", `Cannot make the data directory ${options.dataDir}: ${messageOf(error)}`);
+    }
+    const store = await Store.open(options.dataDir);
+    try {
+      const server = new KeeperServer(store, options);
+      await server.#load();
+      server.#lookLater();
+      server.#keepHouse();
+      return server;
+    } catch (error) {
+      await store.close();
+      throw error;
+    }
+  }
+
+  get state(): KeeperState<ClientConnection> {
+    return this.#state;
+  }
+
+  get stages(): ReplyStages {
+    return this.#stages;
+  }
+
+  get durableZxid(): bigint {
+    return this.#durableZxid;
+  }
+
+  get writable(): boolean {
+    return this.#writable;
+  }
+
+  get ownsData(): boolean {
+    return this.#guard.holds();
+  }
+
+  get addresses(): Address[] {
+    return this.#listeners.addresses;
+  }
+
+  async listen(address: Address, tls: TlsOptions | undefined): Promise<void> {
+    await this.#listeners.open(address, tls);
+    this.#idleSinceMs = this.#options.clock.now();
+  }
+
+  close(): Promise<void> {
+    return this.#closing ??= this.#close().then(this.#end.resolve, this.#end.reject).then(() => {});
+  }
+
+  now(): number {
+    return this.#sessionClock.now();
+  }
+
+  negotiate(timeoutMs: number): number {
+    return Math.min(Math.max(timeoutMs, this.#options.sessionTimeoutMinMs), this.#options.sessionTimeoutMaxMs);
+  }
+
+  hasRoom(connection: ClientConnection, sessionId: bigint): boolean {
+    return this.#connections.hasRoom(connection, sessionId);
+  }
+
+  attached(connection: ClientConnection, session: Session): void {
+    this.#connections.attached(connection, session);
+  }
+
+  closed(connection: ClientConnection): void {
+    this.#connections.closed(connection);
+    this.#state.watches.removeAll(connection);
+    this.#idleSinceMs = this.#options.clock.now();
+  }
+
+  holds(connection: ClientConnection, inputBytes: number, outputBytes: number): void {
+    for (const gone of this.#connections.hold(connection, inputBytes, outputBytes)) {
+      this.#options.log(`A connection from ${gone.peer} was closed: all together are owed, or have begun, too much`);
+    }
+  }
+
+  roomForSession(): boolean {
+    const isFull = () => this.#state.sessions.size >= this.limits.sessionsMax;
+    const isConnected = (id: bigint) => this.#connections.of(id) !== undefined;
+    if (isFull()) this.#state.endIdleSessions(isConnected, sessionsReplacedMax);
+    return !isFull();
+  }
+
+  closeSoon(connection: ClientConnection): void {
+    this.#connections.closeSoon(connection);
+  }
+
+  bug(error: unknown): void {
+    const what = error instanceof Error ? error.stack : String(error);
+    this.#options.log(`This is a bug in baton, please report it: ${what}`);
+  }
+
+  turnEnded(): void {
+    this.#stages.flush();
+  }
+
+  report(word: string): string {
+    return answerFourLetterWord(word, this.#report());
+  }
+
+  statistics(): KeeperStatistics {
+    const { heldBytes, unsentBytes } = this.#connections;
+    return { ...this.#commits, ...statisticsOf(this.#report()), heldBytes, unsentBytes };
+  }
+
+  #report(): KeeperReport {
+    return reportOf(this.#state, {
+      options: this.#options,
+      connections: [...this.#connections],
+      receivedBefore: this.#connections.received,
+      zxid: this.#durableZxid,
+      writable: this.#writable,
+      addresses: this.addresses,
+    });
+  }
+
+  #accept(connection: Connection, address: Address): ClientConnection {
+    const ip = address.kind === "unix" ? "127.0.0.1" : connection.peer.replace(/:\d+$/, "").replace(/^\[(.*)\]$/, "$1");
+    const client = new ClientConnection(connection, this, ip);
+    this.#connections.accepted(client, address.kind === "tcp" ? ip : null);
+    if (this.#closing !== null || this.#reloading) client.destroy();
+    return client;
+  }
+
+  /** What it has already asked for is applied or never will be; what it was still to be told is lost with it. */
+  #drop(connection: ClientConnection): void {
+    this.#state.watches.removeAll(connection);
+    connection.destroy();
+  }
+
+  #newState(): KeeperState<ClientConnection> {
+    const { tickTimeMs, limits, wallClock, sequenceStart } = this.#options;
+    const notify = (connection: ClientConnection, type: number, path: string) => connection.notify(type, path);
+    const identitiesOf = (connection: ClientConnection) => connection.identities;
+    return new KeeperState({ tickTimeMs, limits, wallClock, sequenceStart, notify, identitiesOf });
+  }
+
+  #newStages(): ReplyStages {
+    return new ReplyStages({
+      hasChanges: () => this.#state.hasChanges,
+      hasPressingChanges: () => this.#state.hasPressingChanges,
+      commit: () => this.#commit(),
+      failed: (error) => void this.#commitFailed(error),
+    });
+  }
+
+  async #load(): Promise<void> {
+    this.#state = this.#newState();
+    this.#stages = this.#newStages();
+    await this.#store.load((piece) => this.#state.restore(piece, this.now()));
+    const isNew = this.#state.tree.size === 0;
+    this.#state.initialize();
+    const changes = this.#state.takeChanges();
+    // A raised zxid goes to disk with the first transaction: a full disk must not keep a keeper from starting again.
+    if (isNew) await this.#store.commit(encodeChanges(changes));
+    this.#durableZxid = this.#state.zxid;
+  }
+
+  async #commit(): Promise<void> {
+    const changes = this.#state.takeChanges();
+    this.#commitStartMs = this.#options.clock.now();
+    await this.#store.commit(encodeChanges(changes));
+    this.#commits.done(this.#options.clock.now() - this.#commitStartMs);
+    this.#durableZxid = changes.zxid;
+  }
+
+  /**
+   * Memory is ahead of the disk and stays so: it is thrown away, with every connection that may have looked at it, and
+   * read back. Reads and pings then go on; writes are let in again when the disk takes one.
+   */
+  async #commitFailed(error: unknown): Promise<void> {
+    if (this.#closing !== null) return;
+    if (isTaken(error)) return this.#fail(error);
+    this.#options.log(
+      `${messageOf(error)}. Nothing is acknowledged until it can be stored again; connections are closed`,
+    );
+    this.#commits.commitsFailed++;
+    this.#writable = false;
+    this.#reloading = true;
+    this.#connections.closeAll();
+    try {
+      await this.#load();
+      this.#reloading = false;
+      if (this.#closing === null) this.#retryLater();
+    } catch (fatal) {
+      this.#fail(fatal);
+    }
+  }
+
+  /** Answers nobody from here on, and ends. */
+  #fail(error: unknown): void {
+    if (this.#closing !== null) return;
+    this.#options.log(`${messageOf(error)}. The keeper ends`);
+    this.#stages.stop();
+    this.#connections.closeAll();
+    this.#closing = this.#close().catch(() => {}).then(() => this.#end.reject(error));
+  }
+
+  #retryLater(): void {
+    this.#cancelRetry = this.#options.clock.after(diskRetryMs, () => {
+      this.#store.commit(encodeChanges(this.#state.takeChanges())).then(() => {
+        this.#writable = true;
+        this.#options.log("The keeper can store again");
+      }, (error) => {
+        if (isTaken(error)) this.#fail(error);
+        else if (this.#closing === null) this.#retryLater();
+      });
+    });
+  }
+
+  #look(): void {
+    if (!this.ownsData) return;
+    const { clock, tickTimeMs, idleExitMs } = this.#options;
+    const diskStalled = !this.#writable ||
+      this.#stages.committing && clock.now() - this.#commitStartMs > tickTimeMs;
+    this.#sessionClock.look(diskStalled);
+    if (!diskStalled) this.#expire();
+    this.#stages.settle();
+    const nowMs = clock.now();
+    this.#connections.closeSilent();
+    if (this.#connections.size > 0 || this.#state.sessions.size > 0) this.#idleSinceMs = nowMs;
+    if (nowMs - this.#idleSinceMs > idleExitMs) {
+      void this.close();
+      return;
+    }
+    this.#lookLater();
+  }
+
+  #lookLater(): void {
+    this.#cancelLook = this.#options.clock.after(this.#lookMs, () => this.#look());
+  }
+
+  #expire(): void {
+    for (const session of this.#state.sessions.overdue(this.now())) {
+      this.#state.closeSession(session);
+      const connection = this.#connections.of(session.id);
+      if (connection !== undefined) this.#drop(connection);
+    }
+    this.turnEnded();
+  }
+
+  #keepHouse(): void {
+    const { clock, wallClock, containerCheckMs } = this.#options;
+    const reaping = new Reaping({
+      clock,
+      wallClock,
+      checkMs: containerCheckMs,
+      state: () => this.#writable ? this.#state : null,
+      turnEnded: () => this.turnEnded(),
+    });
+    this.#guard.watch();
+    this.#stopHousekeeping = () => {
+      reaping.stop();
+      this.#guard.stop();
+    };
+  }
+
+  async #close(): Promise<void> {
+    this.#cancelLook();
+    this.#cancelRetry();
+    this.#stopHousekeeping();
+    this.#connections.stop();
+    // Before the data directory is given up: afterwards the sockets' paths may already be somebody else's.
+    await this.#listeners.close();
+    this.#stages.stop();
+    this.#connections.closeAll();
+    await this.#store.close();
+  }
+}
+
+/** Another keeper has opened the same data since. */
+function isTaken(error: unknown): boolean {
+  return error instanceof BatonError && error.code === "LOCK_BUSY";
+}

@@ -1,0 +1,209 @@
+/**
+ * Starts a user's keeper when it is not running. However many start it at once, the one that gets hold of the data
+ * directory serves, and the others leave. Owns nothing that is left open: the keeper stands on its own.
+ */
+import { type ChildProcess, spawn } from "node:child_process";
+import { closeSync, fstatSync, openSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
+import { join } from "node:path";
+import process from "node:process";
+import { BatonError, type ErrorCode, messageOf } from "../../errors.ts";
+import type { Connection } from "../../sockets/connection.ts";
+import { dial } from "../../sockets/dial.ts";
+import { abortable } from "../../support/abort.ts";
+import { backoffMs } from "../../support/backoff.ts";
+import { formatDuration } from "../../support/duration.ts";
+import { registerOwnChild } from "../../support/child_pids.ts";
+import { selfCommand } from "../../support/self_exec.ts";
+import { keeperMark } from "../../support/keeper_process.ts";
+import { keeperLogName, type KeeperPlace, makePlace } from "./keeper_place.ts";
+
+export interface EnsureKeeperOptions {
+  readonly signal?: AbortSignal;
+  /** How long to try, in milliseconds; 10,000 when left out. */
+  readonly withinMs?: number;
+  /** After how long without sessions the keeper ends, as a duration; `5m` when left out. */
+  readonly idleExit?: string;
+  /** The command that runs baton, without its words; this program when left out. */
+  readonly command?: readonly string[];
+}
+
+/** The exit code of a keeper that found the data directory owned by another one. */
+const ownedExitCode = 75;
+const failureCodes: Readonly<Record<number, ErrorCode>> = { 73: "CANNOT_CREATE", 74: "IO", 78: "CONFIG" };
+const logBytesMax = 1 << 20;
+/** How long the others leave the start to the one who began it. */
+const startTurnMs = 250;
+/** How long a keeper is waited for that accepts a connection and says nothing. */
+const answerMsMax = 1_000;
+
+/**
+ * Resolves when a keeper accepts connections at its place. Rejects with UNREACHABLE when that does not happen in time,
+ * with CANNOT_CREATE or IO when its folder cannot be written, with the keeper's own code and words when it cannot start,
+ * with the signal's reason.
+ */
+export function ensureKeeper(place: KeeperPlace, options: EnsureKeeperOptions = {}): Promise<void> {
+  let start = starting.get(place.socketPath);
+  if (start === undefined) {
+    start = connectOrStart(place, options).finally(() => starting.delete(place.socketPath));
+    starting.set(place.socketPath, start);
+  }
+  return abortable(start, options.signal);
+}
+
+/** What this process has under way, by socket: a thousand sessions of one process start one keeper. */
+const starting = new Map<string, Promise<void>>();
+
+async function connectOrStart(place: KeeperPlace, options: EnsureKeeperOptions): Promise<void> {
+  const { dir, socketPath } = place;
+  if (await serves(socketPath)) return;
+  if (dir !== null) makePlace({ ...place, dir });
+  const withinMs = options.withinMs ?? 10_000;
+  const deadlineMs = performance.now() + withinMs;
+  let keeper: StartedKeeper | null = null;
+  for (let attempt = 0;; attempt++) {
+    if (dir !== null && (keeper === null || keeper.gone()) && claimStart(dir)) {
+      keeper = startDetached({ dir, socketPath }, options);
+    }
+    await pause(5 + backoffMs(attempt, { firstMs: 10, maxMs: 50 }));
+    if (await serves(socketPath)) return;
+    if (performance.now() <= deadlineMs) continue;
+    const waited = formatDuration(withinMs);
+    throw new BatonError(
+      "UNREACHABLE",
+      dir === null
+        ? `The machine's keeper at ${socketPath} does not answer after ${waited}; root has to start it again`
+        : `No keeper serves ${socketPath} after ${waited}`,
+    );
+  }
+}
+
+interface StartedKeeper {
+  /** True when it left because another one owns the data. Throws when it failed. */
+  gone(): boolean;
+}
+
+function startDetached(
+  place: { dir: string; socketPath: string },
+  { idleExit = "5m", command = selfCommand() }: EnsureKeeperOptions,
+): StartedKeeper {
+  const logPath = join(place.dir, keeperLogName);
+  const log = openLog(logPath);
+  try {
+    const logStart = fstatSync(log).size;
+    const words = [
+      "keeper",
+      "--data-dir",
+      place.dir,
+      "--listen",
+      `unix:${place.socketPath}`,
+      "--on-demand",
+      "--idle-exit",
+      idleExit,
+    ];
+    const [executable = "", ...args] = [...withoutDescriptors(), ...command, ...words];
+    const child = spawn(executable, args, {
+      cwd: "/",
+      // A session and a group of its own: what stops the job does not stop the keeper.
+      detached: true,
+      // Nothing of the job's: not its lock cookie, by which its processes are found, and not its secrets.
+      env: { PATH: process.env["PATH"] ?? "/usr/bin:/bin", HOME: process.env["HOME"] ?? "/", [keeperMark]: "1" },
+      stdio: ["ignore", log, log],
+    });
+    child.unref();
+    if (child.pid !== undefined) child.once("exit", registerOwnChild(child.pid));
+    return watchOver(child, logPath, () => readFileSync(logPath).subarray(logStart).toString("utf8").trim());
+  } finally {
+    closeSync(log);
+  }
+}
+
+function watchOver(child: ChildProcess, logPath: string, said: () => string): StartedKeeper {
+  let failure: Error | null = null;
+  child.on("error", (error) => failure = error);
+  return {
+    gone() {
+      if (failure !== null) throw new BatonError("CANNOT_CREATE", `Cannot start the keeper: ${failure.message}`);
+      if (child.exitCode === null && child.signalCode === null) return false;
+      if (child.exitCode === ownedExitCode || child.exitCode === 0) return true;
+      const how = child.signalCode ?? `exit code ${child.exitCode}`;
+      const code = failureCodes[child.exitCode ?? -1] ?? "UNREACHABLE";
+      // One that a full disk keeps from writing its data cannot write down that it does.
+      const silence = code === "IO" ? `it wrote nothing into ${logPath}; is the disk full?` : "it said nothing";
+      throw new BatonError(code, `The keeper could not start (${how}): ${said().split("\n").at(-1) || silence}`);
+    },
+  };
+}
+
+/** Bun closes what the child should not have; Deno leaves open what this process itself inherited. */
+function withoutDescriptors(): string[] {
+  if (!("Deno" in globalThis)) return [];
+  return ["/bin/sh", "-c", 'exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; exec "$0" "$@"'];
+}
+
+/** What was said before the last megabyte is not kept. */
+function openLog(path: string): number {
+  try {
+    if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) > logBytesMax) renameSync(path, `${path}.1`);
+    return openSync(path, "a", 0o600);
+  } catch (error) {
+    throw cannotWrite(path, error);
+  }
+}
+
+/**
+ * Whether it is this process's turn to start a keeper. Only there to spare a crowd of waiting processes from starting one
+ * each: that two of them start one is harmless, because only one gets the data.
+ * Throws CANNOT_CREATE or IO when nobody could start one there: a disk that is full or read-only.
+ */
+function claimStart(dir: string): boolean {
+  const path = join(dir, "starting");
+  try {
+    const stat = statSync(path, { throwIfNoEntry: false });
+    const ageMs = stat === undefined ? Infinity : Date.now() - stat.mtimeMs;
+    if (ageMs >= 0 && ageMs < startTurnMs) return false;
+    rmSync(path, { force: true });
+    closeSync(openSync(path, "wx", 0o600));
+    return true;
+  } catch (error) {
+    if (errnoOf(error) === "EEXIST") return false; // somebody else was faster
+    throw cannotWrite(path, error);
+  }
+}
+
+function cannotWrite(path: string, error: unknown): BatonError {
+  const code = errnoOf(error) === "EIO" ? "IO" : "CANNOT_CREATE";
+  const message = `Cannot start the keeper, because ${path} cannot be written: ${messageOf(error)}`;
+  return new BatonError(code, message, { cause: error });
+}
+
+function errnoOf(error: unknown): unknown {
+  return error instanceof Error && "code" in error ? error.code : undefined;
+}
+
+/**
+ * Whether a keeper serves there. That somebody accepts is not enough: one that is just ending, or dying, may still do so.
+ * One that accepts and says nothing is stopped or busy, and starting another would not help: the data is its own.
+ */
+function serves(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    let answered = false;
+    let connection: Connection | null = null;
+    const dialling = new AbortController();
+    const settle = (result: boolean) => {
+      clearTimeout(giveUp);
+      dialling.abort();
+      connection?.destroy();
+      resolve(result);
+    };
+    const giveUp = setTimeout(settle, answerMsMax, true);
+    const handlers = { data: () => void (answered = true), closed: () => settle(answered) };
+    dial({ kind: "unix", path }, handlers, dialling).then((made) => {
+      connection = made;
+      made.write(new TextEncoder().encode("ruok"));
+    }, () => settle(false));
+  });
+}
+
+function pause(milliseconds: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, milliseconds));
+}

@@ -1,0 +1,191 @@
+/** What each request does: one row per operation code. The rows' records come from wire/jute, which the client reads too. */
+import { protocolError } from "../../wire/bytes.ts";
+import type { Codec } from "../../wire/jute/jute_codec.ts";
+import { type MultiRequest, multiRequest, multiResponse, type MultiResult } from "../../wire/jute/multi_request.ts";
+import {
+  checkCode,
+  multiCode,
+  multiReadCode,
+  type OperationName,
+  operations,
+  reconfigCode,
+} from "../../wire/jute/zookeeper_operations.ts";
+import type { RequestOf, ResponseOf } from "../../wire/jute/zookeeper_operations.ts";
+import { empty } from "../../wire/jute/jute_codec.ts";
+import * as reads from "./read_operations.ts";
+import type { ReadAsker, ReadState } from "./read_operations.ts";
+import { Refusal, refuse } from "./operation_error.ts";
+import type { Transaction } from "./transaction.ts";
+import { statOf } from "./tree.ts";
+
+interface Records {
+  readonly request: Codec<unknown>;
+  readonly response: Codec<unknown>;
+}
+interface WriteOperation extends Records {
+  readonly kind: "write";
+  run(request: never, transaction: Transaction): unknown;
+}
+interface ReadOperation extends Records {
+  readonly kind: "read";
+  run(request: never, state: ReadState, asker: ReadAsker): unknown;
+}
+export type Operation = WriteOperation | ReadOperation;
+
+type Write<Name extends OperationName> = (request: RequestOf<Name>, transaction: Transaction) => ResponseOf<Name>;
+type Read<Name extends OperationName> = (
+  request: RequestOf<Name>,
+  state: ReadState,
+  asker: ReadAsker,
+) => ResponseOf<Name>;
+
+const table = new Map<number, Operation>();
+
+function write<Name extends OperationName>(name: Name, run: Write<Name>): void {
+  const { code, request, response } = operations[name];
+  table.set(code, { kind: "write", request, response, run } as unknown as Operation);
+}
+
+function read<Name extends OperationName>(name: Name, run: Read<Name>): void {
+  const { code, request, response } = operations[name];
+  table.set(code, { kind: "read", request, response, run } as unknown as Operation);
+}
+
+const create2: Write<"create2"> = (request, transaction) => {
+  const node = transaction.create(request);
+  return { path: node.path, stat: statOf(node) };
+};
+
+write("create", (request, transaction) => ({ path: transaction.create(request).path }));
+write("create2", create2);
+write("createContainer", create2);
+write("createTtl", (request, transaction) => {
+  const node = transaction.create(request, request.ttl);
+  return { path: node.path, stat: statOf(node) };
+});
+write("delete", (request, transaction) => {
+  transaction.delete(request);
+  return {};
+});
+write("setData", (request, transaction) => ({ stat: statOf(transaction.setData(request)) }));
+write("setAcl", (request, transaction) => ({ stat: statOf(transaction.setAcl(request)) }));
+
+read("exists", reads.exists);
+read("getData", reads.getData);
+read("getAcl", reads.getAcl);
+read("getChildren", (request, state, asker) => ({ children: reads.getChildren(request, state, asker).children }));
+read("getChildren2", reads.getChildren);
+read("sync", (request) => ({ path: request.path }));
+read("ping", () => ({}));
+read(
+  "setWatches",
+  (request, state, asker) =>
+    reads.setWatches({ ...request, persistentWatches: null, persistentRecursiveWatches: null }, state, asker),
+);
+read("setWatches2", reads.setWatches);
+read("addWatch", reads.addWatch);
+read("checkWatches", reads.checkWatches);
+read("removeWatches", reads.removeWatches);
+read("getEphemerals", reads.getEphemerals);
+read("getAllChildrenNumber", reads.getAllChildrenNumber);
+read("whoAmI", reads.whoAmI);
+
+table.set(multiCode, {
+  kind: "write",
+  request: multiRequest,
+  response: multiResponse,
+  run: runMulti,
+} as unknown as Operation);
+table.set(multiReadCode, {
+  kind: "read",
+  request: multiRequest,
+  response: multiResponse,
+  run: runMultiRead,
+} as unknown as Operation);
+for (const code of [checkCode, reconfigCode]) {
+  table.set(code, { kind: "read", request: empty, response: empty, run: () => refuse("UNIMPLEMENTED") });
+}
+
+export const operationsByCode: ReadonlyMap<number, Operation> = table;
+
+const ok = 0;
+const runtimeInconsistency = -2;
+
+const readTypes: ReadonlySet<MultiRequest["type"]> = new Set(["getData", "getChildren"]);
+
+/** The real server knows either reads or writes in one request: of the other kind it makes no sense. */
+function refuseOthers(requests: readonly MultiRequest[], kind: "reads" | "writes"): void {
+  if (requests.some(({ type }) => readTypes.has(type) !== (kind === "reads"))) refuse("MARSHALLINGERROR");
+}
+
+/** All or nothing: the failing operation has its own error, those before it 0, those after it -2; the header says 0. */
+function runMulti(requests: MultiRequest[], transaction: Transaction): MultiResult[] {
+  refuseOthers(requests, "writes");
+  if (requests.length > transaction.limits.operationsTogetherMax) refuse("BADARGUMENTS");
+  const results: MultiResult[] = [];
+  for (const request of requests) {
+    try {
+      results.push(runInMulti(request, transaction));
+    } catch (thrown) {
+      if (!(thrown instanceof Refusal)) throw thrown;
+      transaction.rollback();
+      const failed = results.length;
+      return requests.map((_, index) => ({
+        type: "error",
+        err: index < failed ? ok : index === failed ? thrown.number : runtimeInconsistency,
+      }));
+    }
+  }
+  return results;
+}
+
+function runInMulti(request: MultiRequest, transaction: Transaction): MultiResult {
+  switch (request.type) {
+    // Which results carry a stat is the real server's choice: CreateTxn is what it makes of a create2 in a multi.
+    case "create":
+    case "create2":
+      return { type: "create", path: transaction.create(request).path };
+    case "createContainer":
+      return { type: "create2", ...create2(request, transaction) };
+    case "createTtl": {
+      const node = transaction.create(request, request.ttl);
+      return { type: "create2", path: node.path, stat: statOf(node) };
+    }
+    case "delete":
+      transaction.delete(request);
+      return { type: "delete" };
+    case "setData":
+      return { type: "setData", stat: statOf(transaction.setData(request)) };
+    case "check":
+      transaction.check(request);
+      return { type: "check" };
+    default:
+      return refuse("UNIMPLEMENTED");
+  }
+}
+
+/** Each read on its own. Throws PROTOCOL when they come to more than may be asked for at once. */
+function runMultiRead(requests: MultiRequest[], state: ReadState, asker: ReadAsker): MultiResult[] {
+  refuseOthers(requests, "reads");
+  const { operationsTogetherMax, readBytesMax } = state.limits;
+  if (requests.length > operationsTogetherMax) refuse("BADARGUMENTS");
+  let bytes = 0;
+  return requests.map((request): MultiResult => {
+    const result = runInMultiRead(request, state, asker);
+    if (result.type === "getData") bytes += result.data?.byteLength ?? 0;
+    if (result.type === "getChildren") bytes += (result.children ?? []).reduce((sum, name) => sum + name.length, 0);
+    if (bytes <= readBytesMax) return result;
+    throw protocolError(`A multiRead asks for more than ${readBytesMax} bytes`);
+  });
+}
+
+function runInMultiRead(request: MultiRequest, state: ReadState, asker: ReadAsker): MultiResult {
+  try {
+    if (request.type === "getData") return { type: "getData", ...reads.getData(request, state, asker) };
+    if (request.type !== "getChildren") return refuse("UNIMPLEMENTED");
+    return { type: "getChildren", children: reads.getChildren(request, state, asker).children };
+  } catch (thrown) {
+    if (!(thrown instanceof Refusal)) throw thrown;
+    return { type: "error", err: thrown.number };
+  }
+}

@@ -1,0 +1,215 @@
+/**
+ * One write, all or nothing: the checks and effects of the operations that change nodes, in the order in which the real
+ * server makes them. Collects the events; they are for the caller to fire when the whole succeeded.
+ * Source: PrepRequestProcessor.pRequest2Txn, DataTree.processTxn.
+ */
+import { createFlag, eventType, permission } from "../../wire/jute/zookeeper_operations.ts";
+import type { RequestOf } from "../../wire/jute/zookeeper_operations.ts";
+import type { Acl } from "../../wire/jute/zookeeper_records.ts";
+import { checkAcl, type Identity, resolveAcl } from "./acl_check.ts";
+import { checkPath, isSpecialPath, parentOf } from "./node_path.ts";
+import type { KeeperLimits } from "./keeper_limits.ts";
+import { refuse } from "./operation_error.ts";
+import { bytesOf, createsMax, type NodeKind, type Tree, type ZNode } from "./tree.ts";
+
+export interface Trigger {
+  readonly type: number;
+  readonly path: string;
+  /** Of the node at `path`, as it was when this happened: a client without READ is not told. */
+  readonly acl: readonly Acl[];
+}
+
+/** Who asks, and when. */
+export interface TransactionContext {
+  readonly zxid: bigint;
+  /** Wall-clock milliseconds, for ctime and mtime. */
+  readonly wallMs: number;
+  readonly session: bigint;
+  readonly identities: readonly Identity[];
+  readonly limits: KeeperLimits;
+  /** The create counter of a new node; 0 except in tests of its upper end. */
+  readonly sequenceStart: number;
+}
+
+interface CreateMode {
+  readonly kind: NodeKind;
+  readonly sequential: boolean;
+}
+
+const createModes = new Map<number, CreateMode>([
+  [createFlag.persistent, { kind: "persistent", sequential: false }],
+  [createFlag.ephemeral, { kind: "ephemeral", sequential: false }],
+  [createFlag.persistentSequential, { kind: "persistent", sequential: true }],
+  [createFlag.ephemeralSequential, { kind: "ephemeral", sequential: true }],
+  [createFlag.container, { kind: "container", sequential: false }],
+  [createFlag.persistentTtl, { kind: "ttl", sequential: false }],
+  [createFlag.persistentSequentialTtl, { kind: "ttl", sequential: true }],
+]);
+
+/** EphemeralType.TTL: 40 bits of milliseconds. */
+const ttlMsMax = 0xffffffffffn;
+
+export class Transaction {
+  readonly triggers: Trigger[] = [];
+  readonly #tree: Tree;
+  readonly #context: TransactionContext;
+  readonly #undo: (() => void)[] = [];
+
+  constructor(tree: Tree, context: TransactionContext) {
+    this.#tree = tree;
+    this.#context = context;
+  }
+
+  get limits(): KeeperLimits {
+    return this.#context.limits;
+  }
+
+  /** Takes everything back, last first. */
+  rollback(): void {
+    for (let undo = this.#undo.pop(); undo !== undefined; undo = this.#undo.pop()) undo();
+    this.triggers.length = 0;
+  }
+
+  create(request: RequestOf<"create">, ttl = -1n): ZNode {
+    const mode = createModes.get(request.flags) ?? refuse("BADARGUMENTS");
+    if (mode.kind === "ttl" ? ttl <= 0n || ttl > ttlMsMax : ttl >= 0n) refuse("BADARGUMENTS");
+    const parentPath = parentOf(request.path);
+    const acl = this.#resolvedAcl(request.acl);
+    const parent = this.#existing(parentPath);
+    checkAcl(parent.acl, permission.create, this.#context.identities);
+    const path = mode.sequential ? request.path + String(parent.creates).padStart(10, "0") : request.path;
+    checkPath(path);
+    if (path.length > this.#context.limits.pathCharsMax) refuse("BADARGUMENTS");
+    if (this.#tree.get(path) !== undefined) refuse("NODEEXISTS");
+    if (parent.kind === "ephemeral") refuse("NOCHILDRENFOREPHEMERALS");
+    const { zxid, wallMs } = this.#context;
+    const node: ZNode = {
+      id: this.#tree.newId(),
+      path,
+      kind: mode.kind,
+      ephemeralOwner: mode.kind === "ephemeral" ? this.#context.session : 0n,
+      ttlMs: mode.kind === "ttl" ? Number(ttl) : 0,
+      czxid: zxid,
+      ctime: wallMs,
+      data: request.data,
+      acl,
+      mzxid: zxid,
+      pzxid: zxid,
+      mtime: wallMs,
+      version: 0,
+      aversion: 0,
+      creates: this.#context.sequenceStart,
+      children: null,
+    };
+    this.#takeRoom(bytesOf(node), node);
+    this.#restoreLater(parent);
+    parent.creates = Math.min(parent.creates + 1, createsMax);
+    parent.pzxid = zxid;
+    this.#tree.touch(parent);
+    this.#tree.insert(node);
+    this.#undo.push(() => this.#tree.remove(node));
+    this.triggers.push(
+      { type: eventType.created, path, acl },
+      { type: eventType.childrenChanged, path: parent.path, acl: parent.acl },
+    );
+    return node;
+  }
+
+  delete(request: RequestOf<"delete">): void {
+    const parentPath = parentOf(request.path);
+    if (isSpecialPath(request.path)) refuse("BADARGUMENTS");
+    const parent = this.#existing(parentPath);
+    checkAcl(parent.acl, permission.delete, this.#context.identities);
+    const node = this.#existing(request.path);
+    checkVersion(node.version, request.version);
+    if (node.children !== null) refuse("NOTEMPTY");
+    this.remove(node);
+  }
+
+  /** Deletes without asking: an ended session's ephemerals, an empty container. */
+  remove(node: ZNode): void {
+    const parent = this.#existing(parentOf(node.path));
+    this.#restoreLater(parent);
+    parent.pzxid = this.#context.zxid;
+    this.#tree.touch(parent);
+    this.#tree.remove(node);
+    this.#undo.push(() => this.#tree.insert(node));
+    this.triggers.push(
+      { type: eventType.deleted, path: node.path, acl: node.acl },
+      { type: eventType.childrenChanged, path: parent.path, acl: parent.acl },
+    );
+  }
+
+  setData(request: RequestOf<"setData">): ZNode {
+    checkPath(request.path);
+    const node = this.#existing(request.path);
+    checkAcl(node.acl, permission.write, this.#context.identities);
+    checkVersion(node.version, request.version);
+    this.#takeRoom((request.data?.byteLength ?? 0) - (node.data?.byteLength ?? 0));
+    this.#restoreLater(node);
+    this.#tree.change(node, { data: request.data });
+    node.version = nextVersion(node.version);
+    node.mzxid = this.#context.zxid;
+    node.mtime = this.#context.wallMs;
+    this.#tree.touch(node);
+    this.triggers.push({ type: eventType.dataChanged, path: node.path, acl: node.acl });
+    return node;
+  }
+
+  setAcl(request: RequestOf<"setAcl">): ZNode {
+    checkPath(request.path);
+    const acl = this.#resolvedAcl(request.acl);
+    const node = this.#existing(request.path);
+    checkAcl(node.acl, permission.admin, this.#context.identities);
+    checkVersion(node.aversion, request.version);
+    this.#takeRoom(bytesOf({ ...node, acl }) - bytesOf(node));
+    this.#restoreLater(node);
+    this.#tree.change(node, { acl });
+    node.aversion = nextVersion(node.aversion);
+    this.#tree.touch(node);
+    return node;
+  }
+
+  check(request: { path: string; version: number }): void {
+    checkPath(request.path);
+    const node = this.#existing(request.path);
+    checkAcl(node.acl, permission.read, this.#context.identities);
+    checkVersion(node.version, request.version);
+  }
+
+  #resolvedAcl(acl: RequestOf<"create">["acl"]): readonly Acl[] {
+    const resolved = resolveAcl(acl, this.#context.identities);
+    return resolved.length > this.#context.limits.aclEntriesMax ? refuse("INVALIDACL") : resolved;
+  }
+
+  /** What takes less is never refused. */
+  #takeRoom(bytes: number, made: ZNode | null = null): void {
+    const { nodesMax, dataBytesMax, ephemeralsPerSessionMax } = this.#context.limits;
+    if (made !== null && this.#tree.size >= nodesMax) refuse("QUOTAEXCEEDED");
+    const owner = made?.ephemeralOwner ?? 0n;
+    if (owner !== 0n && this.#tree.ephemeralCountOf(owner) >= ephemeralsPerSessionMax) refuse("QUOTAEXCEEDED");
+    if (this.#tree.bytes + bytes > dataBytesMax && bytes > 0) refuse("QUOTAEXCEEDED");
+  }
+
+  #existing(path: string): ZNode {
+    return this.#tree.get(path) ?? refuse("NONODE");
+  }
+
+  #restoreLater(node: ZNode): void {
+    const { data, acl, mzxid, pzxid, mtime, version, aversion, creates } = node;
+    this.#undo.push(() => {
+      this.#tree.change(node, { data, acl });
+      Object.assign(node, { mzxid, pzxid, mtime, version, aversion, creates });
+    });
+  }
+}
+
+/** Wraps after 2^31-1, and leaves -1 out: as an expected version that stands for any (ZOOKEEPER-4743). */
+export function nextVersion(version: number): number {
+  const next = (version + 1) | 0;
+  return next === -1 ? 0 : next;
+}
+
+function checkVersion(actual: number, expected: number): void {
+  if (expected !== -1 && expected !== actual) refuse("BADVERSION");
+}

@@ -1,0 +1,190 @@
+/**
+ * The nodes, as they are after everything applied so far. Knows which nodes changed since it was last asked, so that
+ * the log can be told; checks nothing: what may be done is decided in transaction.ts.
+ */
+import { openAcl } from "../../wire/jute/open_acl.ts";
+import type { Acl, Stat } from "../../wire/jute/zookeeper_records.ts";
+import { DescendantCounts } from "./descendant_counts.ts";
+
+export type NodeKind = "persistent" | "ephemeral" | "container" | "ttl";
+
+/** The counter of a parent's creates sticks here, as the real server's does. */
+export const createsMax = 0x7fffffff;
+
+export interface ZNode {
+  /** The row it is stored under. */
+  readonly id: number;
+  readonly path: string;
+  readonly kind: NodeKind;
+  /** The session that owns an ephemeral; 0 for all others. */
+  readonly ephemeralOwner: bigint;
+  /** Milliseconds a childless TTL node may go unchanged; 0 for all others. */
+  readonly ttlMs: number;
+  readonly czxid: bigint;
+  /** Wall-clock milliseconds, for people. */
+  readonly ctime: number;
+  data: Uint8Array | null;
+  acl: readonly Acl[];
+  mzxid: bigint;
+  pzxid: bigint;
+  mtime: number;
+  version: number;
+  aversion: number;
+  /** How many children were ever created: the next sequence suffix. Never goes down. */
+  creates: number;
+  /** Names of the children; null for none, which most nodes have. */
+  children: Set<string> | null;
+}
+
+export class Tree {
+  readonly #nodes = new Map<string, ZNode>();
+  readonly #ephemerals = new Map<bigint, Set<ZNode>>();
+  /** Containers and TTL nodes: what the reaper looks at. */
+  readonly #mortal = new Set<ZNode>();
+  #changed = new Map<number, ZNode | null>();
+  #nextId = 1;
+  #bytes = 0;
+  #descendants: DescendantCounts | null = null;
+
+  get size(): number {
+    return this.#nodes.size;
+  }
+
+  /** Of all nodes, as `bytesOf` counts them. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  get ephemeralCount(): number {
+    let count = 0;
+    for (const nodes of this.#ephemerals.values()) count += nodes.size;
+    return count;
+  }
+
+  get nodes(): Iterable<ZNode> {
+    return this.#nodes.values();
+  }
+
+  get mortal(): Iterable<ZNode> {
+    return this.#mortal;
+  }
+
+  get hasChanges(): boolean {
+    return this.#changed.size > 0;
+  }
+
+  /** The node at `path`; both "" and "/" are the root. */
+  get(path: string): ZNode | undefined {
+    return this.#nodes.get(path === "" ? "/" : path);
+  }
+
+  ephemeralsOf(session: bigint): Iterable<ZNode> {
+    return this.#ephemerals.get(session) ?? [];
+  }
+
+  ephemeralCountOf(session: bigint): number {
+    return this.#ephemerals.get(session)?.size ?? 0;
+  }
+
+  /** A row number that no node has. */
+  newId(): number {
+    return this.#nextId++;
+  }
+
+  /** Puts a new or restored node in its place. The parent's counters are the caller's business. */
+  insert(node: ZNode): void {
+    this.#nodes.set(node.path, node);
+    this.#bytes += bytesOf(node);
+    this.#descendants?.count(node.path, 1);
+    this.#nextId = Math.max(this.#nextId, node.id + 1);
+    if (node.path !== "/") {
+      const parent = parentIn(this.#nodes, node.path);
+      parent.children ??= new Set();
+      parent.children.add(nameOf(node.path));
+    }
+    if (node.kind === "ephemeral") {
+      const own = this.#ephemerals.get(node.ephemeralOwner);
+      if (own === undefined) this.#ephemerals.set(node.ephemeralOwner, new Set([node]));
+      else own.add(node);
+    } else if (node.kind !== "persistent") {
+      this.#mortal.add(node);
+    }
+    this.#changed.set(node.id, node);
+  }
+
+  remove(node: ZNode): void {
+    this.#nodes.delete(node.path);
+    this.#bytes -= bytesOf(node);
+    this.#descendants?.count(node.path, -1);
+    const parent = parentIn(this.#nodes, node.path);
+    parent.children?.delete(nameOf(node.path));
+    if (parent.children?.size === 0) parent.children = null;
+    if (node.kind === "ephemeral") {
+      const own = this.#ephemerals.get(node.ephemeralOwner);
+      own?.delete(node);
+      if (own?.size === 0) this.#ephemerals.delete(node.ephemeralOwner);
+    }
+    this.#mortal.delete(node);
+    this.#changed.set(node.id, null);
+  }
+
+  /** The only way to what a node's size depends on; `touch` has to follow. */
+  change(node: ZNode, to: Partial<Pick<ZNode, "data" | "acl">>): void {
+    this.#bytes -= bytesOf(node);
+    Object.assign(node, to);
+    this.#bytes += bytesOf(node);
+  }
+
+  /** To be called after any field of a node was changed. */
+  touch(node: ZNode): void {
+    this.#changed.set(node.id, node);
+  }
+
+  /** What changed since the last call: the node by its row, null when it is gone. */
+  takeChanges(): Map<number, ZNode | null> {
+    const changed = this.#changed;
+    this.#changed = new Map();
+    return changed;
+  }
+
+  /** Nodes below `node`, at any depth. */
+  descendantCount(node: ZNode): number {
+    if (node.children === null) return 0;
+    this.#descendants ??= new DescendantCounts(this.#nodes.keys());
+    return this.#descendants.of(node.path);
+  }
+}
+
+/** What a node's path, data and ACL take, in bytes or so. */
+export function bytesOf({ path, data, acl }: Pick<ZNode, "path" | "data" | "acl">): number {
+  const bytes = path.length + (data?.byteLength ?? 0);
+  return acl === openAcl ? bytes : acl.reduce((sum, { id }) => sum + id.scheme.length + id.id.length, bytes);
+}
+
+/** What a client is told about a node. A container or TTL node looks like a persistent one. */
+export function statOf(node: ZNode): Stat {
+  const numChildren = node.children?.size ?? 0;
+  return {
+    czxid: node.czxid,
+    mzxid: node.mzxid,
+    ctime: BigInt(node.ctime),
+    mtime: BigInt(node.mtime),
+    version: node.version,
+    cversion: (2 * node.creates - numChildren) | 0,
+    aversion: node.aversion,
+    ephemeralOwner: node.ephemeralOwner,
+    dataLength: node.data?.byteLength ?? 0,
+    numChildren,
+    pzxid: node.pzxid,
+  };
+}
+
+export function nameOf(path: string): string {
+  return path.slice(path.lastIndexOf("/") + 1);
+}
+
+function parentIn(nodes: Map<string, ZNode>, path: string): ZNode {
+  const parent = nodes.get(path.slice(0, path.lastIndexOf("/")) || "/");
+  if (parent === undefined) throw new TypeError(`The node ${path} has no parent`);
+  return parent;
+}

@@ -1,0 +1,139 @@
+/**
+ * Who wants to hear of what. Two tables, as in the real server: changes of a node, and changes of its children; a watch
+ * for both stands in both. `Watcher` is whatever the owner tells the event to: here, a connection.
+ * Source: WatchManager, DataTree.
+ */
+import { eventType } from "../../wire/jute/zookeeper_operations.ts";
+export const watchMode = { once: 1, persistent: 2, recursive: 4 } as const;
+const anyMode = 7;
+
+/** Bits of watchMode: what one watcher has on one path. */
+type Modes = number;
+
+/** Something that happened to a node, and which watchers may learn of it. */
+interface NodeEvent<Watcher> {
+  readonly type: number;
+  readonly path: string;
+  readonly mayLearn: (watcher: Watcher) => boolean;
+}
+
+class Watches<Watcher> {
+  readonly #byPath = new Map<string, Map<Watcher, Modes>>();
+  readonly #byWatcher = new Map<Watcher, Set<string>>();
+  #recursiveCount = 0;
+  #count = 0;
+
+  get count(): number {
+    return this.#count;
+  }
+
+  get pathCount(): number {
+    return this.#byPath.size;
+  }
+
+  get watchers(): Iterable<Watcher> {
+    return this.#byWatcher.keys();
+  }
+
+  countOf(watcher: Watcher): number {
+    return this.#byWatcher.get(watcher)?.size ?? 0;
+  }
+
+  /** Whether the watcher has a watch of one of these modes on the path. */
+  has(path: string, watcher: Watcher, modes: Modes = anyMode): boolean {
+    return ((this.#byPath.get(path)?.get(watcher) ?? 0) & modes) !== 0;
+  }
+
+  add(path: string, watcher: Watcher, mode: Modes): void {
+    let watchers = this.#byPath.get(path);
+    if (watchers === undefined) this.#byPath.set(path, watchers = new Map());
+    this.#set(path, watchers, watcher, (watchers.get(watcher) ?? 0) | mode);
+    const paths = this.#byWatcher.get(watcher);
+    if (paths === undefined) this.#byWatcher.set(watcher, new Set([path]));
+    else paths.add(path);
+  }
+
+  /** Removes the watches of these modes; false when there were none. */
+  remove(path: string, watcher: Watcher, modes: Modes = anyMode): boolean {
+    const watchers = this.#byPath.get(path);
+    const before = watchers?.get(watcher) ?? 0;
+    if (watchers === undefined || (before & modes) === 0) return false;
+    this.#set(path, watchers, watcher, before & ~modes);
+    return true;
+  }
+
+  removeAll(watcher: Watcher): void {
+    for (const path of [...this.#byWatcher.get(watcher) ?? []]) this.remove(path, watcher);
+  }
+
+  /**
+   * Adds to `told` the watchers to notify, and removes their one-shot watches. A watcher that may not learn of the event keeps
+   * its one-shot watch: checkWatches would show its removal, and with it the event.
+   */
+  fire({ type, path, mayLearn }: NodeEvent<Watcher>, told: Set<Watcher>): void {
+    const watchers = this.#byPath.get(path);
+    if (watchers !== undefined) {
+      for (const [watcher, modes] of [...watchers]) {
+        if (!mayLearn(watcher)) continue;
+        const recursiveOnly = modes === watchMode.recursive;
+        if (!(recursiveOnly && type === eventType.childrenChanged)) told.add(watcher);
+        this.#set(path, watchers, watcher, modes & ~watchMode.once);
+      }
+    }
+    if (this.#recursiveCount === 0 || type === eventType.childrenChanged) return;
+    for (let above = path; above !== "/";) {
+      above = above.slice(0, above.lastIndexOf("/")) || "/";
+      for (const [watcher, modes] of this.#byPath.get(above) ?? []) {
+        if (modes & watchMode.recursive && mayLearn(watcher)) told.add(watcher);
+      }
+    }
+  }
+
+  #set(path: string, watchers: Map<Watcher, Modes>, watcher: Watcher, modes: Modes): void {
+    const before = watchers.get(watcher) ?? 0;
+    this.#recursiveCount += Number((modes & watchMode.recursive) !== 0) - Number((before & watchMode.recursive) !== 0);
+    this.#count += Number(modes !== 0) - Number(before !== 0);
+    if (modes !== 0) {
+      watchers.set(watcher, modes);
+      return;
+    }
+    watchers.delete(watcher);
+    if (watchers.size === 0) this.#byPath.delete(path);
+    const paths = this.#byWatcher.get(watcher);
+    paths?.delete(path);
+    if (paths?.size === 0) this.#byWatcher.delete(watcher);
+  }
+}
+
+export class WatchTable<Watcher> {
+  readonly data = new Watches<Watcher>();
+  readonly children = new Watches<Watcher>();
+
+  get count(): number {
+    return this.data.count + this.children.count;
+  }
+
+  /** How many one watcher has. */
+  countOf(watcher: Watcher): number {
+    return this.data.countOf(watcher) + this.children.countOf(watcher);
+  }
+
+  addPersistent(path: string, watcher: Watcher, mode: Modes): void {
+    this.data.add(path, watcher, mode);
+    this.children.add(path, watcher, mode);
+  }
+
+  removeAll(watcher: Watcher): void {
+    this.data.removeAll(watcher);
+    this.children.removeAll(watcher);
+  }
+
+  /** The watchers to notify, each once. Watchers of a node's children are notified of its deletion, too. */
+  fire(event: NodeEvent<Watcher>): Set<Watcher> {
+    const told = new Set<Watcher>();
+    const { type } = event;
+    if (type !== eventType.childrenChanged) this.data.fire(event, told);
+    if (type === eventType.deleted || type === eventType.childrenChanged) this.children.fire(event, told);
+    return told;
+  }
+}

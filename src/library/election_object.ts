@@ -1,0 +1,136 @@
+/** An election as an object: campaign, who leads, and every change of it, over the sessions that this takes. */
+import type { ZooKeeper } from "../zookeeper/zookeeper.ts";
+import { isSessionEnd } from "../zookeeper/zookeeper_error.ts";
+import { campaign, type CampaignOptions, type Leadership } from "../coordination/election/campaign.ts";
+import { checkValue } from "../coordination/election/election_state.ts";
+import { type LeaderChange, LeaderChanges } from "../coordination/election/leader_changes.ts";
+import { type LeaderStatus, leaderStatus } from "../coordination/election/leader_status.ts";
+import { encodeLockName } from "../coordination/lock/lock_name.ts";
+import { resign, type ResignOptions } from "../coordination/election/request_resignation.ts";
+import { watchLeader } from "../coordination/election/watch_leader.ts";
+import { throwIfAborted } from "../support/abort.ts";
+import { namedPriorities, type PriorityName } from "../support/priority.ts";
+import { callLimit } from "./call_limit.ts";
+import { ownInfo } from "./own_info.ts";
+import { sessionExpired } from "./session_expired.ts";
+import { type SessionPlace, SessionSource } from "./session_source.ts";
+
+export interface ElectionOptions extends Pick<CampaignOptions, "preempt" | "root" | "acl" | "clock" | "info"> {
+  /** As for a lock: the lowest number leads first, 100 when left out. */
+  readonly priority?: PriorityName | number;
+  /** What it is for, in a few words. */
+  readonly reason?: string;
+}
+
+export type ElectionCampaignOptions = Pick<CampaignOptions, "wait" | "signal" | "onWaiting" | "progressMs">;
+
+export class Election implements AsyncDisposable {
+  readonly name: string;
+  readonly #options: ElectionOptions;
+  readonly #sessions: SessionSource;
+  readonly #closed = new AbortController();
+  readonly #leaderships = new Set<Leadership>();
+  #closing: Promise<void> | null = null;
+
+  /** Nothing is sent before it is used. Throws USAGE for an impossible name. */
+  constructor(place: SessionPlace, name: string, options: ElectionOptions = {}) {
+    encodeLockName(name);
+    this.name = name;
+    this.#options = options;
+    this.#sessions = new SessionSource(place);
+  }
+
+  /**
+   * Waits until this process leads, at most for `wait`, the opening of the session included; `value` (1,024 bytes at most) is
+   * what the others are told. Release the leadership to
+   * give it up, and stop what needs it when its `lost` aborts. Rejects as `campaign` does, SESSION_EXPIRED when the servers
+   * have ended the session (campaign again), and with an AbortError once the object is closed.
+   */
+  async campaign(value: string, { signal, wait, ...telling }: ElectionCampaignOptions = {}): Promise<Leadership> {
+    checkValue(value);
+    const { priority = "foreground", reason = "", info = ownInfo(reason), ...rest } = this.#options;
+    const stop = this.#stop(signal);
+    throwIfAborted(stop);
+    const limit = callLimit(wait, { clock: rest.clock, signal: stop });
+    let zk: ZooKeeper | null = null;
+    try {
+      zk = await this.#sessions.get(limit.signal);
+      const leadership = await campaign(zk, this.name, {
+        ...rest,
+        ...telling,
+        ...limit.waiting,
+        value,
+        info,
+        priority: typeof priority === "number" ? priority : namedPriorities[priority],
+      });
+      for (const one of this.#leaderships) if (!one.isHeld()) this.#leaderships.delete(one);
+      this.#leaderships.add(leadership);
+      return leadership;
+    } catch (thrown) {
+      if (stop.aborted || zk === null) throw thrown;
+      throw sessionExpired(`lead "${this.name}"`, zk, thrown) ?? thrown;
+    } finally {
+      limit.cancel();
+    }
+  }
+
+  /** Who leads now, and the last grants. */
+  async leader(): Promise<LeaderStatus> {
+    return await leaderStatus(await this.#sessions.get(this.#closed.signal), this.name, this.#root);
+  }
+
+  /**
+   * Every change, beginning with who leads now. Misses no grant over reconnects and, with servers of its own, over
+   * sessions, up to 64 in a row; more are one `missed`. Ends with the signal, or when the object is closed.
+   */
+  async *changes(options: { readonly signal?: AbortSignal } = {}): AsyncGenerator<LeaderChange, void, void> {
+    const signal = this.#stop(options.signal);
+    const changes = new LeaderChanges();
+    while (!signal.aborted) {
+      try {
+        const zk = await this.#sessions.get(signal);
+        yield* watchLeader(zk, this.name, { ...this.#root, signal, changes, ...this.#clock });
+      } catch (thrown) {
+        if (signal.aborted) return;
+        if (!isSessionEnd(thrown) || !this.#sessions.reopens) throw thrown;
+      }
+    }
+  }
+
+  /** Asks whoever leads to give up. Throws NEGATIVE when nobody does. */
+  async resign(options: Omit<ResignOptions, "root"> = {}) {
+    return await resign(await this.#sessions.get(this.#closed.signal), this.name, { ...options, ...this.#root });
+  }
+
+  /** Gives up what was won here, ends everything that waits, and closes the connection if it was opened here. */
+  close(): Promise<void> {
+    return this.#closing ??= this.#close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  get #root(): { readonly root?: string } {
+    const { root } = this.#options;
+    return root === undefined ? {} : { root };
+  }
+
+  get #clock(): Pick<ElectionOptions, "clock"> {
+    const { clock } = this.#options;
+    return clock === undefined ? {} : { clock };
+  }
+
+  #stop(signal: AbortSignal | undefined): AbortSignal {
+    return signal === undefined ? this.#closed.signal : AbortSignal.any([this.#closed.signal, signal]);
+  }
+
+  async #close(): Promise<void> {
+    const reason = new DOMException(`Election "${this.name}" was closed`, "AbortError");
+    this.#closed.abort(reason);
+    const held = [...this.#leaderships].filter((leadership) => leadership.isHeld());
+    const released = await Promise.allSettled(held.map((leadership) => leadership.release()));
+    await this.#sessions.close(reason);
+    for (const outcome of released) if (outcome.status === "rejected") throw outcome.reason;
+  }
+}

@@ -1,0 +1,184 @@
+/**
+ * A lock as an object that many tasks of one process share and use again and again: acquire, release, destroy. Every
+ * acquire is a contender of its own, so that tasks exclude each other as processes do.
+ */
+import type { ZooKeeper } from "../zookeeper/zookeeper.ts";
+import { isSessionEnd } from "../zookeeper/zookeeper_error.ts";
+import { BatonError, messageOf } from "../errors.ts";
+import { foreignPath } from "../coordination/interop/interop_path.ts";
+import type { Lease } from "../process/lease.ts";
+import { LeaseSet } from "../coordination/lock/lease_set.ts";
+import { acquireLock, type AcquireOptions } from "../coordination/lock/acquire_lock.ts";
+import { encodeLockName } from "../coordination/lock/lock_name.ts";
+import { throwIfAborted } from "../support/abort.ts";
+import { namedPriorities, type PriorityName } from "../support/priority.ts";
+import { WaitOver } from "../support/deadline.ts";
+import { callLimit } from "./call_limit.ts";
+import { ownInfo } from "./own_info.ts";
+import { sessionExpired } from "./session_expired.ts";
+import { type SessionPlace, SessionSource } from "./session_source.ts";
+
+export interface LockOptions
+  extends Pick<AcquireOptions, "mode" | "limit" | "limitPolicy" | "recipe" | "root" | "acl" | "clock" | "info"> {
+  /** "foreground" (100) when left out; "background" is 200; else a number from 0, which is first, to 999. */
+  readonly priority?: PriorityName | number;
+  /** What it is for, in a few words: others read it with `baton who`. */
+  readonly reason?: string;
+  /** How long `acquire` waits when it is not told: milliseconds, "none", or "forever", the default. */
+  readonly wait?: "none" | "forever" | number;
+}
+
+export type LockAcquireOptions = Pick<AcquireOptions, "wait" | "signal" | "onWaiting" | "progressMs">;
+
+export class Lock implements AsyncDisposable {
+  readonly name: string;
+  readonly #options: LockOptions;
+  readonly #sessions: SessionSource;
+  readonly #destroyed = new AbortController();
+  /** What was acquired and not given back, the lost included; oldest first. */
+  readonly #leases = new Map<Lease, ZooKeeper>();
+  readonly #acquiring = new Set<Promise<unknown>>();
+  #destroying: Promise<void> | null = null;
+
+  /** Nothing is sent before the first `acquire`. Throws USAGE for an impossible name. */
+  constructor(place: SessionPlace, name: string, options: LockOptions = {}) {
+    // Both refuse what cannot be one.
+    if (options.recipe === undefined) encodeLockName(name);
+    else foreignPath(name);
+    this.name = name;
+    this.#options = options;
+    this.#sessions = new SessionSource(place);
+  }
+
+  /** Whether this object has a lease of it now; compares the clock. */
+  get isHeld(): boolean {
+    return [...this.#leases.keys()].some((lease) => lease.isHeld());
+  }
+
+  /**
+   * Waits for the lock; `wait` is for all of it, the opening of the session too. Rejects LOCK_TIMEOUT (not within the time),
+   * LOCK_BUSY (`wait: "none"`), CONNECTION_LOST (not within the time, and no server answers), SESSION_EXPIRED (the servers have ended the session; acquire again), as
+   * `acquireLock` for the rest, and with an AbortError once the object is destroyed.
+   */
+  async acquire(options: LockAcquireOptions = {}): Promise<Lease> {
+    throwIfAborted(this.#destroyed.signal);
+    const acquiring = this.#acquire(options);
+    this.#acquiring.add(acquiring);
+    try {
+      const { zk, lease } = await acquiring;
+      const shared = new SharedLease(lease, () => this.#leases.delete(shared));
+      this.#leases.set(shared, zk);
+      return shared;
+    } finally {
+      this.#acquiring.delete(acquiring);
+    }
+  }
+
+  /** Acquires, works, releases, whatever becomes of the work. `lease.lost` tells the work that it must stop. */
+  async use<T>(work: (lease: Lease) => Promise<T> | T, options: LockAcquireOptions = {}): Promise<T> {
+    await using lease = await this.acquire(options);
+    return await work(lease);
+  }
+
+  /**
+   * Gives back what this object acquired first and still has. Rejects NOT_HELD when there is nothing to give back, or
+   * somebody has taken it; SESSION_EXPIRED when it ended with its session; CONNECTION_LOST when no server answers: it
+   * is free as soon as one does, or when the session ends.
+   */
+  async release(): Promise<void> {
+    const [oldest] = this.#leases;
+    if (oldest === undefined) {
+      throw new BatonError("NOT_HELD", `Lock "${this.name}" cannot be released: it is not held here`);
+    }
+    const [lease, { session }] = oldest;
+    if (lease.lost.aborted && !lease.isHeld()) {
+      this.#leases.delete(lease);
+      const code = isSessionEnd(session.ended.reason)
+        ? "SESSION_EXPIRED"
+        : session.state === "connected"
+        ? "NOT_HELD"
+        : "CONNECTION_LOST";
+      const cause: unknown = lease.lost.reason;
+      throw new BatonError(code, `Lock "${this.name}" cannot be released: ${messageOf(cause)}`, { cause });
+    }
+    await lease.release().catch((thrown: unknown) => {
+      if (!(thrown instanceof BatonError && thrown.code === "OUTCOME_UNKNOWN")) throw thrown;
+      throw new BatonError("CONNECTION_LOST", thrown.message, { cause: thrown });
+    });
+  }
+
+  /** Gives back everything, ends every `acquire` that waits, and closes the connection if it was opened here. */
+  destroy(): Promise<void> {
+    return this.#destroying ??= this.#destroy();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.destroy();
+  }
+
+  async #acquire({ signal, wait = this.#options.wait, ...telling }: LockAcquireOptions): Promise<Acquired> {
+    const { priority = "foreground", reason = "", info = ownInfo(reason), wait: _wait, ...rest } = this.#options;
+    const stop = AbortSignal.any(signal === undefined ? [this.#destroyed.signal] : [this.#destroyed.signal, signal]);
+    const limit = callLimit(wait, { clock: rest.clock, signal: stop });
+    let zk: ZooKeeper | null = null;
+    try {
+      zk = await this.#sessions.get(limit.signal);
+      const lease = await acquireLock(zk, this.name, {
+        ...rest,
+        ...telling,
+        ...limit.waiting,
+        info,
+        priority: typeof priority === "number" ? priority : namedPriorities[priority],
+      });
+      return { zk, lease };
+    } catch (thrown) {
+      throw stop.aborted ? thrown : this.#named(thrown, zk);
+    } finally {
+      limit.cancel();
+    }
+  }
+
+  /** The failure by the name of its cause. */
+  #named(thrown: unknown, zk: ZooKeeper | null): unknown {
+    const what = `acquire lock "${this.name}"`;
+    const expired = zk === null ? null : sessionExpired(what, zk, thrown);
+    if (expired !== null) return expired;
+    if (!(thrown instanceof BatonError)) return thrown;
+    if (thrown instanceof WaitOver) {
+      return new BatonError("CONNECTION_LOST", `Cannot ${what}: ${messageOf(thrown)}`, { cause: thrown });
+    }
+    const { session } = zk ?? {};
+    const isUnanswered = session !== undefined && !session.ended.aborted &&
+      (thrown.code === "UNREACHABLE" || (thrown.code === "LOCK_TIMEOUT" && session.state !== "connected"));
+    return isUnanswered ? new BatonError("CONNECTION_LOST", thrown.message, { cause: thrown }) : thrown;
+  }
+
+  async #destroy(): Promise<void> {
+    const reason = new DOMException(`Lock "${this.name}" was destroyed`, "AbortError");
+    this.#destroyed.abort(reason);
+    await Promise.allSettled(this.#acquiring);
+    const released = await Promise.allSettled([...this.#leases.keys()].map((lease) => lease.release()));
+    await this.#sessions.close(reason);
+    for (const outcome of released) if (outcome.status === "rejected") throw outcome.reason;
+  }
+}
+
+interface Acquired {
+  readonly zk: ZooKeeper;
+  readonly lease: Lease;
+}
+
+/** Tells when it is given back, whoever does so. */
+class SharedLease extends LeaseSet {
+  readonly #released: () => void;
+
+  constructor(lease: Lease, released: () => void) {
+    super([lease]);
+    this.#released = released;
+  }
+
+  override release(): Promise<void> {
+    this.#released();
+    return super.release();
+  }
+}

@@ -1,0 +1,23 @@
+/** One guard process as baton sees it. */
+import { readFileSync } from "node:fs";
+import { type HelperProcess, startHelper } from "../spawn/helper_process.ts";
+
+export type GuardProcess = HelperProcess;
+
+export type StartGuardProcess = (onLine: (line: string) => void) => GuardProcess | Promise<GuardProcess>;
+
+const [guardName, guardWord] = ["lock-guard", "__guard"];
+
+/** It keeps no folder busy, and says nothing but lines. */
+export const startGuardProcess: StartGuardProcess = (onLine) =>
+  startHelper({ words: [guardWord], argv0: guardName, cwd: "/" }, onLine);
+
+/** Whether the process looks like one. False for one that is gone. */
+export function isGuardProcess(pid: number): boolean {
+  try {
+    const words = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").slice(0, -1);
+    return words[0] === guardName && words.at(-1) === guardWord;
+  } catch {
+    return false;
+  }
+}

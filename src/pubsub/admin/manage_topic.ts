@@ -1,0 +1,70 @@
+/** Asks a topic's owner to do something about it for an operator, and says what has become of that. */
+import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import { BatonError, messageOf } from "../../errors.ts";
+import { throwIfAborted } from "../../support/abort.ts";
+import { orNull } from "../../coordination/request_errors.ts";
+import { parseAnnouncement } from "../ownership/announcements.ts";
+import type { PubsubPath } from "../ownership/pubsub_path.ts";
+import { TopicNodes } from "../ownership/topic_nodes.ts";
+import { type AskOptions, askServer, NeverSent, reasonOf } from "./ask_server.ts";
+
+export type ManageAction = "show" | "forget-client" | "repair" | "delete";
+
+export interface ManageQuestion {
+  readonly topic: string;
+  readonly action: ManageAction;
+  /** forget-client: whom. */
+  readonly client?: string;
+  /** Also where something is lost by it. */
+  readonly acceptsLoss?: boolean;
+}
+
+export interface Managed {
+  /** The server that has the topic. */
+  readonly owner: string;
+  /** What the action gives. */
+  readonly value: unknown;
+}
+
+/**
+ * Rejects with NEGATIVE where there is no such topic or client, UNREACHABLE where its owner is not there or it is not served at
+ * present, USAGE where something would be lost by it that is not accepted, OUTCOME_UNKNOWN, or INTERNAL.
+ */
+export async function manageTopic(
+  zk: ZooKeeper,
+  path: PubsubPath,
+  { topic, action, client, acceptsLoss = false }: ManageQuestion,
+  options: AskOptions,
+): Promise<Managed> {
+  const node = (await new TopicNodes(zk, path).read(topic))?.node;
+  if (node === undefined || node.owner === "") throw new BatonError("NEGATIVE", `There is no topic "${topic}"`);
+  const { owner, epoch } = node;
+  const found = await orNull(zk.getData(path.server(owner)));
+  const announced = found === null ? null : parseAnnouncement(found.data);
+  const cannot = `Cannot ${action} topic "${topic}"`;
+  if (announced === null) {
+    throw new BatonError("UNREACHABLE", `${cannot}: its owner, the server "${owner}", is not there`);
+  }
+  const more = { ...(client === undefined ? {} : { client }), ...(acceptsLoss ? { acceptLoss: true as const } : {}) };
+  const question = {
+    name: "MANAGE",
+    sender: "operator",
+    topic,
+    lines: { version: 1, epoch, action, ...more },
+  } as const;
+  try {
+    const answer = await askServer({ id: owner, endpoint: announced.endpoint }, question, options);
+    const why = reasonOf(answer);
+    if (answer.status === "OK") return { owner, value: JSON.parse(why) };
+    if (answer.status === "NOT_SUBSCRIBED") throw new BatonError("NEGATIVE", why);
+    if (answer.status === "BAD_REQUEST") throw new BatonError("USAGE", why);
+    if (answer.status !== "ERROR") throw new BatonError("UNREACHABLE", `${cannot}: ${why}`);
+    const code = answer.lines?.unknown === true && action !== "show" ? "OUTCOME_UNKNOWN" : "INTERNAL";
+    throw new BatonError(code, `${cannot}: ${why}`);
+  } catch (thrown) {
+    throwIfAborted(options.signal);
+    if (thrown instanceof NeverSent) throw new BatonError("UNREACHABLE", `${cannot}: ${messageOf(thrown)}`);
+    const isAnswerLost = thrown instanceof BatonError && thrown.code === "OUTCOME_UNKNOWN" && action === "show";
+    throw isAnswerLost ? new BatonError("UNREACHABLE", thrown.message) : thrown;
+  }
+}

@@ -1,0 +1,133 @@
+/** Asks a topic's owner to hand it over, and says what has become of it. */
+import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import { BatonError, messageOf } from "../../errors.ts";
+import type { Clock } from "../../support/clock.ts";
+import { onAbort, throwIfAborted } from "../../support/abort.ts";
+import { sleep } from "../../support/deadline.ts";
+import { orNull } from "../../coordination/request_errors.ts";
+import { type AskOptions, askServer, NeverSent, reasonOf } from "./ask_server.ts";
+import { parseAnnouncement } from "../ownership/announcements.ts";
+import type { PubsubPath } from "../ownership/pubsub_path.ts";
+import { TopicNodes } from "../ownership/topic_nodes.ts";
+
+export type MoveOutcome =
+  | { readonly kind: "moved"; readonly from: string; readonly epoch: number }
+  /** It was there before. */
+  | { readonly kind: "there" }
+  /** Nobody was ever given such a topic. */
+  | { readonly kind: "no topic" }
+  /** Definitely not moved. */
+  | { readonly kind: "kept"; readonly owner: string; readonly why: string }
+  /** No answer came, and the topic's node does not say that it has moved: it may yet. */
+  | { readonly kind: "unknown"; readonly owner: string; readonly why: string };
+
+/** How long to wait for the answer: a hand-over that fails takes 30 s by itself. */
+export type MoveOptions = AskOptions;
+
+/** Between two looks at who is there, while the answer is waited for. */
+const lookEveryMs = 250;
+
+/** Ends early when nobody can answer any more: the owner is lost, or the topic is somewhere else. */
+export async function moveTopic(
+  zk: ZooKeeper,
+  path: PubsubPath,
+  { topic, to }: { readonly topic: string; readonly to: string },
+  options: MoveOptions,
+): Promise<MoveOutcome> {
+  const nodes = new TopicNodes(zk, path);
+  const node = (await nodes.read(topic))?.node;
+  if (node === undefined) return { kind: "no topic" };
+  const { owner, epoch } = node;
+  if (owner === to) return { kind: "there" };
+  const kept = (why: string): MoveOutcome => ({ kind: "kept", owner, why });
+  if (owner === "") return kept("nobody has it at present");
+  const found = await orNull(zk.getData(path.server(owner)));
+  const announced = found === null ? null : parseAnnouncement(found.data);
+  if (announced === null) return kept(`its owner, the server "${owner}", is not there`);
+  let why: string;
+  let isKept = false;
+  using watch = new Watch(nodes, { topic, to, owner, endpoint: announced.endpoint, zk, path }, options);
+  try {
+    const answer = await ask(announced.endpoint, { topic, to, epoch, owner }, { ...options, signal: watch.signal });
+    if (answer.status === "OK") return { kind: "moved", from: owner, epoch: answer.epoch ?? epoch + 1 };
+    isKept = !answer.isUnknown;
+    why = answer.why;
+  } catch (thrown) {
+    throwIfAborted(options.signal);
+    why = messageOf(thrown);
+    if (thrown instanceof NeverSent) return kept(why);
+  }
+  await nodes.catchUp(topic);
+  const now = (await nodes.read(topic))?.node;
+  // Also where somebody else has asked for it.
+  if (now?.owner === to) return { kind: "moved", from: owner, epoch: now.epoch };
+  if (now !== undefined && now.owner !== owner) {
+    return { kind: "kept", owner: now.owner, why: `"${topic}" was given to "${now.owner}" meanwhile` };
+  }
+  if (isKept) return kept(why);
+  return { kind: "unknown", owner, why: `${why}; server ls --topics shows where it is` };
+}
+
+/** Looks, while the owner is asked, whether it still can answer. */
+class Watch implements Disposable {
+  readonly #over = new AbortController();
+  readonly #off: () => void;
+
+  constructor(nodes: TopicNodes, what: {
+    readonly topic: string;
+    readonly to: string;
+    readonly owner: string;
+    readonly endpoint: string;
+    readonly zk: ZooKeeper;
+    readonly path: PubsubPath;
+  }, { clock, signal }: MoveOptions) {
+    this.#off = signal === undefined ? () => {} : onAbort(signal, (reason) => this.#over.abort(reason));
+    void this.#look(nodes, what, clock).catch(() => {}); // then the answer alone is waited for
+  }
+
+  /** Aborts with what has happened. */
+  get signal(): AbortSignal {
+    return this.#over.signal;
+  }
+
+  [Symbol.dispose](): void {
+    this.#off();
+    this.#over.abort(new Error("the answer is there"));
+  }
+
+  async #look(
+    nodes: TopicNodes,
+    { topic, to, owner, endpoint, zk, path }: ConstructorParameters<typeof Watch>[1],
+    clock: Clock,
+  ): Promise<void> {
+    for (;;) {
+      await sleep(clock, lookEveryMs, this.signal);
+      const found = await orNull(zk.getData(path.server(owner)));
+      const there = found === null ? null : parseAnnouncement(found.data);
+      const now = (await nodes.read(topic))?.node;
+      const end = (why: string) => this.#over.abort(new BatonError("OUTCOME_UNKNOWN", why));
+      if (now?.owner === to && now.state === "stored") return end(`"${topic}" is at "${to}"`);
+      if (now?.owner !== owner && now?.owner !== to) return end(`"${topic}" was given to "${now?.owner}" meanwhile`);
+      if (there?.endpoint !== endpoint) {
+        return end(`the server "${owner}" was lost while it was to hand "${topic}" over to "${to}"`);
+      }
+    }
+  }
+}
+
+async function ask(
+  endpoint: string,
+  { topic, to, epoch, owner }: {
+    readonly topic: string;
+    readonly to: string;
+    readonly epoch: number;
+    readonly owner: string;
+  },
+  options: MoveOptions,
+) {
+  const lines = { version: 1, epoch };
+  const merge = { name: "MERGE", sender: "operator", topic, address: to, lines } as const;
+  const answer = await askServer({ id: owner, endpoint }, merge, options);
+  const { status, lines: said } = answer;
+  return { status, why: reasonOf(answer), isUnknown: said?.unknown === true, epoch: said?.epoch };
+}

@@ -1,0 +1,46 @@
+/** Which servers there are, and which topics belong to them: what an operator looks at. */
+import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import { orNull } from "../../coordination/request_errors.ts";
+import { type Announcement, parseAnnouncement } from "../ownership/announcements.ts";
+import { type ListedTopic, listTopics } from "../ownership/read_topic_list.ts";
+import type { PubsubPath } from "../ownership/pubsub_path.ts";
+
+export interface ServerOverview {
+  readonly id: string;
+  /** Null: it is not there, and its topics are unavailable. */
+  readonly endpoint: string | null;
+  /** It is given no new topics. */
+  readonly isDraining: boolean;
+  /** In the order of their names. */
+  readonly topics: readonly ListedTopic[];
+}
+
+/** In the order of their ids; servers that are away stand among them as long as they have topics. */
+export async function overviewOf(zk: ZooKeeper, path: PubsubPath): Promise<ServerOverview[]> {
+  const there = await announced(zk, path);
+  const topics = new Map<string, ListedTopic[]>();
+  for await (const listed of listTopics(zk, path)) {
+    const { owner } = listed.node;
+    if (owner !== "") append(topics, owner, listed);
+  }
+  const ids = [...new Set([...there.keys(), ...topics.keys()])].sort();
+  return ids.map((id) => ({
+    id,
+    endpoint: there.get(id)?.endpoint ?? null,
+    isDraining: there.get(id)?.isDraining ?? false,
+    topics: (topics.get(id) ?? []).sort((a, b) => a.topic < b.topic ? -1 : 1),
+  }));
+}
+
+async function announced(zk: ZooKeeper, path: PubsubPath): Promise<Map<string, Announcement>> {
+  const names = (await orNull(zk.getChildren(path.servers)))?.children ?? [];
+  const found = await Promise.all(names.map((name) => orNull(zk.getData(`${path.servers}/${name}`))));
+  const there = found.flatMap((one) => one === null ? [] : parseAnnouncement(one.data) ?? []);
+  return new Map(there.map((announcement) => [announcement.id, announcement]));
+}
+
+function append(topics: Map<string, ListedTopic[]>, owner: string, listed: ListedTopic): void {
+  const known = topics.get(owner);
+  if (known === undefined) topics.set(owner, [listed]);
+  else known.push(listed);
+}

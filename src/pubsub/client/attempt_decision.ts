@@ -1,0 +1,53 @@
+/** What comes after an attempt: the outcome, or another attempt. Pure; requester.ts does it. */
+import { claimsNothingDone, type StatusCode } from "../../wire/pubsub/status_codes.ts";
+
+/** How an attempt ended. */
+export type AttemptEnd =
+  | { readonly kind: "answered"; readonly status: StatusCode; readonly isUnknown: boolean }
+  /** It was sent, and nothing came back. */
+  | { readonly kind: "silent" }
+  /** No proxy could be reached to send it to. */
+  | { readonly kind: "not sent" };
+
+export interface RequestState {
+  /** An unanswered attempt may have done something. */
+  readonly changes: boolean;
+  /** An earlier attempt may have been done. */
+  readonly mayBeDone: boolean;
+  /** Attempts so far, this one included. */
+  readonly attempts: number;
+  /** Attempts at most. */
+  readonly attemptsMax: number;
+  /** Milliseconds that are left. */
+  readonly leftMs: number;
+}
+
+export type AttemptDecision =
+  /** The answer is the outcome. */
+  | { readonly do: "take" }
+  /** `elsewhere`: at the next proxy. */
+  | { readonly do: "try again"; readonly elsewhere: boolean; readonly mayBeDone: boolean }
+  /** `unknown`: it may have been done. */
+  | { readonly do: "give up"; readonly outcome: "fail" | "unknown" };
+
+/** A proxy that refuses so often in a row may have lost the servers that another one reaches. */
+const samePlaceAttempts = 3;
+
+export function afterAttempt(state: RequestState, end: AttemptEnd): AttemptDecision {
+  const mayBeDone = state.mayBeDone ||
+    (state.changes && (end.kind === "silent" || (end.kind === "answered" && end.isUnknown)));
+  if (end.kind === "answered" && !isPassing(end.status)) {
+    const isDoubtful = state.mayBeDone && state.changes && claimsNothingDone.includes(end.status);
+    return isDoubtful ? { do: "give up", outcome: "unknown" } : { do: "take" };
+  }
+  if (state.leftMs <= 0 || state.attempts >= state.attemptsMax) {
+    return { do: "give up", outcome: mayBeDone ? "unknown" : "fail" };
+  }
+  const isThere = end.kind === "answered" && end.status !== "ERROR";
+  return { do: "try again", elsewhere: !isThere || state.attempts % samePlaceAttempts === 0, mayBeDone };
+}
+
+/** A matter of a moment, or of another server. */
+export function isPassing(status: StatusCode): boolean {
+  return status === "NOT_OWNER" || status === "OVERLOADED" || status === "ERROR";
+}

@@ -1,0 +1,383 @@
+/**
+ * What a client id must not forget: its session number, its place in each topic, and the puts whose outcome it does not know.
+ * One SQLite file for an id, opened by one process at a time. Owns the file; decides nothing. Synchronous.
+ */
+import { createHash } from "node:crypto";
+import { accessSync, closeSync, constants, mkdirSync, openSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { DatabaseSync, type StatementSync } from "node:sqlite";
+import { BatonError, messageOf } from "../../errors.ts";
+import { backoffMs } from "../../support/backoff.ts";
+import type { Clock } from "../../support/clock.ts";
+import { sleep } from "../../support/deadline.ts";
+import { flushFolders } from "../../storage/flush_folders.ts";
+import { makePrivateFile } from "../../storage/make_private_file.ts";
+import type { SqlRow, SqlValue } from "../../storage/sql_row.ts";
+import { checkSqliteFormat } from "../../storage/sqlite_format.ts";
+import { isDamage, type SummedTable } from "../../storage/checksum_table.ts";
+import { noMessageId, type SessionToken } from "../../wire/pubsub/field_types.ts";
+import { applicationId, schema, storedFormat, tables } from "./client_tables.ts";
+import { joinBodies, splitBodies } from "../../wire/pubsub/joined_bodies.ts";
+
+/** Inputs of a topic whose places are kept: those that were taken from last. */
+const inputsMax = 100_000;
+
+/** A subscriber's place in a topic. */
+export interface Place {
+  /** The last message that was had; -1: none that is known here. */
+  readonly cursor: number;
+  /** The newest message that was about to be handed out; up to `cursor`: none was. */
+  readonly intent: number;
+  /** Where the messages between the two were about to become files; null: they were not. */
+  readonly folder: string | null;
+}
+
+/** Puts of one request whose outcome is not known: enough to send the very same again. */
+export interface PutIntents {
+  readonly topic: string;
+  readonly session: SessionToken;
+  /** What the client knew of the topic's registrations when it was sent. */
+  readonly registration: number;
+  /** Of the first; the others' follow it. */
+  readonly counter: number;
+  readonly msgId: string | null;
+  readonly bodies: readonly Uint8Array[];
+}
+
+/** How much of an input was taken, by puts into a topic. */
+export interface InputPlace {
+  /** Tells it from all others. */
+  readonly name: string;
+  readonly taken: number;
+  /** Tells what was taken from anything else; see item_chain.ts. */
+  readonly chain: string;
+}
+
+/** Servers know the client's places; only what was put and is unknown is in no other place. */
+const damaged =
+  "; puts whose outcome is unknown cannot be had from it. Without it the client goes on where servers know " +
+  "it to be, once the first call has ended with 84: move away";
+
+const openWait = { firstMs: 20, maxMs: 200 };
+
+export class ClientState implements Disposable {
+  readonly id: string;
+  readonly path: string;
+  readonly #database: DatabaseSync;
+  readonly #statements = new Map<string, StatementSync>();
+  #session: SessionToken | null = null;
+  #nextIntentId: number;
+  readonly #registrations = new Map<string, number>();
+  /** What `synchronous` is set to. */
+  #isDurable = true;
+
+  /**
+   * Waits for another process of the same id. Rejects with LOCK_BUSY when it does not end within `waitMs`, with CONFIG for a file
+   * that is another id's or of a newer format, CANNOT_CREATE, IO, or the signal's reason.
+   */
+  static async open(folder: string, id: string, { waitMs, clock, signal }: {
+    readonly waitMs: number;
+    readonly clock: Clock;
+    readonly signal?: AbortSignal | undefined;
+  }): Promise<ClientState> {
+    try {
+      mkdirSync(folder, { recursive: true, mode: 0o700 });
+    } catch (thrown) {
+      throw new BatonError("CANNOT_CREATE", `Cannot make the folder of client states ${folder}: ${messageOf(thrown)}`);
+    }
+    const endMs = clock.now() + waitMs;
+    for (let attempt = 0;; attempt++) {
+      try {
+        return new ClientState(folder, id);
+      } catch (thrown) {
+        if (!isBusy(thrown)) throw asFailure(thrown, folder, id);
+        const leftMs = endMs - clock.now();
+        if (leftMs <= 0) {
+          const sentence = `Another process uses the client id ${
+            JSON.stringify(id)
+          }, and has not ended within ${waitMs} ms`;
+          throw new BatonError("LOCK_BUSY", sentence);
+        }
+        await sleep(clock, Math.min(leftMs, 5 + backoffMs(attempt, openWait)), signal);
+      }
+    }
+  }
+
+  private constructor(folder: string, id: string) {
+    this.id = id;
+    this.path = stateFile(folder, id);
+    makePrivateFile(this.path); // bodies whose outcome is not known are in it
+    const database = new DatabaseSync(this.path);
+    try {
+      // Exclusive: the lock is held until the file is closed or the process is gone, however that happens.
+      database.exec("PRAGMA locking_mode = EXCLUSIVE; PRAGMA busy_timeout = 0");
+      database.exec(
+        "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 4000; BEGIN EXCLUSIVE",
+      );
+      const what = `state of client "${id}"`;
+      checkSqliteFormat(database, { what, folder, path: this.path, applicationId, format: storedFormat });
+      // Before anything is in it, so that who finds something there need not.
+      if (Number(database.prepare("PRAGMA user_version").get()?.["user_version"]) === 0) flushFolders(folder);
+      database.exec(`${schema} PRAGMA user_version = ${storedFormat}; PRAGMA application_id = ${applicationId}`);
+      const { client } = tables;
+      database.prepare(`${client.insert} ON CONFLICT DO NOTHING`).run(...client.bind({ only: 0, id, session: 0 }));
+      const stored = database.prepare("SELECT id FROM client").get()?.["id"];
+      if (stored !== id) {
+        throw new BatonError(
+          "CONFIG",
+          `${this.path} belongs to the client id ${JSON.stringify(stored)}, not to "${id}"`,
+        );
+      }
+      database.exec("COMMIT");
+    } catch (thrown) {
+      database.close();
+      throw thrown;
+    }
+    this.#database = database;
+    this.#nextIntentId = Number(this.#get("SELECT max(id) AS id FROM intents")?.["id"] ?? 0) + 1;
+  }
+
+  /** This process's session: its number is one more than any that was used, and on the disk before it is given. */
+  session(): SessionToken {
+    return this.#session ??= this.nextSession();
+  }
+
+  /** One that nobody has used, on the disk before it is given. */
+  nextSession(): SessionToken {
+    const number = this.#sessionNumber + 1;
+    this.write(() => this.#setSession(number));
+    return Object.freeze({ number, key: crypto.randomUUID() });
+  }
+
+  /** A server knows a newer session: the next process goes beyond it. */
+  sawSession(number: number): void {
+    if (number > this.#sessionNumber) this.write(() => this.#setSession(number));
+  }
+
+  get #sessionNumber(): number {
+    return Number(this.#whole(tables.client, "")[0]?.["session"]);
+  }
+
+  #setSession(session: number): void {
+    this.#put(tables.client, { only: 0, id: this.id, session });
+  }
+
+  place(topic: string): Place {
+    const [row] = this.#whole(tables.places, "WHERE topic = ?", topic);
+    return {
+      cursor: Number(row?.["cursor"] ?? noMessageId),
+      intent: Number(row?.["intent"] ?? noMessageId),
+      folder: row === undefined || row["folder"] === null ? null : String(row["folder"]),
+    };
+  }
+
+  setPlace(topic: string, { cursor, intent, folder }: Place, options?: { readonly durable?: boolean }): void {
+    this.write(() => this.#put(tables.places, { topic, cursor, intent, folder }), options);
+  }
+
+  forgetPlace(topic: string): void {
+    this.write(() => this.#run("DELETE FROM places WHERE topic = ?", topic));
+  }
+
+  /** In a `write`, as all below that change something. */
+  addIntents({ topic, session, registration, counter, msgId, bodies }: PutIntents): void {
+    const { lengths, bytes } = joinBodies(bodies);
+    this.#put(tables.intents, {
+      id: this.#nextIntentId++,
+      topic,
+      registration,
+      session: session.number,
+      key: session.key,
+      counter,
+      count: bodies.length,
+      msg_id: msgId,
+      lengths,
+      bodies: bytes,
+    });
+  }
+
+  /** What is known of a topic's registrations; 0: nothing. */
+  registration(topic: string): number {
+    const known = this.#registrations.get(topic);
+    if (known !== undefined) return known;
+    const number = Number(this.#whole(tables.registrations, "WHERE topic = ?", topic)[0]?.["number"] ?? 0);
+    this.#registrations.set(topic, number);
+    return number;
+  }
+
+  sawRegistration(topic: string, number: number): void {
+    this.write(() => this.#put(tables.registrations, { topic, number }));
+    this.#registrations.set(topic, number);
+  }
+
+  /** Their outcome is known: of those that were added with counters from `first` to `last`, none of them in part. */
+  settleIntents(
+    { topic, session }: Pick<PutIntents, "topic" | "session">,
+    { first, last }: { readonly first: number; readonly last: number },
+  ): void {
+    this.#run(
+      "DELETE FROM intents WHERE topic = ? AND session = ? AND key = ? AND counter BETWEEN ? AND ?",
+      topic,
+      session.number,
+      session.key,
+      first,
+      last,
+    );
+  }
+
+  /** All of a topic, or of all topics, as they were added and in that order. */
+  intents(topic?: string): PutIntents[] {
+    const rows = topic === undefined
+      ? this.#whole(tables.intents, "ORDER BY id")
+      : this.#whole(tables.intents, "WHERE topic = ? ORDER BY id", topic);
+    return rows.map((row) => ({
+      topic: String(row["topic"]),
+      session: { number: Number(row["session"]), key: String(row["key"]) },
+      registration: Number(row["registration"]),
+      counter: Number(row["counter"]),
+      msgId: row["msg_id"] === null ? null : String(row["msg_id"]),
+      bodies: this.#bodiesOf(row),
+    }));
+  }
+
+  #bodiesOf(row: Record<string, unknown>): Uint8Array[] {
+    try {
+      return splitBodies({ lengths: row["lengths"] as Uint8Array | null, bytes: row["bodies"] as Uint8Array });
+    } catch (cause) {
+      throw new BatonError("IO", `The state of client "${this.id}" at ${this.path} is damaged: ${messageOf(cause)}`, {
+        cause,
+      });
+    }
+  }
+
+  /** Messages. */
+  countIntents(topic: string): number {
+    return Number(this.#get("SELECT sum(count) AS count FROM intents WHERE topic = ?", topic)?.["count"] ?? 0);
+  }
+
+  input(topic: string, name: string): InputPlace | null {
+    const [row] = this.#whole(tables.inputs, "WHERE topic = ? AND name = ?", topic, name);
+    return row === undefined ? null : { name, taken: Number(row["taken"]), chain: String(row["chain"]) };
+  }
+
+  setInput(topic: string, { name, taken, chain }: InputPlace): void {
+    this.#put(tables.inputs, { topic, name, taken, chain });
+  }
+
+  forgetInput(topic: string, name: string): void {
+    this.#run("DELETE FROM inputs WHERE topic = ? AND name = ?", topic, name);
+  }
+
+  /** Beyond the limit those that were not taken from for the longest time. */
+  trimInputs(topic: string): void {
+    const { count } = this.#get("SELECT count(*) AS count FROM inputs WHERE topic = ?", topic) ?? {};
+    if (Number(count) <= inputsMax) return;
+    const sql = "DELETE FROM inputs WHERE rowid IN (SELECT rowid FROM inputs WHERE topic = ? ORDER BY rowid LIMIT ?)";
+    this.write(() => this.#run(sql, topic, Number(count) - inputsMax));
+  }
+
+  /**
+   * All that `work` stores, or nothing of it. When it returns this survives a kill; with `durable`, the default, the machine's
+   * end as well. Throws IO.
+   */
+  write(work: () => void, { durable = true }: { readonly durable?: boolean } = {}): void {
+    try {
+      if (durable !== this.#isDurable) this.#database.exec(`PRAGMA synchronous = ${durable ? "FULL" : "NORMAL"}`);
+      this.#isDurable = durable;
+      this.#prepared("BEGIN IMMEDIATE").run();
+      try {
+        work();
+        this.#prepared("COMMIT").run();
+      } catch (thrown) {
+        this.#rollBack();
+        throw thrown;
+      }
+    } catch (thrown) {
+      throw new BatonError(
+        "IO",
+        `Cannot write the state of client "${this.id}" at ${this.path}: ${messageOf(thrown)}`,
+        {
+          cause: thrown,
+        },
+      );
+    }
+  }
+
+  /** After a full disk SQLite has done so itself, and what it says of a second time hides why. */
+  #rollBack(): void {
+    try {
+      this.#prepared("ROLLBACK").run();
+    } catch {
+      // nothing is under way
+    }
+  }
+
+  [Symbol.dispose](): void {
+    this.#database.close();
+  }
+
+  #run(sql: string, ...values: SqlValue[]): void {
+    this.#prepared(sql).run(...values);
+  }
+
+  #get(sql: string, ...values: (number | string)[]): Record<string, unknown> | undefined {
+    return this.#prepared(sql).get(...values);
+  }
+
+  /** In a `write`. */
+  #put<Column extends string>(table: SummedTable<Column>, row: Readonly<Record<Column, SqlValue>>): void {
+    this.#run(table.replace, ...table.bind(row));
+  }
+
+  /** Rows as they were stored. Throws IO for one that is not: what it says may be another message, or another place. */
+  #whole(table: SummedTable<string>, condition: string, ...values: (number | string)[]): SqlRow[] {
+    const where = `The state of client "${this.id}" at ${this.path} is damaged`;
+    try {
+      const sql = `SELECT ${table.all} FROM ${table.name} ${condition}`;
+      const rows = this.#prepared(sql).all(...values) as SqlRow[];
+      if (rows.every((row) => table.isWhole(row))) return rows;
+    } catch (cause) {
+      if (!isDamage(cause)) throw cause;
+      throw new BatonError("IO", `${where}: ${messageOf(cause)}${damaged} ${this.path}`, { cause });
+    }
+    throw new BatonError("IO", `${where} in its ${table.name}${damaged} ${this.path}`);
+  }
+
+  #prepared(sql: string): StatementSync {
+    let statement = this.#statements.get(sql);
+    if (statement === undefined) this.#statements.set(sql, statement = this.#database.prepare(sql));
+    return statement;
+  }
+}
+
+/** What SQLite does not say. */
+function whyNotWritten(path: string): string {
+  try {
+    accessSync(dirname(path), constants.W_OK);
+    closeSync(openSync(path, "r+"));
+    return "";
+  } catch (thrown) {
+    return `; ${messageOf(thrown)}`;
+  }
+}
+
+function stateFile(folder: string, id: string): string {
+  return join(folder, `${createHash("sha256").update(id).digest("hex")}.sqlite`);
+}
+
+function isBusy(thrown: unknown): boolean {
+  return !(thrown instanceof BatonError) && /locked|busy/i.test(messageOf(thrown));
+}
+
+function asFailure(thrown: unknown, folder: string, id: string): BatonError {
+  if (thrown instanceof BatonError) return thrown;
+  const why = messageOf(thrown);
+  const path = stateFile(folder, id);
+  const isDamaged = /not a database|malformed/.test(why);
+  const advice = isDamaged
+    ? `${damaged} ${path}`
+    : /unable to open|disk I\/O|readonly/.test(why)
+    ? whyNotWritten(path)
+    : "";
+  return new BatonError("IO", `Cannot open the state of client "${id}" at ${path}: ${why}${advice}`, { cause: thrown });
+}

@@ -1,0 +1,225 @@
+/**
+ * Messages into files, each exactly once, whatever moment the process is killed at and however soon somebody takes the files
+ * away. Owns the protocol between the folder and the client's state:
+ *
+ *   1 write <seq>.part and flush it   2 flush the folder   3 store the intent   4 rename to <seq>   5 flush the folder
+ *   6 store the cursor
+ *
+ * Recovery, with an intent beyond the cursor: what still has its .part is renamed; what has none was delivered. So no other
+ * .part is there when the intent is stored: one that a kill in step 1 left may be half a message.
+ */
+import {
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { join, resolve } from "node:path";
+import { BatonError, messageOf } from "../../errors.ts";
+import { flushFolders } from "../../storage/flush_folders.ts";
+import { flushPath } from "../../storage/flush_path.ts";
+import type { ClientState } from "./client_state.ts";
+
+/** In the folder: whose it is. */
+export const markName = ".baton-pubsub";
+
+export interface Delivery {
+  readonly id: number;
+  readonly body: Uint8Array;
+}
+
+export interface OutFolderOptions {
+  readonly state: ClientState;
+  readonly topic: string;
+  /** Called before each step, for tests. */
+  readonly onStep?: (step: string) => void;
+}
+
+export class OutFolder {
+  readonly path: string;
+  readonly #options: OutFolderOptions;
+  /** Of messages that an earlier process began to write, ascending; they are written again, unless the client went past them. */
+  #leftParts: readonly number[];
+
+  /** Makes the folder, or opens it. Throws USAGE when it belongs to another client id or topic, CANNOT_CREATE, IO. */
+  constructor(path: string, options: OutFolderOptions) {
+    this.path = madeFolder(resolve(path));
+    this.#options = options;
+    mark(this.path, options.state.id, options.topic);
+    this.#leftParts = this.#io(() => partsIn(this.path, 0, Infinity));
+  }
+
+  /**
+   * All of them, in the order of their ids, behind the cursor. Throws IO: those that were written by then are delivered, the
+   * others come again. A disk that is emptied by whoever takes the files away need not have room for all at once.
+   */
+  deliver(messages: readonly Delivery[]): void {
+    const { written, failure } = this.#write(messages);
+    const last = written.at(-1);
+    if (last !== undefined) this.#hand(written, last.id);
+    if (failure !== null) throw failure;
+  }
+
+  /** Into parts, as far as there is room. */
+  #write(messages: readonly Delivery[]): { readonly written: readonly Delivery[]; readonly failure: unknown } {
+    const { onStep = () => {} } = this.#options;
+    const written: Delivery[] = [];
+    try {
+      for (const message of messages) {
+        onStep(`write ${message.id}`);
+        this.#io(() => writePart(join(this.path, `${message.id}.part`), message.body));
+        written.push(message);
+      }
+    } catch (failure) {
+      return { written, failure };
+    }
+    return { written, failure: null };
+  }
+
+  #hand(messages: readonly Delivery[], last: number): void {
+    const { state, topic, onStep = () => {} } = this.#options;
+    onStep("flush parts");
+    this.#io(() => {
+      this.#removeLeftParts(messages, last);
+      flushPath(this.path);
+    });
+    const { cursor } = state.place(topic);
+    onStep("intent");
+    state.setPlace(topic, { cursor, intent: last, folder: this.path });
+    this.#io(() => {
+      for (const { id } of messages) {
+        onStep(`rename ${id}`);
+        renameSync(join(this.path, `${id}.part`), join(this.path, `${id}`));
+      }
+      onStep("flush names");
+      flushPath(this.path);
+    });
+    onStep("cursor");
+    state.setPlace(topic, { cursor: last, intent: last, folder: null });
+    onStep("done");
+  }
+
+  /** Not those behind `last`: whoever took the client over with another state may just be renaming them. */
+  #removeLeftParts(messages: readonly Delivery[], last: number): void {
+    const written = new Set(messages.map(({ id }) => id));
+    for (const id of this.#leftParts) {
+      if (id <= last && !written.has(id)) rmSync(join(this.path, `${id}.part`), { force: true });
+    }
+    this.#leftParts = this.#leftParts.filter((id) => id > last);
+  }
+
+  #io<T>(work: () => T): T {
+    try {
+      return work();
+    } catch (thrown) {
+      throw new BatonError("IO", `Cannot write messages to the folder ${this.path}: ${messageOf(thrown)}`, {
+        cause: thrown,
+      });
+    }
+  }
+}
+
+/**
+ * Brings to its end what was interrupted, in whatever folder that was; nothing when nothing was. Throws IO when the folder
+ * is not there: what it has received cannot be known then.
+ */
+export function recoverOutFolder({ state, topic, onStep = () => {} }: OutFolderOptions): void {
+  const { cursor, intent, folder } = state.place(topic);
+  if (folder === null || intent <= cursor) return;
+  try {
+    readFileSync(join(folder, markName));
+    for (const id of partsIn(folder, cursor, intent)) {
+      onStep(`rename ${id}`);
+      renameSync(join(folder, `${id}.part`), join(folder, `${id}`));
+    }
+    onStep("flush names");
+    flushPath(folder);
+  } catch (thrown) {
+    const sentence =
+      `Cannot finish what was interrupted in the folder ${folder}: ${messageOf(thrown)}; without it nobody ` +
+      `can say which messages up to ${intent} of topic "${topic}" were delivered. Put it back; if it is lost, seek goes ` +
+      "behind the last message that was seen";
+    throw new BatonError("IO", sentence, { cause: thrown });
+  }
+  onStep("cursor");
+  state.setPlace(topic, { cursor: intent, intent, folder: null });
+}
+
+/** Those of `cursor` + 1 to `intent` that were written and not renamed, ascending. */
+function partsIn(folder: string, cursor: number, intent: number): number[] {
+  return readdirSync(folder)
+    .map((name) => Number(/^(\d{1,16})\.part$/.exec(name)?.[1] ?? -1))
+    .filter((id) => id > cursor && id <= intent)
+    .sort((a, b) => a - b);
+}
+
+/** Where it is: a link that leads elsewhere one day must not have what is interrupted here looked for there. */
+function madeFolder(path: string): string {
+  try {
+    mkdirSync(path, { recursive: true });
+    return realpathSync(path);
+  } catch (thrown) {
+    throw new BatonError("CANNOT_CREATE", `Cannot make the folder ${path}: ${messageOf(thrown)}`, { cause: thrown });
+  }
+}
+
+function mark(path: string, client: string, topic: string): void {
+  const file = join(path, markName);
+  const wanted = `${JSON.stringify({ client, topic })}\n`;
+  const bytes = new TextEncoder().encode(wanted);
+  try {
+    // Before the mark is there, so that who finds it need not.
+    if (!existsSync(file)) flushFolders(path);
+    writeFlushed(file, bytes, "wx");
+    flushPath(path);
+  } catch (thrown) {
+    if ((thrown as NodeJS.ErrnoException).code !== "EEXIST") {
+      throw new BatonError("CANNOT_CREATE", `Cannot write to the folder ${path}: ${messageOf(thrown)}`, {
+        cause: thrown,
+      });
+    }
+    const found = markIn(file);
+    if (found === wanted) return;
+    if (found === "") return writeFlushed(file, bytes); // killed between making it and writing to it
+    throw new BatonError("USAGE", `The folder ${path} belongs to ${found.trim()}, and not to ${wanted.trim()}`);
+  }
+}
+
+function markIn(file: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch (thrown) {
+    throw new BatonError("IO", `Cannot read whose folder it is in ${file}: ${messageOf(thrown)}`, { cause: thrown });
+  }
+}
+
+/** What has no room takes none. */
+function writePart(path: string, body: Uint8Array): void {
+  try {
+    writeFlushed(path, body);
+  } catch (thrown) {
+    try {
+      rmSync(path, { force: true });
+    } catch {
+      // why it could not be written is said
+    }
+    throw thrown;
+  }
+}
+
+function writeFlushed(path: string, bytes: Uint8Array, flags = "w"): void {
+  const file = openSync(path, flags);
+  try {
+    writeFileSync(file, bytes);
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+}

@@ -1,0 +1,380 @@
+/**
+ * Puts messages, each once: an intent is stored before anything is sent, and goes when the outcome is known. A window of
+ * requests is under way, and their order is kept: each says which counter has to be there before it.
+ */
+import { BatonError } from "../../errors.ts";
+import { abortable, throwIfAborted } from "../../support/abort.ts";
+import { counted } from "../../support/counted.ts";
+import type { ClientSession } from "./pubsub_client_session.ts";
+import type { PutIntents } from "./client_state.ts";
+import type { InputNotes } from "./input_checkpoints.ts";
+import { chained, emptyChain } from "./rolling_digest.ts";
+import { outcomeError } from "./outcome_error.ts";
+import { asBody, batchesOf, bytesOf, runsOf } from "./put_batches.ts";
+import type { Outcome } from "./requester.ts";
+
+/** Messages under way at most; one more request is made as long as fewer bytes are. */
+const windowMessages = 256;
+const windowBytes = 16 << 20;
+
+export interface PutOptions {
+  readonly msgId?: string | null;
+  /** What the messages come from, and what was taken of it before: the place in it is kept. */
+  readonly input?: InputNotes | null;
+  /** Nothing more is awaited: what is under way is unknown. */
+  readonly signal?: AbortSignal | undefined;
+  /** Nothing more is read; what was sent is waited for. */
+  readonly until?: AbortSignal | undefined;
+  /** What was read cannot be had again: it is put also after `until`. */
+  readonly isStream?: boolean;
+  /** Told of messages that are stored, and of their bytes. */
+  readonly onStored?: (messages: number, bytes: number) => void;
+}
+
+interface Flight {
+  readonly first: number;
+  /** Of what was taken before it. */
+  readonly chain: string;
+  readonly count: number;
+  readonly bytes: number;
+  readonly abort: AbortController;
+  /** Whether any of it may have arrived. */
+  readonly wasSent: () => boolean;
+  readonly ended: Promise<void>;
+}
+
+/** A request that was definitely not done. */
+interface Refusal {
+  readonly counter: number;
+  /** Of what was taken before it. */
+  readonly chain: string;
+  readonly error: unknown;
+  /** A copy of it may still be under way, and do it after all. */
+  readonly mayComeAgain: boolean;
+}
+
+interface PlaceNoted {
+  readonly notes: InputNotes;
+  readonly counter: number;
+  readonly chain: string;
+}
+
+export class Publisher {
+  readonly #client: ClientSession;
+  readonly #topic: string;
+  /** The next message's. */
+  #counter = 1;
+  /** Of all that was taken. */
+  #chain = emptyChain;
+  readonly #flights = new Set<Flight>();
+  #messages = 0;
+  #bytes = 0;
+  /** Counters whose outcome is known, and whose intents are still stored. */
+  #settled: { readonly first: number; readonly last: number }[] = [];
+  #failed: Refusal | null = null;
+  /** What nobody knows of, and why; null: nothing was waited for any more. */
+  #doubts: { readonly flight: Flight; readonly error: BatonError | null }[] = [];
+  #thrown: { readonly error: unknown } | null = null;
+  #waitsForInput = false;
+  #hasReadAll = false;
+  /** Aborts when nothing more is to be sent. */
+  readonly #stop = new AbortController();
+
+  constructor(client: ClientSession, topic: string) {
+    this.#client = client;
+    this.#topic = topic;
+  }
+
+  /** Says that all was stored, to a topic that may have to forget publishers. After `putAll`. */
+  async resolved(): Promise<void> {
+    await this.#client.resolved(this.#topic, this.#counter);
+  }
+
+  /** Whether `putAll` came to the end of its input. */
+  get hasReadAll(): boolean {
+    return this.#hasReadAll;
+  }
+
+  /**
+   * Puts all, in their order; resolves when all are stored. Rejects with OUTCOME_UNKNOWN, whose intents are kept for `resume`,
+   * with what a message was refused for, or with the signal's reason. One publisher, one call.
+   */
+  async putAll(chunks: AsyncIterable<readonly Uint8Array[]>, options: PutOptions = {}): Promise<number> {
+    const { signal, until, isStream = false, input: notes = null } = options;
+    const ends = AbortSignal.any([signal, isStream ? undefined : until].filter((end) => end !== undefined));
+    this.#chain = notes?.chain ?? emptyChain;
+    await this.#client.register(this.#topic, { signal });
+    let inputError: unknown;
+    try {
+      const input = chunks[Symbol.asyncIterator]();
+      const stopped = this.#stopped(signal, until);
+      while (!this.#hasEnded && !signal?.aborted && !until?.aborted) {
+        this.#waitsForInput = true;
+        this.#settleIdle();
+        const { done, value } = await abortable(input.next(), stopped);
+        this.#waitsForInput = false;
+        this.#hasReadAll = done === true;
+        if (done === true) break;
+        await this.#sendAll(value, options, ends);
+      }
+    } catch (thrown) {
+      if (!this.#hasEnded && !signal?.aborted && !until?.aborted) inputError = thrown ?? new Error("the input failed");
+    }
+    this.#waitsForInput = false;
+    // What nobody has been sent is in the input still.
+    if (until?.aborted && !isStream) {
+      for (const flight of this.#flights) if (!flight.wasSent()) flight.abort.abort(until.reason);
+    }
+    await Promise.all([...this.#flights].map(({ ended }) => ended));
+    if (this.#failed?.mayComeAgain) await this.#endSession(this.#failed, signal);
+    this.#store([], notes && { notes, ...this.#failed ?? { counter: this.#counter, chain: this.#chain } });
+    // Of several the one that needs a resume: what was refused behind it is put then.
+    const doubt = this.#doubts.find(({ error }) => error !== null)?.error;
+    const error = this.#thrown?.error ?? doubt ?? this.#failed?.error ?? inputError;
+    if (error !== undefined && error !== null) throw error;
+    if (signal?.aborted) throw signal.reason;
+    return this.#counter - 1;
+  }
+
+  /** Sends again what an earlier process, or this one, did not hear the end of. Resolves with how many messages there were. */
+  async resume(
+    { signal, until, onStored = () => {} }: Pick<PutOptions, "signal" | "until" | "onStored"> = {},
+  ): Promise<number> {
+    const { state } = this.#client;
+    let count = 0;
+    for (const run of runsOf(state.intents(this.#topic))) {
+      throwIfAborted(until);
+      const outcome = await this.#again(run, signal);
+      const isOk = outcome.kind === "answer" && outcome.answer.status === "OK";
+      const { counter, bodies: { length } } = run;
+      if (isOk || isSettled(outcome)) {
+        state.write(() => state.settleIntents(run, { first: counter, last: counter + length - 1 }));
+      }
+      if (!isOk) throw outcomeError(`put ${counted(length, "message")} into topic "${this.#topic}" again`, outcome);
+      count += length;
+      onStored(length, bytesOf(run.bodies));
+    }
+    return count;
+  }
+
+  #stopped(...signals: readonly (AbortSignal | undefined)[]): AbortSignal {
+    return AbortSignal.any([this.#stop.signal, ...signals.filter((signal) => signal !== undefined)]);
+  }
+
+  /** What is known is noted while nothing else is to be done: after a kill nobody has to ask what became of it. */
+  #settleIdle(): void {
+    if (!this.#waitsForInput || this.#flights.size > 0) return;
+    try {
+      this.#store([], null, { durable: false });
+    } catch (error) {
+      this.#thrown ??= { error };
+      this.#stop.abort();
+    }
+  }
+
+  get #hasEnded(): boolean {
+    return this.#failed !== null || this.#doubts.length > 0 || this.#thrown !== null;
+  }
+
+  async #again(
+    { counter, session, registration, msgId, bodies }: PutIntents,
+    signal: AbortSignal | undefined,
+  ): Promise<Outcome> {
+    const own = this.#client.state.session();
+    const lines = {
+      low: counter,
+      ...(session.number === own.number && session.key === own.key ? {} : { fromSession: session }),
+      ...(msgId === null ? {} : { msgId }),
+    };
+    const put = { name: "PUT", topic: this.#topic, counter, lines, ...asBody(bodies) } as const;
+    return await this.#client.ask(put, { signal, registration });
+  }
+
+  /** In requests, as the window has room: those that it has room for at once are stored at once. */
+  async #sendAll(items: readonly Uint8Array[], options: PutOptions, ends: AbortSignal): Promise<void> {
+    let group: Uint8Array[][] = [];
+    let [messages, bytes] = [0, 0];
+    const sendGroup = () => {
+      const batches = group;
+      [group, messages, bytes] = [[], 0, 0];
+      if (batches.length > 0) this.#send(batches, options);
+    };
+    try {
+      for (const batch of batchesOf(items)) {
+        if (group.length > 0 && this.#isFull(messages + batch.length, bytes)) sendGroup();
+        if (group.length === 0 && !(await this.#room(batch.length, ends))) return;
+        group.push(batch);
+        messages += batch.length;
+        bytes += bytesOf(batch);
+      }
+    } finally {
+      sendGroup(); // also in front of a message that cannot be one
+    }
+  }
+
+  /** False: nothing more is to be sent. */
+  async #room(count: number, ends: AbortSignal): Promise<boolean> {
+    while (!this.#hasEnded && !ends.aborted && this.#isFull(count, 0)) {
+      await Promise.race([...this.#flights].map(({ ended }) => ended));
+    }
+    return !this.#hasEnded && !ends.aborted;
+  }
+
+  #isFull(messages: number, bytes: number): boolean {
+    return this.#messages + messages > windowMessages || this.#bytes + bytes >= windowBytes;
+  }
+
+  /** Requests, whose intents are stored by one write. Where that fails, nothing of them was taken. */
+  #send(batches: readonly (readonly Uint8Array[])[], options: PutOptions): void {
+    const { msgId = null, input = null } = options;
+    const session = this.#client.state.session();
+    const registration = this.#client.state.registration(this.#topic);
+    let counter = this.#counter;
+    let chain = this.#chain;
+    const requests = batches.map((bodies) => {
+      const intents: PutIntents = { topic: this.#topic, session, registration, counter, msgId, bodies };
+      const before = chain;
+      counter += bodies.length;
+      if (input !== null && input.chain !== null) { for (const body of bodies) chain = chained(chain, body); }
+      return { intents, before };
+    });
+    this.#store(requests.map(({ intents }) => intents), input && { notes: input, counter, chain });
+    this.#counter = counter;
+    this.#chain = chain;
+    for (const { intents, before } of requests) this.#ask(intents, before, options);
+  }
+
+  /** `chain`: of what was taken before it. */
+  #ask({ counter: first, msgId, bodies }: PutIntents, chain: string, options: PutOptions): void {
+    // What is below is settled on the disk as well: the server may forget it.
+    const low = Math.min(first, ...[...this.#flights].map((flight) => flight.first));
+    const bytes = bytesOf(bodies);
+    const abort = new AbortController();
+    const signal = options.signal === undefined ? abort.signal : AbortSignal.any([abort.signal, options.signal]);
+    const lines = { low, ...(first > low ? { after: first - 1 } : {}), ...(msgId === null ? {} : { msgId }) };
+    let wasSent = false;
+    const asked = this.#client.ask({ name: "PUT", topic: this.#topic, counter: first, lines, ...asBody(bodies) }, {
+      signal,
+      onSent: () => wasSent = true,
+    });
+    const flight: Flight = {
+      chain,
+      first,
+      count: bodies.length,
+      bytes,
+      abort,
+      wasSent: () => wasSent,
+      ended: this.#landed(asked, () => flight, options),
+    };
+    this.#flights.add(flight);
+    this.#messages += bodies.length;
+    this.#bytes += bytes;
+  }
+
+  async #landed(asked: Promise<Outcome>, flightOf: () => Flight, { onStored, signal }: PutOptions): Promise<void> {
+    let outcome: Outcome | null = null;
+    let why: unknown;
+    try {
+      outcome = await asked;
+    } catch (thrown) {
+      why = thrown;
+      if (!signal?.aborted && this.#failed === null) this.#thrown ??= { error: thrown };
+    }
+    const flight = flightOf();
+    this.#flights.delete(flight);
+    this.#messages -= flight.count;
+    this.#bytes -= flight.bytes;
+    // What comes behind a message that was refused names it as the one before, and can never be stored.
+    const isBehind = this.#failed !== null && flight.first > this.#failed.counter;
+    if (outcome === null) {
+      if (isBehind) this.#settle(flight);
+      else if (flight.wasSent()) this.#doubts.push({ flight, error: null });
+      else this.#fail(flight, why); // it is in the input still
+    } else if (outcome.kind === "answer" && outcome.answer.status === "OK") {
+      this.#settle(flight);
+      onStored?.(flight.count, flight.bytes);
+    } else if (outcome.kind === "unknown" || isForgotten(outcome)) {
+      if (isBehind) this.#settle(flight);
+      else this.#doubts.push({ flight, error: doubtOf(this.#whatOf(flight), outcome) });
+    } else {
+      // Who was taken over leaves the topic to who did so.
+      const mayComeAgain = outcome.answer?.status !== "FENCED";
+      this.#fail(flight, outcomeError(this.#whatOf(flight), outcome), mayComeAgain);
+    }
+    if (this.#hasEnded) this.#stop.abort();
+    else this.#settleIdle();
+  }
+
+  /** Definitely not done, and nothing behind it. */
+  #fail(flight: Flight, error: unknown, mayComeAgain = false): void {
+    const { first, chain } = flight;
+    this.#settle(flight);
+    if (this.#failed !== null && first > this.#failed.counter) return;
+    this.#failed = { counter: first, chain, error, mayComeAgain: mayComeAgain && flight.wasSent() };
+    for (const other of this.#flights) if (other.first > first) other.abort.abort(error);
+    for (const doubt of this.#doubts) if (doubt.flight.first > first) this.#settle(doubt.flight);
+    this.#doubts = this.#doubts.filter((doubt) => doubt.flight.first < first);
+  }
+
+  /**
+   * Before a refusal is noted and told: a network that delivers the request once more must not have it stored. If it was
+   * stored meanwhile, or nobody waits for the answer, nothing is known from there on: `resume` finds out. Where nobody
+   * answers, the next session's first request ends this one.
+   */
+  async #endSession({ counter }: Refusal, signal: AbortSignal | undefined): Promise<void> {
+    let end: { readonly isStored: boolean } | null = null;
+    try {
+      end = await this.#client.endAt(this.#topic, counter, { signal });
+    } catch {
+      // What it was refused for is told, and is not changed by this.
+    }
+    if (end === null ? signal?.aborted !== true : !end.isStored) return;
+    this.#failed = null;
+    this.#settled = this.#settled.filter(({ first }) => first < counter);
+    if (end === null) return;
+    const sentence = `message ${counter} was refused, and stored all the same when the network delivered it again`;
+    this.#thrown ??= { error: new BatonError("OUTCOME_UNKNOWN", `Nobody can say whether all was done: ${sentence}`) };
+  }
+
+  #whatOf({ first, count }: Flight): string {
+    const which = count === 1 ? `message ${first}` : `messages ${first} to ${first + count - 1}`;
+    return `put ${this.#counter === 2 ? "the message" : which} into topic "${this.#topic}"`;
+  }
+
+  #settle({ first, count }: Flight): void {
+    this.#settled.push({ first, last: first + count - 1 });
+  }
+
+  /** `place`: up to, and without, the message of this counter. */
+  #store(intents: readonly PutIntents[], place: PlaceNoted | null, options?: { readonly durable?: boolean }): void {
+    const { state } = this.#client;
+    if (intents.length === 0 && this.#settled.length === 0 && place === null) return;
+    const session = state.session();
+    state.write(() => {
+      for (const range of this.#settled) state.settleIntents({ topic: this.#topic, session }, range);
+      for (const request of intents) state.addIntents(request);
+      if (place !== null) place.notes.note(place.counter - 1, place.chain);
+    }, options);
+    this.#settled = [];
+  }
+}
+
+function doubtOf(what: string, outcome: Outcome): BatonError {
+  if (outcome.kind === "unknown") return outcomeError(what, outcome);
+  return outcomeError(what, {
+    kind: "unknown",
+    why: "the topic has forgotten this client meanwhile",
+    answer: outcome.answer,
+  });
+}
+
+/** The topic has forgotten this client in the middle of its puts: what was stored of them before, nobody can say. */
+function isForgotten(outcome: Outcome): boolean {
+  return outcome.answer?.status === "UNREGISTERED";
+}
+
+/** Nothing more can be found out of it. */
+function isSettled(outcome: Outcome): boolean {
+  return outcome.kind === "answer" &&
+    ["STALE_OP", "COUNTER_REUSE", "BAD_REQUEST", "UNREGISTERED"].includes(outcome.answer.status);
+}

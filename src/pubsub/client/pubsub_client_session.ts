@@ -1,0 +1,165 @@
+/** One process of a client id: its state, its session, and the way to the proxies. Everything it says carries the session. */
+import { BatonError } from "../../errors.ts";
+import type { Lines, Message, MessageName, MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
+import { type ClientState } from "./client_state.ts";
+import { outcomeError } from "./outcome_error.ts";
+import type { Answer, Outcome, Requester, RequestOptions } from "./requester.ts";
+
+/** What is asked; who asks, and in which session, is added. */
+type Asked<N extends MessageName> = N extends MessageName ? Omit<MessageOf<N>, "sender"> : never;
+type Operation = "SUBSCRIBE" | "UNSUBSCRIBE" | "SEEK";
+
+/** How long the end of a session may take, in milliseconds. */
+const endMsMax = 2000;
+/** How long to wait until a topic has heard that nothing is unresolved, in milliseconds. */
+const resolvedMsMax = 200;
+/** Tries to become registered: each time the topic has forgotten others meanwhile. */
+const registrationsMax = 5;
+
+export interface SessionRequestOptions extends RequestOptions {
+  /** Of what was asked before, and may have been done: the number that it was asked with, and no other. */
+  readonly registration?: number | undefined;
+}
+
+export class ClientSession {
+  readonly state: ClientState;
+  readonly #requester: Requester;
+  readonly #operations = new Map<string, number>();
+  /** Topics that this process has registered at. */
+  readonly #knownTo = new Set<string>();
+
+  constructor(state: ClientState, requester: Requester) {
+    this.state = state;
+    this.#requester = requester;
+  }
+
+  get id(): string {
+    return this.state.id;
+  }
+
+  /** Of subscribe, unsubscribe and seek: how many there were at the topic in this session. */
+  operations(topic: string): number {
+    return this.#operations.get(topic) ?? 0;
+  }
+
+  /** Asks in this session. A server that knows a newer one is remembered: the next process goes beyond it. */
+  async ask(
+    message: Asked<Operation | "GET" | "PUT">,
+    { registration, ...options }: SessionRequestOptions = {},
+  ): Promise<Outcome> {
+    const lines = {
+      ...message.lines,
+      session: this.state.session(),
+      ...this.#registered(message.topic, registration),
+    };
+    const outcome = await this.#requester.ask({ ...message, sender: this.id, lines } as Message, options);
+    const current = outcome.answer?.status === "FENCED" ? outcome.answer.lines?.currentSession : undefined;
+    if (current !== undefined) this.state.sawSession(current);
+    return outcome;
+  }
+
+  /**
+   * Makes the client known to a topic that it puts into, once in a process: a topic forgets publishers, and what it does not know
+   * it stores only where nothing was forgotten since. By a put of nothing, so that it does not matter how often it is done.
+   * Throws what it failed with: nothing was put.
+   */
+  async register(topic: string, options: RequestOptions = {}): Promise<void> {
+    if (this.#knownTo.has(topic)) return;
+    const what = `put into topic "${topic}"`;
+    const outcome = await this.#untilRegistered({ name: "PUT", topic, counter: 0, batch: [] }, options);
+    // That nobody knows whether the topic knows it does no harm.
+    if (outcome.kind === "unknown") {
+      throw new BatonError("UNREACHABLE", `Cannot ${what}; definitely not done: no server has answered in time`);
+    }
+    requireOk(what, outcome);
+    this.#knownTo.add(topic);
+  }
+
+  /** What puts no message is asked again with the number that the topic names, if that is a newer one. */
+  async #untilRegistered(message: Asked<Operation | "PUT">, options?: RequestOptions): Promise<Outcome> {
+    for (let tries = 1;; tries++) {
+      const known = this.state.registration(message.topic);
+      const outcome = await this.ask(message, options);
+      const isRefused = outcome.kind === "answer" && outcome.answer.status === "UNREGISTERED";
+      const wanted = isRefused ? outcome.answer.lines?.registration ?? 0 : 0;
+      if (wanted <= known || tries === registrationsMax) return outcome;
+      this.state.sawRegistration(message.topic, wanted);
+    }
+  }
+
+  /**
+   * Says that the outcome of all that this session has put is known, up to and without `counter`: where the topic has to forget
+   * publishers, this one is among the first. Nobody waits for it for long, and it may be lost.
+   */
+  async resolved(topic: string, counter: number): Promise<void> {
+    const lines = { session: this.state.session(), low: counter, ...this.#registered(topic) };
+    const end = { name: "PUT", sender: this.id, topic, counter, lines, batch: [] } as const;
+    await this.#requester.ask(end, { withinMs: resolvedMsMax }).catch(() => {});
+  }
+
+  #registered(topic: string, registration = this.state.registration(topic)): Lines {
+    return registration > 0 ? { registration } : {};
+  }
+
+  /**
+   * Ends this session at a topic, by a put of nothing in a newer one: whatever the network still delivers of it is FENCED. And
+   * says whether its message `counter` is stored; null: nobody has confirmed anything.
+   */
+  async endAt(
+    topic: string,
+    counter: number,
+    { signal }: Pick<RequestOptions, "signal"> = {},
+  ): Promise<{ readonly isStored: boolean } | null> {
+    const { state } = this;
+    const lines = { fromSession: state.session(), session: state.nextSession(), ...this.#registered(topic) };
+    const end = { name: "PUT", sender: this.id, topic, counter, lines, batch: [] } as const;
+    const { kind, answer } = await this.#requester.ask(end, { signal, withinMs: endMsMax });
+    if (kind !== "answer") return null;
+    // It has forgotten the client since: what was asked for before is refused by that number from now on.
+    if (answer.status === "UNREGISTERED") return { isStored: false };
+    return answer.status === "OK" ? { isStored: answer.lines?.ids !== undefined } : null;
+  }
+
+  /** Who is subscribed already stays where he is. */
+  async subscribe(topic: string, options?: RequestOptions): Promise<void> {
+    await this.#operate(`subscribe to topic "${topic}"`, { name: "SUBSCRIBE", topic }, options);
+    const { cursor, intent } = this.state.place(topic);
+    if (cursor < 0 && intent < 0) return;
+    // A topic whose server was given up has begun again at the first id: the place is another topic's.
+    const { end = 0 } = await this.info(topic, options);
+    if (cursor > end || intent > end) this.state.forgetPlace(topic);
+  }
+
+  /** Gives up what was not fetched. */
+  async unsubscribe(topic: string, options?: RequestOptions): Promise<void> {
+    await this.#operate(`unsubscribe from topic "${topic}"`, { name: "UNSUBSCRIBE", topic }, options);
+    this.state.forgetPlace(topic);
+  }
+
+  async seek(topic: string, to: number | "start" | "end", options?: RequestOptions): Promise<void> {
+    await this.#operate(`seek in topic "${topic}"`, { name: "SEEK", topic, to }, options);
+    this.state.forgetPlace(topic); // the server's counts now
+  }
+
+  async info(topic: string, options?: RequestOptions): Promise<Lines> {
+    const what = `ask about topic "${topic}"`;
+    const outcome = await this.#requester.ask({ name: "INFO", sender: this.id, topic }, options);
+    return requireOk(what, outcome).lines ?? {};
+  }
+
+  async #operate(
+    what: string,
+    message: Asked<Operation>,
+    options?: RequestOptions,
+  ): Promise<void> {
+    const op = this.operations(message.topic) + 1;
+    this.#operations.set(message.topic, op);
+    requireOk(what, await this.#untilRegistered({ ...message, lines: { op } }, options));
+  }
+}
+
+/** Throws what the outcome is when it is not OK. */
+export function requireOk(what: string, outcome: Outcome): Answer {
+  if (outcome.kind === "answer" && outcome.answer.status === "OK") return outcome.answer;
+  throw outcomeError(what, outcome);
+}

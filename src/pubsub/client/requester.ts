@@ -1,0 +1,318 @@
+/**
+ * Asks through the proxies, in their order: a request is tried again until it has an outcome or its time is over. Owns the
+ * connections. Each request ends with what is known: an answer, definitely not done, or unknown.
+ */
+import type { SocketOptions } from "../../zeromq/socket_options.ts";
+import { BatonError, type ErrorCode, messageOf } from "../../errors.ts";
+import { abortable, onAbort, throwIfAborted } from "../../support/abort.ts";
+import { backoffMs } from "../../support/backoff.ts";
+import type { Clock } from "../../support/clock.ts";
+import { deadlineAfter, sleep } from "../../support/deadline.ts";
+import { decodeMessage } from "../../wire/pubsub/decode_message.ts";
+import { encodeMessage } from "../../wire/pubsub/encode_message.ts";
+import type { Message, MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
+import { afterAttempt, type AttemptEnd } from "./attempt_decision.ts";
+import { attemptTimes } from "./attempt_times.ts";
+import { ProxyLink } from "./proxy_link.ts";
+import { TroubleWatch, type WatchedRequest } from "./trouble_watch.ts";
+
+export type Answer = MessageOf<"STATUS">;
+
+export type Outcome =
+  | { readonly kind: "answer"; readonly answer: Answer }
+  /** Definitely not done; `answer` is the last that was given. `isRefused`: no proxy lets this client in. */
+  | { readonly kind: "fail"; readonly why: string; readonly answer: Answer | null; readonly isRefused?: boolean }
+  | { readonly kind: "unknown"; readonly why: string; readonly answer: Answer | null };
+
+export interface RequesterOptions {
+  /** The proxies' endpoints in the order in which they are tried; asked again when none of them could be reached. */
+  readonly findProxies: (signal: AbortSignal) => Promise<readonly string[]>;
+  readonly clock: Clock;
+  /** How long a request is tried in all, in milliseconds. */
+  readonly timeoutMs: number;
+  /** How long one attempt is waited for, in milliseconds; without `retriesMax` twice as long after each that needed more. */
+  readonly attemptMs: number;
+  /** Attempts after the first. */
+  readonly retriesMax?: number;
+  readonly socket?: SocketOptions;
+  /** Where `findProxies` looks, as a part of a sentence: `in the coordination service at …`. */
+  readonly lookupPlace?: string;
+  /** Told what stands in the way when it has for `troubleMs`, 3 s by default; not again before there was an answer. */
+  readonly onTrouble?: (why: string) => void;
+  readonly troubleMs?: number;
+  readonly random?: () => number;
+}
+
+export interface RequestOptions {
+  readonly signal?: AbortSignal | undefined;
+  /** How long the server may hold the answer back on purpose, in milliseconds. */
+  readonly holdMs?: number;
+  /** Less than `timeoutMs`, and a fifth of it at most. */
+  readonly withinMs?: number;
+  /** Told when the first attempt has been sent: before that nothing can have been done. */
+  readonly onSent?: (() => void) | undefined;
+}
+
+/** How far a request is. */
+interface Progress extends WatchedRequest {
+  sentTo: ProxyLink | null;
+  /** How the last attempt ended. */
+  said: string | null;
+}
+
+/** Between attempts. */
+const retryWait = { firstMs: 50, maxMs: 2000 };
+/** A connection that is not there after so many milliseconds is given up for the next proxy's. */
+const connectMsMax = 2000;
+/** The only proxy's, before proxies are looked for again: as long as a handshake may take. */
+const onlyConnectMsMax = 10_000;
+/** With less time another try would only turn "not done" into "unknown". */
+const attemptMsMin = 100;
+/** Longer than one that does not answer is waited for where there is another. */
+const defaultTroubleMs = 3000;
+const passingCodes: ReadonlySet<ErrorCode> = new Set(["UNREACHABLE", "CONNECTION_LOST", "SESSION_EXPIRED"]);
+const changing: ReadonlySet<Message["name"]> = new Set(["PUT", "SUBSCRIBE", "UNSUBSCRIBE", "SEEK"]);
+
+export class Requester implements AsyncDisposable {
+  readonly #options: RequesterOptions;
+  #proxies: readonly string[] = [];
+  #at = 0;
+  #link: ProxyLink | null = null;
+  /** When it was begun. */
+  #openedMs = 0;
+  /** With those that others are still waiting at. */
+  readonly #links = new Set<ProxyLink>();
+  #finding: Promise<void> | null = null;
+  #lastTrouble = "no proxy was found";
+  /** Endpoints that do not let this client in, since the last that did. */
+  readonly #refusals = new Set<string>();
+  readonly #watch: TroubleWatch<Progress> | null;
+
+  constructor(options: RequesterOptions) {
+    this.#options = options;
+    const { clock, onTrouble, troubleMs = defaultTroubleMs } = options;
+    const tell = (progress: Progress) => onTrouble?.(this.#standsInTheWay(progress));
+    this.#watch = onTrouble === undefined ? null : new TroubleWatch(clock, { afterMs: troubleMs, tell });
+  }
+
+  /** Rejects with the signal's reason, and with what `findProxies` rejects with once the time is over. */
+  async ask(message: Message, options: RequestOptions = {}): Promise<Outcome> {
+    const progress: Progress = { sinceMs: this.#options.clock.now(), sentTo: null, said: null };
+    this.#watch?.begin(progress);
+    try {
+      return await this.#tryOften(message, options, progress);
+    } finally {
+      this.#watch?.end(progress);
+    }
+  }
+
+  async #tryOften(message: Message, options: RequestOptions, progress: Progress): Promise<Outcome> {
+    const { clock, retriesMax = Infinity, random } = this.#options;
+    let { attemptMs } = this.#options;
+    const { signal, holdMs = 0, onSent, withinMs: most = Infinity } = options;
+    const timeoutMs = most === Infinity ? this.#options.timeoutMs : Math.min(most, this.#options.timeoutMs / 5);
+    const changes = changing.has(message.name);
+    const endMs = clock.now() + timeoutMs + holdMs;
+    let mayBeDone = false;
+    let answer: Answer | null = null;
+    for (let attempts = 1;; attempts++) {
+      throwIfAborted(signal);
+      const withinMs = Math.max(1, Math.min(endMs - clock.now(), attemptMs + holdMs));
+      const link = await this.#connected({
+        withinMs: Math.min(withinMs, connectMsMax),
+        findMs: Math.max(1, endMs - clock.now()),
+      }, signal);
+      const isRefused = this.#proxies.length > 0 && this.#proxies.every((endpoint) => this.#refusals.has(endpoint));
+      // Another try would be refused as well, whatever time is left.
+      if (isRefused && !mayBeDone) return { kind: "fail", why: this.#lastTrouble, answer, isRefused };
+      let end: AttemptEnd = { kind: "not sent" };
+      if (link !== null) {
+        const times = attemptTimes({ withinMs, attemptMs: Math.min(attemptMs, timeoutMs), holdMs });
+        const wait = message.lines?.waitMs === undefined ? {} : { waitMs: times.waitMs };
+        progress.sentTo = link;
+        if (holdMs > 0) progress.sinceMs = clock.now() + holdMs;
+        const lines = { version: 1, deadlineMs: times.deadlineMs, ...message.lines, ...wait };
+        const sentMs = clock.now();
+        const got = await this.#attempt(link, encodeMessage({ ...message, lines } as Message), {
+          withinMs,
+          signal,
+          onSent,
+        });
+        progress.sentTo = null;
+        progress.sinceMs = Math.min(progress.sinceMs, clock.now());
+        end = got === null ? { kind: "not sent" } : got === "silent" ? { kind: "silent" } : answered(got);
+        if (got !== null && got !== "silent") answer = got;
+        // A long message on a slow way would need as long again; the proxy may have said that its time was over.
+        const neededMore = clock.now() - sentMs >= times.deadlineMs * 0.9;
+        if (neededMore && retriesMax === Infinity) attemptMs *= 2;
+      }
+      const waitMs = backoffMs(attempts - 1, { ...retryWait, ...(random ? { random } : {}) });
+      const leftMs = endMs - clock.now() - waitMs - Math.min(attemptMsMin, timeoutMs / 10);
+      const decision = afterAttempt({ changes, mayBeDone, attempts, attemptsMax: retriesMax + 1, leftMs }, end);
+      if (decision.do === "take" && answer !== null) {
+        this.#watch?.answered();
+        return { kind: "answer", answer };
+      }
+      if (decision.do !== "try again") {
+        return { kind: decision.do === "take" ? "fail" : decision.outcome, why: this.#whyNot(end, answer), answer };
+      }
+      mayBeDone = decision.mayBeDone;
+      progress.said = this.#whyNot(end, answer);
+      if (decision.elsewhere && (link === null || link === this.#link)) this.#leave(end);
+      await sleep(clock, waitMs, signal);
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#watch?.[Symbol.dispose]();
+    await Promise.all([...this.#links].map((link) => link.close()));
+  }
+
+  /** The answer; "silent" when it was sent and nothing came; null when it was not sent. */
+  #attempt(
+    link: ProxyLink,
+    frames: readonly Uint8Array[],
+    { withinMs, signal, onSent }: Pick<RequestOptions, "signal" | "onSent"> & { readonly withinMs: number },
+  ): Promise<Answer | "silent" | null> {
+    return new Promise((resolve, reject) => {
+      const finish = (result: () => void) => {
+        cancelTimer();
+        offAbort();
+        result();
+      };
+      const forget = link.send(frames, (answer) =>
+        finish(() => {
+          if (answer === null) this.#lastTrouble = `the connection to ${link.endpoint} was lost: ${link.why}`;
+          const message = answer === null ? null : decodeMessage(answer);
+          if (message !== null && message.name !== "STATUS") this.#lastTrouble = `${link.endpoint} answered nonsense`;
+          resolve(message?.name === "STATUS" ? message : "silent");
+        }));
+      if (forget === null) return resolve(null);
+      onSent?.();
+      const cancelTimer = this.#options.clock.after(withinMs, () => {
+        forget();
+        this.#lastTrouble = `${link.endpoint} has not answered within ${Math.round(withinMs)} ms`;
+        finish(() => resolve("silent"));
+      });
+      const offAbort = onAbort(signal, (reason) => {
+        forget();
+        cancelTimer();
+        reject(reason);
+      });
+    });
+  }
+
+  /** The connection in use, when it is there within the time. */
+  async #connected(
+    { withinMs, findMs }: { readonly withinMs: number; readonly findMs: number },
+    signal: AbortSignal | undefined,
+  ): Promise<ProxyLink | null> {
+    if (this.#link?.state === "lost") this.#leave({ kind: "not sent" });
+    if (this.#link === null) {
+      if (this.#at >= this.#proxies.length) await this.#find(findMs, signal);
+      const endpoint = this.#proxies[this.#at];
+      if (endpoint === undefined) return null;
+      this.#link ??= this.#open(endpoint);
+    }
+    const link = this.#link;
+    if (link.state === "connecting") await this.#settled(link, withinMs, signal);
+    if (link.state === "connected") {
+      this.#refusals.clear();
+      return link;
+    }
+    if (link.isRefused) this.#refusals.add(link.endpoint);
+    this.#lastTrouble = `cannot connect to the proxy at ${link.endpoint}: ${link.why}`;
+    return null;
+  }
+
+  #open(endpoint: string): ProxyLink {
+    const link = new ProxyLink(endpoint, this.#options.socket);
+    this.#openedMs = this.#options.clock.now();
+    this.#links.add(link);
+    link.onChange(() => {
+      if (link.state === "lost") this.#links.delete(link);
+    });
+    return link;
+  }
+
+  #settled(link: ProxyLink, withinMs: number, signal: AbortSignal | undefined): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const done = () => {
+        cancelTimer();
+        offChange();
+        offAbort();
+        resolve();
+      };
+      const cancelTimer = this.#options.clock.after(withinMs, done);
+      const offChange = link.onChange(done);
+      const offAbort = onAbort(signal, (reason) => {
+        done();
+        reject(reason);
+      });
+    });
+  }
+
+  /** What does not last (nobody answers) is a trouble of this try; all else rejects. */
+  async #find(withinMs: number, signal: AbortSignal | undefined): Promise<void> {
+    const late = () =>
+      new BatonError("UNREACHABLE", `no proxy could be looked up${this.#where} within ${Math.round(withinMs)} ms`);
+    const deadline = deadlineAfter(this.#options.clock, withinMs, { signal, reason: late });
+    this.#finding ??= this.#options.findProxies(deadline.signal).then((proxies) => {
+      this.#proxies = proxies;
+      this.#at = 0;
+    }).finally(() => this.#finding = null);
+    try {
+      await abortable(this.#finding, deadline.signal);
+      if (this.#proxies.length === 0) this.#lastTrouble = "no proxy is there; baton pubsub proxy starts one";
+    } catch (thrown) {
+      throwIfAborted(signal);
+      if (!(thrown instanceof BatonError) || !passingCodes.has(thrown.code)) throw thrown;
+      this.#lastTrouble = thrown.message;
+    } finally {
+      deadline.cancel();
+    }
+  }
+
+  /** On to the next proxy; behind the last one they are looked for again. */
+  #leave(end: AttemptEnd): void {
+    if (this.#link === null) return;
+    if (this.#link.state === "lost") this.#lastTrouble = `no connection to ${this.#link.endpoint}: ${this.#link.why}`;
+    // There is no other: one that answers is kept, and so is a connection that may come about yet.
+    const isYoung = this.#options.clock.now() - this.#openedMs < onlyConnectMsMax;
+    const isKept = end.kind === "answered" || (this.#link.state === "connecting" && isYoung);
+    if (isKept && this.#proxies.length === 1) return;
+    this.#link.retire();
+    this.#link = null;
+    this.#at++;
+  }
+
+  #standsInTheWay({ sentTo, said }: Progress): string {
+    if (sentTo !== null) return `${sentTo.endpoint} has not answered yet`;
+    if (this.#finding !== null) return `the proxies are being looked up${this.#where}, without an answer yet`;
+    if (said !== null || this.#link?.state !== "connecting") return said ?? this.#lastTrouble;
+    return `cannot connect to the proxy at ${this.#link.endpoint}: ${this.#link.why}`;
+  }
+
+  /** As a part of a sentence, with a blank in front. */
+  get #where(): string {
+    return this.#options.lookupPlace === undefined ? "" : ` ${this.#options.lookupPlace}`;
+  }
+
+  #whyNot(end: AttemptEnd, answer: Answer | null): string {
+    if (end.kind !== "answered" || answer === null) return this.#lastTrouble;
+    return answer.body === undefined ? answer.status : `${answer.status}, ${sentenceOf(answer)}`;
+  }
+}
+
+function answered({ status, lines }: Answer): AttemptEnd {
+  return { kind: "answered", status, isUnknown: lines?.unknown === true };
+}
+
+/** What an answer says for people. */
+export function sentenceOf({ body }: Answer): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(body);
+  } catch (thrown) {
+    return `bytes that are no text: ${messageOf(thrown)}`;
+  }
+}

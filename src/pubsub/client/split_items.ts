@@ -1,0 +1,39 @@
+/** A stream of bytes into messages, by the byte that ends each. The last one may go without. Never touches a file. */
+import { BatonError } from "../../errors.ts";
+import { bodyBytesMax } from "../../wire/pubsub/message_limits.ts";
+
+/** What one chunk has completed comes at once. Throws BAD_DATA for a message over the limit. */
+export async function* splitItems(
+  chunks: AsyncIterable<Uint8Array>,
+  separator: number,
+): AsyncGenerator<Uint8Array[], void, void> {
+  let open: Uint8Array[] = [];
+  let openBytes = 0;
+  let number = 1;
+  const keep = (part: Uint8Array) => {
+    if (part.byteLength === 0) return;
+    open.push(part);
+    openBytes += part.byteLength;
+    if (openBytes > bodyBytesMax) {
+      throw new BatonError("BAD_DATA", `Message ${number} is longer than ${bodyBytesMax} bytes, the limit`);
+    }
+  };
+  const close = () => {
+    const item = open.length === 1 ? open[0] as Uint8Array : Buffer.concat(open);
+    [open, openBytes] = [[], 0];
+    number++;
+    return item;
+  };
+  for await (const chunk of chunks) {
+    const items: Uint8Array[] = [];
+    let at = 0;
+    for (let end = chunk.indexOf(separator); end >= 0; end = chunk.indexOf(separator, at)) {
+      keep(chunk.subarray(at, end));
+      items.push(close());
+      at = end + 1;
+    }
+    keep(chunk.subarray(at));
+    if (items.length > 0) yield items;
+  }
+  if (openBytes > 0) yield [close()];
+}

@@ -1,0 +1,98 @@
+/** Gets messages of one topic behind the client's place. The place moves when whoever has them says so: `had`. */
+import type { IdRange } from "../../wire/pubsub/field_types.ts";
+import type { ClientSession } from "./pubsub_client_session.ts";
+import { requireOk } from "./pubsub_client_session.ts";
+import { recoverOutFolder } from "./out_folder.ts";
+
+/** Of one answer, beyond its first message. */
+const answerBytesMax = 1 << 20;
+/** How long one request waits at the server. A longer wait is several requests. */
+const holdMsMax = 20_000;
+
+export interface Received {
+  readonly id: number;
+  readonly body: Uint8Array;
+  /** It may have been handed out before: a process ended between that and the cursor. */
+  readonly redelivered: boolean;
+  readonly msgId: string | null;
+}
+
+export interface Fetched {
+  readonly messages: readonly Received[];
+  /** So many were given up by the topic's retention before them. */
+  readonly missed: number;
+}
+
+export class Subscriber {
+  readonly topic: string;
+  readonly #client: ClientSession;
+
+  /** Brings to its end what an earlier process left half done in a folder. Throws IO. */
+  constructor(client: ClientSession, topic: string) {
+    this.topic = topic;
+    this.#client = client;
+    recoverOutFolder({ state: client.state, topic });
+  }
+
+  /** The next messages, none when there are none after `waitMs`. Rejects with what `get` fails with: nothing was lost then. */
+  async fetch({ max, waitMs = 0, peek = false, signal }: {
+    readonly max: number;
+    readonly waitMs?: number;
+    readonly peek?: boolean;
+    readonly signal?: AbortSignal | undefined;
+  }): Promise<Fetched> {
+    for (let leftMs = waitMs;;) {
+      const holdMs = Math.min(leftMs, holdMsMax);
+      leftMs -= holdMs;
+      const fetched = await this.#once({ max, holdMs, peek, signal });
+      if (fetched !== null) return fetched;
+      if (leftMs <= 0) return { messages: [], missed: 0 };
+    }
+  }
+
+  /** Messages up to this one are about to be handed out. It survives a kill, and costs no flush. */
+  handingOut(id: number): void {
+    const { state } = this.#client;
+    const { cursor } = state.place(this.topic);
+    state.setPlace(this.topic, { cursor, intent: id, folder: null }, { durable: false });
+  }
+
+  /** Messages up to this one were had, and never come again; without `durable` the machine's end may undo it. */
+  had(id: number, options?: { readonly durable?: boolean }): void {
+    const { state } = this.#client;
+    const { intent } = state.place(this.topic);
+    state.setPlace(this.topic, { cursor: id, intent: Math.max(id, intent), folder: null }, options);
+  }
+
+  async #once({ max, holdMs, peek, signal }: {
+    readonly max: number;
+    readonly holdMs: number;
+    readonly peek: boolean;
+    readonly signal: AbortSignal | undefined;
+  }): Promise<Fetched | null> {
+    const { cursor, intent } = this.#client.state.place(this.topic);
+    const lines = {
+      max,
+      maxBytes: answerBytesMax,
+      op: this.#client.operations(this.topic),
+      ...(holdMs > 0 ? { waitMs: holdMs } : {}),
+      ...(peek ? { peek: true as const } : {}),
+    };
+    const outcome = await this.#client.ask({ name: "GET", topic: this.topic, last: cursor, lines }, { signal, holdMs });
+    if (outcome.kind === "answer" && outcome.answer.status === "NO_MESSAGE") return null;
+    const { batch, body, messageId, lines: said = {} } = requireOk(`get from topic "${this.topic}"`, outcome);
+    const bodies = batch ?? [body ?? new Uint8Array(0)];
+    const ids = idsOf(said.ids ?? [], messageId ?? 0);
+    const messages = bodies.map((content, place) => {
+      const id = ids[place] ?? 0;
+      return { id, body: content, redelivered: id <= intent, msgId: said.msgId ?? null };
+    });
+    return { messages: messages.filter(({ id }) => id > cursor), missed: said.missed ?? 0 };
+  }
+}
+
+function idsOf(ranges: readonly IdRange[], first: number): number[] {
+  const ids: number[] = [];
+  for (const range of ranges) for (let id = range.first; id <= range.last; id++) ids.push(id);
+  return ids.length > 0 ? ids : [first];
+}

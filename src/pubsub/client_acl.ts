@@ -1,0 +1,114 @@
+/**
+ * Which client may do what: a line for each, of its public key, the ids it may speak as, topics, and what it may do there:
+ *
+ *   KEY  alice,app-*  news,sport/*  get,put
+ *
+ * Lists have commas; an entry is a token as in a header, or with `*` at its end all that begin so. Several lines may name one key.
+ */
+import { BatonError } from "../errors.ts";
+import type { Message } from "../wire/pubsub/pubsub_messages.ts";
+import { decodeToken } from "../wire/pubsub/name_token.ts";
+
+const operations = ["get", "put", "list"] as const;
+type Operation = (typeof operations)[number];
+
+/** What a message needs; null: it is for everybody who may come in. What is missing is for servers. */
+const needed: Partial<Record<Message["name"], Operation | null>> = {
+  SUBSCRIBE: "get",
+  UNSUBSCRIBE: "get",
+  GET: "get",
+  SEEK: "get",
+  INFO: "get",
+  PUT: "put",
+  TOPICS: "list",
+  HELLO: null,
+};
+
+interface Pattern {
+  readonly text: string;
+  readonly isPrefix: boolean;
+}
+
+interface Rule {
+  readonly ids: readonly Pattern[];
+  readonly topics: readonly Pattern[];
+  readonly operations: readonly Operation[];
+}
+
+const keyLength = 40;
+
+export class ClientAcl {
+  readonly #rules: ReadonlyMap<string, readonly Rule[]>;
+
+  private constructor(rules: ReadonlyMap<string, readonly Rule[]>) {
+    this.#rules = rules;
+  }
+
+  /** Throws CONFIG, which names the line. A line whose first word is `#` is a comment. */
+  static parse(text: string, file: string): ClientAcl {
+    const rules = new Map<string, Rule[]>();
+    for (const [index, line] of text.split("\n").entries()) {
+      const words = line.split(/\s+/).filter((word) => word !== "");
+      if (words.length === 0 || words[0] === "#") continue;
+      const refuse = (why: string) => new BatonError("CONFIG", `${file}, line ${index + 1}: ${why}`);
+      const [key = "", ids = "", topics = "", may = "", ...more] = words;
+      if (may === "" || more.length > 0) throw refuse("a line has four words: KEY IDS TOPICS get,put,list");
+      if (key.length !== keyLength) throw refuse(`"${key}" is no public key in Z85, which has ${keyLength} characters`);
+      const rule = {
+        ids: patterns(ids, refuse),
+        topics: patterns(topics, refuse),
+        operations: operationsOf(may, refuse),
+      };
+      rules.set(key, [...rules.get(key) ?? [], rule]);
+    }
+    return new ClientAcl(rules);
+  }
+
+  /** Keys that stand in it. */
+  get size(): number {
+    return this.#rules.size;
+  }
+
+  /** Whether the key stands in any line. */
+  knows(publicKey: string): boolean {
+    return this.#rules.has(publicKey);
+  }
+
+  /** Null, or why not: a sentence for the client. */
+  refusal(publicKey: string, message: Message): string | null {
+    const operation = needed[message.name];
+    if (operation === null) return null;
+    if (operation === undefined) return `${message.name} is for servers`;
+    const topic = "topic" in message ? message.topic : null;
+    const rules = (this.#rules.get(publicKey) ?? []).filter(({ ids }) => matches(ids, message.sender));
+    if (rules.length === 0) return `this key may not speak as ${JSON.stringify(message.sender)}`;
+    const mayDo = rules.some((rule) =>
+      rule.operations.includes(operation) && (topic === null || matches(rule.topics, topic))
+    );
+    if (mayDo) return null;
+    return `this key may not ${operation}${topic === null ? "" : ` at topic ${JSON.stringify(topic)}`}`;
+  }
+}
+
+function patterns(list: string, refuse: (why: string) => BatonError): Pattern[] {
+  return list.split(",").map((entry) => {
+    const isPrefix = entry.endsWith("*");
+    const written = isPrefix ? entry.slice(0, -1) : entry;
+    if (isPrefix && written === "") return { text: "", isPrefix };
+    const text = decodeToken(written);
+    if (text === undefined) throw refuse(`"${entry}" is no percent-encoded name`);
+    return { text, isPrefix };
+  });
+}
+
+function operationsOf(list: string, refuse: (why: string) => BatonError): Operation[] {
+  return list.split(",").map((word) => {
+    const operation = operations.find((known) => known === word);
+    if (operation === undefined) throw refuse(`"${word}" is none of ${operations.join(", ")}`);
+    return operation;
+  });
+}
+
+function matches(all: readonly Pattern[], name: string): boolean {
+  return all.some(({ text, isPrefix }) => isPrefix ? name.startsWith(text) : name === text);
+}

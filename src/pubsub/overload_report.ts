@@ -1,0 +1,45 @@
+/** Tells an operator that a role refuses connections, or closes some: once, and again when a minute has passed. */
+import type { SocketEvent } from "../zeromq/socket_event.ts";
+import { BatonError } from "../errors.ts";
+import type { Clock } from "../support/clock.ts";
+import { ZmtpError } from "../wire/zmtp/zmtp_error.ts";
+
+const quietMs = 60_000;
+
+export class OverloadReport {
+  readonly #clock: Clock;
+  readonly #onProblem: (problem: BatonError) => void;
+  /** When each was last reported. */
+  readonly #reportedMs = new Map<"connections" | "memory", number>();
+
+  constructor(clock: Clock, onProblem: (problem: BatonError) => void) {
+    this.#clock = clock;
+    this.#onProblem = onProblem;
+  }
+
+  heard(event: SocketEvent): void {
+    if (event.kind === "connectionRefused") {
+      const address = event.address === "" ? "" : ` from ${event.address}`;
+      this.#report(
+        "connections",
+        `A connection${address} was closed: as many are open as --max-connections allows. More of them are only counted`,
+      );
+    } else if (
+      event.kind === "disconnected" && event.reason instanceof ZmtpError && event.reason.reason === "OVERLOAD"
+    ) {
+      this.#report(
+        "memory",
+        `The connection from ${event.address} was closed: memory for incomplete messages (--max-incoming-bytes) is short, ` +
+          "and its message did not arrive in time. More of them are only counted",
+      );
+    }
+  }
+
+  #report(what: "connections" | "memory", sentence: string): void {
+    const nowMs = this.#clock.now();
+    const beforeMs = this.#reportedMs.get(what);
+    if (beforeMs !== undefined && nowMs - beforeMs < quietMs) return;
+    this.#reportedMs.set(what, nowMs);
+    this.#onProblem(new BatonError("CONNECTION_LOST", sentence));
+  }
+}

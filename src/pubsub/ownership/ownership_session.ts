@@ -1,0 +1,294 @@
+/**
+ * What a server owns during one session: begins when it has announced itself, ends with the session for good. Another
+ * session begins with nothing read, because topics may have been given up in between.
+ */
+import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import { onAbort, throwIfAborted } from "../../support/abort.ts";
+import type { Clock } from "../../support/clock.ts";
+import { BatonError, messageOf } from "../../errors.ts";
+import { isTransient, orNull } from "../../coordination/request_errors.ts";
+import { announce, parseAnnouncement } from "./announcements.ts";
+import { checkEmptiness } from "./check_emptiness.ts";
+import { OwnedTopic, type Permit, type Tenure } from "./owned_topic.ts";
+import type { OwnedStore } from "../store/owned_store.ts";
+import type { PubsubPath } from "./pubsub_path.ts";
+import { noteAgeEveryMs, StoreAge } from "./store_generation.ts";
+import { TenureLease } from "./ownership_lease.ts";
+import { decideTopic } from "./topic_decision.ts";
+import { TopicNodes } from "./topic_nodes.ts";
+import type { Peer, TransferChannel } from "./transfer_channel.ts";
+
+export interface ServerOptions {
+  readonly id: string;
+  /** As proxies and other servers dial it. */
+  readonly endpoint: string;
+  readonly path: PubsubPath;
+  readonly store: OwnedStore;
+  /** The machine and the directory in which the store is locked: a copy of the store has another. */
+  readonly place: string;
+  readonly channel: TransferChannel;
+  readonly clock: Clock;
+  /** Whether it is to be announced as one that takes no new topics; asked at each session. */
+  readonly isDraining?: () => boolean;
+  /** How long a hand-over is tried before its owner takes the topic back, in milliseconds; 30,000 when left out. */
+  readonly handOverMs?: number;
+  /** Told what an operator should know: data that is missing, or set aside; a node that cannot be read. */
+  readonly onProblem: (problem: unknown) => void;
+}
+
+/** How a topic stands at this server. */
+export type Standing =
+  /** Requests may be let in, and answered OK while `isConfirmed` says so. */
+  | { readonly kind: "serving"; readonly permit: Permit }
+  /** NOT_OWNER; owner "" is nobody. */
+  | { readonly kind: "elsewhere"; readonly owner: string; readonly epoch: number }
+  /** NOT_OWNER: no proxy has given it to anybody. */
+  | { readonly kind: "unassigned" }
+  /** OVERLOADED: on its way, ask again. */
+  | { readonly kind: "moving" }
+  /** ERROR: it belongs here, and its data does not. */
+  | { readonly kind: "missing" }
+  /** OVERLOADED: this server has no lease at present. */
+  | { readonly kind: "away" };
+
+/** Topics that are looked at beside one another, when there are many. */
+const lookedAtOnce = 32;
+/** Topics of others that are remembered, so that requests that went astray cost no read each. */
+const strangersMax = 10_000;
+const strangerMs = 500;
+/** How long its end may take for that, in milliseconds. */
+const lastNoteMs = 500;
+/** Problems that are told during one session. */
+const toldMax = 1000;
+
+export class ServerTenure {
+  readonly lease: TenureLease;
+  readonly #options: ServerOptions;
+  readonly #session: ZooKeeper["session"];
+  readonly #age: StoreAge;
+  readonly #tenure: Tenure;
+  readonly #topics = new Map<string, OwnedTopic>();
+  readonly #strangers = new Map<string, { readonly standing: Standing; readonly readAtMs: number }>();
+  readonly #told = new Set<string>();
+  readonly #over: AbortController;
+  readonly #offs: (() => void)[] = [];
+  #ended: Promise<unknown> | null = null;
+  #aging: Promise<unknown> = Promise.resolve();
+  #cancelNote: () => void = () => {};
+
+  /**
+   * Registers what is stored and in no tree, announces the server, and begins. Rejects with CONFIG when the id is
+   * somebody else's, the store an older copy of itself, or empty where it must not be; with the signal's reason, and with what the session ended by.
+   */
+  static async begin(
+    zk: ZooKeeper,
+    options: ServerOptions,
+    signal: AbortSignal,
+  ): Promise<ServerTenure> {
+    const nodes = new TopicNodes(zk, options.path);
+    const age = new StoreAge(zk, options.path, options);
+    await age.check();
+    const stored = await options.store.topics();
+    await checkEmptiness(zk, options.path, { id: options.id, stored, task: "serve" });
+    await forEach(stored, (topic) => register(nodes, options, topic), signal);
+    const { id, endpoint, clock, path, store, place, onProblem } = options;
+    const storeId = `${store.storeId} ${place}`;
+    const isDraining = options.isDraining?.() ?? false;
+    await announce(zk, path.server(id), { id, endpoint, storeId, isDraining }, { clock, signal, onProblem });
+    // Not before: what cannot be announced must not make another one too old.
+    await age.prove();
+    const tenure = new ServerTenure(zk, options, nodes, age);
+    void forEach(stored, (topic) => tenure.#settleAtStart(topic), tenure.#over.signal).catch(() => {});
+    return tenure;
+  }
+
+  private constructor(zk: ZooKeeper, options: ServerOptions, nodes: TopicNodes, age: StoreAge) {
+    const { session } = zk;
+    this.#session = session;
+    this.#age = age;
+    this.#options = options;
+    this.#over = new AbortController();
+    this.lease = new TenureLease(session, options.clock);
+    this.#tenure = {
+      ...options,
+      onProblem: (problem) => this.#report(problem),
+      nodes,
+      lease: this.lease,
+      signal: this.#over.signal,
+      handOverMs: options.handOverMs ?? 30_000,
+      peer: (id) => peerOf(zk, options.path, id),
+    };
+    this.#offs.push(session.guard(), onAbort(session.ended, (reason) => this.end(reason)));
+    this.#noteAge();
+    void this.#watchOwnNode(zk);
+  }
+
+  /** Aborts when nothing is served under this tenure any more. */
+  get over(): AbortSignal {
+    return this.#over.signal;
+  }
+
+  end(reason: unknown): void {
+    this.lease.end();
+    this.#over.abort(reason);
+    for (const off of this.#offs.splice(0)) off();
+    this.#cancelNote();
+    this.#ended ??= Promise.all([this.#aging, ...[...this.#topics.values()].map((topic) => topic.close())]);
+    this.#topics.clear();
+  }
+
+  /**
+   * Ends it, and resolves when nothing that it began goes on: what one session has decided must not be done to the store
+   * while another one decides.
+   */
+  async finish(reason: unknown): Promise<void> {
+    this.end(reason);
+    await this.#ended;
+    if (this.#session.ended.aborted) return;
+    // What was stored last is noted as well, if the coordination service answers soon.
+    const { promise: late, resolve } = Promise.withResolvers<void>();
+    const cancel = this.#options.clock.after(lastNoteMs, resolve);
+    await Promise.race([this.#age.advance().catch(() => {}), late]);
+    cancel();
+  }
+
+  /** At once, for the topics that are served: the way of almost every request. */
+  permitNow(topic: string): Permit | null {
+    return this.lease.isHeld() ? this.#topics.get(topic)?.permit ?? null : null;
+  }
+
+  /** Reads the topic's node where nothing is known. `epoch`: what the asking proxy has read, if it says so. */
+  async standing(topic: string, epoch: number | null = null): Promise<Standing> {
+    if (!this.lease.isHeld()) return { kind: "away" };
+    const permit = this.permitNow(topic);
+    if (permit !== null) return { kind: "serving", permit };
+    const stranger = this.#strangers.get(topic);
+    if (stranger !== undefined && this.#isFresh(stranger, epoch)) return stranger.standing;
+    this.#strangers.delete(topic);
+    const owned = this.#topicOf(topic);
+    if (owned.isInTransfer) return this.#standingOf(owned);
+    await owned.refresh();
+    // The proxy has seen more than this server's connection.
+    if (epoch !== null && (owned.known?.node.epoch ?? 0) < epoch) {
+      await this.#tenure.nodes.catchUp(topic);
+      await owned.refresh();
+    }
+    const standing = this.#standingOf(owned);
+    if (owned.last === "rest" || owned.last === "miss") await this.#forgetStranger(owned, standing);
+    return standing;
+  }
+
+  /** The topic, for what changes hands. */
+  topic(name: string): OwnedTopic {
+    return this.#topicOf(name);
+  }
+
+  /** Topics that are served now. */
+  *served(): Generator<readonly [topic: string, permit: Permit]> {
+    for (const { topic, permit } of this.#topics.values()) if (permit !== null) yield [topic, permit];
+  }
+
+  /** Again and again, as long as it lasts; a store that turns out to be an older one is not served any more. */
+  #noteAge(): void {
+    const again = () => {
+      this.#aging = this.#age.advance().catch((thrown) => {
+        if (thrown instanceof BatonError && thrown.code === "CONFIG") this.end(thrown);
+        else if (!isTransient(thrown) && !this.#over.signal.aborted) this.#report(thrown);
+      }).finally(() => this.#over.signal.aborted || this.#noteAge());
+    };
+    this.#cancelNote = this.#options.clock.after(noteAgeEveryMs, again);
+  }
+
+  #topicOf(name: string): OwnedTopic {
+    throwIfAborted(this.#over.signal);
+    let topic = this.#topics.get(name);
+    if (topic === undefined) this.#topics.set(name, topic = new OwnedTopic(name, this.#tenure));
+    return topic;
+  }
+
+  #standingOf({ permit, known, last }: OwnedTopic): Standing {
+    if (permit !== null) return { kind: "serving", permit };
+    const node = known?.node;
+    if (node === undefined) return { kind: "unassigned" };
+    if (node.owner !== this.#options.id) return { kind: "elsewhere", owner: node.owner, epoch: node.epoch };
+    return last === "miss" ? { kind: "missing" } : { kind: "moving" };
+  }
+
+  #isFresh({ standing, readAtMs }: { standing: Standing; readAtMs: number }, epoch: number | null): boolean {
+    const known = standing.kind === "elsewhere" ? standing.epoch : 0;
+    if (epoch !== null && epoch > known && standing.kind !== "missing") return false;
+    return this.#options.clock.now() - readAtMs < strangerMs;
+  }
+
+  /** What is not here takes no more room than its answer, for a moment. */
+  async #forgetStranger(owned: OwnedTopic, standing: Standing): Promise<void> {
+    const { copy, staged } = await this.#options.store.look(owned.topic);
+    if (copy !== null || staged !== null || owned.permit !== null || owned.isBusy) return;
+    this.#topics.delete(owned.topic);
+    this.#strangers.set(owned.topic, { standing, readAtMs: this.#options.clock.now() });
+    const [oldest] = this.#strangers.keys();
+    if (this.#strangers.size > strangersMax && oldest !== undefined) this.#strangers.delete(oldest);
+  }
+
+  /** Each problem once: a client that asks again and again must not fill a log. */
+  #report(problem: unknown): void {
+    const text = messageOf(problem);
+    if (this.#told.has(text) || this.#told.size >= toldMax) return;
+    this.#told.add(text);
+    this.#options.onProblem(problem);
+  }
+
+  async #settleAtStart(topic: string): Promise<void> {
+    try {
+      await this.#topicOf(topic).settle();
+    } catch (thrown) {
+      if (!this.#over.signal.aborted) this.#report(thrown);
+    }
+  }
+
+  /** Whoever deletes the server's node makes room for its being forgotten: begin again. */
+  async #watchOwnNode(zk: ZooKeeper): Promise<void> {
+    const path = this.#options.path.server(this.#options.id);
+    try {
+      const stat = await zk.exists(path, { watch: () => void this.#watchOwnNode(zk) });
+      if (stat?.ephemeralOwner === zk.session.id || this.#over.signal.aborted) return;
+      this.end(new BatonError("NOT_HELD", `Somebody deleted "${path}", which says that this server is there`));
+    } catch {
+      // Watches end with the session, which is watched apart from this; a lost answer is made up for by the reconnect.
+      if (!this.#over.signal.aborted) this.#options.clock.after(1000, () => void this.#watchOwnNode(zk));
+    }
+  }
+}
+
+/** A topic that is stored and stands in no tree. Only what is missing is made: the session has not been announced yet. */
+async function register(nodes: TopicNodes, { id, store, onProblem }: ServerOptions, topic: string): Promise<void> {
+  try {
+    if (await nodes.read(topic) !== null) return;
+    const action = decideTopic({ me: id, node: null, ...await store.look(topic) });
+    if (action.do === "register") await nodes.create(topic, action.next);
+  } catch (thrown) {
+    if (!(thrown instanceof BatonError) || thrown.code !== "CONFIG") throw thrown;
+    onProblem(thrown); // of one topic: the others are served
+  }
+}
+
+async function peerOf(zk: ZooKeeper, path: PubsubPath, id: string): Promise<Peer | null> {
+  const found = await orNull(zk.getData(path.server(id)));
+  const announcement = found === null ? null : parseAnnouncement(found.data);
+  return announcement === null ? null : { id, endpoint: announcement.endpoint };
+}
+
+async function forEach(
+  topics: readonly string[],
+  work: (topic: string) => Promise<void>,
+  signal: AbortSignal,
+): Promise<void> {
+  const rest = topics.values();
+  const worker = async () => {
+    for (const topic of rest) {
+      throwIfAborted(signal);
+      await work(topic);
+    }
+  };
+  await Promise.all(Array.from({ length: lookedAtOnce }, worker));
+}

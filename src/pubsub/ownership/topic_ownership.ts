@@ -1,0 +1,142 @@
+/** A server's ownership of topics over all its sessions: begins again when one has ended, and says "away" in between. */
+import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import { onAbort, throwIfAborted } from "../../support/abort.ts";
+import { backoffMs } from "../../support/backoff.ts";
+import { sleep } from "../../support/deadline.ts";
+import { BatonError } from "../../errors.ts";
+import { isTransient } from "../../coordination/request_errors.ts";
+import type { DeleteResult, HandOverResult, Permit } from "./owned_topic.ts";
+import type { ContentName, IncomingContent } from "../store/owned_store.ts";
+import { type ServerOptions, ServerTenure, type Standing } from "./ownership_session.ts";
+import type { TransferReply } from "./transfer_channel.ts";
+
+/** Kept from the moment a request is let in to its answer. */
+export interface RequestPermit extends Permit {
+  /** What it hangs on: the same for all requests of one session. */
+  readonly lease: { isConfirmed(): boolean };
+  /** Whether OK may be answered: the lease under which the request was let in holds still. Ask once for each batch. */
+  isConfirmed(): boolean;
+}
+
+export type RequestStanding =
+  | { readonly kind: "serving"; readonly permit: RequestPermit }
+  | Exclude<Standing, { kind: "serving" }>;
+
+const retryWait = { firstMs: 100, maxMs: 5000 };
+
+export class TopicOwnership {
+  readonly #options: ServerOptions;
+  #tenure: ServerTenure | null = null;
+  readonly #listeners = new Set<() => void>();
+  /** The last that was given: topics are asked for again and again. */
+  #given: { readonly tenure: ServerTenure; readonly permit: Permit; readonly request: RequestPermit } | null = null;
+
+  constructor(options: ServerOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Keeps the server there until the signal aborts: opens a session, serves, opens another. Rejects with the signal's
+   * reason, and with CONFIG when the id belongs to somebody else.
+   */
+  async run(open: (signal: AbortSignal) => Promise<ZooKeeper>, signal: AbortSignal): Promise<never> {
+    for (let failures = 0;; failures++) {
+      throwIfAborted(signal);
+      try {
+        await using zk = await open(signal);
+        await this.#serve(zk, signal, () => failures = 0);
+      } catch (thrown) {
+        throwIfAborted(signal);
+        if (thrown instanceof BatonError && thrown.code === "CONFIG") throw thrown;
+        this.#options.onProblem(thrown);
+      }
+      await sleep(this.#options.clock, backoffMs(failures, retryWait), signal);
+    }
+  }
+
+  /** Whether the server is announced and has its lease. */
+  get isThere(): boolean {
+    return this.#tenure?.lease.isHeld() === true;
+  }
+
+  /** Told when the server is announced, and when it is no longer. Returns what takes the listener off. */
+  subscribe(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  /** At once: the way of almost every request. Null: ask for its standing. */
+  permitNow(topic: string): RequestPermit | null {
+    const tenure = this.#tenure;
+    const permit = tenure?.permitNow(topic) ?? null;
+    if (tenure === null || permit === null) return null;
+    if (this.#given?.permit !== permit || this.#given.tenure !== tenure) {
+      this.#given = { tenure, permit, request: permitOf(tenure, permit) };
+    }
+    return this.#given.request;
+  }
+
+  async standing(topic: string, epoch: number | null = null): Promise<RequestStanding> {
+    const tenure = this.#tenure;
+    if (tenure === null) return { kind: "away" };
+    try {
+      const standing = await tenure.standing(topic, epoch);
+      return standing.kind === "serving" ? { kind: "serving", permit: permitOf(tenure, standing.permit) } : standing;
+    } catch (thrown) {
+      if (tenure.over.aborted || isTransient(thrown)) return { kind: "away" };
+      throw thrown;
+    }
+  }
+
+  /** MERGE: gives a topic to another server. `epoch` makes sure that an old request moves nothing. */
+  async handOver(topic: string, to: string, epoch: number | null = null): Promise<HandOverResult> {
+    if (this.#tenure === null) return { kind: "kept", why: "this server has no session at present" };
+    return await this.#tenure.topic(topic).handOver(to, epoch);
+  }
+
+  /** Gives a topic up that an operator does not want any more; see `OwnedTopic.delete`. */
+  async delete(
+    topic: string,
+    epoch: number | null,
+    whyNot: ((epoch: number) => Promise<string | null>) | null,
+  ): Promise<DeleteResult> {
+    if (this.#tenure === null) return { kind: "kept", why: "this server has no session at present" };
+    return await this.#tenure.topic(topic).delete(epoch, whyNot);
+  }
+
+  /** TRANSFER: what another server sends. */
+  async receive(topic: string, content: ContentName, incoming: IncomingContent): Promise<TransferReply> {
+    if (this.#tenure === null) return { kind: "refused", why: "this server has no session at present" };
+    return await this.#tenure.topic(topic).receive(content, incoming);
+  }
+
+  /** Topics that are served now. */
+  served(): Iterable<readonly [topic: string, permit: Permit]> {
+    return this.#tenure?.served() ?? [];
+  }
+
+  async #serve(zk: ZooKeeper, signal: AbortSignal, begun: () => void): Promise<void> {
+    const tenure = await ServerTenure.begin(zk, this.#options, signal);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const offs = [onAbort(tenure.over, () => resolve()), onAbort(signal, (reason) => tenure.end(reason))];
+    this.#tenure = tenure;
+    begun();
+    this.#tell();
+    try {
+      await promise;
+    } finally {
+      this.#tenure = null;
+      for (const off of offs) off();
+      this.#tell();
+      await tenure.finish(new BatonError("NOT_HELD", "The server leaves"));
+    }
+  }
+
+  #tell(): void {
+    for (const listener of [...this.#listeners]) listener();
+  }
+}
+
+function permitOf({ lease }: ServerTenure, { epoch, birth }: Permit): RequestPermit {
+  return { epoch, birth, lease, isConfirmed: () => lease.isConfirmed() };
+}

@@ -1,0 +1,57 @@
+/** Counts what is under way, and says what there is no room for. Pure. */
+import type { ProxyLimits } from "./proxy_limits.ts";
+import type { Client } from "./proxy_request.ts";
+
+export class Admission {
+  readonly #limits: ProxyLimits;
+  readonly #topics = new Map<string, number>();
+  #requests = 0;
+  #bytes = 0;
+
+  constructor(limits: ProxyLimits) {
+    this.#limits = limits;
+  }
+
+  /** Requests under way. */
+  get requests(): number {
+    return this.#requests;
+  }
+
+  /** In their frames. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** Why there is no room, as a sentence; null when there is, and then it is taken. */
+  admit(client: Client, topic: string, bytes: number): string | null {
+    const limits = this.#limits;
+    const ofTopic = this.#topics.get(topic) ?? 0;
+    const over = (what: string, limit: number) => `Not now: ${what} has ${limit} under way, which is the limit`;
+    if (client.requests >= limits.perClient) return over("this connection", limits.perClient);
+    if (ofTopic >= limits.perTopic) return over(`the topic ${JSON.stringify(topic)}`, limits.perTopic);
+    if (this.#requests >= limits.inAll) return over("this proxy", limits.inAll);
+    // One message always has room: a limit below the largest body would refuse it for ever.
+    const isOver = (present: number, limit: number) => present > 0 && present + bytes > limit;
+    if (isOver(client.bytes, limits.bytesPerClient)) {
+      return `Not now: this connection has ${client.bytes} bytes under way`;
+    }
+    if (isOver(this.#bytes, limits.bytesInAll)) return `Not now: this proxy has ${this.#bytes} bytes under way`;
+    client.requests++;
+    client.bytes += bytes;
+    this.#topics.set(topic, ofTopic + 1);
+    this.#requests++;
+    this.#bytes += bytes;
+    return null;
+  }
+
+  /** Gives back what `admit` took. */
+  release(client: Client, topic: string, bytes: number): void {
+    client.requests--;
+    client.bytes -= bytes;
+    const ofTopic = (this.#topics.get(topic) ?? 1) - 1;
+    if (ofTopic > 0) this.#topics.set(topic, ofTopic);
+    else this.#topics.delete(topic);
+    this.#requests--;
+    this.#bytes -= bytes;
+  }
+}

@@ -1,0 +1,70 @@
+/** Many deadlines with one timer, to within a tick: setting one and taking it off costs next to nothing. */
+import type { Clock } from "../../support/clock.ts";
+
+/** How much later than asked for a deadline may be noticed, in milliseconds. */
+export const tickMs = 10;
+
+export class DeadlineWheel<T> implements Disposable {
+  readonly #clock: Clock;
+  readonly #due: (item: T) => void;
+  readonly #ticks = new Map<number, Set<T>>();
+  #cancel: (() => void) | null = null;
+  #last: number;
+
+  constructor(clock: Clock, due: (item: T) => void) {
+    this.#clock = clock;
+    this.#due = due;
+    this.#last = this.#tickOf(clock.now());
+  }
+
+  /** `atMs` is on the clock. Returns what `cancel` wants. */
+  set(item: T, atMs: number): number {
+    if (this.#ticks.size === 0) this.#last = this.#tickOf(this.#clock.now());
+    const tick = Math.max(this.#tickOf(atMs), this.#last) + 1;
+    let items = this.#ticks.get(tick);
+    if (items === undefined) this.#ticks.set(tick, items = new Set());
+    items.add(item);
+    this.#cancel ??= this.#clock.after(tickMs, this.#turn);
+    return tick;
+  }
+
+  /** Takes a deadline off; nothing happens when it is over. */
+  cancel(item: T, tick: number): void {
+    const items = this.#ticks.get(tick);
+    if (items === undefined || !items.delete(item)) return;
+    if (items.size === 0) this.#ticks.delete(tick);
+  }
+
+  [Symbol.dispose](): void {
+    this.#cancel?.();
+    this.#cancel = null;
+    this.#ticks.clear();
+  }
+
+  readonly #turn = (): void => {
+    this.#cancel = null;
+    const now = this.#tickOf(this.#clock.now());
+    const late: Set<T>[] = [];
+    // After a stop of the machine there may be more ticks to go through than deadlines.
+    if (now - this.#last > this.#ticks.size) {
+      for (const [tick, items] of this.#ticks) if (tick <= now) late.push(this.#taken(tick, items));
+    } else {
+      for (let tick = this.#last + 1; tick <= now; tick++) {
+        const items = this.#ticks.get(tick);
+        if (items !== undefined) late.push(this.#taken(tick, items));
+      }
+    }
+    this.#last = now;
+    for (const items of late) for (const item of items) this.#due(item);
+    if (this.#ticks.size > 0) this.#cancel ??= this.#clock.after(tickMs, this.#turn);
+  };
+
+  #taken(tick: number, items: Set<T>): Set<T> {
+    this.#ticks.delete(tick);
+    return items;
+  }
+
+  #tickOf(ms: number): number {
+    return Math.floor(ms / tickMs);
+  }
+}

@@ -1,0 +1,29 @@
+/** Answers that a proxy gives by itself. */
+import { encodeMessage } from "../../wire/pubsub/encode_message.ts";
+import type { Lines } from "../../wire/pubsub/pubsub_messages.ts";
+import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
+
+export interface OwnAnswer {
+  readonly status: StatusCode;
+  /** A sentence, for people. */
+  readonly why?: string;
+  readonly body?: Uint8Array;
+  /** What is said beside; left out for whoever knows no lines. */
+  readonly lines?: Lines;
+}
+
+const encoder = new TextEncoder();
+/** Of a sentence, in characters: a refused value may be quoted in it. */
+const whyLengthMax = 1000;
+
+/** The frames behind the envelope. */
+export function ownAnswer(proxyId: string, answer: OwnAnswer, hasLines: boolean): Uint8Array[] {
+  const body = answer.body ?? encoder.encode((answer.why ?? "").slice(0, whyLengthMax));
+  return encodeMessage({
+    name: "STATUS",
+    sender: proxyId,
+    status: answer.status,
+    body,
+    ...(hasLines && answer.lines !== undefined ? { lines: answer.lines } : {}),
+  });
+}

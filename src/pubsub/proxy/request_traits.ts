@@ -1,0 +1,104 @@
+/** What a proxy has to know of a request to decide about it. Pure. */
+import type { Message } from "../../wire/pubsub/pubsub_messages.ts";
+import { patienceMsMax } from "./proxy_limits.ts";
+
+export interface RequestTraits {
+  readonly name: Message["name"];
+  readonly sender: string;
+  readonly topic: string;
+  /** A topic that nobody has is given to a server. */
+  readonly createsTopic: boolean;
+  /** Without an answer something may have been done. */
+  readonly changes: boolean;
+  /** The server recognizes it when it comes again, however late. */
+  readonly isRepeatable: boolean;
+  /** It may wait at the server, for a message. */
+  readonly mayWait: boolean;
+  /** Its sender knows lines. */
+  readonly hasLines: boolean;
+  /** Nobody waits for the answer after so many milliseconds. */
+  readonly patienceMs: number;
+  /** Of a put by a session: where it stands among that session's. */
+  readonly chain: ChainPlace | null;
+}
+
+export interface ChainPlace {
+  /** The same for all puts of one session into one topic. */
+  readonly line: string;
+  /** The counter of its last message. */
+  readonly last: number;
+  /** The counter that has to be stored before it; null: none has. */
+  readonly after: number | null;
+}
+
+/** What is kept back of a deadline for the answer's way, at most. */
+const wayMsMax = 100;
+
+/** Messages about one topic, which its server answers. */
+type TopicMessage = Exclude<Extract<Message, { topic: string }>, { name: "TRANSFER" | "MANAGE" }>;
+
+export function traitsOf(message: TopicMessage, patienceMsDefault: number): RequestTraits {
+  const { lines } = message;
+  const waitMs = message.name === "GET" ? lines?.waitMs ?? 0 : 0;
+  return {
+    name: message.name,
+    sender: message.sender,
+    topic: message.topic,
+    createsTopic: message.name === "SUBSCRIBE" || message.name === "PUT",
+    changes: message.name !== "GET" && message.name !== "INFO",
+    isRepeatable: isRepeatable(message),
+    mayWait: waitMs > 0,
+    hasLines: lines !== undefined,
+    patienceMs: Math.min(patienceOf(lines?.deadlineMs, waitMs) ?? patienceMsDefault + waitMs, patienceMsMax),
+    chain: chainOf(message),
+  };
+}
+
+function chainOf(message: TopicMessage): ChainPlace | null {
+  if (message.name !== "PUT" || message.lines?.session === undefined) return null;
+  const { sender, topic, counter, batch, lines: { session, after = null } } = message;
+  return { line: lineOf(session?.number, sender, topic), last: counter + (batch?.length ?? 1) - 1, after };
+}
+
+/** The last one: a connection says the same again and again. */
+let known = { number: undefined as number | undefined, sender: "", topic: "", line: "" };
+
+function lineOf(number: number | undefined, sender: string, topic: string): string {
+  if (known.number !== number || known.sender !== sender || known.topic !== topic || known.line === "") {
+    // Blanks cannot be meant otherwise: a number ends at the first, and the lengths say where the names do.
+    const line = `${number} ${sender.length} ${topic.length} ${sender} ${topic}`;
+    known = { number, sender, topic, line };
+  }
+  return known.line;
+}
+
+/**
+ * The answer has to be there when the client stops waiting: it sets out a little earlier. Of what a server may hold the answer
+ * back nothing is taken: "no message" has to come through.
+ */
+function patienceOf(deadlineMs: number | undefined, waitMs: number): number | undefined {
+  if (deadlineMs === undefined) return undefined;
+  const ways = waitMs < deadlineMs ? deadlineMs - waitMs : deadlineMs;
+  return deadlineMs - Math.min(ways / 10, wayMsMax);
+}
+
+/**
+ * A counter makes a put known, an operation's number a subscription. A get moves nothing that its `last` has not
+ * already settled.
+ */
+function isRepeatable({ name, lines }: TopicMessage): boolean {
+  switch (name) {
+    case "GET":
+    case "INFO":
+    case "PUT":
+      return true;
+    case "MERGE":
+      return lines?.epoch !== undefined;
+    case "SUBSCRIBE":
+    case "UNSUBSCRIBE":
+    case "SEEK":
+      return lines?.op !== undefined;
+    default:
+      return false;
+  }
+}

@@ -1,0 +1,324 @@
+/**
+ * One server as a proxy reaches it: a DEALER with one connection, the requests that wait for it and those that it has.
+ * A connection that is lost takes its socket with it, so that nothing of it goes out late by the next one.
+ */
+import { setImmediate } from "node:timers";
+import { DealerSocket } from "../../zeromq/dealer_socket.ts";
+import type { SocketOptions } from "../../zeromq/socket_options.ts";
+import { messageOf } from "../../errors.ts";
+import { backoffMs } from "../../support/backoff.ts";
+import type { Clock } from "../../support/clock.ts";
+import type { TurnClock } from "../../support/cached_clock.ts";
+import { encodeMessage } from "../../wire/pubsub/encode_message.ts";
+import { socketLimits } from "../../wire/pubsub/message_limits.ts";
+import type { ProxyLimits } from "./proxy_limits.ts";
+import type { Client, Request } from "./proxy_request.ts";
+import { TurnQueue } from "./fair_queue.ts";
+
+export interface LinkHost {
+  /** The proxy's, as servers are told it. */
+  readonly id: string;
+  readonly clock: Clock;
+  readonly turn: TurnClock;
+  readonly limits: Pick<ProxyLimits, "windowPerServer" | "windowBytesPerServer">;
+  readonly socketOptions: SocketOptions;
+  /** An answer has come; `frames` are those behind the envelope. */
+  answered(request: Request, frames: Uint8Array[]): void;
+  /** An answer that nobody waits for any more. */
+  late(): void;
+  /** The connection was lost, and with it the answers to these. */
+  lost(requests: readonly Request[], link: ServerLink): void;
+  /** No connection could be made; it is tried again. */
+  unreachable(link: ServerLink, reason: Error): void;
+  connected(link: ServerLink): void;
+  /** The socket does not take it, now or ever. */
+  unsendable(request: Request, why: string): void;
+}
+
+interface Sent {
+  /** Null when nobody waits for the answer any more. */
+  request: Request | null;
+  readonly sentMs: number;
+  /** Zero for one that may wait at the server: it takes nothing of the window. */
+  readonly windowCount: number;
+  readonly windowBytes: number;
+}
+
+/** A connection that lasted for less is one of a series, between which the waits grow. */
+const soundMsMin = 1000;
+const again = { firstMs: 50, maxMs: 2000 };
+/** An answer that is so late does not come: its place in the window is given to others. */
+const lateMsMax = 30_000;
+/** How soon a socket without room is tried again when no answer comes, in milliseconds. */
+const roomMs = 20;
+/** Waiting for room is this class's business; the socket has as much as the window and what long polls add. */
+const sendHighWater = 100_000;
+
+/** So much that has come in one turn is enough for the server to begin with: it works on it while the rest is read here. */
+const headStart = { requests: 64, bytes: 64 << 10 };
+
+const delimiter = new Uint8Array(0);
+
+export class ServerLink {
+  readonly id: string;
+  readonly endpoint: string;
+  /** Not null from the moment when it reaches nobody; ends the wait for whether that has to be told. */
+  forgetMissed: (() => void) | null = null;
+  readonly #host: LinkHost;
+  readonly #waiting = new TurnQueue<Client, Request>();
+  readonly #sent = new Map<number, Sent>();
+  #socket: DealerSocket | null = null;
+  #isConnected = false;
+  #connectedMs = 0;
+  #failures = 0;
+  #nextNumber = 0;
+  #windowCount = 0;
+  #windowBytes = 0;
+  #cancelRetry: (() => void) | null = null;
+  #cancelRoom: (() => void) | null = null;
+  #isClosed = false;
+  #isPumpDue = false;
+  /** What has come since requests were last sent. */
+  #freshCount = 0;
+  #freshBytes = 0;
+
+  constructor(id: string, endpoint: string, host: LinkHost) {
+    this.id = id;
+    this.endpoint = endpoint;
+    this.#host = host;
+    this.#open();
+  }
+
+  get isConnected(): boolean {
+    return this.#isConnected;
+  }
+
+  /** Requests that wait here to be sent. */
+  get waiting(): number {
+    return this.#waiting.length;
+  }
+
+  /** Requests that the server has, those included whose answer nobody waits for. */
+  get sent(): number {
+    return this.#sent.size;
+  }
+
+  /** Nothing is under way here. */
+  get isIdle(): boolean {
+    return this.#waiting.length === 0 && this.#sent.size === 0;
+  }
+
+  /**
+   * Sends it when it is its turn, and not before all connections that have something were read, unless that is much: what
+   * arrives together goes to the server in one write, which the server then makes durable by one flush.
+   */
+  enqueue(request: Request): void {
+    request.at = { kind: "queued", link: this, place: this.#waiting.push(request.client, request) };
+    this.#freshCount++;
+    this.#freshBytes += request.bytes;
+    if (this.#freshCount >= headStart.requests || this.#freshBytes >= headStart.bytes) return this.#pump();
+    if (this.#isPumpDue) return;
+    this.#isPumpDue = true;
+    setImmediate(() => {
+      this.#isPumpDue = false;
+      this.#pump();
+    });
+  }
+
+  /** Nobody waits for it any more. */
+  drop(request: Request): void {
+    const { at } = request;
+    if (at.kind === "queued") this.#waiting.remove(at.place);
+    if (at.kind !== "sent") return;
+    const sent = this.#sent.get(at.number);
+    if (sent === undefined) return;
+    // Its place in the window stays taken: a silent server gets no more than that.
+    if (sent.windowCount > 0) sent.request = null;
+    else {
+      this.#sent.delete(at.number);
+      this.#cancel(at.number);
+    }
+  }
+
+  /** A get that waits there would keep its place for as long as it wanted to wait. What cannot be sent now is not worth keeping. */
+  #cancel(number: number): void {
+    if (!this.#isConnected || this.#isClosed) return;
+    this.#socket?.trySend([frameOf(number), delimiter, ...encodeMessage({ name: "CANCEL", sender: this.#host.id })]);
+  }
+
+  /** Takes out what was not sent, in order. */
+  takeWaiting(): Request[] {
+    return this.#waiting.drain();
+  }
+
+  /** What was sent is lost with it; `lost` is not called. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#isConnected = false;
+    this.forgetMissed?.();
+    this.#cancelRetry?.();
+    this.#cancelRoom?.();
+    this.#sent.clear();
+    await this.#socket?.close({ lingerMs: 0 });
+  }
+
+  #open(): void {
+    const socket = new DealerSocket({
+      limits: socketLimits,
+      ...this.#host.socketOptions,
+      sendHighWater,
+      reconnect: { minMs: again.firstMs, maxMs: again.maxMs },
+      onEvent: (event) => {
+        if (socket !== this.#socket) return;
+        if (event.kind === "connected") this.#connected();
+        // Not from within the socket: it has not ended what it is doing.
+        else if (event.kind === "disconnected") queueMicrotask(() => this.#lose(socket));
+        else if (event.kind !== "connectionRefused") this.#host.unreachable(this, event.reason);
+      },
+    });
+    this.#socket = socket;
+    void this.#read(socket);
+    socket.connect(this.endpoint);
+  }
+
+  #connected(): void {
+    this.#isConnected = true;
+    this.#connectedMs = this.#host.clock.now();
+    queueMicrotask(() => {
+      this.#host.connected(this);
+      this.#pump();
+    });
+  }
+
+  #lose(socket: DealerSocket): void {
+    if (socket !== this.#socket || this.#isClosed) return;
+    // What has arrived before the end counts.
+    this.#take(socket.receiveReady());
+    this.#isConnected = false;
+    this.#socket = null;
+    void socket.close({ lingerMs: 0 });
+    const lost: Request[] = [];
+    for (const { request } of this.#sent.values()) if (request !== null) lost.push(request);
+    this.#sent.clear();
+    this.#windowCount = this.#windowBytes = 0;
+    const isSound = this.#host.clock.now() - this.#connectedMs >= soundMsMin;
+    this.#failures = isSound ? 0 : this.#failures + 1;
+    const waitMs = isSound ? 0 : backoffMs(this.#failures, again);
+    this.#cancelRetry = this.#host.clock.after(waitMs, () => this.#open());
+    this.#host.lost(lost, this);
+  }
+
+  async #read(socket: DealerSocket): Promise<void> {
+    for await (const batch of socket.batches()) {
+      if (socket !== this.#socket) return;
+      this.#take(batch);
+      this.#pump();
+    }
+  }
+
+  #take(batch: readonly Uint8Array[][]): void {
+    for (const message of batch) {
+      const [id, empty] = message;
+      const number = id?.byteLength === 4 && empty?.byteLength === 0 ? numberIn(id) : -1;
+      const sent = this.#sent.get(number);
+      if (sent === undefined) {
+        this.#host.late();
+        continue;
+      }
+      this.#settle(number, sent);
+      if (sent.request === null) this.#host.late();
+      else this.#host.answered(sent.request, message.slice(2));
+    }
+  }
+
+  #settle(number: number, sent: Sent): void {
+    this.#sent.delete(number);
+    this.#windowCount -= sent.windowCount;
+    this.#windowBytes -= sent.windowBytes;
+  }
+
+  /** Sends what may be sent now. */
+  #pump(): void {
+    this.#freshCount = this.#freshBytes = 0;
+    const socket = this.#socket;
+    if (socket === null || !this.#isConnected || this.#isClosed) return;
+    for (let request = this.#waiting.peek(); request !== null; request = this.#waiting.peek()) {
+      if (!this.#hasRoom(request)) {
+        this.#forgetLate();
+        if (!this.#hasRoom(request)) return this.#lookForRoom(roomMs * 10);
+      }
+      const number = this.#nextNumber;
+      try {
+        if (!socket.trySend([frameOf(number), delimiter, ...request.frames])) return this.#lookForRoom(roomMs);
+      } catch (thrown) {
+        this.#waiting.shift();
+        this.#host.unsendable(request, messageOf(thrown));
+        continue;
+      }
+      this.#nextNumber = (number + 1) >>> 0;
+      this.#waiting.shift();
+      this.#note(number, request);
+    }
+  }
+
+  #note(number: number, request: Request): void {
+    const takesRoom = !request.traits.mayWait;
+    const sent: Sent = {
+      request,
+      sentMs: this.#host.turn.now(),
+      windowCount: takesRoom ? 1 : 0,
+      windowBytes: takesRoom ? request.bytes : 0,
+    };
+    this.#windowCount += sent.windowCount;
+    this.#windowBytes += sent.windowBytes;
+    this.#sent.set(number, sent);
+    request.tries++;
+    request.at = { kind: "sent", link: this, number };
+  }
+
+  #hasRoom({ traits }: Request): boolean {
+    if (traits.mayWait) return true;
+    const { windowPerServer, windowBytesPerServer } = this.#host.limits;
+    return this.#windowCount < windowPerServer && this.#windowBytes < windowBytesPerServer;
+  }
+
+  /** In the order in which they were sent, up to the first that is not late or still waited for. */
+  #forgetLate(): void {
+    const beforeMs = this.#host.clock.now() - lateMsMax;
+    for (const [number, sent] of this.#sent) {
+      if (sent.sentMs > beforeMs) return;
+      if (sent.request === null) this.#settle(number, sent);
+    }
+  }
+
+  #lookForRoom(delayMs: number): void {
+    this.#cancelRoom ??= this.#host.clock.after(delayMs, () => {
+      this.#cancelRoom = null;
+      this.#pump();
+    });
+  }
+}
+
+/** Frames are cut from a piece: four bytes each are too little to ask for memory. */
+const sheetBytes = 4096;
+let sheet = new Uint8Array(0);
+let sheetUsed = 0;
+
+function frameOf(number: number): Uint8Array {
+  if (sheetUsed === sheet.byteLength) {
+    sheet = new Uint8Array(sheetBytes);
+    sheetUsed = 0;
+  }
+  const at = sheetUsed;
+  sheetUsed += 4;
+  sheet[at] = number >>> 24;
+  sheet[at + 1] = number >>> 16;
+  sheet[at + 2] = number >>> 8;
+  sheet[at + 3] = number;
+  return sheet.subarray(at, at + 4);
+}
+
+function numberIn(frame: Uint8Array): number {
+  const [a = 0, b = 0, c = 0, d = 0] = frame;
+  return ((a << 24) | (b << 16) | (c << 8) | d) >>> 0;
+}

@@ -1,0 +1,168 @@
+/**
+ * The directory of a proxy over all its sessions: reads the list of servers, announces the proxy, and begins again when a
+ * session has ended. In between, what was read last still serves: it is a hint, and servers know better.
+ */
+import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import { BatonError } from "../../errors.ts";
+import { onAbort, throwIfAborted } from "../../support/abort.ts";
+import { backoffMs } from "../../support/backoff.ts";
+import type { Clock } from "../../support/clock.ts";
+import { sleep } from "../../support/deadline.ts";
+import { announce, type Announcement } from "../ownership/announcements.ts";
+import { listTopics } from "../ownership/read_topic_list.ts";
+import type { PubsubPath } from "../ownership/pubsub_path.ts";
+import { ServerList } from "../ownership/server_list.ts";
+import { type Route, type RouteOptions, TopicRouter } from "../ownership/topic_router.ts";
+import type { Directory, Owner } from "./topic_directory.ts";
+import { TreeMemory } from "./reset_detector.ts";
+
+export interface SessionDirectoryOptions {
+  readonly path: PubsubPath;
+  readonly clock: Clock;
+  /** Nothing that has to be acted upon; it is tried again. */
+  readonly onProblem: (problem: unknown) => void;
+}
+
+const retryWait = { firstMs: 100, maxMs: 5000 };
+/** How old a list of topics may be: it costs a read for each. */
+const topicsMsMax = 1000;
+
+interface Known {
+  readonly zk: ZooKeeper;
+  readonly list: ServerList;
+  readonly router: TopicRouter;
+}
+
+export class SessionDirectory implements Directory {
+  /** Resolves when the servers were read for the first time. */
+  readonly begun: Promise<void>;
+  readonly #begun = Promise.withResolvers<void>();
+  readonly #options: SessionDirectoryOptions;
+  readonly #listeners = new Set<() => void>();
+  readonly #memory = new TreeMemory();
+  #known: Known | null = null;
+  #isThere = false;
+  #topics: { readonly readMs: number; readonly names: Promise<readonly string[]> } | null = null;
+
+  constructor(options: SessionDirectoryOptions) {
+    this.#options = options;
+    this.begun = this.#begun.promise;
+  }
+
+  get servers(): ReadonlyMap<string, Announcement> {
+    return this.#known?.list.servers ?? new Map();
+  }
+
+  get isThere(): boolean {
+    return this.#isThere && this.#known?.zk.session.state === "connected";
+  }
+
+  /**
+   * Keeps the proxy there until the signal aborts. Rejects with the signal's reason, and with CONFIG when its id belongs
+   * to somebody else.
+   */
+  async run(
+    open: (signal: AbortSignal) => Promise<ZooKeeper>,
+    announcement: Announcement,
+    signal: AbortSignal,
+  ): Promise<never> {
+    for (let failures = 0;; failures++) {
+      throwIfAborted(signal);
+      try {
+        await using zk = await open(signal);
+        await this.#serve(zk, announcement, { signal, announced: () => failures = 0 });
+      } catch (thrown) {
+        throwIfAborted(signal);
+        if (thrown instanceof BatonError && thrown.code === "CONFIG") throw thrown;
+        this.#options.onProblem(thrown);
+      }
+      await sleep(this.#options.clock, backoffMs(failures, retryWait), signal);
+    }
+  }
+
+  routeNow(topic: string): Route | null {
+    return this.#known?.router.routeNow(topic) ?? null;
+  }
+
+  async route(topic: string, options: RouteOptions): Promise<Route> {
+    return await this.#now().router.route(topic, options);
+  }
+
+  corrected(topic: string, asked: Owner, hint: Owner | null): void {
+    this.#known?.router.corrected(topic, asked, hint);
+  }
+
+  topics(): Promise<readonly string[]> {
+    const nowMs = this.#options.clock.now();
+    if (this.#topics !== null && nowMs - this.#topics.readMs < topicsMsMax) return this.#topics.names;
+    const names = this.#readTopics();
+    this.#topics = { readMs: nowMs, names };
+    names.catch(() => this.#topics = null);
+    return names;
+  }
+
+  subscribe(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  async #serve(
+    zk: ZooKeeper,
+    announcement: Announcement,
+    { signal, announced }: { readonly signal: AbortSignal; readonly announced: () => void },
+  ): Promise<void> {
+    const { path, clock, onProblem } = this.#options;
+    const over = new AbortController();
+    const { promise: ended, resolve } = Promise.withResolvers<void>();
+    const offs = [
+      onAbort(zk.session.ended, (reason) => over.abort(reason)),
+      onAbort(signal, (reason) => over.abort(reason)),
+      onAbort(over.signal, () => resolve()),
+    ];
+    using list = await ServerList.read(zk, path.servers, clock);
+    this.#remember(list);
+    offs.push(list.subscribe(() => {
+      this.#remember(list);
+      this.#tell();
+    }));
+    this.#known = { zk, list, router: new TopicRouter(zk, path, list, () => this.#memory.awaited) };
+    this.#isThere = true;
+    this.#begun.resolve();
+    this.#tell();
+    try {
+      await announce(zk, path.proxy(announcement.id), announcement, { clock, onProblem, signal: over.signal });
+      announced();
+      await ended;
+    } finally {
+      this.#isThere = false;
+      for (const off of offs) off();
+    }
+  }
+
+  #remember(list: ServerList): void {
+    if (!this.#memory.saw(list)) return;
+    const names = this.#memory.awaited.map((id) => `"${id}"`).join(", ");
+    const sentence =
+      "The coordination service has lost its data. This proxy gives nobody a new topic until these servers have said " +
+      `again which topics they have: ${names}; one that is lost for good is given up by starting the proxies again`;
+    this.#options.onProblem(new BatonError("CONFIG", sentence));
+  }
+
+  async #readTopics(): Promise<readonly string[]> {
+    const names: string[] = [];
+    // What was deleted or given up, and not put into since, is no topic.
+    for await (const { topic, node } of listTopics(this.#now().zk, this.#options.path)) {
+      if (node.owner !== "") names.push(topic);
+    }
+    return names;
+  }
+
+  #now(): Known {
+    if (this.#known !== null && this.#isThere) return this.#known;
+    throw new BatonError("UNREACHABLE", "The coordination service does not answer at present");
+  }
+
+  #tell(): void {
+    for (const listener of [...this.#listeners]) listener();
+  }
+}

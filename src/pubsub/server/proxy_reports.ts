@@ -1,0 +1,82 @@
+/** PERIODIC: tells every proxy that is there, each some seconds, that this server is alive and what it serves. */
+import { DealerSocket } from "../../zeromq/dealer_socket.ts";
+import type { SocketOptions } from "../../zeromq/socket_options.ts";
+import type { Clock } from "../../support/clock.ts";
+import { encodeMessage } from "../../wire/pubsub/encode_message.ts";
+import { encodeTopicList } from "../../wire/pubsub/topic_list.ts";
+import type { Announcement } from "../ownership/announcements.ts";
+import { reportEveryMs, reportTopicsMax } from "./server_limits.ts";
+
+export interface ReportOptions {
+  readonly server: string;
+  readonly clock: Clock;
+  readonly socket?: SocketOptions | undefined;
+  /** Names of the topics that are served now. */
+  readonly topics: () => Iterable<string>;
+}
+
+interface Connection {
+  readonly endpoint: string;
+  readonly dealer: DealerSocket;
+}
+
+const nothing = new Uint8Array(0);
+
+export class ProxyReports implements AsyncDisposable {
+  readonly #options: ReportOptions;
+  readonly #proxies = new Map<string, Connection>();
+  #cancelTimer: () => void;
+  #isClosed = false;
+
+  constructor(options: ReportOptions) {
+    this.#options = options;
+    this.#cancelTimer = this.#later();
+  }
+
+  /** The proxies that are there, by id. A new one is told at once. */
+  set(proxies: ReadonlyMap<string, Announcement>): void {
+    if (this.#isClosed) return;
+    for (const [id, { endpoint, dealer }] of this.#proxies) {
+      if (proxies.get(id)?.endpoint === endpoint) continue;
+      this.#proxies.delete(id);
+      void dealer.close({ lingerMs: 0 });
+    }
+    for (const [id, { endpoint }] of proxies) {
+      if (this.#proxies.has(id)) continue;
+      // Reports that a proxy does not read are not worth keeping.
+      const dealer = new DealerSocket({ ...this.#options.socket, sendHighWater: 1 });
+      try {
+        dealer.connect(endpoint);
+      } catch {
+        continue; // what a proxy has announced cannot be dialled: it is told of nothing
+      }
+      const connection = { endpoint, dealer };
+      this.#proxies.set(id, connection);
+      this.#tell([connection]);
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#isClosed = true;
+    this.#cancelTimer();
+    await Promise.all([...this.#proxies.values()].map(({ dealer }) => dealer.close({ lingerMs: 0 })));
+  }
+
+  #later(): () => void {
+    return this.#options.clock.after(reportEveryMs, () => {
+      this.#tell([...this.#proxies.values()]);
+      this.#cancelTimer = this.#later();
+    });
+  }
+
+  #tell(connections: readonly Connection[]): void {
+    if (connections.length === 0) return;
+    const { server, topics } = this.#options;
+    const body = encodeTopicList([...topics()].slice(0, reportTopicsMax));
+    const frames = encodeMessage({ name: "PERIODIC", sender: server, lines: { version: 1 }, body });
+    for (const { dealer } of connections) {
+      dealer.receiveReady(); // answers, which say nothing
+      dealer.trySend([nothing, ...frames]);
+    }
+  }
+}

@@ -1,0 +1,97 @@
+/** Which other servers and proxies there are, over all sessions; and what an operator says of this server in the same place. */
+import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import type { Clock } from "../../support/clock.ts";
+import type { Announcement } from "../ownership/announcements.ts";
+import { setDraining } from "../ownership/draining.ts";
+import type { PubsubPath } from "../ownership/pubsub_path.ts";
+import { ServerList } from "../ownership/server_list.ts";
+
+export interface OthersWatchOptions {
+  /** This server's. */
+  readonly id: string;
+  readonly endpoint: string;
+  readonly path: PubsubPath;
+  readonly clock: Clock;
+  readonly onProblem: (problem: unknown) => void;
+  readonly onProxies: (proxies: ReadonlyMap<string, Announcement>) => void;
+  readonly onDraining?: ((isDraining: boolean) => void) | undefined;
+}
+
+/** Before it is tried again, in milliseconds. */
+const againMs = 1000;
+
+export class OthersWatch implements Disposable {
+  readonly #options: OthersWatchOptions;
+  #servers: ServerList | null = null;
+  #zk: ZooKeeper | null = null;
+  #isDraining = false;
+
+  constructor(options: OthersWatchOptions) {
+    this.#options = options;
+  }
+
+  /** Whether this server is given no new topics. */
+  get isDraining(): boolean {
+    return this.#isDraining;
+  }
+
+  /** Null: it is not there. */
+  endpointOf(server: string): string | null {
+    return this.#servers?.servers.get(server)?.endpoint ?? null;
+  }
+
+  /** Servers that take new topics. */
+  takers(): string[] {
+    return [...this.#servers?.servers.values() ?? []].filter(({ isDraining }) => isDraining !== true).map(({ id }) =>
+      id
+    );
+  }
+
+  /** This server is given no new topics from now on. */
+  async drain(): Promise<void> {
+    const { id, path, onProblem } = this.#options;
+    this.#isDraining = true;
+    if (this.#zk !== null) await setDraining(this.#zk, path, id, true).catch(onProblem);
+  }
+
+  /** Servers, for hints; proxies, for reports. What is known of them outlives a session. */
+  async watch(zk: ZooKeeper): Promise<void> {
+    const { path, clock, onProblem, onProxies } = this.#options;
+    try {
+      const [servers, proxies] = await Promise.all([
+        ServerList.read(zk, path.servers, clock),
+        ServerList.read(zk, path.proxies, clock),
+      ]);
+      zk.session.ended.addEventListener("abort", () => {
+        servers[Symbol.dispose]();
+        proxies[Symbol.dispose]();
+      }, { once: true });
+      this.#servers = servers;
+      this.#zk = zk;
+      const look = () => this.#noticeDraining(servers);
+      servers.subscribe(look);
+      look();
+      const tell = () => onProxies(proxies.servers);
+      proxies.subscribe(tell);
+      tell();
+    } catch (thrown) {
+      if (zk.session.ended.aborted) return;
+      onProblem(thrown);
+      clock.after(againMs, () => void this.watch(zk));
+    }
+  }
+
+  [Symbol.dispose](): void {
+    this.#servers?.[Symbol.dispose]();
+  }
+
+  /** It stays so over sessions: whoever has begun to empty it need not look whether one has ended. */
+  #noticeDraining({ servers }: ServerList): void {
+    const { id, endpoint, onDraining } = this.#options;
+    const own = servers.get(id);
+    const isDraining = own?.isDraining ?? false;
+    if (own?.endpoint !== endpoint || isDraining === this.#isDraining) return;
+    this.#isDraining = isDraining;
+    onDraining?.(isDraining);
+  }
+}

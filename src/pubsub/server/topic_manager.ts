@@ -1,0 +1,122 @@
+/** MANAGE: what an operator asks about one topic of this server. Lets in by the topic's permit, and says OK only under the lease. */
+import { BatonError, messageOf } from "../../errors.ts";
+import { counted } from "../../support/counted.ts";
+import type { MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
+import type { DeleteResult } from "../ownership/owned_topic.ts";
+import type { RequestPermit, RequestStanding } from "../ownership/topic_ownership.ts";
+import type { TopicState } from "../store/topic_upkeep.ts";
+import { standingAnswer, type Status, statusOf } from "./response_message.ts";
+import type { Envelope } from "./server_request.ts";
+import { managedMax } from "./server_limits.ts";
+
+export interface ManagerOptions {
+  readonly server: string;
+  readonly ownership: {
+    standing(topic: string, epoch: number | null): Promise<RequestStanding>;
+    delete(
+      topic: string,
+      epoch: number | null,
+      whyNot: ((epoch: number) => Promise<string | null>) | null,
+    ): Promise<DeleteResult>;
+  };
+  readonly store: {
+    show(topic: string, epoch: number): Promise<TopicState>;
+    forgetClient(topic: string, epoch: number, client: string, acceptsLoss: boolean): Promise<void>;
+    repair(topic: string, epoch: number): Promise<string[]>;
+  };
+  readonly reply: (envelope: Envelope, status: Status) => void;
+}
+
+type Manage = MessageOf<"MANAGE">;
+
+const encoder = new TextEncoder();
+
+export class TopicManager {
+  readonly #options: ManagerOptions;
+  #size = 0;
+
+  constructor(options: ManagerOptions) {
+    this.#options = options;
+  }
+
+  take(envelope: Envelope, message: Manage): void {
+    const { server, reply } = this.#options;
+    if (this.#size >= managedMax) {
+      const reason = `${managedMax} topics are being looked at for operators, which is the limit`;
+      return reply(envelope, statusOf(server, message, "OVERLOADED", { reason }));
+    }
+    this.#size++;
+    void this.#answer(message).catch((thrown) => this.#failure(message, thrown)).then((status) => {
+      this.#size--;
+      reply(envelope, status);
+    });
+  }
+
+  async #answer(message: Manage): Promise<Status> {
+    const { topic, lines = {} } = message;
+    if (lines.action === "delete") return await this.#delete(message, lines.acceptLoss === true);
+    const standing = await this.#options.ownership.standing(topic, lines.epoch ?? null);
+    if (standing.kind !== "serving") return standingAnswer(this.#options.server, message, standing, () => null);
+    const { permit } = standing;
+    const done = await this.#work(message, permit);
+    if (done === null) {
+      const reason = `${JSON.stringify(lines.action ?? "")} is nothing that can be done at a topic`;
+      return statusOf(this.#options.server, message, "BAD_REQUEST", { reason });
+    }
+    if (permit.isConfirmed()) return this.#ok(message, done);
+    const reason = "it was done, and the server's lease ended before that could be confirmed";
+    return statusOf(this.#options.server, message, "ERROR", { reason, lines: { unknown: true } });
+  }
+
+  /** What it has come to; null: there is no such action. */
+  async #work({ topic, lines = {} }: Manage, { epoch }: RequestPermit): Promise<unknown> {
+    const { store } = this.#options;
+    const acceptsLoss = lines.acceptLoss === true;
+    switch (lines.action) {
+      case "show":
+        return await store.show(topic, epoch);
+      case "forget-client":
+        await store.forgetClient(topic, epoch, lines.client ?? "", acceptsLoss);
+        return {};
+      case "repair":
+        if (!acceptsLoss) {
+          throw new BatonError("USAGE", "What is damaged is lost by it: --accept-loss says that it may be");
+        }
+        return await store.repair(topic, epoch);
+      default:
+        return null;
+    }
+  }
+
+  async #delete(message: Manage, acceptsLoss: boolean): Promise<Status> {
+    const { server, ownership, store } = this.#options;
+    const { topic, lines = {} } = message;
+    const whyNot = async (epoch: number) => {
+      const { subscribers, slowest } = await store.show(topic, epoch);
+      if (subscribers === 0) return null;
+      const [{ client, pending } = { client: "", pending: 0 }] = slowest;
+      const waits = pending === 0 ? "" : `; ${JSON.stringify(client)} has not had ${counted(pending, "message")}`;
+      const who = counted(subscribers, "client is", "clients are");
+      return `${who} subscribed${waits}: --accept-loss deletes it all the same`;
+    };
+    const result = await ownership.delete(topic, lines.epoch ?? null, acceptsLoss ? null : whyNot);
+    if (result.kind === "deleted") return this.#ok(message, {});
+    return statusOf(server, message, "BAD_REQUEST", {
+      reason: `topic ${JSON.stringify(topic)} was not deleted: ${result.why}`,
+    });
+  }
+
+  #ok(message: Manage, value: unknown): Status {
+    return { ...statusOf(this.#options.server, message, "OK"), body: encoder.encode(JSON.stringify(value)) };
+  }
+
+  #failure(message: Manage, thrown: unknown): Status {
+    const { server } = this.#options;
+    const code = thrown instanceof BatonError ? thrown.code : null;
+    const reason = messageOf(thrown);
+    if (code === "USAGE" || code === "BAD_DATA") return statusOf(server, message, "BAD_REQUEST", { reason });
+    if (code === "NEGATIVE") return statusOf(server, message, "NOT_SUBSCRIBED", { reason });
+    if (code === "STALE_TOKEN") return statusOf(server, message, "OVERLOADED", { reason });
+    return statusOf(server, message, "ERROR", { reason, lines: { unknown: true } });
+  }
+}

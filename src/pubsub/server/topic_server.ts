@@ -1,0 +1,377 @@
+/**
+ * The server role: one ROUTER, one store, the ownership of topics over all sessions, and what connects them. Owns all of it;
+ * `leave` ends it in order, `close` at once.
+ */
+import { RouterSocket } from "../../zeromq/router_socket.ts";
+import type { SocketOptions } from "../../zeromq/socket_options.ts";
+import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import { BatonError, messageOf } from "../../errors.ts";
+import type { Clock } from "../../support/clock.ts";
+import { deadlineAfter } from "../../support/deadline.ts";
+import { decodeMessage } from "../../wire/pubsub/decode_message.ts";
+import { encodeMessage } from "../../wire/pubsub/encode_message.ts";
+import { socketLimits } from "../../wire/pubsub/message_limits.ts";
+import type { Message, MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
+import { encodeTopicList } from "../../wire/pubsub/topic_list.ts";
+import type { PubsubPath } from "../ownership/pubsub_path.ts";
+import { TopicOwnership } from "../ownership/topic_ownership.ts";
+import type { StoreOptions } from "../store/store_options.ts";
+import { type StoreHooks, TopicStore } from "../store/topic_store.ts";
+import { OverloadReport } from "../overload_report.ts";
+import { type Status, statusOf } from "./response_message.ts";
+import { HandOvers } from "./topic_handoffs.ts";
+import { OthersWatch } from "./server_presence.ts";
+import { ProxyReports } from "./proxy_reports.ts";
+import { type Envelope, isClientMessage, splitEnvelope } from "./server_request.ts";
+import { RequestDesk } from "./request_handler.ts";
+import { claimDataDir, makeDataDir } from "./server_identity.ts";
+import { answerBytesWaitingMax, answersWaitingMax } from "./server_limits.ts";
+import { newServerCounters, type ServerCounters } from "./server_counters.ts";
+import { storePlace } from "./store_place.ts";
+import { TopicManager } from "./topic_manager.ts";
+import { TransferReceiver } from "./transfer_receiver.ts";
+import { TransferSender } from "./transfer_sender.ts";
+
+export interface TopicServerOptions {
+  readonly id: string;
+  readonly dataDir: string;
+  /** The data directory is a copy, and what it was copied from is never served again. */
+  readonly wasMoved?: boolean | undefined;
+  /** Where to listen: `tcp://127.0.0.1:0`, `ipc:///path`. */
+  readonly listen: string;
+  /** As others dial it; what was bound when left out. */
+  readonly advertise?: string | undefined;
+  readonly path: PubsubPath;
+  /** Opens a session; called again whenever one has ended. */
+  readonly connect: (signal: AbortSignal) => Promise<ZooKeeper>;
+  readonly clock: Clock;
+  readonly store?: Partial<StoreOptions>;
+  /** How long a hand-over is tried before the topic is taken back, in milliseconds. */
+  readonly handOverMs?: number | undefined;
+  /** Of the ROUTER, and of the connections to others. */
+  readonly security?: { readonly server: SocketOptions; readonly client: SocketOptions } | undefined;
+  /** Of the ROUTER. */
+  readonly limits?: Pick<SocketOptions, "connectionsMax" | "inputBytesMax">;
+  /** What an operator should know. */
+  readonly onProblem: (problem: unknown) => void;
+  /** An operator has had it take no new topics, or take them again. */
+  readonly onDraining?: (isDraining: boolean) => void;
+}
+
+/** How long the end of everything may take, in milliseconds. */
+const lingerMs = 1000;
+
+export class TopicServer implements AsyncDisposable {
+  /** Rejects when the server cannot go on: the store failed (IO), or its id is another one's (CONFIG). */
+  readonly ended: Promise<never>;
+  readonly counters: ServerCounters = newServerCounters();
+  readonly #options: TopicServerOptions;
+  readonly #router: RouterSocket;
+  readonly #end = Promise.withResolvers<never>();
+  readonly #stop = new AbortController();
+  #endpoint = "";
+  #store!: TopicStore;
+  #ownership!: TopicOwnership;
+  #desk!: RequestDesk;
+  #handOvers!: HandOvers;
+  #manager!: TopicManager;
+  #receiver!: TransferReceiver;
+  #reports: ProxyReports | null = null;
+  #others!: OthersWatch;
+  #running: Promise<unknown> = Promise.resolve();
+  #alarm: string | null = null;
+  #closing: Promise<void> | null = null;
+
+  /**
+   * Takes the data directory, listens, and announces itself; resolves when it serves. Rejects with LOCK_BUSY when the data is in
+   * use, CONFIG when data or id belong to another server, CANNOT_CREATE, IO, UNREACHABLE, or the signal's reason.
+   */
+  static async start(options: TopicServerOptions, signal?: AbortSignal): Promise<TopicServer> {
+    const server = new TopicServer(options);
+    try {
+      await server.#start(signal);
+      return server;
+    } catch (thrown) {
+      await server.close();
+      throw thrown;
+    }
+  }
+
+  private constructor(options: TopicServerOptions) {
+    this.#options = options;
+    this.ended = this.#end.promise;
+    this.ended.catch(() => {});
+    const overload = new OverloadReport(options.clock, options.onProblem);
+    this.#router = new RouterSocket({
+      ...options.security?.server,
+      ...options.limits,
+      limits: socketLimits,
+      sendHighWater: answersWaitingMax,
+      sendHighWaterBytes: answerBytesWaitingMax,
+      // The socket knows that it is gone only when it has ended what it is doing.
+      onEvent: (event) => {
+        overload.heard(event);
+        if (event.kind === "disconnected") queueMicrotask(() => this.#forgetGone());
+      },
+    });
+  }
+
+  /** Where it listens, as others dial it. */
+  get endpoint(): string {
+    return this.#endpoint;
+  }
+
+  get storeId(): string {
+    return this.#store.storeId;
+  }
+
+  /** Whether it is announced and has its lease. */
+  get isThere(): boolean {
+    return this.#ownership.isThere;
+  }
+
+  /** Whether it is given no new topics. */
+  get isDraining(): boolean {
+    return this.#others?.isDraining === true;
+  }
+
+  /** What is wrong with the disk; null: nothing. */
+  get alarm(): string | null {
+    return this.#alarm;
+  }
+
+  /** Names of the topics that are served now. */
+  *topics(): Generator<string, void, void> {
+    for (const [topic] of this.#ownership.served()) yield topic;
+  }
+
+  /** Numbers for who watches. */
+  async statistics() {
+    const { underWay, waiting, admissions } = this.#desk;
+    const load = { underWay, waiting, admissions, arrivals: this.#receiver.size, handOvers: this.#handOvers.size };
+    return {
+      ...load,
+      ...await this.#store.statistics(),
+      served: [...this.topics()].length,
+      socket: { ...this.#router.load, ...this.#router.counters },
+    };
+  }
+
+  summaries(): ReturnType<TopicStore["summaries"]> {
+    return this.#store.summaries();
+  }
+
+  /**
+   * Takes nothing new, finishes what is under way, and ends; with `handOver` gives its topics to other servers before. Takes at
+   * most `withinMs` and a little. Resolves with the topics that it still has.
+   */
+  async leave(
+    { withinMs, handOver = false }: { readonly withinMs: number; readonly handOver?: boolean },
+  ): Promise<string[]> {
+    const { clock } = this.#options;
+    const reason = () => new BatonError("TIME_LIMIT", "The server leaves");
+    const deadline = deadlineAfter(clock, withinMs, { reason });
+    const over = new Promise<void>((resolve) => deadline.signal.addEventListener("abort", () => resolve()));
+    if (handOver) await Promise.race([over, this.#giveAway()]);
+    const kept = [...this.topics()];
+    await Promise.race([over, this.#desk.leave()]);
+    deadline.cancel();
+    await this.close();
+    return kept;
+  }
+
+  /** Every topic to the others, while nobody gives it new ones. */
+  async #giveAway(): Promise<void> {
+    const { id } = this.#options;
+    await this.#others.drain();
+    const others = () => this.#others.takers().filter((other) => other !== id);
+    await this.#handOvers.all(() => [...this.topics()], others);
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #start(signal: AbortSignal | undefined): Promise<void> {
+    const { id, dataDir, clock, path, onProblem } = this.#options;
+    makeDataDir(dataDir);
+    this.#store = await TopicStore.open(dataDir, {
+      answered: (answers) => this.#desk.answered(answers),
+      broken: (error) => this.#break(error),
+      alarm: (sentence) => {
+        this.#alarm = sentence;
+        if (sentence !== null) onProblem(new BatonError("IO", sentence));
+      },
+      ...problemsOfStore(onProblem),
+    }, this.#options.store);
+    claimDataDir(dataDir, id, { wasMoved: this.#options.wasMoved ?? false });
+    const bound = await this.#router.bind(this.#options.listen, { signal });
+    this.#endpoint = this.#options.advertise ?? bound;
+    this.#others = new OthersWatch({
+      ...{ id, path, clock, onProblem, onDraining: this.#options.onDraining },
+      endpoint: this.#endpoint,
+      onProxies: (proxies) => this.#reports?.set(proxies),
+    });
+    this.#ownership = new TopicOwnership({
+      id,
+      endpoint: this.#endpoint,
+      path,
+      store: this.#store,
+      place: storePlace(dataDir),
+      channel: new TransferSender(id, clock, this.#options.security?.client),
+      clock,
+      isDraining: () => this.#others.isDraining,
+      ...(this.#options.handOverMs === undefined ? {} : { handOverMs: this.#options.handOverMs }),
+      onProblem,
+    });
+    this.#connectParts();
+    void this.#pump();
+    await this.#announce(signal);
+  }
+
+  #connectParts(): void {
+    const { id, clock } = this.#options;
+    const reply = (envelope: Envelope, status: Status) => this.#reply(envelope, status);
+    const ownership = this.#ownership;
+    const endpointOf = (server: string) => this.#others.endpointOf(server);
+    const { latency } = this.counters;
+    this.#desk = new RequestDesk({ server: id, ownership, store: this.#store, clock, reply, endpointOf, latency });
+    this.#handOvers = new HandOvers({ server: id, ownership, reply });
+    this.#manager = new TopicManager({ server: id, ownership, store: this.#store, reply });
+    this.#receiver = new TransferReceiver({
+      server: id,
+      clock,
+      reply,
+      receive: (topic, content, incoming) => ownership.receive(topic, content, incoming),
+    });
+    const topics = () => this.topics();
+    this.#reports = new ProxyReports({ server: id, clock, socket: this.#options.security?.client, topics });
+  }
+
+  /** Resolves when the server is announced. The first session must come about, every later one is tried for ever. */
+  async #announce(signal: AbortSignal | undefined): Promise<void> {
+    const connecting = signal === undefined ? this.#stop.signal : AbortSignal.any([signal, this.#stop.signal]);
+    let first: ZooKeeper | null = await this.#options.connect(connecting);
+    const open = async (opening: AbortSignal) => {
+      const zk = first ?? await this.#options.connect(opening);
+      first = null;
+      void this.#others.watch(zk);
+      return zk;
+    };
+    const there = new Promise<void>((resolve) => {
+      const off = this.#ownership.subscribe(() => {
+        if (!this.#ownership.isThere) return;
+        off();
+        resolve();
+      });
+    });
+    this.#running = this.#ownership.run(open, this.#stop.signal).catch((thrown) => {
+      if (!this.#stop.signal.aborted) this.#end.reject(thrown);
+    });
+    const aborted = new Promise<never>((_, reject) => {
+      signal?.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
+      if (signal?.aborted) reject(signal.reason as Error);
+    });
+    await Promise.race([there, this.ended, aborted]);
+  }
+
+  async #pump(): Promise<void> {
+    try {
+      for await (const batch of this.#router.batches()) for (const frames of batch) this.#take(frames);
+    } catch (thrown) {
+      this.#end.reject(thrown);
+    }
+  }
+
+  #take(frames: readonly Uint8Array[]): void {
+    const { envelope, content } = splitEnvelope(frames);
+    try {
+      this.#decide(envelope, content);
+    } catch (thrown) {
+      // A bug, or an answer that no message can carry: of one request, and no reason to leave the others alone.
+      this.#options.onProblem(thrown);
+      const reason = `the server failed: ${messageOf(thrown)}`;
+      this.#reply(envelope, statusOf(this.#options.id, { lines: {} }, "ERROR", { reason, lines: { unknown: true } }));
+    }
+  }
+
+  #decide(envelope: Envelope, content: readonly Uint8Array[]): void {
+    const message = decodeMessage(content);
+    if (message.name === null) {
+      this.counters.refused++;
+      const asked = message.hasLines ? { lines: {} } : {};
+      return this.#reply(envelope, statusOf(this.#options.id, asked, "BAD_REQUEST", { reason: message.reason }));
+    }
+    this.counters.requests[message.name]++;
+    if (isClientMessage(message)) this.#desk.take(envelope, message);
+    else this.#takeOther(envelope, message);
+  }
+
+  #takeOther(envelope: Envelope, message: Message): void {
+    const { id } = this.#options;
+    switch (message.name) {
+      case "HELLO":
+        return this.#reply(envelope, statusOf(id, { lines: {} }, "OK", { lines: { version: 1 } }));
+      case "TOPICS":
+        return this.#reply(envelope, { ...statusOf(id, message, "OK"), body: encodeTopicList(this.topics()) });
+      case "MERGE":
+        return this.#handOvers.take(envelope, message);
+      case "MANAGE":
+        return this.#manager.take(envelope, message);
+      case "CANCEL":
+        return this.#desk.cancel(envelope);
+      case "TRANSFER":
+        return this.#receiver.take(envelope, message as MessageOf<"TRANSFER">);
+      default: {
+        const reason = `a server does not take ${message.name}`;
+        return this.#reply(envelope, statusOf(id, message, "BAD_REQUEST", { reason }));
+      }
+    }
+  }
+
+  /** Gets that wait for nobody. */
+  #forgetGone(): void {
+    this.#desk?.cancelGone((peer) => this.#router.peer(peer) !== null);
+  }
+
+  #reply(envelope: Envelope, status: Status): void {
+    this.counters.answers[status.status]++;
+    try {
+      if (!this.#router.trySend([...envelope, ...encodeMessage(status)])) this.counters.answersDropped++;
+    } catch (thrown) {
+      this.counters.answersDropped++;
+      // After the socket's end there is nobody to tell.
+      if (this.#closing === null) this.#options.onProblem(thrown);
+    }
+  }
+
+  #break(error: BatonError): void {
+    this.#desk?.lost();
+    this.#end.reject(error);
+  }
+
+  async #close(): Promise<void> {
+    this.#stop.abort(new BatonError("NOT_HELD", "The server leaves"));
+    this.#receiver?.close();
+    await this.#running;
+    await this.#reports?.[Symbol.asyncDispose]();
+    this.#others?.[Symbol.dispose]();
+    await this.#router.close({ lingerMs });
+    await this.#store?.close();
+  }
+}
+
+/** What an operator is told of a store, as failures with a row in the table of errors. */
+function problemsOfStore(
+  onProblem: (problem: BatonError) => void,
+): Pick<StoreHooks, "warning" | "damage"> {
+  return {
+    warning: (sentence) => onProblem(new BatonError("STORE_FULL", sentence)),
+    damage: (sentence) => onProblem(new BatonError("IO", `Damaged on the disk, and refused: ${sentence}`)),
+  };
+}

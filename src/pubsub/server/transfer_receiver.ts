@@ -1,0 +1,178 @@
+/**
+ * Takes topics in that other servers send: each piece is answered when the store has it, so that a sender is never far ahead.
+ * One transfer for each connection and topic; a newer one of the same topic ends an older one.
+ */
+import { BatonError, messageOf } from "../../errors.ts";
+import type { Clock } from "../../support/clock.ts";
+import { deadlineAfter } from "../../support/deadline.ts";
+import type { Lines, MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
+import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
+import type { ContentName, IncomingContent } from "../store/owned_store.ts";
+import type { TransferReply } from "../ownership/transfer_channel.ts";
+import { type Status, statusOf } from "./response_message.ts";
+import type { Envelope } from "./server_request.ts";
+import { arrivalsMax, piecesInFlight, transferIdleMs } from "./server_limits.ts";
+
+export interface ReceiverOptions {
+  readonly server: string;
+  readonly clock: Clock;
+  readonly receive: (topic: string, content: ContentName, incoming: IncomingContent) => Promise<TransferReply>;
+  readonly reply: (envelope: Envelope, status: Status) => void;
+}
+
+interface Piece {
+  readonly envelope: Envelope;
+  readonly message: MessageOf<"TRANSFER">;
+}
+
+export class TransferReceiver {
+  readonly #options: ReceiverOptions;
+  /** By topic. */
+  readonly #arrivals = new Map<string, Arrival>();
+
+  constructor(options: ReceiverOptions) {
+    this.#options = options;
+  }
+
+  /** Topics on their way here. */
+  get size(): number {
+    return this.#arrivals.size;
+  }
+
+  take(envelope: Envelope, message: MessageOf<"TRANSFER">): void {
+    const { topic, lines } = message;
+    const from = senderKey(envelope);
+    const known = this.#arrivals.get(topic);
+    if (lines?.part === 0) return this.#begin(known, from, { envelope, message });
+    if (known?.from === from && known.add({ envelope, message })) return;
+    const reason = lines?.part === undefined ? "a transfer has the line part" : "no transfer with this piece is open";
+    this.#options.reply(envelope, statusOf(this.#options.server, message, "BAD_REQUEST", { reason }));
+  }
+
+  /** Nobody sends any more: what is under way is given up. */
+  close(): void {
+    for (const arrival of this.#arrivals.values()) {
+      arrival.fail(new BatonError("UNREACHABLE", "this server is leaving"));
+    }
+  }
+
+  #begin(known: Arrival | undefined, from: string, piece: Piece): void {
+    const { server, reply } = this.#options;
+    const { topic, sender, lines } = piece.message;
+    const refuse = (code: StatusCode, reason: string) =>
+      reply(piece.envelope, statusOf(server, piece.message, code, { reason }));
+    const { epoch, birth, floor } = lines ?? {};
+    if (epoch === undefined || birth === undefined || floor === undefined) {
+      return refuse("BAD_REQUEST", "a transfer begins with the lines epoch, birth and floor");
+    }
+    known?.fail(new BatonError("UNREACHABLE", `${sender} has begun to send "${topic}" again`));
+    if (known === undefined && this.#arrivals.size >= arrivalsMax) {
+      return refuse("OVERLOADED", `${arrivalsMax} topics are on their way to this server`);
+    }
+    const arrival = new Arrival(from, this.#options);
+    this.#arrivals.set(topic, arrival);
+    arrival.add(piece);
+    void arrival.run(topic, { birth, owner: sender, epoch, floor }).finally(() => {
+      if (this.#arrivals.get(topic) === arrival) this.#arrivals.delete(topic);
+    });
+  }
+}
+
+/** One transfer. */
+class Arrival {
+  readonly from: string;
+  readonly #options: ReceiverOptions;
+  readonly #pieces: Piece[] = [];
+  /** Answered when the next one is asked for. */
+  #current: Piece | null = null;
+  #next = 0;
+  #wake: () => void = () => {};
+  #hash = "";
+  #failure: unknown = null;
+  #isOver = false;
+
+  constructor(from: string, options: ReceiverOptions) {
+    this.from = from;
+    this.#options = options;
+  }
+
+  /** False for one that is out of order, or too many. */
+  add(piece: Piece): boolean {
+    if (this.#isOver || piece.message.lines?.part !== this.#next || this.#pieces.length > piecesInFlight) return false;
+    this.#next++;
+    this.#pieces.push(piece);
+    this.#wake();
+    return true;
+  }
+
+  fail(reason: unknown): void {
+    this.#failure ??= reason;
+    this.#wake();
+  }
+
+  async run(topic: string, content: ContentName): Promise<void> {
+    const end = (code: StatusCode, reason: string, lines: Lines = {}) => {
+      this.#isOver = true;
+      const unanswered = this.#current === null ? this.#pieces : [this.#current, ...this.#pieces];
+      for (const piece of unanswered) this.#answer(piece, code, reason, { ...lines, final: true });
+    };
+    try {
+      const reply = await this.#options.receive(topic, content, {
+        pieces: this.#content(),
+        hash: () => this.#hash,
+      });
+      if (reply.kind === "taken") end("OK", "");
+      else if (reply.kind === "passed") {
+        end("STALE_OP", `"${topic}" is past epoch ${content.epoch} of ${content.owner}`);
+      } else end("ERROR", reply.why);
+    } catch (thrown) {
+      end("ERROR", messageOf(thrown), { unknown: true });
+    }
+  }
+
+  async *#content(): AsyncGenerator<Uint8Array, void, void> {
+    for (;;) {
+      const piece = await this.#take();
+      this.#current = piece;
+      const { body, lines } = piece.message;
+      if (body !== undefined) yield body;
+      if (lines?.final === true) {
+        this.#hash = lines.hash ?? "";
+        return;
+      }
+      this.#current = null;
+      this.#answer(piece, "OK", "", {});
+    }
+  }
+
+  /** Rejects when nothing comes for too long. */
+  async #take(): Promise<Piece> {
+    const reason = () => new BatonError("UNREACHABLE", `No piece has come for ${transferIdleMs} ms`);
+    const idle = deadlineAfter(this.#options.clock, transferIdleMs, { reason });
+    try {
+      for (;;) {
+        if (this.#failure !== null) throw this.#failure;
+        const piece = this.#pieces.shift();
+        if (piece !== undefined) return piece;
+        await new Promise<void>((resolve, reject) => {
+          this.#wake = resolve;
+          idle.signal.addEventListener("abort", () => reject(idle.signal.reason as Error), { once: true });
+        });
+      }
+    } finally {
+      idle.cancel();
+    }
+  }
+
+  #answer({ envelope, message }: Piece, code: StatusCode, reason: string, lines: Lines): void {
+    const part = message.lines?.part ?? 0;
+    this.#options.reply(envelope, statusOf(this.#options.server, message, code, { reason, lines: { part, ...lines } }));
+  }
+}
+
+/** The connection it came by. */
+function senderKey([identity]: Envelope): string {
+  return identity === undefined
+    ? ""
+    : Buffer.from(identity.buffer, identity.byteOffset, identity.byteLength).toString("latin1");
+}

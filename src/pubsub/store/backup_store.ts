@@ -1,0 +1,73 @@
+/** A copy of a topic store that may be in use: one moment of it, whole, while commits go on beside. */
+import { closeSync, existsSync, mkdirSync, openSync, renameSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { BatonError, messageOf } from "../../errors.ts";
+import { counted } from "../../support/counted.ts";
+import { flushFolders } from "../../storage/flush_folders.ts";
+import { flushPath } from "../../storage/flush_path.ts";
+import { damageInLog } from "../../storage/wal_check.ts";
+import { databaseName, openToRead, storeError } from "./topic_database.ts";
+import { verifyRows } from "./verify_topic_store.ts";
+
+/**
+ * Copies the store in `dataDir` into the folder `target`, which then is a data directory. Takes as long as reading and writing
+ * it does: call it in a process or a thread of its own. `mark` is called when all is there, before it counts. Throws CONFIG
+ * where there is no store, CANNOT_CREATE when the target is there already, IO otherwise, also where what was copied is damaged;
+ * there is no copy then.
+ */
+export function backupStore(dataDir: string, target: string, mark: () => void = () => {}): void {
+  const path = join(target, databaseName);
+  // Under another name until it is whole: whoever is killed meanwhile leaves nothing that could be taken for a store.
+  const part = `${path}.part`;
+  const database = openToRead(dataDir);
+  let ours: string | null = null;
+  try {
+    mkdirSync(target, { recursive: true, mode: 0o700 });
+    if (existsSync(path)) throw alreadyThere(dataDir, target, path);
+    closeSync(openSync(part, "wx", 0o600));
+    ours = part;
+    const damage = damageInLog(join(dataDir, databaseName));
+    if (damage !== null) throw ofNoUse(dataDir, target, [damage]);
+    database.prepare("VACUUM INTO ?").run(part); // which takes an empty file
+    flushPath(part);
+    checkCopy(dataDir, target, part);
+    mark();
+    renameSync(part, path);
+    ours = path;
+    flushFolders(target);
+  } catch (error) {
+    const { code, syscall } = error as NodeJS.ErrnoException;
+    if (syscall === "mkdir") {
+      const why = code === "EEXIST" ? `${target} is there already, and is no folder` : messageOf(error);
+      throw new BatonError("CANNOT_CREATE", `Cannot back up ${dataDir} to ${target}: ${why}`, { cause: error });
+    }
+    if (code === "EEXIST") {
+      throw alreadyThere(dataDir, target, `${part}, of a backup that was interrupted or is being made,`);
+    }
+    if (ours !== null) { for (const name of [ours, `${ours}-journal`]) rmSync(name, { force: true }); }
+    throw storeError(error, dataDir);
+  } finally {
+    database.close();
+  }
+}
+
+/** Reads the copy back: what is damaged in the store is so in the copy, and an older backup may have it whole. */
+function checkCopy(dataDir: string, target: string, part: string): void {
+  using copy = new DatabaseSync(part, { readOnly: true });
+  const { problems } = verifyRows(copy);
+  if (problems.length > 0) throw ofNoUse(dataDir, target, problems);
+}
+
+function ofNoUse(dataDir: string, target: string, problems: readonly string[]): BatonError {
+  const [first = "", ...more] = problems;
+  const rest = more.length === 0 ? "" : `, and ${counted(more.length, "other problem")}`;
+  return new BatonError(
+    "IO",
+    `Cannot back up ${dataDir} to ${target}: ${first}${rest}. baton pubsub server verify says all; no copy is left`,
+  );
+}
+
+function alreadyThere(dataDir: string, target: string, what: string): BatonError {
+  return new BatonError("CANNOT_CREATE", `Cannot back up ${dataDir} to ${target}: ${what} is there already`);
+}

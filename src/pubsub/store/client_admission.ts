@@ -1,0 +1,94 @@
+/** Which client a request is of, and whether it may go on: not fenced, registered, and with room at the topic for one that is new. */
+import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
+import type { ClientOperation, StoreAnswer } from "../../wire/pubsub/store_operations.ts";
+import { Damaged } from "../../storage/damage.ts";
+import type { Client } from "./topic_client.ts";
+import type { ClientRoom } from "./client_capacity.ts";
+import type { ClientTable } from "./client_table.ts";
+import { decideRegistration } from "./decide_registration.ts";
+import { fence } from "./topic_fence.ts";
+import type { Topic } from "./stored_topic.ts";
+
+export type Admission =
+  | {
+    readonly kind: "refused";
+    readonly code: StatusCode;
+    readonly reason: string;
+    readonly more?: Partial<StoreAnswer>;
+  }
+  /** `isRaised`: its session is a newer one than before, which is to be stored. */
+  | { readonly kind: "admitted"; readonly client: Client; readonly isNew: boolean; readonly isRaised: boolean };
+
+export class ClientAdmission {
+  readonly #clients: ClientTable;
+  readonly #room: ClientRoom;
+
+  constructor(clients: ClientTable, room: ClientRoom) {
+    this.#clients = clients;
+    this.#room = room;
+  }
+
+  /** Its session is raised. Whoever only asks leaves no trace. `noRoom`: why nothing may change. Throws Damaged. */
+  admit(operation: ClientOperation, topic: Topic, noRoom: string | null): Admission {
+    const { client: name, session } = operation;
+    const known = topic.subscribers.get(name) ?? this.#clients.idle(topic.id, name);
+    const refusal = known === null ? this.#whyNotNew(operation, topic, noRoom) : null;
+    if (refusal !== null) return refusal;
+    const checked = fence(known ?? { session: 0, key: "" }, session);
+    if (checked.kind === "fenced") {
+      return refused("FENCED", checked.reason, { currentSession: known?.session ?? 0 });
+    }
+    const unregistered = known !== null && operation.kind === "put"
+      ? this.#unregistered(operation, topic, known)
+      : null;
+    if (unregistered !== null) return unregistered;
+    if (checked.raised && noRoom !== null) return refused("FULL", noRoom);
+    const client = known ?? this.#create(operation, topic);
+    if (checked.raised && session !== null) {
+      if (known?.session === 0) topic.plainCount--;
+      client.session = session.number;
+      client.key = session.key;
+      this.#clients.changed(client);
+    }
+    return { kind: "admitted", client, isNew: known === null, isRaised: checked.raised };
+  }
+
+  /** A request that was refused leaves no client that it made. */
+  withdraw(client: Client, topic: Topic): void {
+    const isPlain = client.session === 0;
+    if (!this.#clients.forgetUnstored(client)) return;
+    topic.clientCount--;
+    if (isPlain) topic.plainCount--;
+  }
+
+  #whyNotNew(operation: ClientOperation, topic: Topic, noRoom: string | null): Admission | null {
+    if (operation.kind === "get" || operation.kind === "seek") {
+      return refused("NOT_SUBSCRIBED", "this client is not subscribed to the topic");
+    }
+    // The one whose row is damaged may be this one.
+    if (topic.damagedClients !== null) throw new Damaged(topic.damagedClients);
+    const unregistered = this.#unregistered(operation, topic, null);
+    if (unregistered !== null || noRoom !== null) return unregistered;
+    const full = this.#room.whyFull(topic, operation);
+    // Where others were forgotten for it, it comes again with the new number: its own requests from before do not count.
+    return full === null ? this.#unregistered(operation, topic, null) : refused("FULL", full);
+  }
+
+  #unregistered(operation: ClientOperation, topic: Topic, known: Client | null): Admission | null {
+    if (operation.session === null) return null; // it was never forgotten, but by an operator
+    const view = { client: known?.registration ?? null, topic: topic.registration };
+    if (decideRegistration(operation.registration ?? 0, view) !== "unregistered") return null;
+    const reason = "this topic may have forgotten the client since the request was made";
+    return refused("UNREGISTERED", reason, { registration: topic.registration });
+  }
+
+  #create({ client, session }: ClientOperation, topic: Topic): Client {
+    topic.clientCount++;
+    if (session === null) topic.plainCount++;
+    return this.#clients.create(topic.id, client, topic.registration);
+  }
+}
+
+function refused(code: StatusCode, reason: string, more?: Partial<StoreAnswer>): Admission {
+  return { kind: "refused", code, reason, ...(more === undefined ? {} : { more }) };
+}

@@ -1,0 +1,108 @@
+/**
+ * Room for clients at a topic: how many it knows at most, and which publishers it forgets so that there is room for others. A
+ * part is kept for subscribers, and clients without sessions, which can never be forgotten safely, have no more than a part.
+ */
+import type { ClientOperation } from "../../wire/pubsub/store_operations.ts";
+import type { Client } from "./topic_client.ts";
+import type { ClientTable } from "./client_table.ts";
+import { forgottenPerTimeMax } from "./topic_store_limits.ts";
+import type { StoreOptions } from "./store_options.ts";
+import type { Topic } from "./stored_topic.ts";
+import type { TopicDatabase } from "./topic_database.ts";
+
+/** Of all clients: those that are no subscribers, those without a session, those that were busy last and are not forgotten. */
+const publisherShare = 0.75;
+const plainShare = 0.5;
+const busyShare = 0.1;
+const alarmShare = 0.8;
+/** So many of the oldest are looked at for such as have nothing unresolved. */
+const candidates = 2;
+
+export class ClientRoom {
+  readonly #database: TopicDatabase;
+  readonly #clients: ClientTable;
+  /** Clients that a topic knows at most. */
+  readonly max: number;
+  readonly #warn: (sentence: string) => void;
+  readonly #warned = new Set<string>();
+  /** Publishers that were forgotten since the store was opened. */
+  forgotten = 0;
+
+  constructor(
+    database: TopicDatabase,
+    clients: ClientTable,
+    { clientsMax }: Pick<StoreOptions, "clientsMax">,
+    warn: (sentence: string) => void,
+  ) {
+    this.#database = database;
+    this.#clients = clients;
+    this.max = clientsMax;
+    this.#warn = warn;
+  }
+
+  /** Why a client that is not known cannot become so, as a sentence; null: it can. May forget others, in the open transaction. */
+  whyFull(topic: Topic, { kind, session }: ClientOperation): string | null {
+    const max = this.max;
+    if (kind === "subscribe") {
+      if (topic.clientCount >= max) this.#forget(topic);
+      if (topic.clientCount >= max) return full(topic.clientCount, "clients", max);
+    } else {
+      if (session === null && topic.plainCount >= max * plainShare) {
+        return full(topic.plainCount, "clients without a session", max * plainShare);
+      }
+      const publishers = () =>
+        Math.max(topic.clientCount - topic.subscribers.size, topic.clientCount - max * (1 - publisherShare));
+      if (publishers() >= max * publisherShare) this.#forget(topic);
+      if (publishers() >= max * publisherShare) return full(publishers(), "publishers", max * publisherShare);
+    }
+    this.#look(topic);
+    return null;
+  }
+
+  /** How near a topic is to what it can know, from 0 to 1. */
+  shareOf(topic: Topic): number {
+    return Math.max(topic.clientCount / this.max, topic.plainCount / (this.max * plainShare));
+  }
+
+  /**
+   * The oldest publishers that never subscribed, have no msg-ids, and are not busy: those first that have said that nothing of
+   * theirs is unresolved. What they have asked for before is refused from now on, so that it is never stored twice.
+   */
+  #forget(topic: Topic): void {
+    this.#database.begin();
+    this.#clients.flush(); // what is looked at is what is stored
+    const busy = new Set(this.#clients.busiest(topic.id, Math.ceil(this.max * busyShare)));
+    const most = Math.min(forgottenPerTimeMax, Math.ceil(this.max / 10));
+    const resolved: Client[] = [];
+    const others: Client[] = [];
+    for (const client of this.#clients.rows.oldestPublishers(topic.id, candidates * most + busy.size)) {
+      if (busy.has(client.name)) continue;
+      const state = this.#clients.rows.resolution(client);
+      if (state === "resolved") resolved.push(client);
+      else if (state === "unresolved" && others.length < most) others.push(client);
+      if (resolved.length === most) break;
+    }
+    const gone = resolved.length > 0 ? resolved : others;
+    if (gone.length === 0) return;
+    for (const client of gone) this.#clients.forget(client);
+    topic.clientCount -= gone.length;
+    topic.registration++;
+    this.forgotten += gone.length;
+  }
+
+  #look(topic: Topic): void {
+    if (this.shareOf(topic) < alarmShare || this.#warned.has(topic.name)) return;
+    this.#warned.add(topic.name);
+    const plain = topic.plainCount > 0 ? `, ${topic.plainCount} of them without a session` : "";
+    this.#warn(
+      `topic ${JSON.stringify(topic.name)} knows ${topic.clientCount} clients${plain}: from ${this.max} on (` +
+        `${
+          this.max * plainShare
+        } without a session) new ones are refused; baton pubsub server forget-client makes room`,
+    );
+  }
+}
+
+function full(count: number, what: string, max: number): string {
+  return `the topic knows ${count} ${what}, and ${max} are the limit: baton pubsub server forget-client makes room`;
+}

@@ -1,0 +1,153 @@
+/** What is stored of clients, as it is read: every row is checked against what was stored. Everything has to be written. */
+import { decodeResolved } from "../../wire/pubsub/topic_transfer_data.ts";
+import { Damaged, sentenceOf } from "../../storage/damage.ts";
+import type { SummedTable } from "../../storage/checksum_table.ts";
+import { type Client, clientOf, nameBytes, nameOf } from "./topic_client.ts";
+import { PublisherWindow } from "./publisher_window.ts";
+import type { SqlRow, TopicDatabase } from "./topic_database.ts";
+import { tables } from "./topic_tables.ts";
+
+const readClients = `SELECT ${tables.clients.all} FROM clients`;
+
+export class ClientRows {
+  readonly #database: TopicDatabase;
+
+  constructor(database: TopicDatabase) {
+    this.#database = database;
+  }
+
+  /**
+   * The subscribers of a topic by name, how many clients it knows, and what is wrong with them: one whose row is damaged or missing
+   * may have been subscribed, or have put what comes again.
+   */
+  load(topicId: number, topic: string, count: number): {
+    readonly subscribers: Map<string, Client>;
+    readonly count: number;
+    /** Of those, without a session. */
+    readonly plain: number;
+    readonly damaged: string | null;
+  } {
+    const where = `of topic ${JSON.stringify(topic)}`;
+    const subscribers = new Map<string, Client>();
+    const rows = this.#rowsOf(topicId, where);
+    let damaged: string | null = null;
+    let plain = 0;
+    for (const row of rows ?? []) {
+      if (row["session"] === 0) plain++;
+      if (!tables.clients.isWhole(row) || row["topic"] !== topicId) {
+        damaged = this.#database.damage.found(sentenceOf("clients", row["id"], where)).message;
+      } else if (row["position"] !== null) {
+        const client = clientOf(row);
+        subscribers.set(client.name, client);
+      }
+    }
+    if (rows?.length !== count) {
+      const found = rows === null ? "they cannot be read" : `${rows.length} are there`;
+      damaged = this.#database.damage.found(`${count} clients ${where} were stored, and ${found}`).message;
+    }
+    return { subscribers, count: Math.max(count, rows?.length ?? 0), plain, damaged };
+  }
+
+  #rowsOf(topicId: number, where: string): SqlRow[] | null {
+    const sql = `${readClients} WHERE id IN (SELECT id FROM clients WHERE topic = ?)`;
+    try {
+      return this.#database.damage.reading(`the clients ${where}`, () => this.#database.all(sql, topicId));
+    } catch (error) {
+      if (error instanceof Damaged) return null;
+      throw error;
+    }
+  }
+
+  /** Null: it is not known. Throws Damaged, as all that follow. */
+  client(topicId: number, name: string): Client | null {
+    const row = this.#read(`client ${JSON.stringify(name)}`, () => {
+      const of = "WHERE id = (SELECT id FROM clients WHERE topic = ? AND name = ?)";
+      return this.#database.get(`${readClients} ${of}`, topicId, nameBytes(name));
+    });
+    return row === undefined ? null : clientOf(this.#checked(tables.clients, row, name));
+  }
+
+  /** All clients of a topic in the order of their names' bytes, without what is in memory: everything has to be written. */
+  *stored(topicId: number): Generator<Client, void, void> {
+    let after: SqlRow | undefined;
+    do {
+      const rows = this.#database.all(
+        `${readClients} WHERE topic = ? AND name > ? ORDER BY name LIMIT 256`,
+        topicId,
+        after?.["name"] ?? new Uint8Array(0),
+      );
+      for (const row of rows) {
+        yield clientOf(this.#database.damage.checked(tables.clients, row, "of a topic that is sent"));
+      }
+      after = rows.at(-1);
+    } while (after !== undefined);
+  }
+
+  /** Those that never subscribed, and have sessions, in the order in which they came; damaged ones are left out. */
+  oldestPublishers(topicId: number, most: number): Client[] {
+    const sql = `${readClients} WHERE topic = ? AND position IS NULL AND op = 0 AND op_session = 0 AND session > 0
+      ORDER BY id LIMIT ?`;
+    const rows = this.#read("the clients of a topic", () => this.#database.all(sql, topicId, most));
+    return rows.filter((row) => tables.clients.isWhole(row)).map((row) => clientOf(row));
+  }
+
+  /**
+   * What is stored of a publisher's puts: all are resolved, as it has said, or it has not said so. `kept`: it must not be forgotten, as
+   * it has msg-ids, or has put without a session.
+   */
+  resolution(client: Client): "resolved" | "unresolved" | "kept" {
+    try {
+      const windows = [...this.windows(client).values()];
+      if (windows.some(({ session }) => session === 0) || this.of(client, tables.msg_ids).length > 0) return "kept";
+      return windows.every((window) => window.entries().length === 0) ? "resolved" : "unresolved";
+    } catch (error) {
+      if (error instanceof Damaged) return "kept";
+      throw error;
+    }
+  }
+
+  /** What is stored of its windows, without keeping them. Throws Damaged. */
+  windows(client: Client): Map<number, PublisherWindow> {
+    const windows = new Map<number, PublisherWindow>();
+    const sql = `SELECT ${tables.windows.all} FROM windows WHERE client = ?`;
+    const what = `the windows of client ${JSON.stringify(client.name)}`;
+    for (const row of this.#read(what, () => this.#database.all(sql, client.id))) {
+      const session = Number(this.#checked(tables.windows, row, client.name)["session"]);
+      windows.set(session, new PublisherWindow(session, nameOf(row["key"]), Number(row["low"])));
+    }
+    for (const row of this.of(client, tables.resolved)) {
+      const window = windows.get(Number(row["session"]));
+      if (window === undefined || !(row["entries"] instanceof Uint8Array)) {
+        throw this.#database.damage.found(`${what}: one is missing`);
+      }
+      const entries = decodeResolved(row["entries"]);
+      for (const entry of entries) window.add(entry);
+      window.addRow(Number(row["id"]), entries);
+      window.raise(Number(row["low"]));
+    }
+    return windows;
+  }
+
+  /** The rows of a client in one of these tables, in their order. Throws Damaged when one of them is not as it was stored. */
+  of({ id, name }: Client, table: SummedTable<string>): SqlRow[] {
+    // What the index says is found, and all of it is read from the rows.
+    const sql =
+      `SELECT ${table.all} FROM ${table.name} WHERE id IN (SELECT id FROM ${table.name} WHERE client = ?) ORDER BY id`;
+    const rows = this.#read(`the ${table.name} of client ${JSON.stringify(name)}`, () => this.#database.all(sql, id));
+    for (const row of rows) {
+      this.#checked(table, row, name);
+      if (row["client"] !== id) throw this.#database.damage.found(sentenceOf(table.name, row["id"], whereOf(name)));
+    }
+    return rows;
+  }
+
+  #checked(table: SummedTable<string>, row: SqlRow, name: string): SqlRow {
+    return this.#database.damage.checked(table, row, whereOf(name));
+  }
+
+  #read<T>(what: string, read: () => T): T {
+    return this.#database.damage.reading(what, read);
+  }
+}
+
+const whereOf = (client: string) => `of client ${JSON.stringify(client)}`;

@@ -1,0 +1,307 @@
+/**
+ * What is stored of clients: sessions, places, windows of counters, msg-ids. Subscribers are in memory; of others those
+ * that were busy last. Changes are collected and written by `flush`, into the transaction that is open then.
+ */
+import {
+  type ClientRecord,
+  encodeResolved,
+  type KeyEntry,
+  type Resolved,
+  type WindowRecord,
+} from "../../wire/pubsub/topic_transfer_data.ts";
+import { type Client, nameBytes, nameOf, rowOf, type StoredKey } from "./topic_client.ts";
+import { ClientRows } from "./client_rows.ts";
+import { PublisherWindow } from "./publisher_window.ts";
+import {
+  countersInMemoryMax,
+  forgottenRowsPerDelete,
+  idleClientsInMemoryMax,
+  keysMax,
+  sessionWindowsMax,
+} from "./topic_store_limits.ts";
+import type { TopicDatabase } from "./topic_database.ts";
+import { tables } from "./topic_tables.ts";
+
+const writeClient = `${tables.clients.insert} ON CONFLICT (id) DO UPDATE SET session = excluded.session,
+  key = excluded.key, op = excluded.op, op_session = excluded.op_session, forgotten_session = excluded.forgotten_session,
+  position = excluded.position, sum = excluded.sum`; // its topic, name and registration never change
+
+export class ClientTable {
+  readonly #database: TopicDatabase;
+  readonly rows: ClientRows;
+  /** Known clients without a subscription, the busiest last. */
+  readonly #idle = new Map<string, Client>();
+  /** The last of them. */
+  #newest: Client | null = null;
+  /** Whose windows are in memory, and how many counters were added to those since they were forgotten. */
+  readonly #withWindows = new Set<Client>();
+  #entries = 0;
+  readonly #changed = new Set<Client>();
+  readonly #resolved = new Map<PublisherWindow, { client: Client; entries: Resolved[] }>();
+  readonly #bounds = new Map<PublisherWindow, Client>();
+  #nextClientId: number;
+  #nextResolvedId: number;
+  #nextKeyId: number;
+
+  constructor(database: TopicDatabase) {
+    this.#database = database;
+    this.rows = new ClientRows(database);
+    const next = (table: string) => Number(database.get(`SELECT max(id) AS id FROM ${table}`)?.["id"] ?? 0) + 1;
+    this.#nextClientId = next("clients");
+    this.#nextResolvedId = next("resolved");
+    this.#nextKeyId = next("msg_ids");
+  }
+
+  /** A client that is not subscribed; null when it is not known. */
+  idle(topicId: number, name: string): Client | null {
+    // A publisher comes again and again: it is where it belongs already.
+    if (this.#newest?.topicId === topicId && this.#newest.name === name) return this.#newest;
+    const slot = `${topicId} ${name}`;
+    let client = this.#idle.get(slot);
+    if (client === undefined) {
+      client = this.rows.client(topicId, name) ?? undefined;
+      if (client === undefined) return null;
+    } else this.#idle.delete(slot);
+    this.#idle.set(slot, client);
+    this.#newest = client;
+    return client;
+  }
+
+  /** A client that the topic does not know; `registration`: the topic's number. */
+  create(topicId: number, name: string, registration: number): Client {
+    const client: Client = {
+      id: this.#nextClientId++,
+      topicId,
+      name,
+      isNew: true,
+      session: 0,
+      key: "",
+      op: 0,
+      opSession: 0,
+      forgottenSession: 0,
+      position: null,
+      registration,
+      handedOut: 0,
+      windows: new Map(),
+      msgIds: new Map(),
+    };
+    this.changed(client);
+    this.keepIdle(client);
+    this.#withWindows.add(client);
+    return client;
+  }
+
+  /** A client that was made for a request which was refused leaves no trace, unless it has raised its session. */
+  forgetUnstored(client: Client): boolean {
+    const isNew = client.isNew && client.session === 0 && client.windows?.size === 0 && client.position === null;
+    if (!isNew || client.opSession + client.op > 0) return false;
+    this.#changed.delete(client);
+    this.#withWindows.delete(client);
+    this.takeIdle(client);
+    return true;
+  }
+
+  /** It has subscribed, and is kept with its topic. */
+  takeIdle(client: Client): void {
+    if (this.#newest === client) this.#newest = null;
+    this.#idle.delete(`${client.topicId} ${client.name}`);
+  }
+
+  keepIdle(client: Client): void {
+    this.#idle.set(`${client.topicId} ${client.name}`, client);
+  }
+
+  /** Forgets what is in memory of a topic's clients: it was dropped or replaced. */
+  forgetTopic(topicId: number): void {
+    if (this.#newest?.topicId === topicId) this.#newest = null;
+    for (const [slot, client] of this.#idle) if (client.topicId === topicId) this.#idle.delete(slot);
+    for (const client of this.#withWindows) if (client.topicId === topicId) this.#withWindows.delete(client);
+  }
+
+  /** Names of a topic's clients without a subscription that asked for something last, as far as they are in memory. */
+  busiest(topicId: number, most: number): string[] {
+    return [...this.#idle.values()].filter((client) => client.topicId === topicId).slice(-most).map(({ name }) => name);
+  }
+
+  /** All that is stored of it, in the open transaction. */
+  forget(client: Client): void {
+    for (const table of ["windows", "resolved", "msg_ids"]) {
+      this.#database.run(`DELETE FROM ${table} WHERE client = ?`, client.id);
+    }
+    this.#database.run("DELETE FROM clients WHERE id = ?", client.id);
+    const known = this.#idle.get(`${client.topicId} ${client.name}`);
+    this.takeIdle(known ?? client);
+    if (known === undefined) return;
+    this.#changed.delete(known);
+    this.#withWindows.delete(known);
+  }
+
+  changed(client: Client): void {
+    this.#changed.add(client);
+  }
+
+  windows(client: Client): Map<number, PublisherWindow> {
+    if (client.windows === null) {
+      client.windows = this.rows.windows(client);
+      for (const window of client.windows.values()) this.#entries += window.size;
+      this.#withWindows.add(client);
+    }
+    return client.windows;
+  }
+
+  /** In the open transaction: those that have had message `from` have had all up to `to`. */
+  moveAll(clients: Iterable<Client>, { from, to }: { readonly from: number; readonly to: number }): void {
+    for (const client of clients) {
+      if ((client.position ?? -1) < from) continue;
+      client.position = to;
+      this.#writeClient(client);
+    }
+  }
+
+  /** Windows and msg-ids are read again when they are needed. Everything has to be written. */
+  forgetWindows(): void {
+    for (const client of this.#withWindows) {
+      client.windows = null;
+      client.msgIds = null;
+    }
+    this.#withWindows.clear();
+    this.#entries = 0;
+  }
+
+  msgIds(client: Client): Map<string, StoredKey> {
+    client.msgIds ??= new Map(
+      this.rows.of(client, tables.msg_ids).map((row) => {
+        const key = nameOf(row["key"]);
+        const entry = { rowId: Number(row["id"]), key, id: Number(row["message"]) };
+        return [key, { ...entry, fingerprint: Number(row["fingerprint"]) }];
+      }),
+    );
+    return client.msgIds;
+  }
+
+  /**
+   * A new window, stored with the next flush; the oldest session's beyond the limit is forgotten. One that is older than all
+   * of them, of which nothing had come before, is kept beside them: its client may not have heard that it came now.
+   */
+  createWindow(client: Client, session: number, key: string): PublisherWindow {
+    const windows = this.windows(client);
+    const window = new PublisherWindow(session, key, 0);
+    windows.set(session, window);
+    this.#bounds.set(window, client);
+    const others = [...windows.keys()].filter((number) => number !== 0 && number !== session).sort((a, b) => a - b);
+    const isNewest = session > (others.at(-1) ?? 0);
+    const kept = isNewest ? sessionWindowsMax - 1 : sessionWindowsMax;
+    for (const number of others.slice(0, Math.max(0, others.length - kept))) {
+      windows.delete(number);
+      client.forgottenSession = Math.max(client.forgottenSession, number);
+      this.changed(client);
+      this.#database.run("DELETE FROM windows WHERE client = ? AND session = ?", client.id, number);
+      this.#database.run("DELETE FROM resolved WHERE client = ? AND session = ?", client.id, number);
+    }
+    return window;
+  }
+
+  /** The window's bound was raised and nothing was added to it. */
+  boundRaised(client: Client, window: PublisherWindow): void {
+    this.#bounds.set(window, client);
+  }
+
+  resolve(client: Client, window: PublisherWindow, entry: Resolved): void {
+    window.add(entry);
+    this.#entries++;
+    const pending = this.#resolved.get(window);
+    if (pending === undefined) this.#resolved.set(window, { client, entries: [entry] });
+    else pending.entries.push(entry);
+  }
+
+  /** In the open transaction; the oldest beyond the limit is forgotten. */
+  addKey(client: Client, key: KeyEntry): void {
+    const known = this.msgIds(client);
+    known.set(key.key, { ...key, rowId: this.insertKey(client.id, key) });
+    if (known.size <= keysMax) return;
+    for (const oldest of known.values()) {
+      known.delete(oldest.key);
+      this.#database.run("DELETE FROM msg_ids WHERE id = ?", oldest.rowId);
+      return;
+    }
+  }
+
+  /** A client as another server sent it, in the open transaction; gives its number. */
+  insert(topicId: number, record: ClientRecord): number {
+    const client: Client = {
+      ...record,
+      id: this.#nextClientId++,
+      topicId,
+      isNew: false,
+      handedOut: 0,
+      windows: null,
+      msgIds: null,
+    };
+    this.#writeClient(client);
+    return client.id;
+  }
+
+  insertWindow(clientId: number, { session, key, low, entries }: WindowRecord): void {
+    this.#database.replace(tables.windows, { client: clientId, session, key: nameBytes(key), low });
+    if (entries.length > 0) this.#insertEntries(clientId, session, low, entries);
+  }
+
+  insertKey(clientId: number, { key, id: message, fingerprint }: KeyEntry): number {
+    const id = this.#nextKeyId++;
+    this.#database.insert(tables.msg_ids, { id, client: clientId, key: nameBytes(key), message, fingerprint });
+    return id;
+  }
+
+  get hasChanges(): boolean {
+    return this.#changed.size + this.#resolved.size + this.#bounds.size > 0;
+  }
+
+  /** Writes what has changed. */
+  flush(): void {
+    for (const client of this.#changed) this.#writeClient(client);
+    this.#changed.clear();
+    for (const [window, { client, entries }] of this.#resolved) this.#writeEntries(client, window, entries);
+    this.#resolved.clear();
+    for (const [window, client] of this.#bounds) this.#writeBound(client, window);
+    this.#bounds.clear();
+    if (this.#entries > countersInMemoryMax) this.forgetWindows();
+    if (this.#idle.size > idleClientsInMemoryMax) this.#trimIdle();
+  }
+
+  #writeClient(client: Client): void {
+    client.isNew = false;
+    this.#database.run(writeClient, ...tables.clients.bind(rowOf(client)));
+  }
+
+  /** The bound goes with the entries: after a crash a counter below it is no new one, even if it was never stored. */
+  #writeEntries(client: Client, window: PublisherWindow, entries: readonly Resolved[]): void {
+    window.addRow(this.#insertEntries(client.id, window.session, window.low, entries), entries);
+    const upTo = window.forgetRows(forgottenRowsPerDelete);
+    if (upTo === null) return;
+    this.#database.run(
+      "DELETE FROM resolved WHERE client = ? AND session = ? AND id <= ?",
+      client.id,
+      window.session,
+      upTo,
+    );
+  }
+
+  #insertEntries(client: number, session: number, low: number, entries: readonly Resolved[]): number {
+    const id = this.#nextResolvedId++;
+    this.#database.insert(tables.resolved, { id, client, session, low, entries: encodeResolved(entries) });
+    return id;
+  }
+
+  #writeBound({ id: client }: Client, { session, key, low }: PublisherWindow): void {
+    this.#database.replace(tables.windows, { client, session, key: nameBytes(key), low });
+  }
+
+  #trimIdle(): void {
+    this.#newest = null;
+    for (const [slot, client] of this.#idle) {
+      if (this.#idle.size <= idleClientsInMemoryMax) return;
+      this.#withWindows.delete(client);
+      this.#idle.delete(slot);
+    }
+  }
+}

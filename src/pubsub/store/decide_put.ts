@@ -1,0 +1,110 @@
+/** What a put does, given what is stored of its publisher and topic. Pure. */
+import type { IdRange } from "../../wire/pubsub/field_types.ts";
+import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
+import type { PutOperation } from "../../wire/pubsub/store_operations.ts";
+import type { PublisherWindow } from "./publisher_window.ts";
+import { sessionWindowCountersMax } from "./topic_store_limits.ts";
+
+export interface PutView {
+  /** Of the session in which the counters were first used; an empty one when nothing is stored. */
+  readonly window: PublisherWindow;
+  /** That session is so old that nothing is remembered of it, or it was another process's. */
+  readonly windowGone: boolean;
+  /** What is stored under the request's msg-id. */
+  readonly sameKey: { readonly id: number; readonly fingerprint: number } | null;
+  /** Of the bodies, in their order. */
+  readonly fingerprints: readonly number[];
+  /** The newest id that was given. */
+  readonly last: number;
+  /** Why nothing more can be stored; null: it can. Asked only when something would be. */
+  readonly full: (messages: number) => string | null;
+}
+
+export type PutDecision =
+  | { readonly kind: "refused"; readonly code: StatusCode; readonly reason: string; readonly at?: number }
+  /** `bound`: the window's. `fresh`: places of the bodies that are to be stored, with ids from `last` + 1 on. */
+  | {
+    readonly kind: "done";
+    readonly bound: number;
+    readonly fresh: readonly number[];
+    readonly ids: readonly number[];
+  };
+
+/** A batch is done as a whole or refused as a whole. */
+export function decidePut(put: PutOperation, view: PutView): PutDecision {
+  const { window, fingerprints } = view;
+  const highest = put.counter + (fingerprints.length - 1);
+  const wrong = malformed(put, highest) ?? (view.windowGone ? forgotten(put) : null);
+  if (wrong !== null) return wrong;
+  const bound = window.boundFor(put.low, highest);
+  const ids: number[] = [];
+  const fresh: number[] = [];
+  for (let place = 0; place < fingerprints.length; place++) {
+    const counter = put.counter + place;
+    // Below the bound of the moment before: what this request itself says settles nothing about its own counters.
+    if (counter < window.low) return stale(counter, window.low);
+    const known = window.get(counter) ?? view.sameKey;
+    if (known === null) {
+      fresh.push(place);
+      ids.push(view.last + fresh.length);
+    } else if (known.fingerprint !== fingerprints[place]) return reuse(put, counter, known.id);
+    else ids.push(known.id);
+  }
+  if (fresh.length === 0) return { kind: "done", bound, fresh, ids };
+  const early = outOfOrder(put, window);
+  if (early !== null) return early;
+  if (window.session !== 0 && window.size + fresh.length > sessionWindowCountersMax) {
+    return refused("BAD_REQUEST", `more than ${sessionWindowCountersMax} counters are at or above low ${bound}`);
+  }
+  const full = view.full(fresh.length);
+  return full === null ? { kind: "done", bound, fresh, ids } : refused("FULL", full);
+}
+
+/** Ids as ranges, which is what they mostly are. */
+export function rangesOf(ids: readonly number[]): IdRange[] {
+  const ranges: IdRange[] = [];
+  let first = ids[0];
+  for (let place = 1; first !== undefined && place <= ids.length; place++) {
+    const before = ids[place - 1] as number;
+    if (ids[place] === before + 1) continue;
+    ranges.push({ first, last: before });
+    first = ids[place];
+  }
+  return ranges;
+}
+
+function malformed(put: PutOperation, highest: number): PutDecision | null {
+  if (put.bodies.length === 0) return refused("BAD_REQUEST", "a put without a message");
+  if (!Number.isSafeInteger(highest)) {
+    return refused("BAD_REQUEST", `counter ${put.counter} is too large for its batch`);
+  }
+  if (put.low > put.counter) return refused("BAD_REQUEST", `low ${put.low} is above the counter ${put.counter}`);
+  if (put.msgId !== null && put.bodies.length > 1) return refused("BAD_REQUEST", "a msg-id is for one message");
+  return null;
+}
+
+function outOfOrder(put: PutOperation, window: PublisherWindow): PutDecision | null {
+  const { after } = put;
+  if (after === null || after < Math.max(window.low, put.low) || window.get(after) !== undefined) return null;
+  return refused("OVERLOADED", `counter ${after}, which has to come before ${put.counter}, is not here yet`);
+}
+
+function forgotten(put: PutOperation): PutDecision {
+  const number = put.fromSession?.number ?? 0;
+  return { ...refused("STALE_OP", `what session ${number} has put is not known any more`), at: put.counter };
+}
+
+function stale(counter: number, low: number): PutDecision {
+  return { ...refused("STALE_OP", `counter ${counter} is below ${low}: what became of it is forgotten`), at: counter };
+}
+
+function reuse(put: PutOperation, counter: number, id: number): PutDecision {
+  const what = put.msgId === null
+    ? `counter ${counter}`
+    : `counter ${counter} or the msg-id ${JSON.stringify(put.msgId)}`;
+  return { ...refused("COUNTER_REUSE", `${what} was used for another body, message ${id}`), at: counter };
+}
+
+function refused(code: StatusCode, reason: string): { kind: "refused"; code: StatusCode; reason: string } {
+  return { kind: "refused", code, reason };
+}

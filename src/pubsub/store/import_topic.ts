@@ -1,0 +1,232 @@
+/** A topic that another server sends: into rows of its own, which nobody serves before the hash was compared and it is taken over. */
+import { createHash } from "node:crypto";
+import { BatonError } from "../../errors.ts";
+import {
+  type ClientRecord,
+  messageOffsets,
+  type MessageRecord,
+  TopicDataReader,
+  type TopicDataRecord,
+} from "../../wire/pubsub/topic_transfer_data.ts";
+import { nameBytes } from "./topic_client.ts";
+import { rowBytesMax, rowMessagesMax } from "./topic_store_limits.ts";
+import type { TopicTable } from "./topic_table.ts";
+import { insertMessages } from "./log_rows.ts";
+import type { TopicDatabase } from "./topic_database.ts";
+import { places } from "./topic_tables.ts";
+
+/** What tells one content from another, wherever it is. */
+export interface ContentName {
+  readonly birth: string;
+  readonly floor: number;
+  /** The server that sends it, which has sealed it at this epoch. */
+  readonly owner: string;
+  readonly epoch: number;
+}
+
+export class TopicImport {
+  readonly name: string;
+  readonly #content: ContentName;
+  readonly #database: TopicDatabase;
+  readonly #topics: TopicTable;
+  readonly #reader = new TopicDataReader();
+  readonly #hash = createHash("sha256");
+  #topicId: number | null = null;
+  /** The topic's numbers have come, and no message comes any more. */
+  #hasTopic = false;
+  #clientId: number | null = null;
+  #clientName: Uint8Array | null = null;
+  #records = 0;
+  #ended = false;
+  #last = 0;
+  /** What the sender had deleted up to; the last message of the newest row. */
+  #gone = 0;
+  #stored: number;
+  #bytes = 0;
+  #clients = 0;
+  #registration = 0;
+  #row: Uint8Array[] = [];
+  #rowBytes = 0;
+  #rowFirst = 0;
+  #rowLast = 0;
+
+  constructor(database: TopicDatabase, topics: TopicTable, name: string, content: ContentName) {
+    this.#database = database;
+    this.#topics = topics;
+    this.name = name;
+    this.#content = content;
+    this.#stored = content.floor;
+  }
+
+  /** Of the rows that it writes; null as long as there are none. */
+  get topicId(): number | null {
+    return this.#topicId;
+  }
+
+  /** One piece, in the open transaction. Throws BAD_DATA or PROTOCOL for what is no topic's data. */
+  push(piece: Uint8Array): void {
+    this.#hash.update(piece);
+    const { birth, floor, epoch, owner } = this.#content;
+    const arriving = { name: this.name, birth, floor, epoch, last: floor };
+    this.#topicId ??= this.#topics.insert(arriving, places.arriving, owner);
+    for (const record of this.#reader.push(piece)) this.#receive(record);
+  }
+
+  /** Everything was sent: throws BAD_DATA when it is not all, not what its SHA-256 says, or not in the store any more. */
+  check(hash: string): void {
+    const found = this.#hash.digest("hex");
+    if (found !== hash) throw this.#wrong(`its hash is ${found}, and ${hash} was sent`);
+    if (!this.#ended || this.#reader.pendingBytes > 0) throw this.#wrong("its end is missing");
+    const row = this.#database.get("SELECT place FROM topics WHERE id = ?", this.#topicId);
+    if (Number(row?.["place"]) !== places.arriving) throw this.#wrong("what came of it has been dropped meanwhile");
+  }
+
+  /** In the open transaction; when that is durable the topic can be opened. */
+  finish(): void {
+    const ends = { last: this.#last, gone: this.#gone, stored: Math.max(this.#stored, this.#gone) };
+    const row = { ...ends, bytes: this.#bytes, clients: this.#clients, place: places.staged };
+    this.#topics.change(this.#topicId ?? 0, { ...row, registration: this.#registration });
+  }
+
+  /** In the open transaction. */
+  abandon(): void {
+    if (this.#topicId !== null) this.#topics.drop(this.#topicId);
+  }
+
+  #receive(record: TopicDataRecord): void {
+    if (this.#ended) throw this.#wrong("something comes behind its end");
+    if ((record.kind === "message" || record.kind === "topic") === this.#hasTopic) {
+      throw this.#wrong("its numbers do not come once, behind its messages");
+    }
+    switch (record.kind) {
+      case "topic": {
+        const { birth, floor, epoch } = this.#content;
+        const sent = record.topic;
+        if (sent.name !== this.name || sent.birth !== birth || sent.floor !== floor || sent.epoch !== epoch) {
+          throw this.#wrong(`it is that of ${JSON.stringify(sent.name)}, ${sent.birth}, in epoch ${sent.epoch}`);
+        }
+        if (sent.last < Math.max(this.#rowLast, floor)) {
+          throw this.#wrong(`its newest message is ${this.#rowLast}, and ${sent.last} is said to be`);
+        }
+        if (sent.first > sent.last + 1) {
+          throw this.#wrong(`its oldest message is ${sent.first}, and ${sent.last} its newest`);
+        }
+        this.#writeRow();
+        this.#gone = sent.first - 1;
+        this.#dropBelow(sent.first);
+        this.#last = sent.last;
+        this.#registration = sent.registration;
+        this.#hasTopic = true;
+        break;
+      }
+      case "client":
+        this.#insertClient(record.client);
+        break;
+      case "window":
+        this.#topics.clients.insertWindow(this.#client(), record.window);
+        break;
+      case "keys":
+        for (const key of record.keys) this.#topics.clients.insertKey(this.#client(), key);
+        break;
+      case "message":
+        this.#message(record.message, record.bytes);
+        break;
+      case "end":
+        if (record.records !== this.#records) {
+          throw this.#wrong(`it has ${this.#records} records, and ${record.records} were sent`);
+        }
+        this.#ended = true;
+        break;
+    }
+    this.#records++;
+  }
+
+  /** Each name once, in the order of its bytes, as every sender has them. */
+  #insertClient(client: ClientRecord): void {
+    const name = nameBytes(client.name);
+    if (this.#clientName !== null && compareBytes(this.#clientName, name) >= 0) {
+      throw this.#wrong(`client ${JSON.stringify(client.name)} is out of order`);
+    }
+    if (client.name === "") throw this.#wrong("a client has no name");
+    if ((client.position ?? 0) > this.#last) {
+      throw this.#wrong(
+        `${JSON.stringify(client.name)} has had message ${client.position}, and ${this.#last} is the newest`,
+      );
+    }
+    this.#clientName = name;
+    this.#clients++;
+    this.#clientId = this.#topics.clients.insert(this.#topicId ?? 0, client);
+  }
+
+  #client(): number {
+    if (this.#clientId === null) throw this.#wrong("a window comes before its client");
+    return this.#clientId;
+  }
+
+  #message({ id }: MessageRecord, bytes: Uint8Array): void {
+    if (id <= this.#rowLast) throw this.#wrong(`message ${id} is out of order`);
+    const isFull = this.#row.length === rowMessagesMax || this.#rowBytes + bytes.byteLength > rowBytesMax;
+    if (this.#row.length > 0 && (isFull || id !== this.#rowLast + 1)) this.#writeRow();
+    if (this.#row.length === 0) this.#rowFirst = id;
+    this.#row.push(bytes);
+    this.#rowBytes += bytes.byteLength;
+    this.#rowLast = id;
+  }
+
+  /**
+   * The sender has deleted them since it sent them: who had not had them, and was told that retention has given them up, must
+   * not have them from here, behind what was handed out in their place.
+   */
+  #dropBelow(first: number): void {
+    const gone = "FROM messages WHERE topic = ? AND first < ? AND last < ?";
+    const { bytes } = this.#database.get(`SELECT sum(bytes) AS bytes ${gone}`, this.#topicId, first, first) ?? {};
+    this.#bytes -= Number(bytes ?? 0);
+    this.#database.run(`DELETE ${gone}`, this.#topicId, first, first);
+    // Rows are cut otherwise here than there: one may have both.
+    const row = this.#database.get(
+      "SELECT id, first, last, previous, records FROM messages WHERE topic = ? AND first < ?",
+      this.#topicId,
+      first,
+    );
+    if (row === undefined) return;
+    const { id, first: begin, last, previous, records } = row;
+    if (!(records instanceof Uint8Array)) throw new Error(`row ${id} of the messages is damaged`);
+    this.#database.run("DELETE FROM messages WHERE id = ?", Number(id));
+    this.#bytes -= records.byteLength;
+    const kept = records.slice(messageOffsets(records)[first - Number(begin)]);
+    this.#insertRow({ first, last: Number(last), previous: Number(previous) }, kept);
+  }
+
+  #writeRow(): void {
+    if (this.#row.length === 0) return;
+    const records = new Uint8Array(this.#rowBytes);
+    let at = 0;
+    for (const record of this.#row) {
+      records.set(record, at);
+      at += record.byteLength;
+    }
+    this.#insertRow({ first: this.#rowFirst, last: this.#rowLast, previous: this.#stored }, records);
+    this.#stored = this.#rowLast;
+    this.#row = [];
+    this.#rowBytes = 0;
+  }
+
+  #insertRow(
+    range: { readonly first: number; readonly last: number; readonly previous: number },
+    records: Uint8Array,
+  ): void {
+    const [id, topic, bytes] = [this.#topics.nextRowId(), this.#topicId ?? 0, records.byteLength];
+    insertMessages(this.#database, { ...range, id, topic, bytes }, records);
+    this.#bytes += bytes;
+  }
+
+  #wrong(why: string): BatonError {
+    return new BatonError("BAD_DATA", `Cannot take the data of topic ${JSON.stringify(this.name)}: ${why}`);
+  }
+}
+
+function compareBytes(a: Uint8Array, b: Uint8Array): number {
+  const length = Math.min(a.byteLength, b.byteLength);
+  for (let at = 0; at < length; at++) if (a[at] !== b[at]) return (a[at] as number) - (b[at] as number);
+  return a.byteLength - b.byteLength;
+}

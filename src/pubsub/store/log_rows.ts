@@ -1,0 +1,225 @@
+/**
+ * The rows of a topic's messages as they are read: each is checked against what was stored before anything is believed of it.
+ * What is read for where a row belongs is read from the row itself, not from the index, so that a row that is deleted is in both.
+ */
+import { crc32 } from "node:zlib";
+import { messageOffsets } from "../../wire/pubsub/topic_transfer_data.ts";
+import { type Damaged, rangeOfMessages, sentenceOf } from "../../storage/damage.ts";
+import type { SqlRow, TopicDatabase } from "./topic_database.ts";
+import { rowStates, tables } from "./topic_tables.ts";
+
+/** A row is small below so many bytes; so many small rows are read together. */
+const smallRowBytes = 4096;
+const rowsAhead = 64;
+
+/** Where a row belongs. */
+export interface RowHead {
+  readonly id: number;
+  readonly first: number;
+  readonly last: number;
+  /** The last message of the row that was stored before it. */
+  readonly previous: number;
+  readonly bytes: number;
+}
+
+/** A row as it is read. */
+export interface LogRow extends Pick<RowHead, "id" | "first" | "last"> {
+  readonly records: Uint8Array;
+  /** None: an operator has given it up. */
+  readonly offsets: readonly number[];
+}
+
+/** Rows that were read or written last, for all topics of a store. */
+export class RowCache {
+  readonly #bytesMax: number;
+  readonly #rows = new Map<number, LogRow>();
+  #bytes = 0;
+
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax;
+  }
+
+  get(id: number): LogRow | undefined {
+    const row = this.#rows.get(id);
+    if (row === undefined) return undefined;
+    this.#rows.delete(id);
+    this.#rows.set(id, row);
+    return row;
+  }
+
+  set(row: LogRow): void {
+    this.delete(row.id);
+    this.#rows.set(row.id, row);
+    this.#bytes += row.records.byteLength;
+    for (const old of this.#rows.values()) {
+      if (this.#bytes <= this.#bytesMax || old === row) return;
+      this.delete(old.id);
+    }
+  }
+
+  delete(id: number): void {
+    const row = this.#rows.get(id);
+    if (row === undefined) return;
+    this.#rows.delete(id);
+    this.#bytes -= row.records.byteLength;
+  }
+}
+
+const { messages } = tables;
+
+export class LogRows {
+  readonly #database: TopicDatabase;
+  readonly #cache: RowCache;
+  readonly #topicId: number;
+  /** As in `of topic "news"`. */
+  readonly #where: string;
+  /** Rows that were read ahead, by their first messages. */
+  readonly #ahead = new Map<number, number>();
+
+  constructor(database: TopicDatabase, cache: RowCache, topic: { readonly id: number; readonly name: string }) {
+    this.#database = database;
+    this.#cache = cache;
+    this.#topicId = topic.id;
+    this.#where = `of topic ${JSON.stringify(topic.name)}`;
+  }
+
+  /** Writes a row that comes behind all others, in the open transaction. */
+  write(row: LogRow, previous: number): RowHead {
+    const head = { id: row.id, first: row.first, last: row.last, previous, bytes: row.records.byteLength };
+    insertMessages(this.#database, { ...head, topic: this.#topicId }, row.records);
+    this.#cache.set(row);
+    return head;
+  }
+
+  /** In the open transaction. */
+  delete({ id }: RowHead): void {
+    this.#database.run("DELETE FROM messages WHERE id = ?", id);
+    this.#cache.delete(id);
+  }
+
+  /** The last row that begins with message `id` or before it; null when there is none. Throws Damaged, as all that reads. */
+  upTo(id: number): RowHead | null {
+    return this.#head("first <= ? ORDER BY first DESC", id, (first) => first <= id);
+  }
+
+  /** The first row whose messages are all behind `id`. */
+  behind(id: number): RowHead | null {
+    return this.#head("first > ? ORDER BY first", id, (first) => first > id);
+  }
+
+  /** A row that begins with this message, and was read ahead of its time. */
+  ahead(first: number): LogRow | undefined {
+    const id = this.#ahead.get(first);
+    return id === undefined ? undefined : this.#cache.get(id);
+  }
+
+  load({ id }: Pick<RowHead, "id">): LogRow {
+    const known = this.#cache.get(id);
+    if (known !== undefined) return known;
+    const what = `row ${id} of the messages ${this.#where}`;
+    const row = this.#database.damage.reading(
+      what,
+      () => this.#database.get(`SELECT ${messages.all}, records FROM messages WHERE id = ?`, id),
+    );
+    if (row === undefined) throw this.#database.damage.found(`${what} is missing`);
+    const loaded = logRow(row);
+    if (loaded === null) throw this.#damaged(row);
+    this.#cache.set(loaded);
+    if (loaded.records.byteLength < smallRowBytes) this.#readAhead(loaded.last);
+    return loaded;
+  }
+
+  /** Messages from `first` to `last` were stored and are not there. */
+  missing(first: number, last: number): Damaged {
+    return this.#database.damage.found(`${rangeOfMessages(first, last)} ${this.#where}: the row is missing`);
+  }
+
+  #head(condition: string, id: number, isWanted: (first: number) => boolean): RowHead | null {
+    const row = this.#database.damage.reading(`the messages ${this.#where}`, () =>
+      this.#database.get(
+        `SELECT ${messages.all} FROM messages
+         WHERE id = (SELECT id FROM messages WHERE topic = ? AND ${condition} LIMIT 1)`,
+        this.#topicId,
+        id,
+      ));
+    if (row === undefined) return null;
+    const head = headOf(row);
+    if (!messages.isWhole(row) || row["topic"] !== this.#topicId || !isWanted(head.first)) throw this.#damaged(row);
+    return head;
+  }
+
+  #damaged(row: SqlRow): Damaged {
+    return this.#database.damage.found(damagedMessages(row, this.#where));
+  }
+
+  /** Who reads one small row reads the next, and to find each takes longer than to read it. */
+  #readAhead(last: number): void {
+    this.#ahead.clear();
+    let rows: SqlRow[];
+    try {
+      rows = this.#database.all(
+        `SELECT ${messages.all}, records FROM messages WHERE topic = ? AND first > ? AND bytes < ?
+         ORDER BY first LIMIT ?`,
+        this.#topicId,
+        last,
+        smallRowBytes,
+        rowsAhead,
+      );
+    } catch {
+      return; // whoever needs one of them meets it again
+    }
+    for (const row of rows) {
+      const loaded = logRow(row);
+      if (loaded === null) continue;
+      this.#cache.set(loaded);
+      this.#ahead.set(loaded.first, loaded.id);
+    }
+  }
+}
+
+/** A new row of messages, in the open transaction. */
+export function insertMessages(
+  database: TopicDatabase,
+  { id, topic, first, last, previous, bytes }: RowHead & { readonly topic: number },
+  records: Uint8Array,
+  state: number = rowStates.stored,
+): void {
+  const row = { id, topic, first, last, previous, bytes, state, content_sum: crc32(records) };
+  database.run(
+    `INSERT INTO messages (${messages.all}, records) VALUES (${"?, ".repeat(messages.columns.length + 1)}?)`,
+    ...messages.bind(row),
+    records,
+  );
+}
+
+function headOf(row: SqlRow): RowHead {
+  const [id, first, last, previous, bytes] = [row["id"], row["first"], row["last"], row["previous"], row["bytes"]];
+  return {
+    id: Number(id),
+    first: Number(first),
+    last: Number(last),
+    previous: Number(previous),
+    bytes: Number(bytes),
+  };
+}
+
+/** Whether a row of messages that was read with its records has what was stored. */
+export function hasItsRecords(row: SqlRow): row is SqlRow & { records: Uint8Array } {
+  const { records } = row;
+  return messages.isWhole(row) && records instanceof Uint8Array && records.byteLength === row["bytes"] &&
+    crc32(records) === row["content_sum"];
+}
+
+/** What is said of a row that is not as it was stored. Where its numbers are what is damaged, they say nothing. */
+export function damagedMessages(row: SqlRow, where: string): string {
+  const { id, first, last } = headOf(row);
+  const which = messages.isWhole(row) ? ` (${rangeOfMessages(first, last)})` : "";
+  return `${sentenceOf("messages", id, where)}${which}`;
+}
+
+/** Null: it is not as it was stored. */
+function logRow(row: SqlRow): LogRow | null {
+  if (!hasItsRecords(row)) return null;
+  const { id, first, last } = headOf(row);
+  return { id, first, last, records: row.records, offsets: messageOffsets(row.records) };
+}

@@ -1,0 +1,120 @@
+/**
+ * Gives up what is damaged of a topic, in the open transaction. In the place of messages that are damaged or missing a row says
+ * so, and subscribers are told that they have missed them; clients whose rows are damaged are forgotten, and of others the
+ * counters where those are. The topic's number grows, so that nothing that was asked for before is taken for something new.
+ */
+import { isDamage } from "../../storage/checksum_table.ts";
+import { nameOf } from "./topic_client.ts";
+import { rangeOfMessages } from "../../storage/damage.ts";
+import { hasItsRecords, insertMessages } from "./log_rows.ts";
+import type { Topic } from "./stored_topic.ts";
+import type { SqlRow, TopicDatabase } from "./topic_database.ts";
+import type { TopicTable } from "./topic_table.ts";
+import { rowStates, tables } from "./topic_tables.ts";
+
+/** What was given up, as sentences; none: nothing is damaged. The topic has to be loaded again. */
+export function repairTopic(database: TopicDatabase, topics: TopicTable, topic: Topic): string[] {
+  const { bytes, done } = repairMessages(database, topics, topic);
+  const { id, registration } = topic;
+  const next = registration + 1;
+  const clients = repairClients(database, topic, next);
+  const all = [...done, ...clients.done];
+  if (all.length > 0) topics.change(id, { bytes, clients: clients.count, registration: next });
+  return all;
+}
+
+function repairMessages(
+  database: TopicDatabase,
+  topics: TopicTable,
+  { id, log: { gone, stored } }: Topic,
+): { readonly bytes: number; readonly done: string[] } {
+  const whole = keepWhole(database, "messages", id, (row) => {
+    return hasItsRecords(row) && row["topic"] === id && Number(row["first"]) > gone && Number(row["last"]) <= stored;
+  }, ", records").sort((a, b) => Number(a["first"]) - Number(b["first"]));
+  const done: string[] = [];
+  let [before, bytes] = [gone, 0];
+  const giveUp = (last: number) => {
+    if (last <= before) return;
+    const range = { first: before + 1, last, previous: before, bytes: 0 };
+    insertMessages(database, { ...range, id: topics.nextRowId(), topic: id }, new Uint8Array(0), rowStates.givenUp);
+    done.push(rangeOfMessages(before + 1, last));
+  };
+  for (const row of whole) {
+    giveUp(Number(row["previous"]));
+    before = Number(row["last"]);
+    bytes += Number(row["bytes"]);
+  }
+  giveUp(stored);
+  return { bytes, done };
+}
+
+function repairClients(
+  database: TopicDatabase,
+  topic: Topic,
+  registration: number,
+): { readonly count: number; readonly done: string[] } {
+  const isWhole = (row: SqlRow) => tables.clients.isWhole(row) && row["topic"] === topic.id;
+  const whole = keepWhole(database, "clients", topic.id, isWhole);
+  const lost = topic.clientCount - whole.length;
+  const done = lost > 0 ? [`clients that nobody can name any more: ${lost}`] : [];
+  for (const row of whole) {
+    if (hasWholeCounters(database, Number(row["id"]))) continue;
+    for (const table of ["windows", "resolved", "msg_ids"]) {
+      deleteRows(database, table, `client = ${Number(row["id"])}`);
+    }
+    // What it has put before is refused from now on: whether it was stored nobody can say.
+    const next = { ...row, registration } as Parameters<typeof tables.clients.bind>[0];
+    const sql = "UPDATE clients SET registration = ?, sum = ? WHERE id = ?";
+    database.run(sql, registration, tables.clients.sumOf(next), Number(row["id"]));
+    done.push(`what client ${JSON.stringify(nameOf(row["name"]))} has put`);
+  }
+  return { count: whole.length, done };
+}
+
+function hasWholeCounters(database: TopicDatabase, client: number): boolean {
+  try {
+    return [tables.windows, tables.resolved, tables.msg_ids].every((table) => {
+      const rows = database.all(`SELECT ${table.all} FROM ${table.name} WHERE client = ?`, client);
+      return rows.every((row) => table.isWhole(row));
+    });
+  } catch (error) {
+    if (isDamage(error)) return false;
+    throw error;
+  }
+}
+
+/** The rows of a topic that are whole, without their contents; the others are deleted. */
+function keepWhole(
+  database: TopicDatabase,
+  name: "messages" | "clients",
+  topic: number,
+  isWhole: (row: SqlRow) => boolean,
+  columns = "",
+): SqlRow[] {
+  const table = tables[name];
+  // By what the rows say and by what the index does: a row that is damaged may say anything.
+  const ids = new Set<number>();
+  for (const how of ["NOT INDEXED", ""]) {
+    for (const row of database.all(`SELECT id FROM ${name} ${how} WHERE topic = ?`, topic)) ids.add(Number(row["id"]));
+  }
+  const whole: SqlRow[] = [];
+  for (const id of ids) {
+    const row = database.get(`SELECT ${table.all}${columns} FROM ${name} WHERE id = ?`, id);
+    if (row !== undefined && isWhole(row)) whole.push({ ...row, records: null });
+    else if (row === undefined || row["topic"] === topic || !table.isWhole(row)) {
+      deleteRows(database, name, `id = ${id}`);
+    }
+  }
+  return whole;
+}
+
+function deleteRows(database: TopicDatabase, table: string, condition: string): void {
+  const drop = () => database.run(`DELETE FROM ${table} WHERE ${condition}`);
+  try {
+    drop();
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    database.run(`REINDEX ${table}`); // a row and its index say different things
+    drop();
+  }
+}

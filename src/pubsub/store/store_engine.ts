@@ -1,0 +1,399 @@
+/**
+ * The topic store without its thread: operations in, answers out, one transaction for each batch. What an operation does is
+ * decided in decide_put.ts and decide_read.ts; here it is looked up, applied and written. After an exception the store is
+ * broken: what is in memory may be ahead of the disk, and nothing of the batch may be answered.
+ */
+import type { Resolved } from "../../wire/pubsub/topic_transfer_data.ts";
+import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
+import type {
+  ClientOperation,
+  GetOperation,
+  InfoOperation,
+  PutOperation,
+  SeekOperation,
+  StoreAnswer,
+  StoreOperation,
+  SubscribeOperation,
+} from "../../wire/pubsub/store_operations.ts";
+import type { Client } from "./topic_client.ts";
+import { ClientAdmission } from "./client_admission.ts";
+import { ClientRoom } from "./client_capacity.ts";
+import { Damaged } from "../../storage/damage.ts";
+import { decidePut, type PutDecision, type PutView, rangesOf } from "./decide_put.ts";
+import { decideGet, decideSeek, decideSubscription, type PlaceDecision } from "./decide_read.ts";
+import { DiskWatch } from "./disk_watch.ts";
+import type { EngineHooks } from "./engine_hooks.ts";
+import type { PublisherWindow } from "./publisher_window.ts";
+import { putView } from "./put_view.ts";
+import { answerFrom, type Reading } from "./read_messages.ts";
+import type { StoreOptions } from "./store_options.ts";
+import type { Topic } from "./stored_topic.ts";
+import type { TopicDatabase } from "./topic_database.ts";
+import { TopicTable } from "./topic_table.ts";
+import { isGivenUp, trimTopic } from "./trim_topic.ts";
+import { WaitingGets } from "./waiting_gets.ts";
+import { whyFull } from "./why_full.ts";
+
+export class StoreEngine {
+  readonly topics: TopicTable;
+  readonly disk: DiskWatch;
+  readonly room: ClientRoom;
+  readonly #admission: ClientAdmission;
+  readonly #database: TopicDatabase;
+  readonly #options: StoreOptions;
+  readonly #hooks: EngineHooks;
+  readonly #waiting = new WaitingGets();
+  /** Of the batch that is under way: */
+  #answers: StoreAnswer[] = [];
+  #readings: Reading[] = [];
+  readonly #appended = new Set<Topic>();
+  readonly #moved = new Set<Topic>();
+  /** Something is promised that is not on the disk. */
+  #mustCommit = false;
+  /** Gets that waited, and whose answers are not given yet. */
+  #woken: GetOperation[] = [];
+  /** Why nothing may change; null: everything may. */
+  #noRoom: string | null = null;
+
+  constructor(database: TopicDatabase, options: StoreOptions, hooks: EngineHooks) {
+    this.#database = database;
+    this.#options = options;
+    this.#hooks = hooks;
+    this.topics = new TopicTable(database);
+    this.disk = new DiskWatch(database, options.maxDiskBytes);
+    this.room = new ClientRoom(database, this.topics.clients, options, hooks.warn ?? (() => {}));
+    this.#admission = new ClientAdmission(this.topics.clients, this.room);
+  }
+
+  /**
+   * One batch: one transaction, or none where nothing has to be durable. Answers come when it is. With `noRoom`, a sentence,
+   * nothing is written: who asks for more than what is stored is refused by it.
+   */
+  execute(operations: Iterable<StoreOperation>, noRoom: string | null = null): void {
+    this.#answers = [];
+    this.#readings = [];
+    this.#noRoom = noRoom;
+    const nowMs = this.#hooks.wallClockMs();
+    for (const operation of operations) this.#unlessDamaged(operation, () => this.#apply(operation, nowMs));
+    // Publishers may have been forgotten for one that was refused all the same.
+    if (this.#mustCommit || this.#database.inTransaction) this.#commit(nowMs);
+    else this.#read();
+    const appended = [...this.#appended];
+    this.#appended.clear();
+    // What is durable is answered, whatever becomes of those who are woken by it.
+    this.#release();
+    for (const topic of appended) {
+      this.#wake(topic);
+      this.#release();
+    }
+  }
+
+  /** The disk had no room, and what is in memory counts for nothing any more: whoever waits is to ask again. */
+  abandon(reason: string): void {
+    this.#answers = [];
+    const waiting = new Map([...this.#woken, ...this.#waiting.all()].map((get) => [get.ticket, get]));
+    for (const get of waiting.values()) this.#refuse(get, "OVERLOADED", reason);
+    this.#release();
+  }
+
+  /** Moves of cursors that nobody waits for are written with the next commit, or here. Whether there was anything to do. */
+  settle(): boolean {
+    const idle = !this.topics.clients.hasChanges && this.#moved.size === 0 && !this.topics.hasGarbage;
+    if (idle || this.#database.inTransaction) return false;
+    this.#commit(this.#hooks.wallClockMs());
+    return true;
+  }
+
+  /** Looks for messages that are older than the retention allows; `settle` deletes them. */
+  expire(): void {
+    const nowMs = this.#hooks.wallClockMs();
+    for (const topic of this.topics.all()) {
+      if (topic.sealedFor === null && isGivenUp(topic, this.#options, nowMs)) this.#moved.add(topic);
+    }
+  }
+
+  /** A topic has fewer subscribers than before: the next `settle` deletes what nobody needs. */
+  fewer(topic: Topic): void {
+    this.#moved.add(topic);
+  }
+
+  /** Gets that wait at a topic are answered by what it has become: sealed, moved, dropped. */
+  wakeAll(topic: Topic): void {
+    this.#wake(topic);
+    this.#release();
+  }
+
+  /** How near the topic that knows most clients is to what it can know, from 0 to 1. */
+  get clientsShare(): number {
+    return [...this.topics.all()].reduce((most, topic) => Math.max(most, this.room.shareOf(topic)), 0);
+  }
+
+  /** Gets that wait. */
+  get waitingCount(): number {
+    return this.#waiting.count;
+  }
+
+  #release(): void {
+    for (const answer of this.#answers) this.#hooks.answer(answer);
+    this.#answers = [];
+    this.#woken = [];
+  }
+
+  /** What meets damage is refused, and changes nothing; all else goes on. */
+  #unlessDamaged(operation: StoreOperation, work: () => void): void {
+    try {
+      work();
+    } catch (error) {
+      if (!(error instanceof Damaged) || operation.kind === "cancel") throw error;
+      this.#refuse(operation, "DAMAGED", error.message);
+    }
+  }
+
+  #apply(operation: StoreOperation, nowMs: number): void {
+    if (operation.kind === "cancel") return this.#cancel(operation.of);
+    const topic = this.#topicFor(operation);
+    if (topic === null) return;
+    const isReading = operation.kind === "get" || operation.kind === "info";
+    if (this.#noRoom !== null && !isReading) {
+      const isEnd = operation.kind === "put" && operation.bodies.length === 0; // so little is worth another try
+      return this.#refuse(operation, isEnd ? "OVERLOADED" : "FULL", this.#noRoom);
+    }
+    switch (operation.kind) {
+      case "put":
+        return this.#put(operation, topic, nowMs);
+      case "get":
+        return this.#get(operation, topic);
+      case "subscribe":
+      case "unsubscribe":
+      case "seek":
+        return this.#place(operation, topic);
+      case "info":
+        return this.#info(operation, topic);
+    }
+  }
+
+  #topicFor(operation: ClientOperation): Topic | null {
+    const topic = this.topics.here(operation.topic);
+    if (topic !== null && topic.epoch === operation.epoch && topic.sealedFor === null) return topic;
+    const name = JSON.stringify(operation.topic);
+    if (topic === null) this.#refuse(operation, "NOT_OWNER", `topic ${name} is not on this server`);
+    else if (topic.epoch !== operation.epoch) {
+      const reason = `topic ${name} is stored in epoch ${topic.epoch}, and was asked for in ${operation.epoch}`;
+      this.#refuse(operation, "NOT_OWNER", reason);
+    } else this.#refuse(operation, "OVERLOADED", `topic ${name} is on its way to another server`);
+    return null;
+  }
+
+  /** The client, its session raised; null when it was refused. */
+  #clientFor(operation: ClientOperation, topic: Topic): Client | null {
+    const admission = this.#admission.admit(operation, topic, this.#noRoom);
+    if (admission.kind === "refused") {
+      if (this.#database.inTransaction) this.#moved.add(topic);
+      this.#refuse(operation, admission.code, admission.reason, admission.more);
+      return null;
+    }
+    const { client, isNew, isRaised } = admission;
+    if (isNew) this.#moved.add(topic);
+    if (isRaised) {
+      this.#mustCommit = true;
+      this.#fenceWaiting(topic, client);
+    }
+    return client;
+  }
+
+  #put(put: PutOperation, topic: Topic, nowMs: number): void {
+    const client = this.#clientFor(put, topic);
+    if (client === null) return;
+    const { clients } = this.topics;
+    const full = (messages: number) =>
+      this.#hooks.refusedPuts.whyRefused(put) ?? this.disk.full() ??
+        whyFull(topic, this.#options, messages, put.bodies);
+    const view = putView(put, { client, clients, last: topic.log.last, full });
+    if (put.bodies.length === 0 && put.session !== null) return this.#takenOver(put, client, view);
+    const decision = decidePut(put, view);
+    if (decision.kind === "refused") {
+      this.#admission.withdraw(client, topic);
+      return this.#refuse(put, decision.code, decision.reason, decision.at === undefined ? {} : { at: decision.at });
+    }
+    this.#database.begin();
+    const { session, key } = view.window;
+    const window = clients.windows(client).get(session) ?? clients.createWindow(client, session, key);
+    if (decision.bound > window.low) {
+      window.raise(decision.bound);
+      if (decision.fresh.length === 0) clients.boundRaised(client, window);
+    }
+    // What is there may have been put by this very batch, and not be on the disk yet; so a repetition waits as well.
+    this.#mustCommit = true;
+    this.#store(put, { topic, client, window, decision, fingerprints: view.fingerprints }, nowMs);
+    this.#answers.push({ ticket: put.ticket, code: "OK", reason: "", ids: rangesOf(decision.ids) });
+  }
+
+  /** A put of nothing: older sessions can do nothing any more, and what became of a message of theirs is final. */
+  #takenOver(put: PutOperation, client: Client, { window, windowGone }: PutView): void {
+    this.#mustCommit = true; // who raised the session, or put the message, may be in this very batch
+    const known = windowGone ? undefined : window.get(put.counter);
+    const { clients } = this.topics;
+    if (clients.windows(client).get(window.session) === window && put.low > window.low) {
+      window.raise(put.low);
+      clients.boundRaised(client, window);
+    }
+    const more = known === undefined ? {} : { ids: rangesOf([known.id]) };
+    this.#answers.push({ ticket: put.ticket, code: "OK", reason: "", ...more });
+  }
+
+  #store(put: PutOperation, what: {
+    readonly topic: Topic;
+    readonly client: Client;
+    readonly window: PublisherWindow;
+    readonly decision: PutDecision & { kind: "done" };
+    readonly fingerprints: readonly number[];
+  }, nowMs: number): void {
+    const { topic, client, window, decision: { fresh, ids }, fingerprints } = what;
+    const { clients } = this.topics;
+    for (let place = 0; place < ids.length; place++) {
+      const entry = { counter: put.counter + place, id: ids[place], fingerprint: fingerprints[place] } as Resolved;
+      // A msg-id that is known under another counter: that counter is resolved as well.
+      if (window.get(entry.counter) === undefined) clients.resolve(client, window, entry);
+    }
+    const [id] = ids;
+    const [fingerprint] = fingerprints;
+    const isNewKey = put.msgId !== null && !clients.msgIds(client).has(put.msgId);
+    if (isNewKey && id !== undefined && fingerprint !== undefined) {
+      clients.addKey(client, { key: put.msgId, id, fingerprint });
+    }
+    if (fresh.length === 0) return;
+    this.#appended.add(topic);
+    if (topic.subscribers.size === 0) topic.log.skip(fresh.length);
+    else {
+      for (const place of fresh) {
+        this.disk.taken((put.bodies[place] as Uint8Array).byteLength);
+        topic.log.append({
+          timeMs: nowMs,
+          session: window.session,
+          counter: put.counter + place,
+          publisher: put.client,
+          msgId: put.msgId,
+          body: put.bodies[place] as Uint8Array,
+        });
+      }
+    }
+  }
+
+  #get(get: GetOperation, topic: Topic): void {
+    const client = this.#clientFor(get, topic);
+    if (client === null) return;
+    if (get.last >= (topic.log.pendingFirst ?? Infinity)) this.#flush(topic);
+    const decision = decideGet(get, client, { first: topic.log.first, last: topic.log.last, floor: topic.floor });
+    if (decision.kind === "refused") return this.#refuse(get, decision.code, decision.reason);
+    const { next, missed } = decision;
+    const { last } = topic.log;
+    const moves = !get.peek && decision.position !== client.position;
+    if (moves && this.#noRoom !== null && next <= last) return this.#refuse(get, "FULL", this.#noRoom);
+    if (moves && this.#noRoom === null) {
+      topic.place(client, decision.position);
+      this.topics.clients.changed(client);
+      this.#moved.add(topic);
+      // The next message may be answered as new only when it is durable that this one was had.
+      if (next <= last) this.#mustCommit = true;
+    }
+    if (next <= last) this.#readings.push({ get, topic, client, next, missed, last });
+    else if (get.wait) this.#waiting.add(topic, get);
+    else this.#refuse(get, "NO_MESSAGE", "there is no message that this subscriber has not had", { missed });
+  }
+
+  #place(operation: SubscribeOperation | SeekOperation, topic: Topic): void {
+    const client = this.#clientFor(operation, topic);
+    if (client === null) return;
+    this.#flush(topic);
+    const decision: PlaceDecision = operation.kind === "seek"
+      ? decideSeek(operation, client, topic.log)
+      : decideSubscription(operation, client, topic.log);
+    if (decision.kind === "refused") return this.#refuse(operation, decision.code, decision.reason);
+    this.#mustCommit = true;
+    if (decision.numbered) {
+      client.op = operation.op ?? 0;
+      client.opSession = operation.session?.number ?? 0;
+    }
+    if (decision.position !== client.position) {
+      const { clients } = this.topics;
+      if (decision.position === null) clients.keepIdle(client);
+      else clients.takeIdle(client);
+      client.handedOut = 0;
+      topic.place(client, decision.position);
+      this.#moved.add(topic);
+    }
+    this.topics.clients.changed(client);
+    this.#answers.push({ ticket: operation.ticket, code: "OK", reason: "" });
+    for (const get of this.#waiting.at(topic)) if (get.client === client.name) this.#decideAgain(topic, get);
+  }
+
+  #info(info: InfoOperation, topic: Topic): void {
+    this.#answers.push({ ticket: info.ticket, code: "OK", reason: "", info: topic.stateFor(info.client) });
+  }
+
+  #cancel(ticket: number): void {
+    const get = this.#waiting.take(ticket);
+    if (get !== null) this.#refuse(get, "NO_MESSAGE", "there is no message that this subscriber has not had");
+  }
+
+  #fenceWaiting(topic: Topic, client: Client): void {
+    for (const get of this.#waiting.at(topic)) {
+      if (get.client === client.name && get.session !== null) this.#decideAgain(topic, get);
+    }
+  }
+
+  /** Everybody who waits for messages of this topic. */
+  #wake(topic: Topic): void {
+    for (const get of this.#waiting.at(topic)) this.#decideAgain(topic, get);
+    if (this.#mustCommit) this.#commit(this.#hooks.wallClockMs());
+    else this.#read();
+  }
+
+  #decideAgain(topic: Topic, get: GetOperation): void {
+    this.#waiting.delete(topic, get.ticket);
+    this.#woken.push(get);
+    if (this.#topicFor(get) !== null) this.#unlessDamaged(get, () => this.#get(get, topic));
+  }
+
+  /** Reads what the gets of the batch are to bring. */
+  #read(): void {
+    for (const reading of this.#readings) this.#unlessDamaged(reading.get, () => this.#bring(reading));
+    this.#readings = [];
+  }
+
+  #bring(reading: Reading): void {
+    const { topic } = reading;
+    if (reading.last >= (topic.log.pendingFirst ?? Infinity)) this.#flush(topic);
+    this.#answers.push(answerFrom(reading));
+  }
+
+  #flush(topic: Topic): void {
+    if (topic.log.pendingFirst === null) return;
+    this.#database.begin();
+    topic.log.flush();
+  }
+
+  #commit(nowMs: number): void {
+    this.#database.begin();
+    for (const topic of this.#appended) topic.log.flush();
+    // Before rows are deleted: an answer may have messages that are not needed after it.
+    this.#read();
+    const touched = new Set([...this.#appended, ...this.#moved]);
+    this.#moved.clear();
+    for (const topic of touched) {
+      if (topic.sealedFor !== null) continue; // its content has a hash that others know
+      if (trimTopic(topic, this.#options, nowMs)) this.#moved.add(topic);
+      this.topics.writeChanged(topic);
+    }
+    this.topics.clients.flush();
+    this.topics.collectGarbage();
+    this.#database.commit();
+    this.#mustCommit = false;
+    this.disk.committed();
+  }
+
+  #refuse(operation: ClientOperation, code: StatusCode, reason: string, more: Partial<StoreAnswer> = {}): void {
+    if (code === "FULL" && operation.kind === "put") this.#hooks.refusedPuts.add(operation);
+    this.#answers.push({ ticket: operation.ticket, code, reason, ...more });
+  }
+}

@@ -1,0 +1,100 @@
+/** One topic that a store serves or keeps sealed: its log and its subscribers. */
+import type { TopicInfo } from "../../wire/pubsub/store_operations.ts";
+import type { Client } from "./topic_client.ts";
+import type { ClientTable } from "./client_table.ts";
+import type { RowCache } from "./log_rows.ts";
+import { TopicLog } from "./topic_log.ts";
+import type { SqlRow, TopicDatabase } from "./topic_database.ts";
+import { nameOf } from "./topic_client.ts";
+
+export class Topic {
+  readonly id: number;
+  readonly name: string;
+  readonly log: TopicLog;
+  /** By name. */
+  readonly subscribers: Map<string, Client>;
+  /** Which of the topics that had this name it is; its ids begin behind `floor`. */
+  readonly birth: string;
+  readonly floor: number;
+  epoch: number;
+  /** The server it is on its way to: nothing is done until it is served in a higher epoch. */
+  sealedFor: string | null;
+  clientCount: number;
+  /** Of those, without a session. */
+  plainCount: number;
+  /** Grows when publishers are forgotten, so that what they asked for before is not taken for something new. */
+  registration: number;
+  /** Of whom something is damaged, or missing; which, is not known: places of theirs may be anywhere. Null: of nobody. */
+  readonly damagedClients: string | null;
+  /** What the slowest subscriber has had; null: not known just now. */
+  #slowest: number | null = null;
+
+  constructor(row: SqlRow, database: TopicDatabase, clients: ClientTable, cache: RowCache, nextRowId: () => number) {
+    this.id = Number(row["id"]);
+    this.name = nameOf(row["name"]);
+    this.epoch = Number(row["epoch"]);
+    this.birth = String(row["birth"]);
+    this.floor = Number(row["floor"]);
+    const sealedFor = row["sealed_for"];
+    this.sealedFor = typeof sealedFor === "string" ? sealedFor : null;
+    const known = clients.rows.load(this.id, this.name, Number(row["clients"]));
+    this.registration = Number(row["registration"]);
+    this.subscribers = known.subscribers;
+    this.clientCount = known.count;
+    this.plainCount = known.plain;
+    this.damagedClients = known.damaged;
+    const ends = { last: Number(row["last"]), gone: Number(row["gone"]), stored: Number(row["stored"]) };
+    const log = { id: this.id, name: this.name, bytes: Number(row["bytes"]), ...ends };
+    this.log = new TopicLog(database, cache, log, { nextRowId, subscribers: () => this.subscribers.size });
+    this.log.count(this.positions());
+  }
+
+  /** Whether the oldest row can go: everybody has had it. */
+  get hasPassed(): boolean {
+    return this.damagedClients === null && this.log.hasPassed;
+  }
+
+  *positions(): Generator<number, void, void> {
+    for (const { position } of this.subscribers.values()) if (position !== null) yield position;
+  }
+
+  /** Puts a subscriber elsewhere; null: it is not, or no longer, one. */
+  place(client: Client, position: number | null): void {
+    const from = client.position;
+    if (from === position) return;
+    client.position = position;
+    if (position === null) this.subscribers.delete(client.name);
+    else this.subscribers.set(client.name, client);
+    this.log.moved(from, position);
+    if (from === null || position === null || from === this.#slowest || position < (this.#slowest ?? 0)) {
+      this.#slowest = null;
+    }
+  }
+
+  /** Messages behind this place. Between those from before a restore and those after it are numbers that nobody was given. */
+  pendingBehind(position: number): number {
+    const { first, last } = this.log;
+    const from = Math.max(position, first - 1);
+    if (from >= this.floor) return last - from;
+    return this.log.countUpTo(this.floor, from) + last - (this.floor + 1);
+  }
+
+  /** As INFO tells it to this client. */
+  stateFor(client: string): TopicInfo {
+    const { first, last, bytes } = this.log;
+    const position = this.subscribers.get(client)?.position ?? null;
+    const pending = position === null ? 0 : this.pendingBehind(position);
+    return { first, end: last, position, pending, subscribers: this.subscribers.size, bytes };
+  }
+
+  /** Messages that the slowest subscriber has not had. Asks every subscriber, but only after the slowest one has moved. */
+  pendingOfSlowest(): number {
+    if (this.subscribers.size === 0) return 0;
+    if (this.#slowest === null) {
+      let slowest = Infinity;
+      for (const position of this.positions()) slowest = Math.min(slowest, position);
+      this.#slowest = slowest;
+    }
+    return this.pendingBehind(this.#slowest);
+  }
+}

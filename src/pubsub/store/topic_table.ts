@@ -1,0 +1,250 @@
+/** The topics of a store: those it serves or keeps sealed, those that were received and not taken over yet, and what is left of dropped ones. */
+import { BatonError } from "../../errors.ts";
+import type { TopicRecord } from "../../wire/pubsub/topic_transfer_data.ts";
+import { nameBytes, nameOf } from "./topic_client.ts";
+import { ClientTable } from "./client_table.ts";
+import { deletedRowsPerCommitMax, rowCacheBytesMax, topicsMax } from "./topic_store_limits.ts";
+import { Topic } from "./stored_topic.ts";
+import { Damaged } from "../../storage/damage.ts";
+import { RowCache } from "./log_rows.ts";
+import type { SqlRow, TopicDatabase } from "./topic_database.ts";
+import { places, tables } from "./topic_tables.ts";
+
+export interface TopicSummary {
+  readonly name: string;
+  readonly epoch: number;
+  readonly sealedFor: string | null;
+  readonly first: number;
+  readonly last: number;
+  readonly bytes: number;
+  readonly subscribers: number;
+}
+
+export class TopicTable {
+  readonly clients: ClientTable;
+  readonly #database: TopicDatabase;
+  readonly #cache = new RowCache(rowCacheBytesMax);
+  readonly #here = new Map<string, Topic>();
+  /** What was written last of those that are here. */
+  readonly #written = new Map<Topic, string>();
+  #nextRowId: number;
+  #nextTopicId: number;
+  readonly #garbage: number[];
+
+  constructor(database: TopicDatabase) {
+    this.#database = database;
+    this.clients = new ClientTable(database);
+    this.#nextRowId = Number(database.get("SELECT max(id) AS id FROM messages")?.["id"] ?? 0) + 1;
+    const newest = (sql: string) => Number(database.get(sql)?.["id"] ?? 0);
+    const given = newest("SELECT max(seq) AS id FROM sqlite_sequence");
+    this.#nextTopicId = Math.max(given, newest("SELECT max(id) AS id FROM topics")) + 1;
+    this.#garbage = this.#idsAt(places.dropped);
+    for (const id of this.#idsAt(places.here)) this.#loadWhole(id);
+  }
+
+  /** Those that are damaged are left out, and told. */
+  #idsAt(place: number): number[] {
+    const { damage } = this.#database;
+    const rows = damage.reading("the topics", () => this.#database.all("SELECT id FROM topics WHERE place = ?", place));
+    return rows.map((row) => Number(row["id"])).filter((id) => this.row(id) !== null);
+  }
+
+  /** A topic whose row is damaged is not here: it is unavailable until an operator gives it up. */
+  #loadWhole(id: number): void {
+    try {
+      this.load(id);
+    } catch (error) {
+      if (!(error instanceof Damaged)) throw error;
+    }
+  }
+
+  /** A topic's row; null when there is none, or when it is damaged, which is told. */
+  row(id: number): SqlRow | null {
+    const { damage } = this.#database;
+    const where = "of this store";
+    try {
+      const read = () => this.#database.get(`SELECT ${tables.topics.all} FROM topics WHERE id = ?`, id);
+      const row = damage.reading(`row ${id} of the topics ${where}`, read);
+      return row === undefined ? null : damage.checked(tables.topics, row, where);
+    } catch (error) {
+      if (error instanceof Damaged) return null;
+      throw error;
+    }
+  }
+
+  /** The topic of this name in this place, unless it is damaged. */
+  find(name: string, place: number): SqlRow | null {
+    const found = this.#database.get("SELECT id FROM topics WHERE name = ? AND place = ?", nameBytes(name), place);
+    return found === undefined ? null : this.row(Number(found["id"]));
+  }
+
+  here(name: string): Topic | null {
+    return this.#here.get(name) ?? null;
+  }
+
+  /** Those that are served or sealed. */
+  all(): Iterable<Topic> {
+    return this.#here.values();
+  }
+
+  get count(): number {
+    return this.#here.size;
+  }
+
+  /** Ids of rows of messages, which are never given twice. */
+  readonly nextRowId = (): number => this.#nextRowId++;
+
+  summaries(): TopicSummary[] {
+    return [...this.#here.values()].map(({ name, epoch, sealedFor, log, subscribers }) => ({
+      name,
+      epoch,
+      sealedFor,
+      first: log.first,
+      last: log.last,
+      bytes: log.bytes,
+      subscribers: subscribers.size,
+    }));
+  }
+
+  /** A row for a topic, in the open transaction; gives its number. */
+  insert(
+    topic: Pick<TopicRecord, "name" | "birth" | "floor" | "epoch" | "last">,
+    place: number,
+    sender: string | null,
+  ): number {
+    if (this.#here.size >= topicsMax) {
+      throw new BatonError(
+        "BAD_DATA",
+        `Cannot add topic ${JSON.stringify(topic.name)}: ${topicsMax} are a server's limit`,
+      );
+    }
+    const id = this.#nextTopicId++;
+    const { name, last, birth, floor, epoch } = topic;
+    this.#clearWay(name, place);
+    this.#database.insert(tables.topics, {
+      ...{ id, name: nameBytes(name), place, birth, floor, epoch, sealed_for: null, sender },
+      ...{ last, gone: last, stored: last, bytes: 0, clients: 0, registration: 0 },
+    });
+    return id;
+  }
+
+  /** Changes a topic's row, in the open transaction. */
+  change(id: number, changes: SqlRow): void {
+    const row = this.row(id);
+    if (row === null) throw new Error(`topic ${id} is missing or damaged`);
+    const next = { ...row, ...changes } as Record<(typeof tables.topics.columns)[number], SqlRow[string]>;
+    if (next.place !== row["place"]) this.#clearWay(nameOf(row["name"]), Number(next.place));
+    const columns = [...Object.keys(changes), "sum"].map((column) => `${column} = ?`).join(", ");
+    this.#database.run(
+      `UPDATE topics SET ${columns} WHERE id = ?`,
+      ...Object.values(changes),
+      tables.topics.sumOf(next),
+      id,
+    );
+  }
+
+  /** A damaged topic of this name is put aside, so that another one can be in its place: nothing was answered from it. */
+  #clearWay(name: string, place: number): void {
+    if (place >= places.dropped) return;
+    const found = this.#database.get("SELECT id FROM topics WHERE name = ? AND place = ?", nameBytes(name), place);
+    const id = Number(found?.["id"]);
+    if (found !== undefined && this.row(id) === null) {
+      this.#database.run("UPDATE topics SET place = ? WHERE id = ?", places.aside, id);
+    }
+  }
+
+  /** Takes a topic's row into memory, to be served. Throws Damaged. */
+  load(id: number): Topic {
+    const row = this.row(id);
+    if (row === null) throw this.#database.damage.found(`row ${id} of the topics of this store is damaged`);
+    const topic = new Topic(row, this.#database, this.clients, this.#cache, this.nextRowId);
+    this.#here.set(topic.name, topic);
+    this.#written.set(topic, endsOf(topic));
+    return topic;
+  }
+
+  /** Its numbers, in the open transaction. */
+  write(topic: Topic): void {
+    const { log: { last, gone, stored, bytes }, id, name, birth, floor, epoch, sealedFor, clientCount, registration } =
+      topic;
+    this.#database.run(
+      `UPDATE topics SET epoch = ?, sealed_for = ?, last = ?, gone = ?, stored = ?, bytes = ?, clients = ?, registration = ?,
+       sum = ? WHERE id = ?`,
+      epoch,
+      sealedFor,
+      last,
+      gone,
+      stored,
+      bytes,
+      clientCount,
+      registration,
+      tables.topics.sumOf({
+        ...{ id, name: nameBytes(name), place: places.here, birth, floor, epoch, sealed_for: sealedFor, sender: null },
+        ...{ last, gone, stored, bytes, clients: clientCount, registration },
+      }),
+      id,
+    );
+    this.#written.set(topic, endsOf(topic));
+  }
+
+  /** The same, where they are not what was written last. */
+  writeChanged(topic: Topic): void {
+    if (this.#written.get(topic) !== endsOf(topic)) this.write(topic);
+  }
+
+  /** In the open transaction. Its rows go little by little. */
+  drop(id: number): void {
+    this.#move(id, places.dropped);
+    this.#garbage.push(id);
+  }
+
+  /** In the open transaction. Nobody answers from it any more, and nothing is deleted. */
+  setAside(id: number): void {
+    this.#move(id, places.aside);
+  }
+
+  #move(id: number, place: number): void {
+    if (this.row(id) !== null) this.change(id, { place }); // a damaged one serves nobody when the store is opened again
+    for (const topic of this.#here.values()) {
+      if (topic.id !== id) continue;
+      this.#written.delete(topic);
+      this.#here.delete(topic.name);
+      this.clients.forgetTopic(id);
+    }
+  }
+
+  get hasGarbage(): boolean {
+    return this.#garbage.length > 0;
+  }
+
+  /** Deletes some rows of a dropped topic, in the open transaction. */
+  collectGarbage(): void {
+    const [topic] = this.#garbage;
+    if (topic === undefined) return;
+    const most = deletedRowsPerCommitMax;
+    const some = (table: string) =>
+      this.#database.all(`SELECT id FROM ${table} WHERE topic = ? LIMIT ?`, topic, most).map((row) =>
+        Number(row["id"])
+      );
+    const rows = some("messages");
+    for (const id of rows) {
+      this.#database.run("DELETE FROM messages WHERE id = ?", id);
+      this.#cache.delete(id);
+    }
+    if (rows.length > 0) return;
+    const clients = some("clients");
+    for (const id of clients) {
+      for (const table of ["windows", "resolved", "msg_ids"]) {
+        this.#database.run(`DELETE FROM ${table} WHERE client = ?`, id);
+      }
+      this.#database.run("DELETE FROM clients WHERE id = ?", id);
+    }
+    if (clients.length > 0) return;
+    this.#database.run("DELETE FROM topics WHERE id = ?", topic);
+    this.#garbage.shift();
+  }
+}
+
+function endsOf({ log: { last, gone, stored, bytes }, clientCount, registration }: Topic): string {
+  return `${last} ${gone} ${stored} ${bytes} ${clientCount} ${registration}`;
+}

@@ -1,0 +1,88 @@
+/** The tables of a topic store, each row with a checksum over all of it, and the form that a database of them names. */
+import { summedTable } from "../../storage/checksum_table.ts";
+
+/** PRAGMA user_version: the form of the tables and of what lies in them. Versions before the first release wrote 1 and 2. */
+export const storedFormat = 3;
+/** PRAGMA application_id: "btTS", so that no other program's database is taken for one. */
+export const applicationId = 0x62745453;
+
+/**
+ * Places of a topic: served or sealed; received whole; dropped, to go little by little; being received; put aside for an
+ * operator to look at.
+ */
+export const places = { here: 0, staged: 1, dropped: 2, arriving: 3, aside: 4 } as const;
+
+export const tables = {
+  /** `gone`: the newest message whose row was deleted; `stored`: the newest that is in a row; `clients`: how many rows they have. */
+  topics: summedTable("topics", [
+    "id",
+    "name",
+    "place",
+    "birth",
+    "floor",
+    "epoch",
+    "sealed_for",
+    "sender",
+    "last",
+    "gone",
+    "stored",
+    "bytes",
+    "clients",
+    "registration",
+  ]),
+  /**
+   * `previous`: the last message of the row before it, so that one that is missing is noticed. The records have a checksum of
+   * their own, as a column beside `sum`: to check where a row belongs nobody has to read them.
+   */
+  messages: summedTable("messages", ["id", "topic", "first", "last", "previous", "bytes", "state", "content_sum"]),
+  clients: summedTable("clients", [
+    "id",
+    "topic",
+    "name",
+    "session",
+    "key",
+    "op",
+    "op_session",
+    "forgotten_session",
+    "position",
+    "registration",
+  ]),
+  windows: summedTable("windows", ["client", "session", "key", "low"]),
+  resolved: summedTable("resolved", ["id", "client", "session", "low", "entries"]),
+  msg_ids: summedTable("msg_ids", ["id", "client", "key", "message", "fingerprint"]),
+  dropped: summedTable("dropped", ["name", "birth", "epoch"]),
+  age: summedTable("age", ["id", "age"]),
+  store: summedTable("store", ["id", "name"]),
+} as const;
+
+/** Records that a row of messages has, or what has become of them: an operator has given them up as damaged. */
+export const rowStates = { stored: 0, givenUp: 1 } as const;
+
+export const schema = `
+  CREATE TABLE IF NOT EXISTS topics (id INTEGER PRIMARY KEY AUTOINCREMENT, name BLOB NOT NULL, place INTEGER NOT NULL,
+    birth TEXT NOT NULL, floor INTEGER NOT NULL, epoch INTEGER NOT NULL, sealed_for TEXT, sender TEXT,
+    last INTEGER NOT NULL, gone INTEGER NOT NULL, stored INTEGER NOT NULL, bytes INTEGER NOT NULL,
+    clients INTEGER NOT NULL, registration INTEGER NOT NULL, sum INTEGER NOT NULL);
+  CREATE UNIQUE INDEX IF NOT EXISTS topics_name ON topics (name, place) WHERE place < ${places.dropped};
+  CREATE TABLE IF NOT EXISTS messages (id INTEGER PRIMARY KEY, topic INTEGER NOT NULL, first INTEGER NOT NULL,
+    last INTEGER NOT NULL, previous INTEGER NOT NULL, bytes INTEGER NOT NULL, state INTEGER NOT NULL,
+    content_sum INTEGER NOT NULL, sum INTEGER NOT NULL, records BLOB NOT NULL);
+  CREATE UNIQUE INDEX IF NOT EXISTS messages_first ON messages (topic, first);
+  CREATE TABLE IF NOT EXISTS clients (id INTEGER PRIMARY KEY, topic INTEGER NOT NULL, name BLOB NOT NULL,
+    session INTEGER NOT NULL, key BLOB NOT NULL, op INTEGER NOT NULL, op_session INTEGER NOT NULL,
+    forgotten_session INTEGER NOT NULL, position INTEGER, registration INTEGER NOT NULL,
+    sum INTEGER NOT NULL);
+  CREATE UNIQUE INDEX IF NOT EXISTS clients_name ON clients (topic, name);
+  CREATE TABLE IF NOT EXISTS windows (client INTEGER NOT NULL, session INTEGER NOT NULL, key BLOB NOT NULL,
+    low INTEGER NOT NULL, sum INTEGER NOT NULL, PRIMARY KEY (client, session)) WITHOUT ROWID;
+  CREATE TABLE IF NOT EXISTS resolved (id INTEGER PRIMARY KEY, client INTEGER NOT NULL, session INTEGER NOT NULL,
+    low INTEGER NOT NULL, sum INTEGER NOT NULL, entries BLOB NOT NULL);
+  CREATE INDEX IF NOT EXISTS resolved_window ON resolved (client, session);
+  CREATE TABLE IF NOT EXISTS msg_ids (id INTEGER PRIMARY KEY, client INTEGER NOT NULL, key BLOB NOT NULL,
+    message INTEGER NOT NULL, fingerprint INTEGER NOT NULL, sum INTEGER NOT NULL);
+  CREATE INDEX IF NOT EXISTS msg_ids_client ON msg_ids (client);
+  CREATE TABLE IF NOT EXISTS dropped (name BLOB PRIMARY KEY, birth TEXT NOT NULL, epoch INTEGER NOT NULL,
+    sum INTEGER NOT NULL);
+  CREATE TABLE IF NOT EXISTS age (id INTEGER PRIMARY KEY, age INTEGER NOT NULL, sum INTEGER NOT NULL);
+  CREATE TABLE IF NOT EXISTS owner (id INTEGER PRIMARY KEY, name TEXT NOT NULL);
+  CREATE TABLE IF NOT EXISTS store (id INTEGER PRIMARY KEY, name TEXT NOT NULL, sum INTEGER NOT NULL);`;

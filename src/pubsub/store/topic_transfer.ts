@@ -1,0 +1,358 @@
+/**
+ * Which topics this store keeps, in which epoch, and their way to and from other servers. Who owns a topic is decided by
+ * the coordination service (../ownership); the store only never goes back: not to a lower epoch, and not behind a seal.
+ * Every change is one transaction, durable when the call returns; done twice it is the same as done once.
+ */
+import { BatonError } from "../../errors.ts";
+import { nameBytes, nameOf } from "./topic_client.ts";
+import { type ExportStep, exportTopic } from "./export_topic.ts";
+import { type ContentName, TopicImport } from "./import_topic.ts";
+import type { StoreEngine } from "./store_engine.ts";
+import { droppedTopicsMax, exportsMax, importsMax } from "./topic_store_limits.ts";
+import type { Topic } from "./stored_topic.ts";
+import type { TopicTable } from "./topic_table.ts";
+import type { SqlRow, TopicDatabase } from "./topic_database.ts";
+import { places, tables } from "./topic_tables.ts";
+import { Damaged } from "../../storage/damage.ts";
+
+/** A topic's content that is here. */
+export interface TopicCopy {
+  readonly birth: string;
+  readonly floor: number;
+  readonly epoch: number;
+  /** The server it is to go to: closed for good at this epoch. null: open. */
+  readonly sealedFor: string | null;
+}
+
+export interface StoredTopic {
+  readonly copy: TopicCopy | null;
+  /** What was received whole and not opened yet. */
+  readonly staged: { readonly birth: string; readonly owner: string; readonly epoch: number } | null;
+  /** What is remembered of the last copy that was dropped. */
+  readonly dropped: { readonly birth: string; readonly epoch: number } | null;
+}
+
+export class TopicCustody {
+  readonly #database: TopicDatabase;
+  readonly #engine: StoreEngine;
+  readonly #topics: TopicTable;
+  readonly #imports = new Map<number, TopicImport>();
+  readonly #exports = new Map<number, { readonly of: Topic; readonly epoch: number; readonly steps: Steps }>();
+  #nextTransfer: number;
+  /** Transactions when the age was raised last. */
+  #agedAt = -1;
+
+  /** `before`: whose place it takes, so that no transfer has the number of another one. */
+  constructor(database: TopicDatabase, engine: StoreEngine, before: TopicCustody | null = null) {
+    this.#database = database;
+    this.#engine = engine;
+    this.#topics = engine.topics;
+    this.#nextTransfer = before === null ? 1 : before.#nextTransfer;
+  }
+
+  /** What was being received when the store was closed, or found no room, is sent again from the beginning. */
+  dropArrivals(): void {
+    // Others have begun since: what is dropped below one of them would be missing in the topic.
+    const underWay = new Set([...this.#imports.values()].map(({ topicId }) => topicId));
+    const left = this.#database.all("SELECT id FROM topics WHERE place = ?", places.arriving)
+      .map(({ id }) => Number(id))
+      .filter((id) => !underWay.has(id));
+    if (left.length === 0) return;
+    this.#transaction(() => {
+      for (const id of left) this.#topics.drop(id);
+    });
+  }
+
+  /** Grows whenever something was stored, and is noted elsewhere: a store that is behind the note is an older copy. */
+  age(): number {
+    const row = this.#database.get(`SELECT ${tables.age.all} FROM age`);
+    return row === undefined ? 0 : Number(this.#database.damage.checked(tables.age, row, "of this store")["age"]);
+  }
+
+  /** Raises the age above `above`. Null, and nothing is done, when nothing was stored since the last time. */
+  raiseAge(above: number): number | null {
+    if (this.#database.commits === this.#agedAt && above === 0) return null;
+    const age = Math.max(above === 0 ? this.age() : this.#ageOrNone(), above) + 1;
+    this.#transaction(() => this.#database.replace(tables.age, { id: 0, age }));
+    this.#agedAt = this.#database.commits;
+    return age;
+  }
+
+  /** Whoever names an age that is to be passed knows of it: a damaged one does not count. */
+  #ageOrNone(): number {
+    try {
+      return this.age();
+    } catch (error) {
+      if (error instanceof Damaged) return 0;
+      throw error;
+    }
+  }
+
+  /** Topics with a copy, or with something staged. */
+  names(): string[] {
+    const rows = this.#database.all(
+      "SELECT id FROM topics WHERE place IN (?, ?) ORDER BY name",
+      places.here,
+      places.staged,
+    );
+    const whole = rows.map(({ id }) => this.#topics.row(Number(id))).filter((row) => row !== null);
+    return [...new Set(whole.map(({ name }) => nameOf(name)))];
+  }
+
+  look(name: string): StoredTopic {
+    const here = this.#topics.here(name);
+    const staged = this.#staged(name);
+    const dropped = this.#dropped(name);
+    return {
+      copy: here && { birth: here.birth, floor: here.floor, epoch: here.epoch, sealedFor: here.sealedFor },
+      staged: staged === undefined
+        ? null
+        : { birth: String(staged["birth"]), owner: String(staged["sender"]), epoch: Number(staged["epoch"]) },
+      dropped: dropped === null ? null : { birth: String(dropped["birth"]), epoch: Number(dropped["epoch"]) },
+    };
+  }
+
+  /** An open topic without messages, whose first id is floor + 1. Takes the place of an empty one of the same birth. */
+  create(name: string, { birth, floor, epoch }: Omit<TopicCopy, "sealedFor">): void {
+    const here = this.#topics.here(name);
+    if (here?.birth === birth && here.epoch === epoch && here.sealedFor === null) return;
+    if (here !== null && (here.birth !== birth || here.log.last !== here.floor || here.epoch >= epoch)) {
+      throw stale(`Cannot create topic ${quoted(name)} (${birth}) in epoch ${epoch}: ${stateOf(here)} is here`);
+    }
+    if (here !== null) return this.#reopen(here, epoch);
+    this.#transaction(() => {
+      this.#topics.load(this.#topics.insert({ name, birth, floor, epoch, last: floor }, places.here, null));
+    });
+  }
+
+  /** Nothing more is done at the topic in this epoch, what was let in before included. */
+  seal(name: string, epoch: number, to: string): void {
+    const topic = this.#mustHave(name, epoch);
+    if (topic.sealedFor === to) return;
+    if (topic.sealedFor !== null) throw stale(`Cannot seal topic ${quoted(name)} for ${quoted(to)}: ${stateOf(topic)}`);
+    this.#engine.settle();
+    this.#transaction(() => {
+      topic.sealedFor = to;
+      this.#topics.write(topic);
+    });
+    this.#engine.wakeAll(topic);
+  }
+
+  /** Opens the own sealed copy, or what was staged in the place of any copy, at this epoch. */
+  activate(name: string, epoch: number, what: "copy" | "staged"): void {
+    const here = this.#topics.here(name);
+    if (here?.epoch === epoch && here.sealedFor === null) return;
+    if (here !== null && here.epoch >= epoch) {
+      throw stale(`Cannot open topic ${quoted(name)} at epoch ${epoch}: ${stateOf(here)}`);
+    }
+    if (what === "copy") {
+      if (here === null) throw missing(name, "");
+      return this.#reopen(here, epoch);
+    }
+    const staged = this.#staged(name);
+    if (staged === undefined) throw missing(name, " in the data that was received");
+    if (Number(staged["epoch"]) >= epoch) {
+      throw stale(`Cannot open topic ${quoted(name)} at epoch ${epoch}: it was sent at epoch ${staged["epoch"]}`);
+    }
+    this.#engine.settle();
+    const id = Number(staged["id"]);
+    this.#transaction(() => {
+      if (here !== null) this.#topics.drop(here.id);
+      this.#topics.change(id, { place: places.here, epoch, sender: null });
+    });
+    this.#topics.load(id);
+    if (here !== null) this.#engine.wakeAll(here);
+  }
+
+  /** Removes the copy if it is of an epoch before this one, and remembers its birth with this epoch. */
+  drop(name: string, epoch: number): void {
+    const here = this.#topics.here(name);
+    if (here === null || here.epoch >= epoch) return;
+    this.#engine.settle();
+    this.#transaction(() => {
+      this.#topics.drop(here.id);
+      this.#database.replace(tables.dropped, { name: nameBytes(name), birth: here.birth, epoch });
+      this.#database.run(
+        "DELETE FROM dropped WHERE rowid <= (SELECT max(rowid) FROM dropped) - ?",
+        droppedTopicsMax,
+      );
+    });
+    this.#engine.wakeAll(here);
+  }
+
+  /**
+   * Messages are numbered from behind `floor` on: the numbers up to it may have been given in a time that is lost. Who had all
+   * that is here is at the end, and has missed nothing that is known of.
+   */
+  continueBehind(name: string, floor: number): void {
+    const topic = this.#topics.here(name);
+    if (topic === null) throw missing(name, "");
+    if (topic.floor >= floor) return;
+    this.#engine.settle();
+    const { id, log: { last } } = topic;
+    this.#transaction(() => {
+      // One number more, so that it does not look like a topic that has had no message.
+      this.#topics.change(id, { floor, last: floor + 1 });
+      this.#topics.clients.moveAll(topic.subscribers.values(), { from: last, to: floor + 1 });
+    });
+    this.#topics.load(id);
+  }
+
+  /** Removes what is staged. */
+  discard(name: string): void {
+    const staged = this.#staged(name);
+    if (staged !== undefined) this.#transaction(() => this.#topics.drop(Number(staged["id"])));
+  }
+
+  /** Puts the copy where nothing answers from it and an operator finds it. */
+  setAside(name: string): void {
+    const here = this.#topics.here(name);
+    if (here === null) return;
+    this.#engine.settle();
+    this.#transaction(() => this.#topics.setAside(here.id));
+    this.#engine.wakeAll(here);
+  }
+
+  /** Begins to read a topic, gives a number for it. The end of it is there to be read when it is sealed. */
+  exportBegin(name: string, epoch: number): number {
+    const topic = this.#mustHave(name, epoch);
+    if (topic.damagedClients !== null) {
+      throw new BatonError("BAD_DATA", `Topic ${quoted(name)} cannot be sent: ${topic.damagedClients}`);
+    }
+    if (this.#exports.size >= exportsMax) throw busy("export", name, exportsMax);
+    const { id, birth, floor, log } = topic;
+    const steps = exportTopic(this.#database, this.#topics.clients, {
+      id,
+      isSealed: () => topic.sealedFor !== null,
+      record: () => ({ name, birth, floor, epoch, last: log.last, registration: topic.registration }),
+      ends: () => log,
+    });
+    this.#exports.set(this.#nextTransfer, { of: topic, epoch, steps });
+    return this.#nextTransfer++;
+  }
+
+  /** The next piece, or the hash of all. What is given is always the content of that epoch. */
+  exportNext(transfer: number): ExportStep & { hash: string | null } {
+    const found = this.#exports.get(transfer);
+    if (found === undefined) throw new BatonError("NOT_HELD", `Export ${transfer} has ended`);
+    const { of, epoch, steps } = found;
+    if (this.#mustHave(of.name, epoch) !== of) throw stale(`Topic ${quoted(of.name)} was replaced`);
+    const next = this.#wholeOnly(of.name, () => steps.next());
+    if (next.done !== true) return { ...next.value, hash: null };
+    this.#exports.delete(transfer);
+    return { piece: null, isCaughtUp: false, hash: next.value };
+  }
+
+  /** A topic is not handed over with less than it has: its owner goes on serving what is not damaged. */
+  #wholeOnly<T>(topic: string, read: () => T): T {
+    try {
+      return read();
+    } catch (error) {
+      if (!(error instanceof Damaged)) throw error;
+      throw new BatonError("BAD_DATA", `Topic ${quoted(topic)} cannot be sent: ${error.message}`);
+    }
+  }
+
+  exportEnd(transfer: number): void {
+    this.#exports.delete(transfer);
+  }
+
+  /** Begins to receive what another server has sealed, gives a number for it. */
+  importBegin(name: string, content: ContentName): number {
+    const staged = this.#staged(name);
+    if (staged?.["birth"] === content.birth && Number(staged["epoch"]) > content.epoch) {
+      throw stale(`Cannot receive topic ${quoted(name)} of epoch ${content.epoch}: ${staged["epoch"]} is here`);
+    }
+    if (this.#imports.size >= importsMax) throw busy("import", name, importsMax);
+    this.#imports.set(this.#nextTransfer, new TopicImport(this.#database, this.#topics, name, content));
+    return this.#nextTransfer++;
+  }
+
+  /** Throws BAD_DATA or PROTOCOL for what is no topic's data; then it has ended. */
+  importPiece(transfer: number, piece: Uint8Array): void {
+    this.#receive(transfer, (received) => received.push(piece));
+  }
+
+  /** All pieces were sent: compares their SHA-256, and stages the topic in the place of anything staged. */
+  importDone(transfer: number, hash: string): void {
+    this.#receive(transfer, (received) => {
+      const old = this.#staged(received.name);
+      received.check(hash);
+      if (old !== undefined) this.#topics.drop(Number(old["id"]));
+      received.finish();
+    });
+    this.#imports.delete(transfer);
+  }
+
+  importEnd(transfer: number): void {
+    const received = this.#imports.get(transfer);
+    this.#imports.delete(transfer);
+    if (received !== undefined) this.#transaction(() => received.abandon());
+  }
+
+  #reopen(topic: Topic, epoch: number): void {
+    this.#transaction(() => {
+      topic.epoch = epoch;
+      topic.sealedFor = null;
+      this.#topics.write(topic);
+    });
+    this.#engine.wakeAll(topic);
+  }
+
+  #receive(transfer: number, work: (received: TopicImport) => void): void {
+    const received = this.#imports.get(transfer);
+    if (received === undefined) throw new BatonError("NOT_HELD", `Import ${transfer} has ended`);
+    try {
+      this.#transaction(() => work(received));
+    } catch (error) {
+      // Wrong data is the sender's fault: what was received of it goes, and all else is as it was.
+      if (error instanceof BatonError) this.importEnd(transfer);
+      throw error;
+    }
+  }
+
+  /** What is damaged is as good as not there: it was answered from by nobody, and its sender has it still. */
+  #staged(name: string): SqlRow | undefined {
+    return this.#topics.find(name, places.staged) ?? undefined;
+  }
+
+  #dropped(name: string): SqlRow | null {
+    const row = this.#database.get(`SELECT ${tables.dropped.all} FROM dropped WHERE name = ?`, nameBytes(name));
+    try {
+      return row === undefined ? null : this.#database.damage.checked(tables.dropped, row, "of this store");
+    } catch (error) {
+      if (error instanceof Damaged) return null; // as if it had been long ago: the topic's node is asked
+      throw error;
+    }
+  }
+
+  #mustHave(name: string, epoch: number): Topic {
+    const topic = this.#topics.here(name);
+    if (topic === null) throw missing(name, "");
+    if (topic.epoch === epoch) return topic;
+    throw stale(`Topic ${quoted(name)} is wanted in epoch ${epoch}: ${stateOf(topic)}`);
+  }
+
+  /** A refusal inside comes before anything was changed, or is undone by whoever catches it: so what was done is kept. */
+  #transaction(work: () => void): void {
+    this.#database.begin();
+    try {
+      work();
+    } catch (error) {
+      if (error instanceof BatonError) this.#database.commit();
+      throw error;
+    }
+    this.#database.commit();
+  }
+}
+
+type Steps = Generator<ExportStep, string, void>;
+
+const quoted = (name: string) => JSON.stringify(name);
+const stateOf = ({ birth, epoch, sealedFor }: Topic) =>
+  `${birth} in epoch ${epoch}${sealedFor === null ? "" : `, sealed for ${quoted(sealedFor)},`}`;
+const stale = (message: string) => new BatonError("STALE_TOKEN", message);
+const missing = (name: string, where: string) =>
+  new BatonError("NOT_HELD", `Topic ${quoted(name)} is not on this server${where}`);
+const busy = (what: string, name: string, most: number) =>
+  new BatonError("LOCK_BUSY", `Cannot ${what} topic ${quoted(name)}: ${most} others are under way, which is the limit`);

@@ -1,0 +1,175 @@
+/** Looks at everything in a topic store, in use or not, and says what does not fit together. Changes nothing. */
+import { join } from "node:path";
+import type { DatabaseSync } from "node:sqlite";
+import { messageOf } from "../../errors.ts";
+import { counted } from "../../support/counted.ts";
+import { damageInLog } from "../../storage/wal_check.ts";
+import { problemList, type Say, verifyPart, verifyTables } from "../../storage/verify_tables.ts";
+import { decodeResolved, messageAt, messageOffsets } from "../../wire/pubsub/topic_transfer_data.ts";
+import { nameOf } from "./topic_client.ts";
+import { rangeOfMessages, sentenceOf } from "../../storage/damage.ts";
+import { damagedMessages, hasItsRecords } from "./log_rows.ts";
+import { databaseName, openToRead, type SqlRow } from "./topic_database.ts";
+import { places, rowStates, schema, tables } from "./topic_tables.ts";
+
+export interface StoreReport {
+  readonly topics: number;
+  readonly messages: number;
+  readonly clients: number;
+  /** Sentences. None: all is well. */
+  readonly problems: readonly string[];
+}
+
+interface TopicRows {
+  readonly id: number;
+  readonly title: string;
+  readonly last: number;
+  readonly gone: number;
+  readonly stored: number;
+  readonly bytes: number;
+  readonly clients: number;
+}
+
+/** Reads every row once. Throws CONFIG where there is no store of a known format, IO when it cannot be read at all. */
+export function verifyStore(dataDir: string): StoreReport {
+  const damage = damageInLog(join(dataDir, databaseName));
+  const database = openToRead(dataDir);
+  try {
+    const report = verifyRows(database);
+    return damage === null ? report : { ...report, problems: [damage, ...report.problems] };
+  } finally {
+    database.close();
+  }
+}
+
+/** The same of a database that is open; one moment of it, whatever is written meanwhile. */
+export function verifyRows(database: DatabaseSync): StoreReport {
+  const { problems, say } = problemList();
+  const report = { topics: 0, messages: 0, clients: 0 };
+  database.exec("BEGIN");
+  verifyTables(database, {
+    schema,
+    tables: Object.values(tables),
+    say,
+    columns: { messages: ", records" },
+    damaged: (table, row) => {
+      const isMessages = table.name === "messages";
+      if (isMessages ? hasItsRecords(row) : table.isWhole(row)) return null;
+      const where = ofWhat(database, row);
+      return isMessages ? damagedMessages(row, where) : sentenceOf(table.name, row["id"], where);
+    },
+  });
+  verifyPart("the topics", say, () => {
+    for (const row of rows(database, "SELECT * FROM topics NOT INDEXED")) verifyTopic(database, row, { say, report });
+  });
+  verifyPart("the messages", say, () => {
+    const strays =
+      "SELECT topic, count(*) AS n FROM messages WHERE topic NOT IN (SELECT id FROM topics) GROUP BY topic";
+    for (const { topic, n } of rows(database, strays)) {
+      say(`${counted(Number(n), "row")} of messages left of topic ${topic}, which is not there any more`);
+    }
+  });
+  return { ...report, problems };
+}
+
+function ofWhat(database: DatabaseSync, { topic }: SqlRow): string {
+  try {
+    if (typeof topic !== "number") return "of this store";
+    const name = database.prepare("SELECT name FROM topics WHERE id = ?").get(topic)?.["name"];
+    return `of topic ${JSON.stringify(nameOf(name))}`;
+  } catch {
+    return `of topic ${topic}, whose name cannot be read`;
+  }
+}
+
+function verifyTopic(database: DatabaseSync, row: SqlRow, { say, report }: {
+  readonly say: Say;
+  readonly report: { topics: number; messages: number; clients: number };
+}): void {
+  if (Number(row["place"]) === places.dropped || Number(row["place"]) === places.arriving) return;
+  report.topics++;
+  if (!tables.topics.isWhole(row)) return; // said already, and nothing can be compared with it
+  const number = (name: string) => Number(row[name]);
+  const topic = {
+    id: number("id"),
+    title: `topic ${JSON.stringify(nameOf(row["name"]))}`,
+    last: number("last"),
+    gone: number("gone"),
+    stored: number("stored"),
+    bytes: number("bytes"),
+    clients: number("clients"),
+  };
+  verifyClients(database, topic, say, report);
+  verifyMessages(database, topic, say, report);
+}
+
+function verifyClients(
+  database: DatabaseSync,
+  { id, title, last, clients }: TopicRows,
+  say: Say,
+  report: { clients: number },
+): void {
+  let found = 0;
+  for (const row of rows(database, "SELECT * FROM clients WHERE topic = ?", id)) {
+    found++;
+    const client = JSON.stringify(nameOf(row["name"]));
+    const position = row["position"] === null ? null : Number(row["position"]);
+    if (position !== null && position > last) {
+      say(`${title}: ${client} has had message ${position}, and ${last} is the newest`);
+    }
+    for (
+      const window of rows(database, "SELECT id, session, entries FROM resolved WHERE client = ?", Number(row["id"]))
+    ) {
+      try {
+        for (const entry of decodeResolved(window["entries"] as Uint8Array)) {
+          if (entry.id > last) {
+            say(`${title}: counter ${entry.counter} of ${client} is message ${entry.id}, and ${last} is the newest`);
+          }
+        }
+      } catch (error) {
+        say(`${title}: row ${window["id"]} of the counters of ${client} is damaged: ${messageOf(error)}`);
+      }
+    }
+  }
+  if (found !== clients) say(`${title}: ${clients} clients were stored, and ${found} are there`);
+  report.clients += found;
+}
+
+function verifyMessages(
+  database: DatabaseSync,
+  { id, title, last, gone, stored, bytes }: TopicRows,
+  say: Say,
+  report: { messages: number },
+): void {
+  let before = gone;
+  let sum = 0;
+  // Messages that were put while nobody was subscribed are not stored, and a row says which one was the last before it.
+  const missing = (previous: number) => {
+    if (previous > before) say(`${rangeOfMessages(before + 1, previous)} of ${title}: the row is missing`);
+  };
+  for (const row of rows(database, "SELECT * FROM messages WHERE topic = ? ORDER BY first", id)) {
+    const [first, end, records] = [Number(row["first"]), Number(row["last"]), row["records"] as Uint8Array];
+    const where = `${title}: row ${row["id"]} of the messages`;
+    missing(Number(row["previous"]));
+    if (first <= before) say(`${where} begins at ${first}, and ${before} was there before`);
+    if (end > last) say(`${where} ends at ${end}, and ${last} is the newest`);
+    sum += records.byteLength;
+    before = end;
+    if (row["state"] === rowStates.givenUp) continue;
+    report.messages += end - first + 1;
+    try {
+      const ids = messageOffsets(records).map((offset) => messageAt(records, offset).id);
+      if (ids.length !== end - first + 1 || ids.some((found, index) => found !== first + index)) {
+        say(`${where} has messages ${ids[0]} to ${ids.at(-1)}, and not ${first} to ${end}`);
+      }
+    } catch (error) {
+      say(`${where} is damaged: ${messageOf(error)}`);
+    }
+  }
+  missing(stored);
+  if (sum !== bytes) say(`${title}: its messages take ${sum} bytes, and ${bytes} are counted`);
+}
+
+function* rows(database: DatabaseSync, sql: string, ...values: number[]): Generator<SqlRow, void, void> {
+  yield* database.prepare(sql).iterate(...values) as IterableIterator<SqlRow>;
+}

@@ -1,0 +1,46 @@
+/** Gets that wait for a message, by topic. Decides nothing. */
+import type { GetOperation } from "../../wire/pubsub/store_operations.ts";
+import type { Topic } from "./stored_topic.ts";
+
+export class WaitingGets {
+  readonly #topics = new Map<Topic, Map<number, GetOperation>>();
+
+  add(topic: Topic, get: GetOperation): void {
+    const gets = this.#topics.get(topic);
+    if (gets === undefined) this.#topics.set(topic, new Map([[get.ticket, get]]));
+    else gets.set(get.ticket, get);
+  }
+
+  delete(topic: Topic, ticket: number): void {
+    const gets = this.#topics.get(topic);
+    gets?.delete(ticket);
+    if (gets?.size === 0) this.#topics.delete(topic);
+  }
+
+  /** The get of this ticket is taken out; null: it does not wait. */
+  take(ticket: number): GetOperation | null {
+    for (const [topic, gets] of this.#topics) {
+      const get = gets.get(ticket);
+      if (get === undefined) continue;
+      this.delete(topic, ticket);
+      return get;
+    }
+    return null;
+  }
+
+  /** A copy: it may be changed meanwhile. */
+  at(topic: Topic): GetOperation[] {
+    const gets = this.#topics.get(topic);
+    return gets === undefined ? [] : [...gets.values()];
+  }
+
+  all(): GetOperation[] {
+    return [...this.#topics.values()].flatMap((gets) => [...gets.values()]);
+  }
+
+  get count(): number {
+    let count = 0;
+    for (const gets of this.#topics.values()) count += gets.size;
+    return count;
+  }
+}

@@ -1,0 +1,111 @@
+/** Reads the body of a request within its time and within the memory budget; stops reading the connection while there is no memory. */
+import type { IncomingMessage } from "node:http";
+import { onAbort } from "../../support/abort.ts";
+import type { Clock } from "../../support/clock.ts";
+import type { RequestBudget, RequestShare } from "./request_budget.ts";
+
+export type RequestBody =
+  | { readonly kind: "complete"; readonly body: Uint8Array }
+  /** The rest of the body is not read. */
+  | { readonly kind: "too_large" | "late" | "no_memory" | "ending" }
+  | { readonly kind: "left"; readonly bytes: number; readonly why: string };
+
+export interface RequestBodyOptions {
+  readonly budget: RequestBudget;
+  /** What the head takes, in bytes; counts like the body. */
+  readonly headBytes: number;
+  readonly bytesMax: number;
+  readonly timeoutMs: number;
+  readonly clock: Clock;
+  /** Aborts when the service ends. */
+  readonly ending: AbortSignal;
+}
+
+export class RequestReader {
+  /** Its part of the budget, up to `release`. */
+  readonly share: RequestShare;
+  readonly #request: IncomingMessage;
+  readonly #options: RequestBodyOptions;
+  /** What the head announces; null: nothing. */
+  readonly #length: number | null;
+  readonly #read = Promise.withResolvers<RequestBody>();
+  /** What has arrived: as it came, or in one piece of the announced length. */
+  #chunks: Buffer[] = [];
+  #bytes = 0;
+  #isSettled = false;
+
+  constructor(request: IncomingMessage, options: RequestBodyOptions) {
+    this.#request = request;
+    this.#options = options;
+    const { budget, headBytes, bytesMax } = options;
+    const announced = request.headers["content-length"];
+    const isChunked = request.headers["transfer-encoding"] !== undefined;
+    this.#length = isChunked ? null : Number(announced ?? 0);
+    const left = this.#length ?? bytesMax;
+    this.share = budget.open({ bytes: headBytes, left }, {
+      pause: () => void request.pause(),
+      resume: () => void request.resume(),
+      refuse: () => this.#settle({ kind: "no_memory" }),
+    });
+  }
+
+  /** Never rejects. */
+  async read(): Promise<RequestBody> {
+    const request = this.#request;
+    const { budget, bytesMax, timeoutMs, clock, ending } = this.#options;
+    const cancel = clock.after(timeoutMs, () => this.#settle({ kind: this.share.isRead ? "late" : "no_memory" }));
+    const off = onAbort(ending, () => this.#settle({ kind: "ending" }));
+    const left = (error?: Error) => {
+      this.#settle({ kind: "left", bytes: this.#bytes, why: error?.message ?? "the connection was closed" });
+    };
+    const data = (chunk: Buffer) => this.#take(chunk);
+    const end = () => this.#settle({ kind: "complete", body: this.#body() });
+    request.on("error", left).on("close", left);
+    if (this.#length !== null && this.#length > bytesMax) this.#settle({ kind: "too_large" });
+    // A request that was paused before stays so.
+    else request.on("end", end).on("data", data);
+    try {
+      return await this.#read.promise;
+    } finally {
+      cancel();
+      off();
+      request.off("data", data).off("end", end).off("close", left);
+      budget.finish(this.share);
+    }
+  }
+
+  /** The memory is free again. A second call changes nothing. */
+  release(): void {
+    this.#options.budget.release(this.share);
+  }
+
+  #take(chunk: Buffer): void {
+    if (this.#isSettled) return;
+    this.#bytes += chunk.byteLength;
+    if (this.#bytes > this.#options.bytesMax) return this.#settle({ kind: "too_large" });
+    this.#keep(chunk);
+    this.#options.budget.arrived(this.share, chunk.byteLength);
+  }
+
+  #keep(chunk: Buffer): void {
+    const length = this.#length;
+    if (length === null || chunk.byteLength === length) return void this.#chunks.push(chunk);
+    // Pages that were not written to take no memory.
+    if (this.#chunks.length === 0) this.#chunks.push(Buffer.allocUnsafeSlow(length));
+    this.#chunks[0]?.set(chunk, this.#bytes - chunk.byteLength);
+  }
+
+  #settle(read: RequestBody): void {
+    if (this.#isSettled) return;
+    this.#isSettled = true;
+    this.#chunks = [];
+    this.#read.resolve(read);
+    if (read.kind !== "complete") this.#request.pause();
+  }
+
+  #body(): Uint8Array {
+    const [only] = this.#chunks;
+    const body = this.#chunks.length === 1 && only !== undefined ? only : Buffer.concat(this.#chunks);
+    return new Uint8Array(body.buffer, body.byteOffset, body.byteLength);
+  }
+}

@@ -1,0 +1,197 @@
+/**
+ * The memory of all requests that a proxy has in progress, under one limit. One half is for requests that arrive and those that are
+ * stored without a first try, the other half for requests at the backend, of which there are at most `callsMax`: a backend that hangs
+ * leaves room to receive and store others. A request takes memory for what has arrived of it, not for what it announces. When little is
+ * left, only the requests that lack least are read, as many as can be completed with what is left; so requests never wait for each
+ * other, and short ones pass.
+ */
+import type { Clock } from "../../support/clock.ts";
+
+export interface RequestBudgetOptions {
+  readonly bytesMax: number;
+  /** What one request takes at most; half of `bytesMax` or less. */
+  readonly requestBytesMax: number;
+  /** Requests at the backend at the same time. */
+  readonly callsMax: number;
+  readonly clock: Clock;
+}
+
+/** What the budget asks of a request that has not arrived completely. */
+export interface Arriving {
+  /** To stop reading it, and to go on. */
+  pause(): void;
+  resume(): void;
+  /** It gives way to others: it is too slow. */
+  refuse(): void;
+}
+
+/** A request gives way to others when less than `bytes` of it have arrived for `ms` although it was read. */
+export const slowRequest = { bytes: 16 << 10, ms: 5000 };
+const lookEveryMs = 1000;
+
+export class RequestBudget {
+  readonly #options: RequestBudgetOptions;
+  readonly #unfinished = new Set<RequestShare>();
+  #calls = 0;
+  /** Of requests that arrive or are stored, and of those that were sent to the backend. */
+  readonly #bytes = { received: 0, sent: 0 };
+  /** Not all requests are read. */
+  #isShort = false;
+  #cancelLook: (() => void) | null = null;
+
+  constructor(options: RequestBudgetOptions) {
+    this.#options = options;
+  }
+
+  get bytes(): number {
+    return this.#bytes.received + this.#bytes.sent;
+  }
+
+  /** Requests at the backend. */
+  get calls(): number {
+    return this.#calls;
+  }
+
+  /** A request whose head has `bytes`, and of which `left` are still to come. */
+  open({ bytes, left }: { readonly bytes: number; readonly left: number }, arriving: Arriving): RequestShare {
+    const share = new RequestShare({ bytes, left, nowMs: this.#options.clock.now() }, arriving);
+    this.#unfinished.add(share);
+    this.#bytes.received += bytes;
+    this.#update();
+    return share;
+  }
+
+  arrived(share: RequestShare, bytes: number): void {
+    share.arrived(bytes, this.#options.clock.now());
+    this.#bytes.received += bytes;
+    this.#update();
+  }
+
+  /** Nothing more of it will be read. */
+  finish(share: RequestShare): void {
+    if (this.#unfinished.delete(share)) this.#update();
+  }
+
+  /** Whether one more request may go to the backend. */
+  mayCall({ bytes }: RequestShare): boolean {
+    const { callsMax, bytesMax } = this.#options;
+    return this.#calls < callsMax && this.#bytes.sent + bytes <= bytesMax / 2;
+  }
+
+  beginCall(share: RequestShare): void {
+    this.#calls++;
+    this.#bytes.received -= share.bytes;
+    this.#bytes.sent += share.bytes;
+    share.half = "sent";
+    share.isAtBackend = true;
+    this.#update();
+  }
+
+  /** Its memory stays in the backend's half. A second call changes nothing. */
+  endCall(share: RequestShare): void {
+    if (share.isAtBackend) this.#calls--;
+    share.isAtBackend = false;
+  }
+
+  /** The request's memory is free again. A second call changes nothing. */
+  release(share: RequestShare): void {
+    this.endCall(share);
+    this.#unfinished.delete(share);
+    this.#bytes[share.half] -= share.bytes;
+    share.bytes = 0;
+    this.#update();
+  }
+
+  /** Refuses the request that has been slow for longest; false: there is none. */
+  refuseSlow(): boolean {
+    const latestMs = this.#options.clock.now() - slowRequest.ms;
+    let slowest: RequestShare | null = null;
+    for (const share of this.#unfinished) {
+      if (!share.isRead || share.quickMs > latestMs) continue;
+      if (slowest === null || share.quickMs < slowest.quickMs) slowest = share;
+    }
+    if (slowest === null) return false;
+    this.release(slowest);
+    slowest.arriving.refuse();
+    return true;
+  }
+
+  #update(): void {
+    const { bytesMax, requestBytesMax } = this.#options;
+    const { received } = this.#bytes;
+    const half = bytesMax / 2;
+    // What is left then completes any request. The distance between the two marks keeps it from changing with every chunk.
+    const mark = half - requestBytesMax - (this.#isShort ? half / 8 : 0);
+    const isShort = received > Math.max(0, mark);
+    if (isShort) this.#readShortest(half - received);
+    else if (this.#isShort) {
+      const nowMs = this.#options.clock.now();
+      for (const share of this.#unfinished) share.read(true, nowMs);
+    }
+    this.#isShort = isShort;
+    if (isShort) return this.#look();
+    this.#cancelLook?.();
+    this.#cancelLook = null;
+  }
+
+  #readShortest(room: number): void {
+    const nowMs = this.#options.clock.now();
+    let left = room;
+    for (const share of [...this.#unfinished].sort((one, other) => one.left - other.left)) {
+      left -= share.left;
+      share.read(left >= 0 || this.#bytes.received === share.bytes, nowMs);
+    }
+  }
+
+  /** While memory is short, requests that become slow give way. */
+  #look(): void {
+    this.#cancelLook ??= this.#options.clock.after(lookEveryMs, () => {
+      this.#cancelLook = null;
+      while (this.#isShort && this.refuseSlow());
+      if (this.#isShort) this.#look();
+    });
+  }
+}
+
+/** What one request has of the budget. Only the budget changes it. */
+export class RequestShare {
+  readonly arriving: Arriving;
+  bytes: number;
+  left: number;
+  half: "received" | "sent" = "received";
+  isAtBackend = false;
+  isRead = true;
+  /** When it last was not slow. */
+  quickMs: number;
+  #newBytes = 0;
+
+  constructor(
+    { bytes, left, nowMs }: { readonly bytes: number; readonly left: number; readonly nowMs: number },
+    arriving: Arriving,
+  ) {
+    this.arriving = arriving;
+    this.bytes = bytes;
+    this.left = left;
+    this.quickMs = nowMs;
+  }
+
+  arrived(bytes: number, nowMs: number): void {
+    this.bytes += bytes;
+    this.left -= bytes;
+    this.#newBytes += bytes;
+    if (this.#newBytes >= slowRequest.bytes) this.#isQuick(nowMs);
+  }
+
+  read(isRead: boolean, nowMs: number): void {
+    if (isRead === this.isRead) return;
+    this.isRead = isRead;
+    this.#isQuick(nowMs);
+    if (isRead) this.arriving.resume();
+    else this.arriving.pause();
+  }
+
+  #isQuick(nowMs: number): void {
+    this.#newBytes = 0;
+    this.quickMs = nowMs;
+  }
+}

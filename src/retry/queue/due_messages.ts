@@ -1,0 +1,69 @@
+/** Which messages are due, in the order in which they are taken, and when the next one is. */
+import type { RetryDatabase, SqlRow } from "./retry_database.ts";
+import { tables } from "./retry_tables.ts";
+import { claimBytesMax } from "./retry_store_limits.ts";
+
+export const orders = ["none", "key", "fifo"] as const;
+/** none: by the time they are due. key: those of one key one after the other. fifo: all of them so. */
+export type Order = (typeof orders)[number];
+
+export interface DueOptions {
+  readonly max: number;
+  readonly order: Order;
+  readonly nowMs: number;
+}
+
+/** As many as were asked for, if their bodies are not too much at once; of a long one it alone. */
+export function dueMessages(database: RetryDatabase, { order, nowMs, max }: DueOptions): SqlRow[] {
+  if (order === "fifo") {
+    const first = database.all("SELECT * FROM messages WHERE state < 2 ORDER BY seq LIMIT 1");
+    return first.filter((row) =>
+      row["state"] === 0 && Number(row["next_ms"]) <= nowMs && database.wholeOrNull(tables.messages, row) !== null
+    );
+  }
+  const rows = database.wholeRows(tables.messages, max, (limit) =>
+    database.all(
+      `SELECT * FROM messages WHERE state = 0 ${turnOf(order)} AND next_ms <= ? ORDER BY next_ms, seq LIMIT ?`,
+      nowMs,
+      limit,
+    ));
+  let bytes = 0;
+  const end = rows.findIndex((row) => (bytes += Number(row["bytes"])) > claimBytesMax);
+  return end < 0 ? rows : rows.slice(0, Math.max(1, end));
+}
+
+/** When one is due that is not now; null: none is known. */
+export function nextDueMs(database: RetryDatabase, { order, nowMs }: DueOptions): number | null {
+  const sql = `SELECT min(next_ms) AS at FROM messages WHERE state = 0 ${turnOf(order)} AND next_ms > ?`;
+  const at = database.get(sql, nowMs)?.["at"] ?? null;
+  return at === null ? null : Number(at);
+}
+
+function turnOf(order: Order): string {
+  return order === "key" ? "AND turn = 1" : "";
+}
+
+/**
+ * Whether any open message can be tried, now or later, by this processor or another one. False when every open message is damaged, or
+ * waits for its turn behind a damaged one.
+ */
+export function canBeTried(database: RetryDatabase, order: Order): boolean {
+  const open = (limit: number) =>
+    database.all(`SELECT * FROM messages WHERE state < 2 ${turnOf(order)} ORDER BY seq LIMIT ?`, limit);
+  const found = order === "fifo"
+    ? open(1).filter((row) => database.wholeOrNull(tables.messages, row) !== null)
+    : database.wholeRows(tables.messages, 1, open);
+  return found.length > 0;
+}
+
+/** How many open messages are damaged. Reads all open messages. */
+export function countDamaged(database: RetryDatabase): number {
+  const pageRows = 1000;
+  let count = 0;
+  for (let after = -1, rows: SqlRow[] = []; after < 0 || rows.length === pageRows;) {
+    rows = database.all("SELECT * FROM messages WHERE state < 2 AND seq > ? ORDER BY seq LIMIT ?", after, pageRows);
+    count += rows.filter((row) => !tables.messages.isWhole(row)).length;
+    after = Math.max(after + 1, Number(rows.at(-1)?.["seq"] ?? 0));
+  }
+  return count;
+}

@@ -1,0 +1,211 @@
+/** What operators do with stored messages, each call inside a transaction that its caller has begun. */
+import { cancelled, hurried, type MessageLife, type MessageState, purged, redriven } from "./message_life.ts";
+import type { RetryDatabase, SqlRow } from "./retry_database.ts";
+import { BatonError } from "../../errors.ts";
+import { isDamage } from "../../storage/checksum_table.ts";
+import { tables } from "./retry_tables.ts";
+import { lifeOf, type RetryEngine, stateOf } from "./retry_engine.ts";
+import { kept, stateNumbers } from "./retry_totals.ts";
+import { changesMax } from "./retry_store_limits.ts";
+import { type ClaimedMessage, letterStates, type StoredMessage } from "./stored_message.ts";
+
+export interface MessageFilter {
+  readonly states: readonly MessageState[];
+  readonly key?: string;
+  readonly reason?: string;
+  /** Stands somewhere in the last error. */
+  readonly error?: string;
+}
+
+export type Change = "retry" | "cancel" | "redrive" | "purge";
+
+/** Why one message was not changed. */
+export type Refusal = "unknown" | MessageState | "sent";
+
+export class RetryOperator {
+  readonly #database: RetryDatabase;
+  readonly #engine: RetryEngine;
+
+  constructor(database: RetryDatabase, engine: RetryEngine) {
+    this.#database = database;
+    this.#engine = engine;
+  }
+
+  /** Oldest first, from behind `afterSeq`. */
+  list(filter: MessageFilter, { afterSeq, max }: { readonly afterSeq: number; readonly max: number }): StoredMessage[] {
+    const { where, values } = conditionOf(filter);
+    const sql = `SELECT * FROM messages WHERE seq > ? AND ${where} ORDER BY seq LIMIT ?`;
+    const rows = this.#database.wholeRows(
+      tables.messages,
+      max,
+      (limit) => this.#database.all(sql, afterSeq, ...values, limit),
+    );
+    return rows.map((row) => this.#engine.messageOf(row));
+  }
+
+  /** With what is left of its content: head and body are null where it is over. */
+  show(id: string): (StoredMessage & Partial<Pick<ClaimedMessage, "head" | "body">>) | null {
+    const row = this.#row(id);
+    if (row === null) return null;
+    this.#checkWhole(row);
+    const hasBody = this.#database.get("SELECT 1 FROM bodies WHERE seq = ?", Number(row["seq"])) !== undefined;
+    const isKept = kept.includes(stateOf(row)) && letterStates[Number(row["letter"])] !== "there";
+    return hasBody || isKept ? this.#engine.withBody(row) : this.#engine.messageOf(row);
+  }
+
+  /** Null: it is done. */
+  change(id: string, change: Change, nowMs: number): Refusal | null {
+    const row = this.#row(id);
+    if (row === null) return "unknown";
+    if (!tables.messages.isWhole(row)) {
+      if (change !== "cancel" && change !== "purge") this.#checkWhole(row);
+      this.#remove(Number(row["seq"]));
+      return null;
+    }
+    return this.#changeRow(row, change, nowMs) ? null : Number(row["letter"]) === 3 ? "sent" : stateOf(row);
+  }
+
+  /** A number for a redrive: what it has begun again it leaves alone when that dies once more. */
+  beginRedrive(): number {
+    const redrives = Number(this.#database.get("SELECT redrives FROM store WHERE id = 0")?.["redrives"]) + 1;
+    this.#database.change(tables.store, { id: 0 }, { redrives });
+    return redrives;
+  }
+
+  /** Up to `max` dead letters begin again that this redrive has not had. How many that were; fewer than `max`: that is all. */
+  redrive(number: number, filter: Omit<MessageFilter, "states">, max: number, nowMs: number): number {
+    const { where, values } = conditionOf({ ...filter, states: ["dead"] });
+    const sql =
+      `SELECT * FROM messages WHERE state = 3 AND redriven < ? AND letter < 3 AND ${where} ORDER BY seq LIMIT ?`;
+    const rows = this.#database.wholeRows(
+      tables.messages,
+      Math.min(max, changesMax),
+      (limit) => this.#database.all(sql, number, ...values, limit),
+    );
+    for (const row of rows) {
+      this.#changeRow(row, "redrive", nowMs);
+      this.#database.change(tables.messages, { seq: Number(row["seq"]) }, { redriven: number });
+    }
+    return rows.length;
+  }
+
+  /** How many a redrive that begins now would have. */
+  redrivable(filter: Omit<MessageFilter, "states">): number {
+    const { where, values } = conditionOf({ ...filter, states: ["dead"] });
+    const sql = `SELECT count(*) AS count FROM messages WHERE state = 3 AND letter < 3 AND ${where}`;
+    return Number(this.#database.get(sql, ...values)?.["count"]);
+  }
+
+  /** Gives up to `changesMax` dead letters up. How many; 0: none is left. */
+  purge(filter: Omit<MessageFilter, "states">, nowMs: number): number {
+    const { where, values } = conditionOf({ ...filter, states: ["dead"] });
+    const rows = this.#database.all(
+      `SELECT * FROM messages WHERE ${where} ORDER BY seq LIMIT ?`,
+      ...values,
+      changesMax,
+    );
+    let gone = 0;
+    for (const row of rows) {
+      if (!tables.messages.isWhole(row)) gone += this.#remove(Number(row["seq"]));
+      else if (this.#changeRow(row, "purge", nowMs)) gone++;
+    }
+    return gone;
+  }
+
+  setPaused(paused: boolean): void {
+    this.#database.change(tables.store, { id: 0 }, { paused: paused ? 1 : 0 });
+  }
+
+  isPaused(): boolean {
+    return Number(this.#database.get("SELECT paused FROM store WHERE id = 0")?.["paused"]) !== 0;
+  }
+
+  /** When the oldest message that waits was accepted, and when the next try is due; null: nothing waits. */
+  outlook(): { readonly oldestMs: number | null; readonly nextMs: number | null } {
+    const first = this.#database.get("SELECT first_ms FROM messages WHERE state < 2 ORDER BY seq LIMIT 1");
+    const next = this.#database.get("SELECT next_ms FROM messages WHERE state = 0 ORDER BY next_ms LIMIT 1");
+    return {
+      oldestMs: first === undefined ? null : Number(first["first_ms"]),
+      nextMs: next === undefined ? null : Number(next["next_ms"]),
+    };
+  }
+
+  /** Forgets what was over before `beforeMs`; how many rows, `changesMax` at most. */
+  forget(beforeMs: number): number {
+    const rows = this.#database.all(
+      "SELECT seq, state, bytes FROM messages WHERE ended_ms < ? ORDER BY ended_ms LIMIT ?",
+      beforeMs,
+      changesMax,
+    );
+    for (const row of rows) {
+      this.#database.run("DELETE FROM messages WHERE seq = ?", Number(row["seq"]));
+      // What is done stays counted for ever; a letter that left the store is none of its dead any more.
+      if (stateOf(row) === "dead") this.#engine.totals.count("dead", -1, 0);
+    }
+    return rows.length;
+  }
+
+  #row(id: string): SqlRow | null {
+    const prefix = `${this.#engine.storeName}-`;
+    const number = /^\d{1,15}$/.exec(id.startsWith(prefix) ? id.slice(prefix.length) : id)?.[0];
+    if (number === undefined) return null;
+    return this.#database.get("SELECT * FROM messages WHERE seq = ?", Number(number)) ?? null;
+  }
+
+  /** Throws BAD_DATA. */
+  #checkWhole(row: SqlRow): void {
+    if (this.#database.wholeOrNull(tables.messages, row) !== null) return;
+    const what = `message ${this.#engine.idOf(Number(row["seq"]))}`;
+    throw new BatonError("BAD_DATA", `The message store in ${this.#database.folder} is damaged: ${what}`);
+  }
+
+  /** A message of which nobody can say what it was: an operator gives it up. How many rows are gone. */
+  #remove(seq: number): number {
+    const drop = () => this.#database.run("DELETE FROM messages WHERE seq = ?", seq).changes;
+    let gone: number;
+    try {
+      gone = drop();
+    } catch (error) {
+      if (!isDamage(error)) throw error;
+      this.#database.run("REINDEX messages"); // the row says otherwise than its indexes
+      gone = drop();
+    }
+    this.#database.run("DELETE FROM bodies WHERE seq = ?", seq);
+    this.#database.run("DELETE FROM letter_troubles WHERE seq = ?", seq);
+    this.#engine.totals.recount();
+    return gone;
+  }
+
+  #changeRow(row: SqlRow, change: Change, nowMs: number): boolean {
+    const isSent = letterStates[Number(row["letter"])] === "there";
+    const next = isSent && change === "redrive" ? null : changed(lifeOf(row), change, nowMs);
+    if (next === null) return false;
+    this.#engine.write(row, next, { nowMs });
+    return true;
+  }
+}
+
+function changed(life: MessageLife, change: Change, nowMs: number): MessageLife | null {
+  switch (change) {
+    case "retry":
+      return hurried(life, nowMs);
+    case "cancel":
+      return cancelled(life);
+    case "redrive":
+      return redriven(life, nowMs);
+    case "purge":
+      return purged(life);
+  }
+}
+
+function conditionOf({ states, key, reason, error }: MessageFilter): { where: string; values: (string | number)[] } {
+  const numbers = states.map((state) => stateNumbers[state]).join(", ");
+  const parts = [`state IN (${numbers})`];
+  const values: (string | number)[] = [];
+  for (const [sql, value] of [["key = ?", key], ["reason = ?", reason], ["instr(error, ?) > 0", error]] as const) {
+    if (value === undefined) continue;
+    parts.push(sql);
+    values.push(value);
+  }
+  return { where: parts.join(" AND "), values };
+}

@@ -1,0 +1,378 @@
+/**
+ * What the store does with its messages, each call inside a transaction that its caller has begun. What becomes of a message is
+ * for message_life.ts to say; here it is looked up and written down. Limits are looked at before anything is written, so
+ * that a refusal leaves the transaction as it was.
+ */
+import { BatonError } from "../../errors.ts";
+import {
+  accepted,
+  crashed,
+  damaged,
+  type DeathReason,
+  givenBack,
+  type LifeRules,
+  type MessageLife,
+  type MessageState,
+  messageStates,
+  taken,
+  tried,
+  type TryEnd,
+} from "./message_life.ts";
+import { dueMessages, type DueOptions, nextDueMs } from "./due_messages.ts";
+import { Damaged } from "../../storage/damage.ts";
+import { KeyTurns } from "./key_ordering.ts";
+import type { RetryDatabase, SqlRow } from "./retry_database.ts";
+import { tables } from "./retry_tables.ts";
+import { RetryRoom, type RoomRules } from "./retry_capacity.ts";
+import { kept, RetryTotals, stateNumbers } from "./retry_totals.ts";
+import { bodyBytesMax, errorCharsMax, headBytesMax, keyBytesMax } from "./retry_store_limits.ts";
+import {
+  type ClaimedMessage,
+  type LetterState,
+  letterStates,
+  type MessageHead,
+  type NewMessage,
+  type StoredMessage,
+  type Totals,
+} from "./stored_message.ts";
+
+export interface StoreRules extends LifeRules, RoomRules {
+  /** Dead letters have another place to go: one that dies is owed there. */
+  readonly sendsLetters: boolean;
+}
+
+export interface ClaimOrder extends DueOptions {
+  readonly owner: number;
+}
+
+export interface Claim {
+  readonly messages: readonly ClaimedMessage[];
+  /** When the next one is due, later than now; null: none is known. */
+  readonly nextMs: number | null;
+  readonly isPaused: boolean;
+}
+
+export interface TryReport {
+  readonly seq: number;
+  readonly fence: number;
+  readonly owner: number;
+  /** Null: it was never begun. */
+  readonly end: TryEnd | null;
+  readonly error: string | null;
+  readonly nowMs: number;
+}
+
+/** Of one process's claim, with the number of the row that says how long it lives. */
+export class RetryEngine {
+  readonly #database: RetryDatabase;
+  readonly #rules: StoreRules;
+  readonly #random: () => number;
+  readonly #name: string;
+  readonly #turns: KeyTurns;
+  readonly totals: RetryTotals;
+  readonly room: RetryRoom;
+
+  constructor(database: RetryDatabase, rules: StoreRules, random: () => number = Math.random) {
+    this.#database = database;
+    this.#rules = rules;
+    this.#random = random;
+    this.#turns = new KeyTurns(database);
+    this.totals = new RetryTotals(database);
+    this.room = new RetryRoom(database, this.totals, rules);
+    const row = database.get(`SELECT ${tables.store.all} FROM store WHERE id = 0`) ?? {};
+    this.#name = String(database.damage.checked(tables.store, row, "of this folder")["name"]);
+  }
+
+  get storeName(): string {
+    return this.#name;
+  }
+
+  /** Takes them in, all or none of them, and gives their ids. Throws STORE_FULL, BAD_DATA. */
+  accept(messages: readonly NewMessage[], nowMs: number): { readonly id: string; readonly life: MessageLife }[] {
+    let bytes = 0;
+    for (const message of messages) {
+      checkSizes(message);
+      bytes += message.body.byteLength;
+    }
+    this.room.check(messages.length, bytes);
+    const sums = new Map<MessageState, Totals>();
+    const stored = messages.map((message) => {
+      const life = accepted(message.tried, this.#rules, nowMs, this.#random);
+      const { count, bytes } = sums.get(life.state) ?? { count: 0, bytes: 0 };
+      sums.set(life.state, { count: count + 1, bytes: bytes + message.body.byteLength });
+      return { id: this.idOf(this.#insert(message, life, nowMs)), life };
+    });
+    for (const [state, { count, bytes }] of sums) this.totals.count(state, count, bytes);
+    return stored;
+  }
+
+  #insert({ head, body, key, tried }: NewMessage, life: MessageLife, nowMs: number): number {
+    const { state, tries, crashes, fence, sinceMs, nextAtMs, reason } = life;
+    const seq = this.#database.nextNumber("messages");
+    this.#database.insert(tables.messages, {
+      seq,
+      state: stateNumbers[state],
+      key,
+      tries,
+      crashes,
+      fence,
+      first_ms: nowMs,
+      since_ms: sinceMs,
+      last_ms: tried === null ? null : nowMs,
+      next_ms: nextAtMs,
+      ended_ms: this.#endedMs(life, nowMs),
+      reason,
+      error: tried === null ? null : tried.error.slice(0, errorCharsMax),
+      owner: null,
+      redriven: 0,
+      letter: this.#letterOf(life),
+      letter_at: null,
+      bytes: body.byteLength,
+      turn: isOpen(state) ? this.#turns.ofNew(key) : 0,
+    });
+    if (kept.includes(state)) this.#database.insert(tables.bodies, { seq, head: JSON.stringify(head), body });
+    return seq;
+  }
+
+  /** A process that will try messages; its number. */
+  register(boot: string, endMs: number, pid: number, nowMs: number): number {
+    const id = this.#database.nextNumber("processors");
+    this.#database.insert(tables.processors, { id, boot, end_ms: endMs, pid, since_ms: nowMs });
+    return id;
+  }
+
+  /** Its lease ends later from now on. False: it was given up meanwhile, and what it had is others'. */
+  renew(owner: number, endMs: number): boolean {
+    try {
+      return this.#database.change(tables.processors, { id: owner }, { end_ms: endMs });
+    } catch (error) {
+      if (error instanceof Damaged) return false; // others take it for ended as well
+      throw error;
+    }
+  }
+
+  /** It has nothing in flight any more. */
+  leave(owner: number): void {
+    this.#database.run(
+      "DELETE FROM processors WHERE id = ? AND NOT EXISTS (SELECT 1 FROM messages WHERE state = 1 AND owner = ?)",
+      owner,
+      owner,
+    );
+  }
+
+  /**
+   * Gives up the processes whose lease has ended `graceMs` ago, or before the machine was started anew; what they had in flight
+   * has crashed. Gives how many messages that were.
+   */
+  reclaim({ boot, bootMs, graceMs, nowMs }: {
+    readonly boot: string;
+    readonly bootMs: number;
+    readonly graceMs: number;
+    readonly nowMs: number;
+  }): number {
+    let count = 0;
+    for (const row of this.#database.all(`SELECT ${tables.processors.all} FROM processors`)) {
+      const isWhole = this.#database.wholeOrNull(tables.processors, row) !== null;
+      if (isWhole && row["boot"] === boot && bootMs <= Number(row["end_ms"]) + graceMs) continue;
+      const owner = Number(row["id"]);
+      for (const message of this.#database.all("SELECT * FROM messages WHERE state = 1 AND owner = ?", owner)) {
+        if (this.#database.wholeOrNull(tables.messages, message) === null) continue;
+        const next = crashed(lifeOf(message), this.#rules, nowMs, this.#random);
+        if (next === null) continue;
+        this.write(message, next, { nowMs, error: "the process that tried it died", triedMs: nowMs });
+        count++;
+      }
+      this.#database.run("DELETE FROM processors WHERE id = ?", owner);
+    }
+    return count;
+  }
+
+  /** Takes messages that are due, each under a new fencing number. Nothing for a process whose lease was given up. */
+  claim({ owner, ...due }: ClaimOrder): Claim {
+    const { nowMs } = due;
+    const isPaused = Number(this.#database.get("SELECT paused FROM store WHERE id = 0")?.["paused"]) !== 0;
+    const isThere = this.#database.get("SELECT 1 FROM processors WHERE id = ?", owner) !== undefined;
+    if (!isThere) throw new BatonError("LOCK_LOST", "The lease of this process on the messages was given up meanwhile");
+    const messages = isPaused ? [] : dueMessages(this.#database, due).flatMap((row) => {
+      const next = taken(lifeOf(row), nowMs);
+      if (next === null || this.#diesDamaged(row, nowMs)) return [];
+      this.write(row, next, { nowMs, owner });
+      return [this.withBody({ ...row, state: stateNumbers.in_flight, fence: next.fence })];
+    });
+    return { messages, isPaused, nextMs: nextDueMs(this.#database, due) };
+  }
+
+  /** Whether the message's content is not what was stored: then it is a dead letter, and no try begins. */
+  #diesDamaged(row: SqlRow, nowMs: number): boolean {
+    const error = this.damageOf(row);
+    if (error === null) return false;
+    const next = damaged(lifeOf(row));
+    if (next !== null) this.write(row, next, { nowMs, error });
+    return true;
+  }
+
+  /** What is wrong with a message, as a sentence; null: it can be given out. */
+  damageOf(row: SqlRow): string | null {
+    try {
+      this.#database.damage.checked(tables.messages, row, `of this store (${this.idOf(Number(row["seq"]))})`);
+      this.#content(Number(row["seq"]));
+      return null;
+    } catch (error) {
+      if (error instanceof Damaged) return error.message;
+      throw error;
+    }
+  }
+
+  /** Throws Damaged. */
+  #content(seq: number): { readonly head: MessageHead; readonly body: Uint8Array } {
+    const { bodies } = tables;
+    const { damage } = this.#database;
+    const what = `the content of message ${this.idOf(seq)}`;
+    const sql = `SELECT ${bodies.all} FROM bodies WHERE seq = ?`;
+    const row = damage.reading(what, () => this.#database.get(sql, seq));
+    if (row === undefined) throw damage.found(`${what} is missing`);
+    if (!bodies.isWhole(row)) throw damage.found(`${what} is damaged`);
+    return { head: JSON.parse(String(row["head"])) as MessageHead, body: row["body"] as Uint8Array };
+  }
+
+  /** How a try ended. Null: the message was not this owner's any more, and nothing was changed. */
+  finish({ seq, fence, owner, end, error, nowMs }: TryReport): MessageLife | null {
+    const row = this.#database.get("SELECT * FROM messages WHERE seq = ?", seq);
+    if (row === undefined || Number(row["owner"]) !== owner) return null;
+    if (this.#database.wholeOrNull(tables.messages, row) === null) return null;
+    const life = lifeOf(row);
+    const next = end === null
+      ? givenBack(life, fence, nowMs)
+      : tried(life, fence, end, { rules: this.#rules, nowMs, random: this.#random });
+    if (next === null) return null;
+    this.write(row, next, end === null ? { nowMs } : { nowMs, error, triedMs: nowMs });
+    return next;
+  }
+
+  /** Writes what became of a message, and counts it. A body goes when nobody can want it any more. */
+  write(row: SqlRow, next: MessageLife, { nowMs, owner = null, error, triedMs }: {
+    readonly nowMs: number;
+    readonly owner?: number | null;
+    readonly error?: string | null;
+    readonly triedMs?: number;
+  }): void {
+    const [seq, bytes, before] = [Number(row["seq"]), Number(row["bytes"]), stateOf(row)];
+    this.#database.change(tables.messages, { seq }, {
+      state: stateNumbers[next.state],
+      tries: next.tries,
+      crashes: next.crashes,
+      fence: next.fence,
+      since_ms: next.sinceMs,
+      next_ms: next.nextAtMs,
+      ended_ms: this.#endedMs(next, nowMs),
+      reason: next.reason,
+      error: error === undefined ? row["error"] ?? null : error?.slice(0, errorCharsMax) ?? null,
+      last_ms: triedMs ?? row["last_ms"] ?? null,
+      owner,
+      letter: this.#letterOf(next),
+    });
+    if (before === next.state) return;
+    const key = row["key"] as string | null;
+    if (isOpen(before) && !isOpen(next.state)) this.#turns.closed(seq, key);
+    else if (!isOpen(before) && isOpen(next.state)) this.#turns.opened(seq, key);
+    this.totals.count(before, -1, -bytes);
+    this.totals.count(next.state, 1, bytes);
+    if (!kept.includes(next.state)) this.#database.run("DELETE FROM bodies WHERE seq = ?", seq);
+    if (before === "dead") this.#database.run("DELETE FROM letter_troubles WHERE seq = ?", seq);
+  }
+
+  /** The letter has left the store: its body goes, the row says where it went. `isMarked`: only one that was said to begin. */
+  letterThere(seq: number, nowMs: number, isMarked = true): void {
+    const least = isMarked ? 2 : 1;
+    const sql = "SELECT * FROM messages WHERE seq = ? AND state = 3 AND letter BETWEEN ? AND 2";
+    const row = this.#database.get(sql, seq, least);
+    if (row === undefined) return;
+    this.#database.change(tables.messages, { seq }, { letter: 3, ended_ms: nowMs, bytes: 0 });
+    this.#database.run("DELETE FROM bodies WHERE seq = ?", seq);
+    // The place's trouble is over as well.
+    this.#database.run("DELETE FROM letter_troubles WHERE seq IN (0, ?)", seq);
+    this.totals.count("dead", 0, -Number(row["bytes"]));
+  }
+
+  withBody(row: SqlRow): ClaimedMessage {
+    try {
+      return { ...this.messageOf(row), ...this.#content(Number(row["seq"])) };
+    } catch (error) {
+      if (!(error instanceof Damaged)) throw error;
+      throw new BatonError("BAD_DATA", `The message store in ${this.#database.folder} is damaged: ${error.message}`);
+    }
+  }
+
+  messageOf(row: SqlRow): StoredMessage {
+    const seq = Number(row["seq"]), state = stateOf(row);
+    return {
+      seq,
+      id: this.idOf(seq),
+      state,
+      key: row["key"] as string | null,
+      tries: Number(row["tries"]),
+      crashes: Number(row["crashes"]),
+      fence: Number(row["fence"]),
+      firstMs: Number(row["first_ms"]),
+      sinceMs: Number(row["since_ms"]),
+      lastMs: row["last_ms"] === null ? null : Number(row["last_ms"]),
+      nextMs: state === "waiting" ? Number(row["next_ms"]) : null,
+      reason: row["reason"] as DeathReason | null,
+      error: row["error"] as string | null,
+      letter: letterStates[Number(row["letter"])] ?? "none",
+      letterError: this.#letterError(row),
+      bytes: Number(row["bytes"]),
+    };
+  }
+
+  /** Its own before that of all letters. */
+  #letterError(row: SqlRow): string | null {
+    if (stateOf(row) !== "dead" || ![1, 2].includes(Number(row["letter"]))) return null;
+    const sql = "SELECT error FROM letter_troubles WHERE seq IN (0, ?) ORDER BY seq DESC LIMIT 1";
+    return this.#database.get(sql, Number(row["seq"]))?.["error"] as string | undefined ?? null;
+  }
+
+  idOf(seq: number): string {
+    return `${this.#name}-${seq}`;
+  }
+
+  #letterOf(life: MessageLife): number {
+    const isOwed = life.state === "dead" && life.reason !== "damaged" && this.#rules.sendsLetters;
+    const letter: LetterState = isOwed ? "owed" : "none";
+    return letterStates.indexOf(letter);
+  }
+
+  #endedMs({ state }: MessageLife, nowMs: number): number | null {
+    return kept.includes(state) ? null : nowMs;
+  }
+}
+
+function isOpen(state: MessageState): boolean {
+  return state === "waiting" || state === "in_flight";
+}
+
+export function stateOf(row: SqlRow): MessageState {
+  return messageStates[Number(row["state"])] ?? "waiting";
+}
+
+export function lifeOf(row: SqlRow): MessageLife {
+  return {
+    state: stateOf(row),
+    tries: Number(row["tries"]),
+    crashes: Number(row["crashes"]),
+    fence: Number(row["fence"]),
+    sinceMs: Number(row["since_ms"]),
+    nextAtMs: Number(row["next_ms"]),
+    reason: row["reason"] as DeathReason | null,
+  };
+}
+
+function checkSizes({ head, body, key }: NewMessage): void {
+  const refuse = (what: string, bytes: number, max: number) => {
+    throw new BatonError("BAD_DATA", `Cannot store a message whose ${what} has ${bytes} bytes: ${max} are the most`);
+  };
+  if (body.byteLength > bodyBytesMax) refuse("body", body.byteLength, bodyBytesMax);
+  const headBytes = Buffer.byteLength(JSON.stringify(head));
+  if (headBytes > headBytesMax) refuse("command line or headers", headBytes, headBytesMax);
+  if (key !== null && Buffer.byteLength(key) > keyBytesMax) refuse("key", Buffer.byteLength(key), keyBytesMax);
+}

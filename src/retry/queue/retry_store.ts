@@ -1,0 +1,165 @@
+/**
+ * A message store as a service sees it: calls in, answers out, the disk in a thread of its own. No answer comes before its
+ * transaction is durable. Owns the thread; `close` ends it.
+ */
+import { Worker } from "node:worker_threads";
+import { BatonError, type ErrorCode, messageOf } from "../../errors.ts";
+import type { StoreRules } from "./retry_engine.ts";
+import type { StoreAnswer, StoreCall, StoreMethod, StoreMethods, StoreReply, StoreRequest } from "./store_methods.ts";
+
+export interface StoreHooks {
+  /** Another process may have written. */
+  readonly changed?: () => void;
+  /** The disk failed. Called once; every call is rejected from then on, and of those under way nobody knows. */
+  readonly broken?: (error: BatonError) => void;
+  /** Something is not as it was stored: a sentence, told of each row once. */
+  readonly damage?: (sentence: string) => void;
+}
+
+interface Waiting {
+  readonly done: (value: unknown) => void;
+  readonly failed: (error: BatonError) => void;
+}
+
+export class RetryStore implements AsyncDisposable {
+  readonly folder: string;
+  readonly #worker: Worker;
+  readonly #hooks: StoreHooks;
+  readonly #calls = new Map<number, Waiting>();
+  /** Asked while the thread was at others: sent when those are answered, so that they are one transaction. */
+  #unsent: StoreCall[] = [];
+  #next = 0;
+  #broken: BatonError | null = null;
+  #opening: Waiting | null = null;
+  #closing: (() => void) | null = null;
+
+  private constructor(folder: string, hooks: StoreHooks) {
+    this.folder = folder;
+    this.#hooks = hooks;
+    this.#worker = new Worker(new URL("./retry_store_worker.ts", import.meta.url));
+    this.#worker.on("message", (reply: StoreReply) => this.#received(reply));
+    this.#worker.on("error", (error) => this.#break(this.#ioError(messageOf(error))));
+    this.#worker.on("exit", () => this.#break(this.#ioError("its thread ended")));
+  }
+
+  /** Rejects as RetryDatabase throws. */
+  static async open(
+    folder: string,
+    { rules, hooks = {}, mustExist = false }: {
+      readonly rules: StoreRules;
+      readonly hooks?: StoreHooks;
+      readonly mustExist?: boolean;
+    },
+  ): Promise<RetryStore> {
+    const store = new RetryStore(folder, hooks);
+    try {
+      await new Promise((done, failed) => {
+        store.#opening = { done, failed };
+        store.#post({ kind: "open", folder, rules, mustExist });
+      });
+      return store;
+    } catch (error) {
+      await store.#end();
+      throw error;
+    }
+  }
+
+  /** Resolves when what the method did is on the disk. Rejects with its refusal, STORE_FULL and LOCK_BUSY: nothing was done; IO: unknown. */
+  call<Name extends StoreMethod>(
+    method: Name,
+    ...values: Parameters<StoreMethods[Name]>
+  ): Promise<ReturnType<StoreMethods[Name]>> {
+    if (this.#broken !== null) return Promise.reject(this.#broken);
+    return new Promise((resolve, failed) => {
+      const id = this.#next++;
+      this.#calls.set(id, { done: (value) => resolve(value as ReturnType<StoreMethods[Name]>), failed });
+      this.#unsent.push({ id, method, values });
+      if (this.#calls.size === 1) setImmediate(() => this.#send());
+    });
+  }
+
+  /** `changed` is called if another process has written since the last look. */
+  look(): void {
+    this.#post({ kind: "look" });
+  }
+
+  /** What was called before is done first. */
+  async close(): Promise<void> {
+    if (this.#broken === null) {
+      await new Promise<void>((done) => {
+        this.#closing = done;
+        this.#post({ kind: "close" });
+      });
+    }
+    await this.#end();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  #send(): void {
+    const calls = this.#unsent;
+    this.#unsent = [];
+    if (calls.length > 0 && this.#broken === null) this.#worker.postMessage({ kind: "calls", calls });
+  }
+
+  /** Behind what was asked before. */
+  #post(request: StoreRequest): void {
+    this.#send();
+    if (this.#broken === null) this.#worker.postMessage(request);
+  }
+
+  #received(reply: StoreReply): void {
+    switch (reply.kind) {
+      case "opened":
+        this.#opening?.done(undefined);
+        this.#opening = null;
+        break;
+      case "changed":
+        this.#hooks.changed?.();
+        break;
+      case "answers":
+        for (const answer of reply.answers) this.#answered(answer);
+        // Those of this turn, too: what was answered leads to more.
+        if (this.#calls.size === this.#unsent.length && this.#unsent.length > 0) setImmediate(() => this.#send());
+        break;
+      case "damage":
+        this.#hooks.damage?.(reply.sentence);
+        break;
+      case "broken":
+        this.#break(new BatonError(reply.code as ErrorCode, reply.message));
+        break;
+      case "closed":
+        this.#closing?.();
+        break;
+    }
+  }
+
+  #answered(answer: StoreAnswer): void {
+    const waiting = this.#calls.get(answer.id);
+    this.#calls.delete(answer.id);
+    if (answer.kind === "returned") waiting?.done(answer.value);
+    else waiting?.failed(new BatonError(answer.code as ErrorCode, answer.message));
+  }
+
+  #break(error: BatonError): void {
+    if (this.#broken !== null) return;
+    this.#broken = error;
+    const opening = this.#opening;
+    for (const { failed } of this.#calls.values()) failed(error);
+    this.#calls.clear();
+    this.#closing?.();
+    if (opening !== null) opening.failed(error);
+    else if (this.#closing === null) this.#hooks.broken?.(error);
+  }
+
+  async #end(): Promise<void> {
+    this.#broken ??= this.#ioError("it was closed");
+    await this.#worker.terminate();
+  }
+
+  #ioError(message: string): BatonError {
+    return new BatonError("IO", `The message store in ${this.folder} cannot be read or written: ${message}`);
+  }
+}

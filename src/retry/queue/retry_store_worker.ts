@@ -1,0 +1,103 @@
+/** The thread that waits for the disk, so that a service never does. What was asked while a commit ran is the next transaction. */
+import { parentPort } from "node:worker_threads";
+import { BatonError } from "../../errors.ts";
+import { RetryDatabase, storeError } from "./retry_database.ts";
+import { requestsPerCommit } from "./retry_store_limits.ts";
+import {
+  type StoreAnswer,
+  type StoreCall,
+  type StoreMethods,
+  storeMethods,
+  type StoreReply,
+  type StoreRequest,
+} from "./store_methods.ts";
+
+const port = parentPort;
+if (port === null) throw new Error("The store's thread was started as a program of its own");
+
+let database: RetryDatabase | null = null;
+let methods: StoreMethods | null = null;
+let folder = "";
+let isBroken = false;
+let isScheduled = false;
+const waiting: StoreCall[] = [];
+
+function reply(message: StoreReply): void {
+  port?.postMessage(message);
+}
+
+/** One transaction for all that waits; its answers are sent when it is on the disk. */
+function commit(): void {
+  isScheduled = false;
+  const calls = waiting.splice(0, requestsPerCommit);
+  if (waiting.length > 0) schedule();
+  if (calls.length === 0 || isBroken || database === null) return;
+  const answers: StoreAnswer[] = [];
+  try {
+    database.transaction(() => {
+      answers.length = 0;
+      for (const call of calls) answers.push(answerTo(call));
+    });
+    reply({ kind: "answers", answers });
+  } catch (error) {
+    const { code, message } = storeError(error, folder);
+    // Nothing of it is stored, and the next transaction may go well; after anything else nobody can say what is on the disk.
+    if (code !== "STORE_FULL" && code !== "LOCK_BUSY") return breakDown(error);
+    reply({ kind: "answers", answers: calls.map(({ id }) => ({ kind: "refused", id, code, message })) });
+    if (code === "STORE_FULL") database.relieve();
+  }
+}
+
+/** A refusal changes nothing; anything else undoes the whole transaction. */
+function answerTo({ id, method, values }: StoreCall): StoreAnswer {
+  try {
+    const call = methods?.[method] as (...values: readonly unknown[]) => unknown;
+    return { kind: "returned", id, value: call(...values) };
+  } catch (error) {
+    if (!(error instanceof BatonError) || error.code === "IO") throw error;
+    return { kind: "refused", id, code: error.code, message: error.message };
+  }
+}
+
+function breakDown(error: unknown): void {
+  isBroken = true;
+  const { code, message } = storeError(error, folder);
+  reply({ kind: "broken", code, message });
+}
+
+function schedule(): void {
+  if (isScheduled) return;
+  isScheduled = true;
+  setImmediate(commit);
+}
+
+function receive(request: StoreRequest): void {
+  if (request.kind === "calls") {
+    waiting.push(...request.calls);
+    return schedule();
+  }
+  if (request.kind === "open") {
+    folder = request.folder;
+    database = new RetryDatabase(folder, request);
+    database.damage.onFound = (sentence) => reply({ kind: "damage", sentence });
+    methods = storeMethods(database, request.rules);
+    return reply({ kind: "opened" });
+  }
+  if (request.kind === "look") {
+    if (database?.hasChanged()) reply({ kind: "changed" });
+    return;
+  }
+  while (waiting.length > 0) commit();
+  database?.close();
+  database = null;
+  reply({ kind: "closed" });
+}
+
+port.on("message", (request: StoreRequest) => {
+  if (isBroken) return;
+  try {
+    receive(request);
+  } catch (error) {
+    breakDown(error);
+  }
+});

@@ -1,0 +1,63 @@
+/** The tables of a message store, each row with a checksum over all of it, and the form that a database of them names. */
+import { summedTable } from "../../storage/checksum_table.ts";
+
+/** PRAGMA user_version: the form of the tables and of what lies in them. 1 was without checksums. */
+export const storedFormat = 2;
+/** PRAGMA application_id: "btRT", so that no other program's database is taken for one. */
+export const applicationId = 0x62745254;
+
+export const tables = {
+  store: summedTable("store", ["id", "name", "paused", "redrives"]),
+  totals: summedTable("totals", ["state", "count", "bytes"]),
+  messages: summedTable("messages", [
+    "seq",
+    "state",
+    "key",
+    "tries",
+    "crashes",
+    "fence",
+    "first_ms",
+    "since_ms",
+    "last_ms",
+    "next_ms",
+    "ended_ms",
+    "reason",
+    "error",
+    "owner",
+    "redriven",
+    "letter",
+    "letter_at",
+    "bytes",
+    "turn",
+  ]),
+  bodies: summedTable("bodies", ["seq", "head", "body"]),
+  processors: summedTable("processors", ["id", "boot", "end_ms", "pid", "since_ms"]),
+  letter_troubles: summedTable("letter_troubles", ["seq", "failures", "rested_ms", "error"]),
+  sources: summedTable("sources", ["topic", "last"]),
+} as const;
+
+export const schema = `
+  CREATE TABLE IF NOT EXISTS store (id INTEGER PRIMARY KEY, name TEXT NOT NULL, paused INTEGER NOT NULL,
+    redrives INTEGER NOT NULL, sum INTEGER NOT NULL);
+  CREATE TABLE IF NOT EXISTS totals (state INTEGER PRIMARY KEY, count INTEGER NOT NULL, bytes INTEGER NOT NULL,
+    sum INTEGER NOT NULL);
+  CREATE TABLE IF NOT EXISTS messages (seq INTEGER PRIMARY KEY AUTOINCREMENT, state INTEGER NOT NULL, key TEXT,
+    tries INTEGER NOT NULL, crashes INTEGER NOT NULL, fence INTEGER NOT NULL, first_ms INTEGER NOT NULL,
+    since_ms INTEGER NOT NULL, last_ms INTEGER, next_ms INTEGER NOT NULL, ended_ms INTEGER, reason TEXT, error TEXT,
+    owner INTEGER, redriven INTEGER NOT NULL, letter INTEGER NOT NULL, letter_at INTEGER, bytes INTEGER NOT NULL,
+    turn INTEGER NOT NULL, sum INTEGER NOT NULL);
+  CREATE INDEX IF NOT EXISTS messages_due ON messages (next_ms, seq) WHERE state = 0;
+  CREATE INDEX IF NOT EXISTS messages_turn ON messages (next_ms, seq) WHERE state = 0 AND turn = 1;
+  CREATE INDEX IF NOT EXISTS messages_open ON messages (seq) WHERE state < 2;
+  CREATE INDEX IF NOT EXISTS messages_owner ON messages (owner) WHERE state = 1;
+  CREATE INDEX IF NOT EXISTS messages_key ON messages (key, seq) WHERE state < 2 AND key IS NOT NULL;
+  CREATE INDEX IF NOT EXISTS messages_dead ON messages (seq) WHERE state = 3;
+  CREATE INDEX IF NOT EXISTS messages_letter ON messages (letter, seq) WHERE state = 3;
+  CREATE INDEX IF NOT EXISTS messages_ended ON messages (ended_ms) WHERE ended_ms IS NOT NULL;
+  CREATE TABLE IF NOT EXISTS bodies (seq INTEGER PRIMARY KEY, head TEXT NOT NULL, sum INTEGER NOT NULL,
+    body BLOB NOT NULL);
+  CREATE TABLE IF NOT EXISTS processors (id INTEGER PRIMARY KEY AUTOINCREMENT, boot TEXT NOT NULL, end_ms REAL NOT NULL,
+    pid INTEGER NOT NULL, since_ms INTEGER NOT NULL, sum INTEGER NOT NULL);
+  CREATE TABLE IF NOT EXISTS letter_troubles (seq INTEGER PRIMARY KEY, failures INTEGER NOT NULL, rested_ms INTEGER NOT NULL,
+    error TEXT NOT NULL, sum INTEGER NOT NULL);
+  CREATE TABLE IF NOT EXISTS sources (topic TEXT PRIMARY KEY, last INTEGER NOT NULL, sum INTEGER NOT NULL);`;

@@ -1,0 +1,64 @@
+/** How many messages of each state there are, and what they take: counted with every change, inside its transaction. */
+import { type MessageState, messageStates } from "./message_life.ts";
+import type { RetryDatabase, SqlRow } from "./retry_database.ts";
+import { tables } from "./retry_tables.ts";
+import type { Totals } from "./stored_message.ts";
+
+/** Messages in these states are kept whole, and count towards the limits. */
+export const kept: readonly MessageState[] = ["waiting", "in_flight", "dead"];
+export const stateNumbers = Object.fromEntries(messageStates.map((state, at) => [state, at])) as Record<
+  MessageState,
+  number
+>;
+
+export class RetryTotals {
+  readonly #database: RetryDatabase;
+
+  constructor(database: RetryDatabase) {
+    this.#database = database;
+  }
+
+  all(): Record<MessageState, Totals> {
+    const found = new Map(this.#database.all("SELECT * FROM totals").map((row) => [Number(row["state"]), row]));
+    const of = (state: MessageState): Totals => {
+      const stored = found.get(stateNumbers[state]);
+      const isDamaged = stored !== undefined && this.#database.wholeOrNull(tables.totals, stored) === null;
+      const row = isDamaged ? this.#counted(stateNumbers[state]) : stored;
+      return { count: Number(row?.["count"] ?? 0), bytes: Number(row?.["bytes"] ?? 0) };
+    };
+    return Object.fromEntries(messageStates.map((state) => [state, of(state)])) as Record<MessageState, Totals>;
+  }
+
+  count(state: MessageState, count: number, bytes: number): void {
+    const isKept = kept.includes(state);
+    const number = stateNumbers[state];
+    const row = this.#database.get(`SELECT ${tables.totals.all} FROM totals WHERE state = ?`, number);
+    const known = row !== undefined && this.#database.wholeOrNull(tables.totals, row) !== null;
+    const before = known ? row : row === undefined ? null : this.#countedBefore(number, count, bytes);
+    this.#database.replace(tables.totals, {
+      state: number,
+      count: Number(before?.["count"] ?? 0) + count,
+      bytes: Number(before?.["bytes"] ?? 0) + (isKept ? bytes : 0),
+    });
+  }
+
+  /** Where what was counted is damaged: the messages have this change in them already. */
+  #countedBefore(state: number, count: number, bytes: number): SqlRow {
+    const now = this.#counted(state);
+    return { count: Number(now["count"]) - count, bytes: Number(now["bytes"]) - bytes };
+  }
+
+  #counted(state: number): SqlRow {
+    const sql = "SELECT count(*) AS count, coalesce(sum(bytes), 0) AS bytes FROM messages WHERE state = ?";
+    return this.#database.get(sql, state) ?? {};
+  }
+
+  /** What is kept is counted again from the messages themselves. */
+  recount(): void {
+    for (const state of kept) {
+      const number = stateNumbers[state];
+      const { count, bytes } = this.#counted(number);
+      this.#database.replace(tables.totals, { state: number, count: Number(count), bytes: Number(bytes) });
+    }
+  }
+}

@@ -1,0 +1,28 @@
+/** What a system error is about, for the sentence that says why no server could be reached. */
+import { BatonError, messageOf } from "../errors.ts";
+import type { TlsOptions } from "./connection.ts";
+
+const systemTexts: Record<string, string> = {
+  ECONNREFUSED: "connection refused",
+  ECONNRESET: "connection reset",
+  ENOENT: "no such socket",
+  EACCES: "permission denied",
+  ENOTFOUND: "no such host name",
+  EAI_AGAIN: "the name server does not answer",
+  EHOSTUNREACH: "no route to the host",
+  ENETUNREACH: "no route to the network",
+  ETIMEDOUT: "no connection",
+};
+
+/** One server's failure in a few words. `tls` is what the connection was tried with. */
+export function describeFailure(error: unknown, { tls }: { readonly tls?: TlsOptions | undefined } = {}): string {
+  if (error instanceof BatonError) return messageOf(error);
+  const code = systemCode(error);
+  // Whatever is not TLS ends with the client's first bytes.
+  if (tls !== undefined && code === "ECONNRESET") return "connection reset; is TLS spoken at this port?";
+  return (typeof code === "string" ? systemTexts[code] : undefined) ?? messageOf(error);
+}
+
+export function systemCode(error: unknown): unknown {
+  return error instanceof Error && "code" in error ? error.code : undefined;
+}

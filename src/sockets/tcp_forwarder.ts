@@ -1,0 +1,140 @@
+/**
+ * Hands connections on to whoever leads. Owns the connections it was given: when the leader changes all of them are
+ * closed, and whoever connects next reaches the new one.
+ */
+import { messageOf } from "../errors.ts";
+import { onAbort } from "../support/abort.ts";
+import { backoffMs } from "../support/backoff.ts";
+import type { Clock } from "../support/clock.ts";
+import { deadlineAfter, sleep } from "../support/deadline.ts";
+import { formatDuration } from "../support/duration.ts";
+import { type Address, type Connection, type ConnectionHandlers, formatAddress } from "./connection.ts";
+import type { Dial } from "./dial.ts";
+import { SpliceEnd } from "./splice_connections.ts";
+
+export interface ForwarderOptions {
+  readonly dial: Dial;
+  readonly clock: Clock;
+  /** How long a new connection waits for a leader that answers. */
+  readonly connectTimeoutMs: number;
+  readonly connectionsMax: number;
+  /** Hears of what a user would wonder about, a sentence at a time. */
+  readonly say: (sentence: string) => void;
+}
+
+/** From one leader to the next. */
+interface Reign {
+  /** Null when nobody leads, or nobody can be connected to. */
+  readonly address: Address | null;
+  readonly over: AbortController;
+}
+
+/** A leader that was elected a moment ago may not listen yet. */
+const retryWait = { firstMs: 20, maxMs: 250 };
+
+export class Forwarder {
+  readonly #options: ForwarderOptions;
+  readonly #open = new Set<SpliceEnd>();
+  #reign: Reign = { address: null, over: new AbortController() };
+  #isFull = false;
+  #isClosed = false;
+
+  constructor(options: ForwarderOptions) {
+    this.#options = options;
+  }
+
+  /** Somebody else leads, or, with null, nobody. */
+  lead(address: Address | null): void {
+    const before = this.#reign;
+    this.#reign = { address, over: new AbortController() };
+    before.over.abort();
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.lead(null);
+    for (const end of this.#open) end.destroy();
+  }
+
+  /** To be called with each new connection. */
+  readonly accept = (connection: Connection): ConnectionHandlers => {
+    const end = new SpliceEnd(() => this.#open.delete(end));
+    end.attach(connection);
+    const { connectionsMax, say } = this.#options;
+    if (this.#isClosed || this.#open.size >= connectionsMax) {
+      if (!this.#isFull) say(`${connectionsMax} connections are open (--max-connections); new ones are closed`);
+      this.#isFull = true;
+      connection.destroy();
+      return end;
+    }
+    this.#isFull = false;
+    this.#open.add(end);
+    connection.pause(); // what it has to say waits for somebody who hears it
+    void this.#serve(end, connection.peer);
+    return end;
+  };
+
+  async #serve(client: SpliceEnd, peer: string): Promise<void> {
+    const { clock, connectTimeoutMs, say } = this.#options;
+    let why = "nobody leads";
+    const deadline = deadlineAfter(clock, connectTimeoutMs, { reason: () => null });
+    try {
+      for (let failures = 0; !deadline.signal.aborted && !client.isClosed && !this.#isClosed; failures++) {
+        const reign = this.#reign;
+        const { address } = reign;
+        if (address === null) {
+          await changed(reign, deadline.signal);
+          continue;
+        }
+        try {
+          return await this.#join(client, address, { reign, signal: deadline.signal });
+        } catch (thrown) {
+          if (!deadline.signal.aborted && !reign.over.signal.aborted) why = messageOf(thrown);
+        }
+        // Over at once when another leads.
+        await sleep(clock, backoffMs(failures, retryWait), AbortSignal.any([reign.over.signal, deadline.signal])).catch(
+          () => {},
+        );
+      }
+    } finally {
+      deadline.cancel();
+    }
+    if (!client.isClosed && !this.#isClosed) {
+      say(`a connection from ${peer} is closed: ${why}, for ${formatDuration(connectTimeoutMs)}`);
+    }
+    client.destroy();
+  }
+
+  async #join(
+    client: SpliceEnd,
+    address: Address,
+    { reign, signal }: { readonly reign: Reign; readonly signal: AbortSignal },
+  ): Promise<void> {
+    const { signal: over } = reign.over;
+    let off = () => {};
+    const server = new SpliceEnd(() => off());
+    const connection = await this.#options.dial(address, server, {
+      halfOpen: true,
+      signal: AbortSignal.any([signal, over]),
+    });
+    server.attach(connection);
+    if (client.isClosed || over.aborted) {
+      connection.destroy();
+      if (client.isClosed) return;
+      throw new Error(`${formatAddress(address)} does not lead any more`);
+    }
+    off = onAbort(over, () => {
+      client.destroy();
+      server.destroy();
+    });
+    client.join(server);
+  }
+}
+
+/** Resolves when another leads, or when the signal aborts. */
+function changed(reign: Reign, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const either = AbortSignal.any([reign.over.signal, signal]);
+    onAbort(either, () => resolve());
+  });
+}

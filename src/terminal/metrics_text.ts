@@ -1,0 +1,93 @@
+/** Numbers as Prometheus reads them (text format 0.0.4). Pure. */
+
+import type { Histogram } from "../support/histogram.ts";
+
+export interface Sample {
+  /** Behind the metric's name: of a histogram's parts. */
+  readonly suffix?: "_bucket" | "_sum" | "_count";
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly value: number;
+}
+
+export interface Metric {
+  /** Of letters, digits and `_`; a counter's ends in `_total`. */
+  readonly name: string;
+  readonly help: string;
+  readonly type: "counter" | "gauge" | "histogram";
+  readonly samples: readonly Sample[];
+}
+
+export const metricsContentType = "text/plain; version=0.0.4; charset=utf-8";
+
+export function metricsText(metrics: readonly Metric[]): string {
+  let text = "";
+  for (const { name, help, type, samples } of metrics) {
+    text += `# HELP ${name} ${escaped(help)}\n# TYPE ${name} ${type}\n`;
+    for (const { suffix = "", labels = {}, value } of samples) {
+      const pairs = Object.entries(labels).map(([label, content]) => `${label}="${escaped(content, true)}"`);
+      text += `${name}${suffix}${pairs.length === 0 ? "" : `{${pairs.join(",")}}`} ${numberOf(value)}\n`;
+    }
+  }
+  return text;
+}
+
+/** One value without labels. */
+export function single(type: Metric["type"], name: string, help: string, value: number): Metric {
+  return { name, help, type, samples: [{ value }] };
+}
+
+/** Metrics of one role, whose names all begin alike. */
+export function metricsNamed(prefix: string) {
+  const named = (name: string) => `${prefix}_${name}`;
+  return {
+    named,
+    gauge: (name: string, help: string, value: number) => single("gauge", named(name), help, value),
+    counter: (name: string, help: string, value: number) => single("counter", named(name), help, value),
+  };
+}
+
+/** A value for each of some names. */
+export function labelled(
+  type: Metric["type"],
+  name: string,
+  help: string,
+  label: string,
+  values: Readonly<Record<string, number>>,
+): Metric {
+  const samples = Object.entries(values).map(([content, value]) => ({ labels: { [label]: content }, value }));
+  return { name, help, type, samples };
+}
+
+/** A histogram for each of some names; what it has measured is in seconds. */
+export function histograms(
+  name: string,
+  help: string,
+  label: string,
+  values: Readonly<Record<string, Histogram>>,
+): Metric {
+  const samples = Object.entries(values).flatMap(([content, histogram]): Sample[] => {
+    const labels = { [label]: content };
+    const counts = histogram.cumulative();
+    const buckets = counts.map((value, at): Sample => ({
+      suffix: "_bucket",
+      labels: { ...labels, le: numberOf(histogram.bounds[at] ?? Infinity) },
+      value,
+    }));
+    return [
+      ...buckets,
+      { suffix: "_sum", labels, value: histogram.sum },
+      { suffix: "_count", labels, value: counts.at(-1) ?? 0 },
+    ];
+  });
+  return { name, help, type: "histogram", samples };
+}
+
+function escaped(text: string, isLabel = false): string {
+  const plain = text.replaceAll("\\", "\\\\").replaceAll("\n", "\\n");
+  return isLabel ? plain.replaceAll('"', '\\"') : plain;
+}
+
+function numberOf(value: number): string {
+  if (Number.isNaN(value)) return "NaN";
+  return Number.isFinite(value) ? String(value) : value > 0 ? "+Inf" : "-Inf";
+}

@@ -1,0 +1,101 @@
+/**
+ * The bodies of multi and multiRead: a header and a record for each operation, then an end mark.
+ * Source: MultiOperationRecord, MultiResponse.
+ */
+import { type ByteReader, type ByteWriter, protocolError } from "../bytes.ts";
+import { type AnyCodec, type Codec, empty, type ValueOf } from "./jute_codec.ts";
+import * as records from "./zookeeper_records.ts";
+
+const errorType = -1;
+const endMark = { type: errorType, done: true, err: -1 };
+
+/** What may stand in a multi or multiRead. */
+export const multiOperations = {
+  create: { code: 1, request: records.CreateRequest, response: records.PathResponse },
+  delete: { code: 2, request: records.DeleteRequest, response: empty },
+  getData: { code: 4, request: records.PathWatchRequest, response: records.GetDataResponse },
+  setData: { code: 5, request: records.SetDataRequest, response: records.StatResponse },
+  getChildren: { code: 8, request: records.PathWatchRequest, response: records.GetChildrenResponse },
+  check: { code: 13, request: records.CheckVersionRequest, response: empty },
+  create2: { code: 15, request: records.CreateRequest, response: records.Create2Response },
+  createContainer: { code: 19, request: records.CreateRequest, response: records.Create2Response },
+  createTtl: { code: 21, request: records.CreateTtlRequest, response: records.Create2Response },
+} as const satisfies Record<string, { code: number; request: AnyCodec; response: AnyCodec }>;
+
+export type MultiOperationName = keyof typeof multiOperations;
+/** One operation: `{ type: "delete", path: "/a", version: -1 }`. */
+export type MultiRequest = {
+  [Name in MultiOperationName]: { type: Name } & ValueOf<(typeof multiOperations)[Name]["request"]>;
+}[MultiOperationName];
+/** One operation's outcome, or the number of its error. */
+export type MultiResult =
+  | { [Name in MultiOperationName]: { type: Name } & ValueOf<(typeof multiOperations)[Name]["response"]> }[
+    MultiOperationName
+  ]
+  | { type: "error"; err: number };
+
+interface Row {
+  readonly code: number;
+  readonly request: Codec<object>;
+  readonly response: Codec<object>;
+}
+const rowOf = (name: MultiOperationName): Row => multiOperations[name] as unknown as Row;
+const namesByCode = new Map<number, MultiOperationName>(
+  Object.entries(multiOperations).map(([name, row]) => [row.code, name as MultiOperationName]),
+);
+
+export const multiRequest: Codec<MultiRequest[]> = {
+  bytesMin: 9,
+  read: (reader) =>
+    readItems(reader, (name) => ({ type: name, ...rowOf(name).request.read(reader) }) as MultiRequest, () => {
+      throw protocolError("A multi request contains an error record");
+    }),
+  write(writer, requests) {
+    for (const request of requests) {
+      const row = rowOf(request.type);
+      records.MultiHeader.write(writer, { type: row.code, done: false, err: -1 });
+      row.request.write(writer, request);
+    }
+    records.MultiHeader.write(writer, endMark);
+  },
+};
+
+export const multiResponse: Codec<MultiResult[]> = {
+  bytesMin: 9,
+  read: (reader) =>
+    readItems<MultiResult>(
+      reader,
+      (name) => ({ type: name, ...rowOf(name).response.read(reader) }) as MultiResult,
+      () => ({ type: "error", err: records.ErrorResponse.read(reader).err }),
+    ),
+  write(writer, results) {
+    for (const result of results) writeResult(writer, result);
+    records.MultiHeader.write(writer, endMark);
+  },
+};
+
+function writeResult(writer: ByteWriter, result: MultiResult): void {
+  if (result.type === "error") {
+    records.MultiHeader.write(writer, { type: errorType, done: false, err: result.err });
+    records.ErrorResponse.write(writer, { err: result.err });
+    return;
+  }
+  const row = rowOf(result.type);
+  records.MultiHeader.write(writer, { type: row.code, done: false, err: 0 });
+  row.response.write(writer, result);
+}
+
+function readItems<T>(reader: ByteReader, operation: (name: MultiOperationName) => T, error: () => T): T[] {
+  const items: T[] = [];
+  for (;;) {
+    const header = records.MultiHeader.read(reader);
+    if (header.done) return items;
+    if (header.type === errorType) {
+      items.push(error());
+      continue;
+    }
+    const name = namesByCode.get(header.type);
+    if (name === undefined) throw protocolError(`Operation ${header.type} cannot stand in a multi`);
+    items.push(operation(name));
+  }
+}

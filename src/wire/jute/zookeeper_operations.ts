@@ -1,0 +1,70 @@
+/** Every operation of the protocol: its number, what is sent and what comes back. Client and server read the same table. */
+import { type AnyCodec, empty, type ValueOf } from "./jute_codec.ts";
+import * as records from "./zookeeper_records.ts";
+
+export const operations = {
+  create: { code: 1, request: records.CreateRequest, response: records.PathResponse },
+  delete: { code: 2, request: records.DeleteRequest, response: empty },
+  exists: { code: 3, request: records.PathWatchRequest, response: records.StatResponse },
+  getData: { code: 4, request: records.PathWatchRequest, response: records.GetDataResponse },
+  setData: { code: 5, request: records.SetDataRequest, response: records.StatResponse },
+  getAcl: { code: 6, request: records.PathRequest, response: records.GetAclResponse },
+  setAcl: { code: 7, request: records.SetAclRequest, response: records.StatResponse },
+  getChildren: { code: 8, request: records.PathWatchRequest, response: records.GetChildrenResponse },
+  sync: { code: 9, request: records.PathRequest, response: records.PathResponse },
+  ping: { code: 11, request: empty, response: empty },
+  getChildren2: { code: 12, request: records.PathWatchRequest, response: records.GetChildren2Response },
+  create2: { code: 15, request: records.CreateRequest, response: records.Create2Response },
+  checkWatches: { code: 17, request: records.WatchesOfTypeRequest, response: empty },
+  removeWatches: { code: 18, request: records.WatchesOfTypeRequest, response: empty },
+  createContainer: { code: 19, request: records.CreateRequest, response: records.Create2Response },
+  createTtl: { code: 21, request: records.CreateTtlRequest, response: records.Create2Response },
+  auth: { code: 100, request: records.AuthPacket, response: empty },
+  setWatches: { code: 101, request: records.SetWatchesRequest, response: empty },
+  getEphemerals: { code: 103, request: records.GetEphemeralsRequest, response: records.GetEphemeralsResponse },
+  getAllChildrenNumber: { code: 104, request: records.PathRequest, response: records.GetAllChildrenNumberResponse },
+  setWatches2: { code: 105, request: records.SetWatches2Request, response: empty },
+  addWatch: { code: 106, request: records.AddWatchRequest, response: records.ErrorResponse },
+  whoAmI: { code: 107, request: empty, response: records.WhoAmIResponse },
+  closeSession: { code: -11, request: empty, response: empty },
+} as const satisfies Record<string, { code: number; request: AnyCodec; response: AnyCodec }>;
+
+export type OperationName = keyof typeof operations;
+export type RequestOf<Name extends OperationName> = ValueOf<(typeof operations)[Name]["request"]>;
+export type ResponseOf<Name extends OperationName> = ValueOf<(typeof operations)[Name]["response"]>;
+
+/** Operations whose body is a list of others; their bodies are in multi.ts. */
+export const multiCode = 14;
+export const multiReadCode = 22;
+/** Only legal inside a multi: alone it stops a 3.8.0 server for good (ZOOKEEPER-2623). */
+export const checkCode = 13;
+export const reconfigCode = 16;
+export const saslCode = 102;
+
+/** Replies that belong to no numbered request carry one of these instead of a request's xid. */
+export const specialXid = { event: -1, ping: -2, auth: -4, setWatches: -8 } as const;
+
+export const eventType = {
+  created: 1,
+  deleted: 2,
+  dataChanged: 3,
+  childrenChanged: 4,
+} as const;
+export type EventTypeName = keyof typeof eventType;
+
+/** KeeperState.SyncConnected: the state in every event a server sends. */
+export const eventStateConnected = 3;
+
+/** ZooDefs.Perms */
+export const permission = { read: 1, write: 2, create: 4, delete: 8, admin: 16, all: 31 } as const;
+
+/** CreateMode's flags, for create and create2. */
+export const createFlag = {
+  persistent: 0,
+  ephemeral: 1,
+  persistentSequential: 2,
+  ephemeralSequential: 3,
+  container: 4,
+  persistentTtl: 5,
+  persistentSequentialTtl: 6,
+} as const;

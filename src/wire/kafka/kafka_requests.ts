@@ -1,0 +1,123 @@
+/**
+ * What is asked of a Kafka broker, and what it answers: names, order and versions as in the Kafka protocol guide. Each version is
+ * one that brokers from 0.11 to 4 know (KIP-896 says which ones 4 has left out), but for making topics, which takes 2.4.
+ */
+import { type AnyCodec, boolean, buffer, empty, int, long, record, type ValueOf, vector } from "../jute/jute_codec.ts";
+import { short, text } from "./kafka_codec.ts";
+
+export interface KafkaRequest<Request extends AnyCodec = AnyCodec, Response extends AnyCodec = AnyCodec> {
+  /** As the guide calls it, for messages. */
+  readonly name: string;
+  readonly key: number;
+  readonly version: number;
+  readonly request: Request;
+  readonly response: Response;
+}
+
+export type RequestOf<R extends KafkaRequest> = ValueOf<R["request"]>;
+export type ResponseOf<R extends KafkaRequest> = ValueOf<R["response"]>;
+
+const Broker = record({ nodeId: int, host: text, port: int, rack: text });
+const Partition = record({
+  error: short,
+  index: int,
+  leader: int,
+  replicas: vector(int),
+  inSync: vector(int),
+});
+const Topic = record({ error: short, name: text, isInternal: boolean, partitions: vector(Partition) });
+
+export const apiVersions = {
+  name: "ApiVersions",
+  key: 18,
+  version: 0,
+  request: empty,
+  response: record({ error: short, apis: vector(record({ key: short, min: short, max: short })) }),
+} as const;
+
+export const metadata = {
+  name: "Metadata",
+  key: 3,
+  version: 4,
+  request: record({ topics: vector(text), makesTopics: boolean }),
+  response: record({
+    throttleMs: int,
+    brokers: vector(Broker),
+    clusterId: text,
+    controller: int,
+    topics: vector(Topic),
+  }),
+} as const;
+
+/** Of a broker that cannot be told to make no topic. Topics null: all there are. */
+export const oldMetadata = {
+  name: "Metadata",
+  key: 3,
+  version: 2,
+  request: record({ topics: vector(text) }),
+  response: record({ brokers: vector(Broker), clusterId: text, controller: int, topics: vector(Topic) }),
+} as const;
+
+export const initProducerId = {
+  name: "InitProducerId",
+  key: 22,
+  version: 0,
+  request: record({ transactionalId: text, timeoutMs: int }),
+  response: record({ throttleMs: int, error: short, producerId: long, producerEpoch: short }),
+} as const;
+
+export const produce = {
+  name: "Produce",
+  key: 0,
+  version: 3,
+  request: record({
+    transactionalId: text,
+    acks: short,
+    timeoutMs: int,
+    topics: vector(record({ name: text, partitions: vector(record({ index: int, records: buffer })) })),
+  }),
+  response: record({
+    topics: vector(record({
+      name: text,
+      partitions: vector(record({ index: int, error: short, baseOffset: long, appendedAtMs: long })),
+    })),
+    throttleMs: int,
+  }),
+} as const;
+
+export const createTopics = {
+  name: "CreateTopics",
+  key: 19,
+  version: 4,
+  request: record({
+    topics: vector(record({
+      name: text,
+      partitions: int,
+      replication: short,
+      assignments: vector(record({ partition: int, brokers: vector(int) })),
+      configs: vector(record({ name: text, value: text })),
+    })),
+    timeoutMs: int,
+    validateOnly: boolean,
+  }),
+  response: record({
+    throttleMs: int,
+    topics: vector(record({ name: text, error: short, message: text })),
+  }),
+} as const;
+
+export const saslHandshake = {
+  name: "SaslHandshake",
+  key: 17,
+  version: 1,
+  request: record({ mechanism: text }),
+  response: record({ error: short, mechanisms: vector(text) }),
+} as const;
+
+export const saslAuthenticate = {
+  name: "SaslAuthenticate",
+  key: 36,
+  version: 0,
+  request: record({ bytes: buffer }),
+  response: record({ error: short, message: text, bytes: buffer }),
+} as const;

@@ -1,0 +1,48 @@
+/**
+ * Tokens of a header: any string without lone surrogates, percent-encoded where it would end the token or the line.
+ * As RFC 3986, section 2.1, over UTF-8; printable ASCII but "%" stands for itself, so that an ordinary name looks as it is.
+ */
+import { tokenBytesMax } from "./message_limits.ts";
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/** What must not stand in a header as it is: blanks, control characters, "%", and everything beyond ASCII. */
+const unsafe = /[^\x21-\x24\x26-\x7e]/;
+const loneSurrogate = /\p{Surrogate}/u;
+
+/** The text as it stands in a header. Throws RangeError for what no header can carry: nothing, too much, a lone surrogate. */
+export function encodeToken(text: string): string {
+  if (!unsafe.test(text) && text.length <= tokenBytesMax && text.length > 0) return text;
+  if (text === "") throw new RangeError("A token must not be empty");
+  if (loneSurrogate.test(text)) throw new RangeError("A token must not have a lone surrogate: UTF-8 cannot say it");
+  const bytes = encoder.encode(text);
+  if (bytes.byteLength > tokenBytesMax) {
+    throw new RangeError(`A token has ${bytes.byteLength} bytes; ${tokenBytesMax} are the limit`);
+  }
+  let encoded = "";
+  for (const byte of bytes) {
+    const isSafe = byte > 0x20 && byte < 0x7f && byte !== 0x25;
+    encoded += isSafe ? String.fromCharCode(byte) : `%${byte.toString(16).toUpperCase().padStart(2, "0")}`;
+  }
+  return encoded;
+}
+
+/** The text that a token says; undefined when it says none: bad escapes, bytes that are not UTF-8, empty or over the limit. */
+export function decodeToken(token: string): string | undefined {
+  if (!unsafe.test(token)) return token.length === 0 || token.length > tokenBytesMax ? undefined : token;
+  if (/%(?![0-9A-Fa-f]{2})/.test(token) || token.length > tokenBytesMax * 3) return undefined;
+  // Latin letters beyond ASCII come as they are from a plain client; the header was read as UTF-8 already.
+  const bytes = encoder.encode(token);
+  let length = 0;
+  for (let at = 0; at < bytes.byteLength; at++) {
+    const byte = bytes[at] as number;
+    bytes[length++] = byte === 0x25 ? Number.parseInt(String.fromCharCode(bytes[++at]!, bytes[++at]!), 16) : byte;
+  }
+  if (length === 0 || length > tokenBytesMax) return undefined;
+  try {
+    return decoder.decode(bytes.subarray(0, length));
+  } catch {
+    return undefined;
+  }
+}

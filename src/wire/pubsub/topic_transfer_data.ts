@@ -1,0 +1,346 @@
+/**
+ * A topic's content as bytes: how messages lie in the store, and the stream that a hand-over sends and hashes. The same
+ * content gives the same bytes, however it was cut into rows: messages by id, and then, because they change until the topic
+ * is sealed, its numbers, clients by name, their windows by session, their counters ascending.
+ *
+ * A record is a 32-bit length, one byte for its kind, and its fields, big-endian:
+ *   message  id, time, publisher's session and counter, publisher, msg-id or none, body
+ *   topic    name, birth, floor, epoch, the newest id that was given, the oldest message that is there, registration
+ *   client   name, session and its key, op and the session it was done in, the forgotten session, position or none, registration
+ *   window   of the client before it: session, its key, low, and up to 4,096 of (counter, id, fingerprint)
+ *   keys     of the client before it: up to 4,096 of (msg-id, id, fingerprint), oldest first
+ *   end      number of records before it
+ */
+import { ByteReader, ByteWriter, protocolError } from "../bytes.ts";
+import { bodyBytesMax } from "./message_limits.ts";
+
+export const recordKinds = { topic: 1, client: 2, window: 3, keys: 4, message: 5, end: 6 } as const;
+
+/** Entries in one record of a window. */
+export const windowEntriesMax = 4096;
+const recordBytesMax = bodyBytesMax + (1 << 20);
+const none = -1;
+const encoder = new TextEncoder();
+
+export interface TopicRecord {
+  readonly name: string;
+  /** Which of the topics that had this name it is, and the id below its first. */
+  readonly birth: string;
+  readonly floor: number;
+  readonly epoch: number;
+  readonly last: number;
+  readonly first: number;
+  /** Grows when publishers are forgotten: one that is not known has to know this number. */
+  readonly registration: number;
+}
+
+export interface ClientRecord {
+  readonly name: string;
+  readonly session: number;
+  readonly key: string;
+  readonly op: number;
+  readonly opSession: number;
+  readonly forgottenSession: number;
+  readonly position: number | null;
+  /** The topic's number when it came: what it asked for before that says nothing of it. */
+  readonly registration: number;
+}
+
+/** A counter that is resolved: the message's id, and 53 bits that tell its body from another one. */
+export interface Resolved {
+  readonly counter: number;
+  readonly id: number;
+  readonly fingerprint: number;
+}
+
+export interface WindowRecord {
+  readonly session: number;
+  readonly key: string;
+  readonly low: number;
+  readonly entries: readonly Resolved[];
+}
+
+export interface KeyEntry {
+  readonly key: string;
+  readonly id: number;
+  readonly fingerprint: number;
+}
+
+export interface MessageRecord {
+  readonly id: number;
+  readonly timeMs: number;
+  readonly session: number;
+  readonly counter: number;
+  readonly publisher: string;
+  readonly msgId: string | null;
+  readonly body: Uint8Array;
+}
+
+export type TopicDataRecord =
+  | { readonly kind: "topic"; readonly topic: TopicRecord }
+  | { readonly kind: "client"; readonly client: ClientRecord }
+  | { readonly kind: "window"; readonly window: WindowRecord }
+  | { readonly kind: "keys"; readonly keys: readonly KeyEntry[] }
+  | { readonly kind: "message"; readonly message: MessageRecord; readonly bytes: Uint8Array }
+  | { readonly kind: "end"; readonly records: number };
+
+/** Writes records one behind the other. */
+export class TopicDataWriter {
+  readonly #writer: ByteWriter;
+  /** The last one: many messages of one come together. */
+  #publisher = { name: "", bytes: new Uint8Array(0) };
+
+  constructor(capacity = 1024) {
+    this.#writer = new ByteWriter(capacity);
+  }
+
+  get byteLength(): number {
+    return this.#writer.length;
+  }
+
+  topic(topic: TopicRecord): void {
+    this.#record(recordKinds.topic, (writer) => {
+      writer.utf8WithI32Length(topic.name);
+      writer.utf8WithI32Length(topic.birth);
+      writer.u53(topic.floor);
+      writer.u53(topic.epoch);
+      writer.u53(topic.last);
+      writer.u53(topic.first);
+      writer.u53(topic.registration);
+    });
+  }
+
+  client(client: ClientRecord): void {
+    this.#record(recordKinds.client, (writer) => {
+      writer.utf8WithI32Length(client.name);
+      writer.u53(client.session);
+      writer.utf8WithI32Length(client.key);
+      writer.u53(client.op);
+      writer.u53(client.opSession);
+      writer.u53(client.forgottenSession);
+      writer.u8(client.position === null ? 0 : 1);
+      if (client.position !== null) writer.u53(client.position);
+      writer.u53(client.registration);
+    });
+  }
+
+  window(window: WindowRecord): void {
+    this.#record(recordKinds.window, (writer) => {
+      writer.u53(window.session);
+      writer.utf8WithI32Length(window.key);
+      writer.u53(window.low);
+      writer.raw(encodeResolved(window.entries));
+    });
+  }
+
+  keys(keys: readonly KeyEntry[]): void {
+    this.#record(recordKinds.keys, (writer) => {
+      for (const { key, id, fingerprint } of keys) {
+        writer.utf8WithI32Length(key);
+        writer.u53(id);
+        writer.u53(fingerprint);
+      }
+    });
+  }
+
+  /** Written out, as it is written for every message that is put. */
+  message({ id, timeMs, session, counter, publisher, msgId, body }: MessageRecord): void {
+    const writer = this.#writer;
+    const start = writer.length;
+    if (this.#publisher.name !== publisher) this.#publisher = { name: publisher, bytes: encoder.encode(publisher) };
+    const { bytes } = this.#publisher;
+    writer.i32(0);
+    writer.u8(recordKinds.message);
+    writer.u53(id);
+    writer.u53(timeMs);
+    writer.u53(session);
+    writer.u53(counter);
+    writer.i32(bytes.byteLength);
+    writer.raw(bytes);
+    if (msgId === null) writer.i32(none);
+    else writer.utf8WithI32Length(msgId);
+    writer.raw(body);
+    writer.setI32(start, writer.length - start - 4);
+  }
+
+  end(records: number): void {
+    this.#record(recordKinds.end, (writer) => writer.u53(records));
+  }
+
+  /** Records as they were written before. */
+  raw(records: Uint8Array): void {
+    this.#writer.raw(records);
+  }
+
+  finish(): Uint8Array {
+    return this.#writer.finish();
+  }
+
+  /** Begins again, in the same memory. */
+  clear(): void {
+    this.#writer.clear();
+  }
+
+  #record(kind: number, write: (writer: ByteWriter) => void): void {
+    const start = this.#writer.length;
+    this.#writer.i32(0);
+    this.#writer.u8(kind);
+    write(this.#writer);
+    this.#writer.setI32(start, this.#writer.length - start - 4);
+  }
+}
+
+/** Entries of a window, 24 bytes each. */
+export function encodeResolved(entries: readonly Resolved[]): Uint8Array {
+  const writer = new ByteWriter(entries.length * 24 + 8);
+  for (const { counter, id, fingerprint } of entries) {
+    writer.u53(counter);
+    writer.u53(id);
+    writer.u53(fingerprint);
+  }
+  return writer.finish();
+}
+
+/** Throws PROTOCOL for bytes that are no entries. */
+export function decodeResolved(bytes: Uint8Array): Resolved[] {
+  return entriesOf(new ByteReader(bytes));
+}
+
+/** Where each message of a row of records begins. Throws PROTOCOL when they are no messages. */
+export function messageOffsets(records: Uint8Array): number[] {
+  const reader = new ByteReader(records);
+  const offsets: number[] = [];
+  while (reader.remaining > 0) {
+    offsets.push(records.byteLength - reader.remaining);
+    const length = reader.i32();
+    if (reader.u8() !== recordKinds.message) throw protocolError("A row of messages has a record of another kind");
+    reader.view(length - 1);
+  }
+  return offsets;
+}
+
+/** The message whose record begins at `offset`; its body is a view. */
+export function messageAt(records: Uint8Array, offset: number): MessageRecord {
+  const head = new ByteReader(records.subarray(offset));
+  const record = recordOf(head.view(head.i32()), records);
+  if (record.kind !== "message") throw protocolError("A row of messages has a record of another kind");
+  return record.message;
+}
+
+/** Where the publisher's length stands in a message's record: behind its length, its kind and four numbers. */
+const publisherAt = 4 + 1 + 4 * 8;
+
+/** What subscribers get of the message whose record begins at `offset`; the body is a view. Throws PROTOCOL. */
+export function messageContentAt(
+  records: Uint8Array,
+  offset: number,
+): { readonly msgId: string | null; readonly body: Uint8Array } {
+  const end = offset + 4 + int32At(records, offset);
+  const keyAt = offset + publisherAt + 4 + int32At(records, offset + publisherAt);
+  if (!(keyAt > offset && keyAt + 4 <= end && end <= records.byteLength)) {
+    throw protocolError(`The record of a message at ${offset} is damaged`);
+  }
+  const keyBytes = int32At(records, keyAt);
+  if (keyBytes === none) return { msgId: null, body: records.subarray(keyAt + 4, end) };
+  const reader = new ByteReader(records.subarray(keyAt + 4, end));
+  return { msgId: reader.utf8(keyBytes), body: reader.view(reader.remaining) };
+}
+
+/** NaN where there are no four bytes. */
+function int32At(bytes: Uint8Array, at: number): number {
+  if (!(at >= 0 && at + 4 <= bytes.byteLength)) return NaN;
+  return ((bytes[at] as number) << 24) | ((bytes[at + 1] as number) << 16) | ((bytes[at + 2] as number) << 8) |
+    (bytes[at + 3] as number);
+}
+
+/** Reads a stream of records, in whatever pieces it comes. */
+/** Before each record. */
+const lengthBytes = 4;
+
+export class TopicDataReader {
+  /** A record that is not complete yet. Joined when it is: a long one comes in many pieces. */
+  #parts: Uint8Array[] = [];
+  #bytes = 0;
+  /** So many bytes of it tell more than those that are there. */
+  #wanted = lengthBytes;
+
+  /** Bytes of a record that is not complete yet. */
+  get pendingBytes(): number {
+    return this.#bytes;
+  }
+
+  /** The records that are complete now. Keeps the piece. Throws PROTOCOL for what is no record. */
+  *push(piece: Uint8Array): Generator<TopicDataRecord, void, void> {
+    this.#parts.push(piece);
+    this.#bytes += piece.byteLength;
+    if (this.#bytes < this.#wanted) return;
+    const bytes = this.#parts.length === 1 ? piece : joined(this.#parts, this.#bytes);
+    this.#wanted = lengthBytes;
+    let at = 0;
+    while (bytes.byteLength - at >= lengthBytes) {
+      const length = new ByteReader(bytes.subarray(at, at + lengthBytes)).i32();
+      if (length < 1 || length > recordBytesMax) throw protocolError(`A topic's record has ${length} bytes`);
+      if (bytes.byteLength - at - lengthBytes < length) {
+        this.#wanted = lengthBytes + length;
+        break;
+      }
+      const whole = bytes.subarray(at, at + lengthBytes + length);
+      at += whole.byteLength;
+      yield recordOf(whole.subarray(lengthBytes), whole);
+    }
+    this.#bytes = bytes.byteLength - at;
+    this.#parts = this.#bytes === 0 ? [] : [bytes.slice(at)];
+  }
+}
+
+function joined(parts: readonly Uint8Array[], byteLength: number): Uint8Array {
+  const bytes = new Uint8Array(byteLength);
+  let at = 0;
+  for (const part of parts) {
+    bytes.set(part, at);
+    at += part.byteLength;
+  }
+  return bytes;
+}
+
+function recordOf(bytes: Uint8Array, whole: Uint8Array): TopicDataRecord {
+  const reader = new ByteReader(bytes);
+  const text = () => reader.utf8(reader.i32());
+  const number = () => reader.u53();
+  const kind = reader.u8();
+  switch (kind) {
+    case recordKinds.topic: {
+      const topic = { name: text(), birth: text(), floor: number(), epoch: number(), last: number(), first: number() };
+      return { kind: "topic", topic: { ...topic, registration: number() } };
+    }
+    case recordKinds.client: {
+      const client = { name: text(), session: number(), key: text(), op: number(), opSession: number() };
+      const forgottenSession = number();
+      const position = reader.u8() === 0 ? null : number();
+      return { kind: "client", client: { ...client, forgottenSession, position, registration: number() } };
+    }
+    case recordKinds.window:
+      return { kind: "window", window: { session: number(), key: text(), low: number(), entries: entriesOf(reader) } };
+    case recordKinds.keys: {
+      const keys: KeyEntry[] = [];
+      while (reader.remaining > 0) keys.push({ key: text(), id: number(), fingerprint: reader.u53() });
+      return { kind: "keys", keys };
+    }
+    case recordKinds.message: {
+      const fields = { id: number(), timeMs: number(), session: number(), counter: number(), publisher: text() };
+      const keyBytes = reader.i32();
+      const msgId = keyBytes === none ? null : reader.utf8(keyBytes);
+      return { kind: "message", message: { ...fields, msgId, body: reader.view(reader.remaining) }, bytes: whole };
+    }
+    case recordKinds.end:
+      return { kind: "end", records: number() };
+    default:
+      throw protocolError(`A topic's data has a record of the unknown kind ${kind}`);
+  }
+}
+
+function entriesOf(reader: ByteReader): Resolved[] {
+  const entries: Resolved[] = [];
+  while (reader.remaining > 0) entries.push({ counter: reader.u53(), id: reader.u53(), fingerprint: reader.u53() });
+  return entries;
+}

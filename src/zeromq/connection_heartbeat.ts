@@ -1,0 +1,98 @@
+/** The heartbeats of one connection: acts on heartbeat_plan.ts. */
+import type { Clock } from "../support/clock.ts";
+import { heartbeatPlan } from "./heartbeat_plan.ts";
+
+export interface HeartHost {
+  /** Sends a PING that tells this time to live. */
+  ping(ttlMs: number): void;
+  /** The peer was silent for too long. */
+  dead(why: string): void;
+}
+
+/** A timer that comes later than this was held up together with everything else, and what the peer sent is not read yet. */
+const lateMsMax = 1000;
+
+export class Heart {
+  /** This side does not read at present, so that silence means nothing. */
+  isDeaf = false;
+  readonly #host: HeartHost;
+  readonly #clock: Clock;
+  readonly #everyMs: number;
+  readonly #timeoutMs: number;
+  #ttlMs = 0;
+  #heardMs = 0;
+  #pingedMs = 0;
+  #dueMs = 0;
+  #isBeating = false;
+  /** The peer knows PING. */
+  #isUnderstood = false;
+  #cancel: (() => void) | null = null;
+
+  constructor(
+    { clock, heartbeat }: {
+      readonly clock: Clock;
+      readonly heartbeat: { readonly everyMs: number; readonly timeoutMs: number };
+    },
+    host: HeartHost,
+  ) {
+    this.#clock = clock;
+    this.#host = host;
+    this.#everyMs = heartbeat.everyMs;
+    this.#timeoutMs = heartbeat.timeoutMs;
+  }
+
+  /**
+   * The handshake is over. A peer with ZMTP 3.0, which has no PING, gets none until it has sent one itself, as older versions of
+   * libzmq do.
+   */
+  start(isUnderstood: boolean): void {
+    this.#isBeating = true;
+    this.#isUnderstood ||= isUnderstood;
+    this.#heardMs = this.#pingedMs = this.#clock.now();
+    this.#beat();
+  }
+
+  heard(): void {
+    if (this.#isBeating) this.#heardMs = this.#clock.now();
+  }
+
+  /** The peer wants to be taken for dead after so long; 0 takes that back. */
+  limit(ttlMs: number): void {
+    if (ttlMs === this.#ttlMs && this.#isUnderstood) return;
+    this.#isUnderstood = true;
+    this.#ttlMs = ttlMs;
+    if (this.#isBeating) this.#beat();
+  }
+
+  stop(): void {
+    this.#isBeating = false;
+    this.#cancel?.();
+    this.#cancel = null;
+  }
+
+  #beat(): void {
+    this.#cancel?.();
+    this.#cancel = null;
+    const nowMs = this.#clock.now();
+    if (this.isDeaf || (this.#dueMs > 0 && nowMs - this.#dueMs > lateMsMax)) this.#heardMs = nowMs;
+    const step = heartbeatPlan({
+      nowMs,
+      heardMs: this.#heardMs,
+      pingedMs: this.#pingedMs,
+      everyMs: this.#isUnderstood ? this.#everyMs : 0,
+      timeoutMs: this.#timeoutMs,
+      ttlMs: this.#ttlMs,
+    });
+    if (step.kind === "dead") {
+      return this.#host.dead(`Nothing was heard of the peer for ${Math.round(step.silentMs)} ms`);
+    }
+    if (step.kind === "ping") {
+      this.#pingedMs = nowMs;
+      this.#host.ping(this.#timeoutMs);
+    }
+    this.#dueMs = 0;
+    if (step.nextMs === Infinity || !this.#isBeating) return;
+    this.#dueMs = nowMs + step.nextMs;
+    this.#cancel = this.#clock.after(step.nextMs, () => this.#beat());
+  }
+}

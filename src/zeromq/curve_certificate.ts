@@ -1,0 +1,110 @@
+/**
+ * The text of a key file: a certificate as CZMQ and PyZMQ write and read it, in ZPL (RFC 4). Pure: no file is touched here.
+ *
+ *     curve
+ *         public-key = "40 characters of Z85"
+ *         secret-key = "40 characters of Z85"
+ */
+import { BatonError } from "../errors.ts";
+import { isCanonicalPublicKey, x25519KeyBytes, x25519Secret } from "../support/x25519.ts";
+import { decodeZ85, encodeZ85 } from "../wire/z85.ts";
+
+/** Characters of a key. */
+export const keyCharacters = 40;
+
+export interface CurveCertificate {
+  readonly publicKey: Uint8Array;
+  /** Null in the file for the others. */
+  readonly secretKey: Uint8Array | null;
+}
+
+/** A key as people see it. */
+export function keyText(key: Uint8Array): string {
+  return encodeZ85(key);
+}
+
+/** For the owner alone. CZMQ wants the four blanks. */
+export function secretCertificate(secretKey: Uint8Array): string {
+  return [
+    "# A CURVE key pair for ZeroMQ. Whoever reads this file can pass for its owner: it stays where it is.",
+    "metadata",
+    "curve",
+    `    public-key = "${keyText(x25519Secret(secretKey).publicKey)}"`,
+    `    secret-key = "${keyText(secretKey)}"`,
+    "",
+  ].join("\n");
+}
+
+/** For the others. */
+export function publicCertificate(publicKey: Uint8Array): string {
+  return [
+    "# A CURVE public key for ZeroMQ, to be given to those who talk to its owner.",
+    "metadata",
+    "curve",
+    `    public-key = "${keyText(publicKey)}"`,
+    "",
+  ].join("\n");
+}
+
+/** Reads the keys. Throws CONFIG, with a sentence that names `file` and the line and quotes no key. */
+export function parseCertificate(text: string, file: string): CurveCertificate {
+  const found = new Map<string, { readonly value: string; readonly line: number }>();
+  let section = "";
+  for (const [index, line] of text.split(/\r?\n/).entries()) {
+    const [, indent = "", name = "", value] = /^([ \t]*)([\w$@.&+/-]+)[ \t]*(?:=(.*))?$/.exec(line) ?? [];
+    if (name === "") continue;
+    if (indent === "") section = name;
+    else if (section === "curve" && value !== undefined) found.set(name, { value: unquoted(value), line: index + 1 });
+  }
+  const publicKey = keyOf(found, "public-key", file);
+  if (publicKey === null) {
+    throw config(`There is no key in ${file}: a key file has a section \`curve\` with a line \`public-key = "…"\``);
+  }
+  const secretKey = keyOf(found, "secret-key", file);
+  checkPublicKey(publicKey, `The public-key in ${file}`);
+  if (secretKey !== null && x25519Secret(secretKey).publicKey.some((byte, at) => byte !== publicKey[at])) {
+    throw config(`The public-key in ${file} is not that of the secret-key beside it`);
+  }
+  return { publicKey, secretKey };
+}
+
+/** A public key as people write it where there is no file. Throws CONFIG; `name` says what it is. */
+export function parsePublicKey(text: string, name: string): Uint8Array {
+  const key = decodeKey(text, name);
+  checkPublicKey(key, name);
+  return key;
+}
+
+function checkPublicKey(key: Uint8Array, name: string): void {
+  const anySecret = x25519Secret(new Uint8Array(x25519KeyBytes));
+  if (isCanonicalPublicKey(key) && anySecret.agree(key) !== null) return;
+  throw config(`${name} cannot be a public key: no secret key belongs to it`);
+}
+
+function keyOf(
+  found: ReadonlyMap<string, { readonly value: string; readonly line: number }>,
+  name: string,
+  file: string,
+): Uint8Array | null {
+  const entry = found.get(name);
+  return entry === undefined ? null : decodeKey(entry.value, `The ${name} in ${file}, line ${entry.line},`);
+}
+
+function decodeKey(text: string, name: string): Uint8Array {
+  if (text.length !== keyCharacters) {
+    throw config(`${name} has ${text.length} characters, and a key has ${keyCharacters}`);
+  }
+  const decoded = decodeZ85(text);
+  if (decoded instanceof Uint8Array) return decoded;
+  throw config(`${name} is no key in Z85: ${decoded.wrong}`);
+}
+
+/** Z85 uses #, which begins a comment everywhere else. */
+function unquoted(value: string): string {
+  const [, , quoted] = /^\s*(["'])(.*?)\1\s*(?:#.*)?$/.exec(value) ?? [];
+  return quoted ?? value.replace(/#.*$/, "").trim();
+}
+
+function config(message: string): BatonError {
+  return new BatonError("CONFIG", message);
+}

@@ -1,0 +1,63 @@
+/** Key files of CURVE: read and checked before a handshake fails for a reason nobody understands. */
+import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats } from "node:fs";
+import { BatonError, messageOf } from "../errors.ts";
+import { checkPrivate } from "../support/private_file.ts";
+import { type X25519Secret, x25519Secret } from "../support/x25519.ts";
+import { type CurveCertificate, parseCertificate } from "./curve_certificate.ts";
+
+/** A key file has 300; anything much longer is something else. */
+const fileBytesMax = 64 << 10;
+
+/**
+ * One's own key. Throws CONFIG for a file that is not there or makes no sense, that has a public key only, or that somebody
+ * else may read.
+ */
+export function readSecretKey(file: string): X25519Secret {
+  const { secretKey, stat } = read(file);
+  if (secretKey === null) {
+    const other = file.endsWith(".pub") ? file.slice(0, -4) : `${file}_secret`;
+    throw config(`${file} has a public key only, and the secret one is wanted here, which is likely in ${other}`);
+  }
+  checkPrivate(file, "The secret key", stat);
+  const secret = x25519Secret(secretKey);
+  secretKey.fill(0);
+  return secret;
+}
+
+/** Somebody else's key. Throws CONFIG, also for a file with a secret key in it: it is where it should not be. */
+export function readPublicKey(file: string): Uint8Array {
+  const { publicKey, secretKey } = read(file);
+  if (secretKey === null) return publicKey;
+  secretKey.fill(0);
+  const other = file.endsWith("_secret") ? file.slice(0, -7) : `${file}.pub`;
+  throw config(
+    `${file} has a secret key, which is for its owner alone; the public one is wanted here, which is likely in ${other}`,
+  );
+}
+
+function read(file: string): CurveCertificate & { readonly stat: Stats } {
+  // Whoever opens a pipe waits for its other end, without O_NONBLOCK.
+  const fd = orConfig(file, () => openSync(file, constants.O_RDONLY | constants.O_NONBLOCK));
+  try {
+    const stat = fstatSync(fd);
+    if (!stat.isFile()) throw config(`Cannot read the key file ${file}: it is not a file`);
+    if (stat.size > fileBytesMax) throw config(`${file} is no key file: it has ${stat.size} bytes`);
+    return { ...parseCertificate(orConfig(file, () => readFileSync(fd, "utf8")), file), stat };
+  } finally {
+    closeSync(fd);
+  }
+}
+
+function orConfig<T>(file: string, act: () => T): T {
+  try {
+    return act();
+  } catch (error) {
+    const isMissing = (error as NodeJS.ErrnoException).code === "ENOENT";
+    const why = isMissing ? `it is not there; baton pubsub keygen ${file} makes one` : messageOf(error);
+    throw config(`Cannot read the key file ${file}: ${why}`, error);
+  }
+}
+
+function config(message: string, cause?: unknown): BatonError {
+  return new BatonError("CONFIG", message, cause === undefined ? undefined : { cause });
+}

@@ -1,0 +1,26 @@
+/** CURVE as an option of a socket: for one that is bound, and for one that connects. */
+import { randomBytes } from "node:crypto";
+import type { X25519Secret } from "../support/x25519.ts";
+import { curveClient } from "../wire/zmtp/curve_client.ts";
+import { curveServer } from "../wire/zmtp/curve_server.ts";
+import { encodeZ85 } from "../wire/z85.ts";
+import type { SocketOptions } from "./socket_options.ts";
+
+/** Whoever has proven a key, in Z85, for which `isAllowed` says yes may come in; that key is the peer's user id. */
+export function curveListening(
+  key: X25519Secret,
+  isAllowed: (publicKey: string) => boolean,
+): Pick<SocketOptions, "security" | "authenticate"> {
+  return {
+    security: curveServer({ key, randomBytes }),
+    authenticate({ credentials: [publicKey] }) {
+      const userId = publicKey === undefined ? "" : encodeZ85(publicKey);
+      return isAllowed(userId) ? { status: 200, userId } : { status: 400, text: "this key may not come in" };
+    },
+  };
+}
+
+/** For a connection to somebody who has proven `serverKey`. Throws ZmtpError for a key that cannot be one. */
+export function curveDialing(key: X25519Secret, serverKey: Uint8Array): Pick<SocketOptions, "security"> {
+  return { security: curveClient({ key, serverKey, randomBytes }) };
+}

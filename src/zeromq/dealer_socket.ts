@@ -1,0 +1,71 @@
+/** DEALER: each message goes to the next peer with room, and comes from each in turn. RFC 28. */
+import type { SocketType } from "../wire/zmtp/socket_type.ts";
+import type { Peer } from "./zeromq_peer.ts";
+import { Waiting } from "./waiting_senders.ts";
+import { ZeroMqSocket } from "./zeromq_socket.ts";
+
+export class DealerSocket extends ZeroMqSocket {
+  readonly type: SocketType = "DEALER";
+  readonly #peers: Peer[] = [];
+  #next = 0;
+  readonly #senders = new Waiting();
+
+  protected override offer(frames: readonly Uint8Array[]): boolean {
+    return this.#senders.length === 0 && this.hand(frames);
+  }
+
+  protected override async waitToOffer(
+    frames: readonly Uint8Array[],
+    signal?: AbortSignal,
+  ): Promise<void> {
+    await this.#senders.wait(() => this.hand(frames) || undefined, signal);
+  }
+
+  protected override failSenders(reason: unknown): void {
+    this.#senders.fail(reason);
+  }
+
+  /** Sends a message of the program's, or says that there is no room. */
+  protected hand(frames: readonly Uint8Array[]): boolean {
+    return this.place(frames) !== null;
+  }
+
+  /**
+   * Gives the message to the next peer with room, and tells which. Peers that are connected come first: RFC 28 has the others
+   * in the same turn, so that a part of all messages would wait for one that is down.
+   */
+  protected place(frames: readonly Uint8Array[]): Peer | null {
+    const peers = this.#peers;
+    const count = peers.length;
+    let isAnyDown = false;
+    for (let turn = 0; turn < count; turn++) {
+      const peer = peers[this.#next] as Peer;
+      this.#next = this.#next + 1 === count ? 0 : this.#next + 1;
+      if (peer.link === null) isAnyDown = true;
+      else if (peer.offer(frames)) return peer;
+    }
+    if (!isAnyDown) return null;
+    for (let turn = 0; turn < count; turn++) {
+      const peer = peers[this.#next] as Peer;
+      this.#next = this.#next + 1 === count ? 0 : this.#next + 1;
+      if (peer.link === null && peer.offer(frames)) return peer;
+    }
+    return null;
+  }
+
+  protected override added(peer: Peer): void {
+    this.#peers.push(peer);
+    this.#senders.pump();
+  }
+
+  protected override removed(peer: Peer): void {
+    const index = this.#peers.indexOf(peer);
+    if (index < 0) return;
+    this.#peers.splice(index, 1);
+    if (this.#next >= this.#peers.length) this.#next = 0;
+  }
+
+  protected override room(): void {
+    if (this.#senders.length > 0) this.#senders.pump();
+  }
+}

@@ -1,0 +1,87 @@
+/** Keeps one endpoint connected: dials, and dials again with full jitter, until it is stopped. */
+import { messageOf } from "../errors.ts";
+import type { Address, Connection, ConnectionHandlers } from "../sockets/connection.ts";
+import { backoffMs } from "../support/backoff.ts";
+import { deadlineAfter } from "../support/deadline.ts";
+import type { ResolvedOptions } from "./socket_options.ts";
+
+/** What is done with one connection. */
+export interface DialedLink extends ConnectionHandlers {
+  attach(connection: Connection): void;
+}
+
+export interface DialerHost {
+  /** A new link, for one attempt. It has to call `lost` when it is over, if it was attached. */
+  open(): DialedLink;
+  /** No connection was made; the next attempt is made after `retryMs`. */
+  failed(reason: Error, retryMs: number): void;
+}
+
+/** A connection that lasted for less is one of a series: the waits go on growing. */
+const soundMsMin = 1000;
+
+export class Dialer {
+  readonly #address: Address;
+  readonly #host: DialerHost;
+  readonly #options: ResolvedOptions;
+  #attempt = 0;
+  #connectedMs = 0;
+  #stop: AbortController | null = null;
+  #cancelWait: (() => void) | null = null;
+
+  constructor(address: Address, host: DialerHost, options: ResolvedOptions) {
+    this.#address = address;
+    this.#host = host;
+    this.#options = options;
+  }
+
+  start(): void {
+    this.#stop = new AbortController();
+    void this.#dial(this.#stop.signal);
+  }
+
+  /** No more attempts; a connection that was made is the link's. */
+  stop(): void {
+    this.#stop?.abort(new Error("the endpoint was disconnected"));
+    this.#stop = null;
+    this.#cancelWait?.();
+  }
+
+  /** The connection of the last attempt is over. `wasReady`: its handshake had succeeded. */
+  lost(wasReady: boolean): void {
+    const isSound = wasReady && this.#options.clock.now() - this.#connectedMs >= soundMsMin;
+    if (isSound) this.#attempt = 0;
+    this.#again();
+  }
+
+  async #dial(signal: AbortSignal): Promise<void> {
+    const { clock, handshakeMsMax, dial } = this.#options;
+    const deadline = deadlineAfter(clock, handshakeMsMax, {
+      signal,
+      reason: () => new Error(`no connection within ${handshakeMsMax} ms`),
+    });
+    const link = this.#host.open();
+    try {
+      const connection = await dial(this.#address, link, { signal: deadline.signal });
+      if (signal.aborted) return connection.destroy();
+      this.#connectedMs = clock.now();
+      link.attach(connection);
+    } catch (error) {
+      if (signal.aborted) return;
+      const reason = error instanceof Error ? error : new Error(messageOf(error));
+      this.#host.failed(reason, this.#again());
+    } finally {
+      deadline.cancel();
+    }
+  }
+
+  /** Returns how long it waits. */
+  #again(): number {
+    const stop = this.#stop;
+    if (stop === null) return 0;
+    const { clock, reconnect, random } = this.#options;
+    const waitMs = backoffMs(this.#attempt++, { firstMs: reconnect.minMs, maxMs: reconnect.maxMs, random });
+    this.#cancelWait = clock.after(waitMs, () => void this.#dial(stop.signal));
+    return waitMs;
+  }
+}

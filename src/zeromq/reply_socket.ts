@@ -1,0 +1,84 @@
+/** REP: one request, then its answer, which goes back the way the request came. RFC 28. */
+import { BatonError } from "../errors.ts";
+import type { SocketType } from "../wire/zmtp/socket_type.ts";
+import { bytesOf, type Peer } from "./zeromq_peer.ts";
+import { ZeroMqSocket } from "./zeromq_socket.ts";
+
+interface Request {
+  readonly peer: Peer;
+  /** Which of the peer's connections it came by. */
+  readonly connection: number;
+  /** Everything up to the empty frame. */
+  readonly envelope: readonly Uint8Array[];
+}
+
+export class ReplySocket extends ZeroMqSocket {
+  readonly type: SocketType = "REP";
+  #request: Request | null = null;
+
+  protected override check(frames: readonly Uint8Array[]): void {
+    const { envelope } = this.#requireRequest();
+    this.checkLimits(frames, { frames: envelope.length, bytes: bytesOf(envelope) });
+  }
+
+  protected override offer(frames: readonly Uint8Array[]): boolean {
+    const { peer, connection, envelope } = this.#requireRequest();
+    if (peer.link === null || peer.connections !== connection) {
+      this.counters.unroutable++;
+      this.#answered();
+      return true;
+    }
+    if (!peer.offer([...envelope, ...frames])) return false;
+    this.#answered();
+    return true;
+  }
+
+  protected override async waitToOffer(
+    frames: readonly Uint8Array[],
+    signal?: AbortSignal,
+  ): Promise<void> {
+    await this.#requireRequest().peer.senders.wait(() => this.offer(frames) || undefined, signal);
+  }
+
+  protected override failSenders(reason: unknown): void {
+    this.#request?.peer.senders.fail(reason);
+  }
+
+  protected override checkReceive(): void {
+    if (this.#request === null) return;
+    throw new BatonError("ZMTP_STATE", "Cannot receive by a REP socket: the request before is not answered yet");
+  }
+
+  protected override take(): Uint8Array[] | undefined {
+    if (this.#request !== null) return undefined;
+    for (let message = super.take(); message !== undefined; message = super.take()) {
+      const end = message.findIndex((frame) => frame.byteLength === 0) + 1;
+      if (end > 0 && end < message.length) {
+        const peer = this.inbound.last as Peer;
+        this.#request = { peer, connection: peer.connections, envelope: message.slice(0, end) };
+        return message.slice(end);
+      }
+      this.counters.discarded++;
+    }
+    return undefined;
+  }
+
+  protected override left(peer: Peer): void {
+    peer.senders.pump();
+  }
+
+  protected override room(peer: Peer): void {
+    if (peer.senders.length > 0) peer.senders.pump();
+  }
+
+  /** Whoever waits to receive was asked while a request was open, and got nothing: now there may be another. */
+  #answered(): void {
+    this.#request = null;
+    this.wake();
+  }
+
+  #requireRequest(): Request {
+    if (this.#request !== null) return this.#request;
+    throw new BatonError("ZMTP_STATE", "Cannot send by a REP socket: there is no request to answer");
+  }
+}

@@ -1,0 +1,127 @@
+/** REQ: one request to the next peer, then its answer. RFC 28. */
+import { BatonError } from "../errors.ts";
+import type { SocketType } from "../wire/zmtp/socket_type.ts";
+import { DealerSocket } from "./dealer_socket.ts";
+import type { Peer } from "./zeromq_peer.ts";
+import type { SocketOptions } from "./socket_options.ts";
+
+export interface RequestOptions extends SocketOptions {
+  /** Each request carries a number that its answer has to bring back (libzmq: REQ_CORRELATE); the peer has to be a REP or do as one. */
+  readonly correlate?: boolean;
+  /** A request may follow another that was not answered; the answer to that one is thrown away (libzmq: REQ_RELAXED). */
+  readonly relaxed?: boolean;
+}
+
+interface Asked {
+  readonly peer: Peer;
+  /** Null without correlation. */
+  readonly id: Uint8Array | null;
+  /** The connection is gone, and the request went with it. */
+  isLost: boolean;
+}
+
+const idBytes = 4;
+const delimiter = new Uint8Array(0);
+
+/**
+ * `receive` gives the answer, or rejects with OUTCOME_UNKNOWN when the connection that the request was sent by is lost: it may
+ * have been heard or not, and may be sent again. A request that was not sent yet goes out with the next connection. With an
+ * identity, correlate: the late answer of a ROUTER to a lost request comes by the next connection.
+ */
+export class RequestSocket extends DealerSocket {
+  override readonly type: SocketType = "REQ";
+  readonly #correlates: boolean;
+  readonly #isRelaxed: boolean;
+  #asked: Asked | null = null;
+  #nextId = Math.floor(Math.random() * 2 ** 32);
+
+  constructor(options: RequestOptions = {}) {
+    super(options);
+    this.#correlates = options.correlate ?? false;
+    this.#isRelaxed = options.relaxed ?? false;
+  }
+
+  protected override check(frames: readonly Uint8Array[]): void {
+    this.#requireTurn();
+    this.checkLimits(frames, this.#correlates ? { frames: 2, bytes: idBytes } : { frames: 1, bytes: 0 });
+  }
+
+  protected override offer(frames: readonly Uint8Array[]): boolean {
+    this.#requireTurn();
+    return super.offer(frames);
+  }
+
+  protected override hand(frames: readonly Uint8Array[]): boolean {
+    this.#requireTurn();
+    const id = this.#correlates ? this.#newId() : null;
+    const envelope = id === null ? [delimiter] : [id, delimiter];
+    const peer = this.place([...envelope, ...frames]);
+    if (peer === null) return false;
+    // An answer to an earlier request must not be taken for the one to this.
+    this.#asked = null;
+    while (super.take() !== undefined) this.counters.discarded++;
+    this.#asked = { peer, id, isLost: false };
+    return true;
+  }
+
+  protected override checkReceive(): void {
+    if (this.#asked !== null) return;
+    throw new BatonError("ZMTP_STATE", "Cannot receive by a REQ socket: no request was sent that is not answered");
+  }
+
+  protected override take(): Uint8Array[] | undefined {
+    for (let message = super.take(); message !== undefined; message = super.take()) {
+      const asked = this.#asked;
+      const start = asked !== null && this.inbound.last === asked.peer ? bodyStart(message, asked.id) : 0;
+      if (start > 0) {
+        this.#asked = null;
+        return message.slice(start);
+      }
+      this.counters.discarded++;
+    }
+    if (this.#asked?.isLost !== true) return undefined;
+    const { endpoint } = this.#asked.peer;
+    this.#asked = null;
+    const message = `No answer will come from ${endpoint}: the connection that the request was sent by is lost`;
+    throw new BatonError("OUTCOME_UNKNOWN", message);
+  }
+
+  protected override left(peer: Peer): void {
+    // What has not left the queue goes out with the next connection.
+    if (peer.unsent === 0) this.#lose(peer);
+  }
+
+  protected override removed(peer: Peer): void {
+    super.removed(peer);
+    this.#lose(peer);
+  }
+
+  #lose(peer: Peer): void {
+    if (this.#asked?.peer !== peer) return;
+    this.#asked.isLost = true;
+    this.wake();
+  }
+
+  #requireTurn(): void {
+    if (this.#asked === null || this.#asked.isLost || this.#isRelaxed) return;
+    throw new BatonError("ZMTP_STATE", "Cannot send by a REQ socket: the request before is not answered yet");
+  }
+
+  #newId(): Uint8Array {
+    const id = new Uint8Array(idBytes);
+    new DataView(id.buffer).setUint32(0, this.#nextId);
+    this.#nextId = (this.#nextId + 1) >>> 0;
+    return id;
+  }
+}
+
+/** Where an answer begins behind its envelope; 0 when the envelope is not the request's. */
+function bodyStart(message: readonly Uint8Array[], id: Uint8Array | null): number {
+  const at = id === null ? 0 : 1;
+  if (message.length < at + 2 || message[at]?.byteLength !== 0) return 0;
+  const first = message[0] as Uint8Array;
+  if (id !== null && (first.byteLength !== id.byteLength || !id.every((byte, place) => first[place] === byte))) {
+    return 0;
+  }
+  return at + 1;
+}

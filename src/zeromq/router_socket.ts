@@ -1,0 +1,201 @@
+/** ROUTER: the first frame of each message, received or sent, is the identity of the peer. RFC 28. */
+import { BatonError } from "../errors.ts";
+import { property, propertyNames } from "../wire/zmtp/zmtp_metadata.ts";
+import type { SocketType } from "../wire/zmtp/socket_type.ts";
+import { ZmtpError } from "../wire/zmtp/zmtp_error.ts";
+import type { PeerDescription } from "../wire/zmtp/zmtp_peer.ts";
+import { IdentityFrames } from "./identity_frames.ts";
+import type { Peer } from "./zeromq_peer.ts";
+import type { Newcomer } from "./zeromq_listener.ts";
+import type { SocketOptions } from "./socket_options.ts";
+import { ZeroMqSocket } from "./zeromq_socket.ts";
+
+export interface RouterOptions extends SocketOptions {
+  /** A peer that comes with the identity of another takes it over, if the authentication knows both by the same user id; on when left out. */
+  readonly routerHandover?: boolean;
+  /** A message for a peer that is not there is an error, ZMTP_UNROUTABLE; otherwise it is counted and dropped. */
+  readonly mandatory?: boolean;
+}
+
+export class RouterSocket extends ZeroMqSocket {
+  readonly type: SocketType = "ROUTER";
+  readonly #handsOver: boolean;
+  readonly #isMandatory: boolean;
+  readonly #byKey = new Map<string, Peer>();
+  readonly #frames = new IdentityFrames();
+  #nextNumber = Math.floor(Math.random() * 2 ** 32);
+
+  constructor(options: RouterOptions = {}) {
+    super(options);
+    this.#handsOver = options.routerHandover ?? true;
+    this.#isMandatory = options.mandatory ?? false;
+  }
+
+  /** What is known of the peer with this identity; null when it is not connected. */
+  peer(identity: Uint8Array): PeerDescription | null {
+    return this.#find(identity)?.description ?? null;
+  }
+
+  /** Every identity that can be sent to. */
+  get identities(): Uint8Array[] {
+    return [...this.#byKey.values()].map(({ identity }) => identity.slice());
+  }
+
+  /** The identity does not travel. */
+  protected override check(frames: readonly Uint8Array[]): void {
+    const [identity] = frames;
+    if (identity !== undefined && frames.length > 1) {
+      return this.checkLimits(frames, { frames: -1, bytes: -identity.byteLength });
+    }
+    const message = "Cannot send a message of less than 2 frames by a ROUTER: the first frame is the peer's identity";
+    throw new BatonError("BAD_DATA", message);
+  }
+
+  protected override offer(frames: readonly Uint8Array[]): boolean {
+    const peer = this.#target(frames);
+    if (peer === null) return true;
+    return peer.senders.length === 0 && peer.offer(frames.slice(1));
+  }
+
+  protected override async waitToOffer(
+    frames: readonly Uint8Array[],
+    signal?: AbortSignal,
+  ): Promise<void> {
+    for (;;) {
+      const peer = this.#target(frames);
+      if (peer === null || (peer.senders.length === 0 && peer.offer(frames.slice(1)))) return;
+      const isTaken = await peer.senders.wait(() => {
+        // Its identity is another's by now, or nobody's: that one is asked anew.
+        if (this.#find(frames[0] as Uint8Array) !== peer) return false;
+        return peer.offer(frames.slice(1)) || undefined;
+      }, signal);
+      if (isTaken) return;
+    }
+  }
+
+  protected override failSenders(reason: unknown): void {
+    for (const peer of this.#byKey.values()) peer.senders.fail(reason);
+  }
+
+  protected override get isChoosy(): boolean {
+    return !this.#handsOver;
+  }
+
+  protected override accept({ peer, properties, userId }: Newcomer): ZmtpError | null {
+    const told = property(properties, propertyNames.identity);
+    if (told?.[0] === 0) {
+      return new ZmtpError("PROPERTIES", "The peer's identity begins with a zero byte, which RFC 37 keeps for others");
+    }
+    const identity = told !== undefined && told.byteLength > 0 ? told : generatedOf(peer);
+    return this.#refusal({ peer, key: identity === null ? "" : keyOf(identity), userId });
+  }
+
+  protected override joined(peer: Peer, { identity: told, userId }: PeerDescription): Uint8Array {
+    const identity = told.byteLength > 0 ? told.slice() : generatedOf(peer) ?? this.#newIdentity();
+    const key = keyOf(identity);
+    const refusal = this.#refusal({ peer, key, userId });
+    if (refusal !== null) throw refusal;
+    const before = this.#byKey.get(key);
+    const unread = this.#unread(key, peer);
+    this.#forget(peer);
+    const isAnother = key !== peer.key || (peer.description ?? { userId }).userId !== userId;
+    // What waits at the endpoint of a connect is for whom it was addressed to.
+    if (isAnother) this.counters.dropped += peer.dropOutbox();
+    peer.identity = identity;
+    peer.key = key;
+    if (before !== undefined && before !== peer) {
+      // The name passes to the newcomer; what waits for the old connection is dropped with it, as libzmq does.
+      this.#forget(before);
+      before.senders.pump();
+      this.connections.evict(before);
+    }
+    if (unread !== undefined) {
+      peer.inherit(unread);
+      this.inbound.replace(unread, peer);
+    }
+    this.#byKey.set(peer.key, peer);
+    return this.#frames.issue(peer);
+  }
+
+  protected override take(): Uint8Array[] | undefined {
+    const message = super.take();
+    if (message !== undefined) this.#frames.mend(message, this.inbound.last);
+    return message;
+  }
+
+  /** The peer of a `connect` keeps its identity while it is down, and messages for it wait (RFC 28). */
+  protected override removed(peer: Peer): void {
+    this.#forget(peer);
+    peer.senders.pump();
+  }
+
+  protected override room(peer: Peer): void {
+    if (peer.senders.length > 0) peer.senders.pump();
+  }
+
+  /** Why this peer (null for one that is new) cannot have that name now; null when it can. */
+  #refusal({ peer, key, userId }: {
+    readonly peer: Peer | null;
+    readonly key: string;
+    readonly userId: string | null;
+  }): ZmtpError | null {
+    const before = this.#byKey.get(key);
+    if (before !== undefined && before !== peer && !this.#handsOver) {
+      return new ZmtpError("IDENTITY_TAKEN", "A peer with the same identity is connected");
+    }
+    const own = peer !== null && peer.length > 0 ? peer : undefined;
+    const unread = this.#unread(key, peer);
+    // Messages of one user must not seem to come from another, nor answers to the one go to the other.
+    for (const other of [before === peer ? undefined : before, own, unread]) {
+      if (other === undefined || userId === null || other.description?.userId === userId) continue;
+      return new ZmtpError("IDENTITY_TAKEN", "A peer of another user is known by the same identity");
+    }
+    if (own === undefined || unread === undefined) return null;
+    const message = "Messages are unread that the peer has sent under another identity, and others of its present one";
+    return new ZmtpError("IDENTITY_TAKEN", message);
+  }
+
+  /** One that was known by that name, and of which something can still be taken. */
+  #unread(key: string, peer: Peer | null): Peer | undefined {
+    return this.inbound.find((other) => other.key === key && other !== peer);
+  }
+
+  /** Null: there is none, and that is counted. Throws ZMTP_UNROUTABLE where that is an error. */
+  #target(frames: readonly Uint8Array[]): Peer | null {
+    const identity = frames[0] as Uint8Array;
+    const peer = this.#find(identity);
+    if (peer !== undefined) return peer;
+    this.counters.unroutable++;
+    if (!this.#isMandatory) return null;
+    const name = identity.toHex();
+    throw new BatonError("ZMTP_UNROUTABLE", `Cannot send to the peer with identity 0x${name}: it is not connected`);
+  }
+
+  #find(identity: Uint8Array): Peer | undefined {
+    return this.#frames.peerOf(identity) ?? this.#byKey.get(keyOf(identity));
+  }
+
+  #forget(peer: Peer): void {
+    if (this.#byKey.get(peer.key) === peer) this.#byKey.delete(peer.key);
+    this.#frames.revoke(peer);
+  }
+
+  /** Five bytes, the first zero, as libzmq gives them; the number goes on from a random one and is not given twice. */
+  #newIdentity(): Uint8Array {
+    const number = this.#nextNumber;
+    this.#nextNumber = (number + 1) >>> 0;
+    return new Uint8Array([0, number >>> 24, (number >>> 16) & 0xff, (number >>> 8) & 0xff, number & 0xff]);
+  }
+}
+
+/** The identity that a peer has been given, and keeps as long as it tells none; null when it has not. */
+function generatedOf(peer: Peer | null): Uint8Array | null {
+  return peer !== null && peer.identity[0] === 0 ? peer.identity : null;
+}
+
+/** The identity as the key of a map: a character a byte. */
+function keyOf(identity: Uint8Array): string {
+  let key = "";
+  for (let at = 0; at < identity.byteLength; at++) key += String.fromCharCode(identity[at] as number);
+  return key;
+}

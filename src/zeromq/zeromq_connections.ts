@@ -1,0 +1,276 @@
+/**
+ * All connections of one socket: bound endpoints, dialed ones, and the peers behind them. Owns and closes them; what messages
+ * mean, and who gets which, is the socket's business.
+ */
+import { BatonError } from "../errors.ts";
+import type { Connection, ConnectionHandlers } from "../sockets/connection.ts";
+import { parseAddress } from "../sockets/parse_address.ts";
+import { ZmtpError } from "../wire/zmtp/zmtp_error.ts";
+import { bind, type Binding } from "./endpoint_binding.ts";
+import { Dialer } from "./dialer.ts";
+import { formatEndpoint, parseBindEndpoint, parseEndpoint } from "./endpoint.ts";
+import { InputBudget, type InputChanges, shortMsMax } from "./input_budget.ts";
+import { Peer } from "./zeromq_peer.ts";
+import { type PeersHost, Port, type PortOwner } from "./zeromq_listener.ts";
+
+interface Dialed {
+  readonly peer: Peer;
+  readonly dialer: Dialer;
+}
+
+export class Connections implements PortOwner {
+  readonly host: PeersHost;
+  readonly #bindings = new Map<string, Binding>();
+  readonly #dialed = new Map<string, Dialed>();
+  /** Every connection that is not closed, and every attempt at one. */
+  readonly #ports = new Set<Port>();
+  /** Accepted connections that are not closed, and closed ones that are decided about, or of which something is to be taken. */
+  #accepted = 0;
+  /** Accepted connections whose handshake is not over, the oldest first. */
+  readonly #strangers = new Set<Port>();
+  readonly #input: InputBudget<Port>;
+  /** What is to be done with connections, while it is done. */
+  readonly #decided = new Map<Port, "stop" | "resume">();
+  #isDeciding = false;
+  /** Looks for messages that take too long, while memory is short. */
+  #stopLooking: (() => void) | null = null;
+  readonly #peers = new Set<Peer>();
+  #isClosing = false;
+  /** Waits for what `settled` and `gone` may have changed. */
+  #whenChanged: (() => void) | null = null;
+
+  constructor(host: PeersHost) {
+    this.host = host;
+    const { inputBytesMax, limits } = host.options;
+    this.#input = new InputBudget({ bytesMax: inputBytesMax, messageBytesMax: limits.messageBytesMax });
+  }
+
+  /** Places taken of `connectionsMax`. */
+  get accepted(): number {
+    return this.#accepted;
+  }
+
+  /** Memory that messages take which have not arrived completely, without what is next to nothing. */
+  get inputBytes(): number {
+    return this.#input.total;
+  }
+
+  /** Returns the real endpoint. Throws USAGE, CANNOT_CREATE or the signal's reason. */
+  async bind(endpoint: string, signal: AbortSignal | undefined): Promise<string> {
+    const { options } = this.host;
+    const name = { real: endpoint };
+    const accept = (connection: Connection) => this.#accept(connection, name.real);
+    const binding = await bind(parseBindEndpoint(endpoint), accept, { options, signal });
+    name.real = binding.endpoint;
+    if (signal?.aborted || this.#isClosing) {
+      await binding.close();
+      throw signal?.aborted ? signal.reason : new BatonError("ZMTP_STATE", "The socket was closed while it was bound");
+    }
+    this.#bindings.set(binding.endpoint, binding);
+    return binding.endpoint;
+  }
+
+  /** No new connections there; those that were accepted go on. Throws USAGE. */
+  async unbind(endpoint: string): Promise<void> {
+    const name = formatEndpoint(parseBindEndpoint(endpoint));
+    const binding = this.#bindings.get(name);
+    if (binding === undefined) throw new BatonError("USAGE", `Cannot unbind "${endpoint}": it is not bound`);
+    this.#bindings.delete(name);
+    await binding.close();
+  }
+
+  /** Throws USAGE. */
+  connect(endpoint: string): void {
+    const address = parseEndpoint(endpoint);
+    const name = formatEndpoint(address);
+    if (this.#dialed.has(name)) throw new BatonError("USAGE", `Cannot connect to "${endpoint}": it is connected`);
+    const { options } = this.host;
+    const peer = new Peer(name, options);
+    let port: Port | null = null;
+    const dialer = new Dialer(address, {
+      open: () => {
+        const remoteHost = address.kind === "tcp" ? address.host : "";
+        port = new Port(this, { endpoint: name, remoteHost, dialed: { peer, dialer } });
+        this.#ports.add(port);
+        return port.link;
+      },
+      failed: (reason, retryMs) => {
+        port?.leave("destroy");
+        options.onEvent({ kind: "connectFailed", endpoint: name, reason, retryMs });
+      },
+    }, options);
+    this.#dialed.set(name, { peer, dialer });
+    this.add(peer);
+    dialer.start();
+  }
+
+  /** Ends the connection; what waits to be sent to it is dropped and counted. Throws USAGE. */
+  disconnect(endpoint: string): void {
+    const name = formatEndpoint(parseEndpoint(endpoint));
+    const dialed = this.#dialed.get(name);
+    if (dialed === undefined) throw new BatonError("USAGE", `Cannot disconnect "${endpoint}": it is not connected`);
+    this.#dialed.delete(name);
+    dialed.dialer.stop();
+    for (const port of [...this.#ports]) if (port.peer === dialed.peer) port.leave("end");
+    this.remove(dialed.peer);
+  }
+
+  /** Ends one peer's connection: somebody else has its name. */
+  evict(peer: Peer): void {
+    const reason = new ZmtpError("REPLACED", "Another connection has come with the same identity");
+    for (const port of [...this.#ports]) if (port.peer === peer) port.link.end(reason);
+  }
+
+  /**
+   * Gives what waits to be sent up to `lingerMs` to leave, then ends everything. Takes no longer than that and the time of a
+   * goodbye.
+   */
+  async close(lingerMs: number): Promise<void> {
+    this.#isClosing = true;
+    const { clock } = this.host.options;
+    const bindings = [...this.#bindings.values()];
+    this.#bindings.clear();
+    await Promise.all(bindings.map((binding) => binding.close()));
+    let isTimeUp = lingerMs <= 0;
+    const cancel = clock.after(lingerMs, () => {
+      isTimeUp = true;
+      this.#whenChanged?.();
+    });
+    for (const port of this.#ports) port.link.flush();
+    while (!isTimeUp && [...this.#peers].some((peer) => peer.unsent > 0)) await this.#changed();
+    cancel();
+    for (const { dialer } of this.#dialed.values()) dialer.stop();
+    for (const port of [...this.#ports]) port.leave(lingerMs <= 0 ? "destroy" : "end");
+    for (const peer of [...this.#peers]) this.remove(peer);
+    while (this.#ports.size > 0) await this.#changed();
+  }
+
+  /** The rest is called by the ports. */
+  settled(): void {
+    if (this.#isClosing) this.#whenChanged?.();
+  }
+
+  add(peer: Peer): void {
+    this.#peers.add(peer);
+    this.host.added(peer);
+  }
+
+  remove(peer: Peer): void {
+    if (!this.#peers.delete(peer)) return;
+    this.host.counters.dropped += peer.dropOutbox();
+    this.host.removed(peer);
+  }
+
+  held(port: Port, bytes: number, isNext: boolean): void {
+    const nowMs = this.host.options.clock.now();
+    this.#read(this.#input.hold(port, bytes, { isNext, nowMs }));
+  }
+
+  known(port: Port): void {
+    this.#strangers.delete(port);
+  }
+
+  gone(port: Port): void {
+    this.#ports.delete(port);
+    this.settled();
+  }
+
+  free(port: Port): void {
+    if (port.isAccepted) this.#vacate(port.peer);
+  }
+
+  #accept(connection: Connection, endpoint: string): ConnectionHandlers {
+    const isFull = this.#accepted >= this.host.options.connectionsMax && !this.#refuseStranger(endpoint);
+    if (isFull || this.#isClosing) {
+      if (isFull) this.#refused(endpoint, connection.peer);
+      connection.destroy();
+      return { data() {}, closed() {} };
+    }
+    const port = new Port(this, { endpoint, remoteHost: hostOf(connection.peer), dialed: null });
+    this.#ports.add(port);
+    this.#strangers.add(port);
+    this.#accepted++;
+    port.link.attach(connection);
+    return port.link;
+  }
+
+  /**
+   * Makes room: closes the connection whose handshake has taken longest. One that is being decided about would keep its
+   * place all the same. False when there is none.
+   */
+  #refuseStranger(endpoint: string): boolean {
+    for (const port of this.#strangers) {
+      if (port.link.isAuthenticating) continue;
+      this.#refused(endpoint, port.link.address);
+      port.leave("destroy");
+      return true;
+    }
+    return false;
+  }
+
+  #refused(endpoint: string, address: string): void {
+    const { options, counters } = this.host;
+    counters.connectionsRefused++;
+    options.onEvent({ kind: "connectionRefused", endpoint, address });
+  }
+
+  /** A connection that is read again may bring what changes things again: the last decision holds. */
+  #read({ stop, resume }: InputChanges<Port>): void {
+    for (const port of stop) this.#decided.set(port, "stop");
+    for (const port of resume) this.#decided.set(port, "resume");
+    if (!this.#isDeciding && this.#decided.size > 0) {
+      this.#isDeciding = true;
+      for (const [port, decision] of this.#decided) {
+        this.#decided.delete(port);
+        if (decision === "stop") port.link.stopReading();
+        else port.link.goOn();
+      }
+      this.#isDeciding = false;
+    }
+    if (!this.#input.isShort) {
+      this.#stopLooking?.();
+      this.#stopLooking = null;
+    } else this.#stopLooking ??= this.host.options.clock.after(shortMsMax / 10, () => this.#closeExpired());
+  }
+
+  /** A connection whose messages the program itself does not take is not to blame. */
+  #closeExpired(): void {
+    this.#stopLooking = null;
+    const { clock, limits } = this.host.options;
+    for (const port of this.#input.expired(clock.now())) {
+      if (port.peer?.isHeldBack === true) continue;
+      this.host.counters.incompleteClosed++;
+      const why =
+        `The peer's message was not complete after ${shortMsMax / 1000} s, while memory for such messages was ` +
+        `short: it may have ${limits.messageBytesMax} bytes`;
+      port.link.destroy(new ZmtpError("OVERLOAD", why));
+    }
+    this.#read({ stop: [], resume: [] });
+  }
+
+  /**
+   * The place of a closed connection is free when everything that it has brought is taken. Otherwise peers that come, leave
+   * their messages and go would fill the memory of whoever reads more slowly than they come.
+   */
+  #vacate(peer: Peer | null): void {
+    if (peer === null || peer.length === 0) {
+      this.#accepted--;
+      return;
+    }
+    peer.whenRead = () => {
+      peer.whenRead = null;
+      this.#accepted--;
+    };
+  }
+
+  /** Something has changed since the last look. */
+  #changed(): Promise<void> {
+    return new Promise((resolve) => this.#whenChanged = resolve);
+  }
+}
+
+/** The IP address of an accepted connection; empty over ipc. */
+function hostOf(peer: string): string {
+  const address = parseAddress(peer);
+  return address?.kind === "tcp" ? address.host.replace(/^::ffff:(?=\d+\.)/i, "") : "";
+}

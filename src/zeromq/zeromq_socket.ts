@@ -1,0 +1,268 @@
+/**
+ * What all ZeroMQ sockets have in common: endpoints, waiting, closing. Which peer a message goes to, and what of a received one
+ * is for the program, is what the types differ in.
+ */
+import { BatonError } from "../errors.ts";
+import { throwIfAborted } from "../support/abort.ts";
+import type { SocketType } from "../wire/zmtp/socket_type.ts";
+import type { ZmtpError } from "../wire/zmtp/zmtp_error.ts";
+import type { PeerDescription } from "../wire/zmtp/zmtp_peer.ts";
+import { Connections } from "./zeromq_connections.ts";
+import { FairQueue } from "./inbound_fair_queue.ts";
+import { bytesOf, type Peer } from "./zeromq_peer.ts";
+import type { Newcomer, PeersHost } from "./zeromq_listener.ts";
+import { newCounters, type SocketCounters, type SocketLoad } from "./socket_event.ts";
+import { type ResolvedOptions, resolveOptions, type SocketOptions } from "./socket_options.ts";
+import { Waiting } from "./waiting_senders.ts";
+
+export interface WaitOptions {
+  /** Ends the wait; the promise then rejects with the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** What a socket type puts before the program's frames. */
+export interface EnvelopeSize {
+  readonly frames: number;
+  readonly bytes: number;
+}
+
+const noEnvelope: EnvelopeSize = { frames: 0, bytes: 0 };
+
+/** How long `close` waits for messages to leave when it is not told. */
+const lingerMsDefault = 1000;
+
+export abstract class ZeroMqSocket implements AsyncDisposable, AsyncIterable<Uint8Array[]> {
+  abstract readonly type: SocketType;
+  /** Counted since the socket was made; see SocketCounters. */
+  readonly counters: SocketCounters = newCounters();
+  protected readonly options: ResolvedOptions;
+  protected readonly connections: Connections;
+  /** Peers with messages. */
+  protected readonly inbound = new FairQueue<Peer>();
+  readonly #readers = new Waiting();
+  #isClosed = false;
+  #closing: Promise<void> | null = null;
+
+  /** Throws USAGE for options that cannot be meant. */
+  constructor(options: SocketOptions = {}) {
+    this.options = resolveOptions(options);
+    this.connections = new Connections(this.#peersHost());
+  }
+
+  get load(): SocketLoad {
+    return { connections: this.connections.accepted, inputBytes: this.connections.inputBytes };
+  }
+
+  /**
+   * Accepts connections at `tcp://address:port` (`*` for every address, port 0 for one that the system chooses) or
+   * `ipc:///path`. Resolves with the real endpoint. Rejects with USAGE, CANNOT_CREATE or the signal's reason.
+   */
+  async bind(endpoint: string, { signal }: WaitOptions = {}): Promise<string> {
+    this.requireOpen();
+    return await this.connections.bind(endpoint, signal);
+  }
+
+  /** Accepts no more there; connections that were accepted go on. Rejects with USAGE. */
+  async unbind(endpoint: string): Promise<void> {
+    await this.connections.unbind(endpoint);
+  }
+
+  /** Keeps a connection to `tcp://host:port` or `ipc:///path`, made again whenever it is lost, and returns at once. Throws USAGE. */
+  connect(endpoint: string): void {
+    this.requireOpen();
+    this.connections.connect(endpoint);
+  }
+
+  /** Ends the connection, and drops what waits to be sent to that endpoint alone. Throws USAGE. */
+  disconnect(endpoint: string): void {
+    this.connections.disconnect(endpoint);
+  }
+
+  /**
+   * Hands a message over, if there is room. False at the high-water mark, or without a peer. The frames are the socket's from
+   * then on and must not be changed. Throws BAD_DATA for a message over the limits, ZMTP_STATE when it is not the time to send.
+   */
+  trySend(frames: readonly Uint8Array[]): boolean {
+    this.requireOpen();
+    this.check(frames);
+    if (!this.offer(frames)) return false;
+    this.counters.sent++;
+    return true;
+  }
+
+  /** The same, and waits for room. Rejects with what `trySend` throws, or with the signal's reason: then it was not taken. */
+  async send(frames: readonly Uint8Array[], { signal }: WaitOptions = {}): Promise<void> {
+    throwIfAborted(signal);
+    if (this.trySend(frames)) return;
+    await this.waitToOffer(frames, signal);
+    this.counters.sent++;
+  }
+
+  /** The next message. Rejects with the signal's reason, or with ZMTP_STATE when the socket is closed or it is not the time to receive. */
+  async receive({ signal }: WaitOptions = {}): Promise<Uint8Array[]> {
+    throwIfAborted(signal);
+    this.requireOpen();
+    this.checkReceive();
+    if (this.#readers.length === 0) {
+      const message = this.#take();
+      if (message !== undefined) return message;
+    }
+    return await this.#readers.wait(() => this.#take(), signal);
+  }
+
+  /** What has arrived, oldest first, without waiting: at most `max` messages. Throws ZMTP_STATE like `receive`. */
+  receiveReady(max = Infinity): Uint8Array[][] {
+    this.requireOpen();
+    const messages: Uint8Array[][] = [];
+    while (messages.length < max) {
+      const message = this.#take();
+      if (message === undefined) break;
+      messages.push(message);
+    }
+    return messages;
+  }
+
+  /** What has arrived, each time something has, until the socket is closed. Ends with the signal's reason. */
+  async *batches({ signal }: WaitOptions = {}): AsyncGenerator<Uint8Array[][], void, void> {
+    while (!this.#isClosed) {
+      throwIfAborted(signal);
+      let batch = this.receiveReady();
+      if (batch.length === 0) {
+        const some = () => {
+          const ready = this.receiveReady();
+          return ready.length === 0 ? undefined : ready;
+        };
+        try {
+          batch = await this.#readers.wait(some, signal);
+        } catch (error) {
+          if (this.#isClosed && !signal?.aborted) return;
+          throw error;
+        }
+      }
+      yield batch;
+    }
+  }
+
+  /** Every message until the socket is closed. */
+  async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array[], void, void> {
+    while (!this.#isClosed) {
+      let message: Uint8Array[];
+      try {
+        message = await this.receive();
+      } catch (error) {
+        if (this.#isClosed) return;
+        throw error;
+      }
+      yield message;
+    }
+  }
+
+  /**
+   * Ends everything: who waits is told ZMTP_STATE, received messages are gone, and those that were sent have up to `lingerMs`
+   * (1000 when left out) to leave. Takes at most a second more. Never rejects.
+   */
+  close({ lingerMs = lingerMsDefault }: { readonly lingerMs?: number } = {}): Promise<void> {
+    if (this.#closing !== null) return this.#closing;
+    this.#isClosed = true;
+    this.#readers.fail(this.closedError());
+    this.failSenders(this.closedError());
+    this.inbound.clear();
+    this.#closing = this.connections.close(lingerMs);
+    return this.#closing;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  /** Throws BAD_DATA for a message that a peer with the same limits would not take, ZMTP_STATE when it is not the time to send. */
+  protected check(frames: readonly Uint8Array[]): void {
+    this.checkLimits(frames, noEnvelope);
+  }
+
+  /** `envelope` is what travels besides these frames; less than nothing where some of them do not. */
+  protected checkLimits(frames: readonly Uint8Array[], envelope: EnvelopeSize): void {
+    const { messageBytesMax, framesMax } = this.options.limits;
+    const count = frames.length + envelope.frames;
+    const bytes = bytesOf(frames) + envelope.bytes;
+    if (frames.length > 0 && count <= framesMax && bytes <= messageBytesMax) return;
+    if (frames.length === 0) throw new BatonError("BAD_DATA", "Cannot send a message without a frame");
+    const added = envelope.frames > 0 ? `, ${envelope.frames} and ${envelope.bytes} of them its envelope` : "";
+    const message = `Cannot send a message of ${count} frames and ${bytes} bytes${added}: ` +
+      `1 to ${framesMax} frames and ${messageBytesMax} bytes are allowed`;
+    throw new BatonError("BAD_DATA", message);
+  }
+
+  /** Hands a message to a peer. False: no room, or no peer. */
+  protected abstract offer(frames: readonly Uint8Array[]): boolean;
+  /** Waits behind those who came before until `offer` would succeed, and does it. */
+  protected abstract waitToOffer(frames: readonly Uint8Array[], signal?: AbortSignal): Promise<void>;
+  /** The socket is closed. */
+  protected abstract failSenders(reason: unknown): void;
+  /** The next message for the program. */
+  protected take(): Uint8Array[] | undefined {
+    return this.inbound.take();
+  }
+  /** Throws when it is not the time to receive. */
+  protected checkReceive(): void {}
+  /** Whether `accept` refuses peers that are as they should be. */
+  protected get isChoosy(): boolean {
+    return false;
+  }
+  protected accept(_newcomer: Newcomer): ZmtpError | null {
+    return null;
+  }
+  protected added(_peer: Peer): void {}
+  protected joined(_peer: Peer, _description: PeerDescription): Uint8Array | null {
+    return null;
+  }
+  protected left(_peer: Peer): void {}
+  protected removed(_peer: Peer): void {}
+  protected room(_peer: Peer): void {}
+
+  /** Somebody who waits for a message may get one, or an error. */
+  protected wake(): void {
+    if (this.#readers.length > 0) this.#readers.pump();
+  }
+
+  protected requireOpen(): void {
+    if (this.#isClosed) throw this.closedError();
+  }
+
+  protected closedError(): BatonError {
+    return new BatonError("ZMTP_STATE", `The ${this.type} socket is closed`);
+  }
+
+  #take(): Uint8Array[] | undefined {
+    const message = this.take();
+    if (message !== undefined) this.counters.received++;
+    return message;
+  }
+
+  #peersHost(): PeersHost {
+    const { options, counters } = this;
+    const type = () => this.type;
+    const isChoosy = () => this.isChoosy;
+    return {
+      get type() {
+        return type();
+      },
+      get isChoosy() {
+        return isChoosy();
+      },
+      options,
+      counters,
+      accept: (newcomer) => this.accept(newcomer),
+      added: (peer) => this.added(peer),
+      joined: (peer, description) => this.joined(peer, description),
+      left: (peer) => this.left(peer),
+      removed: (peer) => this.removed(peer),
+      arrived: (peer) => {
+        if (this.#isClosed) peer.dropInbox();
+        else this.inbound.add(peer);
+      },
+      turn: () => this.wake(),
+      room: (peer) => this.room(peer),
+    };
+  }
+}

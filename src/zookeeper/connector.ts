@@ -1,0 +1,146 @@
+/** One round of attempts at the servers, and for a new session as many rounds as allowed. */
+import { BatonError } from "../errors.ts";
+import { type Address, formatAddress } from "../sockets/connection.ts";
+import { backoffMs } from "../support/backoff.ts";
+import type { Clock } from "../support/clock.ts";
+import { deadlineAfter, sleep, WaitOver } from "../support/deadline.ts";
+import { formatDuration } from "../support/duration.ts";
+import { ConnectReport } from "./connect_report.ts";
+import { describeFailure } from "../sockets/describe_failure.ts";
+import { establish, type Established, type EstablishOptions, expired, type SessionWish } from "./establish.ts";
+import type { Endpoint, Hosts } from "./hosts.ts";
+import { type LastingFault, lastingFault, LastingFaults } from "./permanent_error.ts";
+import { race } from "./race.ts";
+
+export interface RoundOptions {
+  readonly attemptMs: number;
+  readonly staggerMs: number;
+  readonly signal: AbortSignal;
+  /** Left out of the round: the server that the session is at. */
+  readonly except?: Address | undefined;
+  readonly report?: ConnectReport;
+}
+
+/** `refused`: another try would end the same way. */
+export type RoundOutcome =
+  | { readonly kind: "accepted"; readonly established: Established }
+  | { readonly kind: "expired" }
+  | { readonly kind: "refused"; readonly error: BatonError }
+  | { readonly kind: "failed" };
+
+export interface NewSessionOptions {
+  readonly timeoutMs: number;
+  readonly connectTimeoutMs: number;
+  /** Rounds after the first; undefined means until the connect timeout. */
+  readonly retries?: number | undefined;
+  /** The wait between two rounds; undefined means exponential back-off with jitter. */
+  readonly delayMs?: number | undefined;
+  /** Where to look when no server answers. */
+  readonly unreachableHint?: string | undefined;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export class Connector {
+  readonly #hosts: Hosts;
+  readonly #options: EstablishOptions;
+  readonly #clock: Clock;
+
+  constructor(hosts: Hosts, options: EstablishOptions) {
+    this.#hosts = hosts;
+    this.#options = options;
+    this.#clock = options.clock;
+  }
+
+  /** Tries every server once. Rejects only with the signal's reason. */
+  async round(wish: SessionWish, options: RoundOptions): Promise<RoundOutcome> {
+    const { attemptMs, staggerMs, signal, except, report = new ConnectReport() } = options;
+    const { endpoints, failures } = await this.#hosts.round(attemptMs, signal);
+    const faults: LastingFault[] = [];
+    for (const { name, why } of failures) report.fail(name, why);
+    const exceptName = except === undefined ? null : formatAddress(except);
+    const candidates = endpoints.filter((endpoint) => formatAddress(endpoint.address) !== exceptName);
+    const outcome = await race<Endpoint, RoundOutcome>(candidates, {
+      attempt: (endpoint, raceSignal) =>
+        this.#attempt(endpoint, wish, { attemptMs, signal: raceSignal, report, faults }),
+      discard(late) {
+        if (late.kind === "accepted") late.established.stream.destroy();
+      },
+    }, { clock: this.#clock, staggerMs, signal });
+    if (outcome !== null) return outcome;
+    // One server with a bad certificate is passed over; when it is all of them, waiting does not help.
+    if (faults.length === 0 || faults.length < candidates.length + failures.length) return { kind: "failed" };
+    const text = `Cannot open a ZooKeeper session: ${report.describe(this.#clock.now())}`;
+    return { kind: "refused", error: new LastingFaults(faults, text) };
+  }
+
+  async #attempt(endpoint: Endpoint, wish: SessionWish, { attemptMs, signal, report, faults }: {
+    readonly attemptMs: number;
+    readonly signal: AbortSignal;
+    readonly report: ConnectReport;
+    readonly faults: LastingFault[];
+  }): Promise<RoundOutcome> {
+    const { name } = endpoint;
+    const deadline = deadlineAfter(this.#clock, attemptMs, { signal, reason: () => timeIsUp });
+    report.begin(name, this.#clock.now());
+    try {
+      const established = await establish(endpoint, wish, {
+        options: this.#options,
+        signal: deadline.signal,
+        progress: (waitingFor) => report.waitFor(name, waitingFor),
+      });
+      if (established !== expired) return { kind: "accepted", established };
+      if (wish.identity !== null) return { kind: "expired" };
+      throw new Error("it refused to open a session"); // others may not
+    } catch (error) {
+      const fault = lastingFault(error, this.#options.tls);
+      if (fault !== null) faults.push(fault);
+      if (error === timeIsUp) report.timeOut(name, this.#clock.now());
+      else report.fail(name, fault?.text ?? describeFailure(error, this.#options));
+      if (error instanceof BatonError && isFinal(error)) return { kind: "refused", error };
+      throw error;
+    } finally {
+      deadline.cancel();
+    }
+  }
+
+  /** Round after round until a server accepts. Rejects UNREACHABLE, REFUSED, or with the signal's reason. */
+  async open(options: NewSessionOptions): Promise<Established> {
+    const { timeoutMs, connectTimeoutMs, retries, delayMs, unreachableHint, signal } = options;
+    const report = new ConnectReport();
+    const startMs = this.#clock.now();
+    const tooLate = new Error("the connect timeout is over");
+    const deadline = deadlineAfter(this.#clock, connectTimeoutMs, { signal, reason: () => tooLate });
+    const attemptMs = Math.min(connectTimeoutMs, Math.max(1000, timeoutMs / 3));
+    const wish: SessionWish = { identity: null, timeoutMs, lastZxid: 0n };
+    try {
+      for (let retry = 0;; retry++) {
+        const round = { attemptMs, staggerMs: timeoutMs / 12, signal: deadline.signal, report };
+        const outcome = await this.round(wish, round);
+        if (outcome.kind === "accepted") return outcome.established;
+        if (outcome.kind === "refused" && !mayPass(outcome.error, retry, retries)) throw outcome.error;
+        if (retries !== undefined && retry >= retries) throw tooLate;
+        const pauseMs = delayMs ?? backoffMs(retry, { firstMs: 50, maxMs: 1000 });
+        await sleep(this.#clock, pauseMs, deadline.signal);
+      }
+    } catch (error) {
+      if (error !== tooLate && !(error instanceof WaitOver)) throw error;
+      const nowMs = this.#clock.now();
+      const tried = `Cannot open a ZooKeeper session within ${formatDuration(nowMs - startMs)}`;
+      const hint = unreachableHint === undefined ? "" : `; ${unreachableHint}`;
+      throw new BatonError("UNREACHABLE", `${tried}: ${report.describe(nowMs)}${hint}`);
+    } finally {
+      deadline.cancel();
+    }
+  }
+}
+
+function mayPass(error: BatonError, retry: number, retries: number | undefined): boolean {
+  return error instanceof LastingFaults && error.isFromSecondTry && retry === 0 && retries !== 0;
+}
+
+const timeIsUp = new Error("the attempt ran out of time");
+
+/** A broken or absent server may be another one at the next try; wrong credentials or a wrong place stay wrong. */
+function isFinal(error: BatonError): boolean {
+  return error.code !== "PROTOCOL" && error.code !== "UNREACHABLE";
+}

@@ -1,0 +1,142 @@
+/** One attempt at one server: look, dial, say the handshake, all before one signal ends it. */
+import { BatonError } from "../errors.ts";
+import type { TlsOptions } from "../sockets/connection.ts";
+import type { Dial } from "../sockets/dial.ts";
+import { isIpLiteral } from "../sockets/resolve_host.ts";
+import { abortable, onAbort, throwIfAborted } from "../support/abort.ts";
+import type { Clock } from "../support/clock.ts";
+import { newGuid } from "../support/guid.ts";
+import { systemCode } from "../sockets/describe_failure.ts";
+import { FrameStream } from "../sockets/frame_stream.ts";
+import { type Accepted, type Credentials, Handshake, type SessionIdentity } from "./handshake.ts";
+import type { Endpoint } from "./hosts.ts";
+import { ForeignProtocol } from "./permanent_error.ts";
+
+/** What is the same for every attempt of a client. */
+export interface EstablishOptions {
+  readonly dial: Dial;
+  readonly clock: Clock;
+  readonly tls?: TlsOptions | undefined;
+  readonly auth: readonly Credentials[];
+  readonly startServer?: (() => Promise<void>) | undefined;
+}
+
+/** What is asked for. */
+export interface SessionWish {
+  /** The session to resume; null asks for a new one. */
+  readonly identity: SessionIdentity | null;
+  readonly timeoutMs: number;
+  readonly lastZxid: bigint;
+}
+
+export interface Established {
+  readonly endpoint: Endpoint;
+  readonly stream: FrameStream;
+  readonly accepted: Accepted;
+  /** When the ConnectRequest was sent, on the clock. */
+  readonly connectSentMs: number;
+  /** Of the wish: the server has seen as much, and perhaps no more. */
+  readonly lastZxid: bigint;
+}
+
+/** The server knows the session no longer. */
+export const expired = Symbol("expired");
+
+/**
+ * Resolves with a connection that is ready for requests, or with `expired`. Rejects with what went wrong: a system error,
+ * a BatonError, or the signal's reason. `progress` hears what is being waited for.
+ */
+export async function establish(endpoint: Endpoint, wish: SessionWish, { options, signal, progress }: {
+  readonly options: EstablishOptions;
+  readonly signal: AbortSignal;
+  readonly progress: (waitingFor: string) => void;
+}): Promise<Established | typeof expired> {
+  const sasl = options.auth.find((credentials) => credentials.scheme === "sasl");
+  const handshake = new Handshake({
+    ...wish,
+    auth: options.auth.filter((credentials) => credentials.scheme !== "sasl"),
+    // Loaded only when asked for: node:crypto is slow to load.
+    sasl: sasl === undefined ? null : (await import("./sasl_digest_md5.ts")).saslDigestMd5(sasl.credentials, newGuid()),
+  });
+  const outcome = Promise.withResolvers<Accepted | typeof expired>();
+  outcome.promise.catch(() => {}); // the dial may fail first, and nobody would look
+  let framed = false;
+  // Those who have nothing to say yet, and those who wait for something else than ZooKeeper's protocol.
+  const hint = () =>
+    wish.identity !== null || framed
+      ? ""
+      : options.tls === undefined
+      ? " (as a server without a quorum does, and a port that wants TLS)"
+      : " (as a server without a quorum does)";
+  const stream = new FrameStream({
+    frame(frame) {
+      framed = true;
+      const step = handshake.receive(frame);
+      progress(`no answer to ${handshake.stage}`);
+      if (step.kind === "send") { for (const bytes of step.bytes) stream.send(bytes); }
+      else if (step.kind === "expired") outcome.resolve(expired);
+      else if (step.kind === "accepted") outcome.resolve(step);
+    },
+    turn() {},
+    closed(error) {
+      const foreign = !framed && error instanceof BatonError && error.code === "PROTOCOL";
+      if (foreign) outcome.reject(foreignProtocol(error, { isTls: options.tls !== undefined }));
+      else outcome.reject(error ?? new Error(`closed the connection during ${handshake.stage}${hint()}`));
+    },
+  });
+  const dialOptions = { ...(options.tls === undefined ? {} : { tls: tlsFor(options.tls, endpoint) }), signal };
+  progress("no connection");
+  const connection = await dialOrStart(endpoint, options, {
+    signal,
+    dialNow: () => options.dial(endpoint.address, stream, dialOptions),
+  });
+  stream.attach(connection);
+  const offAbort = onAbort(signal, (reason) => outcome.reject(reason));
+  try {
+    throwIfAborted(signal);
+    progress(`no answer to ${handshake.stage}`);
+    const connectSentMs = options.clock.now();
+    connection.write(handshake.begin());
+    const accepted = await outcome.promise;
+    if (accepted !== expired) return { endpoint, stream, accepted, connectSentMs, lastZxid: wish.lastZxid };
+    stream.destroy();
+    return expired;
+  } catch (error) {
+    stream.destroy();
+    throw error;
+  } finally {
+    offAbort();
+  }
+}
+
+/** The first bytes are no frame: most likely the port of a web server, or one that wants TLS. */
+function foreignProtocol(error: BatonError, { isTls }: { readonly isTls: boolean }): ForeignProtocol {
+  const hint = isTls ? "" : "; does this port want TLS?";
+  const message = `it does not seem to speak ZooKeeper's protocol (${error.message})${hint}`;
+  return new ForeignProtocol(error.code, message, { cause: error });
+}
+
+/** A local server that is not there is started, once per attempt. */
+async function dialOrStart<T>(endpoint: Endpoint, { startServer }: EstablishOptions, { dialNow, signal }: {
+  readonly dialNow: () => Promise<T>;
+  readonly signal: AbortSignal;
+}): Promise<T> {
+  try {
+    return await dialNow();
+  } catch (error) {
+    if (endpoint.address.kind !== "unix" || startServer === undefined || !isAbsent(error)) throw error;
+    await abortable(startServer(), signal);
+    return await dialNow();
+  }
+}
+
+/** The errors of a socket that nobody listens at. */
+function isAbsent(error: unknown): boolean {
+  const code = systemCode(error);
+  return code === "ENOENT" || code === "ECONNREFUSED";
+}
+
+function tlsFor(tls: TlsOptions, { host }: Endpoint): TlsOptions {
+  // The endpoint's address is an IP literal by now, but the certificate has the name that the user wrote.
+  return tls.serverName !== undefined || isIpLiteral(host) ? tls : { ...tls, serverName: host };
+}

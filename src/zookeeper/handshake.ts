@@ -1,0 +1,160 @@
+/**
+ * What is said on a new connection before it can carry requests: the ConnectRequest, SASL, the auth packets. Frames in,
+ * frames out; never touches a socket or a clock.
+ *
+ * Nothing rides along with the ConnectRequest. A server that refuses the session answers and closes at once; with more
+ * bytes under way its kernel may reset the connection, and the refusal would never arrive (ClientCnxnSocketNIO).
+ */
+import { ByteReader, protocolError } from "../wire/bytes.ts";
+import { zooKeeperErrorNumbers } from "../wire/jute/zookeeper_error_codes.ts";
+import { encodeFrame } from "../wire/jute/jute_frame.ts";
+import { operations, saslCode, specialXid } from "../wire/jute/zookeeper_operations.ts";
+import { AuthPacket, ReplyHeader, RequestHeader, SaslToken } from "../wire/jute/zookeeper_records.ts";
+import { connectRequest, connectResponse } from "../wire/jute/session_frames.ts";
+import type { SaslExchange } from "./sasl_digest_md5.ts";
+import { ZooKeeperError } from "./zookeeper_error.ts";
+
+/** Scheme `digest` (or any other the server knows) with `user:password`; `sasl` is SASL DIGEST-MD5. */
+export interface Credentials {
+  readonly scheme: string;
+  readonly credentials: string;
+}
+
+/** What names a session to a server. */
+export interface SessionIdentity {
+  readonly id: bigint;
+  readonly password: Uint8Array;
+}
+
+export interface HandshakeOptions {
+  /** The session to resume; null asks for a new one. */
+  readonly identity: SessionIdentity | null;
+  /** The session timeout to ask for, in milliseconds. */
+  readonly timeoutMs: number;
+  readonly lastZxid: bigint;
+  /** Sent as auth packets, in this order. */
+  readonly auth: readonly Credentials[];
+  readonly sasl: SaslExchange | null;
+}
+
+export interface Accepted {
+  readonly kind: "accepted";
+  readonly identity: SessionIdentity;
+  /** As negotiated, in milliseconds. */
+  readonly timeoutMs: number;
+  /** The first xid that the connection has not used. */
+  readonly nextXid: number;
+}
+
+export type HandshakeStep =
+  | { readonly kind: "send"; readonly bytes: Uint8Array[] }
+  | { readonly kind: "wait" }
+  | { readonly kind: "expired" }
+  | Accepted;
+
+/** The protocol's int. No server grants as much. */
+const timeOutMax = 0x7fffffff;
+
+export class Handshake {
+  readonly #options: HandshakeOptions;
+  #accepted: Omit<Accepted, "kind" | "nextXid"> | null = null;
+  #stage: "session" | "SASL" | "authentication" = "session";
+  #xid = 1;
+  #authReplies = 0;
+
+  constructor(options: HandshakeOptions) {
+    this.#options = options;
+  }
+
+  /** What the server owes an answer to. */
+  get stage(): string {
+    return this.#stage === "session" ? "the handshake" : this.#stage === "SASL" ? "SASL" : "the authentication";
+  }
+
+  /** The frame that opens the connection. */
+  begin(): Uint8Array {
+    const { identity, timeoutMs, lastZxid } = this.#options;
+    return encodeFrame((writer) =>
+      connectRequest.write(writer, {
+        protocolVersion: 0,
+        lastZxidSeen: lastZxid,
+        timeOut: Math.min(Math.round(timeoutMs), timeOutMax),
+        sessionId: identity?.id ?? 0n,
+        passwd: identity?.password ?? new Uint8Array(16),
+        readOnly: false,
+      })
+    );
+  }
+
+  /** Throws PROTOCOL for bytes that make no sense, AUTHFAILED when the server refuses the credentials. */
+  receive(frame: Uint8Array): HandshakeStep {
+    const reader = new ByteReader(frame);
+    switch (this.#stage) {
+      case "session":
+        return this.#receiveSession(reader);
+      case "SASL":
+        return this.#receiveSasl(reader);
+      case "authentication":
+        return this.#receiveAuth(reader);
+    }
+  }
+
+  #receiveSession(reader: ByteReader): HandshakeStep {
+    const response = connectResponse.read(reader);
+    if (response.timeOut <= 0) return { kind: "expired" };
+    if (response.readOnly) throw protocolError("The server is read-only at present: it has lost its quorum");
+    if (response.passwd === null) throw protocolError("The server gave the session no password");
+    const identity = { id: response.sessionId, password: response.passwd };
+    this.#accepted = { identity, timeoutMs: response.timeOut };
+    if (this.#options.sasl === null) return this.#beginAuth();
+    this.#stage = "SASL";
+    // DIGEST-MD5 lets the server speak first: an empty token asks it to.
+    return { kind: "send", bytes: [this.#saslFrame(new Uint8Array(0))] };
+  }
+
+  #receiveSasl(reader: ByteReader): HandshakeStep {
+    const { err } = ReplyHeader.read(reader);
+    if (err !== 0) throw authFailed("sasl", err);
+    const { token } = SaslToken.read(reader);
+    if (token === null) throw authFailed("sasl", zooKeeperErrorNumbers.AUTHFAILED);
+    const answer = this.#options.sasl?.next(token) ?? null;
+    return answer === null ? this.#beginAuth() : { kind: "send", bytes: [this.#saslFrame(answer)] };
+  }
+
+  #beginAuth(): HandshakeStep {
+    if (this.#options.auth.length === 0) return this.#finish();
+    this.#stage = "authentication";
+    return {
+      kind: "send",
+      bytes: this.#options.auth.map(({ scheme, credentials }) =>
+        encodeFrame((writer) => {
+          RequestHeader.write(writer, { xid: specialXid.auth, type: operations.auth.code });
+          AuthPacket.write(writer, { type: 0, scheme, auth: new TextEncoder().encode(credentials) });
+        })
+      ),
+    };
+  }
+
+  #receiveAuth(reader: ByteReader): HandshakeStep {
+    const { err } = ReplyHeader.read(reader);
+    if (err !== 0) throw authFailed(this.#options.auth[this.#authReplies]?.scheme ?? "", err);
+    return ++this.#authReplies === this.#options.auth.length ? this.#finish() : { kind: "wait" };
+  }
+
+  #finish(): HandshakeStep {
+    if (this.#accepted === null) throw protocolError("The server accepted credentials without a session");
+    return { kind: "accepted", ...this.#accepted, nextXid: this.#xid };
+  }
+
+  #saslFrame(token: Uint8Array): Uint8Array {
+    return encodeFrame((writer) => {
+      RequestHeader.write(writer, { xid: this.#xid++, type: saslCode });
+      SaslToken.write(writer, { token });
+    });
+  }
+}
+
+function authFailed(scheme: string, err: number): ZooKeeperError {
+  const why = err === -115 ? "AUTHFAILED: it does not know the scheme, or these credentials" : `error ${err}`;
+  return new ZooKeeperError("AUTHFAILED", `The server refused the credentials of scheme "${scheme}" (${why})`);
+}

@@ -1,0 +1,37 @@
+/**
+ * What another process of this program needs to end a session: its servers and how they are connected to, its id and its
+ * password. As one word of text, for a private pipe: it is a secret.
+ */
+import type { TlsOptions } from "../sockets/connection.ts";
+import type { ConnectOptions } from "./zookeeper_client.ts";
+import type { Credentials, SessionIdentity } from "./handshake.ts";
+import type { ServerList } from "./hosts.ts";
+import type { Session } from "./zookeeper.ts";
+
+export interface SessionHandle {
+  readonly servers: ServerList;
+  readonly tls?: TlsOptions | undefined;
+  /** Servers that demand it (enforce.auth.enabled) take no request before it, closeSession neither. */
+  readonly auth: readonly Credentials[];
+  readonly identity: SessionIdentity;
+}
+
+export function formatSessionHandle(
+  { servers, tls, auth = [] }: ConnectOptions,
+  { id, password }: Pick<Session, "id" | "password">,
+): string {
+  const text = JSON.stringify({ servers, tls, auth, id: String(id), password: base64(password) });
+  return base64(new TextEncoder().encode(text));
+}
+
+/** Throws for anything that `formatSessionHandle` has not made. */
+export function parseSessionHandle(word: string): SessionHandle {
+  const { id, password, ...rest } = JSON.parse(Buffer.from(word, "base64").toString()) as
+    & Omit<SessionHandle, "identity">
+    & { readonly id: string; readonly password: string };
+  return { ...rest, identity: { id: BigInt(id), password: new Uint8Array(Buffer.from(password, "base64")) } };
+}
+
+function base64(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString("base64");
+}

@@ -1,0 +1,344 @@
+/**
+ * The ZooKeeper client: typed operations on a session. Checks paths, puts the chroot before them, and knows what each
+ * answer means; how requests travel is the session's business.
+ */
+import type { TlsOptions } from "../sockets/connection.ts";
+import { type Dial, dial } from "../sockets/dial.ts";
+import { type Resolve, resolveHost } from "../sockets/resolve_host.ts";
+import { throwIfAborted } from "../support/abort.ts";
+import { type Clock, systemClock } from "../support/clock.ts";
+import { type ByteReader, ByteWriter } from "../wire/bytes.ts";
+import {
+  type ZooKeeperErrorName,
+  zooKeeperErrorName,
+  zooKeeperErrorNumbers,
+} from "../wire/jute/zookeeper_error_codes.ts";
+import { frameBytesMaxDefault } from "../wire/jute/jute_frame.ts";
+import { type MultiRequest, multiRequest, multiResponse, type MultiResult } from "../wire/jute/multi_request.ts";
+import {
+  createFlag,
+  multiCode,
+  type OperationName,
+  operations,
+  type RequestOf,
+  type ResponseOf,
+} from "../wire/jute/zookeeper_operations.ts";
+import type { Codec } from "../wire/jute/jute_codec.ts";
+import type { Acl, Stat } from "../wire/jute/zookeeper_records.ts";
+import { ClientSession } from "./zookeeper_session.ts";
+import { Connector } from "./connector.ts";
+import type { Credentials } from "./handshake.ts";
+import { Hosts, type ServerList } from "./hosts.ts";
+import { Chroot } from "./node_path_names.ts";
+import type { Call } from "./zookeeper_request.ts";
+import { Watches } from "./watches.ts";
+import type { CreateOptions, ReadOptions, RequestOptions, Session, ZooKeeper } from "./zookeeper.ts";
+import { type Deed, refusal, ZooKeeperError } from "./zookeeper_error.ts";
+import { openAcl } from "../wire/jute/open_acl.ts";
+
+export interface ConnectOptions {
+  readonly servers: ServerList;
+  /** T to ask for, in milliseconds; the server may grant another one. 10,000 when left out. */
+  readonly sessionTimeoutMs?: number;
+  /** How long `connect` tries, in milliseconds. 10,000 when left out, unlimited when `retries` is given. */
+  readonly connectTimeoutMs?: number;
+  /** How often all servers are tried again; until the connect timeout when left out. */
+  readonly retries?: number;
+  /** The wait before they are tried again, in milliseconds; a growing one with jitter when left out. */
+  readonly delayMs?: number;
+  readonly tls?: TlsOptions;
+  /** Said at every connection before anything else. */
+  readonly auth?: readonly Credentials[];
+  /** For nodes created without an ACL of their own; open to everybody when left out. */
+  readonly acl?: Acl[];
+  /** The server's jute.maxbuffer, in bytes: no request may be longer. */
+  readonly frameBytesMax?: number;
+  readonly clock?: Clock;
+  /** Gives up connecting. No effect on the session that was made. */
+  readonly signal?: AbortSignal;
+  /** Called when nothing listens at a `unix:` address; resolves when something does. */
+  readonly startServer?: () => Promise<void>;
+  /** Where to look when no server answers: ends that error's sentence. */
+  readonly unreachableHint?: string;
+  readonly dial?: Dial;
+  readonly resolve?: Resolve;
+}
+
+/** How long `connect` tries where nothing is said. Milliseconds. */
+export const connectTimeoutMsDefault = 10_000;
+
+/**
+ * Opens a session: `await using zk = await connect({ servers: parseServers("zk1,zk2,zk3/app") })`.
+ * Rejects UNREACHABLE (naming each server and what happened there), REFUSED for wrong credentials, or with the signal's
+ * reason.
+ */
+export async function connect(options: ConnectOptions): Promise<ZooKeeper> {
+  throwIfAborted(options.signal);
+  const { clock = systemClock(), sessionTimeoutMs: timeoutMs = 10_000, retries } = options;
+  const hosts = new Hosts(options.servers, { resolve: options.resolve ?? resolveHost, clock });
+  const connector = new Connector(hosts, {
+    dial: options.dial ?? dial,
+    clock,
+    tls: options.tls,
+    auth: options.auth ?? [],
+    startServer: options.startServer === undefined ? undefined : oneAtATime(options.startServer),
+  });
+  const established = await connector.open({
+    timeoutMs,
+    connectTimeoutMs: options.connectTimeoutMs ??
+      (retries === undefined ? connectTimeoutMsDefault : Number.MAX_SAFE_INTEGER),
+    retries,
+    delayMs: options.delayMs,
+    unreachableHint: options.unreachableHint,
+    signal: options.signal,
+  });
+  const chroot = new Chroot(options.servers.chroot);
+  const { frameBytesMax = frameBytesMaxDefault } = options;
+  const watches = new Watches({ frameBytesMax });
+  const toClientPath = (path: string) => chroot.toClient(path);
+  const session = new ClientSession(established, { clock, connector, timeoutMs, watches, toClientPath });
+  return new ZooKeeperClient(session, { watches, chroot, acl: options.acl, frameBytesMax });
+}
+
+/** An attempt may run out of time while a server starts: the next attempt then waits for that same start. */
+function oneAtATime(start: () => Promise<void>): () => Promise<void> {
+  let running: Promise<void> | null = null;
+  return () => {
+    running ??= start().finally(() => running = null);
+    return running;
+  };
+}
+
+class ZooKeeperClient implements ZooKeeper {
+  readonly #session: ClientSession;
+  readonly #watches: Watches;
+  readonly #chroot: Chroot;
+  readonly acl: Acl[];
+  readonly #frameBytesMax: number;
+
+  constructor(session: ClientSession, { watches, chroot, acl = openAcl, frameBytesMax }: {
+    readonly watches: Watches;
+    readonly chroot: Chroot;
+    readonly acl?: Acl[] | undefined;
+    readonly frameBytesMax: number;
+  }) {
+    this.#session = session;
+    this.#watches = watches;
+    this.#chroot = chroot;
+    this.acl = acl;
+    this.#frameBytesMax = frameBytesMax;
+  }
+
+  get session(): Session {
+    return this.#session;
+  }
+
+  /** The root always exists, also that of a chroot nobody has used yet: it is made when its first child is. */
+  async create(path: string, data: Uint8Array, options: CreateOptions = {}): Promise<{ path: string; stat: Stat }> {
+    try {
+      return await this.#create(path, data, options);
+    } catch (error) {
+      const isFirst = this.#chroot.prefix !== "" && path.lastIndexOf("/") === 0;
+      if (!isFirst || !(error instanceof ZooKeeperError) || error.reason !== "NONODE") throw error;
+      await this.#makeChroot(options);
+      return await this.#create(path, data, options);
+    }
+  }
+
+  async #create(path: string, data: Uint8Array, options: CreateOptions): Promise<{ path: string; stat: Stat }> {
+    const { mode = "persistent", acl = this.acl } = options;
+    const flags = createFlag[mode];
+    const serverPath = this.#chroot.toServer(path, isSequential(flags));
+    const created = await this.#ask(mode === "container" ? "createContainer" : "create2", {
+      deed: { action: "create", path },
+      request: { path: serverPath, data, acl, flags },
+      signal: options.signal,
+    });
+    return { path: this.#chroot.toClient(created.path), stat: created.stat };
+  }
+
+  async #makeChroot({ signal }: RequestOptions): Promise<void> {
+    const names = this.#chroot.prefix.slice(1).split("/");
+    for (let count = 1; count <= names.length; count++) {
+      const path = `/${names.slice(0, count).join("/")}`;
+      await this.#ask("create2", {
+        deed: { action: "create the chroot's node", path },
+        request: { path, data: new Uint8Array(0), acl: this.acl, flags: createFlag.persistent },
+        signal,
+        expected: { NODEEXISTS: null },
+      });
+    }
+  }
+
+  async delete(path: string, version: number, { signal }: RequestOptions = {}): Promise<void> {
+    const request = { path: this.#chroot.toServer(path), version };
+    await this.#ask("delete", { deed: { action: "delete", path }, request, signal });
+  }
+
+  async exists(path: string, { watch, signal }: ReadOptions = {}): Promise<Stat | null> {
+    const serverPath = this.#chroot.toServer(path);
+    const found = await this.#ask("exists", {
+      deed: { action: "look for", path, reads: true },
+      request: { path: serverPath, watch: watch !== undefined },
+      signal,
+      replied: (err) => {
+        if (watch !== undefined && err === 0) this.#watches.add("data", serverPath, watch);
+        if (watch !== undefined && err === NONODE) this.#watches.add("exist", serverPath, watch);
+      },
+      expected: { NONODE: { stat: null } },
+    });
+    return found.stat;
+  }
+
+  async getData(path: string, { watch, signal }: ReadOptions = {}): Promise<{ data: Uint8Array; stat: Stat }> {
+    const serverPath = this.#chroot.toServer(path);
+    const { data, stat } = await this.#ask("getData", {
+      deed: { action: "read", path, reads: true },
+      request: { path: serverPath, watch: watch !== undefined },
+      signal,
+      replied: (err) => {
+        if (watch !== undefined && err === 0) this.#watches.add("data", serverPath, watch);
+      },
+    });
+    return { data: data ?? new Uint8Array(0), stat };
+  }
+
+  async setData(path: string, data: Uint8Array, version: number, { signal }: RequestOptions = {}): Promise<Stat> {
+    const request = { path: this.#chroot.toServer(path), data, version };
+    return (await this.#ask("setData", { deed: { action: "write", path }, request, signal })).stat;
+  }
+
+  async getChildren(path: string, { watch, signal }: ReadOptions = {}): Promise<{ children: string[]; stat: Stat }> {
+    const serverPath = this.#chroot.toServer(path);
+    const { children, stat } = await this.#ask("getChildren2", {
+      deed: { action: "list", path, reads: true },
+      request: { path: serverPath, watch: watch !== undefined },
+      signal,
+      replied: (err) => {
+        if (watch !== undefined && err === 0) this.#watches.add("child", serverPath, watch);
+      },
+    });
+    return { children: children ?? [], stat };
+  }
+
+  async getAcl(path: string, { signal }: RequestOptions = {}): Promise<{ acl: Acl[]; stat: Stat }> {
+    const request = { path: this.#chroot.toServer(path) };
+    const { acl, stat } = await this.#ask("getAcl", {
+      deed: { action: "read the ACL of", path, reads: true },
+      request,
+      signal,
+    });
+    return { acl: acl ?? [], stat };
+  }
+
+  async setAcl(path: string, acl: Acl[], version: number, { signal }: RequestOptions = {}): Promise<Stat> {
+    const request = { path: this.#chroot.toServer(path), acl, version };
+    return (await this.#ask("setAcl", { deed: { action: "set the ACL of", path }, request, signal })).stat;
+  }
+
+  async sync(path: string, { signal }: RequestOptions = {}): Promise<void> {
+    const request = { path: this.#chroot.toServer(path) };
+    await this.#ask("sync", { deed: { action: "wait for the leader's state of", path, reads: true }, request, signal });
+  }
+
+  async multi(requests: MultiRequest[], { signal }: RequestOptions = {}): Promise<MultiResult[]> {
+    const sent = requests.map((request) => this.#onServer(request));
+    const deed = { action: "do the transaction at", path: requests[0]?.path ?? "/" };
+    const results = await this.#call({
+      deed,
+      code: multiCode,
+      body: this.#body(deed, (writer) => multiRequest.write(writer, sent)),
+      answer(err, reader) {
+        if (err !== 0) throw refusal(deed, err);
+        return multiResponse.read(reader);
+      },
+    }, signal);
+    const failed = results.findIndex((result) => isFailure(result));
+    const culprit = results[failed];
+    if (culprit !== undefined && isFailure(culprit)) {
+      const request = requests[failed];
+      throw refusal({ action: request?.type ?? "do", path: request?.path ?? "" }, culprit.err, failed);
+    }
+    return results.map((result) => "path" in result ? { ...result, path: this.#chroot.toClient(result.path) } : result);
+  }
+
+  close(): Promise<void> {
+    return this.#session.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  /** `replied` sees the error number before anybody else; an `expected` error has a result instead of a rejection. */
+  #ask<Name extends OperationName, Expected = never>(name: Name, { deed, request, signal, replied, expected }: {
+    readonly deed: Deed;
+    readonly request: RequestOf<Name>;
+    readonly signal: AbortSignal | undefined;
+    readonly replied?: (err: number) => void;
+    readonly expected?: Readonly<Partial<Record<ZooKeeperErrorName, Expected>>>;
+  }): Promise<ResponseOf<Name> | Expected> {
+    const row = rowOf(name);
+    return this.#call({
+      deed,
+      code: row.code,
+      body: this.#body(deed, (writer) => row.request.write(writer, request)),
+      answer(err: number, reader: ByteReader): ResponseOf<Name> | Expected {
+        replied?.(err);
+        if (err === 0) return row.response.read(reader);
+        const name = zooKeeperErrorName(err);
+        const instead = name === undefined ? undefined : expected?.[name];
+        if (instead !== undefined) return instead;
+        throw refusal(deed, err);
+      },
+    }, signal);
+  }
+
+  #call<T>(call: Call<T>, signal: AbortSignal | undefined): Promise<T> {
+    return this.#session.request(call, signal);
+  }
+
+  #body(deed: Deed, write: (writer: ByteWriter) => void): Uint8Array {
+    const writer = new ByteWriter();
+    write(writer);
+    const frameBytes = writer.length + requestHeaderBytes;
+    if (frameBytes > this.#frameBytesMax) {
+      throw new ZooKeeperError(
+        "BADARGUMENTS",
+        `Cannot ${deed.action} "${deed.path}": the request takes ${frameBytes} bytes, ${this.#frameBytesMax} are allowed (connect.max_request_size, the servers' jute.maxbuffer)`,
+        { path: deed.path },
+      );
+    }
+    return writer.finish();
+  }
+
+  #onServer(request: MultiRequest): MultiRequest {
+    const sequential = "flags" in request && isSequential(request.flags);
+    const path = this.#chroot.toServer(request.path, sequential);
+    return "acl" in request ? { ...request, path, acl: request.acl ?? this.acl } : { ...request, path };
+  }
+}
+
+interface Row<Name extends OperationName> {
+  readonly code: number;
+  readonly request: Codec<RequestOf<Name>>;
+  readonly response: Codec<ResponseOf<Name>>;
+}
+
+/** TypeScript does not see that a row of the table has the types that its own name stands for. */
+const rowOf = <Name extends OperationName>(name: Name) => operations[name] as unknown as Row<Name>;
+
+const { NONODE } = zooKeeperErrorNumbers;
+
+/** RequestHeader: xid and type. */
+const requestHeaderBytes = 8;
+
+function isSequential(flags: number): boolean {
+  return flags === createFlag.persistentSequential || flags === createFlag.ephemeralSequential ||
+    flags === createFlag.persistentSequentialTtl;
+}
+
+/** Operations before the failing one are told error 0, those after it -2: neither is the cause. */
+function isFailure(result: MultiResult): result is { type: "error"; err: number } {
+  return result.type === "error" && result.err !== 0 && result.err !== zooKeeperErrorNumbers.RUNTIMEINCONSISTENCY;
+}

@@ -1,0 +1,139 @@
+/** Everything a ZooKeeper operation fails with, by the server's own names. */
+import { BatonError, type ErrorCode } from "../errors.ts";
+import { type ZooKeeperErrorName, zooKeeperErrorName } from "../wire/jute/zookeeper_error_codes.ts";
+
+interface Meaning {
+  /** What becomes of it when nobody handles it by name. */
+  readonly code: ErrorCode;
+  readonly text: string;
+}
+
+const meanings = {
+  SYSTEMERROR: { code: "PROTOCOL", text: "the server has a system error" },
+  RUNTIMEINCONSISTENCY: { code: "PROTOCOL", text: "an operation before it failed" },
+  DATAINCONSISTENCY: { code: "PROTOCOL", text: "the server's data is inconsistent" },
+  CONNECTIONLOSS: { code: "OUTCOME_UNKNOWN", text: "the connection was lost before the answer came" },
+  MARSHALLINGERROR: { code: "PROTOCOL", text: "the server could not read the request" },
+  UNIMPLEMENTED: { code: "PROTOCOL", text: "the server does not have this operation" },
+  OPERATIONTIMEOUT: { code: "UNREACHABLE", text: "no server could be asked in time" },
+  BADARGUMENTS: { code: "BAD_DATA", text: "the arguments are not valid" },
+  UNKNOWNSESSION: { code: "OUTCOME_UNKNOWN", text: "the server does not know this session" },
+  NEWCONFIGNOQUORUM: { code: "PROTOCOL", text: "no quorum of the new configuration is connected" },
+  RECONFIGINPROGRESS: { code: "PROTOCOL", text: "another reconfiguration is under way" },
+  APIERROR: { code: "PROTOCOL", text: "the server has an error in its interface" },
+  NONODE: { code: "INTERNAL", text: "the node does not exist" },
+  NOAUTH: { code: "REFUSED", text: "the node's ACL does not allow it" },
+  BADVERSION: { code: "INTERNAL", text: "the node has another version" },
+  NOCHILDRENFOREPHEMERALS: { code: "BAD_DATA", text: "an ephemeral node cannot have children" },
+  NODEEXISTS: { code: "INTERNAL", text: "the node exists already" },
+  NOTEMPTY: { code: "INTERNAL", text: "the node has children" },
+  SESSIONEXPIRED: { code: "OUTCOME_UNKNOWN", text: "the session has ended" },
+  INVALIDCALLBACK: { code: "PROTOCOL", text: "the callback is not valid" },
+  INVALIDACL: {
+    code: "BAD_DATA",
+    text: "the ACL is not valid: it names a scheme that the server does not know, or nobody",
+  },
+  AUTHFAILED: { code: "REFUSED", text: "the authentication was refused" },
+  SESSIONMOVED: { code: "OUTCOME_UNKNOWN", text: "the session has moved to another server" },
+  NOTREADONLY: { code: "PROTOCOL", text: "the server is read-only at present" },
+  EPHEMERALONLOCALSESSION: { code: "PROTOCOL", text: "a local session cannot have ephemeral nodes" },
+  NOWATCHER: { code: "INTERNAL", text: "there is no such watch" },
+  REQUESTTIMEOUT: { code: "OUTCOME_UNKNOWN", text: "the server ran out of time" },
+  RECONFIGDISABLED: { code: "PROTOCOL", text: "reconfiguration is disabled" },
+  SESSIONCLOSEDREQUIRESASLAUTH: { code: "REFUSED", text: "the server demands SASL authentication" },
+  QUOTAEXCEEDED: { code: "REFUSED", text: "a quota, or a limit of the keeper, is exceeded" },
+  THROTTLEDOP: { code: "UNREACHABLE", text: "too many requests are waiting" },
+} as const satisfies Record<ZooKeeperErrorName, Meaning>;
+
+export interface ZooKeeperErrorDetails {
+  readonly path?: string;
+  readonly index?: number;
+  /** It only reads: without an answer, nothing was done. */
+  readonly reads?: boolean;
+  readonly cause?: unknown;
+}
+
+/**
+ * A failed operation. `reason` is KeeperException's name, or the bare number when this version does not know it;
+ * `index` is the failing operation's place in a multi.
+ */
+export class ZooKeeperError extends BatonError {
+  readonly reason: ZooKeeperErrorName | number;
+  readonly path: string;
+  readonly index?: number;
+
+  constructor(reason: ZooKeeperErrorName | number, message: string, details: ZooKeeperErrorDetails = {}) {
+    const code = typeof reason === "number" ? "PROTOCOL" : meanings[reason].code;
+    super(
+      code === "OUTCOME_UNKNOWN" && details.reads === true ? "UNREACHABLE" : code,
+      message,
+      details.cause === undefined ? undefined : { cause: details.cause },
+    );
+    this.name = "ZooKeeperError";
+    this.reason = reason;
+    this.path = details.path ?? "";
+    if (details.index !== undefined) this.index = details.index;
+  }
+}
+
+/** What a failure is told about: `{ action: "create", path: "/a" }`. */
+export interface Deed {
+  readonly action: string;
+  readonly path: string;
+  readonly reads?: boolean;
+}
+
+/** The error for a number that the server answered with. */
+export function refusal(deed: Deed, err: number, index?: number): ZooKeeperError {
+  const name = zooKeeperErrorName(err);
+  const why = name === undefined
+    ? `error ${err}, which is unknown here`
+    : `${name}: ${name === "NOAUTH" ? notAllowed(deed) : meanings[name].text}`;
+  const place = index === undefined ? "" : ` (operation ${index + 1} of its transaction)`;
+  return new ZooKeeperError(name ?? err, `Cannot ${deed.action} "${deed.path}"${place}: the server answered ${why}`, {
+    ...deed,
+    ...(index === undefined ? {} : { index }),
+  });
+}
+
+/**
+ * What ZooKeeper's server asks for each operation; of a node that is made or deleted its parent's ACL is asked. To look for a
+ * node takes READ since 3.8.4 and 3.9.2.
+ */
+const permissions: Readonly<Record<string, string>> = {
+  "create": "c (create)",
+  "createContainer": "c (create)",
+  "create the chroot's node": "c (create)",
+  "delete": "d (delete)",
+  "look for": "r (read)",
+  "read": "r (read)",
+  "list": "r (read)",
+  "check": "r (read)",
+  "read the ACL of": "r (read)",
+  "write": "w (write)",
+  "setData": "w (write)",
+  "set the ACL of": "a (admin)",
+};
+
+function notAllowed({ action, path }: Deed): string {
+  const permission = permissions[action];
+  if (permission === undefined) return meanings.NOAUTH.text;
+  const isOfParent = /^[cd] /.test(permission);
+  const asked = isOfParent ? path.slice(0, path.lastIndexOf("/")) || "/" : path;
+  return `it takes ${permission}, which the ACL of "${asked}" does not give to this session; credentials that have it ` +
+    "are named with auth.file";
+}
+
+/** The error for an operation that this side gave up. */
+export function failure(
+  deed: Deed,
+  reason: ZooKeeperErrorName,
+  { why = meanings[reason].text, cause }: { readonly why?: string; readonly cause?: unknown } = {},
+): ZooKeeperError {
+  return new ZooKeeperError(reason, `Cannot ${deed.action} "${deed.path}": ${why}`, { ...deed, cause });
+}
+
+/** Whether this is why a session has ended: the servers ended it, or this side closed it. */
+export function isSessionEnd(reason: unknown): boolean {
+  return reason instanceof ZooKeeperError && reason.reason === "SESSIONEXPIRED";
+}

@@ -1,0 +1,381 @@
+/**
+ * A session with an ensemble: keeps it alive, moves it from server to server, queues and sends its requests, and knows
+ * up to when no server can have ended it. What an operation means is the client's business, how another server is found
+ * that of server_search.ts.
+ */
+import type { BatonError } from "../errors.ts";
+import type { Clock } from "../support/clock.ts";
+import { Fifo } from "../support/fifo.ts";
+import { type EventTypeName, operations } from "../wire/jute/zookeeper_operations.ts";
+import type { Connector } from "./connector.ts";
+import type { Established } from "./establish.ts";
+import { Link, type LinkOwner } from "./zookeeper_link.ts";
+import { type Call, Request } from "./zookeeper_request.ts";
+import { type Finding, type SearchOwner, type SearchRound, ServerSearch } from "./server_search.ts";
+import { askShortestTimeout } from "./shortest_timeout.ts";
+import { leaseEndMs, relayMs, resumeAttemptMs, type Signs, timingOf, type Vigil, vigil } from "./session_timing.ts";
+import type { Watches } from "./watches.ts";
+import type { Session, SessionState, WatchEvent } from "./zookeeper.ts";
+import { failure, ZooKeeperError } from "./zookeeper_error.ts";
+
+/**
+ * Requests on the way at once. The server stops reading at 1,000 (globalOutstandingLimit); with more, a request's age
+ * would tell how long our own queue is and not how the connection is.
+ */
+const inFlightMax = 1000;
+
+/** Requests waiting to be sent. */
+const queuedMax = 100_000;
+
+export interface ClientSessionOptions {
+  readonly clock: Clock;
+  readonly connector: Connector;
+  /** The timeout to ask for at every connection, in milliseconds. */
+  readonly timeoutMs: number;
+  readonly watches: Watches;
+  /** Turns the server's path in an event into the caller's. */
+  readonly toClientPath: (path: string) => string;
+}
+
+type Change = "state" | "renewed";
+
+export class ClientSession implements Session, LinkOwner, SearchOwner {
+  readonly #options: ClientSessionOptions;
+  readonly #clock: Clock;
+  readonly #queue = new Fifo<Request<unknown>>();
+  readonly #listeners = new Set<(change: Change) => void>();
+  readonly #changes = new Set<Change>();
+  readonly #ended = new AbortController();
+  #established: Established;
+  #link: Link | null = null;
+  #state: SessionState = "connecting";
+  #provenMs = -Infinity;
+  /** When there was a connection last. */
+  #lostMs = Infinity;
+  #guards = 0;
+  /** The shortest timeout that the servers grant, in milliseconds; null until a guarded session has asked. */
+  #shortestMs: number | null = null;
+  #askingShortest = false;
+  #hasWaitedATurn = false;
+  #lastZxid = 0n;
+  #connections = 0;
+  readonly #search: ServerSearch;
+  #wakeAtMs = Infinity;
+  #cancelWake: () => void = () => {};
+  #closing: Promise<void> | null = null;
+
+  constructor(established: Established, options: ClientSessionOptions) {
+    this.#options = options;
+    this.#clock = options.clock;
+    this.#established = established;
+    this.#search = new ServerSearch(this, options);
+    this.#adopt(established);
+  }
+
+  get id(): bigint {
+    return this.#established.accepted.identity.id;
+  }
+
+  get password(): Uint8Array {
+    return this.#established.accepted.identity.password;
+  }
+
+  get timeoutMs(): number {
+    return this.#established.accepted.timeoutMs;
+  }
+
+  get state(): SessionState {
+    return this.#state;
+  }
+
+  get ended(): AbortSignal {
+    return this.#ended.signal;
+  }
+
+  get connections(): number {
+    return this.#connections;
+  }
+
+  leaseEndMs(): number {
+    return leaseEndMs(this.#provenMs, this.timeoutMs);
+  }
+
+  guard(): () => void {
+    this.#guards++;
+    let guarded = true;
+    return () => {
+      if (guarded) this.#guards--;
+      guarded = false;
+    };
+  }
+
+  subscribe(listener: (change: Change) => void): () => void {
+    const own = (change: Change) => listener(change);
+    this.#listeners.add(own);
+    return () => this.#listeners.delete(own);
+  }
+
+  /** Sends when connected, within T; see ZooKeeper for what it rejects with. */
+  request<T>(call: Call<T>, signal?: AbortSignal): Promise<T> {
+    if (signal?.aborted) return Promise.reject(signal.reason);
+    if (this.#closing !== null || this.#state === "ended") {
+      return Promise.reject(failure(call.deed, "SESSIONEXPIRED", { cause: this.#ended.signal.reason }));
+    }
+    return this.#enqueue(new Request(call, this.#clock.now() + this.timeoutMs, signal));
+  }
+
+  /** Ends the session on the server after everything that was asked before; gives up after T/3. Never rejects. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  event(type: EventTypeName, path: string): void {
+    const event: WatchEvent = { type, path: this.#options.toClientPath(path) };
+    for (const watcher of this.#options.watches.take(type, path)) queueMicrotask(() => watcher(event));
+  }
+
+  answered(): void {
+    if (this.#link === null) return;
+    this.#provenMs = Math.max(this.#provenMs, this.#link.provenMs);
+    if (this.#state === "doubtful" && !isDoubtful(vigil(this.#clock.now(), this.#signs(this.#link), this.timeoutMs))) {
+      this.#search.stop();
+      this.#setState("connected");
+    }
+    this.#pump();
+    this.#announce("renewed");
+  }
+
+  lost(_error: Error | null): void {
+    if (this.#link === null || this.#state === "ended") return;
+    this.#lastZxid = this.#link.lastZxid;
+    this.#link = null;
+    this.#lostMs = this.#clock.now();
+    this.#setState("connecting");
+    this.#search.start();
+  }
+
+  #enqueue<T>(request: Request<T>): Promise<T> {
+    if (this.#queue.length >= queuedMax) request.fail("THROTTLEDOP", undefined, `${queuedMax} requests are waiting`);
+    else {
+      this.#queue.push(request as Request<unknown>);
+      this.#pump();
+      this.#scheduleQueue();
+    }
+    return request.promise;
+  }
+
+  /** In doubt nothing more is sent: what is still here is definitely not done. */
+  #pump(): void {
+    const link = this.#link;
+    if (link === null || this.#state !== "connected" || this.#queue.length === 0) return;
+    const nowMs = this.#clock.now();
+    while (link.owed < inFlightMax) {
+      const request = this.#queue.shift();
+      if (request === undefined) return;
+      if (request.settled) continue;
+      if (request.deadlineMs <= nowMs) request.fail("OPERATIONTIMEOUT");
+      else link.send(request.code, request.body, request);
+    }
+  }
+
+  #adopt(established: Established): void {
+    const { accepted, connectSentMs, stream } = established;
+    const old = this.#link;
+    this.#lastZxid = this.#seenZxid;
+    this.#established = established;
+    this.#link = new Link(stream, this, {
+      clock: this.#clock,
+      nextXid: accepted.nextXid,
+      connectSentMs,
+      // Behind a unix socket there is one server, and it is its own leader.
+      relayMs: this.#standsAlone ? 0 : relayMs(accepted.timeoutMs, this.#shortestMs),
+      lastZxid: this.#lastZxid,
+    });
+    this.#provenMs = Math.max(this.#provenMs, connectSentMs);
+    this.#connections++;
+    this.#setState("connected");
+    old?.destroy(null);
+    for (const batch of this.#options.watches.rearm(this.#lastZxid)) this.#link.setWatches(batch);
+    this.#pump();
+    this.#wakeBy(connectSentMs + timingOf(accepted.timeoutMs).pingMs);
+    this.#announce("renewed");
+  }
+
+  #tick(dueMs: number): void {
+    const nowMs = this.#clock.now();
+    const link = this.#link;
+    const timing = timingOf(this.timeoutMs);
+    // This process was stopped or busy: answers may be waiting to be read. One turn of the loop lets them in; a loop that
+    // is always busy gets no second one, or it would never say anything.
+    this.#hasWaitedATurn = !this.#hasWaitedATurn && link !== null && nowMs - dueMs > timing.pingMs / 2;
+    if (this.#hasWaitedATurn) return this.#wakeBy(nowMs);
+    if (link !== null) {
+      const { action, lookAgainMs } = vigil(nowMs, this.#signs(link), this.timeoutMs);
+      if (action === "ping") this.#isLeaderAsked ? this.#askLeader(link) : link.ping();
+      if (action === "doubt" && this.#state === "connected") {
+        this.#setState("doubtful");
+        this.#search.start();
+      }
+      if (action === "drop") {
+        const silence = new Error(`the server did not answer for ${Math.round(timing.dropMs)} ms`);
+        link.destroy(silence);
+        this.lost(silence);
+      } else this.#wakeBy(lookAgainMs);
+    }
+    this.#scheduleQueue();
+  }
+
+  /** A lock is held long enough for a heartbeat: worth knowing how much of its lease the servers' tick takes. */
+  #askLeader(link: Link): void {
+    link.askLeader();
+    if (this.#shortestMs !== null || this.#askingShortest) return;
+    this.#askingShortest = true;
+    const limits = { clock: this.#clock, attemptMs: timingOf(this.timeoutMs).doubtMs, signal: this.ended };
+    void askShortestTimeout(this.#options.connector, limits).then((shortestMs) => {
+      this.#askingShortest = false;
+      this.#shortestMs = shortestMs;
+      this.#link?.shortenRelay(relayMs(this.timeoutMs, shortestMs));
+    });
+  }
+
+  #signs(link: Link): Signs {
+    return link.signs(this.#isLeaderAsked);
+  }
+
+  /** A server that stands alone answers pings at once; a sync would wait for its disk. */
+  get #isLeaderAsked(): boolean {
+    return this.#guards > 0 && !this.#standsAlone;
+  }
+
+  get #standsAlone(): boolean {
+    return this.#established.endpoint.address.kind === "unix";
+  }
+
+  /** Fails what has waited too long, and comes back when the next one will have. */
+  #scheduleQueue(): void {
+    if (this.#state === "connected" && this.#queue.length === 0) return;
+    const nowMs = this.#clock.now();
+    for (let head = this.#queue.peek(); head !== undefined; head = this.#queue.peek()) {
+      if (!head.settled && head.deadlineMs > nowMs) return this.#wakeBy(head.deadlineMs);
+      this.#queue.shift();
+      head.fail("OPERATIONTIMEOUT");
+    }
+  }
+
+  #wakeBy(timeMs: number): void {
+    if (timeMs >= this.#wakeAtMs || this.#state === "ended") return;
+    this.#cancelWake();
+    this.#wakeAtMs = timeMs;
+    this.#cancelWake = this.#clock.after(timeMs - this.#clock.now(), () => {
+      this.#wakeAtMs = Infinity;
+      this.#tick(timeMs);
+    });
+  }
+
+  /** While a link lives, the other servers are asked only. */
+  nextRound(attempt: number): SearchRound {
+    return {
+      wish: {
+        identity: this.#established.accepted.identity,
+        timeoutMs: this.#options.timeoutMs,
+        lastZxid: attempt % 2 === 1 && this.#isOverdue ? 0n : this.#seenZxid,
+      },
+      attemptMs: resumeAttemptMs(this.#clock.now(), this.leaseEndMs(), this.timeoutMs),
+      staggerMs: timingOf(this.timeoutMs).staggerMs,
+      except: this.#link === null ? undefined : this.#established.endpoint.address,
+      backoff: { firstMs: this.timeoutMs / 100, maxMs: this.timeoutMs / 40 },
+    };
+  }
+
+  found(finding: Finding): void {
+    if (finding.kind !== "accepted") return this.#end(finding.kind === "expired" ? this.#expiry() : finding.error);
+    // The server in doubt has answered meanwhile: this one may not know yet what it said, and would show what was before.
+    if (finding.established.lastZxid < this.#seenZxid) {
+      finding.established.stream.destroy();
+      return this.#search.start();
+    }
+    this.#adopt(finding.established);
+  }
+
+  /**
+   * Servers that were set up anew know less than was seen, and close without a word: a session would look for ever. Asked as
+   * by somebody who has seen nothing, they say that they do not know it. Should one know it, `found` does not take that.
+   */
+  get #isOverdue(): boolean {
+    return this.#link === null && this.#clock.now() >= this.#lostMs + 2 * this.timeoutMs;
+  }
+
+  get #seenZxid(): bigint {
+    return this.#link?.lastZxid ?? this.#lastZxid;
+  }
+
+  async #close(): Promise<void> {
+    if (this.#state === "ended") return;
+    const limitMs = timingOf(this.timeoutMs).dropMs;
+    const deadlineMs = this.#clock.now() + limitMs;
+    const cancelLimit = this.#clock.after(limitMs, () => this.#end(closedError()));
+    const { code } = operations.closeSession;
+    const deed = { action: "close the session", path: "/" };
+    const body = new Uint8Array(0);
+    while (!this.#isEnded() && this.#clock.now() < deadlineMs) {
+      try {
+        await this.#enqueue(new Request({ deed, code, body, answer: () => {} }, deadlineMs));
+        break;
+      } catch (error) {
+        // Closing twice does no harm: a lost answer is asked for again as long as there is time.
+        if (!(error instanceof ZooKeeperError) || error.reason !== "CONNECTIONLOSS") break;
+      }
+    }
+    cancelLimit();
+    this.#end(closedError());
+  }
+
+  #isEnded(): boolean {
+    return this.#state === "ended";
+  }
+
+  #end(error: BatonError): void {
+    if (this.#isEnded()) return;
+    this.#setState("ended");
+    this.#cancelWake();
+    this.#search.stop();
+    this.#link?.destroy(error);
+    this.#link = null;
+    for (const request of this.#queue.drain()) request.fail("SESSIONEXPIRED", error);
+    this.#options.watches.clear();
+    this.#ended.abort(error);
+  }
+
+  #expiry(): ZooKeeperError {
+    return new ZooKeeperError("SESSIONEXPIRED", `The session 0x${this.id.toString(16)} has expired on the server`);
+  }
+
+  #setState(state: SessionState): void {
+    if (state === this.#state) return;
+    this.#state = state;
+    this.#announce("state");
+  }
+
+  /** Listeners hear of it when the turn is over and everything fits together again. */
+  #announce(change: Change): void {
+    if (this.#changes.size === 0) {
+      queueMicrotask(() => {
+        const changes = [...this.#changes];
+        this.#changes.clear();
+        for (const one of changes) {
+          for (const listener of [...this.#listeners]) if (this.#listeners.has(listener)) listener(one);
+        }
+      });
+    }
+    this.#changes.add(change);
+  }
+}
+
+function isDoubtful({ action }: Vigil): boolean {
+  return action === "doubt" || action === "drop";
+}
+
+function closedError(): ZooKeeperError {
+  return new ZooKeeperError("SESSIONEXPIRED", "The session was closed by this client");
+}

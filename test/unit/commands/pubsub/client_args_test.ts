@@ -1,0 +1,30 @@
+import { expect, test } from "bun:test";
+import { clientWords } from "../../../../commands/pubsub/client_args.ts";
+
+test("both orders of the words say the same", () => {
+  const wanted = { id: "alice", operation: "put", topic: "news", rest: ["a.txt"] };
+  expect(clientWords(["alice", "put", "news", "a.txt"], undefined)).toMatchObject(wanted);
+  expect(clientWords(["put", "news", "a.txt"], "alice")).toMatchObject(wanted);
+  expect(clientWords(["alice", "put", "news", "a.txt"], "alice")).toMatchObject(wanted);
+});
+
+test("an id that is typed goes before one that the environment or a file names", () => {
+  expect(clientWords(["bob", "get", "news"], "alice", { isTyped: false })).toMatchObject({ id: "bob", topic: "news" });
+  expect(clientWords(["get", "news"], "alice", { isTyped: false })).toMatchObject({ id: "alice", topic: "news" });
+});
+
+test("an id or a topic may be called as an operation is", () => {
+  expect(clientWords(["get", "get", "put"], undefined)).toMatchObject({ id: "get", operation: "get", topic: "put" });
+  expect(clientWords(["get", "put"], "alice")).toMatchObject({ id: "alice", operation: "get", topic: "put" });
+});
+
+test.each([
+  [["alice", "gett", "news"], undefined, 'no operation "gett", did you mean'],
+  [["alice", "get"], undefined, "TOPIC is missing"],
+  [["alice", "get", "news", "more"], undefined, '"more" is too much'],
+  [["get", "news"], undefined, "id is missing"],
+  [["alice", "get", "news"], "bob", "given twice"],
+  [[], undefined, "operation is missing"],
+])("%p with --id %p is refused", (words, id, sentence) => {
+  expect(() => clientWords(words, id)).toThrow(sentence);
+});

@@ -1,0 +1,93 @@
+import { describe, expect, test } from "bun:test";
+import {
+  examineLock,
+  type LockFound,
+  type NodeFound,
+  sequenceMax,
+} from "../../../../src/coordination/admin/diagnose.ts";
+import { formatLockState } from "../../../../src/coordination/lock/lock_state.ts";
+
+const nowMs = 1_800_000_000_000;
+const info = {
+  host: "db1",
+  pid: 812,
+  user: "root",
+  argv0: "backup.sh",
+  reason: "",
+  sinceMs: nowMs - 1000,
+  sessionTimeoutMs: 10_000,
+  revoke: null,
+};
+const node = (name: string, more: Partial<NodeFound["info"]> = {}): NodeFound => ({
+  name,
+  isEphemeral: true,
+  info: { ...info, ...more },
+});
+const lock: LockFound = {
+  where: 'lock "x"',
+  path: "/baton/locks/x",
+  data: formatLockState({ limit: null }),
+  children: ["q", "h"],
+  holders: [node("x-a")],
+  queue: [node("100-x-b-0000000007")],
+  sequence: 8,
+};
+const say = (change: Partial<LockFound>) =>
+  examineLock({ ...lock, ...change }, nowMs).map(({ kind, what }) => `${kind}: ${what}`);
+
+test("a lock that is held and waited for gives nothing to say", () => {
+  expect(say({})).toEqual([]);
+  expect(say({ holders: [], queue: [] })).toEqual([]);
+});
+
+describe("what is said of", () => {
+  const cases: [what: string, change: Partial<LockFound>, said: RegExp][] = [
+    [
+      "data that another layout wrote",
+      { data: new TextEncoder().encode("{}") },
+      /^problem: .*its data names no layout$/,
+    ],
+    [
+      "another program's nodes",
+      { children: ["q", "h", "lock-0000000001"] },
+      /^problem: .*\/lock-0000000001" is not baton's/,
+    ],
+    ["a holder that nobody knows", { holders: [node("mine")] }, /^problem: .*\/h\/mine" is no holder/],
+    ["a holder without a session", { holders: [{ ...node("x-a"), isEphemeral: false }] }, /^problem: .*never ends/],
+    ["a contender that nobody knows", { queue: [node("lock-0000000001")] }, /^warning: .*is passed over$/],
+    [
+      "a contender without a session",
+      { queue: [{ ...node("100-x-b-0000000007"), isEphemeral: false }] },
+      /waits for ever/,
+    ],
+    ["a counter near its end", { sequence: sequenceMax - 5 }, /^warning: its counter stands at 2147483642/],
+    ["a counter at its end", { queue: [node("100-x-b-2147483647")] }, /^warning: its counter stands at its end/],
+    [
+      "more holders than the limit",
+      { data: formatLockState({ limit: 1 }), holders: [node("p0-a"), node("p1-c")], queue: [] },
+      /^warning: 2 hold a permit and the limit is 1/,
+    ],
+    [
+      "a holder that was asked back",
+      { holders: [node("x-a", { sinceMs: nowMs - 90_000, revoke: { by: "ops", reason: "" } })] },
+      /^warning: root@db1:812 \(backup.sh\) was asked back by ops and has it still/,
+    ],
+    [
+      "a first that does not take what it could have",
+      { holders: [], queue: [node("100-x-b-0000000007", { sinceMs: nowMs - 45_000 })] },
+      /^problem: root@db1:812 \(backup.sh\) is the next, could have it, and has not taken it, 45 s after it came/,
+    ],
+  ];
+  for (const [what, change, said] of cases) {
+    test(what, () => {
+      const found = say(change);
+      expect(found).toHaveLength(1);
+      expect(found[0]).toMatch(said);
+    });
+  }
+
+  test("text of others, without its control characters", () => {
+    const holders = [node("x-a", { sinceMs: 1, revoke: { by: "ops\n\u001b[31m", reason: "" } })];
+    expect(say({ holders })[0]).toContain("asked back by ops\ufffd\ufffd[31m and");
+  });
+});

@@ -1,0 +1,23 @@
+import { expect, test } from "bun:test";
+import { sessionTimeoutWarning } from "../../../../src/coordination/connect/session_timeout_warning.ts";
+
+test("what was asked for, or less, is nothing to tell", () => {
+  for (const grantedMs of [3000, 4000]) {
+    expect(sessionTimeoutWarning({ askedMs: 4000, grantedMs, standsAlone: false })).toBeNull();
+  }
+});
+
+test("servers that grant more have a tick that is too long for it: both ways out are named", () => {
+  expect(sessionTimeoutWarning({ askedMs: 3000, grantedMs: 4000, standsAlone: false })).toBe(
+    "baton: a session timeout of 3 s was asked for, and the shortest one to be had is 4 s; with ZooKeeper's own minimum " +
+      "of two ticks the servers' tickTime is then 2 s, and should be a fifth of the session timeout at most: ask for " +
+      "--session-timeout 10s, or set tickTime to 600 ms (docs/limits.md)\n",
+  );
+});
+
+test("the tick of a keeper behind its socket is of no importance", () => {
+  expect(sessionTimeoutWarning({ askedMs: 1000, grantedMs: 2000, standsAlone: true })).toBe(
+    "baton: a session timeout of 1 s was asked for, and the shortest one to be had is 2 s; ask for that with " +
+      "--session-timeout, or give the keeper a lower minimum\n",
+  );
+});

@@ -1,0 +1,102 @@
+/** A reply cut at every request/reply boundary of a foreign lock: one holder, no orphan, no deadlock. */
+import { expect, test } from "bun:test";
+import { foreignRecipes } from "../../../../src/coordination/interop/interop_node_names.ts";
+import { cutEverywhere } from "../../../support/cut_everywhere.ts";
+import { FakeClock } from "../../../support/fake_clock.ts";
+import { childrenIn, FakeTree } from "../../../support/fake_tree.ts";
+import { type Cut, FakeZooKeeper } from "../../../support/fake_zookeeper.ts";
+import { acquireLock, type AcquireOptions } from "../../../../src/coordination/lock/acquire_lock.ts";
+
+const path = "/app/locks/nightly";
+
+class Bench {
+  readonly clock = new FakeClock();
+  readonly tree = new FakeTree();
+  readonly tokens: bigint[] = [];
+
+  client(cut?: Cut): FakeZooKeeper {
+    return new FakeZooKeeper(this.tree, this.clock, { timeoutMs: 60_000, ...(cut === undefined ? {} : { cut }) });
+  }
+
+  async acquire(zk: FakeZooKeeper, options: AcquireOptions) {
+    const lease = await acquireLock(zk, path, { clock: this.clock, ...options });
+    this.tokens.push(lease.fencingToken);
+    return lease;
+  }
+
+  get line(): string[] {
+    return childrenIn(this.tree.nodes, path);
+  }
+
+  within<T>(promise: Promise<T>): Promise<T> {
+    return this.clock.within(promise, { withinMs: 5000, state: () => `line ${this.line}` });
+  }
+
+  async expectBusy(options: AcquireOptions): Promise<void> {
+    const attempt = this.acquire(this.client(), { ...options, wait: "none" });
+    expect(await this.within(attempt.then(() => "granted", (error) => error.code))).toBe("LOCK_BUSY");
+  }
+}
+
+test.each(foreignRecipes)("%s: on a path that is not there yet", async (recipe) => {
+  await cutEverywhere(async (cut) => {
+    const bench = new Bench();
+    const zk = bench.client(cut);
+    const lease = await bench.within(bench.acquire(zk, { recipe }));
+    expect(bench.line.length).toBe(1);
+    await bench.expectBusy({ recipe });
+    await bench.within(lease.release());
+    expect(bench.line).toEqual([]);
+    return zk.sent.length;
+  });
+});
+
+test.each(foreignRecipes)("%s: behind a holder and another contender", async (recipe) => {
+  await cutEverywhere(async (cut) => {
+    const bench = new Bench();
+    const first = await bench.within(bench.acquire(bench.client(), { recipe }));
+    const middle = bench.acquire(bench.client(), { recipe });
+    await bench.clock.advance(0);
+    const zk = bench.client(cut);
+    const last = bench.acquire(zk, { recipe });
+    await bench.clock.advance(3000);
+    expect(bench.line.length).toBe(3);
+    await bench.within(first.release());
+    const second = await bench.within(middle);
+    expect(bench.line.length).toBe(2);
+    await bench.within(second.release());
+    const third = await bench.within(last);
+    await bench.expectBusy({ recipe });
+    await bench.within(third.release());
+    expect(bench.line).toEqual([]);
+    expect(bench.tokens).toEqual([...bench.tokens].sort((a, b) => (a < b ? -1 : 1)));
+    return zk.sent.length;
+  });
+});
+
+test.each(["curator-rw", "kazoo"] as const)("%s: readers beside readers, a writer behind them", async (recipe) => {
+  await cutEverywhere(async (cut) => {
+    const bench = new Bench();
+    const reader = await bench.within(bench.acquire(bench.client(), { recipe, mode: "shared" }));
+    const zk = bench.client(cut);
+    const other = await bench.within(bench.acquire(zk, { recipe, mode: "shared" }));
+    await bench.expectBusy({ recipe });
+    const writer = bench.acquire(bench.client(), { recipe });
+    await bench.clock.advance(0);
+    await bench.expectBusy({ recipe, mode: "shared" });
+    await bench.within(reader.release());
+    await bench.within(other.release());
+    await bench.within((await bench.within(writer)).release());
+    expect(bench.line).toEqual([]);
+    return zk.sent.length;
+  });
+});
+
+test("strangers are refused before anything is made among them", async () => {
+  const bench = new Bench();
+  const zk = bench.client();
+  for (const node of ["/app", "/app/locks", path, `${path}/stranger`]) await zk.create(node, new Uint8Array());
+  const attempt = bench.acquire(zk, { recipe: "curator" });
+  expect(await bench.within(attempt.catch((error) => error))).toMatchObject({ code: "CONFIG" });
+  expect(bench.line).toEqual(["stranger"]);
+});

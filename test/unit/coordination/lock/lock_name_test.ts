@@ -1,0 +1,49 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { validatePath } from "../../../../src/zookeeper/node_path_names.ts";
+import { decodeLockName, encodeLockName, nameBytesMax } from "../../../../src/coordination/lock/lock_name.ts";
+import { lockPath } from "../../../../src/coordination/lock/lock_path.ts";
+
+describe("a lock's name", () => {
+  test("is itself in the tree when ZooKeeper allows it", () => {
+    expect(lockPath("nightly").lock).toBe("/baton/locks/nightly");
+    expect(encodeLockName("Ärger über 9 °C")).toBe("Ärger über 9 °C");
+  });
+
+  test("is encoded where ZooKeeper would refuse it, or see a path", () => {
+    expect(encodeLockName("db/nightly")).toBe("db%2Fnightly");
+    expect(encodeLockName("a//./b.c/")).toBe("a%2F%2F.%2Fb.c%2F");
+    expect(encodeLockName("100%")).toBe("100%25");
+    expect(encodeLockName("..")).toBe("%2E%2E");
+    expect(encodeLockName("🔒")).toBe("%F0%9F%94%92");
+  });
+
+  test("comes back as it was typed, and no two names are one", () => {
+    const names = fc.string({ unit: "binary", minLength: 1, maxLength: 40 });
+    fc.assert(
+      fc.property(names, (name) => {
+        let encoded: string;
+        try {
+          encoded = encodeLockName(name);
+        } catch {
+          return;
+        }
+        expect(decodeLockName(encoded)).toBe(name);
+        validatePath(`/${encoded}`);
+      }),
+      { verbose: true },
+    );
+  });
+
+  test("is refused with a reason when it cannot be one", () => {
+    for (
+      const [name, why] of [["", /empty/], ["a\nb", /control/], ["\ud800", /Unicode/], [
+        "ü".repeat(128),
+        /256 bytes/,
+      ]] as const
+    ) {
+      expect(() => encodeLockName(name)).toThrow(why);
+    }
+    expect(encodeLockName("x".repeat(nameBytesMax))).toHaveLength(nameBytesMax);
+  });
+});

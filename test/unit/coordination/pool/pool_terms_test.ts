@@ -1,0 +1,69 @@
+import { expect, test } from "bun:test";
+import { poolPath, type PoolTemplates } from "../../../../src/coordination/pool/pool_path.ts";
+import { formatTerms, markOf, otherTerms, parseTerms } from "../../../../src/coordination/pool/pool_terms.ts";
+
+const info = { host: "db1", pid: 812, user: "root", argv0: "import.sh", reason: "" };
+const usual = { component: "{root}/locks/{component}", item: "{root}/locks/{component}%2F{item}" };
+const mark = (templates: Partial<PoolTemplates>, { root = "/baton", total = null as number | null } = {}) =>
+  markOf(poolPath("c", { root, templates: { ...usual, ...templates } }), total);
+
+test("the same places have the same mark, however they are written, also below another root", () => {
+  expect(mark({})).toMatch(/^[0-9a-f]{16}$/);
+  expect(mark({ item: "/baton/locks/c%2F{item}" })).toBe(mark({}));
+  expect(mark({ component: "/baton/locks/c", item: "{root}/locks/c%2F{item}" })).toBe(mark({}));
+  expect(mark({}, { root: "/" })).toBe(mark({}));
+  expect(mark({ item: "/elsewhere/baton/locks/{component}%2F{item}" }, { root: "/elsewhere/baton" })).toBe(mark({}));
+});
+
+test("other places, and another number, have another mark", () => {
+  const marks = [
+    mark({}),
+    mark({ item: "/{component}/{item}" }),
+    mark({ item: "/{component}/{1}" }),
+    mark({ item: "{root}x/{item}" }),
+    mark({ component: "/SBOI/{component}" }),
+    mark({}, { total: 1 }),
+    mark({}, { total: 11 }),
+  ];
+  expect(new Set(marks).size).toBe(marks.length);
+});
+
+test("what a run shows is read again; of what others have written as much as can be understood", () => {
+  const terms = { templates: usual, total: 3, info };
+  expect(parseTerms(formatTerms(terms, 1))).toMatchObject(terms);
+  for (const text of ["", "{", "null", '{"total":"3","itemPath":4}', '"x"']) {
+    const found = parseTerms(new TextEncoder().encode(text));
+    expect([found.templates, found.total]).toEqual([{ component: "", item: "" }, null]);
+  }
+});
+
+test("a refusal says what, which value here and there, who, and what to do", () => {
+  const other = { component: "/SBOI/{component}", item: "/{component}/{item}" };
+  const { code, message } = otherTerms("c", { templates: usual, total: null }, { templates: other, total: 2, info });
+  expect(code).toBe("CONFIG");
+  expect(message).toBe(
+    'Cannot run "c" beside root@db1:812 (import.sh): ' +
+      'pool.item_path is "{root}/locks/{component}%2F{item}" here and "/{component}/{item}" there, ' +
+      'pool.component_path is "{root}/locks/{component}" here and "/SBOI/{component}" there, ' +
+      "an item could run in both at once, it is run without --total here and with --total 2 there; " +
+      "all calls need the same, another one has to wait until none of the others runs. " +
+      "baton config show --origin says where the path here comes from",
+  );
+});
+
+test("--total alone has a code of its own, and what others have written forges no line", () => {
+  const limit = otherTerms("c", { templates: usual, total: 4 }, { templates: usual, total: 3, info });
+  expect(limit.code).toBe("LIMIT_MISMATCH");
+  expect(limit.message).toBe(
+    'Cannot run "c" beside root@db1:812 (import.sh): it is run with --total 4 here and with --total 3 there; ' +
+      "all calls need the same, another one has to wait until none of the others runs",
+  );
+  const forged = otherTerms("c", { templates: usual, total: 4 }, {
+    templates: { ...usual, item: "\nbaton: all is well" },
+    total: 4,
+    info: { ...info, host: "\r" },
+  });
+  expect(forged.message).not.toMatch(/[\r\n]/);
+  const same = otherTerms("c", { templates: usual, total: 4 }, { templates: usual, total: 4, info });
+  expect([same.code, same.message]).toEqual(["CONFIG", expect.stringContaining("in another place of the tree")]);
+});

@@ -1,0 +1,32 @@
+/** What is not known of a script is not its end: its lock would be given to others while it runs. */
+import { expect, test } from "bun:test";
+import { spawnSync } from "node:child_process";
+import { fileURLToPath } from "node:url";
+
+const source = (path: string) => fileURLToPath(new URL(`../../../../src/process/${path}`, import.meta.url));
+
+/** Has every descriptor that it may have, so that nothing more can be read. */
+const program = `
+  import { closeSync, openSync } from "node:fs";
+  import { isThere } from ${JSON.stringify(source("hold/script_process.ts"))};
+  import { isAlive, readProcess } from ${JSON.stringify(source("proc/process_table.ts"))};
+  import { KnownProcesses } from ${JSON.stringify(source("proc/known_processes.ts"))};
+  const startTicks = readProcess(process.pid).startTicks;
+  const known = new KnownProcesses("nobody's", { pid: process.pid, startTicks });
+  const looks = () => [isThere({ pid: process.pid, startTicks }), isAlive(process.pid)];
+  const before = [...looks(), isThere({ pid: process.pid, startTicks: 1 }), isThere({ pid: 0x7fffffff, startTicks })];
+  const taken = [];
+  try { for (;;) taken.push(openSync("/dev/null", "r")); } catch {}
+  const [full, row] = [looks(), readProcess(process.pid)];
+  known.rememberDescendants();
+  taken.forEach((fd) => closeSync(fd));
+  console.log(JSON.stringify([before, row, full, known.find(null).alive[0] === process.pid]));
+`;
+
+test.if(process.platform === "linux")("where no file can be opened any more, nobody counts as gone", () => {
+  const run = spawnSync("sh", ["-c", 'ulimit -n 64; exec "$0" -e "$1"', process.execPath, program], {
+    encoding: "utf8",
+  });
+  expect(run.stderr).toBe("");
+  expect(JSON.parse(run.stdout)).toEqual([[true, true, false, false], null, [true, true], true]);
+});

@@ -1,0 +1,174 @@
+import { expect, test } from "bun:test";
+import { ChildRun, type ChildRunOptions } from "../../../../src/process/supervise/child_run.ts";
+import type { ChildEnd } from "../../../../src/process/spawn/child_outcome.ts";
+import { FakeClock, settled } from "../../../support/fake_clock.ts";
+import { FakeLease } from "../../../support/fake_lease.ts";
+
+/** A job of numbers: which die of what is the test's to say. */
+class FakeJob {
+  readonly sent: string[] = [];
+  readonly clock = new FakeClock();
+  readonly lease = new FakeLease(this.clock, 10_000, 9_500);
+  readonly struck = new AbortController();
+  readonly #ended = Promise.withResolvers<ChildEnd>();
+  living: number[] = [1];
+  clearedAfterMs: number | null = null;
+  onSignal: (signal: string) => void = () => {};
+  #signalListener: (signal: NodeJS.Signals) => void = () => {};
+
+  run(options: Partial<ChildRunOptions> = {}): ChildRun {
+    const send = (signal: string) => {
+      this.sent.push(signal);
+      this.onSignal(signal);
+    };
+    return new ChildRun({
+      lease: this.lease,
+      clock: this.clock,
+      guard: {
+        clearedAfterMs: () => Promise.resolve(this.clearedAfterMs),
+      },
+      signals: {
+        hangUpIgnored: false,
+        listen: (signals, listener) => {
+          if (signals.includes("SIGCONT")) this.#signalListener = listener;
+          return () => {};
+        },
+      },
+      processes: {
+        alive: () => this.living,
+        signalAll: send,
+        signalCommand: (signal) => send(`command ${signal}`),
+        leaderEnded() {},
+        reapOrphans() {},
+      },
+      ended: this.#ended.promise,
+      ownGroup: true,
+      struck: this.struck.signal,
+      grantedAtMs: this.clock.now(),
+      killAfterMs: 5_000,
+      stopSignal: "SIGTERM",
+      onDoubt: "ignore",
+      ...options,
+    });
+  }
+
+  end(end: ChildEnd = killed): Promise<void> {
+    this.#ended.resolve(end);
+    return settled();
+  }
+
+  continued(): void {
+    this.#signalListener("SIGCONT");
+  }
+}
+
+const killed: ChildEnd = { kind: "signaled", signal: "SIGKILL", signalNumber: 9 };
+
+test("processes that SIGKILL does not end by the time the server gives the lock away are a breach", async () => {
+  const job = new FakeJob();
+  const { finished } = job.run();
+  job.living = [1, 2];
+  await job.clock.advance(9_500);
+  job.living = [2];
+  await job.end();
+  await job.clock.advance(10_600 - 9_500);
+  expect(await finished).toEqual({ kind: "breach", child: killed, survivors: [2] });
+});
+
+test("after a long pause the clock is looked at first: no signal is sent on before the job is killed", async () => {
+  const job = new FakeJob();
+  job.run();
+  job.clock.jump(30_000);
+  job.continued();
+  expect(job.sent[0]).toBe("SIGKILL");
+  await settled();
+});
+
+test("a pause past the deadline is a breach if something was alive after it", async () => {
+  const job = new FakeJob();
+  const { finished } = job.run();
+  job.clearedAfterMs = 0;
+  job.clock.jump(30_000);
+  job.continued();
+  job.living = [];
+  await job.end();
+  expect(await finished).toEqual({ kind: "breach", child: killed, survivors: [] });
+});
+
+test("a pause past the deadline is a loss in time if the guard says so, and a breach if nobody does", async () => {
+  for (const [clearedAfterMs, kind] of [[20, "lost"], [499, "lost"], [501, "breach"], [null, "breach"]] as const) {
+    const job = new FakeJob();
+    const { finished } = job.run();
+    job.living = [];
+    job.clearedAfterMs = clearedAfterMs;
+    job.clock.jump(30_000);
+    job.continued();
+    await job.end();
+    expect((await finished).kind).toBe(kind);
+  }
+});
+
+test("a command that ended by itself keeps its code while its leftovers are stopped, killed and waited for", async () => {
+  const job = new FakeJob();
+  const { finished } = job.run();
+  job.living = [2];
+  await job.end({ kind: "exited", code: 3 });
+  expect(job.sent).toEqual(["SIGTERM", "SIGCONT"]);
+  job.lease.renew(20_000);
+  await job.clock.advance(4_990);
+  expect(job.sent).not.toContain("SIGKILL");
+  job.onSignal = (signal) => signal === "SIGKILL" && (job.living = []);
+  await job.clock.advance(20);
+  expect(await finished).toEqual({ kind: "exited", code: 3 });
+});
+
+test("a guard that strikes makes it a loss, whatever the lease says", async () => {
+  const job = new FakeJob();
+  const { finished } = job.run();
+  job.struck.abort();
+  job.living = [];
+  await job.end();
+  expect(await finished).toEqual({ kind: "lost", child: killed });
+});
+
+test("an end that is seen only after the lease end counts as a loss", async () => {
+  const job = new FakeJob();
+  const { finished } = job.run();
+  job.living = [];
+  job.clock.jump(9_600);
+  await job.end({ kind: "exited", code: 0 });
+  expect(await finished).toEqual({ kind: "lost", child: { kind: "exited", code: 0 } });
+});
+
+test("a SIGCONT from outside does not wake a job frozen in doubt", async () => {
+  const job = new FakeJob();
+  job.run({ onDoubt: "freeze" });
+  job.lease.doubt(true);
+  job.continued();
+  expect(job.sent).toEqual(["SIGSTOP"]);
+  job.lease.doubt(false);
+  job.continued();
+  expect(job.sent).toEqual(["SIGSTOP", "SIGCONT", "command SIGCONT"]);
+  job.living = [];
+  await job.end();
+});
+
+test("a look that found nothing, and ended after the deadline, proves nothing of the deadline", async () => {
+  const job = new FakeJob();
+  const { finished } = job.run({
+    processes: {
+      alive: () => {
+        if (job.clock.now() >= 9_500) job.clock.stall(600); // thousands of processes came and went
+        return [];
+      },
+      signalAll() {},
+      signalCommand() {},
+      leaderEnded() {},
+      reapOrphans() {},
+    },
+  });
+  await job.clock.advance(9_500);
+  await job.end();
+  await job.clock.advance(2_000);
+  expect(await finished).toEqual({ kind: "breach", child: killed, survivors: [] });
+});

@@ -1,0 +1,31 @@
+/** What the guard hears at the end of a job: above all, when it is not to end the session of a baton that dies next. */
+import { expect, test } from "bun:test";
+import { leaveGuard } from "../../../../src/process/supervise/supervise_child.ts";
+
+async function heard(options: Parameters<typeof leaveGuard>[2]): Promise<string[]> {
+  const lines: string[] = [];
+  leaveGuard(
+    {
+      setSession: (handle) => lines.push(`session ${handle}`),
+      forget: (job) => lines.push(`forget ${job}`),
+      done: () => lines.push("done"),
+    },
+    "a",
+    options,
+  );
+  await new Promise(setImmediate);
+  return lines;
+}
+
+test("after a breach it goes on watching and leaves the session to expire, whatever else it watches", async () => {
+  for (const more of [{}, { isBesideOthers: true }, { keepsGuard: true }]) {
+    expect(await heard({ ending: { kind: "breach" }, ...more })).toEqual(["session null"]);
+  }
+});
+
+test("after any other end it is done, forgets this job, or hears of it from the caller", async () => {
+  const ending = { kind: "exited" } as const;
+  expect(await heard({ ending })).toEqual(["done"]);
+  expect(await heard({ ending, isBesideOthers: true })).toEqual(["forget a"]);
+  expect(await heard({ ending, keepsGuard: true })).toEqual([]);
+});

@@ -1,0 +1,160 @@
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { chmodSync, mkdtempSync, readdirSync, renameSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { ClientState } from "../../../../src/pubsub/client/client_state.ts";
+import { systemClock } from "../../../../src/support/clock.ts";
+
+let folder: string;
+beforeEach(() => folder = mkdtempSync(join(tmpdir(), "baton-client-")));
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const open = (id: string, waitMs = 0) => ClientState.open(folder, id, { waitMs, clock: systemClock() });
+
+test("every process has a session of its own, beyond all that were used or seen", async () => {
+  const numbers: number[] = [];
+  for (let process = 0; process < 3; process++) {
+    using state = await open("alice");
+    const session = state.session();
+    expect(state.session()).toBe(session);
+    numbers.push(session.number);
+  }
+  {
+    using state = await open("alice");
+    state.sawSession(17);
+    state.sawSession(9);
+    expect(state.session().number).toBe(18);
+  }
+  expect(numbers).toEqual([1, 2, 3]);
+});
+
+test("what is in the state is for its owner only, in whatever folder it is", async () => {
+  chmodSync(folder, 0o755);
+  using _state = await open("alice");
+  for (const name of readdirSync(folder)) expect([name, statSync(join(folder, name)).mode & 0o077]).toEqual([name, 0]);
+});
+
+test("one process at a time: a second one waits, and goes on when the first has ended", async () => {
+  const first = await open("alice");
+  await expect(open("alice", 60)).rejects.toMatchObject({ code: "LOCK_BUSY" });
+  using _other = await open("bob");
+  const second = open("alice", 5000);
+  first[Symbol.dispose]();
+  (await second)[Symbol.dispose]();
+});
+
+test("a file that is another id's is refused, and so is another program's", async () => {
+  (await open("alice"))[Symbol.dispose]();
+  const [alice = ""] = readdirSync(folder).filter((name) => name.endsWith(".sqlite"));
+  (await open("bob"))[Symbol.dispose]();
+  const bob = readdirSync(folder).find((name) => name.endsWith(".sqlite") && name !== alice) ?? "";
+  renameSync(join(folder, alice), join(folder, bob));
+  await expect(open("bob")).rejects.toMatchObject({ code: "CONFIG" });
+  await Bun.write(
+    join(folder, alice),
+    "something else altogether, and long enough to be looked at as a database".repeat(20),
+  );
+  await expect(open("alice")).rejects.toMatchObject({ code: "IO" });
+});
+
+test("intents, places and inputs are there after the process has ended; what failed half way is not", async () => {
+  const body = new Uint8Array([0, 255, 10]);
+  {
+    using state = await open("alice");
+    const session = state.session();
+    state.write(() => {
+      for (const counter of [1, 2]) {
+        state.addIntents({ topic: "news", session, registration: 0, counter, msgId: null, bodies: [body] });
+      }
+      state.addIntents({
+        topic: "news",
+        session,
+        registration: 0,
+        counter: 3,
+        msgId: null,
+        bodies: [body, new Uint8Array(0), body],
+      });
+      state.addIntents({ topic: "else", session, registration: 0, counter: 4, msgId: "key", bodies: [body] });
+      state.setInput("news", { name: "lines", taken: 3, chain: "abc" });
+    });
+    state.write(() => state.settleIntents({ topic: "news", session }, { first: 2, last: 2 }));
+    state.setPlace("news", { cursor: 4, intent: 7, folder: "/inbox" });
+    expect(() =>
+      state.write(() => {
+        state.setInput("news", { name: "else", taken: 0, chain: "" });
+        throw new Error("half way");
+      })
+    ).toThrow("half way");
+  }
+  using state = await open("alice");
+  expect(state.intents("news").map(({ counter }) => counter)).toEqual([1, 3]);
+  expect(state.intents("news").map(({ bodies }) => bodies)).toEqual([[body], [body, new Uint8Array(0), body]]);
+  expect(state.countIntents("news")).toBe(4);
+  expect(state.countIntents("none")).toBe(0);
+  expect(state.intents("else")[0]?.msgId).toBe("key");
+  expect(state.place("news")).toEqual({ cursor: 4, intent: 7, folder: "/inbox" });
+  expect(state.place("else")).toEqual({ cursor: -1, intent: -1, folder: null });
+  expect(state.input("news", "lines")).toEqual({ name: "lines", taken: 3, chain: "abc" });
+  expect(state.input("news", "else")).toBeNull();
+});
+
+for (const [format, age] of [[4, "one before the first release"], [6, "a newer one"]] as const) {
+  test(`a state of another format is refused, and says so: ${age}`, async () => {
+    (await open("alice"))[Symbol.dispose]();
+    const [name = ""] = readdirSync(folder).filter((file) => file.endsWith(".sqlite"));
+    const other = new DatabaseSync(join(folder, name));
+    other.exec(`PRAGMA user_version = ${format}`);
+    other.close();
+    await expect(open("alice")).rejects.toMatchObject({
+      code: "CONFIG",
+      message: expect.stringContaining(`has format ${format}; this version of baton knows 5: ${age} wrote it`),
+    });
+  });
+}
+
+test("what a disk has changed of it is not taken for a message, a place or a session", async () => {
+  let path = "";
+  {
+    using state = await open("alice");
+    path = state.path;
+    const session = state.session();
+    const bodies = [new TextEncoder().encode("pay 100")];
+    state.write(() => {
+      state.addIntents({ topic: "news", session, registration: 0, counter: 1, msgId: null, bodies });
+      state.setInput("news", { name: "lines", taken: 3, chain: "c" });
+    });
+    state.setPlace("news", { cursor: 4, intent: 4, folder: null });
+  }
+  const changes = {
+    "UPDATE intents SET bodies = CAST('pay 900' AS BLOB)": (state: ClientState) => state.intents("news"),
+    "UPDATE places SET cursor = 5": (state: ClientState) => state.place("news"),
+    "UPDATE inputs SET taken = 4": (state: ClientState) => state.input("news", "lines"),
+    "UPDATE client SET session = 0": (state: ClientState) => state.session(),
+  };
+  for (const [change, read] of Object.entries(changes)) {
+    const database = new DatabaseSync(path);
+    database.exec(change);
+    database.close();
+    using state = await open("alice");
+    expect(() => read(state)).toThrow(`The state of client "alice" at ${path} is damaged in its`);
+  }
+});
+
+test("messages whose lengths are not those of their bytes are said to be damaged, and not sent", async () => {
+  let path = "";
+  {
+    using state = await open("alice");
+    path = state.path;
+    const bodies = [new Uint8Array([1, 2]), new Uint8Array([3])];
+    const session = state.session();
+    state.write(() => state.addIntents({ topic: "news", session, registration: 0, counter: 1, msgId: null, bodies }));
+  }
+  for (const lengths of ["00000002", "0000000200000002", "ffffffff00000004", "00"]) {
+    const database = new DatabaseSync(path);
+    database.exec(`UPDATE intents SET lengths = x'${lengths}'`);
+    database.close();
+    using state = await open("alice");
+    expect(() => state.intents("news")).toThrow(/damaged/);
+  }
+});

@@ -1,0 +1,376 @@
+/** Puts against a server in memory that knows counters: answers are lost, requests are lost, the process is killed. */
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import process from "node:process";
+import { ClientSession } from "../../../../src/pubsub/client/pubsub_client_session.ts";
+import { ClientState } from "../../../../src/pubsub/client/client_state.ts";
+import { SequenceNotes, WholeNotes } from "../../../../src/pubsub/client/input_checkpoints.ts";
+import { emptyChain } from "../../../../src/pubsub/client/rolling_digest.ts";
+import { Publisher } from "../../../../src/pubsub/client/publisher.ts";
+import type { Outcome, Requester, RequestOptions } from "../../../../src/pubsub/client/requester.ts";
+import { onAbort } from "../../../../src/support/abort.ts";
+import { systemClock } from "../../../../src/support/clock.ts";
+import type { Lines, MessageOf } from "../../../../src/wire/pubsub/pubsub_messages.ts";
+import type { StatusCode } from "../../../../src/wire/pubsub/status_codes.ts";
+import { seededRandom } from "../../../support/random.ts";
+
+let folder: string;
+beforeEach(() => folder = mkdtempSync(join(tmpdir(), "baton-publisher-")));
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+const openState = () => ClientState.open(folder, "bob", { waitMs: 0, clock: systemClock() });
+const bytes = (text: string) => new TextEncoder().encode(text);
+const text = (body: Uint8Array) => new TextDecoder().decode(body);
+
+/** What becomes of a request: done or not, and what is heard of it; "killed": nothing more is heard of anything. */
+type Fate = "done" | "done, unheard" | "lost" | "full" | "killed" | "done, killed";
+
+class FakeServer {
+  readonly log: string[] = [];
+  underWayMax = 0;
+  /** The topic's number, and those that clients have become known with. */
+  registration = 0;
+  readonly registered: number[] = [];
+  readonly heard: MessageOf<"PUT">[] = [];
+  readonly #known = new Map<string, string>();
+  readonly #low = new Map<string, number>();
+  #session = 0;
+  #underWay = 0;
+
+  /** The network delivers again what it has delivered before. */
+  deliverAgain(put: MessageOf<"PUT"> | undefined): void {
+    if (put !== undefined) this.#put(put);
+  }
+
+  requester(fate: (put: MessageOf<"PUT">) => Fate): Requester {
+    const ask = async (put: MessageOf<"PUT">, { signal, onSent }: RequestOptions = {}): Promise<Outcome> => {
+      if (put.batch?.length === 0 && put.lines?.fromSession === undefined) return this.#register(put);
+      onSent?.();
+      this.#underWay += put.batch?.length ?? 1;
+      this.underWayMax = Math.max(this.underWayMax, this.#underWay);
+      this.heard.push(put);
+      await new Promise((resolve) => setImmediate(resolve));
+      this.#underWay -= put.batch?.length ?? 1;
+      const what = fate(put);
+      if (what === "killed" || what === "done, killed") {
+        if (what === "done, killed") this.#put(put);
+        return await new Promise((_, reject) => onAbort(signal, reject));
+      }
+      if (what === "full") return answer("FULL");
+      if ((put.lines?.registration ?? 0) < this.registration) return answer("UNREGISTERED");
+      if (put.batch?.length === 0) return this.#end(put);
+      const status = what === "lost" ? null : this.#put(put);
+      if (what !== "done") return { kind: "unknown", why: "nothing was heard", answer: null };
+      return status === "OVERLOADED" ? { kind: "fail", why: "", answer: null } : answer(status ?? "ERROR");
+    };
+    return { ask } as unknown as Requester;
+  }
+
+  /** A put of nothing, before the first put: with its number, a topic that has forgotten the client since is told. */
+  #register(put: MessageOf<"PUT">): Outcome {
+    if ((put.lines?.registration ?? 0) < this.registration) {
+      return answer("UNREGISTERED", { registration: this.registration });
+    }
+    this.registered.push(put.lines?.registration ?? 0);
+    return answer(this.#put(put));
+  }
+
+  /** As a server does it: store_engine.ts. */
+  #end(put: MessageOf<"PUT">): Outcome {
+    this.#put(put);
+    const { number, key } = put.lines?.fromSession ?? { number: 0, key: "" };
+    const isStored = this.#known.has(`${number} ${key} ${put.counter}`);
+    return answer("OK", isStored ? { ids: [{ first: 1, last: 1 }] } : {});
+  }
+
+  /** As a server decides it: src/pubsub/store/decide_put.ts. */
+  #put({ counter, lines = {}, body, batch = [body ?? new Uint8Array(0)] }: MessageOf<"PUT">): StatusCode {
+    const { low = 0, after, session } = lines;
+    const { number, key } = lines.fromSession ?? session ?? { number: 0, key: "" };
+    if ((session?.number ?? 0) < this.#session) return "FENCED";
+    this.#session = session?.number ?? 0;
+    const window = `${number} ${key}`;
+    const bound = this.#low.get(window) ?? 0;
+    const slot = (at: number) => `${window} ${at}`;
+    const counters = batch.map((_, place) => counter + place);
+    if (counters.some((at) => at < bound)) return "STALE_OP";
+    const fresh = counters.filter((at) => !this.#known.has(slot(at)));
+    const isEarly = after !== undefined && after >= Math.max(bound, low) && !this.#known.has(slot(after));
+    if (fresh.length > 0 && isEarly) return "OVERLOADED";
+    this.#low.set(window, Math.max(bound, low));
+    for (const at of fresh) {
+      const content = text(batch[at - counter] as Uint8Array);
+      this.#known.set(slot(at), content);
+      this.log.push(content);
+    }
+    return "OK";
+  }
+}
+
+function answer(status: StatusCode, lines: Lines = {}): Outcome {
+  return { kind: "answer", answer: { name: "STATUS", sender: "s1", status, lines } };
+}
+
+async function* chunks(items: readonly string[], size = 100): AsyncGenerator<Uint8Array[], void, void> {
+  for (let at = 0; at < items.length; at += size) {
+    yield items.slice(at, at + size).map(bytes);
+    await Promise.resolve();
+  }
+}
+
+const numbered = (count: number) => Array.from({ length: count }, (_, index) => `message ${index + 1}`);
+const begin = { name: "lines", taken: 0, chain: emptyChain };
+const notesOf = (state: ClientState) => new SequenceNotes(state, "news", state.input("news", "lines") ?? begin);
+
+test("all are stored in their order, 256 are under way at most, and no intent is left", async () => {
+  const server = new FakeServer();
+  using state = await openState();
+  const items = numbered(2000);
+  const publisher = new Publisher(new ClientSession(state, server.requester(() => "done")), "news");
+  expect(await publisher.putAll(chunks(items, 700), { input: notesOf(state) })).toBe(2000);
+  expect(server.log).toEqual(items);
+  expect(server.underWayMax).toBeLessThanOrEqual(256);
+  expect(server.underWayMax).toBeGreaterThan(128);
+  expect(state.intents()).toEqual([]);
+  expect(state.input("news", "lines")?.taken).toBe(2000);
+});
+
+test("what the window has room for is noted by one write, before any of it is sent", async () => {
+  const server = new FakeServer();
+  using state = await openState();
+  const write = state.write.bind(state);
+  const noted: number[] = [];
+  state.write = (work, options) => {
+    write(work, options);
+    noted.push(server.heard.length);
+  };
+  const publisher = new Publisher(new ClientSession(state, server.requester(() => "done")), "news");
+  await publisher.putAll(chunks(numbered(256), 256), { input: notesOf(state) });
+  expect(server.heard.map(({ batch }) => batch?.length)).toEqual([64, 64, 64, 64]);
+  // The session, the four requests, what became of them.
+  expect(noted).toEqual([0, 0, 4]);
+});
+
+test("what could not be noted was not taken: the place stays before it, also when the disk is well again", async () => {
+  const server = new FakeServer();
+  const items = numbered(300);
+  {
+    using state = await openState();
+    const add = state.addIntents.bind(state);
+    let rows = 0;
+    state.addIntents = (intents) => {
+      if (++rows === 3) throw new Error("no room");
+      add(intents);
+    };
+    const publisher = new Publisher(new ClientSession(state, server.requester(() => "done")), "news");
+    await expect(publisher.putAll(chunks(items, 100), { input: notesOf(state) })).rejects.toMatchObject({ code: "IO" });
+    expect(state.input("news", "lines")?.taken).toBe(100);
+  }
+  using state = await openState();
+  const publisher = new Publisher(new ClientSession(state, server.requester(() => "done")), "news");
+  await publisher.putAll(chunks(items.slice(100), 100), { input: notesOf(state) });
+  expect(server.log).toEqual(items);
+});
+
+test("behind a message that was refused nothing is stored, and the place is before it", async () => {
+  const server = new FakeServer();
+  using state = await openState();
+  const refuse = server.requester(({ counter }) => counter === 129 ? "full" : "done");
+  const publisher = new Publisher(new ClientSession(state, refuse), "news");
+  const items = numbered(1000);
+  await expect(publisher.putAll(chunks(items, 1000), { input: notesOf(state) })).rejects.toMatchObject({
+    code: "STORE_FULL",
+  });
+  expect(server.log).toEqual(items.slice(0, 128));
+  expect(state.intents()).toEqual([]);
+  expect(state.input("news", "lines")?.taken).toBe(128);
+});
+
+test("what is behind a refusal is in the input, and not kept as well, also when it was given up before the refusal came", async () => {
+  using state = await openState();
+  const server = new FakeServer();
+  let hasGivenUp = () => {};
+  const givenUp = new Promise<void>((resolve) => hasGivenUp = resolve);
+  const asked: number[] = [];
+  const ask = async ({ counter }: MessageOf<"PUT">, { onSent }: RequestOptions = {}): Promise<Outcome> => {
+    if (counter === 0) return answer("OK"); // it becomes known
+    onSent?.();
+    asked.push(counter);
+    if (counter > 1) {
+      setImmediate(hasGivenUp);
+      return { kind: "unknown", why: "nothing was heard", answer: null };
+    }
+    await givenUp;
+    return { kind: "fail", why: "no server was there", answer: null };
+  };
+  const items = numbered(128);
+  const publisher = new Publisher(new ClientSession(state, { ask } as unknown as Requester), "news");
+  await expect(publisher.putAll(chunks(items, 128), { input: notesOf(state) })).rejects.toMatchObject({
+    code: "UNREACHABLE",
+  });
+  expect(asked.slice(0, 2)).toEqual([1, 65]);
+  expect(state.input("news", "lines")?.taken).toBe(0);
+  expect(state.intents()).toEqual([]);
+  const again = new ClientSession(state, server.requester(() => "done"));
+  await new Publisher(again, "news").resume();
+  await new Publisher(again, "news").putAll(chunks(items), { input: notesOf(state) });
+  expect(server.log).toEqual(items);
+});
+
+test("of inputs that are a message each those are noted that were stored, and none of those behind a refusal", async () => {
+  const server = new FakeServer();
+  using state = await openState();
+  const refuse = server.requester(({ counter }) => counter === 65 ? "full" : "done");
+  const publisher = new Publisher(new ClientSession(state, refuse), "news");
+  const notes = new WholeNotes(state, "news");
+  const names = numbered(130);
+  const each = async function* () {
+    for await (const [body] of chunks(names, 1)) {
+      if (body === undefined) throw new Error("unreachable");
+      notes.add(`file ${text(body)}`, "c");
+      yield [body];
+    }
+  };
+  await expect(publisher.putAll(each(), { input: notes })).rejects.toMatchObject({ code: "STORE_FULL" });
+  const noted = names.filter((name) => state.input("news", `file ${name}`) !== null);
+  expect(noted).toEqual(names.slice(0, 64));
+  expect(server.log).toEqual(noted);
+});
+
+test("an unknown outcome keeps the messages, and resume sends the same again, in the earlier session's name", async () => {
+  const server = new FakeServer();
+  {
+    using state = await openState();
+    const publisher = new Publisher(new ClientSession(state, server.requester(() => "done, unheard")), "news");
+    await expect(publisher.putAll(chunks(["a", "b"]))).rejects.toMatchObject({ code: "OUTCOME_UNKNOWN" });
+    expect(state.intents().flatMap(({ bodies }) => bodies.map(text))).toEqual(["a", "b"]);
+  }
+  using state = await openState();
+  const client = new ClientSession(state, server.requester(() => "done"));
+  expect(await new Publisher(client, "news").resume()).toBe(2);
+  expect(server.log).toEqual(["a", "b"]);
+  expect(server.heard.at(-1)).toMatchObject({ counter: 1, lines: { low: 1, fromSession: { number: 1 } } });
+  expect(await new Publisher(client, "news").resume()).toBe(0);
+});
+
+test("a refusal is told when its session has ended at the server: no copy of the request is stored any more", async () => {
+  const server = new FakeServer();
+  using state = await openState();
+  const refuse = server.requester(({ counter, batch }) => counter === 65 && batch?.length !== 0 ? "full" : "done");
+  const publisher = new Publisher(new ClientSession(state, refuse), "news");
+  const items = numbered(130);
+  await expect(publisher.putAll(chunks(items, 130), { input: notesOf(state) })).rejects.toMatchObject({
+    code: "STORE_FULL",
+  });
+  expect(server.heard.at(-1)).toMatchObject({
+    ...{ counter: 65, batch: [] },
+    lines: { session: { number: 2 }, fromSession: { number: 1 } },
+  });
+  for (const put of server.heard) server.deliverAgain(put);
+  expect(server.log).toEqual(items.slice(0, 64));
+});
+
+test("who was taken over does not take the topic back by the end of its session", async () => {
+  const heard: MessageOf<"PUT">[] = [];
+  const ask = (put: MessageOf<"PUT">, { onSent }: RequestOptions = {}) => {
+    onSent?.();
+    heard.push(put);
+    return Promise.resolve(answer("FENCED"));
+  };
+  using state = await openState();
+  const publisher = new Publisher(new ClientSession(state, { ask } as unknown as Requester), "news");
+  await expect(publisher.putAll(chunks(["a"]))).rejects.toMatchObject({ code: "FENCED" });
+  expect(heard).toHaveLength(1);
+});
+
+test.each([
+  ["", false],
+  [", and delivered again at any time,", true],
+])(
+  "whatever is lost%s and whenever it is killed, what is resumed to its end is stored once, in order",
+  async (_, again) => {
+    const base = Number(process.env["BATON_SEED"] ?? Math.floor(Math.random() * 2 ** 31));
+    for (let seed = base; seed < base + 12; seed++) {
+      const random = seededRandom(seed);
+      const server = new FakeServer();
+      const items = numbered(700);
+      rmSync(folder, { recursive: true, force: true });
+      let isDone = false;
+      for (let life = 0; !isDone; life++) {
+        using state = await openState();
+        const kill = new AbortController();
+        const fate = (put: MessageOf<"PUT">): Fate => {
+          if (again) server.deliverAgain(server.heard[Math.floor(random() * server.heard.length)]);
+          // The end of a session is heard of, or never told: otherwise there is no refusal for good.
+          const chance = put.batch?.length === 0 ? 0.08 + random() : random();
+          return fateBy(chance, life, kill);
+        };
+        isDone = await oneLife(new ClientSession(state, server.requester(fate)), items, kill.signal);
+        if (again) { for (const put of server.heard) server.deliverAgain(put); }
+      }
+      expect({ seed, log: server.log }).toEqual({ seed, log: items });
+    }
+  },
+  60_000,
+);
+
+function fateBy(chance: number, life: number, kill: AbortController): Fate {
+  const trouble = life > 30 ? 1 : chance;
+  if (trouble < 0.03) return "done, unheard";
+  if (trouble < 0.06) return "lost";
+  if (trouble < 0.08) return "full";
+  if (trouble > 0.12) return "done";
+  setImmediate(() => kill.abort(new Error("killed")));
+  return trouble < 0.1 ? "killed" : "done, killed";
+}
+
+/** Ends as a process that was killed does: what it has stored is there, and it says nothing more. */
+async function oneLife(client: ClientSession, items: readonly string[], killed: AbortSignal): Promise<boolean> {
+  const publisher = new Publisher(client, "news");
+  try {
+    await publisher.resume({ signal: killed });
+    const { taken } = client.state.input("news", "lines") ?? begin;
+    await publisher.putAll(chunks(items.slice(taken)), { input: notesOf(client.state), signal: killed });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+test("a topic that has forgotten the client is asked again with its number before anything is put, and the number is kept", async () => {
+  const server = new FakeServer();
+  server.registration = 3;
+  for (const known of [3, 3]) {
+    using state = await openState();
+    const publisher = new Publisher(new ClientSession(state, server.requester(() => "done")), "news");
+    expect(await publisher.putAll(chunks(numbered(3)))).toBe(3);
+    expect(server.registered.at(-1)).toBe(known);
+    expect(server.heard.at(-1)?.lines?.registration).toBe(known);
+  }
+});
+
+test("what a topic has forgotten the client in the middle of is unknown, is never sent with a newer number, and can be given up", async () => {
+  const server = new FakeServer();
+  using state = await openState();
+  const forget = server.requester(({ counter }) => {
+    if (counter === 65) server.registration = 1;
+    return "done";
+  });
+  const publisher = new Publisher(new ClientSession(state, forget), "news");
+  await expect(publisher.putAll(chunks(numbered(128), 128))).rejects.toMatchObject({
+    code: "OUTCOME_UNKNOWN",
+    message: expect.stringContaining("the topic has forgotten this client meanwhile"),
+  });
+  expect(server.log).toEqual(numbered(64));
+  expect(state.intents().map(({ registration, counter }) => [registration, counter])).toEqual([[0, 65]]);
+  const next = new Publisher(new ClientSession(state, server.requester(() => "done")), "news");
+  await expect(next.resume()).rejects.toMatchObject({
+    code: "BAD_DATA",
+    message: expect.stringContaining("UNREGISTERED"),
+  });
+  expect(server.heard.at(-1)?.lines?.registration).toBeUndefined();
+  expect(state.intents()).toEqual([]);
+  expect(server.log).toEqual(numbered(64));
+});

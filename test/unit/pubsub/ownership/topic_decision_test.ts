@@ -1,0 +1,93 @@
+import { expect, test } from "bun:test";
+import { decideTopic, type TopicFacts } from "../../../../src/pubsub/ownership/topic_decision.ts";
+import {
+  assigned,
+  confirmed,
+  forgotten,
+  reassigned,
+  returned,
+  seqsPerBirth,
+  taken,
+  takenBack,
+  type TopicNode,
+} from "../../../../src/pubsub/ownership/topic_node.ts";
+
+const stored: TopicNode = { owner: "s1", epoch: 4, state: "stored", birth: "b", floor: 0, source: null };
+const open = { birth: "b", floor: 0, epoch: 4, sealedFor: null };
+const sealed = { ...open, sealedFor: "s2" };
+const staged = { birth: "b", owner: "s1", epoch: 4 };
+const decide = (facts: Partial<TopicFacts>) =>
+  decideTopic({ me: "s1", node: stored, copy: null, staged: null, ...facts });
+
+test("only an open copy of the node's birth and epoch is served, and only once the node says stored", () => {
+  expect(decide({ copy: open })).toEqual({ do: "serve" });
+  for (const state of ["new", "moving", "sealed"] as const) {
+    expect(decide({ copy: open, node: { ...stored, state } }).do).not.toBe("serve");
+  }
+  expect(decide({ copy: { ...open, epoch: 3 } })).toEqual({ do: "miss" });
+  expect(decide({ copy: { ...open, birth: "other" } })).toEqual({ do: "set aside" });
+  expect(decide({ copy: open, node: { ...stored, owner: "s2", epoch: 5 } })).toEqual({ do: "drop", epoch: 5 });
+  expect(decide({})).toEqual({ do: "miss" });
+});
+
+test("a new topic is created, and confirmed before anything is answered", () => {
+  const node = assigned("s1", "b");
+  expect(decide({ node })).toEqual({ do: "create" });
+  const copy = { ...open, epoch: 1 };
+  const next = confirmed(node);
+  expect(decide({ node, copy })).toEqual({ do: "write", next, why: "confirm" });
+  expect(decide({ node: next, copy })).toEqual({ do: "serve" });
+  // Given to another, who never stored it, and back.
+  const again = reassigned(reassigned(node, "s2"), "s1");
+  expect(decide({ node: again, copy })).toEqual({ do: "create" });
+});
+
+test("a hand-over, step by step", () => {
+  expect(decide({ copy: sealed })).toEqual({ do: "hand over", to: "s2", mayTakeBack: true });
+  expect(decide({ me: "s2", staged })).toEqual({ do: "write", next: taken(stored, "s2"), why: "take" });
+  const moving = taken(stored, "s2");
+  expect(moving).toEqual({ ...stored, owner: "s2", epoch: 5, state: "moving", source: { owner: "s1", epoch: 4 } });
+  expect(decide({ node: moving, copy: sealed })).toEqual({ do: "rest" });
+  expect(decide({ me: "s2", node: moving, staged })).toEqual({ do: "activate", what: "staged" });
+  const copy = { ...open, epoch: 5 };
+  expect(decide({ me: "s2", node: moving, copy })).toEqual({ do: "write", next: confirmed(moving), why: "confirm" });
+  expect(decide({ me: "s2", node: confirmed(moving), copy })).toEqual({ do: "serve" });
+  expect(decide({ node: confirmed(moving), copy: sealed })).toEqual({ do: "drop", epoch: 5 });
+});
+
+test("taken back by its owner, it is opened at the next epoch, and what was staged is discarded", () => {
+  const node = takenBack(stored);
+  expect(decide({ node, copy: sealed })).toEqual({ do: "activate", what: "copy" });
+  expect(decide({ me: "s2", node, staged })).toEqual({ do: "discard" });
+  expect(decide({ me: "s2", node: { ...stored, owner: "s3" }, staged })).toEqual({ do: "discard" });
+});
+
+test("a topic without a node is registered as it is stored: sealed stays sealed, and cannot be taken back", () => {
+  const next = { ...stored, state: "sealed" } as const;
+  expect(decide({ node: null, copy: sealed })).toEqual({ do: "register", next });
+  expect(decide({ node: next, copy: sealed })).toEqual({ do: "hand over", to: "s2", mayTakeBack: false });
+  const copy = { ...open, epoch: 5 };
+  expect(decide({ me: "s2", node: next, copy })).toMatchObject({ do: "write", why: "claim" });
+  expect(decide({ node: null, copy: open })).toEqual({ do: "register", next: stored });
+  expect(decide({ node: null, staged })).toEqual({ do: "rest" });
+});
+
+test("what was staged is taken only from the epoch that was sealed, and an old node is read again", () => {
+  expect(decide({ me: "s2", node: { ...stored, epoch: 3 }, staged })).toEqual({ do: "read again" });
+  expect(decide({ me: "s2", node: { ...stored, epoch: 5 }, staged })).toEqual({ do: "discard" });
+  expect(decide({ me: "s2", node: { ...stored, state: "moving" }, staged })).toEqual({ do: "read again" });
+});
+
+test("a topic that is given up begins again under another birth, with higher numbers; one on its way goes back", () => {
+  const fresh = forgotten(stored, "c");
+  expect(fresh).toEqual({ owner: "", epoch: 5, state: "new", birth: "c", floor: seqsPerBirth, source: null });
+  const moving = taken(stored, "s2");
+  const back = returned(moving);
+  expect(back).toMatchObject({ owner: "s1", epoch: 6, state: "moving" });
+  expect(decide({ node: back, copy: sealed })).toEqual({ do: "activate", what: "copy" });
+  expect([returned(stored), returned(takenBack(stored))]).toEqual([null, null]);
+  let node: TopicNode | null = stored;
+  let times = 0;
+  for (; node !== null; times++) node = forgotten(node, "d");
+  expect(times).toBe(511);
+});

@@ -1,0 +1,45 @@
+import { expect, test } from "bun:test";
+import { answerStatus } from "../../../../src/pubsub/proxy/response_status.ts";
+import { ownAnswer } from "../../../../src/pubsub/proxy/proxy_response.ts";
+import { decodeMessage } from "../../../../src/wire/pubsub/decode_message.ts";
+import { encodeMessage } from "../../../../src/wire/pubsub/encode_message.ts";
+import { statusCodes } from "../../../../src/wire/pubsub/status_codes.ts";
+
+const encode = (text: string) => new TextEncoder().encode(text);
+
+test("the status of whatever answer a server can write is read without reading the rest", () => {
+  const body = new Uint8Array(1000).fill(255);
+  for (const status of statusCodes) {
+    for (const sender of ["s", "a b", "täglich", "😀".repeat(256)]) {
+      for (const rest of [{}, { messageId: 5 }, { body }, { lines: { epoch: 3 } }, { batch: [body, body] }]) {
+        expect(answerStatus(encodeMessage({ name: "STATUS", sender, status, ...rest })[0])).toBe(status);
+      }
+    }
+  }
+});
+
+test("what is no STATUS has none", () => {
+  for (
+    const text of [
+      "",
+      "STATUS",
+      "STATUS s",
+      "STATUS s \r\n",
+      "STATUS s FINE\r\n\r\n",
+      "GET a b -1\r\n\r\n",
+      "status s OK\r\n",
+    ]
+  ) {
+    expect(answerStatus(encode(text))).toBe(null);
+  }
+  expect(answerStatus(undefined)).toBe(null);
+  expect(answerStatus(encode(`STATUS ${"x".repeat(1 << 16)}`))).toBe(null);
+});
+
+test("an answer of the proxy's own has lines only for who knows them, and never too long a sentence", () => {
+  const answer = { status: "ERROR", why: "w".repeat(5000), lines: { unknown: true } } as const;
+  expect(decodeMessage(ownAnswer("p1", answer, true))).toMatchObject({ status: "ERROR", lines: { unknown: true } });
+  const plain = decodeMessage(ownAnswer("p1", answer, false));
+  expect(plain).toMatchObject({ name: "STATUS", sender: "p1", status: "ERROR" });
+  expect(plain.name === "STATUS" && [plain.lines, plain.body?.byteLength]).toEqual([undefined, 1000]);
+});

@@ -1,0 +1,80 @@
+/** A proxy's view of servers and topics over its sessions. */
+import { expect, test } from "bun:test";
+import { announce } from "../../../../src/pubsub/ownership/announcements.ts";
+import { PubsubPath } from "../../../../src/pubsub/ownership/pubsub_path.ts";
+import { assigned, confirmed } from "../../../../src/pubsub/ownership/topic_node.ts";
+import { TopicNodes } from "../../../../src/pubsub/ownership/topic_nodes.ts";
+import type { Route } from "../../../../src/pubsub/ownership/topic_router.ts";
+import { SessionDirectory } from "../../../../src/pubsub/proxy/zookeeper_directory.ts";
+import type { Clock } from "../../../../src/support/clock.ts";
+import { eventually } from "../../../support/eventually.ts";
+import { FakeTree } from "../../../support/fake_tree.ts";
+import { FakeZooKeeper } from "../../../support/fake_zookeeper.ts";
+import { hastyClock } from "../../../support/hasty_clock.ts";
+import { systemClock } from "../../../../src/support/clock.ts";
+
+test("a proxy that cannot announce itself tries more and more seldom", async () => {
+  const hasty = hastyClock(100);
+  const waits: number[] = [];
+  const clock: Clock = {
+    now: () => hasty.now(),
+    noticeSuspend: () => {},
+    after(delayMs, callback) {
+      waits.push(delayMs);
+      const immediate = setImmediate(callback);
+      return () => clearImmediate(immediate);
+    },
+  };
+  const directory = new SessionDirectory({ path: new PubsubPath("/baton"), clock, onProblem: () => {} });
+  const [tree, stopping] = [new FakeTree(), new AbortController()];
+  let sessions = 0;
+  const open = () => {
+    if (++sessions === 40) stopping.abort(new Error("seen enough"));
+    return Promise.resolve(new FakeZooKeeper(tree, hasty, { timeoutMs: 1e9 }));
+  };
+  // No name: the tree refuses it each time.
+  const running = directory.run(open, { id: "x".repeat(1025), endpoint: "tcp://p", storeId: "p" }, stopping.signal);
+  await running.catch((thrown) => expect(thrown.message).toBe("seen enough"));
+  expect(Math.max(...waits)).toBeGreaterThan(1000);
+});
+
+test("after the tree was lost no topic is taken for a new one before the servers that were there are back", async () => {
+  const [clock, path, stopping] = [systemClock(), new PubsubPath("/baton"), new AbortController()];
+  const [lost, empty] = [new FakeTree(), new FakeTree()];
+  empty.zxid = 1000n;
+  const { signal } = stopping;
+  const join = (tree: FakeTree, id: string) => {
+    const zk = new FakeZooKeeper(tree, clock);
+    return announce(zk, path.server(id), { id, endpoint: `at ${id}`, storeId: id }, { clock, signal });
+  };
+  for (const id of ["s1", "s2"]) await join(lost, id);
+  const problems: string[] = [];
+  const directory = new SessionDirectory({ path, clock, onProblem: (problem) => problems.push(String(problem)) });
+  let tree = lost;
+  let proxy = new FakeZooKeeper(lost, clock);
+  const open = () => Promise.resolve(proxy = new FakeZooKeeper(tree, clock));
+  const running = directory.run(open, { id: "p", endpoint: "tcp://p", storeId: "p" }, signal);
+  running.catch(() => {});
+  await directory.begun;
+  expect(await directory.route("t", {})).toMatchObject({ kind: "server", id: "s1" });
+
+  tree = empty;
+  await join(empty, "s2");
+  const before = proxy;
+  proxy.expire();
+  await eventually(() => proxy !== before && directory.isThere);
+  const unknown: Route = { kind: "nobody knows", awaited: ["s1"] };
+  expect(await directory.route("t", {})).toEqual(unknown);
+  expect(await directory.route("t", { creates: false })).toEqual(unknown);
+  expect(problems.join()).toMatch(/has lost its data.* they have: "s1";/);
+
+  // As a server does: first what it has, then that it is there.
+  const nodes = new TopicNodes(new FakeZooKeeper(empty, clock), path);
+  await nodes.create("t", confirmed(assigned("s1", "b")));
+  await join(empty, "s1");
+  await eventually(() => directory.servers.has("s1"));
+  expect(await directory.route("t", {})).toMatchObject({ kind: "server", id: "s1" });
+  expect(await directory.route("never was", { creates: false })).toEqual({ kind: "no topic" });
+  expect(await directory.route("new", {})).toMatchObject({ kind: "server" });
+  stopping.abort(new Error("seen enough"));
+});

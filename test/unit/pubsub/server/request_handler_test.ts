@@ -1,0 +1,226 @@
+import { expect, test } from "bun:test";
+import type { RequestPermit, RequestStanding } from "../../../../src/pubsub/ownership/topic_ownership.ts";
+import type { Status } from "../../../../src/pubsub/server/response_message.ts";
+import type { ClientMessage } from "../../../../src/pubsub/server/server_request.ts";
+import { RequestDesk } from "../../../../src/pubsub/server/request_handler.ts";
+import { admissionsMax, waitMsMax } from "../../../../src/pubsub/server/server_limits.ts";
+import type { ClientOperation, StoreAnswer } from "../../../../src/wire/pubsub/store_operations.ts";
+import { FakeClock } from "../../../support/fake_clock.ts";
+
+const bytes = (text: string) => new TextEncoder().encode(text);
+const text = (body: Uint8Array | undefined) => new TextDecoder().decode(body);
+const envelope = [bytes("proxy"), bytes("7"), new Uint8Array(0)];
+
+/** A desk between a store and an ownership that do what the test says. */
+function rig() {
+  const clock = new FakeClock();
+  const submitted: ClientOperation[] = [];
+  const cancelled: number[] = [];
+  const answers: Status[] = [];
+  const lookups: ((standing: RequestStanding) => void)[] = [];
+  const world = { isHeld: true, epoch: 3 as number | null, isFull: false, confirmations: 0 };
+  const lease = {
+    isConfirmed() {
+      world.confirmations++;
+      return world.isHeld;
+    },
+  };
+  const permit = (): RequestPermit => ({ epoch: world.epoch ?? 0, birth: "b", lease, isConfirmed: lease.isConfirmed });
+  const desk = new RequestDesk({
+    server: "s1",
+    clock,
+    ownership: {
+      permitNow: () => world.epoch === null ? null : permit(),
+      standing: () => new Promise((resolve) => lookups.push(resolve)),
+    },
+    store: {
+      submit(operation) {
+        if (!world.isFull) submitted.push(operation);
+        return !world.isFull;
+      },
+      cancel: (ticket) => void cancelled.push(ticket),
+    },
+    reply: (to, status) => {
+      expect(to).toBe(envelope);
+      answers.push(status);
+    },
+    endpointOf: (id) => id === "s2" ? "tcp://b:1" : null,
+  });
+  const take = (message: ClientMessage) => desk.take(envelope, message);
+  const answer = (code: StoreAnswer["code"], more: Partial<StoreAnswer> = {}) => {
+    const ticket = submitted.at(-1)?.ticket ?? -1;
+    desk.answered([{ ticket, code, reason: "", ...more }]);
+  };
+  return { desk, clock, world, submitted, cancelled, answers, lookups, take, answer, permit };
+}
+
+const put: ClientMessage = { name: "PUT", sender: "bob", topic: "t", counter: 1, body: bytes("x"), lines: {} };
+const get: ClientMessage = { name: "GET", sender: "alice", topic: "t", last: -1, lines: {} };
+
+test("nothing is answered before the store has answered, and OK only while the lease holds", () => {
+  const { answers, take, answer, submitted } = rig();
+  take(put);
+  expect(submitted).toMatchObject([{ kind: "put", topic: "t", epoch: 3, client: "bob", counter: 1 }]);
+  expect(answers).toEqual([]);
+  answer("OK", { ids: [{ first: 5, last: 5 }] });
+  expect(answers).toEqual([{ name: "STATUS", sender: "s1", status: "OK", lines: { ids: [{ first: 5, last: 5 }] } }]);
+});
+
+const unconfirmed: [ClientMessage, StoreAnswer["code"], string, boolean | undefined][] = [
+  [put, "OK", "ERROR", true],
+  [{ name: "SUBSCRIBE", sender: "a", topic: "t", lines: {} }, "OK", "ERROR", true],
+  [get, "OK", "OVERLOADED", undefined],
+  [get, "NO_MESSAGE", "OVERLOADED", undefined],
+  [get, "NOT_SUBSCRIBED", "OVERLOADED", undefined],
+  [put, "FULL", "OVERLOADED", undefined],
+];
+test.each(unconfirmed)(
+  "a lease that ends between submit and answer: %j, stored as %s, is answered %s",
+  (message, code, said, unknown) => {
+    const { answers, take, answer, world } = rig();
+    take(message);
+    world.isHeld = false;
+    answer(code, { messages: [] });
+    expect(answers).toMatchObject([{ status: said }]);
+    expect(answers[0]?.lines?.unknown).toBe(unknown as true);
+  },
+);
+
+test("the lease is looked at once for all answers that come together", () => {
+  const { desk, answers, take, submitted, world } = rig();
+  for (let counter = 1; counter <= 50; counter++) take({ ...put, counter });
+  desk.answered(submitted.map(({ ticket }) => ({ ticket, code: "OK", reason: "" })));
+  expect(answers).toHaveLength(50);
+  expect(world.confirmations).toBe(1);
+});
+
+test("requests for a topic that is being looked at stay in their order, and one look serves all", async () => {
+  const { take, lookups, submitted, world, permit } = rig();
+  world.epoch = null;
+  take(put);
+  take({ ...put, counter: 2 });
+  world.epoch = 4;
+  take({ ...put, counter: 3 });
+  expect([lookups.length, submitted.length]).toEqual([1, 0]);
+  lookups[0]?.({ kind: "serving", permit: permit() });
+  await Promise.resolve();
+  expect(submitted.map((operation) => operation.kind === "put" && operation.counter)).toEqual([1, 2, 3]);
+});
+
+const refusals: [RequestStanding, string, string][] = [
+  [{ kind: "elsewhere", owner: "s2", epoch: 9 }, "NOT_OWNER", "tcp://b:1"],
+  [{ kind: "unassigned" }, "NOT_OWNER", ""],
+  [{ kind: "moving" }, "OVERLOADED", ""],
+  [{ kind: "away" }, "OVERLOADED", ""],
+  [{ kind: "missing" }, "DAMAGED", ""],
+] as const;
+test.each(refusals)("%j is answered %s and nothing is stored", async (standing, code, endpoint) => {
+  const { take, lookups, answers, submitted, world } = rig();
+  world.epoch = null;
+  take(put);
+  lookups[0]?.(standing);
+  await Promise.resolve();
+  expect(answers[0]?.status).toBe(code as Status["status"]);
+  expect(answers[0]?.lines?.endpoint ?? "").toBe(endpoint);
+  expect(answers[0]?.lines?.unknown).toBeUndefined();
+  expect(text(answers[0]?.body)).not.toBe("");
+  expect(submitted).toEqual([]);
+});
+
+test("a request whose topic nobody knows is answered by its deadline, and never done afterwards", async () => {
+  const { take, clock, answers, lookups, submitted, world, permit } = rig();
+  world.epoch = null;
+  take({ ...put, lines: { deadlineMs: 200 } });
+  await clock.advance(199);
+  expect(answers).toEqual([]);
+  await clock.advance(1);
+  expect(answers).toMatchObject([{ status: "OVERLOADED" }]);
+  lookups[0]?.({ kind: "serving", permit: permit() });
+  await Promise.resolve();
+  expect(submitted).toEqual([]);
+  expect(answers).toHaveLength(1);
+});
+
+test("a proxy that has read a later epoch is sent back to look, and nothing is stored", () => {
+  const { take, answers, submitted } = rig();
+  take({ ...put, lines: { epoch: 4 } });
+  expect(answers).toMatchObject([{ status: "NOT_OWNER" }]);
+  expect(submitted).toEqual([]);
+  take({ ...put, lines: { epoch: 2 } });
+  expect(submitted).toHaveLength(1);
+});
+
+test("a get waits for as long as it says, as its deadline says, and as the server allows, whichever is least", async () => {
+  for (
+    const [lines, ms] of [[{ waitMs: 300 }, 300], [{ waitMs: 300, deadlineMs: 100 }, 100], [
+      { waitMs: 1e9 },
+      waitMsMax,
+    ]] as const
+  ) {
+    const { take, clock, cancelled, submitted, desk, answer, answers } = rig();
+    take({ ...get, lines });
+    expect(submitted).toMatchObject([{ kind: "get", wait: true }]);
+    expect(desk.waiting).toBe(1);
+    await clock.advance(ms - 1);
+    expect(cancelled).toEqual([]);
+    await clock.advance(1);
+    expect(cancelled).toEqual([submitted[0]?.ticket ?? -1]);
+    answer("NO_MESSAGE");
+    expect(answers.map(({ status }) => status)).toEqual(["NO_MESSAGE"]);
+    expect([desk.waiting, desk.underWay]).toEqual([0, 0]);
+  }
+});
+
+test("too much is pushed back: at the store, and before it", () => {
+  const full = rig();
+  full.world.isFull = true;
+  full.take(put);
+  expect(full.answers).toMatchObject([{ status: "OVERLOADED" }]);
+  const waiting = rig();
+  waiting.world.epoch = null;
+  for (let topic = 0; topic <= admissionsMax; topic++) waiting.take({ ...put, topic: `t${topic}` });
+  expect(waiting.answers).toMatchObject([{ status: "OVERLOADED" }]);
+  expect([waiting.desk.admissions, waiting.lookups.length]).toEqual([admissionsMax, admissionsMax]);
+});
+
+test("a broken store: whoever is not answered hears that nobody knows", () => {
+  const { desk, take, answers } = rig();
+  take(put);
+  take(get);
+  desk.lost();
+  expect(answers.map(({ status, lines }) => [status, lines?.unknown])).toEqual([["ERROR", true], ["ERROR", true]]);
+});
+
+test("a server that leaves answers those who wait, takes nothing new, and is done when the last answer is out", async () => {
+  const { desk, take, answer, answers, cancelled, submitted, world } = rig();
+  take({ ...get, lines: { waitMs: 5000 } });
+  world.epoch = null;
+  take({ ...put, topic: "u" });
+  const left = desk.leave();
+  expect(cancelled).toEqual([submitted[0]?.ticket ?? -1]);
+  take(put);
+  expect(answers.map(({ status }) => status)).toEqual(["OVERLOADED", "OVERLOADED"]);
+  answer("NO_MESSAGE");
+  await left;
+  expect(desk.underWay).toBe(0);
+});
+
+test("a get that waits for nobody is cancelled: by its envelope, by its connection, and while its topic is looked at", () => {
+  const { desk, take, cancelled, submitted, world, answers, answer } = rig();
+  take({ ...get, lines: { waitMs: 20_000 } });
+  take(get); // it does not wait
+  const waiting = submitted[0]?.ticket ?? -1;
+  desk.cancel([bytes("proxy"), bytes("8"), new Uint8Array(0)]);
+  desk.cancelGone(() => true);
+  expect([desk.waiting, cancelled]).toEqual([1, []]);
+  desk.cancel(envelope.map((frame) => frame.slice()));
+  desk.cancelGone((peer) => text(peer) !== "proxy");
+  expect(cancelled).toEqual([waiting, waiting]);
+  desk.answered([{ ticket: waiting, code: "NO_MESSAGE", reason: "" }]);
+  expect([desk.waiting, answers.length]).toEqual([0, 1]);
+  answer("OK");
+  world.epoch = null;
+  take({ ...get, lines: { waitMs: 20_000 } });
+  desk.cancel(envelope);
+  expect([desk.admissions, answers.at(-1)?.status]).toEqual([0, "OVERLOADED"]);
+});

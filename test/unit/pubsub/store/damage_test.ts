@@ -1,0 +1,231 @@
+import { describe, expect, test } from "bun:test";
+import type { BatonError } from "../../../../src/errors.ts";
+import type { SqlValue } from "../../../../src/storage/sql_row.ts";
+import { verifyStore } from "../../../../src/pubsub/store/verify_topic_store.ts";
+import { type EngineDriver, engineDrivers } from "./engine_driver.ts";
+import { codes, get, put, texts } from "./some_operations.ts";
+
+const driver = engineDrivers();
+const damagedRows = (...ids: number[]) =>
+  ids.map((id) => `row ${id} of the messages of topic "news" is damaged (message ${id})`);
+
+/** Messages 1 to 5 in a row each, for bob; the store was opened again, so that nothing of them is in memory. */
+function filled(): EngineDriver {
+  const store = driver();
+  store.custody.create("other", { birth: "o", floor: 0, epoch: 1 });
+  store.execute({ kind: "subscribe", op: 1 }, { kind: "subscribe", topic: "other", op: 1 });
+  for (let id = 1; id <= 5; id++) store.execute(put(id, `body ${id}`, { client: "ann" }));
+  store.execute(put(1, "of the other", { client: "ann", topic: "other" }));
+  store.engine.settle();
+  store.reopen();
+  return store;
+}
+
+function damage(store: EngineDriver, sql: string, ...values: SqlValue[]): void {
+  store.database.run(sql, ...values);
+  store.reopen();
+}
+
+/** A bit in the middle of a blob. */
+function flipped(store: EngineDriver, table: string, column: string, id: number): void {
+  const value = store.database.get(`SELECT ${column} FROM ${table} WHERE id = ?`, id)?.[column];
+  if (!(value instanceof Uint8Array)) throw new Error(`${column} of ${table} is not there`);
+  const other = value.slice();
+  other[other.length >> 1] = (other[other.length >> 1] as number) ^ 4;
+  damage(store, `UPDATE ${table} SET ${column} = ? WHERE id = ?`, other, id);
+}
+
+describe("a damaged row of messages", () => {
+  test("is refused and named; what comes before it is brought, and nothing is passed over", () => {
+    const store = filled();
+    flipped(store, "messages", "records", 3);
+    const told: string[] = [];
+    store.database.damage.onFound = (sentence) => void told.push(sentence);
+    const [before] = store.execute(get(0, { max: 10 }));
+    expect(before && texts(before)).toEqual(["body 1", "body 2"]);
+    for (let time = 0; time < 2; time++) {
+      const [refused] = store.execute(get(2));
+      expect(refused).toMatchObject({ code: "DAMAGED", reason: damagedRows(3)[0] });
+    }
+    expect(told).toEqual(damagedRows(3));
+    expect(store.database.damage.count).toBe(1);
+    const [of] = store.execute(get(0, { topic: "other" }));
+    expect(of && texts(of)).toEqual(["of the other"]);
+  });
+
+  test("is passed by a subscriber that goes behind it by itself", () => {
+    const store = filled();
+    flipped(store, "messages", "records", 3);
+    expect(codes(store.execute(get(2), { kind: "seek", to: 3, op: 2 }))).toEqual(["DAMAGED", "OK"]);
+    const [next] = store.execute(get(-1, { max: 10, op: 2 }));
+    expect(next && texts(next)).toEqual(["body 4", "body 5"]);
+    store.execute(get(5));
+    store.engine.settle();
+    expect(store.database.get("SELECT count(*) AS n FROM messages WHERE topic = 1")?.["n"]).toBe(0);
+  });
+
+  test("is not handed over: the topic stays where it is, and is served", () => {
+    const store = filled();
+    flipped(store, "messages", "records", 4);
+    let refusal: BatonError | null = null;
+    try {
+      store.exported();
+    } catch (error) {
+      refusal = error as BatonError;
+    }
+    expect(refusal).toMatchObject({ code: "BAD_DATA", message: `Topic "news" cannot be sent: ${damagedRows(4)[0]}` });
+    expect(codes(store.execute(get(0), put(6, "more", { client: "ann" })))).toEqual(["OK", "OK"]);
+  });
+
+  test("whose numbers are damaged deletes nothing that others have not had", () => {
+    const store = filled();
+    damage(store, "UPDATE messages SET last = 0 WHERE id = 1");
+    const reason = `row 1 of the messages of topic "news" is damaged`;
+    expect(store.execute(get(0))[0]).toMatchObject({ code: "DAMAGED", reason });
+    store.engine.settle();
+    expect(store.database.get("SELECT count(*) AS n FROM messages WHERE topic = 1")?.["n"]).toBe(5);
+  });
+
+  for (const [id, which] of [[1, "message 1"], [3, "message 3"], [5, "message 5"]] as const) {
+    test(`that is missing is noticed: ${which}`, () => {
+      const store = filled();
+      damage(store, "DELETE FROM messages WHERE id = ?", id);
+      const [refused] = store.execute(get(id - 1));
+      expect(refused).toMatchObject({ code: "DAMAGED", reason: `${which} of topic "news": the row is missing` });
+      expect(() => store.exported()).toThrow("the row is missing");
+    });
+  }
+});
+
+describe("a damaged client", () => {
+  test("is refused, and so is one that is not known, which may be the same; others are served, and nothing is deleted", () => {
+    const store = filled();
+    store.execute({ kind: "subscribe", client: "carl", op: 1 });
+    damage(store, "UPDATE clients SET position = 4 WHERE id = 1");
+    const rows = () => store.database.get("SELECT count(*) AS n FROM messages WHERE topic = 1")?.["n"];
+    expect(codes(store.execute(get(0), put(1, "from a new one", { client: "dora" })))).toEqual(["DAMAGED", "DAMAGED"]);
+    expect(codes(store.execute(put(6, "body 6", { client: "ann" }), get(5, { client: "carl" })))).toEqual(["OK", "OK"]);
+    store.execute(get(6, { client: "carl" }));
+    store.engine.settle();
+    expect(rows()).toBe(6);
+    expect(() => store.exported()).toThrow("row 1 of the clients of topic");
+  });
+
+  test("that is missing is noticed", () => {
+    const store = filled();
+    damage(store, "DELETE FROM clients WHERE id = 1");
+    const reason = `2 clients of topic "news" were stored, and 1 are there`;
+    expect(store.execute(get(0))[0]).toMatchObject({ code: "NOT_SUBSCRIBED" });
+    expect(store.execute({ kind: "subscribe", op: 2 })[0]).toMatchObject({ code: "DAMAGED", reason });
+    store.engine.settle();
+    expect(store.database.get("SELECT count(*) AS n FROM messages WHERE topic = 1")?.["n"]).toBe(5);
+  });
+
+  for (const table of ["resolved", "windows", "msg_ids"] as const) {
+    test(`whose ${table} are damaged puts nothing: what it repeats could not be told from what is new`, () => {
+      const store = filled();
+      store.execute(put(9, "keyed", { client: "ann", msgId: "key" }));
+      store.execute(put(10, "of eve", { client: "eve" }));
+      const client = store.database.get("SELECT id FROM clients WHERE topic = 1 AND name = CAST('ann' AS BLOB)")
+        ?.["id"];
+      const column = { resolved: "low", windows: "low", msg_ids: "message" }[table];
+      damage(store, `UPDATE ${table} SET ${column} = 77 WHERE client = ?`, client as number);
+      const again = put(9, "keyed", { client: "ann", msgId: "key" });
+      expect(store.execute(again)[0]).toMatchObject({ code: "DAMAGED" });
+      expect(codes(store.execute(put(11, "more", { client: "eve" }), get(0)))).toEqual(["OK", "OK"]);
+    });
+  }
+});
+
+describe("a damaged row of a topic", () => {
+  test("makes this topic unavailable, and no other", () => {
+    const store = filled();
+    damage(store, "UPDATE topics SET last = 2 WHERE id = 1");
+    expect(store.custody.look("news").copy).toBe(null);
+    expect(store.custody.names()).toEqual(["other"]);
+    expect(codes(store.execute(get(0), get(0, { topic: "other" })))).toEqual(["NOT_OWNER", "OK"]);
+  });
+
+  test("is put aside when an operator has the topic begin again", () => {
+    const store = filled();
+    damage(store, "UPDATE topics SET last = 2 WHERE id = 1");
+    store.custody.create("news", { birth: "later", floor: 100, epoch: 2 });
+    expect(store.custody.look("news").copy).toMatchObject({ birth: "later", epoch: 2 });
+    store.reopen();
+    expect(store.custody.look("news").copy).toMatchObject({ birth: "later", epoch: 2 });
+    expect(store.database.get("SELECT place FROM topics WHERE id = 1")?.["place"]).toBe(4);
+  });
+});
+
+describe("what an operator gives up as damaged", () => {
+  /** Gets message after message from the beginning on; how many are missed, and which come. */
+  const rest = (store: EngineDriver, client = "bob") => {
+    const had: string[] = [];
+    let [last, missed] = [0, 0];
+    for (;;) {
+      const [answer] = store.execute(get(last, { client }));
+      missed += answer?.missed ?? 0;
+      if (answer?.code !== "OK") return { code: answer?.code, missed, had };
+      had.push(...texts(answer));
+      last = answer.messages?.at(-1)?.id ?? last;
+    }
+  };
+
+  test("of messages is told to subscribers as missed; the rest is served and handed over", () => {
+    const store = filled();
+    damage(store, "UPDATE messages SET last = 9 WHERE id = 2");
+    damage(store, "DELETE FROM messages WHERE id = 4");
+    flipped(store, "messages", "records", 5);
+    expect(store.upkeep.repair("news", 1)).toEqual(["message 2", "messages 4 to 5"]);
+    expect(store.upkeep.repair("news", 1)).toEqual([]);
+    store.execute(put(6, "body 6", { client: "ann" }));
+    const content = store.exported.bind(store);
+    store.custody.seal("news", 1, "s2");
+    expect(content().pieces.length).toBeGreaterThan(0);
+    store.custody.activate("news", 2, "copy");
+    store.close();
+    expect(verifyStore(store.folder).problems).toEqual([]);
+    store.reopen();
+    const all: string[] = [];
+    let missed = 0;
+    for (let last = 0;;) {
+      const [answer] = store.execute(get(last, { epoch: 2 }));
+      missed += answer?.missed ?? 0;
+      if (answer?.code !== "OK") break;
+      all.push(...texts(answer));
+      last = answer.messages?.at(-1)?.id ?? last;
+    }
+    expect([all, missed]).toEqual([["body 1", "body 3", "body 6"], 3]);
+  });
+
+  test("of a client forgets it, and what it has put before is refused, not stored again", () => {
+    const store = filled();
+    const session = { number: 1, key: "k" };
+    const paid = put(1, "paid", { client: "shop", session });
+    store.execute(paid, { kind: "subscribe", client: "carl", op: 1 });
+    damage(store, "UPDATE clients SET op = 7 WHERE name = CAST('carl' AS BLOB)");
+    damage(store, "UPDATE resolved SET low = 1 WHERE session = 1");
+    expect(codes(store.execute(paid, get(5, { client: "carl" })))).toEqual(["DAMAGED", "DAMAGED"]);
+    expect(store.upkeep.repair("news", 1)).toEqual([
+      "clients that nobody can name any more: 1",
+      'what client "shop" has put',
+    ]);
+    expect(store.execute(paid)[0]).toMatchObject({ code: "UNREGISTERED", registration: 1 });
+    expect(codes(store.execute({ ...paid, counter: 2, registration: 1 }, put(1, "new", { client: "dora" })))).toEqual([
+      "OK",
+      "OK",
+    ]);
+    expect(rest(store).had).toEqual(["body 1", "body 2", "body 3", "body 4", "body 5", "paid", "paid", "new"]);
+    store.close();
+    expect(verifyStore(store.folder).problems).toEqual([]);
+  });
+});
+
+test("the age of a store that is damaged is not taken for an age", () => {
+  const store = filled();
+  store.custody.raiseAge(10);
+  damage(store, "UPDATE age SET age = 5");
+  expect(() => store.custody.age()).toThrow("of the age of this store is damaged");
+  expect(store.custody.raiseAge(20)).toBe(21);
+  expect(store.custody.age()).toBe(21);
+});

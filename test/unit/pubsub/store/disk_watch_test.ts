@@ -1,0 +1,45 @@
+import { expect, test } from "bun:test";
+import { DiskWatch } from "../../../../src/pubsub/store/disk_watch.ts";
+
+const mebibyte = 2 ** 20;
+
+/** Of 100 MiB of a file system so many are taken, and by the store so many. */
+function watch(takenMiB: number, storeMiB: number, maxMiB: number | null): DiskWatch {
+  const fileSystem = () => ({ bytes: 100 * mebibyte, freeBytes: (100 - takenMiB) * mebibyte });
+  const database = { usedBytes: () => storeMiB * mebibyte, fileSystem };
+  return new DiskWatch(database, maxMiB === null ? null : maxMiB * mebibyte);
+}
+
+test("a file system over the limit is told as it is", () => {
+  const disk = watch(96, 1, null);
+  disk.taken(4 * mebibyte);
+  expect(disk.full()).toBe("96 % of the file system is taken; the limit is 95 %");
+});
+
+test("what is being written counts, and is not told as taken", () => {
+  const disk = watch(94, 1, null);
+  expect(disk.full()).toBeNull();
+  disk.taken(4 * mebibyte);
+  expect(disk.share).toBeGreaterThan(1);
+  expect(disk.full()).toBe(
+    "94 % of the file system is taken, and with what is being written too much; the limit is 95 %",
+  );
+});
+
+test("of the store's own limit the same", () => {
+  const disk = watch(1, 9, 10);
+  expect(disk.full()).toBeNull();
+  expect(disk.alarm()).toBe("the store takes 9437184 of 10485760 bytes; the limit is 80 %");
+  disk.taken(mebibyte);
+  expect(disk.full()).toBe(
+    "the store takes 9437184 of 10485760 bytes, and with what is being written too much; the limit is 95 %",
+  );
+});
+
+test("of two limits the one is told that is over", () => {
+  const disk = watch(91, 92, 100);
+  disk.taken(2.5 * mebibyte);
+  expect(disk.full()).toBe(
+    "91 % of the file system is taken, and with what is being written too much; the limit is 95 %",
+  );
+});

@@ -1,0 +1,143 @@
+/** A store without its thread, for tests: operations with defaults in, answers in the order of the operations out. */
+import { afterEach, beforeEach } from "bun:test";
+import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { StoreAnswer, StoreOperation } from "../../../../src/wire/pubsub/store_operations.ts";
+import { OperationPacker, unpackOperations } from "../../../../src/wire/pubsub/store_batch.ts";
+import { RefusedPuts } from "../../../../src/pubsub/store/refused_puts.ts";
+import { StoreEngine } from "../../../../src/pubsub/store/store_engine.ts";
+import { defaultStoreOptions, type StoreOptions } from "../../../../src/pubsub/store/store_options.ts";
+import { TopicCustody } from "../../../../src/pubsub/store/topic_transfer.ts";
+import { TopicDatabase } from "../../../../src/pubsub/store/topic_database.ts";
+import { TopicUpkeep } from "../../../../src/pubsub/store/topic_upkeep.ts";
+
+/** An operation of one kind, as much of it as the test wants to say. */
+export type Some<Kind extends StoreOperation["kind"]> =
+  & { readonly kind?: Kind }
+  & Partial<Omit<Extract<StoreOperation, { kind: Kind }>, "kind">>;
+export type SomeOperation = { readonly kind: StoreOperation["kind"] } & Partial<Record<string, unknown>> | Some<"put">;
+
+/**
+ * Call it once in a file: what makes stores, each in a folder of its own, which goes after the test. In memory where there
+ * is such a place: what these tests prove is not that a disk keeps what it was given.
+ */
+export function engineDrivers(): (options?: Partial<StoreOptions>, more?: DriverOptions) => EngineDriver {
+  let root = "";
+  beforeEach(() => root = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "baton-topics-")));
+  afterEach(() => rmSync(root, { recursive: true, force: true }));
+  let made = 0;
+  return (options = {}, more = {}) => new EngineDriver(join(root, `store-${made++}`), options, more);
+}
+
+export interface DriverOptions {
+  /** Whether the topic `news` is made. */
+  readonly creates?: boolean;
+  readonly warn?: (sentence: string) => void;
+}
+
+export class EngineDriver {
+  readonly #dir: string;
+  readonly #options: StoreOptions;
+  readonly #warn: (sentence: string) => void;
+  database!: TopicDatabase;
+  engine!: StoreEngine;
+  custody!: TopicCustody;
+  upkeep!: TopicUpkeep;
+  #answers: StoreAnswer[] = [];
+  #ticket = 1000;
+  #isOpen = false;
+  /** Its wall clock. */
+  nowMs = 1_000_000;
+  /** Why nothing may be written. */
+  noRoom: string | null = null;
+  /** Called for answers that no batch waits for. */
+  onAnswer: (answer: StoreAnswer) => void = () => {};
+
+  constructor(
+    dir: string,
+    options: Partial<StoreOptions> = {},
+    { creates = true, warn = () => {} }: DriverOptions = {},
+  ) {
+    this.#dir = dir;
+    this.#warn = warn;
+    this.#options = { ...defaultStoreOptions, ...options };
+    this.#open();
+    if (creates) this.custody.create("news", { birth: "b", floor: 0, epoch: 1 });
+  }
+
+  get folder(): string {
+    return this.#dir;
+  }
+
+  /** Ends the store without writing what is not durable, and opens it again. */
+  reopen(): void {
+    if (this.#isOpen) this.close();
+    this.#open();
+  }
+
+  close(): void {
+    this.#isOpen = false;
+    this.database.close();
+  }
+
+  complete(operation: SomeOperation): StoreOperation {
+    const given = Object.fromEntries(Object.entries(operation).filter(([, value]) => value !== undefined));
+    const common = { ticket: this.#ticket++, topic: "news", epoch: 1, client: "bob", session: null, op: null };
+    const puts = { low: 0, after: null, msgId: null, fromSession: null };
+    const gets = { max: 1, maxBytes: 0, wait: false, peek: false, last: -1 };
+    return { ...common, ...puts, ...gets, ...given } as unknown as StoreOperation;
+  }
+
+  /** One batch, through the packing that the thread gets it by. */
+  execute(...operations: SomeOperation[]): StoreAnswer[] {
+    const packer = new OperationPacker();
+    const tickets = operations.map((operation) => {
+      const whole = this.complete(operation);
+      packer.add(whole);
+      return whole.kind === "cancel" ? -1 : whole.ticket;
+    });
+    this.#answers = [];
+    this.engine.execute(unpackOperations(packer.take()), this.noRoom);
+    const place = (ticket: number) => tickets.includes(ticket) ? tickets.indexOf(ticket) : tickets.length;
+    return this.#answers.sort((a, b) => place(a.ticket) - place(b.ticket));
+  }
+
+  /** The stream of the topic `news`, which is sealed at this epoch. */
+  exported(epoch = 1): { readonly pieces: Uint8Array[]; readonly hash: string } {
+    const transfer = this.custody.exportBegin("news", epoch);
+    const pieces: Uint8Array[] = [];
+    for (;;) {
+      const { piece, hash } = this.custody.exportNext(transfer);
+      if (hash !== null) return { pieces, hash };
+      if (piece !== null) pieces.push(piece);
+    }
+  }
+
+  #open(): void {
+    this.database = new TopicDatabase(this.#dir);
+    this.#isOpen = true;
+    try {
+      this.#load();
+    } catch (error) {
+      this.database.close();
+      throw error;
+    }
+  }
+
+  #load(): void {
+    this.engine = new StoreEngine(this.database, this.#options, {
+      answer: (answer) => {
+        if (this.database.inTransaction) throw new Error("An answer was given before its commit");
+        this.#answers.push(answer);
+        this.onAnswer(answer);
+      },
+      wallClockMs: () => this.nowMs,
+      refusedPuts: new RefusedPuts(),
+      warn: this.#warn,
+    });
+    this.custody = new TopicCustody(this.database, this.engine);
+    this.upkeep = new TopicUpkeep(this.database, this.engine);
+    this.custody.dropArrivals();
+  }
+}

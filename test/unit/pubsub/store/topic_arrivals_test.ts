@@ -1,0 +1,48 @@
+import { expect, test } from "bun:test";
+import { TopicCustody } from "../../../../src/pubsub/store/topic_transfer.ts";
+import { type EngineDriver, engineDrivers } from "./engine_driver.ts";
+import { bodies } from "./some_operations.ts";
+
+const driver = engineDrivers();
+const messages = 50;
+
+/** A sealed topic's stream. */
+function sealed() {
+  const from = driver();
+  from.execute({ kind: "subscribe", client: "alice" });
+  for (let counter = 1; counter <= messages; counter++) {
+    from.execute({ kind: "put", counter, bodies: bodies(`body ${counter}`) });
+  }
+  from.custody.seal("news", 1, "s2");
+  const content = from.exported();
+  from.close();
+  return content;
+}
+
+function collect({ engine }: EngineDriver): void {
+  while (engine.topics.hasGarbage) engine.settle();
+}
+
+for (const [when, isCollected] of [["at once", true], ["later", false]] as const) {
+  test(`a topic that arrives while what is left of an earlier try is dropped has all its messages; deleted ${when}`, () => {
+    const { pieces: [first = new Uint8Array(), ...others], hash } = sealed();
+    const content = { birth: "b", floor: 0, owner: "s1", epoch: 1 };
+    const to = driver();
+    to.custody.drop("news", 2);
+    to.custody.importPiece(to.custody.importBegin("news", content), first);
+    // As when the disk was full: what is in memory is read anew, and what had come by then is dropped some seconds later.
+    const custody = new TopicCustody(to.database, to.engine, to.custody);
+    const transfer = custody.importBegin("news", content);
+    custody.importPiece(transfer, first);
+    custody.dropArrivals();
+    if (isCollected) collect(to);
+    for (const piece of others) custody.importPiece(transfer, piece);
+    custody.importDone(transfer, hash);
+    collect(to);
+    custody.activate("news", 2, "staged");
+    const [read] = to.execute({ kind: "get", epoch: 2, client: "alice", last: -1, max: 100 });
+    expect(read?.messages?.length).toBe(messages);
+    expect(to.database.all("SELECT DISTINCT topic FROM messages").length).toBe(1);
+    to.close();
+  });
+}

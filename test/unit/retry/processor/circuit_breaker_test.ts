@@ -1,0 +1,79 @@
+import { expect, test } from "bun:test";
+import * as fc from "fast-check";
+import {
+  type Breaker,
+  breakerOpensAtMs,
+  callBegun,
+  callEnded,
+  callsAllowed,
+  closedBreaker,
+} from "../../../../src/retry/processor/circuit_breaker.ts";
+import { filled, fullBucket, parseRate, tokenAtMs } from "../../../../src/retry/processor/rate_limit.ts";
+import { property } from "../../../support/property.ts";
+
+const options = { failuresMax: 3, resetMs: 100 };
+const end = (breaker: Breaker, works: boolean | null, nowMs: number, isProbe = false) =>
+  callEnded(breaker, { works, isProbe, nowMs }, options);
+const opened = (): Breaker => [1, 2, 3].reduce<Breaker>((breaker, at) => end(breaker, false, at), closedBreaker);
+
+test("failures in a row open it, a success in between begins the count again", () => {
+  const interrupted = [false, false, true, false, false].reduce<Breaker>(
+    (one, works) => end(one, works, 1),
+    closedBreaker,
+  );
+  expect(interrupted).toEqual({ kind: "closed", failures: 2 });
+  expect(opened()).toEqual({ kind: "open", untilMs: 103 });
+});
+
+test("open, it lets nobody through; then one probe, whose end decides", () => {
+  const open = opened();
+  expect([callsAllowed(open, 102), callsAllowed(open, 103)]).toEqual([0, 1]);
+  const probing = callBegun(open);
+  expect(callsAllowed(probing, 1000)).toBe(0);
+  expect(end(probing, true, 110, true)).toEqual(closedBreaker);
+  expect(end(probing, false, 110, true)).toEqual({ kind: "open", untilMs: 210 });
+  expect(end(probing, null, 110, true)).toEqual({ kind: "open", untilMs: 110 });
+});
+
+test("calls that began before it opened neither open nor close it", () => {
+  expect(end(opened(), true, 50)).toEqual(opened());
+  expect(end(callBegun(opened()), true, 50)).toEqual({ kind: "half_open" });
+  expect(breakerOpensAtMs(opened())).toBe(103);
+});
+
+test("without a limit it never opens", () => {
+  let breaker: Breaker = closedBreaker;
+  for (let at = 0; at < 100; at++) {
+    breaker = callEnded(breaker, { works: false, isProbe: false, nowMs: at }, { failuresMax: 0, resetMs: 1 });
+  }
+  expect(callsAllowed(breaker, 0)).toBe(Infinity);
+});
+
+property(
+  "a rate is never exceeded in any second, but for the token one starts with",
+  fc.record({
+    count: fc.integer({ min: 1, max: 50 }),
+    steps: fc.array(fc.integer({ min: 0, max: 400 }), { maxLength: 200 }),
+  }),
+  ({ count, steps }) => {
+    const rate = { count, perMs: 1000 };
+    let bucket = fullBucket(0), nowMs = 0, taken = 0;
+    for (const step of steps) {
+      nowMs += step;
+      bucket = filled(bucket, rate, nowMs);
+      while (tokenAtMs(bucket, rate) <= nowMs && bucket.tokens >= 1) {
+        bucket = { ...bucket, tokens: bucket.tokens - 1 };
+        taken++;
+      }
+      expect(taken).toBeLessThanOrEqual(1 + Math.ceil((nowMs * count) / 1000));
+    }
+  },
+);
+
+test("a rate is written as a number and a time", () => {
+  expect(parseRate("10/s")).toEqual({ count: 10, perMs: 1000 });
+  expect(parseRate("5/250ms")).toEqual({ count: 5, perMs: 250 });
+  for (const text of ["10", "0/s", "x/s", "10/", "10/0s", "-1/s"]) {
+    expect(() => parseRate(text)).toThrow(/rate|duration/);
+  }
+});

@@ -1,0 +1,140 @@
+import { describe, expect, test } from "bun:test";
+import * as fc from "fast-check";
+import {
+  accepted,
+  cancelled,
+  crashed,
+  givenBack,
+  hurried,
+  type LifeRules,
+  type MessageLife,
+  purged,
+  redriven,
+  taken,
+  tried,
+} from "../../../../src/retry/queue/message_life.ts";
+import { property } from "../../../support/property.ts";
+import { seededRandom } from "../../../support/random.ts";
+
+const policy = {
+  maxRetries: 2,
+  backoff: "fixed",
+  intervalMs: 10,
+  delaysMs: [],
+  maxDelayMs: 1000,
+  jitter: "none",
+  maxElapsedMs: null,
+} as const;
+const rules: LifeRules = { policy, maxCrashes: 2, drops: false };
+const random = () => 0.5;
+const failed = { verdict: "retry", retryAfterMs: null } as const;
+const end = { rules, nowMs: 100, random };
+const waiting = accepted(null, rules, 100, random);
+const inFlight = taken(waiting, 100) as MessageLife;
+
+describe("a message", () => {
+  test("that was tried once and failed has its first redelivery after the interval", () => {
+    expect(accepted(failed, rules, 100, random)).toMatchObject({ state: "waiting", tries: 1, nextAtMs: 110 });
+  });
+
+  test("whose first try was final is dead at once, and with no redeliveries any failure is", () => {
+    expect(accepted({ ...failed, verdict: "final" }, rules, 100, random)).toMatchObject({
+      state: "dead",
+      reason: "final",
+    });
+    const none = { ...rules, policy: { ...policy, maxRetries: 0 } };
+    expect(accepted(failed, none, 100, random)).toMatchObject({ state: "dead", reason: "exhausted", tries: 1 });
+  });
+
+  test("is taken when it is due, by one", () => {
+    expect(taken(accepted(failed, rules, 100, random), 109)).toBeNull();
+    expect(inFlight).toMatchObject({ state: "in_flight", fence: 1 });
+    expect(taken(inFlight, 100)).toBeNull();
+  });
+
+  test("hears only who has its fencing number", () => {
+    expect(tried(inFlight, 0, failed, end)).toBeNull();
+    expect(givenBack(inFlight, 0, 100)).toBeNull();
+    expect(tried(inFlight, 1, { ...failed, verdict: "done" }, end)).toMatchObject({ state: "done", tries: 1 });
+    expect(tried(waiting, 0, failed, end)).toBeNull();
+  });
+
+  test("whose worker died waits again, and is dead when that happens too often", () => {
+    const once = crashed(inFlight, rules, 100, random) as MessageLife;
+    expect(once).toMatchObject({ state: "waiting", tries: 0, crashes: 1, nextAtMs: 110 });
+    const again = taken(once, 110) as MessageLife;
+    expect(crashed(again, rules, 110, random)).toMatchObject({ state: "dead", reason: "crashed", tries: 0 });
+    expect(crashed(waiting, rules, 100, random)).toBeNull();
+  });
+
+  test("is dropped instead of dead where that is wanted", () => {
+    expect(accepted({ ...failed, verdict: "final" }, { ...rules, drops: true }, 1, random).state).toBe("dropped");
+  });
+
+  test("can be hurried and cancelled while it waits, redriven and purged when it is dead, and not else", () => {
+    const dead = accepted({ ...failed, verdict: "final" }, rules, 100, random);
+    expect(hurried(accepted(failed, rules, 100, random), 105)).toMatchObject({ nextAtMs: 105 });
+    expect(cancelled(waiting)).toMatchObject({ state: "cancelled" });
+    expect(redriven({ ...dead, fence: 7 }, 200)).toMatchObject({ state: "waiting", tries: 0, crashes: 0, fence: 7 });
+    expect(purged(dead)).toMatchObject({ state: "dropped", reason: "purged" });
+    for (
+      const refused of [hurried(dead, 1), cancelled(inFlight), cancelled(dead), redriven(waiting, 1), purged(inFlight)]
+    ) {
+      expect(refused).toBeNull();
+    }
+  });
+});
+
+type Event = "take" | "done" | "fail" | "final" | "crash" | "stale" | "give back" | "hurry";
+const events: fc.Arbitrary<Event> = fc.constantFrom(
+  "take",
+  "done",
+  "fail",
+  "final",
+  "crash",
+  "stale",
+  "give back",
+  "hurry",
+);
+
+property(
+  "whatever happens, tries end at N + 1, crashes at their limit, fences only grow, and what is over stays over",
+  fc.record({
+    story: fc.array(events, { maxLength: 40 }),
+    maxRetries: fc.integer({ min: 0, max: 4 }),
+    maxCrashes: fc.integer({ min: 1, max: 3 }),
+    seed: fc.integer(),
+  }),
+  ({ story, maxRetries, maxCrashes, seed }) => {
+    const own: LifeRules = { ...rules, policy: { ...policy, maxRetries, jitter: "full" }, maxCrashes };
+    const dice = seededRandom(seed);
+    let life = accepted(null, own, 0, dice);
+    let nowMs = 0, begun = 0;
+    for (const event of story) {
+      nowMs += 20;
+      const told = (verdict: "done" | "retry" | "final", fence = life.fence) =>
+        tried(life, fence, { verdict, retryAfterMs: null }, { rules: own, nowMs, random: dice });
+      const next = event === "take"
+        ? taken(life, nowMs)
+        : event === "crash"
+        ? crashed(life, own, nowMs, dice)
+        : event === "give back"
+        ? givenBack(life, life.fence, nowMs)
+        : event === "hurry"
+        ? hurried(life, nowMs)
+        : event === "stale"
+        ? told("done", life.fence - 1)
+        : told(event === "fail" ? "retry" : event);
+      if (event === "stale") expect(next).toBeNull();
+      if (next === null) continue;
+      expect(["waiting", "in_flight"]).toContain(life.state);
+      expect(next.fence).toBe(event === "take" ? life.fence + 1 : life.fence);
+      if (event === "take") begun++;
+      life = next;
+      expect(life.tries).toBeLessThanOrEqual(maxRetries + 1);
+      expect(life.crashes).toBeLessThanOrEqual(maxCrashes);
+      expect(life.tries + life.crashes).toBeLessThanOrEqual(begun);
+      expect(life.reason === null).toBe(life.state !== "dead");
+    }
+  },
+);

@@ -1,0 +1,132 @@
+import { describe, expect, test } from "bun:test";
+import * as fc from "fast-check";
+import { faultOf } from "../../../../commands/retry/fault_body.ts";
+import {
+  backendUrl,
+  forwardedHeaders,
+  losesBody,
+  parseBackend,
+  parseHeaders,
+  parseMethod,
+  requestOf,
+} from "../../../../src/retry/targets/backend_request.ts";
+import { parseRetryAfter } from "../../../../src/retry/targets/retry_after.ts";
+import { property } from "../../../support/property.ts";
+
+const backend = parseBackend("http://backend:9000/stock");
+
+describe("where a request goes", () => {
+  test("what was asked for stands behind the backend's path", () => {
+    expect(backendUrl(backend, "/")).toBe("http://backend:9000/stock");
+    expect(backendUrl(backend, "/a/b?c=d")).toBe("http://backend:9000/stock/a/b?c=d");
+    expect(backendUrl(backend, "/?x=1")).toBe("http://backend:9000/stock?x=1");
+    expect(backendUrl(parseBackend("https://b/"), "/x%20y")).toBe("https://b/x%20y");
+  });
+
+  test("a path that leads elsewhere goes nowhere", () => {
+    for (const path of ["http://evil/", "//evil/x", "x", "", "/../admin", "/%2e%2e/%2e%2e/admin", "*"]) {
+      expect([path, backendUrl(backend, path)]).toEqual([path, null]);
+    }
+  });
+
+  property("no path leaves the backend and its folder", fc.webPath(), (path) => {
+    const url = backendUrl(backend, path);
+    if (url !== null) expect(new URL(url)).toMatchObject({ origin: "http://backend:9000" });
+    if (url !== null) expect(new URL(url).pathname.startsWith("/stock")).toBe(true);
+  });
+
+  test("what is no URL to send to is refused in words", () => {
+    for (const url of ["backend:9000", "ftp://b/", "nonsense", "http://b/?q=1", "http://b/#x"]) {
+      expect(() => parseBackend(url)).toThrow(`"${url}"`);
+    }
+    expect(() => parseHeaders(["no header"])).toThrow('"no header" is not a header');
+    expect(parseHeaders(["X-A: b", "c:d", "X-Tab: a\tü"])).toEqual([["X-A", "b"], ["c", "d"], ["X-Tab", "a\tü"]]);
+  });
+
+  test("what would cost every message its tries, or its sense, is refused before any is touched", () => {
+    expect(() => parseBackend("http://user:secret@b/")).toThrow("The URL of b has a user or a password in it");
+    for (const name of ["Host", "Content-Length", "transfer-encoding", "Idempotency-Key"]) {
+      expect(() => parseHeaders([`${name}: 5`])).toThrow(`${name} is made anew for each message`);
+    }
+    for (const value of ["日本", "a\u0001b", "\u007f"]) {
+      expect(() => parseHeaders([`X: ${value}`])).toThrow("cannot be sent");
+    }
+    for (const method of ["POST", "PUT", "PATCH", "DELETE", "PROPFIND"]) expect(parseMethod(method)).toBe(method);
+    for (const method of ["GET", "HEAD", "TRACE"]) expect(() => parseMethod(method)).toThrow("carries no body");
+    for (const method of ["post", "B D", "FOO"]) expect(() => parseMethod(method)).toThrow(`${method} is no method`);
+  });
+
+  test("a body that a method would leave behind is noticed, an empty one does not matter", () => {
+    expect(losesBody("GET", new Uint8Array(1))).toBe(true);
+    expect(losesBody("GET", new Uint8Array())).toBe(false);
+    expect(losesBody("DELETE", new Uint8Array(1))).toBe(false);
+  });
+});
+
+describe("headers", () => {
+  test("of the connection stay with it, those that it names too", () => {
+    const headers = [
+      ["Host", "proxy"],
+      ["Connection", "close, X-Trace"],
+      ["X-Trace", "1"],
+      ["X-Kept", "2"],
+      ["Transfer-Encoding", "chunked"],
+      ["Content-Encoding", "gzip"],
+    ] as const;
+    expect(forwardedHeaders(headers)).toEqual([["X-Kept", "2"], ["Content-Encoding", "gzip"]]);
+    expect(forwardedHeaders(headers, { isUnpacked: true })).toEqual([["X-Kept", "2"]]);
+  });
+
+  test("a stored message brings its own, and the id is its key unless it has one", () => {
+    const defaults = { backend, method: "PUT", headers: [["X-A", "default"], ["X-B", "default"]] } as const;
+    const head = { kind: "http", method: "POST", path: "/x", headers: [["x-a", "own"]] } as const;
+    expect(requestOf(head, "id-1", defaults)).toEqual({
+      url: "http://backend:9000/stock/x",
+      method: "POST",
+      headers: [["x-a", "own"], ["X-B", "default"], ["idempotency-key", "id-1"]],
+    });
+    const keyed = { ...head, headers: [["Idempotency-Key", "mine"]] as const };
+    expect(requestOf(keyed, "id-1", { ...defaults, headers: [] })?.headers).toEqual([["Idempotency-Key", "mine"]]);
+    const plain = { kind: "command", argv: null, cwd: null } as const;
+    expect(requestOf(plain, "id-1", defaults)).toMatchObject({ url: "http://backend:9000/stock", method: "PUT" });
+  });
+});
+
+test("Retry-After is a number of seconds or a date, and anything else is nothing", () => {
+  const nowMs = Date.parse("2026-11-22T10:00:00Z");
+  expect(parseRetryAfter("120", nowMs)).toBe(120_000);
+  expect(parseRetryAfter("Sun, 22 Nov 2026 10:01:00 GMT", nowMs)).toBe(60_000);
+  expect(parseRetryAfter("Sun, 22 Nov 2026 09:01:00 GMT", nowMs)).toBe(0);
+  for (const text of [null, "", "soon", "-5", "1.5", "2026-11-22"]) {
+    expect(parseRetryAfter(text, nowMs)).toBeNull();
+  }
+  for (const text of ["12345678901", "9".repeat(400)]) expect(parseRetryAfter(text, nowMs)).toBe(1e12);
+});
+
+describe("a fault", () => {
+  test("says what is stored as what, or that nothing is", () => {
+    const stored = faultOf("unreachable", "the backend cannot be reached", { id: "s-1", isWaiting: true }, []);
+    expect(stored).toMatchObject({ status: 502, contentType: "application/json" });
+    expect(JSON.parse(stored.body)).toEqual({
+      version: 1,
+      error: "unreachable",
+      message: "the backend cannot be reached; the message is stored as s-1 and is tried again",
+      stored: true,
+      id: "s-1",
+    });
+    const full = faultOf("store_full", "the store is full", null, []);
+    expect([full.status, JSON.parse(full.body)]).toMatchObject([503, { stored: false, id: null }]);
+    expect(full.body).toContain("NOT STORED");
+    const dead = faultOf("unreachable", "x", { id: "s-1", isWaiting: false }, []);
+    expect(dead.body).toContain("s-1 and is not tried again");
+  });
+
+  test("is a SOAP 1.1 fault for who speaks SOAP, with nothing in it that would not be XML", () => {
+    const soap = faultOf("timed_out", "a <b> & \u0001", { id: "s-1", isWaiting: true }, [["SOAPAction", '"urn:x"']]);
+    expect(soap).toMatchObject({ status: 504, contentType: "text/xml; charset=utf-8" });
+    expect(soap.body).toContain(
+      "<faultcode>soapenv:Server</faultcode><faultstring>a &lt;b&gt; &amp; ?; the message is stored",
+    );
+    expect(faultOf("too_large", "x", null, [["soapaction", ""]]).body).toContain("soapenv:Client");
+  });
+});
