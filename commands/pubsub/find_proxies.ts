@@ -9,7 +9,7 @@ import type { connectionSettings } from "../../src/config/settings.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { type Announcement, parseAnnouncement } from "../../src/pubsub/ownership/announcements.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
-import { orNull } from "../../src/coordination/request_errors.ts";
+import { nullIfNoNode } from "../../src/coordination/request_errors.ts";
 import { abortable } from "../../src/support/abort.ts";
 import type { Call } from "../command.ts";
 import { coordinationOf, reach } from "../../src/coordination/connect/coordination_servers.ts";
@@ -52,8 +52,8 @@ export function proxyFinder(call: ProxyCall): (signal: AbortSignal) => Promise<r
 }
 
 async function announced(zk: ZooKeeper, path: PubsubPath): Promise<Announcement[]> {
-  const names = (await orNull(zk.getChildren(path.proxies)))?.children ?? [];
-  const nodes = await Promise.all(names.map((name) => orNull(zk.getData(`${path.proxies}/${name}`))));
+  const names = (await nullIfNoNode(zk.getChildren(path.proxies)))?.children ?? [];
+  const nodes = await Promise.all(names.map((name) => nullIfNoNode(zk.getData(`${path.proxies}/${name}`))));
   return nodes.map((node) => node === null ? null : parseAnnouncement(node.data)).filter((one) => one !== null);
 }
 

@@ -10,7 +10,7 @@ import type { Clock } from "../support/clock.ts";
  * guarded, in a process that stood still, may live with nothing to show for it; then the leader is asked. Rejects with
  * the signal's reason, and UNREACHABLE when nothing was heard within T and `isPatient` is false.
  */
-export async function provenLease(session: Session, { clock, signal, isPatient }: {
+export async function waitForFreshLease(session: Session, { clock, signal, isPatient }: {
   readonly clock: Clock;
   readonly signal: AbortSignal;
   readonly isPatient: boolean;

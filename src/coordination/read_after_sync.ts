@@ -2,7 +2,7 @@
 import type { ZooKeeper } from "../zookeeper/zookeeper.ts";
 
 /** After an answer that never came: only a sync makes sure that the next server has seen what was done. Both go in one write. */
-export async function lookBehindSync<T>(zk: ZooKeeper, path: string, look: () => Promise<T>): Promise<T> {
+export async function readAfterSync<T>(zk: ZooKeeper, path: string, look: () => Promise<T>): Promise<T> {
   const syncing = zk.sync(path);
   const looking = look();
   looking.catch(() => {}); // the sync's failure is told first

@@ -20,7 +20,7 @@ export function isRefusal(thrown: unknown, ...reasons: ZooKeeperErrorName[]): th
 }
 
 /** "hidden" when the node's ACL does not let this client read it. */
-export async function orHidden<T>(reading: Promise<T>): Promise<T | "hidden"> {
+export async function hiddenIfNoAuth<T>(reading: Promise<T>): Promise<T | "hidden"> {
   try {
     return await reading;
   } catch (thrown) {
@@ -30,7 +30,7 @@ export async function orHidden<T>(reading: Promise<T>): Promise<T | "hidden"> {
 }
 
 /** Null when the node does not exist. */
-export async function orNull<T>(reading: Promise<T>): Promise<T | null> {
+export async function nullIfNoNode<T>(reading: Promise<T>): Promise<T | null> {
   try {
     return await reading;
   } catch (thrown) {

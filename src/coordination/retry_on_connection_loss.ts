@@ -11,7 +11,7 @@ const retryWait = { firstMs: 20, maxMs: 500 };
  * For requests that may be done twice. Without an answer it ends with the last failure: when the session has ended, when
  * it is not wanted any more, and when nobody has answered for T, by when whatever the session held is lost.
  */
-export async function untilAnswered<T>(
+export async function retryOnConnectionLoss<T>(
   { session }: Pick<ZooKeeper, "session">,
   ask: () => Promise<T>,
   { clock, isWanted = () => true }: { readonly clock: Clock; readonly isWanted?: () => boolean },

@@ -12,7 +12,7 @@ import { printable } from "../support/printable.ts";
 import { Alarm } from "../support/event.ts";
 import { parseNodeInfo, type Revocation } from "./holder_info.ts";
 import type { Lease, LockMode } from "../process/lease.ts";
-import { isRefusal, isTransient, orNull } from "./request_errors.ts";
+import { isRefusal, isTransient, nullIfNoNode } from "./request_errors.ts";
 
 export interface ZooKeeperLeaseOptions {
   readonly name: string;
@@ -156,7 +156,7 @@ export class ZooKeeperLease implements Lease {
 
   // The deletion leaves before the first await: a caller that closes the session next sends both in one write.
   async #release(): Promise<void> {
-    const deleting = orNull(this.#zk.delete(this.#holderPath, -1));
+    const deleting = nullIfNoNode(this.#zk.delete(this.#holderPath, -1));
     this.#endedAtMs = Math.min(this.#endedAtMs, this.#clock.now());
     this.#takeOff();
     const deadline = new Alarm();
@@ -195,7 +195,7 @@ export class ZooKeeperLease implements Lease {
       this.#clock.after(backoffMs(failures, retryWait), alarm.ring);
       await alarm.rung;
       if (this.#zk.session.ended.aborted) return;
-      deleting = orNull(this.#zk.delete(this.#holderPath, -1));
+      deleting = nullIfNoNode(this.#zk.delete(this.#holderPath, -1));
     }
   }
 
@@ -227,7 +227,7 @@ export class ZooKeeperLease implements Lease {
     if (this.#isOver || this.#isReleasing) return;
     this.#watchedConnections = this.#zk.session.connections;
     try {
-      const found = await orNull(this.#zk.getData(this.#holderPath, { watch: this.#onNodeEvent }));
+      const found = await nullIfNoNode(this.#zk.getData(this.#holderPath, { watch: this.#onNodeEvent }));
       if (found === null || found.stat.ephemeralOwner !== this.sessionId) {
         return this.#lose(`somebody deleted its node "${this.#holderPath}"`);
       }

@@ -8,7 +8,7 @@ import { decodeLockName } from "../lock/lock_name.ts";
 import { parseContender, parseHolder } from "../lock/lock_nodes.ts";
 import { defaultRoot } from "../lock/lock_path.ts";
 import { parseLockState } from "../lock/lock_state.ts";
-import { orNull } from "../request_errors.ts";
+import { nullIfNoNode } from "../request_errors.ts";
 import { comesBefore, isCompatible } from "../lock/queue_position.ts";
 
 export interface Finding {
@@ -71,7 +71,7 @@ async function examineFolder(
   folder: string,
   { called, nowMs }: { readonly called: string; readonly nowMs: number },
 ): Promise<{ count: number; findings: Finding[] }> {
-  const names = ((await orNull(zk.getChildren(folder)))?.children ?? []).sort();
+  const names = ((await nullIfNoNode(zk.getChildren(folder)))?.children ?? []).sort();
   const findings: Finding[] = [];
   for (let start = 0; start < names.length; start += batchSize) {
     const batch = names.slice(start, start + batchSize);
@@ -88,15 +88,15 @@ async function examineFolder(
 /** Null when it is gone by now. */
 async function readFound(zk: ZooKeeper, path: string, where: string): Promise<LockFound | null> {
   const [lock, list, queue, holders] = await Promise.all([
-    orNull(zk.getData(path)),
-    orNull(zk.getChildren(path)),
-    orNull(zk.getChildren(`${path}/q`)),
-    orNull(zk.getChildren(`${path}/h`)),
+    nullIfNoNode(zk.getData(path)),
+    nullIfNoNode(zk.getChildren(path)),
+    nullIfNoNode(zk.getChildren(`${path}/q`)),
+    nullIfNoNode(zk.getChildren(`${path}/h`)),
   ]);
   if (lock === null || list === null) return null;
   const nodes = async (folder: string, names: readonly string[]) => {
     const found = await Promise.all(names.map(async (name): Promise<NodeFound | null> => {
-      const node = await orNull(zk.getData(`${folder}/${name}`));
+      const node = await nullIfNoNode(zk.getData(`${folder}/${name}`));
       if (node === null) return null;
       return { name, isEphemeral: node.stat.ephemeralOwner !== 0n, info: parseNodeInfo(node.data) };
     }));

@@ -1,6 +1,6 @@
 /** Finds trouble with locks of Curator's and kazoo's: looks at those below a node once. Their own programs would not say. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { orHidden } from "../request_errors.ts";
+import { hiddenIfNoAuth } from "../request_errors.ts";
 import { printable } from "../../support/printable.ts";
 import { type ForeignRecipe, namingOf, parseForeign, recipeOf } from "../interop/interop_node_names.ts";
 import { foreignNodes, type ForeignNodeSeen } from "./list_interop.ts";
@@ -40,7 +40,7 @@ async function read(
   recipe: ForeignRecipe,
 ): Promise<ForeignLockFound> {
   // A node that cannot be read is not found fault with.
-  const stats = await Promise.all(children.map((name) => orHidden(zk.exists(`${path}/${name}`))));
+  const stats = await Promise.all(children.map((name) => hiddenIfNoAuth(zk.exists(`${path}/${name}`))));
   const there = children.flatMap((name, index) => {
     const stat = stats[index] ?? null;
     return stat === null ? [] : [{ name, isEphemeral: stat === "hidden" || stat.ephemeralOwner !== 0n }];

@@ -4,7 +4,7 @@ import { BatonError } from "../../errors.ts";
 import { partyNodes, readBarrier } from "../barrier/barrier_view.ts";
 import { decodeLockName } from "../lock/lock_name.ts";
 import { defaultRoot, lockPathAt } from "../lock/lock_path.ts";
-import { orHidden, orNull } from "../request_errors.ts";
+import { hiddenIfNoAuth, nullIfNoNode } from "../request_errors.ts";
 
 export interface UseSummary {
   readonly name: string;
@@ -60,7 +60,7 @@ async function listFolder(
   folder: string,
   count: (path: string) => Promise<Counts>,
 ): Promise<UseSummary[]> {
-  const children = ((await orNull(zk.getChildren(folder)))?.children ?? []).sort();
+  const children = ((await nullIfNoNode(zk.getChildren(folder)))?.children ?? []).sort();
   const summaries: UseSummary[] = [];
   for (let start = 0; start < children.length; start += batchSize) {
     const batch = children.slice(start, start + batchSize);
@@ -77,7 +77,7 @@ async function listFolder(
 async function countLock(zk: ZooKeeper, at: string): Promise<Counts> {
   const path = lockPathAt(at);
   const [holders, waiters] = await Promise.all([path.holders, path.queue].map(async (folder) => {
-    const stat = await orHidden(zk.exists(folder));
+    const stat = await hiddenIfNoAuth(zk.exists(folder));
     return stat === "hidden" ? null : stat?.numChildren ?? 0;
   }));
   return { holders: holders ?? null, waiters: waiters ?? null };
@@ -85,7 +85,7 @@ async function countLock(zk: ZooKeeper, at: string): Promise<Counts> {
 
 async function countBarrier(zk: ZooKeeper, barrier: string): Promise<Counts> {
   try {
-    const view = await orHidden(readBarrier(zk, { barrier, parents: [] }));
+    const view = await hiddenIfNoAuth(readBarrier(zk, { barrier, parents: [] }));
     if (view === "hidden") return { holders: null, waiters: null };
     if (view === null) return { holders: 0, waiters: 0 };
     const { epoch, generation } = view.state;

@@ -1,6 +1,6 @@
 /** The locks of Curator's or kazoo's below a node, with how many hold and wait: a look, no decision. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { orNull } from "../request_errors.ts";
+import { nullIfNoNode } from "../request_errors.ts";
 import type { UseSummary } from "./list_in_use.ts";
 import { type ForeignRecipe, parseForeign } from "../interop/interop_node_names.ts";
 import { foreignHolders, knownLine } from "../interop/interop_queue_position.ts";
@@ -51,7 +51,7 @@ export async function foreignNodes(
 }
 
 async function seen(zk: ZooKeeper, path: string): Promise<ForeignNodeSeen | null> {
-  const list = await orNull(zk.getChildren(path));
+  const list = await nullIfNoNode(zk.getChildren(path));
   return list === null ? null : { path, children: list.children, sequence: list.stat.cversion };
 }
 

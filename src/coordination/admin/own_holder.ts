@@ -3,7 +3,7 @@ import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { parseParty } from "../barrier/barrier_nodes.ts";
 import { guidOfForeign } from "../interop/interop_node_names.ts";
 import { parseHolder } from "../lock/lock_nodes.ts";
-import { isTransient, orNull } from "../request_errors.ts";
+import { isTransient, nullIfNoNode } from "../request_errors.ts";
 
 export interface OwnHolder {
   /** Its path. */
@@ -29,8 +29,8 @@ async function look(zk: ZooKeeper, path: string, ids: readonly string[]): Promis
   // In one write with the reads behind it: a follower that lags would not know of a holder who has just been granted it.
   const [, holders, own] = await Promise.all([
     zk.sync(path),
-    orNull(zk.getChildren(`${path}/h`)),
-    orNull(zk.getChildren(path)),
+    nullIfNoNode(zk.getChildren(`${path}/h`)),
+    nullIfNoNode(zk.getChildren(path)),
   ]);
   const party = own?.children.find((name) => ids.includes(parseParty(name)?.guid ?? ""));
   if (party !== undefined) return { node: `${path}/${party}`, token: null };

@@ -10,7 +10,7 @@ import { type NodeInfo, parseNodeInfo } from "../holder_info.ts";
 import type { LockMode } from "../../process/lease.ts";
 import { lockPath } from "../lock/lock_path.ts";
 import { lockStatus } from "../lock/lock_status.ts";
-import { isTransient, orHidden, orNull } from "../request_errors.ts";
+import { hiddenIfNoAuth, isTransient, nullIfNoNode } from "../request_errors.ts";
 
 /** What `who` can look at. */
 export const statusKinds = ["lock", "election", "barrier", "gate"] as const;
@@ -137,7 +137,7 @@ async function barrierStatus(zk: ZooKeeper, name: string, root: string | undefin
 
 async function gateStatus(zk: ZooKeeper, name: string, root: string | undefined): Promise<UseStatus> {
   const { gate } = gatePath(name, root);
-  const [, found] = await Promise.all([zk.sync(gate), orNull(zk.getData(gate))]);
+  const [, found] = await Promise.all([zk.sync(gate), nullIfNoNode(zk.getData(gate))]);
   const nobodys = { id: null, mode: null, sessionId: null, slot: null, rank: null, fencingToken: null };
   const holders = found === null ? [] : [{ ...parseNodeInfo(found.data), ...nobodys }];
   return { kind: "gate", name, path: gate, limit: null, holders, waiters: [] };
@@ -156,7 +156,7 @@ export async function otherUses(
   };
   const found = await Promise.all(statusKinds.map(async (other) => {
     if (other === kind) return false;
-    const stats = await Promise.all(paths[other].map((path) => orHidden(zk.exists(path))));
+    const stats = await Promise.all(paths[other].map((path) => hiddenIfNoAuth(zk.exists(path))));
     return stats.some((stat) => stat !== null && stat !== "hidden" && (other === "gate" || stat.numChildren > 0));
   }));
   return statusKinds.filter((_, index) => found[index]);

@@ -11,7 +11,7 @@ import { Alarm } from "../../support/event.ts";
 import { gatePath } from "./barrier_path.ts";
 import { createParents } from "../lock/create_contender.ts";
 import { formatNodeInfo, type HolderInfo, nameOfHolder, parseNodeInfo, unknownHolder } from "../holder_info.ts";
-import { isRefusal, isTransient, orNull } from "../request_errors.ts";
+import { isRefusal, isTransient, nullIfNoNode } from "../request_errors.ts";
 
 export interface GateOptions {
   /** Where the gates are: "/baton" when left out. */
@@ -48,7 +48,7 @@ export async function setGate(
 /** Opens the gate. False when it was not closed. */
 export async function liftGate(zk: ZooKeeper, name: string, options: GateOptions = {}): Promise<boolean> {
   const { gate } = gatePath(name, options.root);
-  return await insist(zk, options, async () => await orNull(zk.delete(gate, -1).then(() => true)) ?? false);
+  return await insist(zk, options, async () => await nullIfNoNode(zk.delete(gate, -1).then(() => true)) ?? false);
 }
 
 /**
@@ -76,7 +76,7 @@ export async function waitGate(
       throwIfAborted(signal);
       alarm = new Alarm();
       try {
-        const looking = Promise.all([zk.sync(gate), orNull(zk.getData(gate, { watch: wake }))]);
+        const looking = Promise.all([zk.sync(gate), nullIfNoNode(zk.getData(gate, { watch: wake }))]);
         const [, found] = await abortable(looking, signal);
         failures = 0;
         if (found === null) return;

@@ -12,7 +12,7 @@ import type { Started } from "./barrier_participant.ts";
 import type { BarrierPath } from "./barrier_path.ts";
 import { partyNodes } from "./barrier_view.ts";
 import type { Lease } from "../../process/lease.ts";
-import { isTransient, orNull } from "../request_errors.ts";
+import { isTransient, nullIfNoNode } from "../request_errors.ts";
 import { ZooKeeperLease } from "../zookeeper_lease.ts";
 
 export interface BarrierMembership extends Lease {
@@ -104,7 +104,7 @@ export class ZooKeeperMembership extends ZooKeeperLease implements BarrierMember
     const { barrier } = this.#path;
     const { session } = this.#zk;
     const { connections } = session;
-    const [, list] = await Promise.all([this.#zk.sync(barrier), orNull(this.#zk.getChildren(barrier))]);
+    const [, list] = await Promise.all([this.#zk.sync(barrier), nullIfNoNode(this.#zk.getChildren(barrier))]);
     const there = new Map(partyNodes(list?.children ?? []).map((node) => [node.guid, node.name]));
     const next = this.#others.find((guid) => there.has(guid));
     if (next === undefined) return true;

@@ -29,8 +29,8 @@ import { changesFor } from "./barrier_writes.ts";
 import { containerRequest } from "../container_request.ts";
 import { createParents } from "../lock/create_contender.ts";
 import { formatNodeInfo, type HolderInfo, nameOfHolder } from "../holder_info.ts";
-import { isRefusal, isTransient, orNull } from "../request_errors.ts";
-import { lookBehindSync } from "../read_after_sync.ts";
+import { isRefusal, isTransient, nullIfNoNode } from "../request_errors.ts";
+import { readAfterSync } from "../read_after_sync.ts";
 
 export interface PartyOptions {
   readonly path: BarrierPath;
@@ -152,7 +152,7 @@ export class BarrierParty {
       case "impatient":
         return this.#look(step.do === "impatient");
       case "recover":
-        return lookBehindSync(this.#zk, this.#options.path.barrier, () => this.#look(false));
+        return readAfterSync(this.#zk, this.#options.path.barrier, () => this.#look(false));
       case "decide":
         return this.#decide(step.view, step.impatient);
       case "write":
@@ -169,7 +169,7 @@ export class BarrierParty {
   async #enter(): Promise<Step> {
     const { path, acl } = this.#options;
     if (this.#leaving !== null) return { do: "end", outcome: { do: "left" } };
-    const found = await orNull(this.#zk.getData(path.barrier));
+    const found = await nullIfNoNode(this.#zk.getData(path.barrier));
     if (this.#leaving !== null || this.#isStopped) return { do: "enter" };
     try {
       // In one write, and answered in order: the list that is read has the own node in it.
@@ -338,7 +338,7 @@ export class BarrierParty {
 
   async #drop(nodes: readonly string[], then: PartyOutcome): Promise<Step> {
     const { barrier } = this.#options.path;
-    await Promise.all(nodes.map((name) => orNull(this.#zk.delete(`${barrier}/${name}`, -1))));
+    await Promise.all(nodes.map((name) => nullIfNoNode(this.#zk.delete(`${barrier}/${name}`, -1))));
     return { do: "end", outcome: then };
   }
 

@@ -4,7 +4,7 @@ import { parseParty, type PartyNode } from "./barrier_nodes.ts";
 import type { BarrierPath } from "./barrier_path.ts";
 import { type BarrierState, parseBarrierState } from "./barrier_state.ts";
 import { type NodeInfo, parseNodeInfo } from "../holder_info.ts";
-import { orNull } from "../request_errors.ts";
+import { nullIfNoNode } from "../request_errors.ts";
 
 export interface BarrierView {
   /** Guards every change: whatever came after it was read makes a write fail. */
@@ -32,8 +32,8 @@ export async function readBarrier(
   { watchState, watchChildren }: ReadBarrierOptions = {},
 ): Promise<BarrierView | null> {
   const [found, list] = await Promise.all([
-    orNull(zk.getData(barrier, watchState === undefined ? {} : { watch: watchState })),
-    orNull(zk.getChildren(barrier, watchChildren === undefined ? {} : { watch: watchChildren })),
+    nullIfNoNode(zk.getData(barrier, watchState === undefined ? {} : { watch: watchState })),
+    nullIfNoNode(zk.getChildren(barrier, watchChildren === undefined ? {} : { watch: watchChildren })),
   ]);
   if (found === null || list === null) return null;
   const { version, mzxid } = found.stat;
@@ -52,7 +52,7 @@ export async function partiesOf(
   nodes: readonly PartyNode[],
 ): Promise<PartyStatus[]> {
   const found = await Promise.all(nodes.map(async (node) => {
-    const found = await orNull(zk.getData(`${barrier}/${node.name}`));
+    const found = await nullIfNoNode(zk.getData(`${barrier}/${node.name}`));
     return found === null ? null : { ...parseNodeInfo(found.data), node, sessionId: found.stat.ephemeralOwner };
   }));
   return found.filter((party) => party !== null);

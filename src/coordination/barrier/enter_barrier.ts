@@ -19,7 +19,7 @@ import { partiesMax } from "./barrier_state.ts";
 import { type HolderInfo, unknownHolder } from "../holder_info.ts";
 import { type LeaveReason, withinLeaveTime } from "../leave_time.ts";
 import { sessionTimeoutMsMin } from "../lock/acquire_lock.ts";
-import { provenLease } from "../fresh_lease.ts";
+import { waitForFreshLease } from "../fresh_lease.ts";
 
 export interface EnterOptions {
   /** How many start together. */
@@ -186,7 +186,7 @@ class Attempt {
     const ends = AbortSignal.any([session.ended, ...(signal === undefined ? [] : [signal])]);
     if (outcome.do === "started") {
       try {
-        await provenLease(session, { clock: this.#clock, signal: ends, isPatient: false });
+        await waitForFreshLease(session, { clock: this.#clock, signal: ends, isPatient: false });
       } catch (cause) {
         throwIfAborted(signal);
         const message = `Barrier "${this.#name}" is lost: it was started, and then ${messageOf(cause)}`;

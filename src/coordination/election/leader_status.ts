@@ -5,7 +5,7 @@ import { electionPath } from "./election_path.ts";
 import { historyOf } from "./election_state.ts";
 import { parseHolder } from "../lock/lock_nodes.ts";
 import type { LockPath } from "../lock/lock_path.ts";
-import { isTransient, orNull } from "../request_errors.ts";
+import { isTransient, nullIfNoNode } from "../request_errors.ts";
 
 export interface LeaderReading {
   /** Null when nobody leads. */
@@ -51,8 +51,8 @@ export async function readLeader(zk: ZooKeeper, path: LockPath, watch?: () => vo
   for (let looks = 1;; looks++) {
     const options = watch === undefined ? {} : { watch };
     const [state, holders] = await Promise.all([
-      orNull(zk.getData(path.lock, options)),
-      orNull(zk.getChildren(path.holders, options)),
+      nullIfNoNode(zk.getData(path.lock, options)),
+      nullIfNoNode(zk.getChildren(path.holders, options)),
     ]);
     const history = state === null ? [] : historyOf({ data: state.data, mzxid: state.stat.mzxid }, path.lock);
     // Nothing that could be watched: the next candidate makes it.

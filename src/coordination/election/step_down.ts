@@ -5,7 +5,7 @@ import { Alarm } from "../../support/event.ts";
 import { revoke } from "../lock/break_lock.ts";
 import { parseNodeInfo, type Revocation } from "../holder_info.ts";
 import type { LockPath } from "../lock/lock_path.ts";
-import { orNull } from "../request_errors.ts";
+import { nullIfNoNode } from "../request_errors.ts";
 
 export interface StepDownOptions {
   /** The waiting candidate's own. */
@@ -27,7 +27,7 @@ export async function stepDownWorse(zk: ZooKeeper, path: LockPath, options: Step
       session.subscribe((change) => change === "state" && session.state === "connected" && alarm.ring()),
     ];
     try {
-      const list = await orNull(zk.getChildren(path.holders, { watch: alarm.ring }));
+      const list = await nullIfNoNode(zk.getChildren(path.holders, { watch: alarm.ring }));
       for (const child of list?.children ?? []) await askWorse(zk, `${path.holders}/${child}`, options);
     } catch {
       // A lost connection: looked again after the next. An ACL, or the session's end: the wait itself will tell.
@@ -38,7 +38,7 @@ export async function stepDownWorse(zk: ZooKeeper, path: LockPath, options: Step
 }
 
 async function askWorse(zk: ZooKeeper, node: string, { priority, revocation }: StepDownOptions): Promise<void> {
-  const found = await orNull(zk.getData(node));
+  const found = await nullIfNoNode(zk.getData(node));
   if (found === null) return;
   const leader = parseNodeInfo(found.data);
   if (leader.priority === undefined || leader.priority <= priority || leader.revoke !== null) return;

@@ -17,7 +17,7 @@ import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
 import { createParents } from "../lock/create_contender.ts";
 import { ancestorsOf, type FencedDeed, refusedDeed } from "./fenced_operation.ts";
 import { defaultRoot, lockPathAt } from "../lock/lock_path.ts";
-import { isRefusal, isTransient, orHidden, orNull } from "../request_errors.ts";
+import { hiddenIfNoAuth, isRefusal, isTransient, nullIfNoNode } from "../request_errors.ts";
 
 export interface HeldNode {
   /** What messages call the lock. */
@@ -162,12 +162,12 @@ class FencedWrite {
       this.#parents = missing;
       return;
     }
-    throw refusedDeed(this.#deed, { reason, stat: await orHidden(this.#zk.exists(this.#deed.path)) });
+    throw refusedDeed(this.#deed, { reason, stat: await hiddenIfNoAuth(this.#zk.exists(this.#deed.path)) });
   }
 
   async #missingAbove(): Promise<string[]> {
     const above = ancestorsOf(this.#deed.path);
-    const stats = await Promise.all(above.map((path) => orHidden(this.#zk.exists(path))));
+    const stats = await Promise.all(above.map((path) => hiddenIfNoAuth(this.#zk.exists(path))));
     return above.filter((_, index) => stats[index] === null);
   }
 
@@ -192,19 +192,19 @@ class FencedWrite {
     if (deed.do === "create" && deed.sequential) return await this.#sequentialBy(zxid, deed.path);
     const { path } = deed;
     if (deed.do === "create") return { path, nodeVersion: 0 };
-    const stat = deed.do === "delete" ? null : await orHidden(this.#zk.exists(path));
+    const stat = deed.do === "delete" ? null : await hiddenIfNoAuth(this.#zk.exists(path));
     return { path, nodeVersion: stat !== "hidden" && stat?.mzxid === zxid ? stat.version : null };
   }
 
   async #sequentialBy(zxid: bigint, prefix: string): Promise<FencedWritten> {
     const slash = prefix.lastIndexOf("/");
     const parent = slash === 0 ? "/" : prefix.slice(0, slash);
-    const list = await orNull(this.#zk.getChildren(parent));
+    const list = await nullIfNoNode(this.#zk.getChildren(parent));
     const name = prefix.slice(slash + 1);
     const children = (list?.children ?? []).filter((child) => child.startsWith(name)).sort().reverse();
     for (let start = 0; start < children.length; start += batchSize) {
       const paths = children.slice(start, start + batchSize).map((child) => `${prefix.slice(0, slash)}/${child}`);
-      const stats = await Promise.all(paths.map((path) => orHidden(this.#zk.exists(path))));
+      const stats = await Promise.all(paths.map((path) => hiddenIfNoAuth(this.#zk.exists(path))));
       const path = paths[stats.findIndex((stat) => stat !== "hidden" && stat?.czxid === zxid)];
       if (path !== undefined) return { path, nodeVersion: 0 };
     }

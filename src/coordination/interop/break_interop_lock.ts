@@ -5,7 +5,7 @@
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
 import { type BreakLockOptions, type BrokenLock, findHolder, nobodys, revoke, takeBack } from "../lock/break_lock.ts";
-import { isRefusal, orNull } from "../request_errors.ts";
+import { isRefusal, nullIfNoNode } from "../request_errors.ts";
 import { curatorRevocation, type ForeignRecipe } from "./interop_node_names.ts";
 import { foreignHolderId, knownLine } from "./interop_queue_position.ts";
 import { foreignStatus } from "./interop_status.ts";
@@ -23,7 +23,7 @@ export async function breakForeignLock(
 ): Promise<BrokenLock> {
   const { recipe, force = false, revocation = nobodys } = options;
   const holder = findHolder(await foreignStatus(zk, path, { recipe, refusesOthers: true }), holderId);
-  const children = (await orNull(zk.getChildren(path)))?.children ?? [];
+  const children = (await nullIfNoNode(zk.getChildren(path)))?.children ?? [];
   const name = knownLine(recipe, children).find((node) => foreignHolderId(node) === holder.holderId)?.name;
   if (name === undefined) return { holder, outcome: "released" };
   const node = `${path}/${name}`;

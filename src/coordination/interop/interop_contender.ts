@@ -11,8 +11,8 @@ import { AttemptWaits } from "../attempt_waits.ts";
 import { containerRequest } from "../container_request.ts";
 import type { ContenderOptions, Granted } from "../lock/lock_contender.ts";
 import { formatNodeInfo } from "../holder_info.ts";
-import { isRefusal, isTransient, orNull } from "../request_errors.ts";
-import { lookBehindSync } from "../read_after_sync.ts";
+import { isRefusal, isTransient, nullIfNoNode } from "../request_errors.ts";
+import { readAfterSync } from "../read_after_sync.ts";
 import { type ForeignRecipe, namingOf, parseForeign } from "./interop_node_names.ts";
 import { foreignLine, type ForeignPosition, foreignPosition } from "./interop_queue_position.ts";
 
@@ -75,7 +75,7 @@ export class ForeignContender {
       try {
         const children = await this.#childrenBehindSync();
         const own = children?.find((name) => parseForeign(this.#options.recipe, name)?.guid === this.#guid);
-        if (own !== undefined) await orNull(this.#zk.delete(this.#child(own), -1));
+        if (own !== undefined) await nullIfNoNode(this.#zk.delete(this.#child(own), -1));
         return;
       } catch (thrown) {
         if (!isTransient(thrown)) return; // the session has ended, or an ACL has changed: nothing more can be done
@@ -101,7 +101,7 @@ export class ForeignContender {
     this.#options.onQueued();
     const armed = this.#waits.arm();
     // Not `exists`, which leaves its watch behind also when the node is gone already.
-    const ahead = await orNull(this.#zk.getData(this.#child(position.watch), { watch: armed.alarm.ring }));
+    const ahead = await nullIfNoNode(this.#zk.getData(this.#child(position.watch), { watch: armed.alarm.ring }));
     if (ahead !== null) await this.#waits.rung(armed);
     return null;
   }
@@ -194,10 +194,10 @@ export class ForeignContender {
   }
 
   async #children(): Promise<string[] | null> {
-    return (await orNull(this.#zk.getChildren(this.#options.path.lock)))?.children ?? null;
+    return (await nullIfNoNode(this.#zk.getChildren(this.#options.path.lock)))?.children ?? null;
   }
 
   #childrenBehindSync(): Promise<string[] | null> {
-    return lookBehindSync(this.#zk, this.#options.path.lock, () => this.#children());
+    return readAfterSync(this.#zk, this.#options.path.lock, () => this.#children());
   }
 }

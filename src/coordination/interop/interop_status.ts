@@ -3,7 +3,7 @@ import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { printable } from "../../support/printable.ts";
 import { type NodeInfo, parseNodeInfo } from "../holder_info.ts";
 import type { LockStatus, LockStatusOptions } from "../lock/lock_status.ts";
-import { orNull } from "../request_errors.ts";
+import { nullIfNoNode } from "../request_errors.ts";
 import type { ForeignNode, ForeignRecipe } from "./interop_node_names.ts";
 import { foreignHolderId, foreignHolders, foreignLine, knownLine } from "./interop_queue_position.ts";
 import { foreignPath } from "./interop_path.ts";
@@ -24,14 +24,14 @@ export async function foreignStatus(
   { recipe, detailsMax = Number.POSITIVE_INFINITY, refusesOthers = false }: ForeignStatusOptions,
 ): Promise<LockStatus> {
   const path = foreignPath(name).lock;
-  const [, list] = await Promise.all([zk.sync(path), orNull(zk.getChildren(path))]);
+  const [, list] = await Promise.all([zk.sync(path), nullIfNoNode(zk.getChildren(path))]);
   const children = list?.children ?? [];
   const line = knownLine(recipe, children);
   if (refusesOthers && line.length === 0) foreignLine({ recipe, path, children });
   const holders = new Set(foreignHolders(line));
   const asked = await Promise.all(
     line.slice(0, detailsMax).map(async (node) => {
-      const found = await orNull(zk.getData(`${path}/${node.name}`));
+      const found = await nullIfNoNode(zk.getData(`${path}/${node.name}`));
       return found === null ? null : { node, found };
     }),
   );

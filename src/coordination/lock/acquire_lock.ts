@@ -21,7 +21,7 @@ import { describeLock } from "./lock_messages.ts";
 import { type LockPath, lockPath } from "./lock_path.ts";
 import { isLimit, limitMax } from "./lock_state.ts";
 import { type LockStatus, lockStatus } from "./lock_status.ts";
-import { provenLease } from "../fresh_lease.ts";
+import { waitForFreshLease } from "../fresh_lease.ts";
 import { ZooKeeperLease } from "../zookeeper_lease.ts";
 
 export interface AcquireOptions {
@@ -192,7 +192,7 @@ class Attempt {
       // Granted and stopped in the same turn: nobody wants it any more.
       throwIfAborted(stop.signal);
       if (outcome.do === "granted") {
-        await provenLease(session, { clock: this.#clock, signal: stop.signal, isPatient: !this.#isImpatient });
+        await waitForFreshLease(session, { clock: this.#clock, signal: stop.signal, isPatient: !this.#isImpatient });
         return this.#lease(outcome);
       }
       throw await this.#refusal("LOCK_BUSY", { within: "", why: "answered" });

@@ -8,7 +8,7 @@ import { formatNodeInfo, nameOfHolder, parseNodeInfo, type Revocation } from "..
 import { holderName } from "./lock_nodes.ts";
 import { type LockPath, lockPath } from "./lock_path.ts";
 import { type HolderStatus, type LockStatus, lockStatus } from "./lock_status.ts";
-import { isRefusal, orNull } from "../request_errors.ts";
+import { isRefusal, nullIfNoNode } from "../request_errors.ts";
 
 export interface BreakLockOptions {
   readonly root?: string;
@@ -64,7 +64,7 @@ export async function takeBack(
   const waitMs = options.force ? Math.max(holder.sessionTimeoutMs, zk.session.timeoutMs) : (options.waitMs ?? 0);
   if (await isGoneWithin(zk, node, waitMs, clock, options.signal)) return { holder, outcome: "released" };
   if (!options.force) return { holder, outcome: "asked" };
-  const deleted = await orNull(zk.delete(node, -1).then(() => true));
+  const deleted = await nullIfNoNode(zk.delete(node, -1).then(() => true));
   return { holder, outcome: deleted ? "deleted" : "released" };
 }
 
@@ -89,7 +89,7 @@ export function findHolder({ name, holders, waiters }: LockStatus, holderId: str
 /** False when the holder is gone. A holder changes its own data never, so that another version is another revocation. */
 export async function revoke(zk: ZooKeeper, node: string, revocation: Revocation): Promise<boolean> {
   try {
-    const found = await orNull(zk.getData(node));
+    const found = await nullIfNoNode(zk.getData(node));
     if (found === null) return false;
     const data = formatNodeInfo({ ...parseNodeInfo(found.data), revoke: revocation });
     await zk.setData(node, data, found.stat.version);

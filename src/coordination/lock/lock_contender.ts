@@ -16,8 +16,8 @@ import type { LockMode } from "../../process/lease.ts";
 import { contenderPrefix, holderName, parseContender, parseHolder } from "./lock_nodes.ts";
 import type { LockPath } from "./lock_path.ts";
 import { type LockView, readLock } from "./lock_view.ts";
-import { isRefusal, isTransient, orNull } from "../request_errors.ts";
-import { lookBehindSync } from "../read_after_sync.ts";
+import { isRefusal, isTransient, nullIfNoNode } from "../request_errors.ts";
+import { readAfterSync } from "../read_after_sync.ts";
 import { freeSlot, isCompatible, isFreeAfterChange, type QueuePosition, queuePosition } from "./queue_position.ts";
 
 /** What to do where the stored limit is another. set-when-free: this one where nobody holds, else fail. */
@@ -138,7 +138,7 @@ export class Contender {
         const leaving = [`${path.queue}/${this.#node}`];
         // The grant is a write of this session too: both deletions come after it.
         if (this.#asked !== null) leaving.push(`${path.holders}/${this.#asked}`);
-        await Promise.all(leaving.map((node) => orNull(this.#zk.delete(node, -1))));
+        await Promise.all(leaving.map((node) => nullIfNoNode(this.#zk.delete(node, -1))));
         return;
       } catch (thrown) {
         if (!isTransient(thrown)) return; // the session has ended, or an ACL has changed: nothing more can be done
@@ -152,7 +152,7 @@ export class Contender {
       case "contend":
         return this.#contend();
       case "recover":
-        return lookBehindSync(this.#zk, this.#options.path.lock, () => this.#look(false));
+        return readAfterSync(this.#zk, this.#options.path.lock, () => this.#look(false));
       case "look":
         return this.#look(step.watch);
       case "decide":
@@ -250,7 +250,7 @@ export class Contender {
     const armed = this.#waits.arm();
     // Not `exists`, which leaves its watch behind also when the node is gone already.
     const watch = armed.alarm.ring;
-    const found = await orNull(this.#zk.getData(`${this.#options.path.queue}/${name}`, { watch }));
+    const found = await nullIfNoNode(this.#zk.getData(`${this.#options.path.queue}/${name}`, { watch }));
     if (found !== null) await this.#waits.rung(armed);
     return lookAndWatch;
   }
@@ -260,7 +260,7 @@ export class Contender {
     let { holders } = view;
     if (armed === null) {
       armed = this.#waits.arm();
-      const list = await orNull(this.#zk.getChildren(path.holders, { watch: armed.alarm.ring }));
+      const list = await nullIfNoNode(this.#zk.getChildren(path.holders, { watch: armed.alarm.ring }));
       this.#isBusy = list !== null && !isCompatible(mode, list.children, limit);
       if (list === null || !this.#isBusy) return look;
       holders = list.children;
@@ -317,7 +317,7 @@ export class Contender {
 
   async #findNode(): Promise<string | null> {
     const { path } = this.#options;
-    const [, list] = await Promise.all([this.#zk.sync(path.lock), orNull(this.#zk.getChildren(path.queue))]);
+    const [, list] = await Promise.all([this.#zk.sync(path.lock), nullIfNoNode(this.#zk.getChildren(path.queue))]);
     return list?.children.find((name) => parseContender(name)?.guid === this.#guid) ?? null;
   }
 

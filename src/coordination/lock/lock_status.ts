@@ -5,7 +5,7 @@ import type { LockMode } from "../../process/lease.ts";
 import { parseContender, parseHolder } from "./lock_nodes.ts";
 import { type LockPath, lockPath } from "./lock_path.ts";
 import { readLock } from "./lock_view.ts";
-import { isTransient, orNull } from "../request_errors.ts";
+import { isTransient, nullIfNoNode } from "../request_errors.ts";
 import { comesBefore } from "./queue_position.ts";
 
 export interface HolderStatus extends NodeInfo {
@@ -70,7 +70,7 @@ async function look(zk: ZooKeeper, name: string, options: LockStatusOptions): Pr
   const [held, queued] = await Promise.all([
     Promise.all(
       holders.slice(0, detailsMax).map(async (node): Promise<HolderStatus | null> => {
-        const found = await orNull(zk.getData(`${path.holders}/${node.name}`));
+        const found = await nullIfNoNode(zk.getData(`${path.holders}/${node.name}`));
         if (found === null) return null; // released since the list was read
         const { czxid, ephemeralOwner } = found.stat;
         const info = parseNodeInfo(found.data);
@@ -80,7 +80,7 @@ async function look(zk: ZooKeeper, name: string, options: LockStatusOptions): Pr
     ),
     Promise.all(
       contenders.slice(0, detailsMax).map(async (node, index): Promise<WaiterStatus | null> => {
-        const found = await orNull(zk.getData(`${path.queue}/${node.name}`));
+        const found = await nullIfNoNode(zk.getData(`${path.queue}/${node.name}`));
         if (found === null) return null;
         const { guid: holderId, mode, priority } = node;
         const sessionId = found.stat.ephemeralOwner;

@@ -2,7 +2,7 @@
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import type { LockPath } from "./lock_path.ts";
 import { type LockState, parseLockState } from "./lock_state.ts";
-import { orNull } from "../request_errors.ts";
+import { nullIfNoNode } from "../request_errors.ts";
 
 export interface LockView {
   /** Guards the grant: whatever came after it was read makes the grant fail. */
@@ -31,9 +31,9 @@ export interface ReadLockOptions {
 export async function readLock(zk: ZooKeeper, path: LockPath, options: ReadLockOptions = {}): Promise<LockView | null> {
   const watch = options.watchHolders;
   const [lock, holders, queue] = await Promise.all([
-    orNull(zk.getData(path.lock)),
-    orNull(zk.getChildren(path.holders, watch === undefined ? {} : { watch })),
-    orNull(zk.getChildren(path.queue)),
+    nullIfNoNode(zk.getData(path.lock)),
+    nullIfNoNode(zk.getChildren(path.holders, watch === undefined ? {} : { watch })),
+    nullIfNoNode(zk.getChildren(path.queue)),
   ]);
   if (lock === null) return null;
   return {

@@ -14,9 +14,9 @@ import { limitOnly } from "./lock_state_codec.ts";
 import { formatNodeInfo, type HolderInfo } from "../holder_info.ts";
 import { holderName } from "./lock_nodes.ts";
 import type { LockPath } from "./lock_path.ts";
-import { provenLease } from "../fresh_lease.ts";
+import { waitForFreshLease } from "../fresh_lease.ts";
 import { isRefusal, isTransient } from "../request_errors.ts";
-import { untilAnswered } from "../retry_on_connection_loss.ts";
+import { retryOnConnectionLoss } from "../retry_on_connection_loss.ts";
 import { ZooKeeperLease } from "../zookeeper_lease.ts";
 
 export interface NewLockOptions {
@@ -71,7 +71,7 @@ export async function takeNewLock(zk: ZooKeeper, name: string, options: NewLockO
     watchDelayMs,
   });
   try {
-    await provenLease(zk.session, { clock, signal: zk.session.ended, isPatient: false });
+    await waitForFreshLease(zk.session, { clock, signal: zk.session.ended, isPatient: false });
   } catch (thrown) {
     await lease.release().catch(() => {}); // the session has ended, or is about to, and takes it along
     throw thrown;
@@ -98,13 +98,13 @@ async function ask(
       }
       if (isRefusal(thrown, "NODEEXISTS")) return null;
       if (isRefusal(thrown, "NONODE") && tries < triesMax) {
-        await untilAnswered(zk, () => createParents(zk, path, acl), { clock });
+        await retryOnConnectionLoss(zk, () => createParents(zk, path, acl), { clock });
         continue;
       }
       if (!isTransient(thrown)) throw thrown;
     }
     // Done or not: only after a sync is what the server says as new as the request.
-    const stat = await untilAnswered(zk, async () => {
+    const stat = await retryOnConnectionLoss(zk, async () => {
       const [, stat] = await Promise.all([zk.sync(path.lock), zk.exists(`${path.holders}/${node}`)]);
       return stat;
     }, { clock });

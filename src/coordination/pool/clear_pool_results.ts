@@ -5,7 +5,7 @@ import { ItemRecords } from "./item_records.ts";
 import { PoolMemory } from "./completion_log.ts";
 import type { PoolPath } from "./pool_path.ts";
 import { isRefusal } from "../request_errors.ts";
-import { untilAnswered } from "../retry_on_connection_loss.ts";
+import { retryOnConnectionLoss } from "../retry_on_connection_loss.ts";
 
 /**
  * Of the `named` items, or with null of all. What ended well may run again from now on; what runs is not touched, and
@@ -18,8 +18,9 @@ export async function forgetPool(
   const memory = new PoolMemory(zk, path, []);
   const records = new ItemRecords(zk, { path, acl: [], clock });
   let count = 0;
-  const again = (work: () => Promise<number>) => untilAnswered(zk, async () => void (count += await work()), { clock });
-  await untilAnswered(zk, () => records.forget(named), { clock });
+  const again = (work: () => Promise<number>) =>
+    retryOnConnectionLoss(zk, async () => void (count += await work()), { clock });
+  await retryOnConnectionLoss(zk, () => records.forget(named), { clock });
   if (named !== null) await again(() => memory.forgetItems(named));
   else {
     await again(() => memory.forget());
@@ -47,7 +48,7 @@ async function deleteEmpty(
   { node, clock }: { readonly node: string; readonly clock: Clock },
 ): Promise<void> {
   try {
-    await untilAnswered(zk, () => zk.delete(node, -1), { clock });
+    await retryOnConnectionLoss(zk, () => zk.delete(node, -1), { clock });
   } catch (thrown) {
     if (!isRefusal(thrown, "NONODE", "NOTEMPTY")) throw thrown;
   }

@@ -10,7 +10,7 @@ import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
 import { containerRequest } from "../container_request.ts";
 import { createParents } from "../lock/create_contender.ts";
 import { lockPathAt } from "../lock/lock_path.ts";
-import { isRefusal, orNull } from "../request_errors.ts";
+import { isRefusal, nullIfNoNode } from "../request_errors.ts";
 import { ItemTree } from "./item_tree.ts";
 import type { PoolPath } from "./pool_path.ts";
 
@@ -45,7 +45,7 @@ export class PoolMemory {
   async look(item: string, nowMs: number, isLikely = false): Promise<EndedItem | null> {
     const node = this.#trees.done.nodeOf(item);
     if (!isLikely && await this.#zk.exists(node) === null) return null;
-    const found = await orNull(this.#zk.getData(node));
+    const found = await nullIfNoNode(this.#zk.getData(node));
     const ended = found === null ? null : parseEnded(found.data);
     return ended === null || ended.untilMs <= nowMs ? null : ended;
   }
@@ -74,7 +74,7 @@ export class PoolMemory {
         return;
       } catch (thrown) {
         if (isRefusal(thrown, "NODEEXISTS")) {
-          if (await orNull(this.#zk.setData(deed.path, data, -1)) !== null) return;
+          if (await nullIfNoNode(this.#zk.setData(deed.path, data, -1)) !== null) return;
           missing = "nothing"; // the shard was made meanwhile, or the node deleted
         } else if (isRefusal(thrown, "NONODE") && missing !== "parents") {
           missing = missing === "nothing" ? "shard" : "parents";

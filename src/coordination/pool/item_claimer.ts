@@ -14,7 +14,7 @@ import type { ItemRecords } from "./item_records.ts";
 import type { PoolBook } from "./work_list.ts";
 import type { PoolMemory } from "./completion_log.ts";
 import { itemLockName, type PoolPath } from "./pool_path.ts";
-import { untilAnswered } from "../retry_on_connection_loss.ts";
+import { retryOnConnectionLoss } from "../retry_on_connection_loss.ts";
 import type { ZooKeeperLease } from "../zookeeper_lease.ts";
 
 export interface TakenItem {
@@ -194,7 +194,7 @@ export class PoolTaker {
   /** What may have changed by the time it is tried: the lock decides. */
   #see(item: string): Promise<Sight> {
     const { path, memory, records, clock } = this.#options;
-    return untilAnswered(this.#zk, async () => {
+    return retryOnConnectionLoss(this.#zk, async () => {
       const [holders, ended, hasEnded] = await Promise.all([
         this.#zk.exists(path.item(item).holders),
         memory === null ? null : memory.look(item, Date.now(), this.#doneBefore?.has(item) === true),
@@ -211,7 +211,7 @@ export class PoolTaker {
   #glance(item: string): Promise<Sight> {
     const { path, memory, records, clock } = this.#options;
     if (memory === null || this.#doneBefore?.has(item)) return this.#see(item);
-    return untilAnswered(this.#zk, async () => {
+    return retryOnConnectionLoss(this.#zk, async () => {
       const [holders, hasEnded] = await Promise.all([
         this.#zk.exists(path.item(item).holders),
         records.hasEndedSince(item),
@@ -251,7 +251,7 @@ export class PoolTaker {
       const claiming = isNew ? records.unmakeRequest(item) : records.claim(item, holderOf(lease));
       // Whoever had the lock before wrote down the item's end before giving it back: now it is known for certain.
       const direct = granted.isDirect && looking !== null ? await looking.catch(() => null) : null;
-      const checking = direct ?? untilAnswered(this.#zk, () => this.#isDoneByLeader(item), { clock });
+      const checking = direct ?? retryOnConnectionLoss(this.#zk, () => this.#isDoneByLeader(item), { clock });
       const [undo, isDone] = await Promise.all([claiming, checking]);
       if (undo !== null && !isDone) return { item, lease, undo };
       await giveBack({ lease, undo });

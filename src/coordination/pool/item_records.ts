@@ -10,9 +10,9 @@ import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
 import { containerRequest } from "../container_request.ts";
 import { createParents } from "../lock/create_contender.ts";
 import { lockPathAt } from "../lock/lock_path.ts";
-import { isRefusal, orNull } from "../request_errors.ts";
-import { lookBehindSync } from "../read_after_sync.ts";
-import { untilAnswered } from "../retry_on_connection_loss.ts";
+import { isRefusal, nullIfNoNode } from "../request_errors.ts";
+import { readAfterSync } from "../read_after_sync.ts";
+import { retryOnConnectionLoss } from "../retry_on_connection_loss.ts";
 import {
   formatEnded,
   formatRunning,
@@ -97,7 +97,7 @@ export class ItemRecords {
    * null when the item has ended since the list was begun, or may have.
    */
   async claim(item: string, holder: string): Promise<MultiRequest | null> {
-    return await untilAnswered(this.#zk, () => this.#claim(item, holder), { clock: this.#clock });
+    return await retryOnConnectionLoss(this.#zk, () => this.#claim(item, holder), { clock: this.#clock });
   }
 
   /** Whether the item has ended since the list was begun. */
@@ -105,7 +105,7 @@ export class ItemRecords {
     const { listedAt } = this.#lists;
     const path = this.#tree.nodeOf(item);
     if (listedAt === null || await this.#zk.exists(path) === null) return false;
-    const found = await orNull(this.#zk.getData(path));
+    const found = await nullIfNoNode(this.#zk.getData(path));
     const record = found === null ? null : parseRecord(found.data, found.stat.mzxid);
     return record?.state === "ended" && !isListValid(record, listedAt);
   }
@@ -162,7 +162,7 @@ export class ItemRecords {
   }
 
   async #learnShards(): Promise<void> {
-    const used = await untilAnswered(this.#zk, () => this.#tree.usedShards(), { clock: this.#clock });
+    const used = await retryOnConnectionLoss(this.#zk, () => this.#tree.usedShards(), { clock: this.#clock });
     if (used !== null) this.#hasTree = true;
     for (const shard of used ?? []) this.#shards.add(shard);
   }
@@ -200,7 +200,7 @@ export class ItemRecords {
   /** Where there is a record. Undefined when it is gone. */
   async #claimAgain(path: string, holder: string): Promise<MultiRequest | null | undefined> {
     // Behind a sync: it may be the own one, of which no answer came.
-    const found = await lookBehindSync(this.#zk, path, () => orNull(this.#zk.getData(path)));
+    const found = await readAfterSync(this.#zk, path, () => nullIfNoNode(this.#zk.getData(path)));
     if (found === null) return undefined;
     const { version, mzxid } = found.stat;
     const record = parseRecord(found.data, mzxid);

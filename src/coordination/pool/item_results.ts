@@ -6,7 +6,7 @@ import type { ItemRecords } from "./item_records.ts";
 import type { EndedItem, PoolMemory } from "./completion_log.ts";
 import type { PoolJobEnd, PoolOptions } from "./pool_run_options.ts";
 import { giveBack, type TakenItem } from "./item_claimer.ts";
-import { untilAnswered } from "../retry_on_connection_loss.ts";
+import { retryOnConnectionLoss } from "../retry_on_connection_loss.ts";
 
 type EndingOptions = Pick<PoolOptions, "rememberMs" | "clock" | "info" | "onProblem">;
 
@@ -50,7 +50,10 @@ export class ItemEndings {
       // Its node, or none above it, is there already, or no answer came: one after the other, and as often as it takes.
     }
     const { clock, onProblem } = this.#options;
-    await untilAnswered(this.#zk, () => this.#memory.remember(item, ended), { clock, isWanted: () => lease.isHeld() })
+    await retryOnConnectionLoss(this.#zk, () => this.#memory.remember(item, ended), {
+      clock,
+      isWanted: () => lease.isHeld(),
+    })
       .catch((thrown: unknown) => onProblem(notRemembered(item, thrown)));
     return false;
   }
@@ -62,7 +65,7 @@ export class ItemEndings {
     for (let tries = 0, isMissing = false; tries < triesMax && isWanted(); tries++) {
       const requests: MultiRequest[] = this.#records.endRequests(item, { isMissing });
       try {
-        return await untilAnswered(this.#zk, () => lease.releaseWith(requests), { clock, isWanted });
+        return await retryOnConnectionLoss(this.#zk, () => lease.releaseWith(requests), { clock, isWanted });
       } catch (thrown) {
         const isRefused = isRefusal(thrown, "NONODE", "NODEEXISTS", "BADVERSION");
         const refused = isRefused ? requests[(thrown.index ?? 0) - 1] : undefined;

@@ -1,7 +1,7 @@
 /** A node for each item of a pool, `<shard>/<item>`: so that the list of a shard's names stays short with 100,000 items. */
 import type { Stat, ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { decodeLockName, encodeLockName } from "../lock/lock_name.ts";
-import { isRefusal, orNull } from "../request_errors.ts";
+import { isRefusal, nullIfNoNode } from "../request_errors.ts";
 
 export interface ItemRow {
   readonly item: string;
@@ -42,20 +42,20 @@ export class ItemTree {
 
   /** Those that are there: with few items most are not. Null without the tree. */
   async usedShards(): Promise<string[] | null> {
-    const found = await orNull(this.#zk.getChildren(this.root));
+    const found = await nullIfNoNode(this.#zk.getChildren(this.root));
     return found?.children.map((shard) => `${this.root}/${shard}`) ?? null;
   }
 
   async items(shard: string): Promise<string[]> {
-    return ((await orNull(this.#zk.getChildren(shard)))?.children ?? []).map(decodeLockName);
+    return ((await nullIfNoNode(this.#zk.getChildren(shard)))?.children ?? []).map(decodeLockName);
   }
 
   async rows(shard: string): Promise<ItemRow[]> {
-    const names = (await orNull(this.#zk.getChildren(shard)))?.children ?? [];
+    const names = (await nullIfNoNode(this.#zk.getChildren(shard)))?.children ?? [];
     const rows: ItemRow[] = [];
     for (let start = 0; start < names.length; start += batchSize) {
       const batch = names.slice(start, start + batchSize);
-      const found = await Promise.all(batch.map((name) => orNull(this.#zk.getData(`${shard}/${name}`))));
+      const found = await Promise.all(batch.map((name) => nullIfNoNode(this.#zk.getData(`${shard}/${name}`))));
       found.forEach((one, index) => {
         const name = batch[index];
         if (one !== null && name !== undefined) {

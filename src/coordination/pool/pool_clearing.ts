@@ -5,7 +5,7 @@ import { withinLeaveTime } from "../leave_time.ts";
 import { isRefusal, isTransient } from "../request_errors.ts";
 import type { ItemRecords } from "./item_records.ts";
 import type { PoolMemory } from "./completion_log.ts";
-import { untilAnswered } from "../retry_on_connection_loss.ts";
+import { retryOnConnectionLoss } from "../retry_on_connection_loss.ts";
 
 /** After so many ends, or so long, another part is cleared. */
 const every = { ends: 500, ms: 60_000 };
@@ -49,7 +49,7 @@ export class PoolClearing {
   /** The last run clears the rest, within the time that leaving may take. */
   async last({ session }: Pick<ZooKeeper, "session">): Promise<void> {
     const clock = this.#clock;
-    const clearing = untilAnswered({ session }, () => this.#records.clearLast(), { clock });
+    const clearing = retryOnConnectionLoss({ session }, () => this.#records.clearLast(), { clock });
     await withinLeaveTime({ session, clock, why: "answered" }, clearing.catch(() => {})); // what is left another run clears
   }
 }

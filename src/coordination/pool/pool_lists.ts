@@ -10,8 +10,8 @@ import { containerRequest } from "../container_request.ts";
 import { withinLeaveTime } from "../leave_time.ts";
 import { createParents } from "../lock/create_contender.ts";
 import { lockPathAt } from "../lock/lock_path.ts";
-import { isRefusal, orNull } from "../request_errors.ts";
-import { untilAnswered } from "../retry_on_connection_loss.ts";
+import { isRefusal, nullIfNoNode } from "../request_errors.ts";
+import { retryOnConnectionLoss } from "../retry_on_connection_loss.ts";
 import { listName, othersLists } from "./item_record.ts";
 import type { PoolPath } from "./pool_path.ts";
 
@@ -47,7 +47,7 @@ export class PoolLists {
   /** Before the list is asked for. From now on nothing may be taken from the one before. */
   async begin(): Promise<void> {
     this.#aloneAt = null;
-    await untilAnswered(this.#zk, async () => {
+    await retryOnConnectionLoss(this.#zk, async () => {
       const { listed, looked } = await this.#show();
       this.#listedAt = listed.mzxid;
       this.#aloneAt = looked.length === 0 ? listed.version : null;
@@ -56,9 +56,9 @@ export class PoolLists {
 
   /** For a run that shows no list: whether others do. */
   async learn(): Promise<void> {
-    await untilAnswered(this.#zk, async () => {
+    await retryOnConnectionLoss(this.#zk, async () => {
       // In this order, and answered in it: a list that comes between the two raises the version.
-      const [runs, others] = await Promise.all([orNull(this.#zk.getData(this.#runs)), this.#others()]);
+      const [runs, others] = await Promise.all([nullIfNoNode(this.#zk.getData(this.#runs)), this.#others()]);
       this.#aloneAt = runs !== null && others.length === 0 ? runs.stat.version : null;
     }, { clock: this.#clock });
   }
@@ -86,13 +86,15 @@ export class PoolLists {
   async end(): Promise<void> {
     if (this.#listedAt === null) return;
     const node = `${this.#runs}/${listName(this.#guid)}`;
-    const deleting = untilAnswered(this.#zk, () => orNull(this.#zk.delete(node, -1)), { clock: this.#clock });
+    const deleting = retryOnConnectionLoss(this.#zk, () => nullIfNoNode(this.#zk.delete(node, -1)), {
+      clock: this.#clock,
+    });
     const within = { session: this.#zk.session, clock: this.#clock, why: "answered" } as const;
     await withinLeaveTime(within, deleting.catch(() => {})); // else it goes with the session
   }
 
   async #others(): Promise<string[]> {
-    return othersLists((await orNull(this.#zk.getChildren(this.#runs)))?.children ?? [], this.#guid);
+    return othersLists((await nullIfNoNode(this.#zk.getChildren(this.#runs)))?.children ?? [], this.#guid);
   }
 
   /** Makes the own node, or writes it again, and raises the version of `runs`: in one transaction, whose zxid both have. */

@@ -16,9 +16,9 @@ import { withinLeaveTime } from "../leave_time.ts";
 import type { Lease } from "../../process/lease.ts";
 import { createParents } from "../lock/create_contender.ts";
 import { lockPathAt } from "../lock/lock_path.ts";
-import { isRefusal, isTransient, orNull } from "../request_errors.ts";
-import { lookBehindSync } from "../read_after_sync.ts";
-import { untilAnswered } from "../retry_on_connection_loss.ts";
+import { isRefusal, isTransient, nullIfNoNode } from "../request_errors.ts";
+import { readAfterSync } from "../read_after_sync.ts";
+import { retryOnConnectionLoss } from "../retry_on_connection_loss.ts";
 import { admissionOf, runPrefix } from "./pool_admission.ts";
 import type { PoolPath } from "./pool_path.ts";
 import { formatTerms, markOf, otherTerms, parseTerms, type PoolTerms } from "./pool_terms.ts";
@@ -117,16 +117,16 @@ export class PoolPresence {
 
   async #leave(): Promise<void> {
     const { clock, path } = this.#options;
-    await untilAnswered(this.#zk, async () => {
+    await retryOnConnectionLoss(this.#zk, async () => {
       const name = this.#name ?? this.#ownIn(await this.#lookBehindSync());
-      if (name !== null) await orNull(this.#zk.delete(`${path.runs}/${name}`, -1));
+      if (name !== null) await nullIfNoNode(this.#zk.delete(`${path.runs}/${name}`, -1));
     }, { clock });
   }
 
   /** Rejects, unless who stands in the way has left meanwhile. */
   async #refuse(by: string): Promise<void> {
     const { component, path } = this.#options;
-    const found = await this.#answered(() => orNull(this.#zk.getData(`${path.runs}/${by}`)));
+    const found = await this.#answered(() => nullIfNoNode(this.#zk.getData(`${path.runs}/${by}`)));
     if (found !== null) throw otherTerms(component, this.#terms, parseTerms(found.data));
   }
 
@@ -184,12 +184,12 @@ export class PoolPresence {
   }
 
   async #look(): Promise<readonly string[]> {
-    return (await orNull(this.#zk.getChildren(this.#options.path.runs)))?.children ?? [];
+    return (await nullIfNoNode(this.#zk.getChildren(this.#options.path.runs)))?.children ?? [];
   }
 
   /** As new as whatever was asked before. */
   #lookBehindSync(): Promise<readonly string[]> {
-    return lookBehindSync(this.#zk, this.#options.path.runs, () => this.#look());
+    return readAfterSync(this.#zk, this.#options.path.runs, () => this.#look());
   }
 
   /** However long it takes, as the wait for the component. */
@@ -198,7 +198,7 @@ export class PoolPresence {
     const isWanted = () => this.#signal?.aborted !== true;
     for (;;) {
       try {
-        return await untilAnswered(this.#zk, ask, { clock, isWanted });
+        return await retryOnConnectionLoss(this.#zk, ask, { clock, isWanted });
       } catch (thrown) {
         throwIfAborted(this.#signal);
         if (!isTransient(thrown) || this.#zk.session.ended.aborted) throw thrown;

@@ -2,7 +2,7 @@
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { type HolderStatus, lockStatus } from "../lock/lock_status.ts";
 import type { LockPath } from "../lock/lock_path.ts";
-import { orNull } from "../request_errors.ts";
+import { nullIfNoNode } from "../request_errors.ts";
 import { type EndedItem, PoolMemory } from "./completion_log.ts";
 import { runElsewhere } from "./pool_conflict.ts";
 import { itemLockName, type PoolPath } from "./pool_path.ts";
@@ -92,6 +92,6 @@ function hasLock(path: PoolPath, item: string): boolean {
 
 /** Items that have a lock, or had one a short while ago. */
 async function lockedItems(zk: ZooKeeper, items: NonNullable<PoolPath["items"]>): Promise<string[]> {
-  const children = (await orNull(zk.getChildren(items.parent)))?.children ?? [];
+  const children = (await nullIfNoNode(zk.getChildren(items.parent)))?.children ?? [];
   return children.map((child) => items.itemOf(child)).filter((item) => item !== null);
 }

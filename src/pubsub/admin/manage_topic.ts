@@ -2,7 +2,7 @@
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../errors.ts";
 import { throwIfAborted } from "../../support/abort.ts";
-import { orNull } from "../../coordination/request_errors.ts";
+import { nullIfNoNode } from "../../coordination/request_errors.ts";
 import { parseAnnouncement } from "../ownership/announcements.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
 import { TopicNodes } from "../ownership/topic_nodes.ts";
@@ -39,7 +39,7 @@ export async function manageTopic(
   const node = (await new TopicNodes(zk, path).read(topic))?.node;
   if (node === undefined || node.owner === "") throw new BatonError("NEGATIVE", `There is no topic "${topic}"`);
   const { owner, epoch } = node;
-  const found = await orNull(zk.getData(path.server(owner)));
+  const found = await nullIfNoNode(zk.getData(path.server(owner)));
   const announced = found === null ? null : parseAnnouncement(found.data);
   const cannot = `Cannot ${action} topic "${topic}"`;
   if (announced === null) {

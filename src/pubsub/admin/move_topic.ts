@@ -4,7 +4,7 @@ import { BatonError, messageOf } from "../../errors.ts";
 import type { Clock } from "../../support/clock.ts";
 import { onAbort, throwIfAborted } from "../../support/abort.ts";
 import { sleep } from "../../support/deadline.ts";
-import { orNull } from "../../coordination/request_errors.ts";
+import { nullIfNoNode } from "../../coordination/request_errors.ts";
 import { type AskOptions, askServer, NeverSent, reasonOf } from "./ask_server.ts";
 import { parseAnnouncement } from "../ownership/announcements.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
@@ -41,7 +41,7 @@ export async function moveTopic(
   if (owner === to) return { kind: "there" };
   const kept = (why: string): MoveOutcome => ({ kind: "kept", owner, why });
   if (owner === "") return kept("nobody has it at present");
-  const found = await orNull(zk.getData(path.server(owner)));
+  const found = await nullIfNoNode(zk.getData(path.server(owner)));
   const announced = found === null ? null : parseAnnouncement(found.data);
   if (announced === null) return kept(`its owner, the server "${owner}", is not there`);
   let why: string;
@@ -102,7 +102,7 @@ class Watch implements Disposable {
   ): Promise<void> {
     for (;;) {
       await sleep(clock, lookEveryMs, this.signal);
-      const found = await orNull(zk.getData(path.server(owner)));
+      const found = await nullIfNoNode(zk.getData(path.server(owner)));
       const there = found === null ? null : parseAnnouncement(found.data);
       const now = (await nodes.read(topic))?.node;
       const end = (why: string) => this.#over.abort(new BatonError("OUTCOME_UNKNOWN", why));

@@ -1,6 +1,6 @@
 /** Which servers there are, and which topics belong to them: what an operator looks at. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { orNull } from "../../coordination/request_errors.ts";
+import { nullIfNoNode } from "../../coordination/request_errors.ts";
 import { type Announcement, parseAnnouncement } from "../ownership/announcements.ts";
 import { type ListedTopic, listTopics } from "../ownership/read_topic_list.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
@@ -33,8 +33,8 @@ export async function overviewOf(zk: ZooKeeper, path: PubsubPath): Promise<Serve
 }
 
 async function announced(zk: ZooKeeper, path: PubsubPath): Promise<Map<string, Announcement>> {
-  const names = (await orNull(zk.getChildren(path.servers)))?.children ?? [];
-  const found = await Promise.all(names.map((name) => orNull(zk.getData(`${path.servers}/${name}`))));
+  const names = (await nullIfNoNode(zk.getChildren(path.servers)))?.children ?? [];
+  const found = await Promise.all(names.map((name) => nullIfNoNode(zk.getData(`${path.servers}/${name}`))));
   const there = found.flatMap((one) => one === null ? [] : parseAnnouncement(one.data) ?? []);
   return new Map(there.map((announcement) => [announcement.id, announcement]));
 }

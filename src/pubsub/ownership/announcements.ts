@@ -3,7 +3,7 @@ import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
 import { sleep } from "../../support/deadline.ts";
 import type { Clock } from "../../support/clock.ts";
-import { isRefusal, isTransient, orNull } from "../../coordination/request_errors.ts";
+import { isRefusal, isTransient, nullIfNoNode } from "../../coordination/request_errors.ts";
 import { makeParents } from "./topic_nodes.ts";
 
 export interface Announcement {
@@ -45,7 +45,7 @@ export async function announce(
   let isTold = false;
   for (let waitedMs = 0;; waitedMs += waitMs) {
     if (await isMade(zk, path, data)) return;
-    const other = await orNull(zk.getData(path));
+    const other = await nullIfNoNode(zk.getData(path));
     if (other === null) continue;
     if (other.stat.ephemeralOwner === zk.session.id) return;
     const who = parseAnnouncement(other.data);

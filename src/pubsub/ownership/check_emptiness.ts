@@ -6,7 +6,7 @@
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
 import { counted } from "../../support/counted.ts";
-import { orNull } from "../../coordination/request_errors.ts";
+import { nullIfNoNode } from "../../coordination/request_errors.ts";
 import { listTopics } from "./read_topic_list.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 
@@ -22,7 +22,7 @@ export async function checkEmptiness(
 ): Promise<void> {
   if (stored.length > 0) return;
   // What a server has is counted for it: one that has nothing is told apart by one request.
-  if (((await orNull(zk.getChildren(path.ownedBy(id))))?.children ?? []).length === 0) return;
+  if (((await nullIfNoNode(zk.getChildren(path.ownedBy(id))))?.children ?? []).length === 0) return;
   let missing = 0;
   // Of a new topic nobody was ever answered OK: it has no data.
   for await (const { node } of listTopics(zk, path)) if (node.owner === id && node.state !== "new") missing++;

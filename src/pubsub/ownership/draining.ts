@@ -1,6 +1,6 @@
 /** Has a server take no new topics, or take them again: it says so where it is announced, for as long as its process lives. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { isRefusal, orNull } from "../../coordination/request_errors.ts";
+import { isRefusal, nullIfNoNode } from "../../coordination/request_errors.ts";
 import { formatAnnouncement, parseAnnouncement } from "./announcements.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 
@@ -8,7 +8,7 @@ import type { PubsubPath } from "./pubsub_path.ts";
 export async function setDraining(zk: ZooKeeper, path: PubsubPath, id: string, isDraining: boolean): Promise<boolean> {
   const node = path.server(id);
   for (;;) {
-    const found = await orNull(zk.getData(node));
+    const found = await nullIfNoNode(zk.getData(node));
     const announcement = found === null ? null : parseAnnouncement(found.data);
     if (found === null || announcement === null) return false;
     if ((announcement.isDraining ?? false) === isDraining) return true;

@@ -1,7 +1,7 @@
 /** An operator's work on what a server has: its name is held meanwhile, so that it cannot come back in between. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
-import { isRefusal, orNull } from "../../coordination/request_errors.ts";
+import { isRefusal, nullIfNoNode } from "../../coordination/request_errors.ts";
 import { parseAnnouncement } from "./announcements.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 import { makeParents } from "./topic_nodes.ts";
@@ -25,7 +25,7 @@ export async function holdingServerName<T>(
         continue;
       }
       if (!isRefusal(thrown, "NODEEXISTS")) throw thrown;
-      const found = await orNull(zk.getData(name));
+      const found = await nullIfNoNode(zk.getData(name));
       const at = found === null ? null : parseAnnouncement(found.data);
       throw new BatonError(
         "LOCK_BUSY",

@@ -6,7 +6,7 @@ import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { onAbort, throwIfAborted } from "../../support/abort.ts";
 import type { Clock } from "../../support/clock.ts";
 import { BatonError, messageOf } from "../../errors.ts";
-import { isTransient, orNull } from "../../coordination/request_errors.ts";
+import { isTransient, nullIfNoNode } from "../../coordination/request_errors.ts";
 import { announce, parseAnnouncement } from "./announcements.ts";
 import { checkEmptiness } from "./check_emptiness.ts";
 import { OwnedTopic, type Permit, type Tenure } from "./owned_topic.ts";
@@ -273,7 +273,7 @@ async function register(nodes: TopicNodes, { id, store, onProblem }: ServerOptio
 }
 
 async function peerOf(zk: ZooKeeper, path: PubsubPath, id: string): Promise<Peer | null> {
-  const found = await orNull(zk.getData(path.server(id)));
+  const found = await nullIfNoNode(zk.getData(path.server(id)));
   const announcement = found === null ? null : parseAnnouncement(found.data);
   return announcement === null ? null : { id, endpoint: announcement.endpoint };
 }

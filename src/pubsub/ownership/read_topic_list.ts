@@ -1,6 +1,6 @@
 /** Every topic with its node, shard by shard: what `server ls` shows and `forget` goes through. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { orNull } from "../../coordination/request_errors.ts";
+import { nullIfNoNode } from "../../coordination/request_errors.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 import type { TopicNode } from "./topic_node.ts";
 import { parseTopicNode } from "./topic_node_data.ts";
@@ -19,7 +19,7 @@ export async function* listTopics(zk: ZooKeeper, path: PubsubPath): AsyncGenerat
   const shards = path.shards();
   for (let at = 0; at < shards.length; at += batchSize) {
     const batch = shards.slice(at, at + batchSize);
-    const lists = await Promise.all(batch.map((shard) => orNull(zk.getChildren(shard))));
+    const lists = await Promise.all(batch.map((shard) => nullIfNoNode(zk.getChildren(shard))));
     for (const [index, list] of lists.entries()) {
       yield* listShard(zk, batch[index] as string, list?.children ?? []);
     }
@@ -33,7 +33,7 @@ async function* listShard(
 ): AsyncGenerator<ListedTopic, void, void> {
   for (let at = 0; at < names.length; at += batchSize) {
     const paths = names.slice(at, at + batchSize).map((name) => `${shard}/${name}`);
-    const found = await Promise.all(paths.map((path) => orNull(zk.getData(path))));
+    const found = await Promise.all(paths.map((path) => nullIfNoNode(zk.getData(path))));
     for (const [index, one] of found.entries()) {
       if (one === null) continue;
       const { topic, ...node } = parseTopicNode(one.data, paths[index] as string);

@@ -6,7 +6,7 @@ import type { Stat, ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { backoffMs } from "../../support/backoff.ts";
 import { sleep } from "../../support/deadline.ts";
 import type { Clock } from "../../support/clock.ts";
-import { isRefusal, isTransient, orNull } from "../../coordination/request_errors.ts";
+import { isRefusal, isTransient, nullIfNoNode } from "../../coordination/request_errors.ts";
 import { type Announcement, parseAnnouncement } from "./announcements.ts";
 import { makeParents } from "./topic_nodes.ts";
 
@@ -91,7 +91,7 @@ export class ServerList implements Disposable {
   async #read(): Promise<void> {
     const { children: names, stat } = await this.#names();
     const found = await Promise.all(
-      names.map((name) => orNull(this.#zk.getData(`${this.#path}/${name}`, { watch: this.#onChange }))),
+      names.map((name) => nullIfNoNode(this.#zk.getData(`${this.#path}/${name}`, { watch: this.#onChange }))),
     );
     const servers = new Map<string, Announcement>();
     for (const one of found) {

@@ -5,7 +5,7 @@
  */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
-import { isRefusal, isTransient, orNull } from "../../coordination/request_errors.ts";
+import { isRefusal, isTransient, nullIfNoNode } from "../../coordination/request_errors.ts";
 import type { OwnedStore } from "../store/owned_store.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 import { makeParents } from "./topic_nodes.ts";
@@ -84,7 +84,7 @@ export class StoreAge {
   }
 
   async #read(): Promise<{ readonly age: number } | null> {
-    const found = await orNull(this.#zk.getData(this.#path));
+    const found = await nullIfNoNode(this.#zk.getData(this.#path));
     this.#version = found?.stat.version ?? null;
     if (found === null) return null;
     try {

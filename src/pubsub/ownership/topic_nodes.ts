@@ -1,6 +1,6 @@
 /** Reads and writes topics' nodes. A write says what became of it, and never writes over what was not read. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { isRefusal, isTransient, orNull } from "../../coordination/request_errors.ts";
+import { isRefusal, isTransient, nullIfNoNode } from "../../coordination/request_errors.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 import type { TopicNode } from "./topic_node.ts";
 import { formatTopicNode, parseTopicNode } from "./topic_node_data.ts";
@@ -28,7 +28,7 @@ export class TopicNodes {
   /** Null when nobody was ever given the topic. */
   async read(topic: string): Promise<ReadTopic | null> {
     const path = this.#path.topic(topic);
-    const found = await orNull(this.#zk.getData(path));
+    const found = await nullIfNoNode(this.#zk.getData(path));
     if (found === null) return null;
     const { topic: _, ...node } = parseTopicNode(found.data, path, topic);
     return { node, version: found.stat.version };

@@ -1,7 +1,7 @@
 /** Thousands of one-shot watches of one session, and somebody who changes what they watch: each change is told once. */
 import type { ZooKeeper } from "../../../src/zookeeper/zookeeper.ts";
 import { isRefusal } from "../../../src/coordination/request_errors.ts";
-import { untilAnswered } from "../../../src/coordination/retry_on_connection_loss.ts";
+import { retryOnConnectionLoss } from "../../../src/coordination/retry_on_connection_loss.ts";
 import { systemClock } from "../../../src/support/clock.ts";
 import { eventually } from "../../support/eventually.ts";
 import { shuffled } from "../../support/random.ts";
@@ -106,7 +106,7 @@ export class WatchDuty {
   }
 
   #ask<T>(ask: () => Promise<T>): Promise<T> {
-    return untilAnswered(this.#watcher, ask, { clock: this.#clock });
+    return retryOnConnectionLoss(this.#watcher, ask, { clock: this.#clock });
   }
 
   async #change(node: WatchedNode): Promise<void> {

@@ -1,7 +1,7 @@
 /** Watches the topics' nodes and writes each version that it sees into the history. Owns a session of its own. */
 import { connect } from "../../../src/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../../src/zookeeper/hosts.ts";
-import { orNull } from "../../../src/coordination/request_errors.ts";
+import { nullIfNoNode } from "../../../src/coordination/request_errors.ts";
 import type { PubsubPath } from "../../../src/pubsub/ownership/pubsub_path.ts";
 import { parseTopicNode } from "../../../src/pubsub/ownership/topic_node_data.ts";
 import { systemClock } from "../../../src/support/clock.ts";
@@ -69,7 +69,7 @@ export class NodeWatch implements AsyncDisposable {
   ): Promise<void> {
     await Promise.all(topics.map(async (topic) => {
       const place = path.topic(topic);
-      const found = await orNull(zk.getData(place));
+      const found = await nullIfNoNode(zk.getData(place));
       // Another session's server may be behind.
       if (found === null || found.stat.version <= (this.#versions.get(topic) ?? -1)) return;
       const { owner, epoch, state, birth } = parseTopicNode(found.data, place, topic);
