@@ -1,5 +1,5 @@
 /**
- * A topic that forgets a publisher while its puts are under way, are delivered late, or again. One client with two messages of one
+ * A topic that forgets a publisher, or is deleted and begins again, while puts are under way, are delivered late, or again. One client with two messages of one
  * process, which becomes known to the topic first; it may be killed, and then asks what became of what it has sent. Requests stay
  * in the network for ever, and arrive as often as it likes, heard or not. Decides by the store's own function.
  */
@@ -12,6 +12,7 @@ export const mistakes = [
   "does not raise the number when it forgets",
   "loses the number in a crash",
   "leaves the number behind when it moves",
+  "begins again with the number 0",
   "resumes with the newest number",
   "sends a put again with the number that it was refused with",
 ] as const;
@@ -173,6 +174,10 @@ export class RegistrationModel implements Model<RegistrationState> {
     const number = this.#has("does not raise the number when it forgets") ? state.number : state.number + 1;
     const next = { ...state, client: null, number, forgetsLeft: state.forgetsLeft - 1 };
     out.push({ kind: "choice", label: "the topic forgets the client", state: next });
+    // With another content's numbers, which are all greater; who was subscribed to the old one may have had its messages.
+    const again = this.#has("begins again with the number 0") ? 0 : state.number + 1;
+    const begun = { ...next, number: again };
+    out.push({ kind: "choice", label: "an operator deletes the topic, and it begins again", state: begun });
   }
 
   #faults(state: RegistrationState, out: Out): void {

@@ -123,7 +123,8 @@ export class TopicTable {
     this.#clearWay(name, place);
     this.#database.insert(tables.topics, {
       ...{ id, name: nameBytes(name), place, birth, floor, epoch, sealed_for: null, sender },
-      ...{ last, gone: last, stored: last, bytes: 0, clients: 0, registration: 0 },
+      // Above all numbers that clients may know of a content before this one, whose floor was so much lower.
+      ...{ last, gone: last, stored: last, bytes: 0, clients: 0, registration: floor },
     });
     return id;
   }

@@ -192,7 +192,8 @@ export class TopicCustody {
     const { id, log: { last } } = topic;
     this.#transaction(() => {
       // One number more, so that it does not look like a topic that has had no message.
-      this.#topics.change(id, { floor, last: floor + 1 });
+      // Nor does a number count that a client was given in the lost time.
+      this.#topics.change(id, { floor, last: floor + 1, registration: floor });
       this.#topics.clients.moveAll(topic.subscribers.values(), { from: last, to: floor + 1 });
     });
     this.#topics.load(id);

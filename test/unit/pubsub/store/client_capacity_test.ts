@@ -158,6 +158,49 @@ describe("a topic with as many publishers as it can know", () => {
   });
 });
 
+describe("the content that a topic begins again with", () => {
+  const floor = 2 ** 44;
+  /** An operator has publishers forgotten, so that clients know a number of the topic; then one more client comes. */
+  function forgetful(): EngineDriver {
+    const store = driver({ clientsMax });
+    store.execute({ kind: "subscribe", client: "reader", op: 1 });
+    for (const number of [1, 2, 3]) {
+      comes(store, number);
+      store.upkeep.forgetClient("news", 1, job(number), true);
+    }
+    return store;
+  }
+
+  test("knows no client by a number of the content before it", () => {
+    const store = forgetful();
+    const early = once(4, { registration: 3 });
+    expect(codes(store.execute(early))).toEqual(["OK"]);
+    store.custody.drop("news", 2);
+    store.custody.create("news", { birth: "c", floor, epoch: 2 });
+    const again = { ...early, epoch: 2 };
+    expect(store.execute(again)[0]).toMatchObject({ code: "UNREGISTERED", registration: floor });
+    expect(codes(store.execute({ ...once(5), epoch: 2, registration: floor }))).toEqual(["OK"]);
+    store.upkeep.forgetClient("news", 2, job(5), true);
+    expect(codes(store.execute({ ...once(5), epoch: 2, registration: floor }, again))).toEqual([
+      "UNREGISTERED",
+      "UNREGISTERED",
+    ]);
+    store.close();
+  });
+
+  test("after a restore knows the clients of its copy, and no other by a number that was given since", () => {
+    const store = forgetful();
+    const early = once(4, { registration: 3 });
+    expect(codes(store.execute(early))).toEqual(["OK"]);
+    store.custody.continueBehind("news", floor);
+    expect(codes(store.execute(early, once(5, { registration: 7 })))).toEqual(["OK", "UNREGISTERED"]);
+    expect(codes(store.execute(once(5, { registration: floor })))).toEqual(["OK"]);
+    store.upkeep.forgetClient("news", 1, job(5), true);
+    expect(codes(store.execute(once(5, { registration: floor })))).toEqual(["UNREGISTERED"]);
+    store.close();
+  });
+});
+
 describe("a client that an operator has forgotten", () => {
   test("comes as a new one, and what it asked for before is refused", () => {
     const store = driver({ clientsMax });
