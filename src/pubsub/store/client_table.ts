@@ -11,6 +11,7 @@ import {
 } from "../../wire/pubsub/topic_transfer_data.ts";
 import { type Client, nameBytes, nameOf, rowOf, type StoredKey } from "./topic_client.ts";
 import { ClientRows } from "./client_rows.ts";
+import { deleteRows } from "./delete_rows.ts";
 import { PublisherWindow } from "./publisher_window.ts";
 import {
   countersInMemoryMax,
@@ -125,10 +126,8 @@ export class ClientTable {
 
   /** All that is stored of it, in the open transaction. */
   forget(client: Client): void {
-    for (const table of ["windows", "resolved", "msg_ids"]) {
-      this.#database.run(`DELETE FROM ${table} WHERE client = ?`, client.id);
-    }
-    this.#database.run("DELETE FROM clients WHERE id = ?", client.id);
+    for (const table of ["windows", "resolved", "msg_ids"]) deleteRows(this.#database, table, "client = ?", client.id);
+    deleteRows(this.#database, "clients", "id = ?", client.id);
     const known = this.#idle.get(`${client.topicId} ${client.name}`);
     this.takeIdle(known ?? client);
     if (known === undefined) return;

@@ -5,6 +5,7 @@
  */
 import { isDamage } from "../../storage/checksum_table.ts";
 import { nameOf } from "./topic_client.ts";
+import { deleteRows } from "./delete_rows.ts";
 import { rangeOfMessages } from "../../storage/damage.ts";
 import { hasItsRecords, insertMessages } from "./log_rows.ts";
 import type { Topic } from "./stored_topic.ts";
@@ -30,7 +31,7 @@ function repairMessages(
 ): { readonly bytes: number; readonly done: string[] } {
   const whole = keepWhole(database, "messages", id, (row) => {
     return hasItsRecords(row) && row["topic"] === id && Number(row["first"]) > gone && Number(row["last"]) <= stored;
-  }, ", records").sort((a, b) => Number(a["first"]) - Number(b["first"]));
+  }, { columns: ", records" }).sort((a, b) => Number(a["first"]) - Number(b["first"]));
   const done: string[] = [];
   let [before, bytes] = [gone, 0];
   const giveUp = (last: number) => {
@@ -54,14 +55,12 @@ function repairClients(
   registration: number,
 ): { readonly count: number; readonly done: string[] } {
   const isWhole = (row: SqlRow) => tables.clients.isWhole(row) && row["topic"] === topic.id;
-  const whole = keepWhole(database, "clients", topic.id, isWhole);
+  const whole = keepWhole(database, "clients", topic.id, isWhole, { onLost: (id) => deletePuts(database, id) });
   const lost = topic.clientCount - whole.length;
   const done = lost > 0 ? [`clients that nobody can name any more: ${lost}`] : [];
   for (const row of whole) {
     if (hasWholeCounters(database, Number(row["id"]))) continue;
-    for (const table of ["windows", "resolved", "msg_ids"]) {
-      deleteRows(database, table, `client = ${Number(row["id"])}`);
-    }
+    deletePuts(database, Number(row["id"]));
     // What it has put before is refused from now on: whether it was stored nobody can say.
     const next = { ...row, registration } as Parameters<typeof tables.clients.bind>[0];
     const sql = "UPDATE clients SET registration = ?, sum = ? WHERE id = ?";
@@ -69,6 +68,11 @@ function repairClients(
     done.push(`what client ${JSON.stringify(nameOf(row["name"]))} has put`);
   }
   return { count: whole.length, done };
+}
+
+/** Also of a client that is gone itself: another may be given its number. */
+function deletePuts(database: TopicDatabase, client: number): void {
+  for (const table of ["windows", "resolved", "msg_ids"]) deleteRows(database, table, "client = ?", client);
 }
 
 function hasWholeCounters(database: TopicDatabase, client: number): boolean {
@@ -89,7 +93,7 @@ function keepWhole(
   name: "messages" | "clients",
   topic: number,
   isWhole: (row: SqlRow) => boolean,
-  columns = "",
+  { columns = "", onLost = () => {} }: { readonly columns?: string; readonly onLost?: (id: number) => void } = {},
 ): SqlRow[] {
   const table = tables[name];
   // By what the rows say and by what the index does: a row that is damaged may say anything.
@@ -102,19 +106,9 @@ function keepWhole(
     const row = database.get(`SELECT ${table.all}${columns} FROM ${name} WHERE id = ?`, id);
     if (row !== undefined && isWhole(row)) whole.push({ ...row, records: null });
     else if (row === undefined || row["topic"] === topic || !table.isWhole(row)) {
-      deleteRows(database, name, `id = ${id}`);
+      deleteRows(database, name, "id = ?", id);
+      onLost(id);
     }
   }
   return whole;
-}
-
-function deleteRows(database: TopicDatabase, table: string, condition: string): void {
-  const drop = () => database.run(`DELETE FROM ${table} WHERE ${condition}`);
-  try {
-    drop();
-  } catch (error) {
-    if (!isDamage(error)) throw error;
-    database.run(`REINDEX ${table}`); // a row and its index say different things
-    drop();
-  }
 }

@@ -352,7 +352,8 @@ export class StoreEngine {
   #decideAgain(topic: Topic, get: GetOperation): void {
     this.#waiting.delete(topic, get.ticket);
     this.#woken.push(get);
-    if (this.#topicFor(get) !== null) this.#unlessDamaged(get, () => this.#get(get, topic));
+    const here = this.#topicFor(get); // a repair has loaded it again
+    if (here !== null) this.#unlessDamaged(get, () => this.#get(get, here));
   }
 
   /** Reads what the gets of the batch are to bring. */

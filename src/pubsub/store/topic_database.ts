@@ -6,7 +6,7 @@
 import { existsSync, mkdirSync, statfsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
-import { BatonError } from "../../errors.ts";
+import { BatonError, messageOf } from "../../errors.ts";
 import { FilesInPlace } from "../../storage/database_files.ts";
 import { flushFolders } from "../../storage/flush_folders.ts";
 import { makePrivateFile } from "../../storage/make_private_file.ts";
@@ -14,7 +14,7 @@ import { reserveFile } from "../../storage/disk_reserve.ts";
 import { checkSqliteFormat } from "../../storage/sqlite_format.ts";
 import { damageInLog } from "../../storage/wal_check.ts";
 import type { SqlRow, SqlValue } from "../../storage/sql_row.ts";
-import type { SummedTable } from "../../storage/checksum_table.ts";
+import { isDamage, type SummedTable } from "../../storage/checksum_table.ts";
 import { DamageNotes } from "../../storage/damage.ts";
 import { applicationId, schema, storedFormat, tables } from "./topic_tables.ts";
 
@@ -136,6 +136,20 @@ export class TopicDatabase {
     this.#prepared("COMMIT").run();
     this.#isOpen = false;
     this.commits++;
+  }
+
+  /** Work in the open transaction: all of it is done, or, where SQLite finds its pages damaged, nothing; then gives its sentence. */
+  unlessDamaged(work: () => void): string | null {
+    this.#prepared("SAVEPOINT work").run();
+    try {
+      work();
+      this.#prepared("RELEASE work").run();
+      return null;
+    } catch (error) {
+      if (!isDamage(error)) throw error;
+      this.#database.exec("ROLLBACK TO work; RELEASE work");
+      return messageOf(error);
+    }
   }
 
   /** Undoes what was begun. After a full disk SQLite may have done so itself. */

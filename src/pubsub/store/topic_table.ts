@@ -3,6 +3,7 @@ import { BatonError } from "../../errors.ts";
 import type { TopicRecord } from "../../wire/pubsub/topic_transfer_data.ts";
 import { nameBytes, nameOf } from "./topic_client.ts";
 import { ClientTable } from "./client_table.ts";
+import { deleteRows } from "./delete_rows.ts";
 import { deletedRowsPerCommitMax, rowCacheBytesMax, topicsMax } from "./topic_store_limits.ts";
 import { Topic } from "./stored_topic.ts";
 import { Damaged } from "../../storage/damage.ts";
@@ -218,10 +219,17 @@ export class TopicTable {
     return this.#garbage.length > 0;
   }
 
-  /** Deletes some rows of a dropped topic, in the open transaction. */
+  /** Deletes some rows of a dropped topic, in the open transaction. What cannot be deleted is left until the store is opened again. */
   collectGarbage(): void {
     const [topic] = this.#garbage;
     if (topic === undefined) return;
+    const refusal = this.#database.unlessDamaged(() => this.#collect(topic));
+    if (refusal === null) return;
+    this.#database.damage.found(`rows of the dropped topic ${topic} cannot be deleted: ${refusal}`);
+    this.#garbage.shift();
+  }
+
+  #collect(topic: number): void {
     const most = deletedRowsPerCommitMax;
     const some = (table: string) =>
       this.#database.all(`SELECT id FROM ${table} WHERE topic = ? LIMIT ?`, topic, most).map((row) =>
@@ -229,16 +237,14 @@ export class TopicTable {
       );
     const rows = some("messages");
     for (const id of rows) {
-      this.#database.run("DELETE FROM messages WHERE id = ?", id);
+      deleteRows(this.#database, "messages", "id = ?", id);
       this.#cache.delete(id);
     }
     if (rows.length > 0) return;
     const clients = some("clients");
     for (const id of clients) {
-      for (const table of ["windows", "resolved", "msg_ids"]) {
-        this.#database.run(`DELETE FROM ${table} WHERE client = ?`, id);
-      }
-      this.#database.run("DELETE FROM clients WHERE id = ?", id);
+      for (const table of ["windows", "resolved", "msg_ids"]) deleteRows(this.#database, table, "client = ?", id);
+      deleteRows(this.#database, "clients", "id = ?", id);
     }
     if (clients.length > 0) return;
     this.#database.run("DELETE FROM topics WHERE id = ?", topic);

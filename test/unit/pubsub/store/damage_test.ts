@@ -1,4 +1,6 @@
 import { describe, expect, test } from "bun:test";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import type { BatonError } from "../../../../src/errors.ts";
 import type { SqlValue } from "../../../../src/storage/sql_row.ts";
 import { verifyStore } from "../../../../src/pubsub/store/verify_topic_store.ts";
@@ -157,6 +159,39 @@ describe("a damaged row of a topic", () => {
   });
 });
 
+describe("a topic that is dropped", () => {
+  /** Changes a text behind the store's back, in the row or in the index, so that they say different things. */
+  function changeBytes(store: EngineDriver, from: string, to: string, which: "first" | "last"): void {
+    store.close();
+    const path = join(store.folder, "topics.sqlite");
+    const bytes = readFileSync(path);
+    const at = which === "first" ? bytes.indexOf(from) : bytes.lastIndexOf(from);
+    expect(at).toBeGreaterThan(0);
+    bytes.write(to, at);
+    writeFileSync(path, bytes);
+    store.reopen();
+  }
+
+  for (const which of ["first", "last"] as const) {
+    test(`is deleted also where a row and its index say different things: the ${which} of them`, () => {
+      const store = filled();
+      store.execute(put(1, "x", { client: "somebody", session: { number: 1, key: "k" } }));
+      store.engine.settle();
+      changeBytes(store, "somebody", "somebodz", which);
+      store.custody.drop("news", 2);
+      for (let commits = 0; store.engine.topics.hasGarbage; commits++) {
+        expect(commits).toBeLessThan(20);
+        store.engine.settle();
+      }
+      for (const table of ["messages", "clients"]) {
+        expect(store.database.get(`SELECT count(*) AS n FROM ${table} WHERE topic = 1`)?.["n"]).toBe(0);
+      }
+      store.close();
+      expect(verifyStore(store.folder).problems).toEqual([]);
+    });
+  }
+});
+
 describe("what an operator gives up as damaged", () => {
   /** Gets message after message from the beginning on; how many are missed, and which come. */
   const rest = (store: EngineDriver, client = "bob") => {
@@ -170,6 +205,36 @@ describe("what an operator gives up as damaged", () => {
       last = answer.messages?.at(-1)?.id ?? last;
     }
   };
+
+  test("leaves nothing behind of a client that it forgets: the next one is taken for new", () => {
+    const store = filled();
+    const shop = { client: "shop", session: { number: 1, key: "k" }, counter: 1 };
+    store.execute({ ...put(1, "tick"), ...shop, msgId: "key" }, put(2, "tick", { ...shop, counter: 2 }));
+    damage(store, "UPDATE clients SET op = 7 WHERE name = CAST('shop' AS BLOB)");
+    expect(store.upkeep.repair("news", 1)).toEqual(["clients that nobody can name any more: 1"]);
+    store.reopen();
+    const till = { client: "till", session: { number: 1, key: "other" }, registration: 1 };
+    expect(codes(store.execute(put(1, "tick", { ...till, msgId: "key" })))).toEqual(["OK"]);
+    store.reopen();
+    const [second] = store.execute(put(2, "tick", till));
+    expect(second).toMatchObject({ code: "OK", ids: [{ first: 9, last: 9 }] });
+    expect(rest(store).had.slice(5)).toEqual(["tick", "tick", "tick", "tick"]);
+    store.close();
+    expect(verifyStore(store.folder).problems).toEqual([]);
+  });
+
+  test("has those who wait for a message of the topic be given the next one", () => {
+    const store = filled();
+    flipped(store, "messages", "records", 3);
+    const given: string[] = [];
+    store.onAnswer = (answer) => given.push(...texts(answer));
+    store.execute({ kind: "subscribe", client: "late", op: 1 });
+    store.execute(get(5, { client: "late", wait: true }));
+    expect(store.upkeep.repair("news", 1)).toEqual(["message 3"]);
+    expect(store.engine.waitingCount).toBe(1);
+    store.execute(put(6, "body 6", { client: "ann" }));
+    expect([given, store.engine.waitingCount]).toEqual([["body 6"], 0]);
+  });
 
   test("of messages is told to subscribers as missed; the rest is served and handed over", () => {
     const store = filled();
