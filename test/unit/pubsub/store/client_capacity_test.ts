@@ -1,8 +1,10 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { decideRegistration } from "../../../../src/pubsub/store/decide_registration.ts";
 import type { StoreAnswer } from "../../../../src/wire/pubsub/store_operations.ts";
 import { type EngineDriver, engineDrivers, type Some } from "./engine_driver.ts";
 import { codes, put } from "./some_operations.ts";
+
+setDefaultTimeout(60_000); // thousands of transactions, on a busy machine
 
 const driver = engineDrivers();
 /** 75 publishers, 50 without a session, 10 of them busy. */
