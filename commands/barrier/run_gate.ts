@@ -11,7 +11,8 @@ import { demandScope } from "../../src/coordination/connect/coordination_servers
 import { callLimit, waitsForServer } from "../../src/coordination/connect/command_session.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "../exit_codes.ts";
 import type { GateJson } from "../json_shapes/election_shapes.ts";
-import { holderInfo, tellOutage } from "../job/wait_display.ts";
+import { tellOutage } from "../job/wait_display.ts";
+import { holderInfo } from "../../src/coordination/holder_info.ts";
 
 export async function runGate(gate: GateOptions, call: Call<typeof barrierCommandSettings>): Promise<ExitCode> {
   const { values, io } = call;

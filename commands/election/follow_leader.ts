@@ -6,7 +6,7 @@ import { electionPath } from "../../src/coordination/election/election_path.ts";
 import { type LeaderChange, LeaderChanges } from "../../src/coordination/election/leader_changes.ts";
 import { watchLeader } from "../../src/coordination/election/watch_leader.ts";
 import { systemClock } from "../../src/support/clock.ts";
-import { Candidate } from "./candidate.ts";
+import { CandidateSession } from "../../src/coordination/connect/candidate_session.ts";
 import type { Call } from "../command.ts";
 import { coordinationOf, reach } from "../../src/coordination/connect/coordination_servers.ts";
 import { openPatiently } from "../../src/coordination/connect/command_session.ts";
@@ -40,7 +40,7 @@ export async function* followLeader(
   const what = `the leader of "${name}"`;
   const open = (options: ConnectOptions) => connect({ ...options, clock });
   const { quiet } = values;
-  const session = new Candidate({
+  const session = new CandidateSession({
     connect: (options) => waitsForServer ? openPatiently(open, options, { io, clock, quiet, what }) : open(options),
     options: place.connect,
     clock,

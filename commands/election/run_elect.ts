@@ -16,7 +16,7 @@ import { abortable } from "../../src/support/abort.ts";
 import { sleep } from "../../src/support/deadline.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { announcedPlace } from "../coordination/announced_place.ts";
-import { Candidate } from "./candidate.ts";
+import { CandidateSession } from "../../src/coordination/connect/candidate_session.ts";
 import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import type { ElectOptions } from "./elect_options.ts";
 import { runTerm, type Term } from "./elect_term.ts";
@@ -29,7 +29,8 @@ import { type LockEnding, lockEndingOf } from "../job/lock_ending.ts";
 import { reported, type ReportedEnd } from "../job/reported.ts";
 import { warnOfTimeout } from "../../src/coordination/connect/command_session.ts";
 import { TermSignals } from "./term_signals.ts";
-import { holderInfo, showProgress, tellOutage } from "../job/wait_display.ts";
+import { showProgress, tellOutage } from "../job/wait_display.ts";
+import { holderInfo } from "../../src/coordination/holder_info.ts";
 
 export interface ElectDependencies extends JobDependencies {
   startGuard(): Guard;
@@ -72,7 +73,7 @@ class Election {
   readonly #deps: ElectDependencies;
   readonly #progress: Progress;
   readonly #place: Coordination;
-  readonly #candidate: Candidate;
+  readonly #candidate: CandidateSession;
   #file: LeaderFile | null = null;
 
   constructor(
@@ -89,7 +90,7 @@ class Election {
     this.#deps = deps;
     this.#progress = progress;
     this.#place = place;
-    this.#candidate = new Candidate({
+    this.#candidate = new CandidateSession({
       connect: deps.connect,
       options: place.connect,
       clock: deps.clock,

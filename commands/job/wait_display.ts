@@ -1,14 +1,11 @@
-/** What is shown of a wait: a line on a terminal, a sentence elsewhere, and one per outage; and who it is that waits. */
-import { hostname } from "node:os";
+/** What is shown of a wait: a line on a terminal, a sentence elsewhere, and one per outage. */
 import type { Io } from "../../src/terminal/io.ts";
 import { WaitLine } from "../../src/terminal/progress_line.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
-import type { HolderInfo } from "../../src/coordination/holder_info.ts";
 import type { AcquireOptions, WaitingStatus } from "../../src/coordination/lock/acquire_lock.ts";
 import { describeLock } from "../../src/coordination/lock/lock_messages.ts";
 import type { Clock } from "../../src/support/clock.ts";
 import { formatDuration } from "../../src/support/duration.ts";
-import { userName } from "../../src/support/user_name.ts";
 
 export interface DisplayOptions {
   readonly quiet: boolean;
@@ -66,27 +63,4 @@ function describeWait(name: string, { place, waitedMs, status }: WaitingStatus):
   const guid = status.waiters[place - 1]?.holderId ?? "";
   const lock = describeLock(status, { guid, nowMs: Date.now() });
   return `waiting for "${name}" for ${formatDuration(waitedMs)}, place ${place} of ${status.waiters.length}: ${lock}`;
-}
-
-/** This process, or the script for which it holds, as others see it. */
-export function holderInfo({ command, values, script }: {
-  readonly command: readonly [string, ...string[]];
-  /** Where the job is not this process's child. */
-  readonly script?: { readonly pid: number };
-  readonly values: { readonly publishCommand: boolean; readonly reason?: string | undefined };
-}): HolderInfo {
-  return {
-    host: hostname(),
-    pid: script?.pid ?? process.pid,
-    user: userName(),
-    argv0: shortened(values.publishCommand ? command.join(" ") : command[0]),
-    reason: values.reason ?? "",
-  };
-}
-
-/** Everybody who looks or waits reads it, and a server takes a megabyte at most. */
-const commandLengthMax = 1000;
-
-function shortened(command: string): string {
-  return command.length <= commandLengthMax ? command : `${command.slice(0, commandLengthMax)}…`;
 }

@@ -10,7 +10,8 @@ import type { Clock } from "../../src/support/clock.ts";
 import type { LockOptions } from "./lock_options.ts";
 import { quotedNames } from "../job/quoted_names.ts";
 import { type NestedJob, nestedJob } from "../job/nested_job.ts";
-import { holderInfo, showProgress, tellOutage } from "../job/wait_display.ts";
+import { showProgress, tellOutage } from "../job/wait_display.ts";
+import { holderInfo } from "../../src/coordination/holder_info.ts";
 
 export interface TakeLocksContext {
   readonly io: Io;

@@ -35,7 +35,8 @@ import {
   waitsForServer,
   warnOfTimeout,
 } from "../../src/coordination/connect/command_session.ts";
-import { holderInfo, tellOutage } from "../job/wait_display.ts";
+import { tellOutage } from "../job/wait_display.ts";
+import { holderInfo } from "../../src/coordination/holder_info.ts";
 
 export interface PoolDependencies extends JobDependencies {
   /** Started already; told here when there is nothing to guard. */

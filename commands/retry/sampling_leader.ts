@@ -9,14 +9,13 @@ import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import { isSessionEnd } from "../../src/zookeeper/zookeeper_error.ts";
 import { messageOf } from "../../src/errors.ts";
 import { campaign, type Leadership } from "../../src/coordination/election/campaign.ts";
-import { nameOfHolder } from "../../src/coordination/holder_info.ts";
+import { holderInfo, nameOfHolder } from "../../src/coordination/holder_info.ts";
 import type { WaitingStatus } from "../../src/coordination/lock/acquire_lock.ts";
 import { onAbort } from "../../src/support/abort.ts";
 import type { Clock } from "../../src/support/clock.ts";
 import { sleep } from "../../src/support/deadline.ts";
-import { Candidate } from "../election/candidate.ts";
+import { CandidateSession } from "../../src/coordination/connect/candidate_session.ts";
 import { type Coordination, reach } from "../../src/coordination/connect/coordination_servers.ts";
-import { holderInfo } from "../job/wait_display.ts";
 import type { RetryLog } from "./retry_log.ts";
 
 /** After a leadership that was asked back: whoever waits is faster by then. Milliseconds. */
@@ -36,13 +35,13 @@ export class SamplingLeader {
   readonly #options: SamplingLeaderOptions;
   readonly #name: string;
   readonly #stopping = new AbortController();
-  readonly #candidate: Candidate;
+  readonly #candidate: CandidateSession;
   #leadership: Leadership | null = null;
 
   constructor(options: SamplingLeaderOptions) {
     const { storeName, place, clock, log } = this.#options = options;
     this.#name = `retry-${storeName}`;
-    this.#candidate = new Candidate({
+    this.#candidate = new CandidateSession({
       connect: (to) => connect({ ...to, clock }),
       options: place.connect,
       clock,

@@ -1,7 +1,10 @@
 /** Who stands behind a node, for people: written into the nodes of contenders and holders, decides nothing. */
+import { hostname } from "node:os";
+import process from "node:process";
 import { isFields, jsonFields, textOf } from "../support/json_fields.ts";
 import { isInstant } from "../support/instant.ts";
 import { printable } from "../support/printable.ts";
+import { userName } from "../support/user_name.ts";
 
 export interface HolderInfo {
   readonly host: string;
@@ -34,6 +37,29 @@ export interface Revocation {
 }
 
 export const unknownHolder: HolderInfo = { host: "", pid: 0, user: "", argv0: "", reason: "" };
+
+/** Describes this process, or the script that it holds for, to other contenders. */
+export function holderInfo({ command, values, script }: {
+  readonly command: readonly [string, ...string[]];
+  /** A script that is not a child of this process. */
+  readonly script?: { readonly pid: number };
+  readonly values: { readonly publishCommand: boolean; readonly reason?: string | undefined };
+}): HolderInfo {
+  return {
+    host: hostname(),
+    pid: script?.pid ?? process.pid,
+    user: userName(),
+    argv0: shortened(values.publishCommand ? command.join(" ") : command[0]),
+    reason: values.reason ?? "",
+  };
+}
+
+/** The longest published command, in characters: every contender reads it, and a node holds a megabyte at most. */
+const commandLengthMax = 1000;
+
+function shortened(command: string): string {
+  return command.length <= commandLengthMax ? command : `${command.slice(0, commandLengthMax)}…`;
+}
 
 const utf8 = new TextEncoder();
 

@@ -1,13 +1,13 @@
-/** A candidate's session: kept over its campaigns while it lives, and followed by another one when it has ended. */
-import type { ConnectOptions } from "../../src/zookeeper/zookeeper_client.ts";
-import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
-import { BatonError, messageOf } from "../../src/errors.ts";
-import { backoffMs } from "../../src/support/backoff.ts";
-import type { Clock } from "../../src/support/clock.ts";
-import { sleep } from "../../src/support/deadline.ts";
-import { closeSession } from "../../src/coordination/connect/command_session.ts";
+/** The session of a candidate: kept over several campaigns while it lives, replaced by a new one when it has ended. */
+import type { ConnectOptions } from "../../zookeeper/zookeeper_client.ts";
+import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
+import { BatonError, messageOf } from "../../errors.ts";
+import { backoffMs } from "../../support/backoff.ts";
+import type { Clock } from "../../support/clock.ts";
+import { sleep } from "../../support/deadline.ts";
+import { closeSession } from "./command_session.ts";
 
-export interface CandidateOptions {
+export interface CandidateSessionOptions {
   readonly connect: (options: ConnectOptions) => Promise<ZooKeeper>;
   readonly options: ConnectOptions;
   readonly clock: Clock;
@@ -21,12 +21,12 @@ export interface CandidateOptions {
 
 const retryWait = { firstMs: 500, maxMs: 5000 };
 
-export class Candidate {
-  readonly #options: CandidateOptions;
+export class CandidateSession {
+  readonly #options: CandidateSessionOptions;
   #zk: ZooKeeper | null = null;
   #sessions = 0;
 
-  constructor(options: CandidateOptions) {
+  constructor(options: CandidateSessionOptions) {
     this.#options = options;
   }
 
