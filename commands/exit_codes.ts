@@ -3,7 +3,7 @@ import type { ErrorCode } from "../src/errors.ts";
 
 export const exitCodes = {
   SUCCESS: 0,
-  NEGATIVE: 1,
+  FALSE: 1,
   USAGE: 64,
   BAD_DATA: 65,
   UNREACHABLE: 69,
@@ -25,7 +25,7 @@ export const exitCodes = {
   TIME_LIMIT: 124,
   START_FAILED: 125,
   NOT_EXECUTABLE: 126,
-  NOT_FOUND: 127,
+  COMMAND_NOT_FOUND: 127,
 } as const;
 
 export type ExitCodeName = keyof typeof exitCodes;
@@ -33,7 +33,7 @@ export type ExitCodeName = keyof typeof exitCodes;
 /** What `baton help exit-codes` says of each; also the only place where they are explained. */
 export const exitCodeMeanings = {
   SUCCESS: "success",
-  NEGATIVE: "a negative answer: the lock is free, there is no message, this is not the leader",
+  FALSE: "no: the lock is free, there is no message, the named thing does not exist, this is not the leader",
   USAGE: "the command line is wrong",
   BAD_DATA: "bad data: a message is too large, a counter was used again",
   UNREACHABLE:
@@ -58,7 +58,7 @@ export const exitCodeMeanings = {
   TIME_LIMIT: "the child ran longer than --max-hold",
   START_FAILED: "the child could not be started",
   NOT_EXECUTABLE: "the command is not executable",
-  NOT_FOUND: "the command was not found",
+  COMMAND_NOT_FOUND: "the command was not found",
 } as const satisfies Record<ExitCodeName, string>;
 
 /** A number from 0 to 255: one of the table, the child's own, or one the user chose. */
@@ -84,7 +84,7 @@ const exitCodeNames = {
   SCOPE_MISMATCH: "CONFIG",
   SESSION_EXPIRED: "UNREACHABLE",
   CONNECTION_LOST: "UNREACHABLE",
-  NOT_HELD: "NEGATIVE",
+  NOT_HELD: "FALSE",
   LOCK_LOST: "LOST",
   REVOKED: "REVOKED",
   BARRIER_TIMEOUT: "BUSY",
@@ -97,8 +97,9 @@ const exitCodeNames = {
   TIME_LIMIT: "TIME_LIMIT",
   START_FAILED: "START_FAILED",
   NOT_EXECUTABLE: "NOT_EXECUTABLE",
-  NOT_FOUND: "NOT_FOUND",
-  NEGATIVE: "NEGATIVE",
+  COMMAND_NOT_FOUND: "COMMAND_NOT_FOUND",
+  FALSE: "FALSE",
+  NOT_FOUND: "FALSE",
 } as const satisfies Record<ErrorCode, ExitCodeName>;
 
 /** The number a failure exits with. */

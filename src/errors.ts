@@ -65,10 +65,12 @@ export const errorCodes = [
   "START_FAILED",
   /** The command is not executable. */
   "NOT_EXECUTABLE",
-  /** The command was not found. */
+  /** The command to run was not found. */
+  "COMMAND_NOT_FOUND",
+  /** The answer is no, or a condition of the request is not met: the lock is free, the node has another version. */
+  "FALSE",
+  /** The lock holder, leader, node, topic, client or message that was named does not exist. */
   "NOT_FOUND",
-  /** A question was answered with no: the lock is free, nobody leads. */
-  "NEGATIVE",
 ] as const;
 
 export type ErrorCode = (typeof errorCodes)[number];

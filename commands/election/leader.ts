@@ -79,7 +79,7 @@ async function look(call: LeaderCall, name: string): Promise<ExitCode> {
   print(call, status);
   if (status.leader !== null) return exitCodes.SUCCESS;
   if (isTold) io.err(`baton: nobody leads "${name}"${also}\n`);
-  return exitCodes.NEGATIVE;
+  return exitCodes.FALSE;
 }
 
 async function wait(call: LeaderCall, name: string): Promise<ExitCode> {

@@ -59,7 +59,7 @@ function exitCodeOfEnd(ending: UnderStore): ExitCode {
     case "unreadable":
       throw new BatonError("INTERNAL", `The command has ended, and how is not known: ${ending.why}`);
     case "not_found":
-      throw new BatonError("NOT_FOUND", ending.message);
+      throw new BatonError("COMMAND_NOT_FOUND", ending.message);
     case "not_executable":
       throw new BatonError("NOT_EXECUTABLE", ending.message);
     case "start_failed":

@@ -57,7 +57,7 @@ export function lockEndingOf(outcome: ChildOutcome, facts: EndingFacts): LockEnd
       );
     }
     case "not_found":
-      return failure("NOT_FOUND", outcome.message);
+      return failure("COMMAND_NOT_FOUND", outcome.message);
     case "not_executable":
       return failure("NOT_EXECUTABLE", outcome.message);
     case "start_failed":

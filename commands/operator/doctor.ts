@@ -62,7 +62,7 @@ export const doctorCommand = defineCommand({
       const examination = path === null || recipe === undefined
         ? await examine(zk, { root: values.root })
         : await examineForeign(zk, path, recipe);
-      if (examination === null) throw new BatonError("NEGATIVE", `There is no node "${path}" to look below`);
+      if (examination === null) throw new BatonError("NOT_FOUND", `There is no node "${path}" to look below`);
       return { servers: place.servers, timeoutMs, findings, examination };
     });
     const { locks, elections } = report.examination;
@@ -85,7 +85,7 @@ export const doctorCommand = defineCommand({
         );
       }
     }
-    return findings.length === 0 ? exitCodes.SUCCESS : exitCodes.NEGATIVE;
+    return findings.length === 0 ? exitCodes.SUCCESS : exitCodes.FALSE;
   },
 });
 

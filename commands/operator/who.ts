@@ -79,7 +79,7 @@ export const whoCommand = defineCommand({
     else printTable(io, rowsOf(status, Date.now()));
     if (status.holders.length > 0) return exitCodes.SUCCESS;
     if (isTold) io.err(`baton: ${nobody[kind](name)}${also}\n`);
-    return exitCodes.NEGATIVE;
+    return exitCodes.FALSE;
   },
 });
 

@@ -38,7 +38,7 @@ const graveCodes: readonly ExitCode[] = [
   exitCodes.INTERNAL,
   exitCodes.START_FAILED,
   exitCodes.NOT_EXECUTABLE,
-  exitCodes.NOT_FOUND,
+  exitCodes.COMMAND_NOT_FOUND,
 ];
 
 /** Something that runs under a lease: an item's command, or the query. */
@@ -83,7 +83,7 @@ export class PoolJobs {
 
   /** What the run exits with when some jobs have not ended well. */
   exitCode(): ExitCode {
-    return graveCodes.find((code) => this.#grave.has(code)) ?? exitCodes.NEGATIVE;
+    return graveCodes.find((code) => this.#grave.has(code)) ?? exitCodes.FALSE;
   }
 
   run(job: PoolJob): Promise<PoolJobEnd> {

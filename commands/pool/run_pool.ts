@@ -181,7 +181,7 @@ async function work(
     }
     // The end of a job says more than what the session could not do afterwards.
     const exitCode = jobs.exitCode();
-    if (exitCode === exitCodes.NEGATIVE) throw thrown;
+    if (exitCode === exitCodes.FALSE) throw thrown;
     return { exitCode, reason: "failed", message: thrown.message, counts: null };
   }
 }

@@ -56,7 +56,7 @@ export async function clientGet(run: ClientRun): Promise<ExitCode> {
     if (had >= max || peek || manual) break;
     if (messages.length === 0 && !follow) break;
   }
-  return had > 0 || (untilEmpty && values.wait === 0) ? exitCodes.SUCCESS : exitCodes.NEGATIVE;
+  return had > 0 || (untilEmpty && values.wait === 0) ? exitCodes.SUCCESS : exitCodes.FALSE;
 }
 
 /** Where messages go to a folder or a file, somebody may look at the terminal meanwhile. */

@@ -119,7 +119,7 @@ async function drain(call: ServerCall, [id = ""]: readonly string[]): Promise<Ex
   const say = (sentence: string) => values.quiet || io.err(`baton: ${sentence}\n`);
   if (values.undo) {
     const isThere = await connected(call, (zk) => setDraining(zk, new PubsubPath(values.root), id, false));
-    if (!isThere) throw new BatonError("NEGATIVE", `There is no server "${id}" that could take topics again`);
+    if (!isThere) throw new BatonError("NOT_FOUND", `There is no server "${id}" that could take topics again`);
     say(`"${id}" takes new topics again`);
     return exitCodes.SUCCESS;
   }
@@ -141,7 +141,7 @@ async function drain(call: ServerCall, [id = ""]: readonly string[]): Promise<Ex
 function checkDrain(servers: readonly ServerOverview[], id: string): void {
   const drained = servers.find((server) => server.id === id);
   if (drained === undefined) {
-    throw new BatonError("NEGATIVE", `There is no server "${id}", and no topic of such a one`);
+    throw new BatonError("NOT_FOUND", `There is no server "${id}", and no topic of such a one`);
   }
   if (drained.endpoint === null) {
     throw new BatonError(
@@ -231,7 +231,7 @@ function exitCodeOfMoves(done: readonly Done[]): ExitCode {
   const has = (outcome: Done["outcome"]) => done.some((one) => one.outcome === outcome);
   if (has("unknown")) return exitCodes.OUTCOME_UNKNOWN;
   if (has("kept")) return exitCodes.UNREACHABLE;
-  return has("no topic") ? exitCodes.NEGATIVE : exitCodes.SUCCESS;
+  return has("no topic") ? exitCodes.FALSE : exitCodes.SUCCESS;
 }
 
 async function forget(call: ServerCall, [id = ""]: readonly string[]): Promise<ExitCode> {
@@ -256,7 +256,7 @@ async function forget(call: ServerCall, [id = ""]: readonly string[]): Promise<E
     }
   }
   if (lost.length + returned.length > 0) return exitCodes.SUCCESS;
-  throw new BatonError("NEGATIVE", `There is no server "${id}", and no topic of such a one: nothing was given up`);
+  throw new BatonError("NOT_FOUND", `There is no server "${id}", and no topic of such a one: nothing was given up`);
 }
 
 // deno-lint-ignore require-await -- an operation is asynchronous, this one reads a disk

@@ -18,7 +18,7 @@ export function commandEndOf(outcome: ChildOutcome, timeoutMs: number): CommandE
     case "time_limit":
       return { code: exitCodes.TIME_LIMIT, how: `ran longer than ${formatDuration(timeoutMs)} and was ended` };
     case "not_found":
-      return { code: exitCodes.NOT_FOUND, how: `could not be run: ${outcome.message}` };
+      return { code: exitCodes.COMMAND_NOT_FOUND, how: `could not be run: ${outcome.message}` };
     case "not_executable":
       return { code: exitCodes.NOT_EXECUTABLE, how: `could not be run: ${outcome.message}` };
     case "start_failed":

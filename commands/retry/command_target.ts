@@ -104,7 +104,7 @@ export function checkLine(line: string, path: string | undefined): void {
   const [word = ""] = line.trim().split(/\s+/);
   if (!/^[\w./+-]+$/.test(word) || shellWords.has(word)) return;
   const found = resolveCommand(word, path);
-  if (found.kind === "not_found") throw new BatonError("NOT_FOUND", `--exec: ${found.message}`);
+  if (found.kind === "not_found") throw new BatonError("COMMAND_NOT_FOUND", `--exec: ${found.message}`);
   if (found.kind === "not_executable") throw new BatonError("NOT_EXECUTABLE", `--exec: ${found.message}`);
 }
 

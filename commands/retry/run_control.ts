@@ -63,7 +63,7 @@ export function tellChanges(call: ChangeCall, { changed, refused }: Changes, kin
     for (const { id, state } of refused) io.err(`baton: ${id} was not ${pasts[kind]}: ${whyNot(state, name)}\n`);
     if (!values.quiet) io.err(`baton: ${changed} ${changed === 1 ? "message is" : "messages are"} ${pasts[kind]}\n`);
   }
-  return refused.length === 0 ? exitCodes.SUCCESS : exitCodes.NEGATIVE;
+  return refused.length === 0 ? exitCodes.SUCCESS : exitCodes.FALSE;
 }
 
 function whyNot(state: Changes["refused"][number]["state"], name: string): string {

@@ -49,13 +49,13 @@ export async function show(call: ShowCall): Promise<ExitCode> {
   const { name, store } = openToRead(call);
   using _ = store;
   const message = store.ask("show", id);
-  if (message === null) throw new BatonError("NEGATIVE", `There is no message ${id} in "${name}"`);
+  if (message === null) throw new BatonError("NOT_FOUND", `There is no message ${id} in "${name}"`);
   const { body } = message;
   const redaction = redactionFor(values, call.sources);
   const head = message.head && redactedHead(message.head, redaction);
   if (values.body) {
     if (body === undefined) {
-      throw new BatonError("NEGATIVE", `The message ${id} is ${message.state}, and its body is not kept any more`);
+      throw new BatonError("NOT_FOUND", `The message ${id} is ${message.state}, and its body is not kept any more`);
     }
     writeBytes(body);
     return exitCodes.SUCCESS;

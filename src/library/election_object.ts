@@ -97,7 +97,7 @@ export class Election implements AsyncDisposable {
     }
   }
 
-  /** Asks whoever leads to give up. Throws NEGATIVE when nobody does. */
+  /** Asks whoever leads to give up. Throws NOT_FOUND when nobody does. */
   async resign(options: Omit<ResignOptions, "root"> = {}) {
     return await resign(await this.#sessions.get(this.#closed.signal), this.name, { ...options, ...this.#root });
   }

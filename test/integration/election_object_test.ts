@@ -21,7 +21,7 @@ for (const kind of backends) {
       await using one = new Election(place(), "echo", { root });
       await using other = new Election(place(), "echo", { root });
       expect((await one.leader()).leader).toBeNull();
-      expect(await failureCode(one.resign())).toBe("NEGATIVE");
+      expect(await failureCode(one.resign())).toBe("NOT_FOUND");
       const first = await one.campaign("a:1");
       const next = other.campaign("b:2");
       expect((await other.leader()).leader?.value).toBe("a:1");

@@ -7,9 +7,9 @@ import { leaderStatus } from "./leader_status.ts";
 
 export type ResignOptions = Omit<BreakLockOptions, "path" | "force">;
 
-/** Waits for as long as told until it has. Throws NEGATIVE when nobody leads. */
+/** Waits for as long as told until it has. Throws NOT_FOUND when nobody leads. */
 export async function resign(zk: ZooKeeper, name: string, options: ResignOptions = {}): Promise<BrokenLock> {
   const { leader } = await leaderStatus(zk, name, options.root === undefined ? {} : { root: options.root });
-  if (leader === null) throw new BatonError("NEGATIVE", `Nobody leads "${name}": there is nothing to resign from`);
+  if (leader === null) throw new BatonError("NOT_FOUND", `Nobody leads "${name}": there is nothing to resign from`);
   return await breakLock(zk, name, leader.id, { ...options, path: electionPath(name, options.root) });
 }

@@ -35,7 +35,7 @@ export interface Refusal {
 export function refusedDeed(deed: FencedDeed, { reason, stat = null, missing = [] }: Refusal): BatonError {
   const cannot = `Cannot ${deed.do} "${deed.path}"`;
   const [nearest] = missing;
-  const no = (why: string) => new BatonError("NEGATIVE", `${cannot}: ${why}`);
+  const no = (why: string) => new BatonError(reason === "NONODE" ? "NOT_FOUND" : "FALSE", `${cannot}: ${why}`);
   switch (reason) {
     case "NONODE":
       if (deed.do === "create") {

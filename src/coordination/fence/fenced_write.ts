@@ -51,7 +51,7 @@ const triesMax = 20;
 const batchSize = 100;
 
 /**
- * Rejects STALE_TOKEN when a holder's node is gone: nothing was written then. NEGATIVE when the node is not as the deed
+ * Rejects STALE_TOKEN when a holder's node is gone: nothing was written then. FALSE or NOT_FOUND when the node is not as the deed
  * wants it; REFUSED by an ACL; UNREACHABLE when it was definitely not done, OUTCOME_UNKNOWN when no server says within the
  * session timeout, or the session has ended with the answer.
  */

@@ -34,7 +34,7 @@ export interface BrokenLock {
   readonly outcome: "asked" | "released" | "deleted";
 }
 
-/** `holderId` may be cut short as long as one holder only begins with it. Throws NEGATIVE when nobody of that id holds. */
+/** `holderId` may be cut short as long as one holder only begins with it. Throws NOT_FOUND when nobody of that id holds. */
 export async function breakLock(
   zk: ZooKeeper,
   name: string,
@@ -68,7 +68,7 @@ export async function takeBack(
   return { holder, outcome: deleted ? "deleted" : "released" };
 }
 
-/** `holderId` may be cut short. Throws NEGATIVE and USAGE as `breakLock` does. */
+/** `holderId` may be cut short. Throws NOT_FOUND and USAGE as `breakLock` does. */
 export function findHolder({ name, holders, waiters }: LockStatus, holderId: string): HolderStatus {
   const isMeant = (one: { holderId: string }) => holderId !== "" && one.holderId.startsWith(holderId);
   const found = holders.filter(isMeant);
@@ -79,9 +79,9 @@ export function findHolder({ name, holders, waiters }: LockStatus, holderId: str
     const waiter = waiters.find(isMeant);
     if (waiter !== undefined) {
       const who = `"${holderId}" (${nameOfHolder(waiter)})`;
-      throw new BatonError("NEGATIVE", `${who} is waiting for lock "${name}", it holds nothing: ${list}`);
+      throw new BatonError("NOT_FOUND", `${who} is waiting for lock "${name}", it holds nothing: ${list}`);
     }
-    throw new BatonError("NEGATIVE", `Lock "${name}" has no holder "${holderId}": ${list}`);
+    throw new BatonError("NOT_FOUND", `Lock "${name}" has no holder "${holderId}": ${list}`);
   }
   throw new BatonError("USAGE", `"${holderId}" begins the ids of ${found.length} holders of "${name}": ${list}`);
 }

@@ -27,7 +27,7 @@ export interface Managed {
 }
 
 /**
- * Rejects with NEGATIVE where there is no such topic or client, UNREACHABLE where its owner is not there or it is not served at
+ * Rejects with NOT_FOUND where there is no such topic or client, UNREACHABLE where its owner is not there or it is not served at
  * present, USAGE where something would be lost by it that is not accepted, OUTCOME_UNKNOWN, or INTERNAL.
  */
 export async function manageTopic(
@@ -37,7 +37,7 @@ export async function manageTopic(
   options: AskOptions,
 ): Promise<Managed> {
   const node = (await new TopicNodes(zk, path).read(topic))?.node;
-  if (node === undefined || node.owner === "") throw new BatonError("NEGATIVE", `There is no topic "${topic}"`);
+  if (node === undefined || node.owner === "") throw new BatonError("NOT_FOUND", `There is no topic "${topic}"`);
   const { owner, epoch } = node;
   const found = await nullIfNoNode(zk.getData(path.server(owner)));
   const announced = found === null ? null : parseAnnouncement(found.data);
@@ -56,7 +56,7 @@ export async function manageTopic(
     const answer = await askServer({ id: owner, endpoint: announced.endpoint }, question, options);
     const why = reasonOf(answer);
     if (answer.status === "OK") return { owner, value: JSON.parse(why) };
-    if (answer.status === "NOT_SUBSCRIBED") throw new BatonError("NEGATIVE", why);
+    if (answer.status === "NOT_SUBSCRIBED") throw new BatonError("NOT_FOUND", why);
     if (answer.status === "BAD_REQUEST") throw new BatonError("USAGE", why);
     if (answer.status !== "ERROR") throw new BatonError("UNREACHABLE", `${cannot}: ${why}`);
     const code = answer.lines?.unknown === true && action !== "show" ? "OUTCOME_UNKNOWN" : "INTERNAL";

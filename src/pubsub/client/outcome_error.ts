@@ -5,7 +5,7 @@ import { type Outcome, sentenceOf } from "./requester.ts";
 
 const codes = {
   OK: "INTERNAL",
-  NO_MESSAGE: "NEGATIVE",
+  NO_MESSAGE: "NOT_FOUND",
   NOT_SUBSCRIBED: "NOT_SUBSCRIBED",
   NOT_OWNER: "UNREACHABLE",
   COUNTER_REUSE: "BAD_DATA",

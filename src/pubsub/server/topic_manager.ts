@@ -115,7 +115,7 @@ export class TopicManager {
     const code = thrown instanceof BatonError ? thrown.code : null;
     const reason = messageOf(thrown);
     if (code === "USAGE" || code === "BAD_DATA") return statusOf(server, message, "BAD_REQUEST", { reason });
-    if (code === "NEGATIVE") return statusOf(server, message, "NOT_SUBSCRIBED", { reason });
+    if (code === "NOT_FOUND") return statusOf(server, message, "NOT_SUBSCRIBED", { reason });
     if (code === "STALE_TOKEN") return statusOf(server, message, "OVERLOADED", { reason });
     return statusOf(server, message, "ERROR", { reason, lines: { unknown: true } });
   }

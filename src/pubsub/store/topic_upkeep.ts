@@ -56,7 +56,7 @@ export class TopicUpkeep {
   }
 
   /**
-   * Forgets a client and all that is stored of it. Throws NEGATIVE for one that the topic does not know, and USAGE for one that is
+   * Forgets a client and all that is stored of it. Throws NOT_FOUND for one that the topic does not know, and USAGE for one that is
    * subscribed, or whose repetitions could not be told from new messages afterwards, unless the loss is accepted.
    */
   forgetClient(name: string, epoch: number, clientName: string, acceptsLoss: boolean): void {
@@ -106,7 +106,7 @@ export class TopicUpkeep {
     }
     if (client !== null) return client;
     throw new BatonError(
-      "NEGATIVE",
+      "NOT_FOUND",
       `Topic ${JSON.stringify(topic.name)} does not know a client ${JSON.stringify(name)}`,
     );
   }

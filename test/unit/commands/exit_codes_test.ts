@@ -5,7 +5,7 @@ import { errorCodes } from "../../../src/errors.ts";
 test("the numbers are those of the documented table", () => {
   expect(exitCodes).toEqual({
     SUCCESS: 0,
-    NEGATIVE: 1,
+    FALSE: 1,
     USAGE: 64,
     BAD_DATA: 65,
     UNREACHABLE: 69,
@@ -27,7 +27,7 @@ test("the numbers are those of the documented table", () => {
     TIME_LIMIT: 124,
     START_FAILED: 125,
     NOT_EXECUTABLE: 126,
-    NOT_FOUND: 127,
+    COMMAND_NOT_FOUND: 127,
   });
 });
 

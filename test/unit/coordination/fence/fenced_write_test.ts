@@ -122,20 +122,20 @@ test("a node that is not as it should be is a negative answer with what is", asy
   bench.tree.create("/app/child", text(""), 0, 0n);
   const create = { do: "create", data: text(""), parents: false, sequential: false } as const;
   expect(await bench.outcome({ ...set, path: "/none" })).toBe(
-    'NEGATIVE: Cannot set "/none": there is no such node; baton fence zk create makes it',
+    'NOT_FOUND: Cannot set "/none": there is no such node; baton fence zk create makes it',
   );
   expect(await bench.outcome({ ...set, version: 3 })).toBe(
-    'NEGATIVE: Cannot set "/app": it has version 0, and version 3 is wanted',
+    'FALSE: Cannot set "/app": it has version 0, and version 3 is wanted',
   );
-  expect(await bench.outcome({ ...create, path: "/app" })).toBe('NEGATIVE: Cannot create "/app": it exists already');
+  expect(await bench.outcome({ ...create, path: "/app" })).toBe('FALSE: Cannot create "/app": it exists already');
   expect(await bench.outcome({ ...create, path: "/x/y/z" })).toBe(
-    'NEGATIVE: Cannot create "/x/y/z": there is no "/x" to put it in; -p makes what is missing',
+    'NOT_FOUND: Cannot create "/x/y/z": there is no "/x" to put it in; -p makes what is missing',
   );
   expect(await bench.outcome({ do: "delete", path: "/app", version: -1 })).toBe(
-    'NEGATIVE: Cannot delete "/app": it has a child, and only a node without any can go',
+    'FALSE: Cannot delete "/app": it has a child, and only a node without any can go',
   );
   expect(await bench.outcome({ do: "delete", path: "/none", version: -1 })).toBe(
-    'NEGATIVE: Cannot delete "/none": there is no such node',
+    'NOT_FOUND: Cannot delete "/none": there is no such node',
   );
   expect([bench.data("/app"), bench.version("/app")]).toEqual(["old", 0]);
 });

@@ -76,7 +76,7 @@ describe("an operator", () => {
     const waiting = await bench.failure(breakLock(bench.client(), "demo", id, { clock: bench.clock }));
     const holds = `${lease.holderId} is root@db1:812 (backup.sh)`;
     expect([waiting.code, waiting.message]).toEqual([
-      "NEGATIVE",
+      "NOT_FOUND",
       `"${id}" (root@db1:900 (backup.sh)) is waiting for lock "demo", it holds nothing: ${holds}`,
     ]);
   });
@@ -85,7 +85,7 @@ describe("an operator", () => {
     const { lease } = await bench.take({ info });
     const nobody = await bench.failure(breakLock(bench.client(), "demo", "zzz", { clock: bench.clock }));
     expect([nobody.code, nobody.message]).toEqual([
-      "NEGATIVE",
+      "NOT_FOUND",
       `Lock "demo" has no holder "zzz": ${lease.holderId} is root@db1:812 (backup.sh)`,
     ]);
   });

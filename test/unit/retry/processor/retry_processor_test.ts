@@ -209,7 +209,7 @@ describe("a processor", () => {
   });
 
   test("gives a message back that could not be begun, uncounted, and ends when none can", async () => {
-    const error = new BatonError("NOT_FOUND", "no such command");
+    const error = new BatonError("COMMAND_NOT_FOUND", "no such command");
     await using bench = new Bench(() => ({ kind: "not_begun", why: "no such command", error }));
     await bench.clock.advance(1);
     expect(await bench.ended).toBe(error);
