@@ -2,11 +2,11 @@
 import type { Session } from "../zookeeper/zookeeper.ts";
 import { backoffMs } from "../support/backoff.ts";
 import type { Clock } from "../support/clock.ts";
-import { Alarm } from "../support/event.ts";
+import { Event } from "../support/event.ts";
 
 /** A watch, and the connection it was armed on. */
 export interface Armed {
-  readonly alarm: Alarm;
+  readonly event: Event;
   readonly connections: number;
 }
 
@@ -16,7 +16,7 @@ export class AttemptWaits {
   readonly #session: Session;
   readonly #clock: Clock;
   #isStopped = false;
-  #alarm: Alarm | null = null;
+  #event: Event | null = null;
 
   constructor(session: Session, clock: Clock) {
     this.#session = session;
@@ -30,40 +30,40 @@ export class AttemptWaits {
   /** Ends what is being waited for; nothing is waited for any more but pauses. */
   stop(): void {
     this.#isStopped = true;
-    this.#alarm?.ring();
+    this.#event?.set();
   }
 
   /** To be armed before the request that sets the watch. */
   arm(): Armed {
-    return { alarm: new Alarm(), connections: this.#session.connections };
+    return { event: new Event(), connections: this.#session.connections };
   }
 
-  /** True when the alarm rang; false when the connection it was armed on is gone, or everything is to stop. */
-  async rung({ alarm, connections }: Armed): Promise<boolean> {
+  /** True when the event was set; false when the connection it was armed on is gone, or everything is to stop. */
+  async waitFor({ event, connections }: Armed): Promise<boolean> {
     let changed = true;
     const giveUp = () => {
       changed = false;
-      alarm.ring();
+      event.set();
     };
     const check = () => {
       if (this.#session.connections !== connections || this.#session.state === "ended") giveUp();
     };
     const off = this.#session.subscribe((change) => change === "state" && check());
-    this.#alarm = alarm;
+    this.#event = event;
     if (this.#isStopped) giveUp();
     check();
-    await alarm.rung;
+    await event.wait();
     off();
-    this.#alarm = null;
+    this.#event = null;
     return changed && !this.#isStopped;
   }
 
   /** Longer with each failure. */
   async pause(failures: number): Promise<void> {
-    const alarm = new Alarm();
-    if (!this.#isStopped) this.#alarm = alarm;
-    const cancel = this.#clock.after(backoffMs(failures, retryWait), alarm.ring);
-    await alarm.rung;
+    const event = new Event();
+    if (!this.#isStopped) this.#event = event;
+    const cancel = this.#clock.after(backoffMs(failures, retryWait), event.set);
+    await event.wait();
     cancel();
   }
 }

@@ -2,7 +2,7 @@
 import type { ZooKeeper } from "../zookeeper/zookeeper.ts";
 import { backoffMs } from "../support/backoff.ts";
 import type { Clock } from "../support/clock.ts";
-import { Alarm } from "../support/event.ts";
+import { Event } from "../support/event.ts";
 import { isTransient } from "./request_errors.ts";
 
 const retryWait = { firstMs: 20, maxMs: 500 };
@@ -23,8 +23,8 @@ export async function retryOnConnectionLoss<T>(
     } catch (thrown) {
       if (!isTransient(thrown) || session.ended.aborted || clock.now() >= lastMs || !isWanted()) throw thrown;
     }
-    const alarm = new Alarm();
-    clock.after(backoffMs(failures, retryWait), alarm.ring);
-    await alarm.rung;
+    const event = new Event();
+    clock.after(backoffMs(failures, retryWait), event.set);
+    await event.wait();
   }
 }

@@ -9,7 +9,7 @@ import { onAbort } from "../support/abort.ts";
 import { backoffMs } from "../support/backoff.ts";
 import type { Clock } from "../support/clock.ts";
 import { printable } from "../support/printable.ts";
-import { Alarm } from "../support/event.ts";
+import { Event } from "../support/event.ts";
 import { parseNodeInfo, type Revocation } from "./holder_info.ts";
 import type { Lease, LockMode } from "../process/lease.ts";
 import { isRefusal, isTransient, nullIfNoNode } from "./request_errors.ts";
@@ -159,9 +159,9 @@ export class ZooKeeperLease implements Lease {
     const deleting = nullIfNoNode(this.#zk.delete(this.#holderPath, -1));
     this.#endedAtMs = Math.min(this.#endedAtMs, this.#clock.now());
     this.#takeOff();
-    const deadline = new Alarm();
-    const cancel = this.#clock.after(this.sessionTimeoutMs / 2, deadline.ring);
-    const late = deadline.rung.then((): "late" => "late");
+    const deadline = new Event();
+    const cancel = this.#clock.after(this.sessionTimeoutMs / 2, deadline.set);
+    const late = deadline.wait().then((): "late" => "late");
     try {
       const deleted = this.#untilDeleted(deleting);
       // Whoever waits for it is told after a while; it goes on meanwhile, or the lock would be nobody's and taken for as
@@ -191,9 +191,9 @@ export class ZooKeeperLease implements Lease {
         if (this.#zk.session.ended.aborted || isRefusal(thrown, "SESSIONEXPIRED")) return;
         if (!isTransient(thrown)) throw thrown;
       }
-      const alarm = new Alarm();
-      this.#clock.after(backoffMs(failures, retryWait), alarm.ring);
-      await alarm.rung;
+      const event = new Event();
+      this.#clock.after(backoffMs(failures, retryWait), event.set);
+      await event.wait();
       if (this.#zk.session.ended.aborted) return;
       deleting = nullIfNoNode(this.#zk.delete(this.#holderPath, -1));
     }

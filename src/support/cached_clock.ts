@@ -1,7 +1,7 @@
-/** The time of this turn of the program: where many messages come together, the system is asked once for all of them. */
+/** A clock that reads the system's time once for all messages that the event loop handles in one task. */
 import type { Clock } from "./clock.ts";
 
-export class TurnClock {
+export class CachedClock {
   readonly #clock: Pick<Clock, "now">;
   #nowMs: number | null = null;
 
@@ -9,7 +9,7 @@ export class TurnClock {
     this.#clock = clock;
   }
 
-  /** In milliseconds, as the clock has said it first since the last `await` of whoever runs. */
+  /** Milliseconds; read from the clock at the first call, and again after the next microtask. */
   now(): number {
     if (this.#nowMs !== null) return this.#nowMs;
     queueMicrotask(this.#forget);

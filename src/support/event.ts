@@ -1,14 +1,19 @@
-/** One waiting for any of several things: rung once, heard by whoever waits, before or after. */
+/** A one-time event: the first `set` releases all tasks that wait, those that wait already and those that wait later. */
 
-export class Alarm {
-  readonly rung: Promise<void>;
+export class Event {
+  readonly #isSet: Promise<void>;
   readonly #resolve: () => void;
 
   constructor() {
     const { promise, resolve } = Promise.withResolvers<void>();
-    this.rung = promise;
+    this.#isSet = promise;
     this.#resolve = resolve;
   }
 
-  readonly ring = (): void => this.#resolve();
+  /** Sets the event; a bound function, to be passed as a callback. */
+  readonly set = (): void => this.#resolve();
+
+  wait(): Promise<void> {
+    return this.#isSet;
+  }
 }

@@ -7,7 +7,7 @@ import { type Clock, systemClock } from "../../support/clock.ts";
 import { waitLimit, WaitOver } from "../../support/deadline.ts";
 import { formatDuration } from "../../support/duration.ts";
 import { printable } from "../../support/printable.ts";
-import { Alarm } from "../../support/event.ts";
+import { Event } from "../../support/event.ts";
 import { gatePath } from "./barrier_path.ts";
 import { createParents } from "../lock/create_contender.ts";
 import { formatNodeInfo, type HolderInfo, nameOfHolder, parseNodeInfo, unknownHolder } from "../holder_info.ts";
@@ -68,13 +68,13 @@ export async function waitGate(
   const limit = waitLimit(clock, waitMs === 0 ? session.timeoutMs : waitMs, { signal: options.signal });
   const { signal } = limit;
   let closer: Uint8Array | null = null;
-  let alarm = new Alarm();
-  const wake = () => alarm.ring();
+  let event = new Event();
+  const wake = () => event.set();
   const off = session.subscribe((change) => change === "state" && wake());
   try {
     for (let failures = 0;;) {
       throwIfAborted(signal);
-      alarm = new Alarm();
+      event = new Event();
       try {
         const looking = Promise.all([zk.sync(gate), nullIfNoNode(zk.getData(gate, { watch: wake }))]);
         const [, found] = await abortable(looking, signal);
@@ -89,7 +89,7 @@ export async function waitGate(
         continue;
       }
       if (waitMs === 0) throw closed(name, 0, closer);
-      await abortable(alarm.rung, signal);
+      await abortable(event.wait(), signal);
     }
   } catch (thrown) {
     if (!(thrown instanceof WaitOver)) throw thrown;
@@ -132,10 +132,10 @@ async function insist<T>(zk: ZooKeeper, options: GateOptions, work: () => Promis
 }
 
 async function pause(clock: Clock, failures: number, signal: AbortSignal | undefined): Promise<void> {
-  const alarm = new Alarm();
-  const off = onAbort(signal, alarm.ring);
-  const cancel = clock.after(backoffMs(failures, retryWait), alarm.ring);
-  await alarm.rung;
+  const event = new Event();
+  const off = onAbort(signal, event.set);
+  const cancel = clock.after(backoffMs(failures, retryWait), event.set);
+  await event.wait();
   cancel();
   off();
 }

@@ -7,7 +7,7 @@ import { BatonError, messageOf } from "../../errors.ts";
 import { onAbort, throwIfAborted } from "../../support/abort.ts";
 import { backoffMs } from "../../support/backoff.ts";
 import type { Clock } from "../../support/clock.ts";
-import { Alarm } from "../../support/event.ts";
+import { Event } from "../../support/event.ts";
 import type { Started } from "./barrier_participant.ts";
 import type { BarrierPath } from "./barrier_path.ts";
 import { partyNodes } from "./barrier_view.ts";
@@ -86,10 +86,10 @@ export class ZooKeeperMembership extends ZooKeeperLease implements BarrierMember
       } catch (thrown) {
         if (this.#zk.session.ended.aborted) throw this.#sessionEnded(thrown);
         if (!isTransient(thrown)) throw thrown;
-        const pause = new Alarm();
-        const off = onAbort(signal, pause.ring);
-        const cancel = this.#clock.after(backoffMs(failures++, retryWait), pause.ring);
-        await pause.rung;
+        const pause = new Event();
+        const off = onAbort(signal, pause.set);
+        const cancel = this.#clock.after(backoffMs(failures++, retryWait), pause.set);
+        await pause.wait();
         cancel();
         off();
       }
@@ -108,17 +108,17 @@ export class ZooKeeperMembership extends ZooKeeperLease implements BarrierMember
     const there = new Map(partyNodes(list?.children ?? []).map((node) => [node.guid, node.name]));
     const next = this.#others.find((guid) => there.has(guid));
     if (next === undefined) return true;
-    const alarm = new Alarm();
-    const found = await this.#zk.exists(`${barrier}/${there.get(next)}`, { watch: alarm.ring });
+    const event = new Event();
+    const found = await this.#zk.exists(`${barrier}/${there.get(next)}`, { watch: event.set });
     if (found === null) return false;
     const offs = [
       session.subscribe(() => {
-        if (session.connections !== connections || session.state === "ended") alarm.ring();
+        if (session.connections !== connections || session.state === "ended") event.set();
       }),
-      onAbort(signal, alarm.ring),
+      onAbort(signal, event.set),
     ];
-    if (session.connections !== connections || session.state === "ended") alarm.ring();
-    await alarm.rung;
+    if (session.connections !== connections || session.state === "ended") event.set();
+    await event.wait();
     for (const off of offs) off();
     return false;
   }

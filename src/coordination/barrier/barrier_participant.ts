@@ -7,7 +7,7 @@ import { backoffMs } from "../../support/backoff.ts";
 import type { Clock } from "../../support/clock.ts";
 import { newGuid } from "../../support/guid.ts";
 import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
-import { Alarm } from "../../support/event.ts";
+import { Event } from "../../support/event.ts";
 import {
   type BarrierDecision,
   barrierDecision,
@@ -101,7 +101,7 @@ export class BarrierParty {
   #refusals = 0;
   /** An event has come since the last look. */
   #isTold = false;
-  #alarm: Alarm | null = null;
+  #event: Event | null = null;
 
   constructor(zk: ZooKeeper, options: PartyOptions) {
     this.#zk = zk;
@@ -292,24 +292,24 @@ export class BarrierParty {
       predecessor === null ? null : this.#zk.exists(`${barrier}/${predecessor.name}`, { watch: this.#onEvent }),
     ]);
     if (own === null || (predecessor !== null && before === null)) return look;
-    const alarm = new Alarm();
+    const event = new Event();
     let impatient = false;
     const check = () => {
-      if (session.connections !== connections || session.state === "ended") alarm.ring();
+      if (session.connections !== connections || session.state === "ended") event.set();
     };
     const offs = [session.subscribe((change) => change === "state" && check())];
     if (round !== null) {
       const delayMs = backoffMs(this.#looks++, { ...impatience, random: () => 0.5 + Math.random() / 2 });
       offs.push(clock.after(delayMs, () => {
         impatient = true;
-        alarm.ring();
+        event.set();
       }));
     } else this.#looks = 0;
-    this.#alarm = alarm;
+    this.#event = event;
     check();
-    if (this.#isTold || this.#isStopped) alarm.ring();
-    await alarm.rung;
-    this.#alarm = null;
+    if (this.#isTold || this.#isStopped) event.set();
+    await event.wait();
+    this.#event = null;
     for (const off of offs) off();
     // Another server may be behind the one that was asked before.
     return { do: session.connections !== connections ? "recover" : impatient ? "impatient" : "look" };
@@ -365,15 +365,15 @@ export class BarrierParty {
 
   #ring(): void {
     this.#isTold = true;
-    this.#alarm?.ring();
+    this.#event?.set();
   }
 
   async #pause(failures: number): Promise<void> {
-    const alarm = new Alarm();
-    if (!this.#isStopped) this.#alarm = alarm;
-    const cancel = this.#options.clock.after(backoffMs(failures, retryWait), alarm.ring);
-    await alarm.rung;
-    this.#alarm = null;
+    const event = new Event();
+    if (!this.#isStopped) this.#event = event;
+    const cancel = this.#options.clock.after(backoffMs(failures, retryWait), event.set);
+    await event.wait();
+    this.#event = null;
     cancel();
   }
 }

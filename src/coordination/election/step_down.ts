@@ -1,7 +1,7 @@
 /** Asks leaders of worse priority to step down, for as long as somebody better waits. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { onAbort } from "../../support/abort.ts";
-import { Alarm } from "../../support/event.ts";
+import { Event } from "../../support/event.ts";
 import { revoke } from "../lock/break_lock.ts";
 import { parseNodeInfo, type Revocation } from "../holder_info.ts";
 import type { LockPath } from "../lock/lock_path.ts";
@@ -19,20 +19,20 @@ export interface StepDownOptions {
 export async function stepDownWorse(zk: ZooKeeper, path: LockPath, options: StepDownOptions): Promise<void> {
   const { session } = zk;
   while (!options.signal.aborted && !session.ended.aborted) {
-    const alarm = new Alarm();
+    const event = new Event();
     const offs = [
-      onAbort(options.signal, alarm.ring),
-      onAbort(session.ended, alarm.ring),
+      onAbort(options.signal, event.set),
+      onAbort(session.ended, event.set),
       // After a reconnect: do not rely on a watch that the client has armed again.
-      session.subscribe((change) => change === "state" && session.state === "connected" && alarm.ring()),
+      session.subscribe((change) => change === "state" && session.state === "connected" && event.set()),
     ];
     try {
-      const list = await nullIfNoNode(zk.getChildren(path.holders, { watch: alarm.ring }));
+      const list = await nullIfNoNode(zk.getChildren(path.holders, { watch: event.set }));
       for (const child of list?.children ?? []) await askWorse(zk, `${path.holders}/${child}`, options);
     } catch {
       // A lost connection: looked again after the next. An ACL, or the session's end: the wait itself will tell.
     }
-    await alarm.rung;
+    await event.wait();
     for (const off of offs) off();
   }
 }

@@ -4,7 +4,7 @@ import { abortable, onAbort } from "../../support/abort.ts";
 import { backoffMs } from "../../support/backoff.ts";
 import { type Clock, systemClock } from "../../support/clock.ts";
 import { sleep } from "../../support/deadline.ts";
-import { Alarm } from "../../support/event.ts";
+import { Event } from "../../support/event.ts";
 import { electionPath } from "./election_path.ts";
 import { type LeaderChange, LeaderChanges } from "./leader_changes.ts";
 import { type LeaderReading, readLeader } from "./leader_status.ts";
@@ -35,8 +35,8 @@ export async function* watchLeader(
   const { root, signal, changes = new LeaderChanges(), clock = systemClock() } = options;
   const { session } = zk;
   const path = electionPath(name, root);
-  let alarm = new Alarm();
-  const wake = () => alarm.ring(); // one function for every time it is armed: the client keeps a set
+  let event = new Event();
+  const wake = () => event.set(); // one function for every time it is armed: the client keeps a set
   let connections = session.connections;
   const offs = [
     onAbort(signal, wake),
@@ -49,7 +49,7 @@ export async function* watchLeader(
   try {
     for (let failures = 0; !signal?.aborted;) {
       if (session.ended.aborted) throw session.ended.reason;
-      alarm = new Alarm();
+      event = new Event();
       connections = session.connections;
       let reading: LeaderReading;
       try {
@@ -63,7 +63,7 @@ export async function* watchLeader(
         continue;
       }
       yield* changes.after(reading);
-      await alarm.rung;
+      await event.wait();
     }
   } finally {
     for (const off of offs) off();

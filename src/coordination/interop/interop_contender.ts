@@ -101,8 +101,8 @@ export class ForeignContender {
     this.#options.onQueued();
     const armed = this.#waits.arm();
     // Not `exists`, which leaves its watch behind also when the node is gone already.
-    const ahead = await nullIfNoNode(this.#zk.getData(this.#child(position.watch), { watch: armed.alarm.ring }));
-    if (ahead !== null) await this.#waits.rung(armed);
+    const ahead = await nullIfNoNode(this.#zk.getData(this.#child(position.watch), { watch: armed.event.set }));
+    if (ahead !== null) await this.#waits.waitFor(armed);
     return null;
   }
 

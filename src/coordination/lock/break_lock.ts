@@ -3,7 +3,7 @@ import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
 import { throwIfAborted } from "../../support/abort.ts";
 import { type Clock, systemClock } from "../../support/clock.ts";
-import { Alarm } from "../../support/event.ts";
+import { Event } from "../../support/event.ts";
 import { formatNodeInfo, nameOfHolder, parseNodeInfo, type Revocation } from "../holder_info.ts";
 import { holderName } from "./lock_nodes.ts";
 import { type LockPath, lockPath } from "./lock_path.ts";
@@ -110,15 +110,15 @@ async function isGoneWithin(
 ): Promise<boolean> {
   const deadlineMs = clock.now() + waitMs;
   for (;;) {
-    const alarm = new Alarm();
-    if (await zk.exists(node, { watch: alarm.ring }) === null) return true;
+    const event = new Event();
+    if (await zk.exists(node, { watch: event.set }) === null) return true;
     throwIfAborted(signal);
     const leftMs = deadlineMs - clock.now();
     if (leftMs <= 0) return false;
-    const cancel = clock.after(leftMs, alarm.ring);
-    signal?.addEventListener("abort", alarm.ring, { once: true });
-    await alarm.rung;
-    signal?.removeEventListener("abort", alarm.ring);
+    const cancel = clock.after(leftMs, event.set);
+    signal?.addEventListener("abort", event.set, { once: true });
+    await event.wait();
+    signal?.removeEventListener("abort", event.set);
     cancel();
   }
 }

@@ -197,7 +197,7 @@ export class Contender {
 
   async #look(watch: boolean): Promise<Step> {
     const armed = this.#waits.arm();
-    const view = await readLock(this.#zk, this.#options.path, watch ? { watchHolders: armed.alarm.ring } : {});
+    const view = await readLock(this.#zk, this.#options.path, watch ? { watchHolders: armed.event.set } : {});
     return { do: "decide", view, armed: watch ? armed : null };
   }
 
@@ -249,9 +249,9 @@ export class Contender {
   async #awaitPredecessor(name: string): Promise<Step> {
     const armed = this.#waits.arm();
     // Not `exists`, which leaves its watch behind also when the node is gone already.
-    const watch = armed.alarm.ring;
+    const watch = armed.event.set;
     const found = await nullIfNoNode(this.#zk.getData(`${this.#options.path.queue}/${name}`, { watch }));
-    if (found !== null) await this.#waits.rung(armed);
+    if (found !== null) await this.#waits.waitFor(armed);
     return lookAndWatch;
   }
 
@@ -260,12 +260,12 @@ export class Contender {
     let { holders } = view;
     if (armed === null) {
       armed = this.#waits.arm();
-      const list = await nullIfNoNode(this.#zk.getChildren(path.holders, { watch: armed.alarm.ring }));
+      const list = await nullIfNoNode(this.#zk.getChildren(path.holders, { watch: armed.event.set }));
       this.#isBusy = list !== null && !isCompatible(mode, list.children, limit);
       if (list === null || !this.#isBusy) return look;
       holders = list.children;
     }
-    const changed = await this.#waits.rung(armed);
+    const changed = await this.#waits.waitFor(armed);
     // Saves a round trip of every hand-over; why it is safe is said at isFreeAfterChange.
     return changed && isFreeAfterChange(holders) ? { do: "grant", view: { ...view, holders: [] } } : look;
   }

@@ -9,7 +9,7 @@ import { backoffMs } from "../../support/backoff.ts";
 import type { Clock } from "../../support/clock.ts";
 import { newGuid } from "../../support/guid.ts";
 import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
-import { Alarm } from "../../support/event.ts";
+import { Event } from "../../support/event.ts";
 import { containerRequest } from "../container_request.ts";
 import type { HolderInfo } from "../holder_info.ts";
 import { withinLeaveTime } from "../leave_time.ts";
@@ -207,8 +207,8 @@ export class PoolPresence {
   }
 
   async #pause(waits: number): Promise<void> {
-    const alarm = new Alarm();
-    this.#options.clock.after(backoffMs(waits, lookAgain), alarm.ring);
-    await alarm.rung;
+    const event = new Event();
+    this.#options.clock.after(backoffMs(waits, lookAgain), event.set);
+    await event.wait();
   }
 }

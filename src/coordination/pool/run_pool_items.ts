@@ -7,7 +7,7 @@ import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
 import { onAbort, throwIfAborted } from "../../support/abort.ts";
 import { counted } from "../../support/counted.ts";
-import { Alarm } from "../../support/event.ts";
+import { Event } from "../../support/event.ts";
 import type { Lease } from "../../process/lease.ts";
 import { LeaseSet } from "../lock/lease_set.ts";
 import { ItemEndings } from "./item_results.ts";
@@ -72,7 +72,7 @@ class PoolRun {
   #mayRunOn = false;
   #isFull = false;
   #failure: { readonly thrown: unknown } | null = null;
-  #alarm = new Alarm();
+  #wakeUp = new Event();
 
   constructor(zk: ZooKeeper, component: string, options: PoolOptions) {
     const { path, total, rememberMs, clock, info, acl = zk.acl } = options;
@@ -316,7 +316,7 @@ class PoolRun {
     if (end !== null && !end.keepsLock) this.#close(() => this.#endings.write(taken, end));
     this.#isFull = false;
     this.#clear();
-    this.#alarm.ring();
+    this.#wakeUp.set();
   }
 
   /** No server has answered for so long that a lock could not be kept: whoever loops has not done what it was asked for. */
@@ -368,15 +368,15 @@ class PoolRun {
   /** The next end of a job, the stop, or the moment on the clock; at once when there was one since the last. */
   async #event(atMs: number | null): Promise<void> {
     const { clock } = this.#options;
-    const cancel = atMs === null ? () => {} : clock.after(atMs - clock.now(), this.#alarm.ring);
-    await this.#alarm.rung;
+    const cancel = atMs === null ? () => {} : clock.after(atMs - clock.now(), this.#wakeUp.set);
+    await this.#wakeUp.wait();
     cancel();
-    this.#alarm = new Alarm();
+    this.#wakeUp = new Event();
   }
 
   #stopTaking(): void {
     this.#isStopping = true;
-    this.#alarm.ring();
+    this.#wakeUp.set();
   }
 
   /** What runs goes on; the first failure is told in the end. */

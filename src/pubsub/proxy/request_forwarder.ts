@@ -6,7 +6,7 @@ import type { SocketOptions } from "../../zeromq/socket_options.ts";
 import { BatonError, messageOf } from "../../errors.ts";
 import { backoffMs } from "../../support/backoff.ts";
 import type { Clock } from "../../support/clock.ts";
-import { TurnClock } from "../../support/cached_clock.ts";
+import { CachedClock } from "../../support/cached_clock.ts";
 import { decodeMessage } from "../../wire/pubsub/decode_message.ts";
 import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
 import { measure } from "../request_latency.ts";
@@ -63,7 +63,7 @@ const decoder = new TextDecoder();
 export class Forwarder implements LinkHost {
   readonly id: string;
   readonly clock: Clock;
-  readonly turn: TurnClock;
+  readonly cachedClock: CachedClock;
   readonly limits: ProxyLimits;
   readonly socketOptions: SocketOptions;
   readonly #options: ForwarderOptions;
@@ -83,7 +83,7 @@ export class Forwarder implements LinkHost {
     this.#options = options;
     this.id = options.id;
     this.clock = options.clock;
-    this.turn = new TurnClock(options.clock);
+    this.cachedClock = new CachedClock(options.clock);
     this.limits = options.limits;
     this.socketOptions = options.socketOptions;
     this.#admission = new Admission(options.limits);
@@ -104,7 +104,7 @@ export class Forwarder implements LinkHost {
   take({ client, envelope, frames, bytes, traits }: Arrival): string | null {
     const refusal = this.#admission.admit(client, traits.topic, bytes);
     if (refusal !== null) return refusal;
-    const arrivedMs = this.turn.now();
+    const arrivedMs = this.cachedClock.now();
     const request: Request = {
       ...{ client, envelope, frames, bytes, traits, arrivedMs },
       tick: 0,
@@ -308,7 +308,7 @@ export class Forwarder implements LinkHost {
     this.#end(request);
     const { name, mayWait } = traits;
     if (fate.do !== "forget") {
-      measure(this.#options.counters.latency, name, { ms: this.turn.now() - request.arrivedMs, mayWait });
+      measure(this.#options.counters.latency, name, { ms: this.cachedClock.now() - request.arrivedMs, mayWait });
     }
     if (fate.do === "pass on" && event.kind === "answered") {
       this.#options.passOn(request, frames, event.status);

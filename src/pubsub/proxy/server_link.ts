@@ -8,7 +8,7 @@ import type { SocketOptions } from "../../zeromq/socket_options.ts";
 import { messageOf } from "../../errors.ts";
 import { backoffMs } from "../../support/backoff.ts";
 import type { Clock } from "../../support/clock.ts";
-import type { TurnClock } from "../../support/cached_clock.ts";
+import type { CachedClock } from "../../support/cached_clock.ts";
 import { encodeMessage } from "../../wire/pubsub/encode_message.ts";
 import { socketLimits } from "../../wire/pubsub/message_limits.ts";
 import type { ProxyLimits } from "./proxy_limits.ts";
@@ -19,7 +19,7 @@ export interface LinkHost {
   /** The proxy's, as servers are told it. */
   readonly id: string;
   readonly clock: Clock;
-  readonly turn: TurnClock;
+  readonly cachedClock: CachedClock;
   readonly limits: Pick<ProxyLimits, "windowPerServer" | "windowBytesPerServer">;
   readonly socketOptions: SocketOptions;
   /** An answer has come; `frames` are those behind the envelope. */
@@ -265,7 +265,7 @@ export class ServerLink {
     const takesRoom = !request.traits.mayWait;
     const sent: Sent = {
       request,
-      sentMs: this.#host.turn.now(),
+      sentMs: this.#host.cachedClock.now(),
       windowCount: takesRoom ? 1 : 0,
       windowBytes: takesRoom ? request.bytes : 0,
     };

@@ -3,7 +3,7 @@
  * and says OK only when the lease holds after the store has answered. Knows no socket; owns the timers of what waits.
  */
 import type { Clock } from "../../support/clock.ts";
-import { TurnClock } from "../../support/cached_clock.ts";
+import { CachedClock } from "../../support/cached_clock.ts";
 import { messageOf } from "../../errors.ts";
 import type { ClientOperation, StoreAnswer } from "../../wire/pubsub/store_operations.ts";
 import { measure, type RequestLatency } from "../request_latency.ts";
@@ -57,7 +57,7 @@ const ticketsMax = 2 ** 31;
 
 export class RequestDesk {
   readonly #options: DeskOptions;
-  readonly #turn: TurnClock;
+  readonly #cachedClock: CachedClock;
   readonly #underWay = new Map<number, UnderWay>();
   /** Gets that wait: tickets by their envelopes. */
   readonly #waitingGets = new Map<string, number>();
@@ -70,7 +70,7 @@ export class RequestDesk {
 
   constructor(options: DeskOptions) {
     this.#options = options;
-    this.#turn = new TurnClock(options.clock);
+    this.#cachedClock = new CachedClock(options.clock);
   }
 
   /** Requests at the store, gets that wait included. */
@@ -222,7 +222,7 @@ export class RequestDesk {
     envelope: Envelope,
     message: ClientMessage,
     permit: RequestPermit,
-    arrivedAtMs = this.#turn.now(),
+    arrivedAtMs = this.#cachedClock.now(),
   ): void {
     const { server, store, reply, clock } = this.#options;
     const asked = message.lines?.epoch ?? 0;

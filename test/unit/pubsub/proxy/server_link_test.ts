@@ -6,7 +6,7 @@ import type { Request } from "../../../../src/pubsub/proxy/proxy_request.ts";
 import { traitsOf } from "../../../../src/pubsub/proxy/request_traits.ts";
 import { type LinkHost, ServerLink } from "../../../../src/pubsub/proxy/server_link.ts";
 import { systemClock } from "../../../../src/support/clock.ts";
-import { TurnClock } from "../../../../src/support/cached_clock.ts";
+import { CachedClock } from "../../../../src/support/cached_clock.ts";
 import { eventually } from "../../../support/eventually.ts";
 
 const clock = systemClock();
@@ -14,7 +14,7 @@ const nothing = () => {};
 const host: LinkHost = {
   id: "p1",
   clock,
-  turn: new TurnClock(clock),
+  cachedClock: new CachedClock(clock),
   limits: proxyLimitsDefault,
   socketOptions: { clock },
   answered: nothing,
