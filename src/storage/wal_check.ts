@@ -3,6 +3,10 @@
  * end, as after a crash; where a bit has flipped, it leaves out what was acknowledged since, and says nothing. Two things tell
  * the one from the other: a frame that goes on from a commit was written only after that commit had been flushed, and the index
  * beside the log, which outlives a killed process, says how far it went. Reads only. Source: SQLite's "WAL-mode File Format".
+ *
+ * Another process may write meanwhile, so that what one read returns was never in the file at one moment. A frame is damaged only
+ * if it was known to be stored before it was read, and if the log has the same header after that. SQLite changes no frame of a
+ * commit before it has begun the log again, and that begins with another header.
  */
 import { closeSync, existsSync, fstatSync, openSync, readSync } from "node:fs";
 import { blockFor } from "../support/block_for.ts";
@@ -11,8 +15,12 @@ const logHeaderBytes = 32;
 const frameHeaderBytes = 24;
 /** The last bit says in which order the checksums read the bytes. */
 const magic = 0x377f0682;
-const triesMax = 10;
-/** Between two looks at a log that seems damaged, in milliseconds. */
+/** The index begins with two copies of its header, the second of which is written first. */
+const indexHeaderBytes = 48;
+/** A log that is begun again during each of these reads was copied into the database as often: no process needs its frames. */
+const readsMax = 20;
+/** One write of 32 bytes, which no signal cuts in two: a header that stays as it is through these reads is not being written. */
+const headerReads = 10;
 const pauseMs = 3;
 
 /** Salts, checksums and the like, as pairs of 32-bit numbers. */
@@ -25,44 +33,63 @@ interface LogHeader {
   readonly isBigEndian: boolean;
 }
 
-/** A sentence about the damage in the log beside the database, or null: when it is whole, and when there is none. */
-export function damageInLog(databasePath: string): string | null {
-  for (let tries = 0;; tries++) {
-    // The index first: a process that writes meanwhile only adds to the log, or begins it again, under another header.
-    const index = bytesOf(`${databasePath}-shm`);
-    const log = bytesOf(`${databasePath}-wal`);
-    const damage = log === null ? null : strangeLog(databasePath, log) ?? damageIn(log, index);
-    if (damage === null || tries === triesMax) return damage;
-    // A log that another process writes meanwhile is read in parts of different moments; real damage stays.
-    blockFor(pauseMs);
-  }
+/** Frames that a log with these salts is known to have stored, up to and with the last of a commit; `why` for the message. */
+interface StoredFrames {
+  readonly salts: Pair;
+  readonly count: number;
+  readonly why: string;
 }
+
+/** The file's first bytes, at most this many; null when there is no such file. */
+export type ReadFile = (path: string, bytesMax: number) => Uint8Array | null;
+
+/**
+ * A sentence about the damage in the log beside the database, or null: when it is whole, and when there is none. To be asked while
+ * this process does not have the database open: closing a file ends all locks that the process has on it (fcntl(2)), SQLite's too.
+ */
+export function damageInLog(databasePath: string, read: ReadFile = bytesOf): string | null {
+  const logPath = `${databasePath}-wal`;
+  let seen: StoredFrames | null = null;
+  let damagedHeaders = 0;
+  for (let reads = 0; reads < readsMax; reads++) {
+    const index = read(`${databasePath}-shm`, 2 * indexHeaderBytes);
+    const log = read(logPath, Infinity);
+    const header = log === null ? "none" : headerOf(log);
+    if (log === null || header === "none") return null;
+    if (isOfAnotherFile(databasePath, read)) return strangeLog;
+    const staysAsItIs = () => hasHeaderOf(log, read(logPath, logHeaderBytes));
+    if (header === null) {
+      blockFor(pauseMs);
+      damagedHeaders = staysAsItIs() ? damagedHeaders + 1 : 0;
+      if (damagedHeaders === headerReads) return "the log's header is damaged, so that nothing of the log can be read";
+      continue;
+    }
+    const frames = new Frames(log, header);
+    const whole = frames.wholeCount();
+    const stored = [...framesIndexed(index), ...(seen === null ? [] : [seen])]
+      .find(({ salts, count }) => isSame(salts, header.salts) && count > whole);
+    if (stored !== undefined) {
+      if (staysAsItIs()) return `the log is damaged in frame ${whole + 1}: ${stored.why}`;
+      continue;
+    }
+    const later = frames.laterCommit(whole + 1);
+    if (later === null) return null;
+    // The frames before that commit may have been read before they were written, and it after that: now they are there.
+    const why = `frame ${later}, a commit after it, had been stored`;
+    seen = { salts: header.salts, count: later, why };
+  }
+  return null;
+}
+
+const strangeLog = "the log beside it is that of the file that was here before: remove what ends in -wal and -shm";
 
 /**
  * A database that has never had a log says so (its header's write version): such a one was put beside this log, which SQLite would
- * write into it all the same. "WAL-mode File Format", "Database File Format" 1.3.3.
+ * write into it all the same. To be asked after the log was read. "Database File Format" 1.3.3.
  */
-function strangeLog(databasePath: string, log: Uint8Array): string | null {
+function isOfAnotherFile(databasePath: string, read: ReadFile): boolean {
   const writeVersionAt = 18;
-  const hasLog = bytesOf(databasePath, writeVersionAt + 1)?.[writeVersionAt] !== 1;
-  return hasLog || headerOf(log) === "none"
-    ? null
-    : "the log beside it is that of the file that was here before: remove what ends in -wal and -shm";
-}
-
-/** The same of a log's bytes, and those of its index. */
-export function damageIn(log: Uint8Array, index: Uint8Array | null): string | null {
-  const header = headerOf(log);
-  if (header === "none") return null;
-  if (header === null) return "the log's header is damaged, so that nothing of the log can be read";
-  const frames = new Frames(log, header);
-  const whole = frames.wholeCount();
-  const indexed = index === null ? 0 : framesIndexed(index, header);
-  if (indexed > whole) return `the log is damaged in frame ${whole + 1}: its index knows of ${indexed}`;
-  const later = frames.laterCommit(whole + 1);
-  return later === null
-    ? null
-    : `the log is damaged in frame ${whole + 1}: frame ${later}, a commit after it, had been stored`;
+  return read(databasePath, writeVersionAt + 1)?.[writeVersionAt] === 1;
 }
 
 class Frames {
@@ -87,12 +114,22 @@ class Frames {
     return frame - 1;
   }
 
-  /** The first commit from `damaged` on that another frame goes on from; null when there is none. */
+  /**
+   * The first commit from `damaged` on that another frame goes on from; null when there is none. A frame whose own checksum does not
+   * match is taken for a commit only if there is a later one: it may be a frame of a transaction that was rolled back, which the
+   * header of a commit is just written over.
+   */
   laterCommit(damaged: number): number | null {
-    for (let frame = damaged; frame < this.#count; frame++) {
-      const isCommit = this.#view.getUint32(this.#at(frame) + 4) !== 0;
-      if (isCommit && this.#goesOn(frame + 1)) return frame;
+    let unsure: number | null = null;
+    for (let frame = damaged; frame <= this.#count; frame++) {
       if (frame > damaged && !this.#hasSalts(frame)) return null; // of an earlier time
+      const isCommit = this.#view.getUint32(this.#at(frame) + 4) !== 0;
+      if (!isCommit) continue;
+      const isSure = this.#goesOn(frame);
+      if (isSure && unsure !== null) return unsure;
+      if (frame === this.#count || !this.#goesOn(frame + 1)) continue;
+      if (isSure) return frame;
+      unsure ??= frame;
     }
     return null;
   }
@@ -133,14 +170,21 @@ function headerOf(log: Uint8Array): LogHeader | "none" | null {
   return { pageBytes: view.getUint32(8), salts: pairAt(view, 16), sums, isBigEndian };
 }
 
-/** How many frames of this log the index knows of; 0 when it is of another, or does not fit itself. */
-function framesIndexed(index: Uint8Array, { salts }: LogHeader): number {
-  const headerBytes = 48;
-  if (index.byteLength < headerBytes) return 0;
-  const view = viewOf(index);
-  const isNative = (at: number) => view.getUint32(at, true); // as the machine that wrote it, which is this one's kind
-  if (!isSame(summed(index.subarray(0, 40), [0, 0], false), [isNative(40), isNative(44)])) return 0;
-  return isSame(pairAt(view, 32), salts) ? isNative(16) : 0;
+function hasHeaderOf(log: Uint8Array, again: Uint8Array | null): boolean {
+  return again !== null && Buffer.compare(log.subarray(0, logHeaderBytes), again.subarray(0, logHeaderBytes)) === 0;
+}
+
+/** What each copy of the index's header says, if its checksum matches. */
+function framesIndexed(index: Uint8Array | null): StoredFrames[] {
+  const copies = [0, indexHeaderBytes].map((at) => index?.subarray(at, at + indexHeaderBytes) ?? new Uint8Array());
+  return copies.flatMap((copy) => {
+    if (copy.byteLength < indexHeaderBytes) return [];
+    const view = viewOf(copy);
+    const native = (at: number) => view.getUint32(at, true); // as the machine that wrote it, which is this one's kind
+    if (!isSame(summed(copy.subarray(0, 40), [0, 0], false), [native(40), native(44)])) return [];
+    const count = native(16);
+    return [{ salts: pairAt(view, 32), count, why: `its index knows of ${count}` }];
+  });
 }
 
 /** SQLite's checksum of pairs of 32-bit words, going on from `before`. */
@@ -166,10 +210,16 @@ function viewOf(bytes: Uint8Array): DataView {
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-/** The file's bytes, so many from its beginning at most; null when there is no such file. */
-function bytesOf(path: string, bytesMax = Infinity): Uint8Array | null {
+function bytesOf(path: string, bytesMax: number): Uint8Array | null {
   if (!existsSync(path)) return null;
-  const file = openSync(path, "r");
+  let file: number;
+  try {
+    file = openSync(path, "r");
+  } catch (thrown) {
+    // The last process that closes the database removes its log.
+    if ((thrown as NodeJS.ErrnoException).code === "ENOENT") return null;
+    throw thrown;
+  }
   try {
     const bytes = new Uint8Array(Math.min(fstatSync(file).size, bytesMax));
     return bytes.subarray(0, readSync(file, bytes, 0, bytes.byteLength, 0));
