@@ -20,6 +20,7 @@ export function backupStore(dataDir: string, target: string, mark: () => void = 
   const path = join(target, databaseName);
   // Under another name until it is whole: whoever is killed meanwhile leaves nothing that could be taken for a store.
   const part = `${path}.part`;
+  const damage = damageInLog(join(dataDir, databaseName)); // before the files are open here: see there
   const database = openToRead(dataDir);
   let ours: string | null = null;
   try {
@@ -27,7 +28,6 @@ export function backupStore(dataDir: string, target: string, mark: () => void = 
     if (existsSync(path)) throw alreadyThere(dataDir, target, path);
     closeSync(openSync(part, "wx", 0o600));
     ours = part;
-    const damage = damageInLog(join(dataDir, databaseName));
     if (damage !== null) throw ofNoUse(dataDir, target, [damage]);
     database.prepare("VACUUM INTO ?").run(part); // which takes an empty file
     flushPath(part);
