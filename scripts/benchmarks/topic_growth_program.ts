@@ -4,7 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 import { TopicStore } from "../../src/pubsub/store/topic_store.ts";
-import type { ClientOperation, StoreAnswer } from "../../src/wire/pubsub/store_operations.ts";
+import type { ClientOperation, StoreResponse } from "../../src/wire/pubsub/store_operations.ts";
 
 export interface GrowthOutcome {
   /** Of all threads, for a put with 256 outstanding. */
@@ -26,7 +26,7 @@ class Load {
   #store!: TopicStore;
   #ticket = 0;
   #counter = 1;
-  readonly #waiting = new Map<number, (answer: StoreAnswer) => void>();
+  readonly #waiting = new Map<number, (answer: StoreResponse) => void>();
 
   async open(dataDir: string): Promise<void> {
     this.#store = await TopicStore.open(dataDir, {
@@ -46,9 +46,9 @@ class Load {
     return this.#store;
   }
 
-  async ask(operation: Record<string, unknown>): Promise<StoreAnswer> {
+  async ask(operation: Record<string, unknown>): Promise<StoreResponse> {
     const ticket = this.#ticket++;
-    const answered = new Promise<StoreAnswer>((resolve) => this.#waiting.set(ticket, resolve));
+    const answered = new Promise<StoreResponse>((resolve) => this.#waiting.set(ticket, resolve));
     const whole = { session: null, topic, epoch: 1, ...operation, ticket } as unknown as ClientOperation;
     if (!this.#store.submit(whole)) throw new Error("the store has no room");
     const answer = await answered;
@@ -66,9 +66,9 @@ class Load {
         left -= each;
         const counter = this.#counter;
         this.#counter += each;
-        const low = Math.max(0, counter - 4 * outstanding);
+        const firstUnacked = Math.max(0, counter - 4 * outstanding);
         const rest = { fromSession: null, after: null, msgId: null, bodies: Array.from({ length: each }, () => body) };
-        await this.ask({ kind: "put", client: "writer", session, counter, low, ...rest });
+        await this.ask({ kind: "put", client: "writer", session, counter, firstUnacked, ...rest });
       }
     };
     await Promise.all(Array.from({ length: Math.ceil(outstanding / each) }, worker));
@@ -99,7 +99,7 @@ if (isSecond) {
   const openMs = performance.now() - startMs;
   console.log(JSON.stringify({ openMs, rssMib: peakMib(), messages: messages.length }));
 } else {
-  await load.store.create(topic, { birth: "b", floor: 0, epoch: 1 });
+  await load.store.create(topic, { incarnation: "b", baseOffset: 0, epoch: 1 });
   for (let at = 0; at < subscribers; at++) await load.ask({ kind: "subscribe", client: `s${at}`, op: null });
   await load.put(Math.max(backlog, 20_000), 128); // warm, in any case
   for (let at = 0; at < (backlog === 0 ? subscribers : 0); at++) {

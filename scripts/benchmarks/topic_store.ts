@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { TopicStore } from "../../src/pubsub/store/topic_store.ts";
-import type { StoreAnswer } from "../../src/wire/pubsub/store_operations.ts";
+import type { StoreResponse } from "../../src/wire/pubsub/store_operations.ts";
 import { short, summarize, table } from "./statistics.ts";
 
 interface Load {
@@ -49,7 +49,7 @@ export async function topicStore(rounds: number): Promise<string> {
 
 async function putAll({ bodyBytes, outstanding, puts }: Load): Promise<Outcome> {
   const dir = mkdtempSync(join(tmpdir(), "baton-bench-store-"));
-  let receive: (answers: readonly StoreAnswer[]) => void = () => {};
+  let receive: (answers: readonly StoreResponse[]) => void = () => {};
   const store = await TopicStore.open(dir, {
     answered: (answers) => receive(answers),
     broken: (error) => {
@@ -58,11 +58,11 @@ async function putAll({ bodyBytes, outstanding, puts }: Load): Promise<Outcome> 
   });
   try {
     const topic = { topic: "bench", epoch: 1 } as const;
-    await store.create("bench", { birth: "b", floor: 0, epoch: 1 });
+    await store.create("bench", { incarnation: "b", baseOffset: 0, epoch: 1 });
     const reader = { ...topic, client: "reader", session: null, op: null };
     const ask = (submit: () => void) =>
-      new Promise<StoreAnswer>((resolve) => {
-        receive = ([answer]) => resolve(answer as StoreAnswer);
+      new Promise<StoreResponse>((resolve) => {
+        receive = ([answer]) => resolve(answer as StoreResponse);
         submit();
       });
     await ask(() => store.submit({ kind: "subscribe", ticket: 0, ...reader }));
@@ -77,13 +77,13 @@ async function putAll({ bodyBytes, outstanding, puts }: Load): Promise<Outcome> 
       const put = () => {
         const counter = next++;
         startedMs[counter] = performance.now();
-        const low = Math.max(0, counter - outstanding);
+        const firstUnacked = Math.max(0, counter - outstanding);
         store.submit({
           kind: "put",
           ticket: counter,
           ...publisher,
           counter,
-          low,
+          firstUnacked,
           after: null,
           msgId: null,
           bodies: [body],
@@ -117,7 +117,7 @@ async function putAll({ bodyBytes, outstanding, puts }: Load): Promise<Outcome> 
 }
 
 /** One consumer that acknowledges each batch with the next get. */
-async function getAll(count: number, get: (last: number) => Promise<StoreAnswer>): Promise<number> {
+async function getAll(count: number, get: (last: number) => Promise<StoreResponse>): Promise<number> {
   const start = performance.now();
   for (let last = -1; last < count;) {
     const { code, reason, messages = [] } = await get(last);

@@ -152,15 +152,15 @@ test("a backup that is put back is refused, and gone on from when somebody accep
       topic: "kept",
       counter,
       body: bytesOf(`body ${counter}`),
-      lines: { version: 1 },
+      headers: { version: 1 },
     });
   const get = (sender: string, last: number) =>
-    say.ask({ name: "GET", sender, topic: "kept", last, lines: { max: 10 } });
+    say.ask({ name: "GET", sender, topic: "kept", last, headers: { max: 10 } });
   for (const sender of ["alice", "carol"]) await say.ask({ name: "SUBSCRIBE", sender, topic: "kept" });
   for (const counter of [1, 2, 3]) expect((await put(counter)).status).toBe("OK");
   expect((await get("alice", 3)).status).toBe("NO_MESSAGE");
   expect(await code('"$baton" pubsub server backup r1-backup --data-dir r1')).toBe(0);
-  expect((await put(4)).lines?.ids).toEqual([{ first: 4, last: 4 }]);
+  expect((await put(4)).headers?.ids).toEqual([{ first: 4, last: 4 }]);
   expect((await get("alice", 3)).batch?.map(textOf)).toEqual(["body 4"]);
   await say.ask({ name: "SUBSCRIBE", sender: "alice", topic: "later" });
   expect(await code('"$baton" pubsub server restore --id r1 --data-dir r1-backup --accept-loss')).toBe(75);
@@ -185,14 +185,14 @@ test("a backup that is put back is refused, and gone on from when somebody accep
   // What it has counts on: alice had everything, carol nothing, and counters are known.
   expect((await get("alice", 4)).status).toBe("NO_MESSAGE");
   const had = await get("carol", -1);
-  expect([had.batch?.map(textOf), had.lines?.missed]).toEqual([["body 1", "body 2", "body 3"], undefined]);
-  expect((await put(3)).lines?.ids).toEqual([{ first: 3, last: 3 }]);
+  expect([had.batch?.map(textOf), had.headers?.missed]).toEqual([["body 1", "body 2", "body 3"], undefined]);
+  expect((await put(3)).headers?.ids).toEqual([{ first: 3, last: 3 }]);
   // What was lost is put again as something new, under a number that was never used.
-  const id = (await put(4)).lines?.ids?.[0]?.first ?? 0;
+  const id = (await put(4)).headers?.ids?.[0]?.first ?? 0;
   expect(id).toBeGreaterThan(2 ** 43);
   for (const [sender, last] of [["alice", 4], ["carol", 3]] as const) {
     const next = await get(sender, last);
-    expect([next.batch?.map(textOf), next.lines?.ids, next.lines?.missed]).toEqual([
+    expect([next.batch?.map(textOf), next.headers?.ids, next.headers?.missed]).toEqual([
       ["body 4"],
       [{ first: id, last: id }],
       undefined,

@@ -49,7 +49,7 @@ describeWithPeer("cc", `hand-overs of a busy topic [BATON_SEED=${seed}]`, () => 
         const to = from === "s1" ? "s2" : "s1";
         const target = servers[random() < 0.5 ? 0 : 1] as FaultyServer;
         target.faults.killAt(1 + Math.floor(random() * stepsMax), [...durableSteps, "send", "receive"]);
-        const merge = { name: "MERGE", sender: "op", topic, address: to, lines: {} } as const;
+        const merge = { name: "MERGE", sender: "op", topic, address: to, headers: {} } as const;
         say.say(endpoint, merge, 10_000).then(({ status }) => moved += status === "OK" ? 1 : 0, () => {});
         // Who has little to do takes few steps.
         await target.ended(2000).catch(() => target.kill());

@@ -72,17 +72,17 @@ class Pair implements AsyncDisposable {
   async put(): Promise<void> {
     const counter = this.#put.length + 1;
     const body = `body ${counter}`;
-    const lines = { session: { number: 1, key: "k" }, low: counter };
-    const status = await this.#ask({ name: "PUT", sender: "p", topic, counter, body: bytesOf(body), lines });
-    const id = status.lines?.ids?.[0]?.first ?? status.messageId ?? -1;
+    const headers = { session: { number: 1, key: "k" }, firstUnacked: counter };
+    const status = await this.#ask({ name: "PUT", sender: "p", topic, counter, body: bytesOf(body), headers });
+    const id = status.headers?.ids?.[0]?.first ?? status.messageId ?? -1;
     expect(id).toBeGreaterThan(this.#put.at(-1)?.id ?? 0);
     this.#put.push({ id, body });
   }
 
   /** All that `sender` has not had, as was put. */
   async get(sender: string, last: number): Promise<void> {
-    const lines = { max: 1000 };
-    const { status, batch = [], lines: said } = await this.#ask({ name: "GET", sender, topic, last, lines });
+    const headers = { max: 1000 };
+    const { status, batch = [], headers: said } = await this.#ask({ name: "GET", sender, topic, last, headers });
     expect([sender, status]).toEqual([sender, "OK"]);
     const ids = (said?.ids ?? []).flatMap(({ first, last }) =>
       Array.from({ length: last - first + 1 }, (_, place) => first + place)
@@ -120,7 +120,7 @@ class Pair implements AsyncDisposable {
   async #merge(from: string, to: string, target: FaultyServer): Promise<boolean> {
     const { id, endpoint } = await this.#say.endpoint(topic);
     if (id === to) return true;
-    const merge = { name: "MERGE", sender: "op", topic, address: to, lines: {} } as const;
+    const merge = { name: "MERGE", sender: "op", topic, address: to, headers: {} } as const;
     let isOver = false;
     const answered = this.#say.say(endpoint, merge, patienceMs).then(({ status }) => status === "OK", () => false);
     const isDead = eventually(() => isOver || !target.alive, { withinMs: patienceMs });

@@ -98,10 +98,10 @@ for (const kind of backends) {
       await cluster.server(away).stop();
       const waiting = client.say({
         ...{ name: "PUT", sender: "bob", topic: "a", counter: 1, body: new TextEncoder().encode("bob 1") },
-        lines: { deadlineMs: 30_000 },
+        headers: { deadlineMs: 30_000 },
       }, 40_000);
       for (let n = 1; n < 10; n++) expect(await put(client, "b", n)).toBe(1);
-      expect(await client.say({ name: "GET", sender: "alice", topic: "a", last: -1, lines: { deadlineMs: 100 } }))
+      expect(await client.say({ name: "GET", sender: "alice", topic: "a", last: -1, headers: { deadlineMs: 100 } }))
         .toMatchObject({ status: "OVERLOADED", sender: "p1" });
       await cluster.server(away).restart();
       expect(cluster.server(away).endpoint).not.toBe(before);
@@ -125,7 +125,7 @@ for (const kind of backends) {
       for (let move = 0; move < 4; move++) {
         const owner = (await cluster.owners()).get("t");
         const target = owner === "s1" ? "s2" : "s1";
-        const answer = await one.say({ name: "MERGE", sender: "operator", topic: "t", address: target, lines: {} });
+        const answer = await one.say({ name: "MERGE", sender: "operator", topic: "t", address: target, headers: {} });
         expect(answer).toMatchObject({ status: "OK" });
         expect((await cluster.owners()).get("t")).toBe(target);
       }
@@ -137,7 +137,7 @@ for (const kind of backends) {
     test("a proxy finds servers that come later, and goes on when its session has ended", async () => {
       await using cluster = await start({ servers: 0 });
       const client = cluster.client();
-      expect(await client.say({ name: "SUBSCRIBE", sender: "alice", topic: "t", lines: { deadlineMs: 100 } }))
+      expect(await client.say({ name: "SUBSCRIBE", sender: "alice", topic: "t", headers: { deadlineMs: 100 } }))
         .toMatchObject({ status: "OVERLOADED", text: "Not done: there is no server" });
       await cluster.startServer("s1");
       expect((await client.plain("SUBSCRIBE alice t")).status).toBe("OK");

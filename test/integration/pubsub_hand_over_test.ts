@@ -41,8 +41,8 @@ test("a server that is killed while a large topic is on its way costs no message
     const publisher = async () => {
       while (counter < end) {
         const body = new TextEncoder().encode(String(++counter).padEnd(8000));
-        const lines = { session, low: 0, deadlineMs: 60_000 };
-        const { status, text } = await client.say({ name: "PUT", sender: "writer", topic, counter, body, lines });
+        const headers = { session, firstUnacked: 0, deadlineMs: 60_000 };
+        const { status, text } = await client.say({ name: "PUT", sender: "writer", topic, counter, body, headers });
         expect([status, text]).toEqual(["OK", ""]);
         answered++;
       }
@@ -68,12 +68,12 @@ test("a server that is killed while a large topic is on its way costs no message
   const had: number[] = [];
   for (let last = -1;;) {
     const frames = await client.send(
-      encodeMessage({ name: "GET", sender: "reader", topic, last, lines: { max: 100 } }),
+      encodeMessage({ name: "GET", sender: "reader", topic, last, headers: { max: 100 } }),
     );
     const answer = decodeMessage(frames);
     if (answer.name !== "STATUS" || answer.status !== "OK") break;
     had.push(...(answer.batch ?? []).map((body) => Number(new TextDecoder().decode(body))));
-    last = answer.lines?.ids?.at(-1)?.last ?? last;
+    last = answer.headers?.ids?.at(-1)?.last ?? last;
   }
   expect(had.toSorted((a, b) => a - b)).toEqual(Array.from({ length: counter }, (_, index) => index + 1));
   for (const id of ["s1", "s2"]) {
@@ -143,13 +143,27 @@ test("a server that has taken over topics gives memory and room back when all wa
   const batch = Array.from({ length: 64 }, () => new Uint8Array(1000).fill(7));
   for (const topic of topics) {
     await client.say({ name: "SUBSCRIBE", sender: "reader", topic });
-    const lines = { session: { number: 1, key: "k" }, low: 0, deadlineMs: 60_000 };
+    const headers = { session: { number: 1, key: "k" }, firstUnacked: 0, deadlineMs: 60_000 };
     for (let counter = 1; counter < 3000; counter += batch.length) {
-      await client.say({ name: "PUT", sender: "writer", topic, counter, batch, lines: { ...lines, low: counter } });
+      await client.say({
+        name: "PUT",
+        sender: "writer",
+        topic,
+        counter,
+        batch,
+        headers: { ...headers, firstUnacked: counter },
+      });
     }
     // One that is long: it goes in many pieces, and each of them once held all of it.
     const body = new Uint8Array(20 << 20).fill(9);
-    await client.say({ name: "PUT", sender: "writer", topic, counter: 9999, body, lines: { ...lines, low: 9999 } });
+    await client.say({
+      name: "PUT",
+      sender: "writer",
+      topic,
+      counter: 9999,
+      body,
+      headers: { ...headers, firstUnacked: 9999 },
+    });
   }
   const memory = (id: string, what: "VmRSS" | "VmHWM") => {
     const status = readFileSync(`/proc/${cluster.server(id).pid}/status`, "latin1");
@@ -164,9 +178,9 @@ test("a server that has taken over topics gives memory and room back when all wa
   const peak = memory("s3", "VmHWM");
   for (const topic of topics) {
     for (let last = -1;;) {
-      const answer = await client.say({ name: "GET", sender: "reader", topic, last, lines: { max: 1000 } });
+      const answer = await client.say({ name: "GET", sender: "reader", topic, last, headers: { max: 1000 } });
       if (answer.status !== "OK") break;
-      last = answer.lines?.ids?.at(-1)?.last ?? last;
+      last = answer.headers?.ids?.at(-1)?.last ?? last;
     }
   }
   const bytes = () => bytesBelow(join(cluster.folder, "data", "s3"));

@@ -41,7 +41,7 @@ test("a proxy that is told to stop sends its clients to the others without an un
   const client = cluster.client("p1");
   expect((await client.plain("SUBSCRIBE alice t")).status).toBe("OK");
   const answers = Array.from({ length: 500 }, (_, n) => client.plain(`PUT bob t ${n}`, `m${n}`));
-  const waiting = client.say({ name: "GET", sender: "carol", topic: "t", last: -1, lines: { waitMs: 30_000 } });
+  const waiting = client.say({ name: "GET", sender: "carol", topic: "t", last: -1, headers: { waitMs: 30_000 } });
   await answers[0];
   await cluster.proxy("p1").stop();
   for (const { status } of await Promise.all(answers)) expect(["OK", "OVERLOADED"]).toContain(status);

@@ -27,7 +27,7 @@ test("the largest message passes, header and body at their limits, and one that 
     await one.open();
     return null;
   };
-  expect(await say.say(put("t", 2, { version: 1 }))).toMatchObject({ status: "ERROR", lines: { unknown: true } });
+  expect(await say.say(put("t", 2, { version: 1 }))).toMatchObject({ status: "ERROR", headers: { unknown: true } });
   expect(proxy.counters.serversLost).toBe(5);
 });
 

@@ -14,7 +14,7 @@ test("a request goes to the server that has its topic, and the answer comes back
   const [one, two] = [await rig.server("s1"), await rig.server("s2")];
   directory.add(one, "a");
   directory.add(two, "b");
-  two.behaviour = () => ({ status: "OK", messageId: 7, body: new TextEncoder().encode("hi"), lines: { msgId: "x" } });
+  two.behaviour = () => ({ status: "OK", messageId: 7, body: new TextEncoder().encode("hi"), headers: { msgId: "x" } });
   const say = client();
   expect(await say.say(put("a", 1))).toMatchObject({ status: "OK", sender: "s1" });
   expect(await say.say(get("b"))).toMatchObject({
@@ -22,7 +22,7 @@ test("a request goes to the server that has its topic, and the answer comes back
     sender: "s2",
     messageId: 7,
     text: "hi",
-    lines: { msgId: "x" },
+    headers: { msgId: "x" },
   });
   expect(one.received.map(({ name }) => name)).toEqual(["PUT"]);
   expect(two.received.map(({ name }) => name)).toEqual(["GET"]);
@@ -88,10 +88,10 @@ test("the proxy answers by itself: who it is, which topics there are, and a serv
   expect(await say.plain("HELLO me\r\nversion: 1")).toMatchObject({
     status: "OK",
     sender: "p1",
-    lines: { version: 1 },
+    headers: { version: 1 },
   });
   const hello = await say.plain("HELLO me");
-  expect([hello.status, hello.lines]).toEqual(["OK", undefined]);
+  expect([hello.status, hello.headers]).toEqual(["OK", undefined]);
   expect(await say.plain("TOPICS me")).toMatchObject({ status: "OK", text: "a%20b c" });
   expect(await say.plain("PERIODIC s1", "a%20b c")).toMatchObject({ status: "OK" });
   expect(proxy.loads.all.get("s1")?.topics).toBe(2);
@@ -107,7 +107,7 @@ test("NOT_OWNER sends a request to the server that the answer names, or to where
   await say.say(put("u", 1));
   one.behaviour = (message) => ({
     status: "NOT_OWNER",
-    ...(message.lines === undefined ? {} : { lines: { owner: "s2", epoch: 5 } }),
+    ...(message.headers === undefined ? {} : { headers: { owner: "s2", epoch: 5 } }),
   });
   directory.give("t", "s2");
   directory.give("u", "s2");
@@ -136,7 +136,7 @@ test("a lost server's requests are sent again where that does nothing twice, and
     say.say(put("t", 1)),
     say.say(get("t")),
     say.say({ name: "SUBSCRIBE", sender: "a", topic: "t" }),
-    say.say({ name: "SUBSCRIBE", sender: "a", topic: "t", lines: { op: 1 } }),
+    say.say({ name: "SUBSCRIBE", sender: "a", topic: "t", headers: { op: 1 } }),
   ];
   await eventually(() => one.received.length === 4);
   await one.close();
@@ -198,7 +198,7 @@ test("a silent server costs its own topics their time, and the others nothing", 
   for (let n = 0; n < 50; n++) expect((await say.say(put("loud", n))).tookMs).toBeLessThan(1000);
   const answers = await Promise.all(quiet);
   // What was sent may have been done; what never left has not.
-  expect(answers.filter(({ status, lines }) => status === "ERROR" && lines?.unknown === true).length).toBe(8);
+  expect(answers.filter(({ status, headers }) => status === "ERROR" && headers?.unknown === true).length).toBe(8);
   expect(answers.filter(({ status }) => status === "OVERLOADED").length).toBe(12);
   expect((await Promise.all(gets)).map(({ status }) => status)).toEqual(["OVERLOADED", "OVERLOADED", "OVERLOADED"]);
   for (const { tookMs } of answers) expect(tookMs).toBeLessThan(3000);
@@ -220,7 +220,7 @@ test("a request is answered by the time that it names itself", async () => {
   directory.add(one, "t");
   one.behaviour = () => null;
   const answer = await client().say(put("t", 1, { deadlineMs: 150 }));
-  expect(answer).toMatchObject({ status: "ERROR", lines: { unknown: true } });
+  expect(answer).toMatchObject({ status: "ERROR", headers: { unknown: true } });
   expect(answer.tookMs).toBeLessThan(2000);
 });
 
@@ -279,7 +279,7 @@ test("a proxy that leaves does not wait for ever, and says what it does not know
   const asked = client().say(put("t", 1, { version: 1 }));
   await eventually(() => one.received.length === 1);
   await proxy.drain(50);
-  expect(await asked).toMatchObject({ status: "ERROR", lines: { unknown: true } });
+  expect(await asked).toMatchObject({ status: "ERROR", headers: { unknown: true } });
 });
 
 test("a get that waits is cancelled at its server when the client leaves, and when its time is over", async () => {

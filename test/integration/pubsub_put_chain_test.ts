@@ -20,7 +20,7 @@ test("a window whose first put was lost is stored as soon as that one comes, in 
   let refusals = 0;
   server.behaviour = (message) => {
     if (message.name !== "PUT") return { status: "BAD_REQUEST" };
-    const { after } = message.lines ?? {};
+    const { after } = message.headers ?? {};
     if (after !== undefined && !stored.includes(after)) {
       refusals++;
       return { status: "OVERLOADED" };
@@ -30,11 +30,13 @@ test("a window whose first put was lost is stored as soon as that one comes, in 
   };
   const say = client();
   const counters = Array.from({ length: chained - 1 }, (_, place) => place + 2);
-  const others = counters.map((counter) => say.say(put("a", counter, { session, low: 1, after: counter - 1 })));
+  const others = counters.map((counter) =>
+    say.say(put("a", counter, { session, firstUnacked: 1, after: counter - 1 }))
+  );
   // Until each of them waits for long before it is tried again.
   await eventually(() => refusals > 6 * chained, { withinMs: 20_000, what: "everybody to have been refused often" });
   const beganMs = performance.now();
-  expect(await say.say(put("a", 1, { session, low: 1 }))).toMatchObject({ status: "OK" });
+  expect(await say.say(put("a", 1, { session, firstUnacked: 1 }))).toMatchObject({ status: "OK" });
   expect((await Promise.all(others)).map(({ status }) => status)).toEqual(others.map(() => "OK"));
   // A wait for each of them, one after the other, takes half a minute.
   expect(performance.now() - beganMs).toBeLessThan(10_000);

@@ -86,8 +86,8 @@ test(`what was answered OK is there once, whenever servers are killed, stopped a
       const session = { number: 1, key: `key of ${sender}` };
       for (let counter = 1; !isOver; counter++) {
         const body = bytesOf(`${sender} ${counter}`);
-        const lines = { session, low: counter };
-        const status = await say.ask({ name: "PUT", sender, topic, counter, body, lines }, patienceMs);
+        const headers = { session, firstUnacked: counter };
+        const status = await say.ask({ name: "PUT", sender, topic, counter, body, headers }, patienceMs);
         expect([sender, counter, status.status]).toEqual([sender, counter, "OK"]);
         acknowledged.get(topic)?.push(textOf(body));
         answered++;
@@ -101,9 +101,9 @@ test(`what was answered OK is there once, whenever servers are killed, stopped a
         let last = -1;
         for (;;) {
           const wasAllPut = isAllPut;
-          const lines = { max: 50, waitMs: wasAllPut ? 0 : 200 };
-          const { status, batch = [], lines: said } = await say.ask(
-            { name: "GET", sender, topic, last, lines },
+          const headers = { max: 50, waitMs: wasAllPut ? 0 : 200 };
+          const { status, batch = [], headers: said } = await say.ask(
+            { name: "GET", sender, topic, last, headers },
             patienceMs,
           );
           mine.push(...batch.map(textOf));
@@ -120,7 +120,7 @@ test(`what was answered OK is there once, whenever servers are killed, stopped a
         const { endpoint, id } = await say.endpoint(topic);
         const to = id === "s1" ? "s2" : "s1";
         // Cut by what comes next, or not.
-        void say.say(endpoint, { name: "MERGE", sender: "op", topic, address: to, lines: {} }, 5000).catch(() => {});
+        void say.say(endpoint, { name: "MERGE", sender: "op", topic, address: to, headers: {} }, 5000).catch(() => {});
         if (random() < 0.3) await eventually(() => answered >= before + 150, { withinMs: patienceMs });
       }
       const member = members[Math.floor(random() * 2)] as Member;

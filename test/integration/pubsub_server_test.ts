@@ -15,7 +15,7 @@ import { systemClock } from "../../src/support/clock.ts";
 import { newGuid } from "../../src/support/guid.ts";
 import { decodeMessage } from "../../src/wire/pubsub/decode_message.ts";
 import { encodeMessage } from "../../src/wire/pubsub/encode_message.ts";
-import type { Lines } from "../../src/wire/pubsub/pubsub_messages.ts";
+import type { MessageHeaders } from "../../src/wire/pubsub/pubsub_messages.ts";
 import type { RunningBackend } from "../support/backends.ts";
 import { eventually } from "../support/eventually.ts";
 import { startKeeperProcess } from "../support/keeper_server.ts";
@@ -66,10 +66,10 @@ async function talker(): Promise<PubsubTalker> {
 }
 
 const subscribe = (sender: string, topic: string) => ({ name: "SUBSCRIBE", sender, topic }) as const;
-const put = (sender: string, topic: string, counter: number, text: string, lines: Lines = {}) =>
-  ({ name: "PUT", sender, topic, counter, body: bytesOf(text), lines }) as const;
-const get = (sender: string, topic: string, last = -1, lines: Lines = {}) =>
-  ({ name: "GET", sender, topic, last, lines }) as const;
+const put = (sender: string, topic: string, counter: number, text: string, headers: MessageHeaders = {}) =>
+  ({ name: "PUT", sender, topic, counter, body: bytesOf(text), headers }) as const;
+const get = (sender: string, topic: string, last = -1, headers: MessageHeaders = {}) =>
+  ({ name: "GET", sender, topic, last, headers }) as const;
 
 test("a client subscribes, has what is put from then on, once and in order, and is no longer subscribed afterwards", async () => {
   await start("s1");
@@ -79,11 +79,11 @@ test("a client subscribes, has what is put from then on, once and in order, and 
   expect((await say.ask(subscribe("alice", "news"))).status).toBe("OK");
   expect((await say.ask(get("alice", "news"))).status).toBe("NO_MESSAGE");
   for (const [counter, text] of ["a", "b"].entries()) {
-    expect((await say.ask(put("bob", "news", counter + 2, text))).lines?.ids).toHaveLength(1);
+    expect((await say.ask(put("bob", "news", counter + 2, text))).headers?.ids).toHaveLength(1);
   }
   const a = await say.ask(get("alice", "news"));
   expect([a.status, textOf(a.body)]).toEqual(["OK", "a"]);
-  expect((await say.ask(get("alice", "news"))).lines?.redelivered).toBe(1);
+  expect((await say.ask(get("alice", "news"))).headers?.redelivered).toBe(1);
   const b = await say.ask(get("alice", "news", a.messageId));
   expect(textOf(b.body)).toBe("b");
   expect((await say.ask(get("alice", "news", b.messageId))).status).toBe("NO_MESSAGE");
@@ -123,7 +123,7 @@ test("nonsense is answered BAD_REQUEST with a sentence, and the server goes on",
   expect((await say.send(server.endpoint, [])).status).toBe("BAD_REQUEST");
   expect(await say.say(server.endpoint, { name: "HELLO", sender: "x" })).toMatchObject({
     status: "OK",
-    lines: { version: 1 },
+    headers: { version: 1 },
   });
 });
 
@@ -133,10 +133,10 @@ test("batches are put and had whole", async () => {
   await say.ask(subscribe("alice", "news"));
   const batch = ["a", "", "c"].map(bytesOf);
   const done = await say.ask({ name: "PUT", sender: "bob", topic: "news", counter: 7, batch });
-  expect(done.lines?.ids).toEqual([{ first: 1, last: 3 }]);
+  expect(done.headers?.ids).toEqual([{ first: 1, last: 3 }]);
   const had = await say.ask(get("alice", "news", -1, { max: 10 }));
   expect(had.batch?.map(textOf)).toEqual(["a", "", "c"]);
-  expect(had.lines?.ids).toEqual([{ first: 1, last: 3 }]);
+  expect(had.headers?.ids).toEqual([{ first: 1, last: 3 }]);
 });
 
 test("a get that waits has the next message at once, or NO_MESSAGE when its time is over", async () => {
@@ -156,14 +156,14 @@ test("a topic of another server is answered with where it is", async () => {
   const two = await start("s2");
   const say = await talker();
   await say.ask(subscribe("alice", "news"));
-  const asked = { ...subscribe("alice", "news"), lines: { version: 1 } };
+  const asked = { ...subscribe("alice", "news"), headers: { version: 1 } };
   const hinted = await eventually(async () => {
     const status = await say.say(two.endpoint, asked);
-    return status.lines?.endpoint !== undefined && status;
+    return status.headers?.endpoint !== undefined && status;
   });
-  expect(hinted).toMatchObject({ status: "NOT_OWNER", lines: { owner: "s1", epoch: 1, endpoint: one.endpoint } });
+  expect(hinted).toMatchObject({ status: "NOT_OWNER", headers: { owner: "s1", epoch: 1, endpoint: one.endpoint } });
   expect((await say.say(two.endpoint, subscribe("alice", "news"))).status).toBe("NOT_OWNER");
-  const unknown = await say.say(two.endpoint, { ...subscribe("alice", "sport"), lines: {} });
+  const unknown = await say.say(two.endpoint, { ...subscribe("alice", "sport"), headers: {} });
   expect(unknown).toMatchObject({ status: "NOT_OWNER" });
 });
 
@@ -181,7 +181,13 @@ test("a topic is handed over under load: nothing is lost or doubled, and everyth
     })();
   const publishers = ["p", "q", "r"].map(publisher);
   for (let turn = 0; turn < 6; turn++) {
-    const merge = { name: "MERGE", sender: "op", topic: "news", address: `s${(turn + 1) % 2 + 1}`, lines: {} } as const;
+    const merge = {
+      name: "MERGE",
+      sender: "op",
+      topic: "news",
+      address: `s${(turn + 1) % 2 + 1}`,
+      headers: {},
+    } as const;
     const before = counter;
     // A busy machine may need longer than a hand-over is given: then the topic is where it was.
     await eventually(async () => {
@@ -195,10 +201,10 @@ test("a topic is handed over under load: nothing is lost or doubled, and everyth
   const had: string[] = [];
   let last = -1;
   for (;;) {
-    const { status, batch = [], lines } = await say.ask(get("alice", "news", last, { max: 100 }));
+    const { status, batch = [], headers } = await say.ask(get("alice", "news", last, { max: 100 }));
     if (status !== "OK") break;
     had.push(...batch.map(textOf));
-    last = lines?.ids?.at(-1)?.last ?? last;
+    last = headers?.ids?.at(-1)?.last ?? last;
   }
   expect(had.length).toBe(counter);
   for (const name of ["p", "q", "r"]) {
@@ -234,7 +240,7 @@ test("a server that leaves answers what is under way, gives its topics away when
   expect(await one.leave({ withinMs: 10_000, handOver: true })).toEqual([]);
   expect(["NO_MESSAGE", "OVERLOADED", "NOT_OWNER"]).toContain((await waiting).status);
   expect([...two.topics()]).toEqual(["news"]);
-  expect((await say.ask(put("bob", "news", 1, "kept"))).lines?.ids).toEqual([{ first: 1, last: 1 }]);
+  expect((await say.ask(put("bob", "news", 1, "kept"))).headers?.ids).toEqual([{ first: 1, last: 1 }]);
   await say.ask(put("bob", "news", 2, "new"));
   expect(textOf((await say.ask(get("alice", "news"))).body)).toBe("new");
   // The same data under the same name: free again.
@@ -262,7 +268,7 @@ test("gets that wait do not outlive the connection that they came by", async () 
   dealer.connect(server.endpoint);
   const waiting = async () => (await server.statistics()).waiting;
   for (const number of ["1", "2"]) {
-    const request = { ...get("alice", "news"), lines: { waitMs: 50_000 } } as const;
+    const request = { ...get("alice", "news"), headers: { waitMs: 50_000 } } as const;
     dealer.trySend([bytesOf(number), new Uint8Array(0), ...encodeMessage(request)]);
   }
   await eventually(async () => await waiting() === 2);

@@ -28,7 +28,7 @@ const textOf = (topic: string, id: number) => `${topic} ${id} `.repeat(id % 7 ==
 /** Two topics with two subscribers each, publishers of many kinds, rows of one and of several messages. */
 function filled(folder: string): void {
   const store = new EngineDriver(folder);
-  store.custody.create("other", { birth: "o", floor: 0, epoch: 1 });
+  store.custody.create("other", { incarnation: "o", baseOffset: 0, epoch: 1 });
   for (const topic of topics) {
     for (const client of subscribers) store.execute({ kind: "subscribe", topic, client, op: 1 });
     for (let round = 0, id = 1; round < rounds; round++) {

@@ -11,7 +11,7 @@ import { TopicStore } from "../../src/pubsub/store/topic_store.ts";
 import { openToRead } from "../../src/pubsub/store/topic_database.ts";
 import { verifyStore } from "../../src/pubsub/store/verify_topic_store.ts";
 import type { OwnedStore } from "../../src/pubsub/store/owned_store.ts";
-import type { ClientOperation, StoreAnswer } from "../../src/wire/pubsub/store_operations.ts";
+import type { ClientOperation, StoreResponse } from "../../src/wire/pubsub/store_operations.ts";
 import { bytesBelow } from "../support/bytes_below.ts";
 import { dose } from "../support/dose.ts";
 import { eventually } from "../support/eventually.ts";
@@ -28,7 +28,7 @@ const program = join(import.meta.dir, "../support/topic_store_program.ts");
 
 /** A store, and everything it has answered. */
 async function open(dir: string, options = {}) {
-  const answers: StoreAnswer[] = [];
+  const answers: StoreResponse[] = [];
   const broken: { error: BatonError; tickets: readonly number[] }[] = [];
   const store = await TopicStore.open(dir, {
     answered: (some) => answers.push(...some),
@@ -49,7 +49,7 @@ const put = (ticket: number, counter: number, body: string | Uint8Array = `body 
   client: "writer",
   counter,
   fromSession: null,
-  low: 0,
+  firstUnacked: 0,
   after: null,
   msgId: null,
   bodies: [typeof body === "string" ? new TextEncoder().encode(body) : body],
@@ -68,7 +68,7 @@ const get = (ticket: number, last: number, more: Partial<ClientOperation & { kin
   ...more,
 });
 const subscribe: ClientOperation = { kind: "subscribe", ticket: 1, ...at, client: "reader", op: null };
-const birth = { birth: "b", floor: 0, epoch: 1 };
+const incarnation = { incarnation: "b", baseOffset: 0, epoch: 1 };
 
 async function* withoutPauses(pieces: AsyncIterable<Uint8Array | null>): AsyncGenerator<Uint8Array, void, void> {
   for await (const piece of pieces) if (piece !== null) yield piece;
@@ -77,10 +77,10 @@ async function* withoutPauses(pieces: AsyncIterable<Uint8Array | null>): AsyncGe
 test("what ownership asks of a store is what this one does", async () => {
   const { store } = await open(join(root, "a"));
   const owned: OwnedStore = store;
-  await owned.create("news", birth);
+  await owned.create("news", incarnation);
   const { hash, pieces } = owned.export("news", 1, () => owned.seal("news", 1, "s2"));
   const other = await open(join(root, "b"));
-  const content = { birth: "b", floor: 0, owner: "s1", epoch: 1 };
+  const content = { incarnation: "b", baseOffset: 0, owner: "s1", epoch: 1 };
   await (other.store as OwnedStore).importStaged("news", content, { pieces: withoutPauses(pieces), hash });
   await (other.store as OwnedStore).activate("news", 2, "staged");
   expect(await other.store.look("news")).toMatchObject({ copy: { epoch: 2, sealedFor: null }, staged: null });
@@ -92,7 +92,7 @@ test("what ownership asks of a store is what this one does", async () => {
 
 test("everything that arrived while a commit ran is one transaction", async () => {
   const { store, answers, ask } = await open(join(root, "a"));
-  await store.create("news", birth);
+  await store.create("news", incarnation);
   await ask(subscribe);
   const { commits } = await store.statistics();
   for (let counter = 1; counter <= 1000; counter++) store.submit(put(counter + 1, counter));
@@ -103,7 +103,7 @@ test("everything that arrived while a commit ran is one transaction", async () =
 
 test("a message and the acknowledgement of the one before it share a flush", async () => {
   const { store, answers, ask } = await open(join(root, "a"));
-  await store.create("news", birth);
+  await store.create("news", incarnation);
   await ask(subscribe);
   const { commits } = await store.statistics();
   for (let counter = 1; counter <= 50; counter++) {
@@ -120,7 +120,7 @@ test("a message and the acknowledgement of the one before it share a flush", asy
 
 test("what is submitted while a batch is worked on goes into its transaction", async () => {
   const { store, ask, answers } = await open(join(root, "a"));
-  await store.create("news", birth);
+  await store.create("news", incarnation);
   await ask(subscribe);
   const commitsOf = async (first: number): Promise<number> => {
     const { commits } = await store.statistics();
@@ -144,14 +144,14 @@ test("what is stored is for its owner only, in whatever folder it is", async () 
   const folder = join(root, "a");
   mkdirSync(folder, { mode: 0o755 });
   const { store } = await open(folder);
-  await store.create("news", birth);
+  await store.create("news", incarnation);
   for (const name of readdirSync(folder)) expect([name, statSync(join(folder, name)).mode & 0o077]).toEqual([name, 0]);
   await store.close();
 });
 
 test("much that is submitted in one turn is worked on before the turn is over", async () => {
   const { store, ask } = await open(join(root, "a"));
-  await store.create("news", birth);
+  await store.create("news", incarnation);
   await ask(subscribe);
   using rows = openToRead(join(root, "a"));
   const stored = rows.prepare("SELECT count(*) AS count FROM messages");
@@ -165,7 +165,7 @@ test("much that is submitted in one turn is worked on before the turn is over", 
 
 test("a body of any bytes comes back as it was, a large one too", async () => {
   const { store, ask } = await open(join(root, "a"));
-  await store.create("news", birth);
+  await store.create("news", incarnation);
   await ask(subscribe);
   const bodies = [
     new Uint8Array(0),
@@ -184,7 +184,7 @@ test("a body of any bytes comes back as it was, a large one too", async () => {
 
 test("room on the disk that a burst took is given back when everybody has had it", async () => {
   const { store, ask } = await open(root);
-  await store.create("news", birth);
+  await store.create("news", incarnation);
   await ask(subscribe);
   for (const counter of [1, 2]) await ask(put(counter + 1, counter, new Uint8Array(20 << 20).fill(counter)));
   expect(bytesBelow(root)).toBeGreaterThan(40 << 20);
@@ -196,7 +196,7 @@ test("room on the disk that a burst took is given back when everybody has had it
 test("messages that are too old go also while others are put all the time", async () => {
   const { store, ask } = await open(root, { retainMs: 500 });
   for (const topic of ["news", "busy"]) {
-    await store.create(topic, birth);
+    await store.create(topic, incarnation);
     await ask({ ...subscribe, ticket: topic.length, topic });
   }
   await ask(put(100, 1));
@@ -212,7 +212,7 @@ test("messages that are too old go also while others are put all the time", asyn
 
 test("a topic with a long message moves in pieces that carry nothing but themselves", async () => {
   const { store, ask } = await open(join(root, "a"));
-  await store.create("news", birth);
+  await store.create("news", incarnation);
   await ask(subscribe);
   const body = crypto.getRandomValues(new Uint8Array(65_536));
   const long = Uint8Array.from({ length: 10 << 20 }, (_, at) => body[(at * 7919) & 0xffff] as number);
@@ -232,7 +232,10 @@ test("a topic with a long message moves in pieces that carry nothing but themsel
       yield among.subarray(50, 50 + piece.byteLength);
     }
   };
-  await other.store.importStaged("news", { birth: "b", floor: 0, owner: "s1", epoch: 1 }, { pieces: counted(), hash });
+  await other.store.importStaged("news", { incarnation: "b", baseOffset: 0, owner: "s1", epoch: 1 }, {
+    pieces: counted(),
+    hash,
+  });
   expect(count).toBeGreaterThan(9);
   await other.store.activate("news", 2, "staged");
   const moved = await other.ask(get(1, -1, { epoch: 2, max: 2, maxBytes: 16 << 20 }));
@@ -244,7 +247,7 @@ test("a topic with a long message moves in pieces that carry nothing but themsel
 
 test("too much under way is pushed back, and taken again later", async () => {
   const { store, answers } = await open(join(root, "a"));
-  await store.create("news", birth);
+  await store.create("news", incarnation);
   let taken = 0;
   while (store.submit(put(taken, taken + 1))) taken++;
   expect(taken).toBe(operationsMax);
@@ -256,7 +259,7 @@ test("too much under way is pushed back, and taken again later", async () => {
 
 test("a move of a cursor that nobody waits for is durable soon all the same", async () => {
   const { store, ask } = await open(join(root, "a"));
-  await store.create("news", birth);
+  await store.create("news", incarnation);
   await ask(subscribe);
   await ask(put(2, 1));
   const { commits } = await store.statistics();
@@ -289,7 +292,7 @@ describe("a data directory", () => {
 
   test("that another one has opened since is not written any more, and nobody is answered", async () => {
     const { store, broken, answers } = await open(join(root, "a"));
-    await store.create("news", birth);
+    await store.create("news", incarnation);
     rmSync(join(root, "a/owner.sqlite"));
     const second = await open(join(root, "a"));
     store.submit(put(5, 1));
@@ -305,7 +308,7 @@ describe("a data directory", () => {
 
 test("a backup of a store in use can be opened and is whole; verify finds what is damaged", async () => {
   const { store, ask } = await open(join(root, "a"));
-  await store.create("news", birth);
+  await store.create("news", incarnation);
   await ask(subscribe);
   await ask({ ...subscribe, ticket: 0, client: "late" });
   for (let counter = 1; counter <= 100; counter++) await ask(put(counter + 1, counter));
@@ -338,7 +341,7 @@ test("a backup of a store in use can be opened and is whole; verify finds what i
 
 test("a backup that was interrupted is no store, and the next one into its folder says why it is none", async () => {
   const { store } = await open(join(root, "a"));
-  await store.create("news", birth);
+  await store.create("news", incarnation);
   const [from, to] = [join(root, "a"), join(root, "b")];
   const atTheEnd = () => {
     expect(() => verifyStore(to)).toThrow("There is no topic store");

@@ -32,8 +32,8 @@ export class OwnershipModel implements Model<OwnershipState> {
   constructor(options: OwnershipModelOptions) {
     this.#options = options;
     this.#server = new OwnershipServerModel(options);
-    const value = { owner: "s0", epoch: 1, state: "stored", birth: "b", floor: 0, source: null } as const;
-    const copy = { birth: "b", floor: 0, epoch: 1, sealedFor: null, ...emptyContent(0) };
+    const value = { owner: "s0", epoch: 1, state: "stored", incarnation: "b", baseOffset: 0, source: null } as const;
+    const copy = { incarnation: "b", baseOffset: 0, epoch: 1, sealedFor: null, ...emptyContent(0) };
     const isNew = (options.proxies ?? 0) > 0 &&
       !options.faults.some((fault) => fault === "forget" || fault === "delete");
     const servers = Array.from({ length: options.servers }, (_, who): Server => ({
@@ -143,8 +143,8 @@ export class OwnershipModel implements Model<OwnershipState> {
   }
 
   /** Only what nobody has stored may be given to anybody. */
-  #assignment(state: OwnershipState, known: Znode | null, owner: string, birth: string) {
-    if (known === null) return assigned(owner, birth);
+  #assignment(state: OwnershipState, known: Znode | null, owner: string, incarnation: string) {
+    if (known === null) return assigned(owner, incarnation);
     const { value } = known;
     const isThere = state.present[Number(value.owner.slice(1))] === "live" && value.owner !== "";
     const epochMax = this.#may("delete") && state.isForgotten ? 5 : 3; // as often as it has to be, and an end of it
@@ -185,16 +185,16 @@ export class OwnershipModel implements Model<OwnershipState> {
     const version = node.version + 1;
     const back = returned(node.value);
     if (back !== null) return { kind: "fault", label, state: { ...state, node: { value: back, version } } };
-    const birth = this.#has("forgets without another birth") ? node.value.birth : "f";
-    const fresh = forgotten(node.value, birth);
+    const incarnation = this.#has("forgets without another incarnation") ? node.value.incarnation : "f";
+    const fresh = forgotten(node.value, incarnation);
     if (fresh === null) throw new Error("No sequence numbers are left");
-    const floor = this.#has("numbers messages again after a forget") ? 0 : fresh.floor;
+    const baseOffset = this.#has("numbers messages again after a forget") ? 0 : fresh.baseOffset;
     const client = { ...state.client, acked: "", moved: 0, returned: "" };
     // What others have stored in earlier epochs and are about to answer was lost with the rest.
     const servers = state.servers.map((server, who) =>
       serverName(who) === node.value.owner ? server : { ...server, request: null }
     );
-    const next = { ...state, node: { value: { ...fresh, floor }, version }, client, servers, isForgotten: true };
+    const next = { ...state, node: { value: { ...fresh, baseOffset }, version }, client, servers, isForgotten: true };
     return { kind: "fault", label, state: next };
   }
 
@@ -208,7 +208,7 @@ export class OwnershipModel implements Model<OwnershipState> {
     const servers = state.servers.map((server, at): Server => {
       if (at !== who) return { ...server, request: null };
       if (goesOn) return server;
-      const dropped = { birth: node.value.birth, epoch: fresh.epoch };
+      const dropped = { incarnation: node.value.incarnation, epoch: fresh.epoch };
       // Known for what it was: copies of it that are left at other servers may go as well.
       return { ...server, request: null, copy: null, aside: server.copy?.log ?? null, dropped, known: written };
     });
@@ -221,20 +221,20 @@ export class OwnershipModel implements Model<OwnershipState> {
   }
 
   /** The content that counts: what the owner named by the node has, or has yet to open. */
-  #truth(state: OwnershipState): Content & { readonly floor: number } | null {
+  #truth(state: OwnershipState): Content & { readonly baseOffset: number } | null {
     if (state.node === null) return null;
-    const { owner, epoch, state: what, birth, floor, source } = state.node.value;
-    if (what === "new") return { ...emptyContent(floor), floor };
-    const copies = state.servers.flatMap(({ copy }): StoredCopy[] => copy?.birth === birth ? [copy] : []);
+    const { owner, epoch, state: what, incarnation, baseOffset, source } = state.node.value;
+    if (what === "new") return { ...emptyContent(baseOffset), baseOffset };
+    const copies = state.servers.flatMap(({ copy }): StoredCopy[] => copy?.incarnation === incarnation ? [copy] : []);
     const highest = copies.toSorted((a, b) => b.epoch - a.epoch)[0];
     if (state.isTreeLost && highest !== undefined && highest.epoch > epoch) return highest;
     const server = state.servers[Number(owner.slice(1))];
-    const copy = server?.copy?.birth === birth ? server.copy : null;
+    const copy = server?.copy?.incarnation === incarnation ? server.copy : null;
     if (copy?.epoch === epoch) return copy;
     if (what !== "moving") return null;
     if (source?.owner === owner) return copy?.epoch === source.epoch ? copy : null;
     const staged = server?.staged ?? null;
-    return staged?.birth === birth && staged.epoch === source?.epoch ? staged : null;
+    return staged?.incarnation === incarnation && staged.epoch === source?.epoch ? staged : null;
   }
 
   #may(fault: Fault): boolean {

@@ -89,7 +89,7 @@ describe("the checker finds a protocol that", () => {
     ["a transfer replaces what is stored", lost, twoPuts],
     ["stages without reading, and opens without a state", without, diskLost],
     ["forgets a server that is there", lost, forget],
-    ["forgets without another birth", /drops what nobody else has/, forget],
+    ["forgets without another incarnation", /drops what nobody else has/, forget],
     ["goes on answering for what it has deleted", lost, deleted],
     ["numbers messages again after a forget", /was used twice/, { ...forget, puts: "ab", moves: 0 }],
     ["assigns without a version", lost, { ...two, moves: 0, proxies: 2, faultsMax: 0 }],

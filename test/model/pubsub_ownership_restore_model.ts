@@ -33,11 +33,11 @@ export function restore(state: OwnershipState, who: number, { server, out, has }
   if (copy === null) throw new Error("Nothing to restore");
   const value = {
     ...decision.next,
-    ...(has("restores without raising numbers") ? { floor: node.value.floor } : {}),
-    ...(has("restores at the same epoch") ? { ...node.value, floor: decision.next.floor } : {}),
+    ...(has("restores without raising numbers") ? { baseOffset: node.value.baseOffset } : {}),
+    ...(has("restores at the same epoch") ? { ...node.value, baseOffset: decision.next.baseOffset } : {}),
   };
-  // What the copy had keeps its numbers, and is left out here: a message's number is its place behind the floor.
-  const raised = { ...copy, floor: value.floor, log: "", cursor: value.floor, seen: "" };
+  // What the copy had keeps its numbers, and is left out here: a message's number is its place behind the baseOffset.
+  const raised = { ...copy, baseOffset: value.baseOffset, log: "", cursor: value.baseOffset, seen: "" };
   step(withServer({ ...accepted, node: { value, version } }, who, { copy: raised }));
 }
 

@@ -70,7 +70,7 @@ export class OwnershipServerModel {
     if (action.do === "miss" && this.#has("creates whatever is missing")) return { do: "create" };
     const isUnconfirmed = this.#has("stages without reading, and opens without a state");
     if (isUnconfirmed && node !== null && node.owner === serverName(who) && staged !== null) {
-      const isNext = staged.epoch === node.epoch - 1 && staged.birth === node.birth;
+      const isNext = staged.epoch === node.epoch - 1 && staged.incarnation === node.incarnation;
       if (copy === null && isNext) return { do: "activate", what: "staged" };
     }
     const dropsEarly = this.#has("drops before the new owner has confirmed");
@@ -97,20 +97,25 @@ export class OwnershipServerModel {
         return this.#write(state, who, action.next, action.why, out);
       case "create": {
         if (node === undefined) return;
-        const fresh = { birth: node.birth, floor: node.floor, epoch: node.epoch, sealedFor: null };
-        return store("creates the topic", { copy: { ...fresh, ...emptyContent(node.floor) } });
+        const fresh = {
+          incarnation: node.incarnation,
+          baseOffset: node.baseOffset,
+          epoch: node.epoch,
+          sealedFor: null,
+        };
+        return store("creates the topic", { copy: { ...fresh, ...emptyContent(node.baseOffset) } });
       }
       case "activate": {
         if (node === undefined) return;
         const from = action.what === "copy" ? copy : staged;
         if (from === null) throw new Error("Nothing to activate");
-        const { birth, floor, log, cursor, seen } = from;
+        const { incarnation, baseOffset, log, cursor, seen } = from;
         if (action.what === "copy" && server.late === null) this.#openLate(state, who, node.epoch, out);
-        const opened = { birth, floor, log, cursor, seen, epoch: node.epoch, sealedFor: null };
+        const opened = { incarnation, baseOffset, log, cursor, seen, epoch: node.epoch, sealedFor: null };
         return store(`activates its ${action.what}`, { copy: opened, staged: action.what === "copy" ? staged : null });
       }
       case "drop": {
-        const remembered = { birth: copy?.birth ?? "", epoch: action.epoch };
+        const remembered = { incarnation: copy?.incarnation ?? "", epoch: action.epoch };
         const dropped = this.#has("does not remember what it dropped") ? null : remembered;
         const isElsewhere = state.isDiskLost || state.servers.some(({ wasOld }) => wasOld) ||
           state.servers.some((other, index) =>
@@ -168,8 +173,8 @@ export class OwnershipServerModel {
     if (server.copy === null || server.known === null || server.known === undefined) return;
     // The messages that went ahead are a part of those that are sealed: nothing of them is ever changed.
     const transfer = { ...transferOf(server.copy, who), ...server.early };
-    const isSent = state.transfers.some(({ to, owner, epoch, birth }) =>
-      to === transfer.to && owner === transfer.owner && epoch === transfer.epoch && birth === transfer.birth
+    const isSent = state.transfers.some(({ to, owner, epoch, incarnation }) =>
+      to === transfer.to && owner === transfer.owner && epoch === transfer.epoch && incarnation === transfer.incarnation
     );
     if (!isSent) {
       const transfers = [...state.transfers, transfer];
@@ -220,7 +225,7 @@ export class OwnershipServerModel {
       const { to: _, ...content } = transfer;
       const staged = {
         ...content,
-        cursor: this.#has("leaves the cursors behind") ? content.floor : content.cursor,
+        cursor: this.#has("leaves the cursors behind") ? content.baseOffset : content.cursor,
         seen: this.#has("leaves the publishers' windows behind") ? "" : content.seen,
       };
       const label = `${serverName(who)} stages what ${transfer.owner} sealed at ${transfer.epoch}`;
@@ -236,15 +241,17 @@ export class OwnershipServerModel {
     }
   }
 
-  #isWelcome(server: Server, { owner, epoch, birth, log, cursor }: Transfer): boolean {
+  #isWelcome(server: Server, { owner, epoch, incarnation, log, cursor }: Transfer): boolean {
     const { copy, staged, dropped, known } = server;
-    const isSame = staged?.birth === birth && staged.epoch === epoch && staged.log === log && staged.cursor === cursor;
+    const isSame = staged?.incarnation === incarnation && staged.epoch === epoch && staged.log === log &&
+      staged.cursor === cursor;
     if (this.#has("stages whatever comes") || this.#has("stages without reading, and opens without a state")) {
       return !isSame;
     }
     if (this.#has("a transfer replaces what is stored") && copy !== null) return copy.log !== log;
     if (known === undefined) return false;
-    return decideTransfer({ birth, owner, epoch }, { node: known?.value ?? null, copy, staged, dropped }) === "stage";
+    return decideTransfer({ incarnation, owner, epoch }, { node: known?.value ?? null, copy, staged, dropped }) ===
+      "stage";
   }
 
   /** Everything that clients have ever asked may be asked again, here. */
@@ -256,7 +263,7 @@ export class OwnershipServerModel {
       return this.#store(state, who, copy, request.id, out);
     }
     if (copy === null || !this.answers(state, who)) return;
-    const end = copy.floor + copy.log.length;
+    const end = copy.baseOffset + copy.log.length;
     for (const id of this.#options.puts) {
       const isOver = state.client.acked.includes(id) && copy.seen.includes(id);
       if (isOver) continue;
@@ -273,7 +280,7 @@ export class OwnershipServerModel {
     for (const last of new Set([0, ...state.client.given.map(([seq]) => seq)])) {
       if (last > state.client.received) continue;
       const cursor = Math.max(copy.cursor, Math.min(last, end));
-      const id = copy.log[cursor - copy.floor] ?? "";
+      const id = copy.log[cursor - copy.baseOffset] ?? "";
       if (id === "" && cursor === copy.cursor) continue;
       const get: Request = { kind: "get", last, seq: cursor + 1, id };
       push(
@@ -289,7 +296,7 @@ export class OwnershipServerModel {
     const isKnown = copy.seen.includes(id);
     const log = isKnown ? copy.log : copy.log + id;
     const seen = isKnown ? copy.seen : [...copy.seen, id].sort().join("");
-    const request: Request = { kind: "put", id, seq: copy.floor + log.indexOf(id) + 1 };
+    const request: Request = { kind: "put", id, seq: copy.baseOffset + log.indexOf(id) + 1 };
     push(
       out,
       "choice",

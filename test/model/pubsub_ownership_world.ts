@@ -38,7 +38,7 @@ export type Mistake =
   | "a transfer replaces what is stored"
   | "stages without reading, and opens without a state"
   | "forgets a server that is there"
-  | "forgets without another birth"
+  | "forgets without another incarnation"
   | "goes on answering for what it has deleted"
   | "numbers messages again after a forget"
   | "assigns without a version"
@@ -76,7 +76,7 @@ export interface Znode {
 }
 
 export interface Content {
-  /** Ids of all messages ever stored, one letter each: message n has the sequence number floor + n. */
+  /** Ids of all messages ever stored, one letter each: message n has the sequence number baseOffset + n. */
   readonly log: string;
   /** The subscriber's cursor: the highest sequence number that it is done with. */
   readonly cursor: number;
@@ -86,7 +86,7 @@ export interface Content {
 
 export interface StoredCopy extends TopicCopy, Content {}
 export interface StoredStaged extends StagedCopy, Content {
-  readonly floor: number;
+  readonly baseOffset: number;
 }
 export interface Transfer extends StoredStaged {
   readonly to: string;
@@ -111,7 +111,7 @@ export interface Server {
   /** Durable, as all that follows. */
   readonly copy: StoredCopy | null;
   readonly staged: StoredStaged | null;
-  readonly dropped: { readonly birth: string; readonly epoch: number } | null;
+  readonly dropped: { readonly incarnation: string; readonly epoch: number } | null;
   /** The messages of a copy that was set aside. */
   readonly aside: string | null;
   /** The epoch at which an earlier session is still opening the own copy; null but for a mistake. */
@@ -182,7 +182,7 @@ export const stopped: Server = {
   wasOld: false,
 };
 
-export const emptyContent = (floor: number): Content => ({ log: "", cursor: floor, seen: "" });
+export const emptyContent = (baseOffset: number): Content => ({ log: "", cursor: baseOffset, seen: "" });
 
 export const serverName = (who: number): string => `s${who}`;
 

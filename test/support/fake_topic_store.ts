@@ -53,7 +53,7 @@ export class FakeTopicStore implements OwnedStore {
     const log = copy.log.includes(id) ? copy.log : [...copy.log, id];
     this.#isChanged = true;
     this.row(topic).copy = { ...copy, log };
-    return copy.floor + log.indexOf(id) + 1;
+    return copy.baseOffset + log.indexOf(id) + 1;
   }
 
   /** A subscriber is done with everything up to `seq`. */
@@ -89,7 +89,7 @@ export class FakeTopicStore implements OwnedStore {
     await Promise.resolve();
     const there = this.row(topic).copy;
     if (there !== null && there.log.length > 0) throw new Error(`${topic} is there, with messages`);
-    this.row(topic).copy = { ...copy, sealedFor: null, log: [], cursor: copy.floor };
+    this.row(topic).copy = { ...copy, sealedFor: null, log: [], cursor: copy.baseOffset };
   }
 
   async seal(topic: string, epoch: number, to: string): Promise<void> {
@@ -138,7 +138,7 @@ export class FakeTopicStore implements OwnedStore {
     const all = Uint8Array.from(bytes);
     if (createHash("sha256").update(all).digest("hex") !== hash()) throw new BatonError("BAD_DATA", "The hash differs");
     const row = this.row(topic);
-    if (row.staged?.birth === content.birth && row.staged.epoch > content.epoch) return;
+    if (row.staged?.incarnation === content.incarnation && row.staged.epoch > content.epoch) return;
     const lines = new TextDecoder().decode(all).split("\n");
     const log = lines.slice(0, -1).map((line) => JSON.parse(line) as string);
     row.staged = { ...content, log, cursor: Number(lines.at(-1)) };
@@ -149,8 +149,8 @@ export class FakeTopicStore implements OwnedStore {
     const row = this.row(topic);
     const from = row[what];
     if (from === null) throw new Error(`${topic} has no ${what} to open`);
-    const { birth, floor, log, cursor } = from;
-    row.copy = { birth, floor, log, cursor, epoch, sealedFor: null };
+    const { incarnation, baseOffset, log, cursor } = from;
+    row.copy = { incarnation, baseOffset, log, cursor, epoch, sealedFor: null };
     if (what === "staged") row.staged = null;
   }
 
@@ -158,7 +158,7 @@ export class FakeTopicStore implements OwnedStore {
     await Promise.resolve();
     const row = this.row(topic);
     if (row.copy === null || row.copy.epoch >= epoch) return;
-    row.dropped = { birth: row.copy.birth, epoch };
+    row.dropped = { incarnation: row.copy.incarnation, epoch };
     row.copy = null;
   }
 

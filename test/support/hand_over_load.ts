@@ -94,9 +94,9 @@ class PutLoad implements AsyncDisposable {
     const put = () => {
       const counter = ++this.#counter;
       this.#underWay.add(counter);
-      const [low = counter] = this.#underWay;
-      const lines = { session: this.#session, low, deadlineMs: 60_000 };
-      const frames = encodeMessage({ name: "PUT", sender: "writer", topic, counter, body: this.#body, lines });
+      const [firstUnacked = counter] = this.#underWay;
+      const headers = { session: this.#session, firstUnacked, deadlineMs: 60_000 };
+      const frames = encodeMessage({ name: "PUT", sender: "writer", topic, counter, body: this.#body, headers });
       if (!this.#socket.trySend([encoder.encode(String(counter)), nothing, ...frames])) {
         throw new Error("the socket has no room");
       }

@@ -16,7 +16,7 @@ export interface Answered {
   readonly sender: string;
   readonly messageId?: number;
   readonly text: string;
-  readonly lines?: MessageOf<"STATUS">["lines"];
+  readonly headers?: MessageOf<"STATUS">["headers"];
   /** From the request to the answer, in milliseconds. */
   readonly tookMs: number;
 }
@@ -60,14 +60,14 @@ export class ProxyClient implements AsyncDisposable {
     const beganMs = performance.now();
     const answer = decodeMessage(await this.send(frames, withinMs));
     if (answer.name !== "STATUS") throw new Error(`the answer is no STATUS: ${JSON.stringify(answer)}`);
-    const { status, sender, messageId, body, lines } = answer;
+    const { status, sender, messageId, body, headers } = answer;
     return {
       status,
       sender,
       text: decoder.decode(body ?? nothing),
       tookMs: performance.now() - beganMs,
       ...(messageId === undefined ? {} : { messageId }),
-      ...(lines === undefined ? {} : { lines }),
+      ...(headers === undefined ? {} : { headers }),
     };
   }
 

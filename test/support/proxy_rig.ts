@@ -36,7 +36,7 @@ export class ProxyRig {
   }
 }
 
-export const put = (topic: string, counter: number, lines?: Message["lines"]) =>
-  ({ name: "PUT", sender: "bob", topic, counter, body: new TextEncoder().encode(`m${counter}`), lines }) as const;
-export const get = (topic: string, last = -1, lines: Message["lines"] = undefined) =>
-  ({ name: "GET", sender: "alice", topic, last, lines }) as const;
+export const put = (topic: string, counter: number, headers?: Message["headers"]) =>
+  ({ name: "PUT", sender: "bob", topic, counter, body: new TextEncoder().encode(`m${counter}`), headers }) as const;
+export const get = (topic: string, last = -1, headers: Message["headers"] = undefined) =>
+  ({ name: "GET", sender: "alice", topic, last, headers }) as const;

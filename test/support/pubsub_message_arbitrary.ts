@@ -4,7 +4,7 @@ import * as types from "../../src/wire/pubsub/field_types.ts";
 import { camelCase } from "../../src/wire/pubsub/encode_message.ts";
 import {
   bodies,
-  lineFields,
+  headerFields,
   type Message,
   messageFields,
   type MessageName,
@@ -44,8 +44,8 @@ const recordOf = (fields: Record<string, unknown>, requiredKeys?: []) =>
     requiredKeys === undefined ? {} : { requiredKeys },
   );
 
-const { count: _, ...linesWithoutCount } = lineFields;
-const lines = fc.option(recordOf(linesWithoutCount, []).filter((some) => Object.keys(some).length > 0), {
+const { count: _, ...headersWithoutCount } = headerFields;
+const headers = fc.option(recordOf(headersWithoutCount, []).filter((some) => Object.keys(some).length > 0), {
   nil: undefined,
 });
 
@@ -59,15 +59,15 @@ function messageNamed(name: MessageName): fc.Arbitrary<Message> {
       : []),
   );
   const optional = recordOf(optionalFields[name as keyof typeof optionalFields] ?? {}, []);
-  return fc.tuple(recordOf(messageFields[name]), optional, lines, content).map(([fields, more, said, rest]) => {
-    // A batch says its count in a line, so whoever sends one knows lines.
+  return fc.tuple(recordOf(messageFields[name]), optional, headers, content).map(([fields, more, said, rest]) => {
+    // A batch says its count in a line, so whoever sends one knows headers.
     const known = said === undefined && "batch" in rest ? {} : said;
     return {
       name,
       ...fields,
       ...more,
       ...rest,
-      ...(known === undefined ? {} : { lines: known }),
+      ...(known === undefined ? {} : { headers: known }),
     } as unknown as Message;
   });
 }

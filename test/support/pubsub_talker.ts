@@ -7,11 +7,11 @@ import { TopicRouter } from "../../src/pubsub/ownership/topic_router.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { decodeMessage } from "../../src/wire/pubsub/decode_message.ts";
 import { encodeMessage } from "../../src/wire/pubsub/encode_message.ts";
-import type { Lines, Message, MessageOf } from "../../src/wire/pubsub/pubsub_messages.ts";
+import type { Message, MessageHeaders, MessageOf } from "../../src/wire/pubsub/pubsub_messages.ts";
 import { eventually } from "./eventually.ts";
 
 export type Status = MessageOf<"STATUS">;
-type ClientMessage = Message & { readonly topic: string; readonly lines?: Lines };
+type ClientMessage = Message & { readonly topic: string; readonly headers?: MessageHeaders };
 
 const nothing = new Uint8Array(0);
 const decoder = new TextDecoder();
@@ -67,10 +67,10 @@ export class PubsubTalker implements AsyncDisposable {
   async ask(message: ClientMessage, withinMs = 30_000): Promise<Status> {
     return await eventually(async () => {
       const { endpoint, id, epoch } = await this.endpoint(message.topic);
-      const lines = { version: 1, ...message.lines, epoch };
-      const status = await this.say(endpoint, { ...message, lines }, this.attemptMs + (message.lines?.waitMs ?? 0));
+      const headers = { version: 1, ...message.headers, epoch };
+      const status = await this.say(endpoint, { ...message, headers }, this.attemptMs + (message.headers?.waitMs ?? 0));
       if (status.status === "NOT_OWNER") {
-        const { owner, epoch: at } = status.lines ?? {};
+        const { owner, epoch: at } = status.headers ?? {};
         const hint = owner === undefined ? null : { owner, epoch: at ?? 0 };
         this.router.corrected(message.topic, { owner: id, epoch }, hint);
       }

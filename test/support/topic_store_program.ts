@@ -6,14 +6,14 @@
 import { writeSync } from "node:fs";
 import process from "node:process";
 import { TopicStore } from "../../src/pubsub/store/topic_store.ts";
-import type { StoreAnswer } from "../../src/wire/pubsub/store_operations.ts";
+import type { StoreResponse } from "../../src/wire/pubsub/store_operations.ts";
 
 const dir = process.argv.at(-2) ?? "";
 const count = Number(process.argv.at(-1));
 const outstanding = 16;
 const say = (line: string) => void writeSync(1, `${line}\n`);
 
-let receive: (answers: readonly StoreAnswer[]) => void = () => {};
+let receive: (answers: readonly StoreResponse[]) => void = () => {};
 const store = await TopicStore.open(dir, {
   answered: (answers) => receive(answers),
   broken: (error) => {
@@ -22,17 +22,17 @@ const store = await TopicStore.open(dir, {
   },
 });
 const common = { topic: "news", epoch: 1, session: null } as const;
-await store.create("news", { birth: "b", floor: 0, epoch: 1 });
+await store.create("news", { incarnation: "b", baseOffset: 0, epoch: 1 });
 const answerTo = (submit: () => void) =>
-  new Promise<StoreAnswer>((resolve) => {
-    receive = ([answer]) => resolve(answer as StoreAnswer);
+  new Promise<StoreResponse>((resolve) => {
+    receive = ([answer]) => resolve(answer as StoreResponse);
     submit();
   });
 const reader = { ...common, client: "reader", op: null };
 await answerTo(() => store.submit({ kind: "subscribe", ticket: 0, ...reader }));
 say("open");
 
-const publisher = { ...common, client: "writer", fromSession: null, low: 0, after: null, msgId: null };
+const publisher = { ...common, client: "writer", fromSession: null, firstUnacked: 0, after: null, msgId: null };
 let next = 1, answered = 0;
 await new Promise<void>((done) => {
   const put = () => {

@@ -128,13 +128,13 @@ export class TopicTraffic {
         isRefused: false,
       };
       this.#puts.push(put);
-      const lines = { session, low: counter };
-      const message = { name: "PUT", sender, topic: this.topic, counter, body: bytesOf(put.body), lines } as const;
+      const headers = { session, firstUnacked: counter };
+      const message = { name: "PUT", sender, topic: this.topic, counter, body: bytesOf(put.body), headers } as const;
       const status = await this.#say.ask(message, patienceMs);
       put.isRefused = status.status === "FULL";
       if (put.isRefused) continue;
       if (status.status !== "OK") throw new Error(`${put.body}: ${status.status} ${textOf(status.body)}`);
-      put.id = status.lines?.ids?.[0]?.first ?? status.messageId ?? null;
+      put.id = status.headers?.ids?.[0]?.first ?? status.messageId ?? null;
       put.doneAt = this.#moment++;
       this.answered++;
     }
@@ -146,12 +146,12 @@ export class TopicTraffic {
     let last = -1;
     for (;;) {
       const wasAllPut = this.#isAllPut;
-      const lines = { max: 20, waitMs: wasAllPut ? 0 : 100 };
-      const status = await this.#say.ask({ name: "GET", sender, topic: this.topic, last, lines }, patienceMs);
+      const headers = { max: 20, waitMs: wasAllPut ? 0 : 100 };
+      const status = await this.#say.ask({ name: "GET", sender, topic: this.topic, last, headers }, patienceMs);
       if (status.status === "NO_MESSAGE" && wasAllPut) return;
       if (status.status === "NO_MESSAGE") continue;
       if (status.status !== "OK") throw new Error(`${sender} cannot get: ${status.status} ${textOf(status.body)}`);
-      const ids = (status.lines?.ids ?? []).flatMap(({ first, last }) =>
+      const ids = (status.headers?.ids ?? []).flatMap(({ first, last }) =>
         Array.from({ length: last - first + 1 }, (_, place) => first + place)
       );
       for (const [place, body] of (status.batch ?? []).entries()) {

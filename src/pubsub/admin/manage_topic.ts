@@ -50,7 +50,7 @@ export async function manageTopic(
     name: "MANAGE",
     sender: "operator",
     topic,
-    lines: { version: 1, epoch, action, ...more },
+    headers: { version: 1, epoch, action, ...more },
   } as const;
   try {
     const answer = await askServer({ id: owner, endpoint: announced.endpoint }, question, options);
@@ -59,7 +59,7 @@ export async function manageTopic(
     if (answer.status === "NOT_SUBSCRIBED") throw new BatonError("NOT_FOUND", why);
     if (answer.status === "BAD_REQUEST") throw new BatonError("USAGE", why);
     if (answer.status !== "ERROR") throw new BatonError("UNREACHABLE", `${cannot}: ${why}`);
-    const code = answer.lines?.unknown === true && action !== "show" ? "OUTCOME_UNKNOWN" : "INTERNAL";
+    const code = answer.headers?.unknown === true && action !== "show" ? "OUTCOME_UNKNOWN" : "INTERNAL";
     throw new BatonError(code, `${cannot}: ${why}`);
   } catch (thrown) {
     throwIfAborted(options.signal);

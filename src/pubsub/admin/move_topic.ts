@@ -125,9 +125,9 @@ async function ask(
   },
   options: MoveOptions,
 ) {
-  const lines = { version: 1, epoch };
-  const merge = { name: "MERGE", sender: "operator", topic, address: to, lines } as const;
+  const headers = { version: 1, epoch };
+  const merge = { name: "MERGE", sender: "operator", topic, address: to, headers } as const;
   const answer = await askServer({ id: owner, endpoint }, merge, options);
-  const { status, lines: said } = answer;
+  const { status, headers: said } = answer;
   return { status, why: reasonOf(answer), isUnknown: said?.unknown === true, epoch: said?.epoch };
 }

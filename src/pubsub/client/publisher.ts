@@ -181,12 +181,12 @@ export class Publisher {
     signal: AbortSignal | undefined,
   ): Promise<Outcome> {
     const own = this.#client.state.session();
-    const lines = {
-      low: counter,
+    const headers = {
+      firstUnacked: counter,
       ...(session.number === own.number && session.key === own.key ? {} : { fromSession: session }),
       ...(msgId === null ? {} : { msgId }),
     };
-    const put = { name: "PUT", topic: this.#topic, counter, lines, ...asBody(bodies) } as const;
+    const put = { name: "PUT", topic: this.#topic, counter, headers, ...asBody(bodies) } as const;
     return await this.#client.ask(put, { signal, registration });
   }
 
@@ -247,13 +247,17 @@ export class Publisher {
   /** `chain`: of what was taken before it. */
   #ask({ counter: first, msgId, bodies }: PutIntents, chain: string, options: PutOptions): void {
     // What is below is settled on the disk as well: the server may forget it.
-    const low = Math.min(first, ...[...this.#flights].map((flight) => flight.first));
+    const firstUnacked = Math.min(first, ...[...this.#flights].map((flight) => flight.first));
     const bytes = bytesOf(bodies);
     const abort = new AbortController();
     const signal = options.signal === undefined ? abort.signal : AbortSignal.any([abort.signal, options.signal]);
-    const lines = { low, ...(first > low ? { after: first - 1 } : {}), ...(msgId === null ? {} : { msgId }) };
+    const headers = {
+      firstUnacked,
+      ...(first > firstUnacked ? { after: first - 1 } : {}),
+      ...(msgId === null ? {} : { msgId }),
+    };
     let wasSent = false;
-    const asked = this.#client.ask({ name: "PUT", topic: this.#topic, counter: first, lines, ...asBody(bodies) }, {
+    const asked = this.#client.ask({ name: "PUT", topic: this.#topic, counter: first, headers, ...asBody(bodies) }, {
       signal,
       onSent: () => wasSent = true,
     });

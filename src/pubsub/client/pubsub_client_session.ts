@@ -1,6 +1,6 @@
 /** One process of a client id: its state, its session, and the way to the proxies. Everything it says carries the session. */
 import { BatonError } from "../../errors.ts";
-import type { Lines, Message, MessageName, MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
+import type { Message, MessageHeaders, MessageName, MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
 import { type ClientState } from "./client_state.ts";
 import { outcomeError } from "./outcome_error.ts";
 import type { Answer, Outcome, Requester, RequestOptions } from "./requester.ts";
@@ -47,13 +47,13 @@ export class ClientSession {
     message: Asked<Operation | "GET" | "PUT">,
     { registration, ...options }: SessionRequestOptions = {},
   ): Promise<Outcome> {
-    const lines = {
-      ...message.lines,
+    const headers = {
+      ...message.headers,
       session: this.state.session(),
       ...this.#registered(message.topic, registration),
     };
-    const outcome = await this.#requester.ask({ ...message, sender: this.id, lines } as Message, options);
-    const current = outcome.answer?.status === "FENCED" ? outcome.answer.lines?.currentSession : undefined;
+    const outcome = await this.#requester.ask({ ...message, sender: this.id, headers } as Message, options);
+    const current = outcome.answer?.status === "FENCED" ? outcome.answer.headers?.currentSession : undefined;
     if (current !== undefined) this.state.sawSession(current);
     return outcome;
   }
@@ -81,7 +81,7 @@ export class ClientSession {
       const known = this.state.registration(message.topic);
       const outcome = await this.ask(message, options);
       const isRefused = outcome.kind === "answer" && outcome.answer.status === "UNREGISTERED";
-      const wanted = isRefused ? outcome.answer.lines?.registration ?? 0 : 0;
+      const wanted = isRefused ? outcome.answer.headers?.registration ?? 0 : 0;
       if (wanted <= known || tries === registrationsMax) return outcome;
       this.state.sawRegistration(message.topic, wanted);
     }
@@ -92,12 +92,12 @@ export class ClientSession {
    * publishers, this one is among the first. Nobody waits for it for long, and it may be lost.
    */
   async resolved(topic: string, counter: number): Promise<void> {
-    const lines = { session: this.state.session(), low: counter, ...this.#registered(topic) };
-    const end = { name: "PUT", sender: this.id, topic, counter, lines, batch: [] } as const;
+    const headers = { session: this.state.session(), firstUnacked: counter, ...this.#registered(topic) };
+    const end = { name: "PUT", sender: this.id, topic, counter, headers, batch: [] } as const;
     await this.#requester.ask(end, { withinMs: resolvedMsMax }).catch(() => {});
   }
 
-  #registered(topic: string, registration = this.state.registration(topic)): Lines {
+  #registered(topic: string, registration = this.state.registration(topic)): MessageHeaders {
     return registration > 0 ? { registration } : {};
   }
 
@@ -111,13 +111,13 @@ export class ClientSession {
     { signal }: Pick<RequestOptions, "signal"> = {},
   ): Promise<{ readonly isStored: boolean } | null> {
     const { state } = this;
-    const lines = { fromSession: state.session(), session: state.nextSession(), ...this.#registered(topic) };
-    const end = { name: "PUT", sender: this.id, topic, counter, lines, batch: [] } as const;
+    const headers = { fromSession: state.session(), session: state.nextSession(), ...this.#registered(topic) };
+    const end = { name: "PUT", sender: this.id, topic, counter, headers, batch: [] } as const;
     const { kind, answer } = await this.#requester.ask(end, { signal, withinMs: endMsMax });
     if (kind !== "answer") return null;
     // It has forgotten the client since: what was asked for before is refused by that number from now on.
     if (answer.status === "UNREGISTERED") return { isStored: false };
-    return answer.status === "OK" ? { isStored: answer.lines?.ids !== undefined } : null;
+    return answer.status === "OK" ? { isStored: answer.headers?.ids !== undefined } : null;
   }
 
   /** Who is subscribed already stays where he is. */
@@ -141,10 +141,10 @@ export class ClientSession {
     this.state.forgetPlace(topic); // the server's counts now
   }
 
-  async info(topic: string, options?: RequestOptions): Promise<Lines> {
+  async info(topic: string, options?: RequestOptions): Promise<MessageHeaders> {
     const what = `ask about topic "${topic}"`;
     const outcome = await this.#requester.ask({ name: "INFO", sender: this.id, topic }, options);
-    return requireOk(what, outcome).lines ?? {};
+    return requireOk(what, outcome).headers ?? {};
   }
 
   async #operate(
@@ -154,7 +154,7 @@ export class ClientSession {
   ): Promise<void> {
     const op = this.operations(message.topic) + 1;
     this.#operations.set(message.topic, op);
-    requireOk(what, await this.#untilRegistered({ ...message, lines: { op } }, options));
+    requireOk(what, await this.#untilRegistered({ ...message, headers: { op } }, options));
   }
 }
 

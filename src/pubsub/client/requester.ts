@@ -128,12 +128,12 @@ export class Requester implements AsyncDisposable {
       let end: AttemptEnd = { kind: "not sent" };
       if (link !== null) {
         const times = attemptTimes({ withinMs, attemptMs: Math.min(attemptMs, timeoutMs), holdMs });
-        const wait = message.lines?.waitMs === undefined ? {} : { waitMs: times.waitMs };
+        const wait = message.headers?.waitMs === undefined ? {} : { waitMs: times.waitMs };
         progress.sentTo = link;
         if (holdMs > 0) progress.sinceMs = clock.now() + holdMs;
-        const lines = { version: 1, deadlineMs: times.deadlineMs, ...message.lines, ...wait };
+        const headers = { version: 1, deadlineMs: times.deadlineMs, ...message.headers, ...wait };
         const sentMs = clock.now();
-        const got = await this.#attempt(link, encodeMessage({ ...message, lines } as Message), {
+        const got = await this.#attempt(link, encodeMessage({ ...message, headers } as Message), {
           withinMs,
           signal,
           onSent,
@@ -304,8 +304,8 @@ export class Requester implements AsyncDisposable {
   }
 }
 
-function answered({ status, lines }: Answer): AttemptEnd {
-  return { kind: "answered", status, isUnknown: lines?.unknown === true };
+function answered({ status, headers }: Answer): AttemptEnd {
+  return { kind: "answered", status, isUnknown: headers?.unknown === true };
 }
 
 /** What an answer says for people. */

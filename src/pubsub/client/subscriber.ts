@@ -71,16 +71,19 @@ export class Subscriber {
     readonly signal: AbortSignal | undefined;
   }): Promise<Fetched | null> {
     const { cursor, intent } = this.#client.state.place(this.topic);
-    const lines = {
+    const headers = {
       max,
       maxBytes: answerBytesMax,
       op: this.#client.operations(this.topic),
       ...(holdMs > 0 ? { waitMs: holdMs } : {}),
       ...(peek ? { peek: true as const } : {}),
     };
-    const outcome = await this.#client.ask({ name: "GET", topic: this.topic, last: cursor, lines }, { signal, holdMs });
+    const outcome = await this.#client.ask({ name: "GET", topic: this.topic, last: cursor, headers }, {
+      signal,
+      holdMs,
+    });
     if (outcome.kind === "answer" && outcome.answer.status === "NO_MESSAGE") return null;
-    const { batch, body, messageId, lines: said = {} } = requireOk(`get from topic "${this.topic}"`, outcome);
+    const { batch, body, messageId, headers: said = {} } = requireOk(`get from topic "${this.topic}"`, outcome);
     const bodies = batch ?? [body ?? new Uint8Array(0)];
     const ids = idsOf(said.ids ?? [], messageId ?? 0);
     const messages = bodies.map((content, place) => {

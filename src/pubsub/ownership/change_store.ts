@@ -17,7 +17,7 @@ export async function changeStore(
 ): Promise<void> {
   const { store, nodes, id } = tenure;
   if (action.do === "create" && node !== undefined) {
-    await store.create(topic, { birth: node.birth, floor: node.floor, epoch: node.epoch });
+    await store.create(topic, { incarnation: node.incarnation, baseOffset: node.baseOffset, epoch: node.epoch });
   } else if (action.do === "activate" && node !== undefined) {
     await store.activate(topic, node.epoch, action.what);
   } else if (action.do === "drop") {

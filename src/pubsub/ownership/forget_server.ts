@@ -55,7 +55,7 @@ export async function giveUp(
       // Its receiver took it, or the answer was lost.
       await nodes.catchUp(topic);
       read = await nodes.read(topic);
-      if (read === null || read.node.birth !== next.birth || read.node.epoch !== next.epoch) continue;
+      if (read === null || read.node.incarnation !== next.incarnation || read.node.epoch !== next.epoch) continue;
     }
     await nodes.uncount(topic, id);
     return back === null ? "lost" : "returned";

@@ -41,7 +41,7 @@ export interface Tenure {
 /** What requests are let in by. */
 export interface Permit {
   readonly epoch: number;
-  readonly birth: string;
+  readonly incarnation: string;
 }
 
 export type HandOverResult =
@@ -156,7 +156,7 @@ export class OwnedTopic {
       }
       await this.#wrote(await this.#write(next), next, known.version + 1);
       this.known ??= await this.#tenure.nodes.read(this.topic);
-      const isGone = this.known?.node.birth === next.birth;
+      const isGone = this.known?.node.incarnation === next.incarnation;
       if (isGone) {
         await this.#tenure.store.drop(this.topic, next.epoch);
         await this.#tenure.nodes.uncount(this.topic, this.#tenure.id);
@@ -200,11 +200,11 @@ export class OwnedTopic {
   }
 
   /** The reply; null when none came, or when the receiver could not be asked. Sealed or not is seen by the permit. */
-  async #sendOpen(to: string, { birth, epoch }: Permit): Promise<TransferReply | null> {
+  async #sendOpen(to: string, { incarnation, epoch }: Permit): Promise<TransferReply | null> {
     const { store } = this.#tenure;
     this.#whyKept = "";
     const { copy } = await store.look(this.topic);
-    if (copy?.birth !== birth || copy.epoch !== epoch) return null;
+    if (copy?.incarnation !== incarnation || copy.epoch !== epoch) return null;
     try {
       const reply = await this.#transfer(to, copy);
       if (reply?.kind === "refused") this.#whyKept = reply.why;
@@ -312,8 +312,8 @@ export class OwnedTopic {
     const { nodes, id } = this.#tenure;
     this.#giveUpAtMs = 0;
     this.#rechecks = 0;
-    if (copy === null || (this.permit?.epoch === copy.epoch && this.permit.birth === copy.birth)) return;
-    this.permit = { epoch: copy.epoch, birth: copy.birth };
+    if (copy === null || (this.permit?.epoch === copy.epoch && this.permit.incarnation === copy.incarnation)) return;
+    this.permit = { epoch: copy.epoch, incarnation: copy.incarnation };
     if (this.#isCounted) return;
     this.#isCounted = true;
     void nodes.keepCounted(this.topic, id).catch(() => {}); // only assignments go by it

@@ -5,7 +5,7 @@ import { restored, type TopicNode } from "./topic_node.ts";
 export type RestoreDecision =
   /** Nothing: it is another's, or what is stored is what counts, or nobody was answered for it. */
   | { readonly do: "keep" }
-  /** Number messages from behind the node's floor, durably; then write the node. */
+  /** Number messages from behind the node's baseOffset, durably; then write the node. */
   | { readonly do: "restore"; readonly next: TopicNode }
   /** It is not in what was put back: given up, as by `forget`; or it goes back to where it came from. */
   | { readonly do: "give up" }
@@ -17,10 +17,10 @@ export function decideRestore(me: string, node: TopicNode, { copy, staged }: {
   readonly staged: StagedCopy | null;
 }): RestoreDecision {
   if (node.owner !== me || node.state === "new") return { do: "keep" };
-  const mine = copy?.birth === node.birth && copy.epoch <= node.epoch ? copy : null;
+  const mine = copy?.incarnation === node.incarnation && copy.epoch <= node.epoch ? copy : null;
   if (node.state === "moving" && node.source?.owner !== me && mine?.epoch !== node.epoch) {
     // On its way here when the store was lost: either it has arrived in what was put back, or its source has it yet.
-    const isStaged = staged?.birth === node.birth && staged.epoch === node.source?.epoch;
+    const isStaged = staged?.incarnation === node.incarnation && staged.epoch === node.source?.epoch;
     return isStaged ? { do: "keep" } : { do: "give up" };
   }
   // Somebody else may have gone on with it already: only its receiver knows.

@@ -15,8 +15,8 @@ import { StoreAge } from "./store_generation.ts";
 import { TopicNodes } from "./topic_nodes.ts";
 
 export interface RestorableStore extends Pick<OwnedStore, "storeId" | "age" | "raiseAge" | "topics" | "look"> {
-  /** Messages are numbered from behind `floor` on, durably; who had all that is there has had everything up to it. */
-  continueBehind(topic: string, floor: number): Promise<void>;
+  /** Messages are numbered from behind `baseOffset` on, durably; who had all that is there has had everything up to it. */
+  continueBehind(topic: string, baseOffset: number): Promise<void>;
 }
 
 export interface Restored {
@@ -62,12 +62,12 @@ async function restoreTopic(
     if (decision.do === "leave") return "left";
     if (decision.do === "give up") return await giveUp(nodes, { topic, node, version }, id);
     const { next } = decision;
-    await store.continueBehind(topic, next.floor);
+    await store.continueBehind(topic, next.baseOffset);
     if (await nodes.write(topic, next, version) === "written") return "restored";
     await nodes.catchUp(topic);
     const read = await nodes.read(topic);
     if (read === null) return "kept";
-    if (read.node.epoch === next.epoch && read.node.floor === next.floor) return "restored"; // the answer was lost
+    if (read.node.epoch === next.epoch && read.node.baseOffset === next.baseOffset) return "restored"; // the answer was lost
     ({ node, version } = read);
   }
 }

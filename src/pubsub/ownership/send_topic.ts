@@ -17,7 +17,7 @@ export interface SendOptions {
 export async function sendTopic(
   { id, store, channel, clock, signal, peer }: Tenure,
   topic: string,
-  { birth, floor, epoch, sealedFor }: TopicCopy,
+  { incarnation, baseOffset, epoch, sealedFor }: TopicCopy,
   { to, seal, giveUpAtMs }: SendOptions,
 ): Promise<TransferReply | { readonly kind: "unanswered"; readonly why: string }> {
   const receiver = await peer(to);
@@ -31,7 +31,7 @@ export async function sendTopic(
       await seal();
       cancel = limit();
     });
-    const content = { birth, floor, owner: id, epoch };
+    const content = { incarnation, baseOffset, owner: id, epoch };
     return await channel.transfer(receiver, topic, content, {
       outgoing,
       signal: AbortSignal.any([signal, late.signal]),

@@ -7,8 +7,8 @@ import { confirmed, taken, type TopicNode } from "./topic_node.ts";
 
 /** The content that a server answers from, or has answered from. */
 export interface TopicCopy {
-  readonly birth: string;
-  readonly floor: number;
+  readonly incarnation: string;
+  readonly baseOffset: number;
   readonly epoch: number;
   /** The server it is to go to: closed for good at this epoch. Null: open. */
   readonly sealedFor: string | null;
@@ -16,7 +16,7 @@ export interface TopicCopy {
 
 /** A sealed copy's content that was received whole, its hash compared. */
 export interface StagedCopy {
-  readonly birth: string;
+  readonly incarnation: string;
   readonly owner: string;
   readonly epoch: number;
 }
@@ -60,7 +60,7 @@ const rest: TopicAction = { do: "rest" };
 
 export function decideTopic({ me, node, copy, staged }: TopicFacts): TopicAction {
   if (node === null) return copy === null ? rest : { do: "register", next: registered(me, copy) };
-  if (copy !== null && copy.birth !== node.birth) return { do: "set aside" };
+  if (copy !== null && copy.incarnation !== node.incarnation) return { do: "set aside" };
   if (copy !== null && copy.epoch > node.epoch) {
     return { do: "write", next: registered(me, copy), why: "claim" };
   }
@@ -84,7 +84,8 @@ function ofOwner(node: TopicNode, copy: TopicCopy | null, staged: StagedCopy | n
       if (source?.owner === node.owner) {
         return copy?.epoch === source.epoch ? { do: "activate", what: "copy" } : { do: "miss" };
       }
-      const isStaged = staged?.birth === node.birth && staged.owner === source?.owner && staged.epoch === source.epoch;
+      const isStaged = staged?.incarnation === node.incarnation && staged.owner === source?.owner &&
+        staged.epoch === source.epoch;
       return isStaged ? { do: "activate", what: "staged" } : { do: "miss" };
     }
   }
@@ -94,7 +95,7 @@ function ofOther(me: string, node: TopicNode, copy: TopicCopy | null, staged: St
   // Not before the new owner has confirmed: until then this is a second copy of everything.
   if (copy !== null && copy.epoch < node.epoch && node.state === "stored") return { do: "drop", epoch: node.epoch };
   if (staged === null) return rest;
-  if (staged.birth !== node.birth || staged.epoch < node.epoch) return { do: "discard" };
+  if (staged.incarnation !== node.incarnation || staged.epoch < node.epoch) return { do: "discard" };
   if (staged.epoch > node.epoch) return { do: "read again" };
   // What was staged had been sealed at this epoch, and so had been confirmed before.
   if (node.state !== "stored" && node.state !== "sealed") return { do: "read again" };
@@ -103,6 +104,6 @@ function ofOther(me: string, node: TopicNode, copy: TopicCopy | null, staged: St
 }
 
 /** The node of a copy whose node was lost. */
-function registered(me: string, { birth, floor, epoch, sealedFor }: TopicCopy): TopicNode {
-  return { owner: me, epoch, state: sealedFor === null ? "stored" : "sealed", birth, floor, source: null };
+function registered(me: string, { incarnation, baseOffset, epoch, sealedFor }: TopicCopy): TopicNode {
+  return { owner: me, epoch, state: sealedFor === null ? "stored" : "sealed", incarnation, baseOffset, source: null };
 }

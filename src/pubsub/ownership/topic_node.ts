@@ -24,19 +24,19 @@ export interface TopicNode {
   readonly epoch: number;
   readonly state: TopicState;
   /** Names the content: random, and another one when a topic begins again. */
-  readonly birth: string;
+  readonly incarnation: string;
   /** Every sequence number of this content is greater: none is used again after its predecessor was given up. */
-  readonly floor: number;
+  readonly baseOffset: number;
   /** Of a topic that is moving; null otherwise. */
   readonly source: Source | null;
 }
 
 /** More messages than one content will ever have; 511 contents of one topic fit into the exact integers. */
-export const seqsPerBirth = 2 ** 44;
+export const idsPerIncarnation = 2 ** 44;
 
 /** A topic that nobody had. */
-export function assigned(owner: string, birth: string): TopicNode {
-  return { owner, epoch: 1, state: "new", birth, floor: 0, source: null };
+export function assigned(owner: string, incarnation: string): TopicNode {
+  return { owner, epoch: 1, state: "new", incarnation, baseOffset: 0, source: null };
 }
 
 /** To another server, as long as it is new. */
@@ -61,10 +61,10 @@ export function takenBack(node: TopicNode): TopicNode {
 }
 
 /** By an operator who accepts that the owner's content is lost. Null when no sequence numbers are left. */
-export function forgotten(node: TopicNode, birth: string): TopicNode | null {
-  const floor = node.floor + seqsPerBirth;
-  if (!Number.isSafeInteger(floor + seqsPerBirth)) return null;
-  return { owner: "", epoch: node.epoch + 1, state: "new", birth, floor, source: null };
+export function forgotten(node: TopicNode, incarnation: string): TopicNode | null {
+  const baseOffset = node.baseOffset + idsPerIncarnation;
+  if (!Number.isSafeInteger(baseOffset + idsPerIncarnation)) return null;
+  return { owner: "", epoch: node.epoch + 1, state: "new", incarnation, baseOffset, source: null };
 }
 
 /**
@@ -72,10 +72,17 @@ export function forgotten(node: TopicNode, birth: string): TopicNode | null {
  * was stored since is lost, and the numbers that it had are not used again. Null when no sequence numbers are left.
  */
 export function restored(node: TopicNode, copyEpoch: number): TopicNode | null {
-  const floor = node.floor + seqsPerBirth;
-  if (!Number.isSafeInteger(floor + seqsPerBirth)) return null;
-  const { owner, birth } = node;
-  return { owner, birth, floor, epoch: node.epoch + 1, state: "moving", source: { owner, epoch: copyEpoch } };
+  const baseOffset = node.baseOffset + idsPerIncarnation;
+  if (!Number.isSafeInteger(baseOffset + idsPerIncarnation)) return null;
+  const { owner, incarnation } = node;
+  return {
+    owner,
+    incarnation,
+    baseOffset,
+    epoch: node.epoch + 1,
+    state: "moving",
+    source: { owner, epoch: copyEpoch },
+  };
 }
 
 /** Of a topic that was moving to a server that is lost, by an operator: its source still has everything. */

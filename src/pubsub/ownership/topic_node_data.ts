@@ -10,7 +10,8 @@ const utf8 = new TextEncoder();
 
 /** The topic's name stands in it too: a long one is a hash in the path. */
 export function formatTopicNode(topic: string, node: TopicNode): Uint8Array {
-  return utf8.encode(JSON.stringify({ layout, topic, ...node }));
+  const { baseOffset, ...others } = node;
+  return utf8.encode(JSON.stringify({ layout, topic, ...others, base_offset: baseOffset }));
 }
 
 /** Throws CONFIG for data that no baton of this layout has written, or that is about another topic than `topic`. */
@@ -26,18 +27,19 @@ export function parseTopicNode(data: Uint8Array, path: string, topic?: string): 
   if (typeof value !== "object" || value === null) throw refuse("its data is not an object");
   const row = value as Readonly<Record<string, unknown>>;
   if (row["layout"] !== layout) throw refuse(`its layout is ${JSON.stringify(row["layout"])}, and this is ${layout}`);
-  const { topic: name, owner, state, birth } = row;
+  const { topic: name, owner, state, incarnation } = row;
   if (
-    typeof name !== "string" || typeof owner !== "string" || typeof birth !== "string" || !states.includes(`${state}`)
+    typeof name !== "string" || typeof owner !== "string" || typeof incarnation !== "string" ||
+    !states.includes(`${state}`)
   ) {
-    throw refuse("a topic, an owner, a state and a birth were wanted");
+    throw refuse("a topic, an owner, a state and an incarnation were wanted");
   }
   if (topic !== undefined && name !== topic) throw refuse(`it is about "${name}", and "${topic}" was wanted`);
-  const { epoch, floor } = row;
-  if (!isCount(epoch) || epoch < 1 || !isCount(floor)) throw refuse("an epoch and a floor were wanted");
+  const { epoch, base_offset: baseOffset } = row;
+  if (!isCount(epoch) || epoch < 1 || !isCount(baseOffset)) throw refuse("an epoch and a base_offset were wanted");
   const source = sourceOf(row["source"]);
   if (source === undefined) throw refuse("its source is no source");
-  return { topic: name, owner, epoch, state: state as TopicState, birth, floor, source };
+  return { topic: name, owner, epoch, state: state as TopicState, incarnation, baseOffset, source };
 }
 
 function sourceOf(value: unknown): Source | null | undefined {

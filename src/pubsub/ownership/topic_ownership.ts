@@ -137,6 +137,6 @@ export class TopicOwnership {
   }
 }
 
-function permitOf({ lease }: ServerTenure, { epoch, birth }: Permit): RequestPermit {
-  return { epoch, birth, lease, isConfirmed: () => lease.isConfirmed() };
+function permitOf({ lease }: ServerTenure, { epoch, incarnation }: Permit): RequestPermit {
+  return { epoch, incarnation, lease, isConfirmed: () => lease.isConfirmed() };
 }

@@ -7,7 +7,7 @@ export type Offer = StagedCopy;
 
 /** Up to which epoch this server knows that the content has gone on elsewhere. */
 export interface DroppedTopic {
-  readonly birth: string;
+  readonly incarnation: string;
   readonly epoch: number;
 }
 
@@ -19,18 +19,18 @@ export interface DroppedTopic {
  */
 export type TransferDecision = "stage" | "staged" | "passed" | "unknown";
 
-export function decideTransfer({ birth, owner, epoch }: Offer, { node, copy, staged, dropped }: {
+export function decideTransfer({ incarnation, owner, epoch }: Offer, { node, copy, staged, dropped }: {
   /** As read in this session. */
   readonly node: TopicNode | null;
   readonly copy: TopicCopy | null;
   readonly staged: StagedCopy | null;
   readonly dropped: DroppedTopic | null;
 }): TransferDecision {
-  if (copy?.birth === birth && copy.epoch >= epoch) return "passed";
-  if (dropped?.birth === birth && dropped.epoch > epoch) return "passed";
-  if (staged?.birth === birth && staged.epoch > epoch) return "passed";
-  if (staged?.birth === birth && staged.epoch === epoch && staged.owner === owner) return "staged";
-  if (node === null || node.birth !== birth || node.epoch < epoch) return "unknown";
+  if (copy?.incarnation === incarnation && copy.epoch >= epoch) return "passed";
+  if (dropped?.incarnation === incarnation && dropped.epoch > epoch) return "passed";
+  if (staged?.incarnation === incarnation && staged.epoch > epoch) return "passed";
+  if (staged?.incarnation === incarnation && staged.epoch === epoch && staged.owner === owner) return "staged";
+  if (node === null || node.incarnation !== incarnation || node.epoch < epoch) return "unknown";
   // An owner seals only what it has confirmed, so that a node of this epoch in another state is an old one.
   if (node.epoch > epoch || node.owner !== owner) return "passed";
   return node.state === "stored" || node.state === "sealed" ? "stage" : "unknown";

@@ -1,6 +1,6 @@
 /** Answers that a proxy gives by itself. */
 import { encodeMessage } from "../../wire/pubsub/encode_message.ts";
-import type { Lines } from "../../wire/pubsub/pubsub_messages.ts";
+import type { MessageHeaders } from "../../wire/pubsub/pubsub_messages.ts";
 import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
 
 export interface OwnAnswer {
@@ -8,8 +8,8 @@ export interface OwnAnswer {
   /** A sentence, for people. */
   readonly why?: string;
   readonly body?: Uint8Array;
-  /** What is said beside; left out for whoever knows no lines. */
-  readonly lines?: Lines;
+  /** What is said beside; left out for whoever knows no headers. */
+  readonly headers?: MessageHeaders;
 }
 
 const encoder = new TextEncoder();
@@ -17,13 +17,13 @@ const encoder = new TextEncoder();
 const whyLengthMax = 1000;
 
 /** The frames behind the envelope. */
-export function ownAnswer(proxyId: string, answer: OwnAnswer, hasLines: boolean): Uint8Array[] {
+export function ownAnswer(proxyId: string, answer: OwnAnswer, hasHeaders: boolean): Uint8Array[] {
   const body = answer.body ?? encoder.encode((answer.why ?? "").slice(0, whyLengthMax));
   return encodeMessage({
     name: "STATUS",
     sender: proxyId,
     status: answer.status,
     body,
-    ...(hasLines && answer.lines !== undefined ? { lines: answer.lines } : {}),
+    ...(hasHeaders && answer.headers !== undefined ? { headers: answer.headers } : {}),
   });
 }

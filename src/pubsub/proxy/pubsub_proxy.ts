@@ -93,7 +93,7 @@ export class Proxy implements AsyncDisposable {
       counters: this.counters,
       socketOptions: { ...options.back, clock },
       passOn: ({ envelope }, frames, status) => this.#reply(envelope, frames, status),
-      answer: ({ envelope, traits }, answer) => this.#answer(envelope, answer, traits.hasLines),
+      answer: ({ envelope, traits }, answer) => this.#answer(envelope, answer, traits.hasHeaders),
       onProblem: (problem) => options.onProblem?.(problem),
       onIdle: () => this.#whenIdle?.(),
     });
@@ -186,7 +186,7 @@ export class Proxy implements AsyncDisposable {
     if (message.name === null) return this.#refuse(envelope, message);
     const denial = this.#options.authorize?.(this.#front.peer(identity)?.userId ?? null, message) ?? null;
     if (denial !== null) {
-      return this.#answer(envelope, { status: "DENIED", why: denial }, message.lines !== undefined);
+      return this.#answer(envelope, { status: "DENIED", why: denial }, message.headers !== undefined);
     }
     if (isAboutTopic(message)) this.#forward(envelope, body, message);
     else void this.#answerItself(envelope, message);
@@ -201,25 +201,33 @@ export class Proxy implements AsyncDisposable {
     const why = this.#isLeaving
       ? "Not now: this proxy is leaving"
       : this.#forwarder.take({ client, envelope, frames, bytes, traits });
-    if (why !== null) return this.#answer(envelope, { status: "OVERLOADED", why }, traits.hasLines);
+    if (why !== null) return this.#answer(envelope, { status: "OVERLOADED", why }, traits.hasHeaders);
     if (client.requests > 0) this.#clients.set(identity, client);
   }
 
   /** A message that is not passed on. */
   async #answerItself(envelope: readonly Uint8Array[], message: Exclude<Message, TopicMessage>): Promise<void> {
-    const hasLines = message.lines !== undefined;
+    const hasHeaders = message.headers !== undefined;
     switch (message.name) {
       // An answer to an answer might be answered for ever.
       case "STATUS":
         return void this.counters.dropped++;
       case "TRANSFER":
-        return this.#answer(envelope, { status: "BAD_REQUEST", why: "TRANSFER goes from server to server" }, hasLines);
+        return this.#answer(
+          envelope,
+          { status: "BAD_REQUEST", why: "TRANSFER goes from server to server" },
+          hasHeaders,
+        );
       case "MANAGE":
-        return this.#answer(envelope, { status: "BAD_REQUEST", why: "MANAGE goes from operator to server" }, hasLines);
+        return this.#answer(
+          envelope,
+          { status: "BAD_REQUEST", why: "MANAGE goes from operator to server" },
+          hasHeaders,
+        );
       case "CANCEL":
-        return this.#answer(envelope, { status: "BAD_REQUEST", why: "CANCEL goes from proxy to server" }, hasLines);
+        return this.#answer(envelope, { status: "BAD_REQUEST", why: "CANCEL goes from proxy to server" }, hasHeaders);
       case "HELLO":
-        return this.#answer(envelope, { status: "OK", lines: { version: 1 } }, hasLines);
+        return this.#answer(envelope, { status: "OK", headers: { version: 1 } }, hasHeaders);
       case "PERIODIC": {
         const topics = decodeTopicList(message.body);
         if (topics !== undefined) this.loads.heard(message.sender, topics.length);
@@ -227,11 +235,11 @@ export class Proxy implements AsyncDisposable {
         return this.#answer(
           envelope,
           { status, why: topics === undefined ? "The body is no list of topics" : "" },
-          hasLines,
+          hasHeaders,
         );
       }
       case "TOPICS":
-        return this.#answer(envelope, await this.#topics(message.lines?.deadlineMs), hasLines);
+        return this.#answer(envelope, await this.#topics(message.headers?.deadlineMs), hasHeaders);
     }
   }
 
@@ -250,11 +258,11 @@ export class Proxy implements AsyncDisposable {
   }
 
   #refuse(envelope: readonly Uint8Array[], refusal: Refusal): void {
-    this.#answer(envelope, { status: "BAD_REQUEST", why: refusal.reason }, refusal.hasLines);
+    this.#answer(envelope, { status: "BAD_REQUEST", why: refusal.reason }, refusal.hasHeaders);
   }
 
-  #answer(envelope: readonly Uint8Array[], answer: OwnAnswer, hasLines: boolean): void {
-    this.#reply(envelope, ownAnswer(this.id, answer, hasLines), answer.status);
+  #answer(envelope: readonly Uint8Array[], answer: OwnAnswer, hasHeaders: boolean): void {
+    this.#reply(envelope, ownAnswer(this.id, answer, hasHeaders), answer.status);
   }
 
   #reply(envelope: readonly Uint8Array[], frames: readonly Uint8Array[], status: StatusCode): void {

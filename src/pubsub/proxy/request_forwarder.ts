@@ -168,7 +168,7 @@ export class Forwarder implements LinkHost {
 
   unsendable(request: Request, why: string): void {
     this.#end(request);
-    this.#options.answer(request, { status: "BAD_REQUEST", why: `Cannot pass it on: ${why}`, lines: {} });
+    this.#options.answer(request, { status: "BAD_REQUEST", why: `Cannot pass it on: ${why}`, headers: {} });
     if (this.#underWay.size === 0) this.#options.onIdle();
   }
 
@@ -281,7 +281,7 @@ export class Forwarder implements LinkHost {
   #correct(request: Request, frames: readonly Uint8Array[]): void {
     const { asked, traits: { topic } } = request;
     const answer = decodeMessage(frames);
-    const { owner, epoch } = answer.name === "STATUS" ? answer.lines ?? {} : {};
+    const { owner, epoch } = answer.name === "STATUS" ? answer.headers ?? {} : {};
     const hint: Owner | null = owner === undefined || epoch === undefined ? null : { owner, epoch };
     request.why = `server ${ownerOf(request)} does not have the topic`;
     if (asked !== null) this.#options.directory.corrected(topic, asked, hint);
@@ -353,9 +353,9 @@ function ownAnswerFor({ traits, why }: Request, status: OwnStatus): OwnAnswer {
   if (status === "NOT_SUBSCRIBED" || status === "NOT_OWNER") {
     return { status, why: `there is no topic ${JSON.stringify(traits.topic)}` };
   }
-  if (status === "OVERLOADED") return { status, why: `Not done: ${why}`, lines: {} };
+  if (status === "OVERLOADED") return { status, why: `Not done: ${why}`, headers: {} };
   const tail = `${why}; whether ${traits.name} was done is not known`;
-  return { status, why: `Cannot say: ${tail}`, lines: { unknown: true } };
+  return { status, why: `Cannot say: ${tail}`, headers: { unknown: true } };
 }
 
 function whyParked(route: Exclude<Route, { kind: "server" | "no topic" }>, servers: number): string {

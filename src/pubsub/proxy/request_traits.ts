@@ -14,8 +14,8 @@ export interface RequestTraits {
   readonly isRepeatable: boolean;
   /** It may wait at the server, for a message. */
   readonly mayWait: boolean;
-  /** Its sender knows lines. */
-  readonly hasLines: boolean;
+  /** Its sender knows headers. */
+  readonly hasHeaders: boolean;
   /** Nobody waits for the answer after so many milliseconds. */
   readonly patienceMs: number;
   /** Of a put by a session: where it stands among that session's. */
@@ -38,8 +38,8 @@ const wayMsMax = 100;
 type TopicMessage = Exclude<Extract<Message, { topic: string }>, { name: "TRANSFER" | "MANAGE" }>;
 
 export function traitsOf(message: TopicMessage, patienceMsDefault: number): RequestTraits {
-  const { lines } = message;
-  const waitMs = message.name === "GET" ? lines?.waitMs ?? 0 : 0;
+  const { headers } = message;
+  const waitMs = message.name === "GET" ? headers?.waitMs ?? 0 : 0;
   return {
     name: message.name,
     sender: message.sender,
@@ -48,15 +48,15 @@ export function traitsOf(message: TopicMessage, patienceMsDefault: number): Requ
     changes: message.name !== "GET" && message.name !== "INFO",
     isRepeatable: isRepeatable(message),
     mayWait: waitMs > 0,
-    hasLines: lines !== undefined,
-    patienceMs: Math.min(patienceOf(lines?.deadlineMs, waitMs) ?? patienceMsDefault + waitMs, patienceMsMax),
+    hasHeaders: headers !== undefined,
+    patienceMs: Math.min(patienceOf(headers?.deadlineMs, waitMs) ?? patienceMsDefault + waitMs, patienceMsMax),
     chain: chainOf(message),
   };
 }
 
 function chainOf(message: TopicMessage): ChainPlace | null {
-  if (message.name !== "PUT" || message.lines?.session === undefined) return null;
-  const { sender, topic, counter, batch, lines: { session, after = null } } = message;
+  if (message.name !== "PUT" || message.headers?.session === undefined) return null;
+  const { sender, topic, counter, batch, headers: { session, after = null } } = message;
   return { line: lineOf(session?.number, sender, topic), last: counter + (batch?.length ?? 1) - 1, after };
 }
 
@@ -86,18 +86,18 @@ function patienceOf(deadlineMs: number | undefined, waitMs: number): number | un
  * A counter makes a put known, an operation's number a subscription. A get moves nothing that its `last` has not
  * already settled.
  */
-function isRepeatable({ name, lines }: TopicMessage): boolean {
+function isRepeatable({ name, headers }: TopicMessage): boolean {
   switch (name) {
     case "GET":
     case "INFO":
     case "PUT":
       return true;
     case "MERGE":
-      return lines?.epoch !== undefined;
+      return headers?.epoch !== undefined;
     case "SUBSCRIBE":
     case "UNSUBSCRIBE":
     case "SEEK":
-      return lines?.op !== undefined;
+      return headers?.op !== undefined;
     default:
       return false;
   }

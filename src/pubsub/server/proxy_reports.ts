@@ -73,7 +73,7 @@ export class ProxyReports implements AsyncDisposable {
     if (connections.length === 0) return;
     const { server, topics } = this.#options;
     const body = encodeTopicList([...topics()].slice(0, reportTopicsMax));
-    const frames = encodeMessage({ name: "PERIODIC", sender: server, lines: { version: 1 }, body });
+    const frames = encodeMessage({ name: "PERIODIC", sender: server, headers: { version: 1 }, body });
     for (const { dealer } of connections) {
       dealer.receiveReady(); // answers, which say nothing
       dealer.trySend([nothing, ...frames]);

@@ -5,7 +5,7 @@
 import type { Clock } from "../../support/clock.ts";
 import { CachedClock } from "../../support/cached_clock.ts";
 import { messageOf } from "../../errors.ts";
-import type { ClientOperation, StoreAnswer } from "../../wire/pubsub/store_operations.ts";
+import type { ClientOperation, StoreResponse } from "../../wire/pubsub/store_operations.ts";
 import { measure, type RequestLatency } from "../request_latency.ts";
 import type { RequestPermit, RequestStanding } from "../ownership/topic_ownership.ts";
 import { answerOf, standingAnswer, type Status, statusOf, unconfirmedAnswer } from "./response_message.ts";
@@ -97,7 +97,7 @@ export class RequestDesk {
     const admissions = new Set<Admission>();
     if (!this.#admit(admissions, envelope, message)) return;
     this.#admissions.set(message.topic, admissions);
-    void this.#look(message.topic, admissions, message.lines?.epoch ?? null);
+    void this.#look(message.topic, admissions, message.headers?.epoch ?? null);
   }
 
   /** Nobody waits for the answer to what came in this envelope: a get that waits is answered at once. */
@@ -121,7 +121,7 @@ export class RequestDesk {
   }
 
   /** What the store has answered, durably. */
-  answered(answers: readonly StoreAnswer[]): void {
+  answered(answers: readonly StoreResponse[]): void {
     const nowMs = this.#options.clock.now();
     const confirmed = new Map<RequestPermit["lease"], boolean>();
     for (const answer of answers) {
@@ -151,7 +151,7 @@ export class RequestDesk {
       const { envelope, message } = request;
       this.#options.reply(
         envelope,
-        statusOf(this.#options.server, message, "ERROR", { reason, lines: { unknown: true } }),
+        statusOf(this.#options.server, message, "ERROR", { reason, headers: { unknown: true } }),
       );
     }
     this.#tellSettled();
@@ -180,7 +180,7 @@ export class RequestDesk {
     const admission: Admission = { envelope, message, arrivedAtMs: clock.now(), cancelTimer: () => {} };
     this.#admitted++;
     queue.add(admission);
-    const withinMs = Math.min(message.lines?.deadlineMs ?? admissionMs, admissionMs);
+    const withinMs = Math.min(message.headers?.deadlineMs ?? admissionMs, admissionMs);
     admission.cancelTimer = clock.after(withinMs, () => {
       this.#giveUp(queue, admission, `what becomes of topic ${JSON.stringify(message.topic)} was not known in time`);
     });
@@ -225,7 +225,7 @@ export class RequestDesk {
     arrivedAtMs = this.#cachedClock.now(),
   ): void {
     const { server, store, reply, clock } = this.#options;
-    const asked = message.lines?.epoch ?? 0;
+    const asked = message.headers?.epoch ?? 0;
     if (asked > permit.epoch) {
       const reason = `topic ${
         JSON.stringify(message.topic)
@@ -282,6 +282,6 @@ function keyOf(envelope: Envelope): string {
 /** How long a get may be kept back; 0 for everything else. */
 function waitMsOf(message: ClientMessage): number {
   if (message.name !== "GET") return 0;
-  const { waitMs = 0, deadlineMs = Infinity } = message.lines ?? {};
+  const { waitMs = 0, deadlineMs = Infinity } = message.headers ?? {};
   return Math.min(waitMs, deadlineMs, waitMsMax);
 }

@@ -11,8 +11,8 @@ export function operationOf(message: ClientMessage, { ticket, epoch, wait }: {
   readonly epoch: number;
   readonly wait: boolean;
 }): ClientOperation {
-  const { topic, sender, lines } = message;
-  const session = lines?.session ?? null;
+  const { topic, sender, headers } = message;
+  const session = headers?.session ?? null;
   if (message.name === "PUT") {
     // Written out: a spread costs more than all the rest of it.
     return {
@@ -22,35 +22,35 @@ export function operationOf(message: ClientMessage, { ticket, epoch, wait }: {
       epoch,
       client: sender,
       session,
-      registration: lines?.registration ?? 0,
+      registration: headers?.registration ?? 0,
       counter: message.counter,
-      fromSession: lines?.fromSession ?? null,
-      low: lines?.low ?? 0,
-      after: lines?.after ?? null,
-      msgId: lines?.msgId ?? null,
+      fromSession: headers?.fromSession ?? null,
+      firstUnacked: headers?.firstUnacked ?? 0,
+      after: headers?.after ?? null,
+      msgId: headers?.msgId ?? null,
       bodies: message.batch ?? [message.body ?? nothing],
     };
   }
-  const common = { ticket, topic, epoch, client: sender, session, registration: lines?.registration ?? 0 };
+  const common = { ticket, topic, epoch, client: sender, session, registration: headers?.registration ?? 0 };
   switch (message.name) {
     case "GET":
       return {
         kind: "get",
         ...common,
-        op: lines?.op ?? null,
+        op: headers?.op ?? null,
         last: message.last,
-        max: Math.min(Math.max(lines?.max ?? 1, 1), batchMessagesMax),
-        maxBytes: Math.min(lines?.maxBytes ?? 0, bodyBytesMax),
+        max: Math.min(Math.max(headers?.max ?? 1, 1), batchMessagesMax),
+        maxBytes: Math.min(headers?.maxBytes ?? 0, bodyBytesMax),
         wait,
-        peek: lines?.peek ?? false,
+        peek: headers?.peek ?? false,
       };
     case "SEEK":
-      return { kind: "seek", ...common, op: lines?.op ?? null, to: message.to };
+      return { kind: "seek", ...common, op: headers?.op ?? null, to: message.to };
     case "INFO":
       return { kind: "info", ...common };
     case "SUBSCRIBE":
-      return { kind: "subscribe", ...common, op: lines?.op ?? null };
+      return { kind: "subscribe", ...common, op: headers?.op ?? null };
     case "UNSUBSCRIBE":
-      return { kind: "unsubscribe", ...common, op: lines?.op ?? null };
+      return { kind: "unsubscribe", ...common, op: headers?.op ?? null };
   }
 }

@@ -32,11 +32,12 @@ export class HandOvers {
       const reason = `${handOversMax} topics are on their way from this server, which is its limit`;
       return reply(envelope, statusOf(server, message, "OVERLOADED", { reason }));
     }
-    void this.#handOver(message.topic, message.address, message.lines?.epoch ?? null).then((result) => {
-      if (result.kind === "moved") reply(envelope, statusOf(server, message, "OK", { lines: { epoch: result.epoch } }));
-      else reply(envelope, statusOf(server, message, "OVERLOADED", { reason: result.why }));
+    void this.#handOver(message.topic, message.address, message.headers?.epoch ?? null).then((result) => {
+      if (result.kind === "moved") {
+        reply(envelope, statusOf(server, message, "OK", { headers: { epoch: result.epoch } }));
+      } else reply(envelope, statusOf(server, message, "OVERLOADED", { reason: result.why }));
     }, (thrown) => {
-      reply(envelope, statusOf(server, message, "ERROR", { reason: messageOf(thrown), lines: { unknown: true } }));
+      reply(envelope, statusOf(server, message, "ERROR", { reason: messageOf(thrown), headers: { unknown: true } }));
     });
   }
 

@@ -53,30 +53,30 @@ export class TopicManager {
   }
 
   async #answer(message: Manage): Promise<Status> {
-    const { topic, lines = {} } = message;
-    if (lines.action === "delete") return await this.#delete(message, lines.acceptLoss === true);
-    const standing = await this.#options.ownership.standing(topic, lines.epoch ?? null);
+    const { topic, headers = {} } = message;
+    if (headers.action === "delete") return await this.#delete(message, headers.acceptLoss === true);
+    const standing = await this.#options.ownership.standing(topic, headers.epoch ?? null);
     if (standing.kind !== "serving") return standingAnswer(this.#options.server, message, standing, () => null);
     const { permit } = standing;
     const done = await this.#work(message, permit);
     if (done === null) {
-      const reason = `${JSON.stringify(lines.action ?? "")} is nothing that can be done at a topic`;
+      const reason = `${JSON.stringify(headers.action ?? "")} is nothing that can be done at a topic`;
       return statusOf(this.#options.server, message, "BAD_REQUEST", { reason });
     }
     if (permit.isConfirmed()) return this.#ok(message, done);
     const reason = "it was done, and the server's lease ended before that could be confirmed";
-    return statusOf(this.#options.server, message, "ERROR", { reason, lines: { unknown: true } });
+    return statusOf(this.#options.server, message, "ERROR", { reason, headers: { unknown: true } });
   }
 
   /** What it has come to; null: there is no such action. */
-  async #work({ topic, lines = {} }: Manage, { epoch }: RequestPermit): Promise<unknown> {
+  async #work({ topic, headers = {} }: Manage, { epoch }: RequestPermit): Promise<unknown> {
     const { store } = this.#options;
-    const acceptsLoss = lines.acceptLoss === true;
-    switch (lines.action) {
+    const acceptsLoss = headers.acceptLoss === true;
+    switch (headers.action) {
       case "show":
         return await store.show(topic, epoch);
       case "forget-client":
-        await store.forgetClient(topic, epoch, lines.client ?? "", acceptsLoss);
+        await store.forgetClient(topic, epoch, headers.client ?? "", acceptsLoss);
         return {};
       case "repair":
         if (!acceptsLoss) {
@@ -90,7 +90,7 @@ export class TopicManager {
 
   async #delete(message: Manage, acceptsLoss: boolean): Promise<Status> {
     const { server, ownership, store } = this.#options;
-    const { topic, lines = {} } = message;
+    const { topic, headers = {} } = message;
     const whyNot = async (epoch: number) => {
       const { subscribers, slowest } = await store.show(topic, epoch);
       if (subscribers === 0) return null;
@@ -99,7 +99,7 @@ export class TopicManager {
       const who = counted(subscribers, "client is", "clients are");
       return `${who} subscribed${waits}: --accept-loss deletes it all the same`;
     };
-    const result = await ownership.delete(topic, lines.epoch ?? null, acceptsLoss ? null : whyNot);
+    const result = await ownership.delete(topic, headers.epoch ?? null, acceptsLoss ? null : whyNot);
     if (result.kind === "deleted") return this.#ok(message, {});
     return statusOf(server, message, "BAD_REQUEST", {
       reason: `topic ${JSON.stringify(topic)} was not deleted: ${result.why}`,
@@ -117,6 +117,6 @@ export class TopicManager {
     if (code === "USAGE" || code === "BAD_DATA") return statusOf(server, message, "BAD_REQUEST", { reason });
     if (code === "NOT_FOUND") return statusOf(server, message, "NOT_SUBSCRIBED", { reason });
     if (code === "STALE_TOKEN") return statusOf(server, message, "OVERLOADED", { reason });
-    return statusOf(server, message, "ERROR", { reason, lines: { unknown: true } });
+    return statusOf(server, message, "ERROR", { reason, headers: { unknown: true } });
   }
 }

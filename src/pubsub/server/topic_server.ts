@@ -296,7 +296,10 @@ export class TopicServer implements AsyncDisposable {
       // A bug, or an answer that no message can carry: of one request, and no reason to leave the others alone.
       this.#options.onProblem(thrown);
       const reason = `the server failed: ${messageOf(thrown)}`;
-      this.#reply(envelope, statusOf(this.#options.id, { lines: {} }, "ERROR", { reason, lines: { unknown: true } }));
+      this.#reply(
+        envelope,
+        statusOf(this.#options.id, { headers: {} }, "ERROR", { reason, headers: { unknown: true } }),
+      );
     }
   }
 
@@ -304,7 +307,7 @@ export class TopicServer implements AsyncDisposable {
     const message = decodeMessage(content);
     if (message.name === null) {
       this.counters.refused++;
-      const asked = message.hasLines ? { lines: {} } : {};
+      const asked = message.hasHeaders ? { headers: {} } : {};
       return this.#reply(envelope, statusOf(this.#options.id, asked, "BAD_REQUEST", { reason: message.reason }));
     }
     this.counters.requests[message.name]++;
@@ -316,7 +319,7 @@ export class TopicServer implements AsyncDisposable {
     const { id } = this.#options;
     switch (message.name) {
       case "HELLO":
-        return this.#reply(envelope, statusOf(id, { lines: {} }, "OK", { lines: { version: 1 } }));
+        return this.#reply(envelope, statusOf(id, { headers: {} }, "OK", { headers: { version: 1 } }));
       case "TOPICS":
         return this.#reply(envelope, { ...statusOf(id, message, "OK"), body: encodeTopicList(this.topics()) });
       case "MERGE":

@@ -5,7 +5,7 @@
 import { BatonError, messageOf } from "../../errors.ts";
 import type { Clock } from "../../support/clock.ts";
 import { deadlineAfter } from "../../support/deadline.ts";
-import type { Lines, MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
+import type { MessageHeaders, MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
 import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
 import type { ContentName, IncomingContent } from "../store/owned_store.ts";
 import type { TransferReply } from "../ownership/transfer_channel.ts";
@@ -40,12 +40,14 @@ export class TransferReceiver {
   }
 
   take(envelope: Envelope, message: MessageOf<"TRANSFER">): void {
-    const { topic, lines } = message;
+    const { topic, headers } = message;
     const from = senderKey(envelope);
     const known = this.#arrivals.get(topic);
-    if (lines?.part === 0) return this.#begin(known, from, { envelope, message });
+    if (headers?.part === 0) return this.#begin(known, from, { envelope, message });
     if (known?.from === from && known.add({ envelope, message })) return;
-    const reason = lines?.part === undefined ? "a transfer has the line part" : "no transfer with this piece is open";
+    const reason = headers?.part === undefined
+      ? "a transfer has the header part"
+      : "no transfer with this piece is open";
     this.#options.reply(envelope, statusOf(this.#options.server, message, "BAD_REQUEST", { reason }));
   }
 
@@ -58,12 +60,12 @@ export class TransferReceiver {
 
   #begin(known: Arrival | undefined, from: string, piece: Piece): void {
     const { server, reply } = this.#options;
-    const { topic, sender, lines } = piece.message;
+    const { topic, sender, headers } = piece.message;
     const refuse = (code: StatusCode, reason: string) =>
       reply(piece.envelope, statusOf(server, piece.message, code, { reason }));
-    const { epoch, birth, floor } = lines ?? {};
-    if (epoch === undefined || birth === undefined || floor === undefined) {
-      return refuse("BAD_REQUEST", "a transfer begins with the lines epoch, birth and floor");
+    const { epoch, incarnation, baseOffset } = headers ?? {};
+    if (epoch === undefined || incarnation === undefined || baseOffset === undefined) {
+      return refuse("BAD_REQUEST", "a transfer begins with the headers epoch, incarnation and base-offset");
     }
     known?.fail(new BatonError("UNREACHABLE", `${sender} has begun to send "${topic}" again`));
     if (known === undefined && this.#arrivals.size >= arrivalsMax) {
@@ -72,7 +74,7 @@ export class TransferReceiver {
     const arrival = new Arrival(from, this.#options);
     this.#arrivals.set(topic, arrival);
     arrival.add(piece);
-    void arrival.run(topic, { birth, owner: sender, epoch, floor }).finally(() => {
+    void arrival.run(topic, { incarnation, owner: sender, epoch, baseOffset }).finally(() => {
       if (this.#arrivals.get(topic) === arrival) this.#arrivals.delete(topic);
     });
   }
@@ -98,7 +100,9 @@ class Arrival {
 
   /** False for one that is out of order, or too many. */
   add(piece: Piece): boolean {
-    if (this.#isOver || piece.message.lines?.part !== this.#next || this.#pieces.length > piecesInFlight) return false;
+    if (this.#isOver || piece.message.headers?.part !== this.#next || this.#pieces.length > piecesInFlight) {
+      return false;
+    }
     this.#next++;
     this.#pieces.push(piece);
     this.#wake();
@@ -111,10 +115,10 @@ class Arrival {
   }
 
   async run(topic: string, content: ContentName): Promise<void> {
-    const end = (code: StatusCode, reason: string, lines: Lines = {}) => {
+    const end = (code: StatusCode, reason: string, headers: MessageHeaders = {}) => {
       this.#isOver = true;
       const unanswered = this.#current === null ? this.#pieces : [this.#current, ...this.#pieces];
-      for (const piece of unanswered) this.#answer(piece, code, reason, { ...lines, final: true });
+      for (const piece of unanswered) this.#answer(piece, code, reason, { ...headers, final: true });
     };
     try {
       const reply = await this.#options.receive(topic, content, {
@@ -134,10 +138,10 @@ class Arrival {
     for (;;) {
       const piece = await this.#take();
       this.#current = piece;
-      const { body, lines } = piece.message;
+      const { body, headers } = piece.message;
       if (body !== undefined) yield body;
-      if (lines?.final === true) {
-        this.#hash = lines.hash ?? "";
+      if (headers?.final === true) {
+        this.#hash = headers.hash ?? "";
         return;
       }
       this.#current = null;
@@ -164,9 +168,12 @@ class Arrival {
     }
   }
 
-  #answer({ envelope, message }: Piece, code: StatusCode, reason: string, lines: Lines): void {
-    const part = message.lines?.part ?? 0;
-    this.#options.reply(envelope, statusOf(this.#options.server, message, code, { reason, lines: { part, ...lines } }));
+  #answer({ envelope, message }: Piece, code: StatusCode, reason: string, headers: MessageHeaders): void {
+    const part = message.headers?.part ?? 0;
+    this.#options.reply(
+      envelope,
+      statusOf(this.#options.server, message, code, { reason, headers: { part, ...headers } }),
+    );
   }
 }
 

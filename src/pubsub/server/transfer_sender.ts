@@ -9,7 +9,7 @@ import type { Clock } from "../../support/clock.ts";
 import { deadlineAfter } from "../../support/deadline.ts";
 import { decodeMessage } from "../../wire/pubsub/decode_message.ts";
 import { encodeMessage } from "../../wire/pubsub/encode_message.ts";
-import type { Lines, MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
+import type { MessageHeaders, MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
 import type { ContentName, OutgoingContent } from "../store/owned_store.ts";
 import type { Peer, TransferChannel, TransferReply } from "../ownership/transfer_channel.ts";
 import { splitEnvelope } from "./server_request.ts";
@@ -48,13 +48,13 @@ export class TransferSender implements TransferChannel {
     // What is not answered by then is of no use to anybody.
     await using _end = { [Symbol.asyncDispose]: () => dealer.close({ lingerMs: 0 }) };
     dealer.connect(to.endpoint);
-    const { epoch, birth, floor } = content;
+    const { epoch, incarnation, baseOffset } = content;
     let part = 0;
     let unanswered = 0;
-    const send = async (body: Uint8Array | undefined, more: Lines = {}) => {
-      const lines = { version: 1, epoch, birth, floor, part: part++, ...more };
+    const send = async (body: Uint8Array | undefined, more: MessageHeaders = {}) => {
+      const headers = { version: 1, epoch, incarnation, baseOffset, part: part++, ...more };
       unanswered++;
-      const message = { name: "TRANSFER", sender: this.#server, topic, lines, body } as const;
+      const message = { name: "TRANSFER", sender: this.#server, topic, headers, body } as const;
       await this.#inTime(
         to,
         topic,
@@ -114,10 +114,10 @@ function replyOf(frames: readonly Uint8Array[], to: Peer, topic: string): Transf
   if (message.name !== "STATUS") {
     throw new BatonError("PROTOCOL", `${to.id} has answered a transfer by ${message.name}`);
   }
-  const { status, lines } = message as MessageOf<"STATUS">;
+  const { status, headers } = message as MessageOf<"STATUS">;
   const why = decoder.decode(message.body ?? nothing);
-  if (status === "OK") return lines?.final === true ? { kind: "taken" } : null;
+  if (status === "OK") return headers?.final === true ? { kind: "taken" } : null;
   if (status === "STALE_OP") return { kind: "passed" };
-  if (lines?.final === true && lines.unknown !== true) return { kind: "refused", why };
+  if (headers?.final === true && headers.unknown !== true) return { kind: "refused", why };
   throw new BatonError("UNREACHABLE", `${to.id} could not take "${topic}": ${why === "" ? status : why}`);
 }

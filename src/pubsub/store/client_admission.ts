@@ -1,6 +1,6 @@
 /** Which client a request is of, and whether it may go on: not fenced, registered, and with room at the topic for one that is new. */
 import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
-import type { ClientOperation, StoreAnswer } from "../../wire/pubsub/store_operations.ts";
+import type { ClientOperation, StoreResponse } from "../../wire/pubsub/store_operations.ts";
 import { Damaged } from "../../storage/damage.ts";
 import type { Client } from "./topic_client.ts";
 import type { ClientRoom } from "./client_capacity.ts";
@@ -14,7 +14,7 @@ export type Admission =
     readonly kind: "refused";
     readonly code: StatusCode;
     readonly reason: string;
-    readonly more?: Partial<StoreAnswer>;
+    readonly more?: Partial<StoreResponse>;
   }
   /** `isRaised`: its session is a newer one than before, which is to be stored. */
   | { readonly kind: "admitted"; readonly client: Client; readonly isNew: boolean; readonly isRaised: boolean };
@@ -89,6 +89,6 @@ export class ClientAdmission {
   }
 }
 
-function refused(code: StatusCode, reason: string, more?: Partial<StoreAnswer>): Admission {
+function refused(code: StatusCode, reason: string, more?: Partial<StoreResponse>): Admission {
   return { kind: "refused", code, reason, ...(more === undefined ? {} : { more }) };
 }

@@ -113,7 +113,7 @@ export class ClientRows {
     const what = `the windows of client ${JSON.stringify(client.name)}`;
     for (const row of this.#read(what, () => this.#database.all(sql, client.id))) {
       const session = Number(this.#checked(tables.windows, row, client.name)["session"]);
-      windows.set(session, new PublisherWindow(session, nameOf(row["key"]), Number(row["low"])));
+      windows.set(session, new PublisherWindow(session, nameOf(row["key"]), Number(row["first_unacked"])));
     }
     for (const row of this.of(client, tables.resolved)) {
       const window = windows.get(Number(row["session"]));
@@ -123,7 +123,7 @@ export class ClientRows {
       const entries = decodeResolved(row["entries"]);
       for (const entry of entries) window.add(entry);
       window.addRow(Number(row["id"]), entries);
-      window.raise(Number(row["low"]));
+      window.raise(Number(row["first_unacked"]));
     }
     return windows;
   }

@@ -240,9 +240,14 @@ export class ClientTable {
     return client.id;
   }
 
-  insertWindow(clientId: number, { session, key, low, entries }: WindowRecord): void {
-    this.#database.replace(tables.windows, { client: clientId, session, key: nameBytes(key), low });
-    if (entries.length > 0) this.#insertEntries(clientId, session, low, entries);
+  insertWindow(clientId: number, { session, key, firstUnacked, entries }: WindowRecord): void {
+    this.#database.replace(tables.windows, {
+      client: clientId,
+      session,
+      key: nameBytes(key),
+      first_unacked: firstUnacked,
+    });
+    if (entries.length > 0) this.#insertEntries(clientId, session, firstUnacked, entries);
   }
 
   insertKey(clientId: number, { key, id: message, fingerprint }: KeyEntry): number {
@@ -274,7 +279,7 @@ export class ClientTable {
 
   /** The bound goes with the entries: after a crash a counter below it is no new one, even if it was never stored. */
   #writeEntries(client: Client, window: PublisherWindow, entries: readonly Resolved[]): void {
-    window.addRow(this.#insertEntries(client.id, window.session, window.low, entries), entries);
+    window.addRow(this.#insertEntries(client.id, window.session, window.firstUnacked, entries), entries);
     const upTo = window.forgetRows(forgottenRowsPerDelete);
     if (upTo === null) return;
     this.#database.run(
@@ -285,14 +290,20 @@ export class ClientTable {
     );
   }
 
-  #insertEntries(client: number, session: number, low: number, entries: readonly Resolved[]): number {
+  #insertEntries(client: number, session: number, firstUnacked: number, entries: readonly Resolved[]): number {
     const id = this.#nextResolvedId++;
-    this.#database.insert(tables.resolved, { id, client, session, low, entries: encodeResolved(entries) });
+    this.#database.insert(tables.resolved, {
+      id,
+      client,
+      session,
+      first_unacked: firstUnacked,
+      entries: encodeResolved(entries),
+    });
     return id;
   }
 
-  #writeBound({ id: client }: Client, { session, key, low }: PublisherWindow): void {
-    this.#database.replace(tables.windows, { client, session, key: nameBytes(key), low });
+  #writeBound({ id: client }: Client, { session, key, firstUnacked }: PublisherWindow): void {
+    this.#database.replace(tables.windows, { client, session, key: nameBytes(key), first_unacked: firstUnacked });
   }
 
   #trimIdle(): void {

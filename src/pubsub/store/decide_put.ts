@@ -21,7 +21,7 @@ export interface PutView {
 }
 
 export type PutDecision =
-  | { readonly kind: "refused"; readonly code: StatusCode; readonly reason: string; readonly at?: number }
+  | { readonly kind: "refused"; readonly code: StatusCode; readonly reason: string; readonly failedAt?: number }
   /** `bound`: the window's. `fresh`: places of the bodies that are to be stored, with ids from `last` + 1 on. */
   | {
     readonly kind: "done";
@@ -36,13 +36,13 @@ export function decidePut(put: PutOperation, view: PutView): PutDecision {
   const highest = put.counter + (fingerprints.length - 1);
   const wrong = malformed(put, highest) ?? (view.windowGone ? forgotten(put) : null);
   if (wrong !== null) return wrong;
-  const bound = window.boundFor(put.low, highest);
+  const bound = window.boundFor(put.firstUnacked, highest);
   const ids: number[] = [];
   const fresh: number[] = [];
   for (let place = 0; place < fingerprints.length; place++) {
     const counter = put.counter + place;
     // Below the bound of the moment before: what this request itself says settles nothing about its own counters.
-    if (counter < window.low) return stale(counter, window.low);
+    if (counter < window.firstUnacked) return stale(counter, window.firstUnacked);
     const known = window.get(counter) ?? view.sameKey;
     if (known === null) {
       fresh.push(place);
@@ -54,7 +54,10 @@ export function decidePut(put: PutOperation, view: PutView): PutDecision {
   const early = outOfOrder(put, window);
   if (early !== null) return early;
   if (window.session !== 0 && window.size + fresh.length > sessionWindowCountersMax) {
-    return refused("BAD_REQUEST", `more than ${sessionWindowCountersMax} counters are at or above low ${bound}`);
+    return refused(
+      "BAD_REQUEST",
+      `more than ${sessionWindowCountersMax} counters are at or above first-unacked ${bound}`,
+    );
   }
   const full = view.full(fresh.length);
   return full === null ? { kind: "done", bound, fresh, ids } : refused("FULL", full);
@@ -78,31 +81,38 @@ function malformed(put: PutOperation, highest: number): PutDecision | null {
   if (!Number.isSafeInteger(highest)) {
     return refused("BAD_REQUEST", `counter ${put.counter} is too large for its batch`);
   }
-  if (put.low > put.counter) return refused("BAD_REQUEST", `low ${put.low} is above the counter ${put.counter}`);
+  if (put.firstUnacked > put.counter) {
+    return refused("BAD_REQUEST", `first-unacked ${put.firstUnacked} is above the counter ${put.counter}`);
+  }
   if (put.msgId !== null && put.bodies.length > 1) return refused("BAD_REQUEST", "a msg-id is for one message");
   return null;
 }
 
 function outOfOrder(put: PutOperation, window: PublisherWindow): PutDecision | null {
   const { after } = put;
-  if (after === null || after < Math.max(window.low, put.low) || window.get(after) !== undefined) return null;
+  if (after === null || after < Math.max(window.firstUnacked, put.firstUnacked) || window.get(after) !== undefined) {
+    return null;
+  }
   return refused("OVERLOADED", `counter ${after}, which has to come before ${put.counter}, is not here yet`);
 }
 
 function forgotten(put: PutOperation): PutDecision {
   const number = put.fromSession?.number ?? 0;
-  return { ...refused("STALE_OP", `what session ${number} has put is not known any more`), at: put.counter };
+  return { ...refused("STALE_OP", `what session ${number} has put is not known any more`), failedAt: put.counter };
 }
 
-function stale(counter: number, low: number): PutDecision {
-  return { ...refused("STALE_OP", `counter ${counter} is below ${low}: what became of it is forgotten`), at: counter };
+function stale(counter: number, firstUnacked: number): PutDecision {
+  return {
+    ...refused("STALE_OP", `counter ${counter} is below ${firstUnacked}: what became of it is forgotten`),
+    failedAt: counter,
+  };
 }
 
 function reuse(put: PutOperation, counter: number, id: number): PutDecision {
   const what = put.msgId === null
     ? `counter ${counter}`
     : `counter ${counter} or the msg-id ${JSON.stringify(put.msgId)}`;
-  return { ...refused("COUNTER_REUSE", `${what} was used for another body, message ${id}`), at: counter };
+  return { ...refused("COUNTER_REUSE", `${what} was used for another body, message ${id}`), failedAt: counter };
 }
 
 function refused(code: StatusCode, reason: string): { kind: "refused"; code: StatusCode; reason: string } {

@@ -13,7 +13,7 @@ export interface LogState {
   readonly first: number;
   readonly last: number;
   /** Numbers up to it are those of a time before a restore, and nobody knows how many of them were given; 0 otherwise. */
-  readonly floor?: number;
+  readonly baseOffset?: number;
 }
 
 interface Refused {
@@ -40,12 +40,12 @@ export function decideGet(get: GetOperation, subscriber: SubscriberState, log: L
   }
   const moved = Math.max(position, get.last);
   const next = Math.max(moved + 1, log.first);
-  return { kind: "read", position: moved, next, missed: missedBetween(moved, next, log.floor) };
+  return { kind: "read", position: moved, next, missed: missedBetween(moved, next, log.baseOffset) };
 }
 
 /** Messages between the last that was had and the next that is there; across a restore nobody can say. */
-export function missedBetween(had: number, next: number, floor = 0): number {
-  return had < floor && next > floor ? 0 : next - had - 1;
+export function missedBetween(had: number, next: number, baseOffset = 0): number {
+  return had < baseOffset && next > baseOffset ? 0 : next - had - 1;
 }
 
 export type PlaceDecision =

@@ -1,10 +1,10 @@
 /** What a store's engine needs of the thread that it lives in. */
-import type { StoreAnswer } from "../../wire/pubsub/store_operations.ts";
+import type { StoreResponse } from "../../wire/pubsub/store_operations.ts";
 import type { RefusedPuts } from "./refused_puts.ts";
 
 export interface EngineHooks {
   /** Called when what it says is durable. */
-  readonly answer: (answer: StoreAnswer) => void;
+  readonly answer: (answer: StoreResponse) => void;
   /** Milliseconds of the wall clock, to be stored with messages. */
   readonly wallClockMs: () => number;
   /** Something that an operator should know, once. */

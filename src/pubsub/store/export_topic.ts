@@ -156,4 +156,8 @@ class PieceStream {
   }
 }
 
-const windowHead = ({ session, key, low }: { session: number; key: string; low: number }) => ({ session, key, low });
+const windowHead = ({ session, key, firstUnacked }: { session: number; key: string; firstUnacked: number }) => ({
+  session,
+  key,
+  firstUnacked,
+});

@@ -17,8 +17,8 @@ import { places } from "./topic_tables.ts";
 
 /** What tells one content from another, wherever it is. */
 export interface ContentName {
-  readonly birth: string;
-  readonly floor: number;
+  readonly incarnation: string;
+  readonly baseOffset: number;
   /** The server that sends it, which has sealed it at this epoch. */
   readonly owner: string;
   readonly epoch: number;
@@ -55,7 +55,7 @@ export class TopicImport {
     this.#topics = topics;
     this.name = name;
     this.#content = content;
-    this.#stored = content.floor;
+    this.#stored = content.baseOffset;
   }
 
   /** Of the rows that it writes; null as long as there are none. */
@@ -66,8 +66,8 @@ export class TopicImport {
   /** One piece, in the open transaction. Throws BAD_DATA or PROTOCOL for what is no topic's data. */
   push(piece: Uint8Array): void {
     this.#hash.update(piece);
-    const { birth, floor, epoch, owner } = this.#content;
-    const arriving = { name: this.name, birth, floor, epoch, last: floor };
+    const { incarnation, baseOffset, epoch, owner } = this.#content;
+    const arriving = { name: this.name, incarnation, baseOffset, epoch, last: baseOffset };
     this.#topicId ??= this.#topics.insert(arriving, places.arriving, owner);
     for (const record of this.#reader.push(piece)) this.#receive(record);
   }
@@ -100,12 +100,15 @@ export class TopicImport {
     }
     switch (record.kind) {
       case "topic": {
-        const { birth, floor, epoch } = this.#content;
+        const { incarnation, baseOffset, epoch } = this.#content;
         const sent = record.topic;
-        if (sent.name !== this.name || sent.birth !== birth || sent.floor !== floor || sent.epoch !== epoch) {
-          throw this.#wrong(`it is that of ${JSON.stringify(sent.name)}, ${sent.birth}, in epoch ${sent.epoch}`);
+        if (
+          sent.name !== this.name || sent.incarnation !== incarnation || sent.baseOffset !== baseOffset ||
+          sent.epoch !== epoch
+        ) {
+          throw this.#wrong(`it is that of ${JSON.stringify(sent.name)}, ${sent.incarnation}, in epoch ${sent.epoch}`);
         }
-        if (sent.last < Math.max(this.#rowLast, floor)) {
+        if (sent.last < Math.max(this.#rowLast, baseOffset)) {
           throw this.#wrong(`its newest message is ${this.#rowLast}, and ${sent.last} is said to be`);
         }
         if (sent.first > sent.last + 1) {

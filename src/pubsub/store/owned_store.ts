@@ -33,7 +33,7 @@ export interface IncomingContent {
 
 /** What tells one content from another, wherever it is. */
 export interface ContentName extends StagedCopy {
-  readonly floor: number;
+  readonly baseOffset: number;
 }
 
 export interface OwnedStore {
@@ -46,7 +46,7 @@ export interface OwnedStore {
   /** Topics with a copy, or with something staged. */
   topics(): Promise<readonly string[]>;
   look(topic: string): Promise<StoredTopic>;
-  /** An open topic without messages, whose first sequence number is floor + 1. Takes the place of an empty one of the same birth. */
+  /** An open topic without messages, whose first sequence number is baseOffset + 1. Takes the place of an empty one of the same incarnation. */
   create(topic: string, copy: Omit<TopicCopy, "sealedFor">): Promise<void>;
   /**
    * From the moment this is durable no request changes the copy, those that were let in before included: the store
@@ -60,13 +60,13 @@ export interface OwnedStore {
    */
   export(topic: string, epoch: number, seal: () => Promise<void>): OutgoingContent;
   /**
-   * Stages what another server has sealed, in the place of anything staged at an earlier epoch or of another birth.
+   * Stages what another server has sealed, in the place of anything staged at an earlier epoch or of another incarnation.
    * Rejects with BAD_DATA, and stages nothing, when the pieces do not add up to the hash.
    */
   importStaged(topic: string, content: ContentName, incoming: IncomingContent): Promise<void>;
   /** Opens the own sealed copy, or what was staged in the place of any copy, at this epoch. */
   activate(topic: string, epoch: number, what: "copy" | "staged"): Promise<void>;
-  /** Removes the copy if it is of an epoch before this one, and remembers its birth with this epoch. */
+  /** Removes the copy if it is of an epoch before this one, and remembers its incarnation with this epoch. */
   drop(topic: string, epoch: number): Promise<void>;
   /** Removes what is staged. */
   discard(topic: string): Promise<void>;

@@ -15,18 +15,18 @@ export class PublisherWindow {
   readonly key: string;
   readonly #resolved = new Map<number, Resolved>();
   readonly #rows: Row[] = [];
-  #low: number;
+  #firstUnacked: number;
   #highest = -1;
 
-  constructor(session: number, key: string, low: number) {
+  constructor(session: number, key: string, firstUnacked: number) {
     this.session = session;
     this.key = key;
-    this.#low = low;
+    this.#firstUnacked = firstUnacked;
   }
 
   /** Counters below it are not known any more. */
-  get low(): number {
-    return this.#low;
+  get firstUnacked(): number {
+    return this.#firstUnacked;
   }
 
   get size(): number {
@@ -39,19 +39,19 @@ export class PublisherWindow {
 
   /** All that are at or above the bound, ascending. */
   entries(): Resolved[] {
-    return [...this.#resolved.values()].filter(({ counter }) => counter >= this.#low).sort((a, b) =>
+    return [...this.#resolved.values()].filter(({ counter }) => counter >= this.#firstUnacked).sort((a, b) =>
       a.counter - b.counter
     );
   }
 
-  /** The bound that a request with this `low` and highest counter brings with it; it never sinks. */
-  boundFor(low: number, highest: number): number {
-    const asked = this.session === 0 ? Math.max(highest, this.#highest) - plainWindowCounters + 1 : low;
-    return Math.max(this.#low, asked);
+  /** The bound that a request with this `firstUnacked` and highest counter brings with it; it never sinks. */
+  boundFor(firstUnacked: number, highest: number): number {
+    const asked = this.session === 0 ? Math.max(highest, this.#highest) - plainWindowCounters + 1 : firstUnacked;
+    return Math.max(this.#firstUnacked, asked);
   }
 
   raise(bound: number): void {
-    this.#low = Math.max(this.#low, bound);
+    this.#firstUnacked = Math.max(this.#firstUnacked, bound);
   }
 
   add(entry: Resolved): void {
@@ -74,7 +74,7 @@ export class PublisherWindow {
     for (let place = 0; place < rows; place++) {
       const row = this.#rows[place];
       // Rows follow each other nearly by counter: one that is out of order waits for those before it.
-      if (row === undefined || row.highest >= this.#low) return null;
+      if (row === undefined || row.highest >= this.#firstUnacked) return null;
     }
     const gone = this.#rows.splice(0, rows);
     for (const { entries } of gone) for (const { counter } of entries) this.#resolved.delete(counter);

@@ -1,5 +1,5 @@
 /** What a get brings, from the rows of a topic's log. */
-import type { GetOperation, StoreAnswer, StoredMessage } from "../../wire/pubsub/store_operations.ts";
+import type { GetOperation, StoredMessage, StoreResponse } from "../../wire/pubsub/store_operations.ts";
 import { messageContentAt } from "../../wire/pubsub/topic_transfer_data.ts";
 import type { Client } from "./topic_client.ts";
 import { Damaged } from "../../storage/damage.ts";
@@ -20,7 +20,7 @@ export interface Reading {
 }
 
 /** The answer to a get: as many messages as it asks for. Throws Damaged. */
-export function answerFrom(reading: Reading): StoreAnswer {
+export function answerFrom(reading: Reading): StoreResponse {
   const { get: { ticket, peek }, client } = reading;
   const { messages, missed } = readMessages(reading);
   if (messages.length === 0) {
@@ -50,7 +50,7 @@ function readMessages(
     if (row === null || row.first > last) break;
     const isGivenUp = row.offsets.length === 0;
     if ((row.first > id || isGivenUp) && messages.length > 0) break; // ids of one answer follow each other
-    if (row.first > id) gone += missedBetween(id - 1, row.first, topic.floor);
+    if (row.first > id) gone += missedBetween(id - 1, row.first, topic.baseOffset);
     id = Math.max(id, row.first);
     if (isGivenUp) {
       gone += row.last - id + 1;

@@ -11,8 +11,8 @@ import type {
   InfoOperation,
   PutOperation,
   SeekOperation,
-  StoreAnswer,
   StoreOperation,
+  StoreResponse,
   SubscribeOperation,
 } from "../../wire/pubsub/store_operations.ts";
 import type { Client } from "./topic_client.ts";
@@ -44,7 +44,7 @@ export class StoreEngine {
   readonly #hooks: EngineHooks;
   readonly #waiting = new WaitingGets();
   /** Of the batch that is under way: */
-  #answers: StoreAnswer[] = [];
+  #answers: StoreResponse[] = [];
   #readings: Reading[] = [];
   readonly #appended = new Set<Topic>();
   readonly #moved = new Set<Topic>();
@@ -213,12 +213,17 @@ export class StoreEngine {
     const decision = decidePut(put, view);
     if (decision.kind === "refused") {
       this.#admission.withdraw(client, topic);
-      return this.#refuse(put, decision.code, decision.reason, decision.at === undefined ? {} : { at: decision.at });
+      return this.#refuse(
+        put,
+        decision.code,
+        decision.reason,
+        decision.failedAt === undefined ? {} : { failedAt: decision.failedAt },
+      );
     }
     this.#database.begin();
     const { session, key } = view.window;
     const window = clients.windows(client).get(session) ?? clients.createWindow(client, session, key);
-    if (decision.bound > window.low) {
+    if (decision.bound > window.firstUnacked) {
       window.raise(decision.bound);
       if (decision.fresh.length === 0) clients.boundRaised(client, window);
     }
@@ -233,8 +238,8 @@ export class StoreEngine {
     this.#mustCommit = true; // who raised the session, or put the message, may be in this very batch
     const known = windowGone ? undefined : window.get(put.counter);
     const { clients } = this.topics;
-    if (clients.windows(client).get(window.session) === window && put.low > window.low) {
-      window.raise(put.low);
+    if (clients.windows(client).get(window.session) === window && put.firstUnacked > window.firstUnacked) {
+      window.raise(put.firstUnacked);
       clients.boundRaised(client, window);
     }
     const more = known === undefined ? {} : { ids: rangesOf([known.id]) };
@@ -283,7 +288,11 @@ export class StoreEngine {
     const client = this.#clientFor(get, topic);
     if (client === null) return;
     if (get.last >= (topic.log.pendingFirst ?? Infinity)) this.#flush(topic);
-    const decision = decideGet(get, client, { first: topic.log.first, last: topic.log.last, floor: topic.floor });
+    const decision = decideGet(get, client, {
+      first: topic.log.first,
+      last: topic.log.last,
+      baseOffset: topic.baseOffset,
+    });
     if (decision.kind === "refused") return this.#refuse(get, decision.code, decision.reason);
     const { next, missed } = decision;
     const { last } = topic.log;
@@ -393,7 +402,7 @@ export class StoreEngine {
     this.disk.committed();
   }
 
-  #refuse(operation: ClientOperation, code: StatusCode, reason: string, more: Partial<StoreAnswer> = {}): void {
+  #refuse(operation: ClientOperation, code: StatusCode, reason: string, more: Partial<StoreResponse> = {}): void {
     if (code === "FULL" && operation.kind === "put") this.#hooks.refusedPuts.add(operation);
     this.#answers.push({ ticket: operation.ticket, code, reason, ...more });
   }

@@ -13,9 +13,9 @@ export class Topic {
   readonly log: TopicLog;
   /** By name. */
   readonly subscribers: Map<string, Client>;
-  /** Which of the topics that had this name it is; its ids begin behind `floor`. */
-  readonly birth: string;
-  readonly floor: number;
+  /** Which of the topics that had this name it is; its ids begin behind `baseOffset`. */
+  readonly incarnation: string;
+  readonly baseOffset: number;
   epoch: number;
   /** The server it is on its way to: nothing is done until it is served in a higher epoch. */
   sealedFor: string | null;
@@ -33,8 +33,8 @@ export class Topic {
     this.id = Number(row["id"]);
     this.name = nameOf(row["name"]);
     this.epoch = Number(row["epoch"]);
-    this.birth = String(row["birth"]);
-    this.floor = Number(row["floor"]);
+    this.incarnation = String(row["incarnation"]);
+    this.baseOffset = Number(row["base_offset"]);
     const sealedFor = row["sealed_for"];
     this.sealedFor = typeof sealedFor === "string" ? sealedFor : null;
     const known = clients.rows.load(this.id, this.name, Number(row["clients"]));
@@ -75,8 +75,8 @@ export class Topic {
   pendingBehind(position: number): number {
     const { first, last } = this.log;
     const from = Math.max(position, first - 1);
-    if (from >= this.floor) return last - from;
-    return this.log.countUpTo(this.floor, from) + last - (this.floor + 1);
+    if (from >= this.baseOffset) return last - from;
+    return this.log.countUpTo(this.baseOffset, from) + last - (this.baseOffset + 1);
   }
 
   /** As INFO tells it to this client. */

@@ -5,8 +5,8 @@
  */
 import { MessageChannel, type MessagePort, Worker } from "node:worker_threads";
 import { BatonError } from "../../errors.ts";
-import { OperationPacker, unpackAnswers } from "../../wire/pubsub/store_batch.ts";
-import type { ClientOperation, StoreAnswer } from "../../wire/pubsub/store_operations.ts";
+import { OperationPacker, unpackResponses } from "../../wire/pubsub/store_batch.ts";
+import type { ClientOperation, StoreResponse } from "../../wire/pubsub/store_operations.ts";
 import type { IncomingContent, OutgoingContent } from "./owned_store.ts";
 import type { ContentName } from "./import_topic.ts";
 import { getBytesMax } from "./read_messages.ts";
@@ -27,7 +27,7 @@ import { defaultStoreOptions, type StoreOptions } from "./store_options.ts";
 
 export interface StoreHooks {
   /** Answers to operations, durable. Bodies are views onto one piece of memory. Not in the order of submission. */
-  readonly answered: (answers: readonly StoreAnswer[]) => void;
+  readonly answered: (answers: readonly StoreResponse[]) => void;
   /**
    * The disk failed, or somebody else opened the data. Called once; nothing more is answered. What became of the operations
    * with these tickets nobody knows: whoever asked for them must not be told that they failed.
@@ -166,7 +166,7 @@ export class TopicStore {
     return this.#call("look", topic);
   }
 
-  /** An open topic without messages, whose first id is floor + 1. Rejects with STALE_TOKEN when another one is here. */
+  /** An open topic without messages, whose first id is baseOffset + 1. Rejects with STALE_TOKEN when another one is here. */
   create(topic: string, copy: Omit<TopicCopy, "sealedFor">): Promise<void> {
     return this.#call("create", topic, copy);
   }
@@ -181,14 +181,14 @@ export class TopicStore {
     return this.#call("activate", topic, epoch, what);
   }
 
-  /** Removes the copy if it is of an epoch before this one, and remembers its birth with this epoch. */
+  /** Removes the copy if it is of an epoch before this one, and remembers its incarnation with this epoch. */
   drop(topic: string, epoch: number): Promise<void> {
     return this.#call("drop", topic, epoch);
   }
 
-  /** For a store that was put back: messages are numbered from behind `floor` on. Rejects with NOT_HELD. */
-  continueBehind(topic: string, floor: number): Promise<void> {
-    return this.#call("continueBehind", topic, floor);
+  /** For a store that was put back: messages are numbered from behind `baseOffset` on. Rejects with NOT_HELD. */
+  continueBehind(topic: string, baseOffset: number): Promise<void> {
+    return this.#call("continueBehind", topic, baseOffset);
   }
 
   /** Removes what is staged. */
@@ -318,7 +318,7 @@ export class TopicStore {
     switch (reply.kind) {
       case "answers":
         this.#batches -= reply.batches;
-        this.#answered(unpackAnswers(reply.bytes));
+        this.#answered(unpackResponses(reply.bytes));
         // What the answers have led to goes along.
         if (this.#packer.count > 0) this.#schedule();
         break;
@@ -350,7 +350,7 @@ export class TopicStore {
     }
   }
 
-  #answered(answers: readonly StoreAnswer[]): void {
+  #answered(answers: readonly StoreResponse[]): void {
     if (answers.length === 0) return;
     for (const { ticket } of answers) {
       const bytes = this.#tickets.get(ticket) ?? 0;

@@ -2,7 +2,7 @@
 
 /** Counters that are remembered of a publisher without a session. Below the newest by more than this: STALE_OP. */
 export const plainWindowCounters = 10_000;
-/** Counters at and above `low` that are remembered of a session. A publisher with more under way never raises its `low`. */
+/** Counters at and above `firstUnacked` that are remembered of a session. A publisher with more under way never raises its `firstUnacked`. */
 export const sessionWindowCountersMax = 65_536;
 /** Earlier sessions of a client whose counters are remembered, for puts that are resumed. */
 export const sessionWindowsMax = 8;

@@ -1,7 +1,7 @@
 /** The thread that waits for the disk, so that the server never does. Batches in order; those that are there are one transaction. */
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from "node:worker_threads";
 import { BatonError } from "../../errors.ts";
-import { AnswerPacker, unpackOperations } from "../../wire/pubsub/store_batch.ts";
+import { ResponsePacker, unpackOperations } from "../../wire/pubsub/store_batch.ts";
 import type { StoreOperation } from "../../wire/pubsub/store_operations.ts";
 import type { ExportStep } from "./export_topic.ts";
 import { RefusedPuts } from "./refused_puts.ts";
@@ -38,7 +38,7 @@ class OpenStore {
   #engine!: StoreEngine;
   #custody!: TopicCustody;
   #upkeep!: TopicUpkeep;
-  readonly #answers = new AnswerPacker();
+  readonly #answers = new ResponsePacker();
   readonly #refusedPuts = new RefusedPuts();
   /** Answered of the batch that is under way. */
   #answered: number[] = [];

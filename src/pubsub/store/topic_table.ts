@@ -109,7 +109,7 @@ export class TopicTable {
 
   /** A row for a topic, in the open transaction; gives its number. */
   insert(
-    topic: Pick<TopicRecord, "name" | "birth" | "floor" | "epoch" | "last">,
+    topic: Pick<TopicRecord, "name" | "incarnation" | "baseOffset" | "epoch" | "last">,
     place: number,
     sender: string | null,
   ): number {
@@ -120,12 +120,12 @@ export class TopicTable {
       );
     }
     const id = this.#nextTopicId++;
-    const { name, last, birth, floor, epoch } = topic;
+    const { name, last, incarnation, baseOffset, epoch } = topic;
     this.#clearWay(name, place);
     this.#database.insert(tables.topics, {
-      ...{ id, name: nameBytes(name), place, birth, floor, epoch, sealed_for: null, sender },
-      // Above all numbers that clients may know of a content before this one, whose floor was so much lower.
-      ...{ last, gone: last, stored: last, bytes: 0, clients: 0, registration: floor },
+      ...{ id, name: nameBytes(name), place, incarnation, base_offset: baseOffset, epoch, sealed_for: null, sender },
+      // A registration number above all that clients may have from an earlier incarnation, whose base offset was lower.
+      ...{ last, gone: last, stored: last, bytes: 0, clients: 0, registration: baseOffset },
     });
     return id;
   }
@@ -167,8 +167,17 @@ export class TopicTable {
 
   /** Its numbers, in the open transaction. */
   write(topic: Topic): void {
-    const { log: { last, gone, stored, bytes }, id, name, birth, floor, epoch, sealedFor, clientCount, registration } =
-      topic;
+    const {
+      log: { last, gone, stored, bytes },
+      id,
+      name,
+      incarnation,
+      baseOffset,
+      epoch,
+      sealedFor,
+      clientCount,
+      registration,
+    } = topic;
     this.#database.run(
       `UPDATE topics SET epoch = ?, sealed_for = ?, last = ?, gone = ?, stored = ?, bytes = ?, clients = ?, registration = ?,
        sum = ? WHERE id = ?`,
@@ -181,7 +190,16 @@ export class TopicTable {
       clientCount,
       registration,
       tables.topics.sumOf({
-        ...{ id, name: nameBytes(name), place: places.here, birth, floor, epoch, sealed_for: sealedFor, sender: null },
+        ...{
+          id,
+          name: nameBytes(name),
+          place: places.here,
+          incarnation,
+          base_offset: baseOffset,
+          epoch,
+          sealed_for: sealedFor,
+          sender: null,
+        },
         ...{ last, gone, stored, bytes, clients: clientCount, registration },
       }),
       id,

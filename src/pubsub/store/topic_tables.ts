@@ -18,8 +18,8 @@ export const tables = {
     "id",
     "name",
     "place",
-    "birth",
-    "floor",
+    "incarnation",
+    "base_offset",
     "epoch",
     "sealed_for",
     "sender",
@@ -47,10 +47,10 @@ export const tables = {
     "position",
     "registration",
   ]),
-  windows: summedTable("windows", ["client", "session", "key", "low"]),
-  resolved: summedTable("resolved", ["id", "client", "session", "low", "entries"]),
+  windows: summedTable("windows", ["client", "session", "key", "first_unacked"]),
+  resolved: summedTable("resolved", ["id", "client", "session", "first_unacked", "entries"]),
   msg_ids: summedTable("msg_ids", ["id", "client", "key", "message", "fingerprint"]),
-  dropped: summedTable("dropped", ["name", "birth", "epoch"]),
+  dropped: summedTable("dropped", ["name", "incarnation", "epoch"]),
   age: summedTable("age", ["id", "age"]),
   store: summedTable("store", ["id", "name"]),
 } as const;
@@ -60,7 +60,7 @@ export const rowStates = { stored: 0, givenUp: 1 } as const;
 
 export const schema = `
   CREATE TABLE IF NOT EXISTS topics (id INTEGER PRIMARY KEY AUTOINCREMENT, name BLOB NOT NULL, place INTEGER NOT NULL,
-    birth TEXT NOT NULL, floor INTEGER NOT NULL, epoch INTEGER NOT NULL, sealed_for TEXT, sender TEXT,
+    incarnation TEXT NOT NULL, base_offset INTEGER NOT NULL, epoch INTEGER NOT NULL, sealed_for TEXT, sender TEXT,
     last INTEGER NOT NULL, gone INTEGER NOT NULL, stored INTEGER NOT NULL, bytes INTEGER NOT NULL,
     clients INTEGER NOT NULL, registration INTEGER NOT NULL, sum INTEGER NOT NULL);
   CREATE UNIQUE INDEX IF NOT EXISTS topics_name ON topics (name, place) WHERE place < ${places.dropped};
@@ -74,14 +74,14 @@ export const schema = `
     sum INTEGER NOT NULL);
   CREATE UNIQUE INDEX IF NOT EXISTS clients_name ON clients (topic, name);
   CREATE TABLE IF NOT EXISTS windows (client INTEGER NOT NULL, session INTEGER NOT NULL, key BLOB NOT NULL,
-    low INTEGER NOT NULL, sum INTEGER NOT NULL, PRIMARY KEY (client, session)) WITHOUT ROWID;
+    first_unacked INTEGER NOT NULL, sum INTEGER NOT NULL, PRIMARY KEY (client, session)) WITHOUT ROWID;
   CREATE TABLE IF NOT EXISTS resolved (id INTEGER PRIMARY KEY, client INTEGER NOT NULL, session INTEGER NOT NULL,
-    low INTEGER NOT NULL, sum INTEGER NOT NULL, entries BLOB NOT NULL);
+    first_unacked INTEGER NOT NULL, sum INTEGER NOT NULL, entries BLOB NOT NULL);
   CREATE INDEX IF NOT EXISTS resolved_window ON resolved (client, session);
   CREATE TABLE IF NOT EXISTS msg_ids (id INTEGER PRIMARY KEY, client INTEGER NOT NULL, key BLOB NOT NULL,
     message INTEGER NOT NULL, fingerprint INTEGER NOT NULL, sum INTEGER NOT NULL);
   CREATE INDEX IF NOT EXISTS msg_ids_client ON msg_ids (client);
-  CREATE TABLE IF NOT EXISTS dropped (name BLOB PRIMARY KEY, birth TEXT NOT NULL, epoch INTEGER NOT NULL,
+  CREATE TABLE IF NOT EXISTS dropped (name BLOB PRIMARY KEY, incarnation TEXT NOT NULL, epoch INTEGER NOT NULL,
     sum INTEGER NOT NULL);
   CREATE TABLE IF NOT EXISTS age (id INTEGER PRIMARY KEY, age INTEGER NOT NULL, sum INTEGER NOT NULL);
   CREATE TABLE IF NOT EXISTS owner (id INTEGER PRIMARY KEY, name TEXT NOT NULL);

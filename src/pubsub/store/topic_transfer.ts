@@ -17,8 +17,8 @@ import { Damaged } from "../../storage/damage.ts";
 
 /** A topic's content that is here. */
 export interface TopicCopy {
-  readonly birth: string;
-  readonly floor: number;
+  readonly incarnation: string;
+  readonly baseOffset: number;
   readonly epoch: number;
   /** The server it is to go to: closed for good at this epoch. null: open. */
   readonly sealedFor: string | null;
@@ -27,9 +27,9 @@ export interface TopicCopy {
 export interface StoredTopic {
   readonly copy: TopicCopy | null;
   /** What was received whole and not opened yet. */
-  readonly staged: { readonly birth: string; readonly owner: string; readonly epoch: number } | null;
+  readonly staged: { readonly incarnation: string; readonly owner: string; readonly epoch: number } | null;
   /** What is remembered of the last copy that was dropped. */
-  readonly dropped: { readonly birth: string; readonly epoch: number } | null;
+  readonly dropped: { readonly incarnation: string; readonly epoch: number } | null;
 }
 
 export class TopicCustody {
@@ -104,24 +104,33 @@ export class TopicCustody {
     const staged = this.#staged(name);
     const dropped = this.#dropped(name);
     return {
-      copy: here && { birth: here.birth, floor: here.floor, epoch: here.epoch, sealedFor: here.sealedFor },
-      staged: staged === undefined
+      copy: here &&
+        { incarnation: here.incarnation, baseOffset: here.baseOffset, epoch: here.epoch, sealedFor: here.sealedFor },
+      staged: staged === undefined ? null : {
+        incarnation: String(staged["incarnation"]),
+        owner: String(staged["sender"]),
+        epoch: Number(staged["epoch"]),
+      },
+      dropped: dropped === null
         ? null
-        : { birth: String(staged["birth"]), owner: String(staged["sender"]), epoch: Number(staged["epoch"]) },
-      dropped: dropped === null ? null : { birth: String(dropped["birth"]), epoch: Number(dropped["epoch"]) },
+        : { incarnation: String(dropped["incarnation"]), epoch: Number(dropped["epoch"]) },
     };
   }
 
-  /** An open topic without messages, whose first id is floor + 1. Takes the place of an empty one of the same birth. */
-  create(name: string, { birth, floor, epoch }: Omit<TopicCopy, "sealedFor">): void {
+  /** An open topic without messages, whose first id is baseOffset + 1. Takes the place of an empty one of the same incarnation. */
+  create(name: string, { incarnation, baseOffset, epoch }: Omit<TopicCopy, "sealedFor">): void {
     const here = this.#topics.here(name);
-    if (here?.birth === birth && here.epoch === epoch && here.sealedFor === null) return;
-    if (here !== null && (here.birth !== birth || here.log.last !== here.floor || here.epoch >= epoch)) {
-      throw stale(`Cannot create topic ${quoted(name)} (${birth}) in epoch ${epoch}: ${stateOf(here)} is here`);
+    if (here?.incarnation === incarnation && here.epoch === epoch && here.sealedFor === null) return;
+    if (
+      here !== null && (here.incarnation !== incarnation || here.log.last !== here.baseOffset || here.epoch >= epoch)
+    ) {
+      throw stale(`Cannot create topic ${quoted(name)} (${incarnation}) in epoch ${epoch}: ${stateOf(here)} is here`);
     }
     if (here !== null) return this.#reopen(here, epoch);
     this.#transaction(() => {
-      this.#topics.load(this.#topics.insert({ name, birth, floor, epoch, last: floor }, places.here, null));
+      this.#topics.load(
+        this.#topics.insert({ name, incarnation, baseOffset, epoch, last: baseOffset }, places.here, null),
+      );
     });
   }
 
@@ -164,14 +173,14 @@ export class TopicCustody {
     if (here !== null) this.#engine.wakeAll(here);
   }
 
-  /** Removes the copy if it is of an epoch before this one, and remembers its birth with this epoch. */
+  /** Removes the copy if it is of an epoch before this one, and remembers its incarnation with this epoch. */
   drop(name: string, epoch: number): void {
     const here = this.#topics.here(name);
     if (here === null || here.epoch >= epoch) return;
     this.#engine.settle();
     this.#transaction(() => {
       this.#topics.drop(here.id);
-      this.#database.replace(tables.dropped, { name: nameBytes(name), birth: here.birth, epoch });
+      this.#database.replace(tables.dropped, { name: nameBytes(name), incarnation: here.incarnation, epoch });
       this.#database.run(
         "DELETE FROM dropped WHERE rowid <= (SELECT max(rowid) FROM dropped) - ?",
         droppedTopicsMax,
@@ -181,20 +190,20 @@ export class TopicCustody {
   }
 
   /**
-   * Messages are numbered from behind `floor` on: the numbers up to it may have been given in a time that is lost. Who had all
+   * Messages are numbered from behind `baseOffset` on: the numbers up to it may have been given in a time that is lost. Who had all
    * that is here is at the end, and has missed nothing that is known of.
    */
-  continueBehind(name: string, floor: number): void {
+  continueBehind(name: string, baseOffset: number): void {
     const topic = this.#topics.here(name);
     if (topic === null) throw missing(name, "");
-    if (topic.floor >= floor) return;
+    if (topic.baseOffset >= baseOffset) return;
     this.#engine.settle();
     const { id, log: { last } } = topic;
     this.#transaction(() => {
       // One number more, so that it does not look like a topic that has had no message.
-      // Nor does a number count that a client was given in the lost time.
-      this.#topics.change(id, { floor, last: floor + 1, registration: floor });
-      this.#topics.clients.moveAll(topic.subscribers.values(), { from: last, to: floor + 1 });
+      // Registration numbers that clients were given in the lost time do not count either.
+      this.#topics.change(id, { base_offset: baseOffset, last: baseOffset + 1, registration: baseOffset });
+      this.#topics.clients.moveAll(topic.subscribers.values(), { from: last, to: baseOffset + 1 });
     });
     this.#topics.load(id);
   }
@@ -221,11 +230,11 @@ export class TopicCustody {
       throw new BatonError("BAD_DATA", `Topic ${quoted(name)} cannot be sent: ${topic.damagedClients}`);
     }
     if (this.#exports.size >= exportsMax) throw busy("export", name, exportsMax);
-    const { id, birth, floor, log } = topic;
+    const { id, incarnation, baseOffset, log } = topic;
     const steps = exportTopic(this.#database, this.#topics.clients, {
       id,
       isSealed: () => topic.sealedFor !== null,
-      record: () => ({ name, birth, floor, epoch, last: log.last, registration: topic.registration }),
+      record: () => ({ name, incarnation, baseOffset, epoch, last: log.last, registration: topic.registration }),
       ends: () => log,
     });
     this.#exports.set(this.#nextTransfer, { of: topic, epoch, steps });
@@ -261,7 +270,7 @@ export class TopicCustody {
   /** Begins to receive what another server has sealed, gives a number for it. */
   importBegin(name: string, content: ContentName): number {
     const staged = this.#staged(name);
-    if (staged?.["birth"] === content.birth && Number(staged["epoch"]) > content.epoch) {
+    if (staged?.["incarnation"] === content.incarnation && Number(staged["epoch"]) > content.epoch) {
       throw stale(`Cannot receive topic ${quoted(name)} of epoch ${content.epoch}: ${staged["epoch"]} is here`);
     }
     if (this.#imports.size >= importsMax) throw busy("import", name, importsMax);
@@ -350,8 +359,8 @@ export class TopicCustody {
 type Steps = Generator<ExportStep, string, void>;
 
 const quoted = (name: string) => JSON.stringify(name);
-const stateOf = ({ birth, epoch, sealedFor }: Topic) =>
-  `${birth} in epoch ${epoch}${sealedFor === null ? "" : `, sealed for ${quoted(sealedFor)},`}`;
+const stateOf = ({ incarnation, epoch, sealedFor }: Topic) =>
+  `${incarnation} in epoch ${epoch}${sealedFor === null ? "" : `, sealed for ${quoted(sealedFor)},`}`;
 const stale = (message: string) => new BatonError("STALE_TOKEN", message);
 const missing = (name: string, where: string) =>
   new BatonError("NOT_HELD", `Topic ${quoted(name)} is not on this server${where}`);

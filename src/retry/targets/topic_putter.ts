@@ -24,8 +24,8 @@ export class TopicPutter {
     this.#open.add(counter);
     try {
       // What is below is given up: should it still be on its way, the server takes it for old. Its name is put again.
-      const lines = { low: Math.min(...this.#open), msgId };
-      return await this.#client.ask({ name: "PUT", topic: this.topic, counter, body, lines }, { signal });
+      const headers = { firstUnacked: Math.min(...this.#open), msgId };
+      return await this.#client.ask({ name: "PUT", topic: this.topic, counter, body, headers }, { signal });
     } finally {
       this.#open.delete(counter);
     }

@@ -6,7 +6,14 @@ import { decodePut } from "./decode_put.ts";
 import { camelCase } from "./encode_message.ts";
 import type { FieldType } from "./field_types.ts";
 import { batchMessagesMax, bodyBytesMax, headerBytesMax, quotedLengthMax } from "./message_limits.ts";
-import { bodies, lineFields, type Lines, type Message, messageFields, optionalFields } from "./pubsub_messages.ts";
+import {
+  bodies,
+  headerFields,
+  type Message,
+  messageFields,
+  type MessageHeaders,
+  optionalFields,
+} from "./pubsub_messages.ts";
 import { decodeToken } from "./name_token.ts";
 
 /** Why bytes are no message: BAD_REQUEST, in a sentence for the body of the answer. */
@@ -17,8 +24,8 @@ export interface Refusal {
   readonly reason: string;
   /** Who sent it, where that much could be read. */
   readonly sender: string | null;
-  /** It has lines: its sender knows them. */
-  readonly hasLines: boolean;
+  /** It has headers: its sender knows them. */
+  readonly hasHeaders: boolean;
 }
 
 type Readable = FieldType<unknown>;
@@ -43,8 +50,8 @@ const shapes = new Map<string, Shape>(
     }];
   }),
 );
-const lineShapes = new Map<string, { key: string; type: Readable }>(
-  Object.entries(lineFields).map(([name, type]) => [name, { key: camelCase(name), type: type as Readable }]),
+const headerShapes = new Map<string, { key: string; type: Readable }>(
+  Object.entries(headerFields).map(([name, type]) => [name, { key: camelCase(name), type: type as Readable }]),
 );
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -70,13 +77,14 @@ export function decodeAny(frames: readonly Uint8Array[], frame: Uint8Array): Mes
   const shape = shapes.get(words[0] ?? "");
   if (shape === undefined) return refusal("name", words[0] ?? "", `it is not one of ${[...shapes.keys()].join(", ")}`);
   const message: Record<string, unknown> = { name: words[0] };
-  const lines: Record<string, unknown> | null = lineEnd < 0 ? null : {};
-  const wrong = readFields(words, shape, message) ?? (lines === null ? null : readLines(header, lineEnd + 2, lines)) ??
-    readBodies(frames, end + 4, shape, lines, message);
+  const headers: Record<string, unknown> | null = lineEnd < 0 ? null : {};
+  const wrong = readFields(words, shape, message) ??
+    (headers === null ? null : readHeaders(header, lineEnd + 2, headers)) ??
+    readBodies(frames, end + 4, shape, headers, message);
   if (wrong !== null) {
-    return { ...wrong, sender: decodeToken(words[1] ?? "") ?? null, hasLines: lines !== null };
+    return { ...wrong, sender: decodeToken(words[1] ?? "") ?? null, hasHeaders: headers !== null };
   }
-  if (lines !== null) message["lines"] = lines as Lines;
+  if (headers !== null) message["headers"] = headers as MessageHeaders;
   return message as unknown as Message;
 }
 
@@ -132,20 +140,20 @@ function readFields(words: readonly string[], shape: Shape, message: Record<stri
 }
 
 /** Names that are not known are passed over: a later version may say more. */
-function readLines(header: string, start: number, lines: Record<string, unknown>): Refusal | null {
+function readHeaders(header: string, start: number, headers: Record<string, unknown>): Refusal | null {
   for (let at = start; at <= header.length;) {
     const lineEnd = header.indexOf("\r\n", at);
     const end = lineEnd < 0 ? header.length : lineEnd;
     const colon = header.indexOf(": ", at);
-    if (colon <= at || colon > end) return refusal("line", header.slice(at, end), 'it is not "name: value"');
+    if (colon <= at || colon > end) return refusal("header", header.slice(at, end), 'it is not "name: value"');
     const name = header.slice(at, colon);
-    const line = lineShapes.get(name);
+    const line = headerShapes.get(name);
     if (line !== undefined) {
       const text = header.slice(colon + 2, end);
       const value = line.type.read(text);
       if (value === undefined) return refusal(name, text, `it is not ${line.type.wanted}`);
-      if (lines[line.key] !== undefined) return refusal(name, text, "the line stands twice");
-      lines[line.key] = value;
+      if (headers[line.key] !== undefined) return refusal(name, text, "the header is repeated");
+      headers[line.key] = value;
     }
     at = end + 2;
   }
@@ -156,14 +164,14 @@ function readBodies(
   frames: readonly Uint8Array[],
   bodyStart: number,
   shape: Shape,
-  lines: Record<string, unknown> | null,
+  headers: Record<string, unknown> | null,
   message: Record<string, unknown>,
 ): Refusal | null {
   const frame = frames[0] as Uint8Array;
   const bytes = frame.byteLength - bodyStart;
-  const count = lines?.["count"] as number | undefined;
+  const count = headers?.["count"] as number | undefined;
   const behind = frames.length - 1;
-  if (count !== undefined && lines !== null) delete lines["count"];
+  if (count !== undefined && headers !== null) delete headers["count"];
   if (behind !== (count ?? 0)) {
     return refusal(
       "count",
@@ -197,7 +205,7 @@ function refusal(field: string, value: string, why: string): Refusal {
     value: quoted,
     reason: `Cannot read the ${field} ${JSON.stringify(quoted)}: ${why}`,
     sender: null,
-    hasLines: false,
+    hasHeaders: false,
   };
 }
 

@@ -14,10 +14,10 @@ const zero = 48;
 /** Digits of which every number is exact; longer ones are read the other way. */
 const digitsMax = 15;
 const start = bytesOf("PUT ");
-const sessionLine = bytesOf("session: ");
-const lowLine = bytesOf("low: ");
-const afterLine = bytesOf("after: ");
-const deadlineLine = bytesOf("deadline-ms: ");
+const sessionHeader = bytesOf("session: ");
+const firstUnackedHeader = bytesOf("first-unacked: ");
+const afterHeader = bytesOf("after: ");
+const deadlineHeader = bytesOf("deadline-ms: ");
 
 /** The last values that stood somewhere, by what their bytes come to: a connection says the same ones again and again. */
 class Known<T> {
@@ -48,9 +48,9 @@ class Known<T> {
 const names = new Known<string>((text) => text);
 const sessions = new Known<SessionToken>((text) => sessionType.read(text));
 
-interface Lines {
+interface MessageHeaders {
   session?: SessionToken;
-  low?: number;
+  firstUnacked?: number;
   after?: number;
   deadlineMs?: number;
 }
@@ -68,40 +68,40 @@ export function decodePut(frame: Uint8Array): Message | null {
   const topic = names.get(frame, senderEnd + 1, topicEnd);
   if (sender === undefined || topic === undefined || sender === "" || topic === "") return null;
   let at = counterEnd + 2;
-  const lines: Lines = {};
-  let hasLines = false;
+  const headers: MessageHeaders = {};
+  let hasHeaders = false;
   while (frame[at] !== cr) {
     const end = lineEnd(frame, at);
-    if (end < 0 || !readLine(frame, at, end, lines)) return null;
-    hasLines = true;
+    if (end < 0 || !readHeader(frame, at, end, headers)) return null;
+    hasHeaders = true;
     at = end + 2;
   }
   if (frame[at + 1] !== lf) return null;
   const bodyBytes = frame.byteLength - (at + 2);
   if (bodyBytes < 1 || bodyBytes > bodyBytesMax) return null;
   const body = frame.subarray(at + 2);
-  if (!hasLines) return { name: "PUT", sender, topic, counter, body } as Message;
-  return { name: "PUT", sender, topic, counter, body, lines } as Message;
+  if (!hasHeaders) return { name: "PUT", sender, topic, counter, body } as Message;
+  return { name: "PUT", sender, topic, counter, body, headers } as Message;
 }
 
 /** False for a line that is not among the usual ones, stands twice, or makes no sense. */
-function readLine(frame: Uint8Array, at: number, end: number, lines: Lines): boolean {
-  if (isAt(frame, at, sessionLine)) {
-    const value = sessions.get(frame, at + sessionLine.length, end);
-    if (value === undefined || lines.session !== undefined) return false;
-    lines.session = value;
+function readHeader(frame: Uint8Array, at: number, end: number, headers: MessageHeaders): boolean {
+  if (isAt(frame, at, sessionHeader)) {
+    const value = sessions.get(frame, at + sessionHeader.length, end);
+    if (value === undefined || headers.session !== undefined) return false;
+    headers.session = value;
     return true;
   }
-  if (isAt(frame, at, lowLine)) {
-    if (lines.low !== undefined) return false;
-    return (lines.low = numberIn(frame, at + lowLine.length, end)) >= 0;
+  if (isAt(frame, at, firstUnackedHeader)) {
+    if (headers.firstUnacked !== undefined) return false;
+    return (headers.firstUnacked = numberIn(frame, at + firstUnackedHeader.length, end)) >= 0;
   }
-  if (isAt(frame, at, afterLine)) {
-    if (lines.after !== undefined) return false;
-    return (lines.after = numberIn(frame, at + afterLine.length, end)) >= 0;
+  if (isAt(frame, at, afterHeader)) {
+    if (headers.after !== undefined) return false;
+    return (headers.after = numberIn(frame, at + afterHeader.length, end)) >= 0;
   }
-  if (!isAt(frame, at, deadlineLine) || lines.deadlineMs !== undefined) return false;
-  return (lines.deadlineMs = numberIn(frame, at + deadlineLine.length, end)) >= 0;
+  if (!isAt(frame, at, deadlineHeader) || headers.deadlineMs !== undefined) return false;
+  return (headers.deadlineMs = numberIn(frame, at + deadlineHeader.length, end)) >= 0;
 }
 
 /** Where a word of ordinary characters ends. */

@@ -3,10 +3,10 @@ import { encodeStored } from "./encode_stored.ts";
 import type { FieldType } from "./field_types.ts";
 import { batchMessagesMax, bodyBytesMax, headerBytesMax } from "./message_limits.ts";
 import {
-  lineFields,
-  type Lines,
+  headerFields,
   type Message,
   messageFields,
+  type MessageHeaders,
   type MessageName,
   optionalFields,
 } from "./pubsub_messages.ts";
@@ -16,7 +16,7 @@ type Writable = FieldType<unknown>;
 const encoder = new TextEncoder();
 
 const lineOf = new Map(
-  Object.entries(lineFields).map(([name, type]) => [camelCase(name), { name, type: type as Writable }]),
+  Object.entries(headerFields).map(([name, type]) => [camelCase(name), { name, type: type as Writable }]),
 );
 const fieldsOf = Object.fromEntries(
   Object.entries(messageFields).map(([name, fields]) => [
@@ -67,15 +67,15 @@ function headerOf(message: Message): string {
     if (value !== undefined) text += ` ${type.write(value)}`;
   }
   text += "\r\n";
-  if (message.lines !== undefined) text += linesOf(message.lines);
+  if (message.headers !== undefined) text += headersOf(message.headers);
   if (message.batch !== undefined) text += `count: ${message.batch.length}\r\n`;
   return `${text}\r\n`;
 }
 
-function linesOf(lines: Lines): string {
+function headersOf(headers: MessageHeaders): string {
   let text = "";
-  for (const key in lines) {
-    const value = lines[key as keyof Lines];
+  for (const key in headers) {
+    const value = headers[key as keyof MessageHeaders];
     if (value === undefined) continue;
     const line = lineOf.get(key);
     if (line === undefined || key === "count") throw new RangeError(`There is no line called "${key}"`);

@@ -16,10 +16,10 @@ let known: { readonly sender: string; readonly room: Uint8Array; readonly length
 
 /** The frame; null: it is another message. */
 export function encodeStored(message: Message): Uint8Array | null {
-  if (message.name !== "STATUS" || message.status !== "OK" || message.lines?.ids?.length !== 1) return null;
+  if (message.name !== "STATUS" || message.status !== "OK" || message.headers?.ids?.length !== 1) return null;
   if (message.body !== undefined || message.batch !== undefined || message.messageId !== undefined) return null;
-  for (const line in message.lines) if (line !== "ids") return null;
-  const [{ first, last }] = message.lines.ids as [{ first: number; last: number }];
+  for (const line in message.headers) if (line !== "ids") return null;
+  const [{ first, last }] = message.headers.ids as [{ first: number; last: number }];
   if (!Number.isSafeInteger(first) || !Number.isSafeInteger(last) || first < 0 || last < first) return null;
   if (known?.sender !== message.sender) known = beginningOf(message.sender);
   const { room } = known;

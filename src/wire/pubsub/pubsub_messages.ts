@@ -1,6 +1,6 @@
 /**
  * The messages of the publish/subscribe protocol: names, fields and their order, as in section 3.1 of "Enforcing
- * Exactly-Once Semantics in a Load-Balanced Pub/Sub Service With Multiple Proxies" (2022), and the lines that say more.
+ * Exactly-Once Semantics in a Load-Balanced Pub/Sub Service With Multiple Proxies" (2022), and the headers that say more.
  * Declared once: reader, writer, types and docs/protocol/pubsub.md follow.
  */
 import {
@@ -36,7 +36,7 @@ export const messageFields = {
   STATUS: { sender: token, status: statusCode },
 
   // Not in the paper:
-  /** Who are you? The answer has `version`; whoever sends lines has shown that it knows them. */
+  /** Who are you? The answer has `version`; whoever sends headers has shown that it knows them. */
   HELLO: { sender: token },
   /** Put the subscriber at another place of the topic. */
   SEEK: { sender: token, topic: token, to: position },
@@ -61,9 +61,9 @@ export const bodies = {
   TRANSFER: "one",
 } as const satisfies Partial<Record<MessageName, "one" | "batch">>;
 
-/** Lines between the first one and the empty one, `name: value`; in code in camelCase. */
-export const lineFields = {
-  /** The sender knows these lines, in this version of the protocol: 1. */
+/** MessageHeaders between the first one and the empty one, `name: value`; in code in camelCase. */
+export const headerFields = {
+  /** The sender knows these headers, in this version of the protocol: 1. */
   version: number,
   /** The topic's epoch, which grows with every change of its owner. */
   epoch: number,
@@ -77,8 +77,8 @@ export const lineFields = {
   /** What the client knows of the topic's registrations, or, with UNREGISTERED, what it is to know: grows when clients are forgotten. */
   registration: number,
   /** PUT: the smallest counter whose outcome the publisher does not know. */
-  low: number,
-  /** PUT: only if this counter was stored, or is below `low`. */
+  "first-unacked": number,
+  /** PUT: only if this counter was stored, or is below `firstUnacked`. */
   after: number,
   /** GET: messages at most. */
   max: number,
@@ -101,15 +101,15 @@ export const lineFields = {
   /** Ids of a batch's messages. */
   ids: idRanges,
   /** The counter that a batch failed at. */
-  at: number,
+  "failed-at": number,
   /** ERROR: it may have been done. */
   unknown: flag,
   /** NOT_OWNER: the server that serves the topic, and where it is. */
   owner: token,
   endpoint: token,
   /** TRANSFER: which of the topics that had this name it is, and the id below its first. */
-  birth: token,
-  floor: number,
+  incarnation: token,
+  "base-offset": number,
   /** TRANSFER: the piece's place among the topic's, from 0, and whether it is the last, which has the hash. */
   part: number,
   final: flag,
@@ -138,9 +138,11 @@ type CamelCase<Text extends string> = Text extends `${infer Head}-${infer Tail}`
   ? `${Head}${Capitalize<CamelCase<Tail>>}`
   : Text;
 
-/** What the lines say; `count` is left to the batch itself. */
-export type Lines = {
-  readonly [Name in Exclude<keyof typeof lineFields, "count"> as CamelCase<Name>]?: ValueOf<(typeof lineFields)[Name]>;
+/** What the headers say; `count` is left to the batch itself. */
+export type MessageHeaders = {
+  readonly [Name in Exclude<keyof typeof headerFields, "count"> as CamelCase<Name>]?: ValueOf<
+    (typeof headerFields)[Name]
+  >;
 };
 
 /** One message. */
@@ -150,7 +152,7 @@ export type MessageOf<N extends MessageName> = N extends MessageName
 
 interface MessageRest {
   /** Absent: the sender speaks the paper's protocol and nothing more. */
-  readonly lines?: Lines | undefined;
+  readonly headers?: MessageHeaders | undefined;
   /** The body, as a view onto the frame it came in; absent when it has none, or a batch. */
   readonly body?: Uint8Array | undefined;
   /** The bodies of a batch. */

@@ -5,7 +5,7 @@
 import { ByteReader, ByteWriter } from "../bytes.ts";
 import type { IdRange, SessionToken } from "./field_types.ts";
 import { statusCodes } from "./status_codes.ts";
-import type { ClientOperation, StoreAnswer, StoredMessage, StoreOperation, TopicInfo } from "./store_operations.ts";
+import type { ClientOperation, StoredMessage, StoreOperation, StoreResponse, TopicInfo } from "./store_operations.ts";
 
 const kinds = ["put", "get", "subscribe", "unsubscribe", "seek", "info", "cancel"] as const;
 /** A packer begins with so much room, and keeps for the next batch what it has grown to, but no more than this for ever. */
@@ -64,7 +64,7 @@ export class OperationPacker {
       case "put":
         writer.u53(operation.counter);
         this.#session(operation.fromSession);
-        writer.u53(operation.low);
+        writer.u53(operation.firstUnacked);
         this.#optional(operation.after);
         writer.i32(operation.msgId === null ? none : this.#name(operation.msgId));
         writer.i32(operation.bodies.length);
@@ -137,7 +137,7 @@ export function* unpackOperations(piece: Uint8Array): Generator<StoreOperation, 
     if (kind === "put") {
       const counter = reader.u53();
       const fromSession = sessionOf(reader, name);
-      const low = reader.u53();
+      const firstUnacked = reader.u53();
       const after = optional(reader);
       const key = reader.i32();
       const msgId = key === none ? null : name(key);
@@ -152,7 +152,7 @@ export function* unpackOperations(piece: Uint8Array): Generator<StoreOperation, 
         registration,
         counter,
         fromSession,
-        low,
+        firstUnacked,
         after,
         msgId,
         bodies,
@@ -199,7 +199,7 @@ function unpackBodies(reader: ByteReader): Uint8Array[] {
 }
 
 /** Collects answers. */
-export class AnswerPacker {
+export class ResponsePacker {
   #writer = new ByteWriter(capacityMin);
   #count = 0;
 
@@ -211,15 +211,15 @@ export class AnswerPacker {
     return this.#writer.length;
   }
 
-  add(answer: StoreAnswer): void {
+  add(answer: StoreResponse): void {
     const writer = this.#writer;
     this.#count++;
     writer.i32(answer.ticket);
     writer.u8(statusCodes.indexOf(answer.code));
-    const { reason, ids, messages, missed = 0, redelivered = 0, at, currentSession, info, registration } = answer;
+    const { reason, ids, messages, missed = 0, redelivered = 0, failedAt, currentSession, info, registration } = answer;
     writer.u8(
       (reason !== "" ? 1 : 0) | (ids === undefined ? 0 : 2) | (messages === undefined ? 0 : 4) |
-        (at === undefined ? 0 : 8) | (currentSession === undefined ? 0 : 16) | (info === undefined ? 0 : 32) |
+        (failedAt === undefined ? 0 : 8) | (currentSession === undefined ? 0 : 16) | (info === undefined ? 0 : 32) |
         (registration === undefined ? 0 : 64),
     );
     if (reason !== "") writer.utf8WithI32Length(reason);
@@ -236,7 +236,7 @@ export class AnswerPacker {
       writer.i32(messages.length);
       for (const message of messages) packMessage(writer, message);
     }
-    if (at !== undefined) writer.u53(at);
+    if (failedAt !== undefined) writer.u53(failedAt);
     if (currentSession !== undefined) writer.u53(currentSession);
     if (info !== undefined) writer.utf8WithI32Length(JSON.stringify(info));
     if (registration !== undefined) writer.u53(registration);
@@ -270,15 +270,15 @@ function isKept({ buffer }: Uint8Array): boolean {
 }
 
 /** The answers of a piece; bodies are views onto it. */
-export function unpackAnswers(piece: Uint8Array): StoreAnswer[] {
+export function unpackResponses(piece: Uint8Array): StoreResponse[] {
   const reader = new ByteReader(piece);
-  const answers: StoreAnswer[] = [];
+  const answers: StoreResponse[] = [];
   while (reader.remaining > 0) {
     const ticket = reader.i32();
-    const code = statusCodes[reader.u8()] as StoreAnswer["code"];
+    const code = statusCodes[reader.u8()] as StoreResponse["code"];
     const flags = reader.u8();
     const reason = (flags & 1) === 0 ? "" : reader.utf8(reader.i32());
-    const answer: { -readonly [Key in keyof StoreAnswer]: StoreAnswer[Key] } = { ticket, code, reason };
+    const answer: { -readonly [Key in keyof StoreResponse]: StoreResponse[Key] } = { ticket, code, reason };
     if ((flags & 2) !== 0) answer.ids = unpackIds(reader);
     if ((flags & 4) !== 0) {
       answer.missed = reader.u53();
@@ -287,7 +287,7 @@ export function unpackAnswers(piece: Uint8Array): StoreAnswer[] {
       for (let left = reader.i32(); left > 0; left--) messages.push(unpackMessage(reader));
       answer.messages = messages;
     }
-    if ((flags & 8) !== 0) answer.at = reader.u53();
+    if ((flags & 8) !== 0) answer.failedAt = reader.u53();
     if ((flags & 16) !== 0) answer.currentSession = reader.u53();
     if ((flags & 32) !== 0) answer.info = JSON.parse(reader.utf8(reader.i32())) as TopicInfo;
     if ((flags & 64) !== 0) answer.registration = reader.u53();

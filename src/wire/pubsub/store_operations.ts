@@ -2,7 +2,7 @@
 import type { IdRange, SessionToken } from "./field_types.ts";
 import type { StatusCode } from "./status_codes.ts";
 
-interface OfClient {
+interface ClientOperationFields {
   /** The server's number for the request: the answer has it. From 0 to 2^31 - 1. */
   readonly ticket: number;
   readonly topic: string;
@@ -15,14 +15,14 @@ interface OfClient {
   readonly registration?: number;
 }
 
-export interface PutOperation extends OfClient {
+export interface PutOperation extends ClientOperationFields {
   readonly kind: "put";
   /** The first body's counter; each body has one more than the one before. */
   readonly counter: number;
   /** The session in which the counters were first used; null: `session`. */
   readonly fromSession: SessionToken | null;
   /** The smallest counter whose outcome the publisher does not know. */
-  readonly low: number;
+  readonly firstUnacked: number;
   /** The counter that has to be stored before; null: any order. */
   readonly after: number | null;
   /** The publisher's own key for a single message. */
@@ -30,7 +30,7 @@ export interface PutOperation extends OfClient {
   readonly bodies: readonly Uint8Array[];
 }
 
-export interface GetOperation extends OfClient {
+export interface GetOperation extends ClientOperationFields {
   readonly kind: "get";
   readonly op: number | null;
   /** The last message that the client had, -1 for none. */
@@ -43,19 +43,19 @@ export interface GetOperation extends OfClient {
   readonly peek: boolean;
 }
 
-export interface SubscribeOperation extends OfClient {
+export interface SubscribeOperation extends ClientOperationFields {
   readonly kind: "subscribe" | "unsubscribe";
   readonly op: number | null;
 }
 
-export interface SeekOperation extends OfClient {
+export interface SeekOperation extends ClientOperationFields {
   readonly kind: "seek";
   readonly op: number | null;
   /** The next message is the one behind this id. */
   readonly to: number | "start" | "end";
 }
 
-export interface InfoOperation extends OfClient {
+export interface InfoOperation extends ClientOperationFields {
   readonly kind: "info";
 }
 
@@ -89,7 +89,7 @@ export interface TopicInfo {
   readonly bytes: number;
 }
 
-export interface StoreAnswer {
+export interface StoreResponse {
   readonly ticket: number;
   readonly code: StatusCode;
   /** A sentence where the code is not OK; empty otherwise. */
@@ -103,7 +103,7 @@ export interface StoreAnswer {
   /** get: so many of the first messages were handed out before. */
   readonly redelivered?: number;
   /** put: the counter that a batch failed at. */
-  readonly at?: number;
+  readonly failedAt?: number;
   /** FENCED */
   readonly currentSession?: number;
   /** UNREGISTERED */

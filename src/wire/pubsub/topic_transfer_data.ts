@@ -5,9 +5,9 @@
  *
  * A record is a 32-bit length, one byte for its kind, and its fields, big-endian:
  *   message  id, time, publisher's session and counter, publisher, msg-id or none, body
- *   topic    name, birth, floor, epoch, the newest id that was given, the oldest message that is there, registration
+ *   topic    name, incarnation, baseOffset, epoch, the newest id that was given, the oldest message that is there, registration
  *   client   name, session and its key, op and the session it was done in, the forgotten session, position or none, registration
- *   window   of the client before it: session, its key, low, and up to 4,096 of (counter, id, fingerprint)
+ *   window   of the client before it: session, its key, firstUnacked, and up to 4,096 of (counter, id, fingerprint)
  *   keys     of the client before it: up to 4,096 of (msg-id, id, fingerprint), oldest first
  *   end      number of records before it
  */
@@ -25,8 +25,8 @@ const encoder = new TextEncoder();
 export interface TopicRecord {
   readonly name: string;
   /** Which of the topics that had this name it is, and the id below its first. */
-  readonly birth: string;
-  readonly floor: number;
+  readonly incarnation: string;
+  readonly baseOffset: number;
   readonly epoch: number;
   readonly last: number;
   readonly first: number;
@@ -56,7 +56,7 @@ export interface Resolved {
 export interface WindowRecord {
   readonly session: number;
   readonly key: string;
-  readonly low: number;
+  readonly firstUnacked: number;
   readonly entries: readonly Resolved[];
 }
 
@@ -101,8 +101,8 @@ export class TopicDataWriter {
   topic(topic: TopicRecord): void {
     this.#record(recordKinds.topic, (writer) => {
       writer.utf8WithI32Length(topic.name);
-      writer.utf8WithI32Length(topic.birth);
-      writer.u53(topic.floor);
+      writer.utf8WithI32Length(topic.incarnation);
+      writer.u53(topic.baseOffset);
       writer.u53(topic.epoch);
       writer.u53(topic.last);
       writer.u53(topic.first);
@@ -128,7 +128,7 @@ export class TopicDataWriter {
     this.#record(recordKinds.window, (writer) => {
       writer.u53(window.session);
       writer.utf8WithI32Length(window.key);
-      writer.u53(window.low);
+      writer.u53(window.firstUnacked);
       writer.raw(encodeResolved(window.entries));
     });
   }
@@ -310,7 +310,14 @@ function recordOf(bytes: Uint8Array, whole: Uint8Array): TopicDataRecord {
   const kind = reader.u8();
   switch (kind) {
     case recordKinds.topic: {
-      const topic = { name: text(), birth: text(), floor: number(), epoch: number(), last: number(), first: number() };
+      const topic = {
+        name: text(),
+        incarnation: text(),
+        baseOffset: number(),
+        epoch: number(),
+        last: number(),
+        first: number(),
+      };
       return { kind: "topic", topic: { ...topic, registration: number() } };
     }
     case recordKinds.client: {
@@ -320,7 +327,10 @@ function recordOf(bytes: Uint8Array, whole: Uint8Array): TopicDataRecord {
       return { kind: "client", client: { ...client, forgottenSession, position, registration: number() } };
     }
     case recordKinds.window:
-      return { kind: "window", window: { session: number(), key: text(), low: number(), entries: entriesOf(reader) } };
+      return {
+        kind: "window",
+        window: { session: number(), key: text(), firstUnacked: number(), entries: entriesOf(reader) },
+      };
     case recordKinds.keys: {
       const keys: KeyEntry[] = [];
       while (reader.remaining > 0) keys.push({ key: text(), id: number(), fingerprint: reader.u53() });

@@ -283,7 +283,7 @@ class Campaign {
     for (const proxy of service.proxies) {
       await using client = new ProxyClient(proxy.relay.endpoint);
       for (const topic of world.topics) {
-        const ask = async () => (await client.say({ name: "INFO", sender: "doctor", topic, lines: {} }, 5000)).status;
+        const ask = async () => (await client.say({ name: "INFO", sender: "doctor", topic, headers: {} }, 5000)).status;
         await eventually(async () => ["OK", "NOT_SUBSCRIBED"].includes(await ask()), {
           withinMs: patienceMs,
           everyMs: 100,

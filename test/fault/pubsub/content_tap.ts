@@ -28,8 +28,8 @@ export class ContentTap implements Disposable {
   #take(frames: readonly Uint8Array[]): void {
     const message = decodeMessage(frames.slice(frames.findIndex(({ byteLength }) => byteLength === 0) + 1));
     if (message.name !== "TRANSFER") return;
-    const { topic, lines, body = new Uint8Array(0) } = message;
-    if (lines?.part === 0) {
+    const { topic, headers, body = new Uint8Array(0) } = message;
+    if (headers?.part === 0) {
       this.#open.set(topic, { reader: new TopicDataReader(), hash: createHash("sha256"), messages: 0 });
     }
     const open = this.#open.get(topic);
@@ -38,10 +38,10 @@ export class ContentTap implements Disposable {
       open.hash.update(contentOf(record));
       if (record.kind === "message") open.messages++;
     }
-    if (lines?.final !== true) return;
+    if (headers?.final !== true) return;
     this.#open.delete(topic);
     const { hash, messages } = open;
-    this.contents.set(topic, { epoch: lines?.epoch ?? 0, digest: hash.digest("hex").slice(0, 16), messages });
+    this.contents.set(topic, { epoch: headers?.epoch ?? 0, digest: hash.digest("hex").slice(0, 16), messages });
   }
 }
 

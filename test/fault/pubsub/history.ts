@@ -74,7 +74,7 @@ export interface NodeSeen {
   readonly owner: string;
   readonly epoch: number;
   readonly state: string;
-  readonly birth: string;
+  readonly incarnation: string;
   readonly version: number;
 }
 

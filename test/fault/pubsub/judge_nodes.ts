@@ -26,8 +26,8 @@ function judgeEpochs(list: readonly Seen[], findings: Findings): void {
   const owners = new Map<string, Seen>();
   let newest: Seen | undefined;
   for (const seen of [...list].sort((a, b) => a.node.version - b.node.version)) {
-    const { topic, owner, epoch, birth, version } = seen.node;
-    const before = owners.get(`${birth} ${epoch}`);
+    const { topic, owner, epoch, incarnation, version } = seen.node;
+    const before = owners.get(`${incarnation} ${epoch}`);
     if (before !== undefined && before.node.owner !== owner) {
       findings.add(
         "one owner",
@@ -36,9 +36,9 @@ function judgeEpochs(list: readonly Seen[], findings: Findings): void {
           `${owner} in version ${version}`,
       );
     }
-    owners.set(`${birth} ${epoch}`, before ?? seen);
+    owners.set(`${incarnation} ${epoch}`, before ?? seen);
     const last = newest;
-    if (last !== undefined && last.node.birth === birth && epoch < last.node.epoch) {
+    if (last !== undefined && last.node.incarnation === incarnation && epoch < last.node.epoch) {
       findings.add(
         "one owner",
         () => `the epoch of "${topic}" fell from ${last.node.epoch} to ${epoch} in version ${version}`,

@@ -23,7 +23,12 @@ export function malformed(random: () => number): Uint8Array[] {
     greeted(message("", "PUT a b 99999999999999999999\r\n\r\nbody")),
     greeted(message("", "GET %zz %ff -1\r\nsession: 5/x\r\nsession: 6/x\r\n\r\n")),
     greeted(message("", "STATUS x OK\r\n\r\n")),
-    greeted(message("", "TRANSFER s9 news\r\nepoch: 99\r\nhash: x\r\nbirth: b\r\nfloor: 0\r\npart: 0\r\n\r\nnonsense")),
+    greeted(
+      message(
+        "",
+        "TRANSFER s9 news\r\nepoch: 99\r\nhash: x\r\nincarnation: b\r\nbase-offset: 0\r\npart: 0\r\n\r\nnonsense",
+      ),
+    ),
   ];
 }
 

@@ -72,10 +72,10 @@ export class NodeWatch implements AsyncDisposable {
       const found = await nullIfNoNode(zk.getData(place));
       // Another session's server may be behind.
       if (found === null || found.stat.version <= (this.#versions.get(topic) ?? -1)) return;
-      const { owner, epoch, state, birth } = parseTopicNode(found.data, place, topic);
+      const { owner, epoch, state, incarnation } = parseTopicNode(found.data, place, topic);
       this.#versions.set(topic, found.stat.version);
       this.owners.set(topic, owner);
-      writer.node({ topic, owner, epoch, state, birth, version: found.stat.version });
+      writer.node({ topic, owner, epoch, state, incarnation, version: found.stat.version });
     }));
   }
 }

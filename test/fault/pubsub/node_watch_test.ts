@@ -24,8 +24,8 @@ test("whose session has ended while it watched goes on in another one, and misse
             owner: `s${session}`,
             epoch: session,
             state: "stored",
-            birth: "b",
-            floor: 0,
+            incarnation: "b",
+            baseOffset: 0,
             source: null,
           } as const;
           return Promise.resolve({ data: formatTopicNode("news", node), stat: { version: session } });

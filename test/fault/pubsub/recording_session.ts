@@ -55,7 +55,7 @@ export class RecordingSession extends ClientSession {
     if (message.name !== "PUT") return operation;
     const bodies = message.batch ?? [message.body ?? new Uint8Array(0)];
     // Resumed by another process of the client, or by this one, which has settled all that is below.
-    const isAgain = message.lines?.fromSession !== undefined;
+    const isAgain = message.headers?.fromSession !== undefined;
     return { ...operation, counter: message.counter, puts: bodies.map(putOf), ...(isAgain ? { resumed: true } : {}) };
   }
 }
@@ -68,18 +68,18 @@ function resultOf({ name }: Question, asked: Asked): Result {
   const { status, sender: by } = asked.answer;
   const outcome: Outcome = status === "OK" || (name === "GET" && status === "NO_MESSAGE") ? "ok" : "fail";
   if (outcome === "fail") return { outcome, status, by };
-  if (name === "PUT") return { outcome, status, by, ids: idsOf(asked.answer.lines?.ids ?? []) };
+  if (name === "PUT") return { outcome, status, by, ids: idsOf(asked.answer.headers?.ids ?? []) };
   if (name !== "GET") return { outcome, status, by };
-  const missed = asked.answer.lines?.missed;
+  const missed = asked.answer.headers?.missed;
   if (status !== "OK") return { outcome, status, by, ...(missed === undefined ? {} : { missed }) };
   return { outcome, status, by, ...messagesIn(asked.answer) };
 }
 
-function messagesIn({ batch, body, messageId = 0, lines }: MessageOf<"STATUS">): Pick<Result, "got" | "missed"> {
+function messagesIn({ batch, body, messageId = 0, headers }: MessageOf<"STATUS">): Pick<Result, "got" | "missed"> {
   const bodies = batch ?? [body ?? new Uint8Array(0)];
-  const ids = idsOf(lines?.ids ?? [{ first: messageId, last: messageId }]);
+  const ids = idsOf(headers?.ids ?? [{ first: messageId, last: messageId }]);
   const got = bodies.map((content, place) => gotOf(ids[place] ?? 0, content));
-  return lines?.missed === undefined ? { got } : { got, missed: lines.missed };
+  return headers?.missed === undefined ? { got } : { got, missed: headers.missed };
 }
 
 function idsOf(ranges: readonly IdRange[]): number[] {

@@ -83,7 +83,7 @@ export class Story {
   }
 
   node(node: Partial<NodeSeen>): this {
-    const whole = { topic: "news", owner: "s1", epoch: 1, state: "stored", birth: "b", version: 1, ...node };
+    const whole = { topic: "news", owner: "s1", epoch: 1, state: "stored", incarnation: "b", version: 1, ...node };
     this.#events.push({ kind: "node", at: ++this.#at, node: whole });
     return this;
   }

@@ -117,7 +117,7 @@ export const defects: readonly Defect[] = [
       file: "src/pubsub/server/request_handler.ts",
       from: `    const permit = this.#options.ownership.permitNow(message.topic);
     if (permit !== null) return`,
-      to: `    const guess = { birth: "guess", floor: 0, epoch: 1 };
+      to: `    const guess = { incarnation: "guess", baseOffset: 0, epoch: 1 };
     const { store } = this.#options as unknown as { store: { create(...of: unknown[]): Promise<void> } };
     let permit = this.#options.ownership.permitNow(message.topic);
     if (permit === null) {

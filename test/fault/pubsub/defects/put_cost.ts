@@ -24,7 +24,7 @@ export async function measurePutCost(stage: Stage): Promise<PutCost> {
   const costMs = async () => {
     const before = cpuMs(pid);
     for (let count = 0; count < puts; count++, counter++) {
-      await stage.say.ask({ name: "PUT", sender: "bob", topic, counter, body: bytesOf("x"), lines: {} });
+      await stage.say.ask({ name: "PUT", sender: "bob", topic, counter, body: bytesOf("x"), headers: {} });
     }
     return cpuMs(pid) - before;
   };
@@ -32,7 +32,7 @@ export async function measurePutCost(stage: Stage): Promise<PutCost> {
   const emptyMs = await costMs();
   const some = Array.from({ length: batch }, (_, place) => bytesOf(`body ${place}`.padEnd(200)));
   for (let put = 0; put < backlog; put += batch, counter += batch) {
-    await stage.say.ask({ name: "PUT", sender: "bob", topic, counter, batch: some, lines: {} });
+    await stage.say.ask({ name: "PUT", sender: "bob", topic, counter, batch: some, headers: {} });
   }
   for (let number = 1; number < subscribers; number++) await subscribe(`reader ${number}`);
   return { emptyMs, fullMs: await costMs() };

@@ -87,9 +87,9 @@ export class Stage implements AsyncDisposable {
   async put(client: string, counter: number, name: string, words: PutWords & { to?: string } = {}): Promise<Status> {
     const { session = 0, life = session, bytes = 0, resumed = false, unheard = false, to } = words;
     const body = markedBody(name, bytes);
-    const token = session === 0 ? {} : { session: { number: session, key: `${client} ${session}` }, low: 1 };
-    const lines: NonNullable<MessageOf<"PUT">["lines"]> = { version: 1, ...token };
-    const message = { name: "PUT", sender: client, topic, counter, body, lines } as const;
+    const token = session === 0 ? {} : { session: { number: session, key: `${client} ${session}` }, firstUnacked: 1 };
+    const headers: NonNullable<MessageOf<"PUT">["headers"]> = { version: 1, ...token };
+    const message = { name: "PUT", sender: client, topic, counter, body, headers } as const;
     const operation: Invocation = { client, session: life, do: "put", topic, counter, puts: [putOf(body)] };
     const n = this.writer.invoke(resumed ? { ...operation, resumed } : operation);
     const answer = to === undefined
@@ -103,8 +103,8 @@ export class Stage implements AsyncDisposable {
   async get(client: string, { max = 1 }: { readonly max?: number } = {}): Promise<string[]> {
     const last = this.#places.get(client) ?? -1;
     const n = this.writer.invoke({ client, session: 0, do: "get", topic, last });
-    const lines = { max };
-    const answer = await this.say.ask({ name: "GET", sender: client, topic, last, lines }, patienceMs);
+    const headers = { max };
+    const answer = await this.say.ask({ name: "GET", sender: client, topic, last, headers }, patienceMs);
     const result = resultOf(answer);
     this.writer.return(n, result);
     const upTo = result.got?.at(-1)?.[0];
@@ -136,7 +136,7 @@ export class Stage implements AsyncDisposable {
     await eventually(async () => {
       const { id, endpoint } = await this.say.endpoint(topic);
       if (id === to) return true;
-      const merge = { name: "MERGE", sender: "op", topic, address: to, lines: {} } as const;
+      const merge = { name: "MERGE", sender: "op", topic, address: to, headers: {} } as const;
       return (await this.say.say(endpoint, merge, patienceMs)).status === "OK";
     }, { withinMs: patienceMs, what: `"${topic}" to be at ${to}` });
   }
@@ -144,11 +144,17 @@ export class Stage implements AsyncDisposable {
   /** The topic's node as it is now, for the judge. */
   async seeNode(): Promise<void> {
     const { data, stat } = await this.zk.getData(this.path.topic(topic));
-    const { owner, epoch, state, birth } = JSON.parse(new TextDecoder().decode(data)) as Record<
+    const { owner, epoch, state, incarnation } = JSON.parse(new TextDecoder().decode(data)) as Record<
       string,
       string | number
     >;
-    const node = { topic, owner: String(owner), epoch: Number(epoch), state: String(state), birth: String(birth) };
+    const node = {
+      topic,
+      owner: String(owner),
+      epoch: Number(epoch),
+      state: String(state),
+      incarnation: String(incarnation),
+    };
     this.writer.node({ ...node, version: stat.version });
   }
 
@@ -170,10 +176,10 @@ export class Stage implements AsyncDisposable {
   }
 }
 
-function resultOf({ status, sender: by, body, batch, messageId = 0, lines }: Status): Result {
+function resultOf({ status, sender: by, body, batch, messageId = 0, headers }: Status): Result {
   const outcome = status === "OK" || status === "NO_MESSAGE" ? "ok" : "fail";
   if (status !== "OK") return { outcome, status, by };
-  const ranges = lines?.ids ?? [{ first: messageId, last: messageId }];
+  const ranges = headers?.ids ?? [{ first: messageId, last: messageId }];
   const ids = ranges.flatMap(({ first, last }) => Array.from({ length: last - first + 1 }, (_, at) => first + at));
   const bodies = batch ?? (body === undefined ? [] : [body]);
   if (bodies.length === 0) return { outcome, status, by, ids };

@@ -12,7 +12,7 @@ import { Publisher } from "../../../../src/pubsub/client/publisher.ts";
 import type { Outcome, Requester, RequestOptions } from "../../../../src/pubsub/client/requester.ts";
 import { onAbort } from "../../../../src/support/abort.ts";
 import { systemClock } from "../../../../src/support/clock.ts";
-import type { Lines, MessageOf } from "../../../../src/wire/pubsub/pubsub_messages.ts";
+import type { MessageHeaders, MessageOf } from "../../../../src/wire/pubsub/pubsub_messages.ts";
 import type { StatusCode } from "../../../../src/wire/pubsub/status_codes.ts";
 import { seededRandom } from "../../../support/random.ts";
 
@@ -35,7 +35,7 @@ class FakeServer {
   readonly registered: number[] = [];
   readonly heard: MessageOf<"PUT">[] = [];
   readonly #known = new Map<string, string>();
-  readonly #low = new Map<string, number>();
+  readonly #firstUnacked = new Map<string, number>();
   #session = 0;
   #underWay = 0;
 
@@ -46,7 +46,7 @@ class FakeServer {
 
   requester(fate: (put: MessageOf<"PUT">) => Fate): Requester {
     const ask = async (put: MessageOf<"PUT">, { signal, onSent }: RequestOptions = {}): Promise<Outcome> => {
-      if (put.batch?.length === 0 && put.lines?.fromSession === undefined) return this.#register(put);
+      if (put.batch?.length === 0 && put.headers?.fromSession === undefined) return this.#register(put);
       onSent?.();
       this.#underWay += put.batch?.length ?? 1;
       this.underWayMax = Math.max(this.underWayMax, this.#underWay);
@@ -59,7 +59,7 @@ class FakeServer {
         return await new Promise((_, reject) => onAbort(signal, reject));
       }
       if (what === "full") return answer("FULL");
-      if ((put.lines?.registration ?? 0) < this.registration) return answer("UNREGISTERED");
+      if ((put.headers?.registration ?? 0) < this.registration) return answer("UNREGISTERED");
       if (put.batch?.length === 0) return this.#end(put);
       const status = what === "lost" ? null : this.#put(put);
       if (what !== "done") return { kind: "unknown", why: "nothing was heard", answer: null };
@@ -70,36 +70,36 @@ class FakeServer {
 
   /** A put of nothing, before the first put: with its number, a topic that has forgotten the client since is told. */
   #register(put: MessageOf<"PUT">): Outcome {
-    if ((put.lines?.registration ?? 0) < this.registration) {
+    if ((put.headers?.registration ?? 0) < this.registration) {
       return answer("UNREGISTERED", { registration: this.registration });
     }
-    this.registered.push(put.lines?.registration ?? 0);
+    this.registered.push(put.headers?.registration ?? 0);
     return answer(this.#put(put));
   }
 
   /** As a server does it: store_engine.ts. */
   #end(put: MessageOf<"PUT">): Outcome {
     this.#put(put);
-    const { number, key } = put.lines?.fromSession ?? { number: 0, key: "" };
+    const { number, key } = put.headers?.fromSession ?? { number: 0, key: "" };
     const isStored = this.#known.has(`${number} ${key} ${put.counter}`);
     return answer("OK", isStored ? { ids: [{ first: 1, last: 1 }] } : {});
   }
 
   /** As a server decides it: src/pubsub/store/decide_put.ts. */
-  #put({ counter, lines = {}, body, batch = [body ?? new Uint8Array(0)] }: MessageOf<"PUT">): StatusCode {
-    const { low = 0, after, session } = lines;
-    const { number, key } = lines.fromSession ?? session ?? { number: 0, key: "" };
+  #put({ counter, headers = {}, body, batch = [body ?? new Uint8Array(0)] }: MessageOf<"PUT">): StatusCode {
+    const { firstUnacked = 0, after, session } = headers;
+    const { number, key } = headers.fromSession ?? session ?? { number: 0, key: "" };
     if ((session?.number ?? 0) < this.#session) return "FENCED";
     this.#session = session?.number ?? 0;
     const window = `${number} ${key}`;
-    const bound = this.#low.get(window) ?? 0;
+    const bound = this.#firstUnacked.get(window) ?? 0;
     const slot = (at: number) => `${window} ${at}`;
     const counters = batch.map((_, place) => counter + place);
     if (counters.some((at) => at < bound)) return "STALE_OP";
     const fresh = counters.filter((at) => !this.#known.has(slot(at)));
-    const isEarly = after !== undefined && after >= Math.max(bound, low) && !this.#known.has(slot(after));
+    const isEarly = after !== undefined && after >= Math.max(bound, firstUnacked) && !this.#known.has(slot(after));
     if (fresh.length > 0 && isEarly) return "OVERLOADED";
-    this.#low.set(window, Math.max(bound, low));
+    this.#firstUnacked.set(window, Math.max(bound, firstUnacked));
     for (const at of fresh) {
       const content = text(batch[at - counter] as Uint8Array);
       this.#known.set(slot(at), content);
@@ -109,8 +109,8 @@ class FakeServer {
   }
 }
 
-function answer(status: StatusCode, lines: Lines = {}): Outcome {
-  return { kind: "answer", answer: { name: "STATUS", sender: "s1", status, lines } };
+function answer(status: StatusCode, headers: MessageHeaders = {}): Outcome {
+  return { kind: "answer", answer: { name: "STATUS", sender: "s1", status, headers } };
 }
 
 async function* chunks(items: readonly string[], size = 100): AsyncGenerator<Uint8Array[], void, void> {
@@ -121,8 +121,8 @@ async function* chunks(items: readonly string[], size = 100): AsyncGenerator<Uin
 }
 
 const numbered = (count: number) => Array.from({ length: count }, (_, index) => `message ${index + 1}`);
-const begin = { name: "lines", taken: 0, chain: emptyChain };
-const notesOf = (state: ClientState) => new SequenceNotes(state, "news", state.input("news", "lines") ?? begin);
+const begin = { name: "headers", taken: 0, chain: emptyChain };
+const notesOf = (state: ClientState) => new SequenceNotes(state, "news", state.input("news", "headers") ?? begin);
 
 test("all are stored in their order, 256 are under way at most, and no intent is left", async () => {
   const server = new FakeServer();
@@ -134,7 +134,7 @@ test("all are stored in their order, 256 are under way at most, and no intent is
   expect(server.underWayMax).toBeLessThanOrEqual(256);
   expect(server.underWayMax).toBeGreaterThan(128);
   expect(state.intents()).toEqual([]);
-  expect(state.input("news", "lines")?.taken).toBe(2000);
+  expect(state.input("news", "headers")?.taken).toBe(2000);
 });
 
 test("what the window has room for is noted by one write, before any of it is sent", async () => {
@@ -166,7 +166,7 @@ test("what could not be noted was not taken: the place stays before it, also whe
     };
     const publisher = new Publisher(new ClientSession(state, server.requester(() => "done")), "news");
     await expect(publisher.putAll(chunks(items, 100), { input: notesOf(state) })).rejects.toMatchObject({ code: "IO" });
-    expect(state.input("news", "lines")?.taken).toBe(100);
+    expect(state.input("news", "headers")?.taken).toBe(100);
   }
   using state = await openState();
   const publisher = new Publisher(new ClientSession(state, server.requester(() => "done")), "news");
@@ -185,7 +185,7 @@ test("behind a message that was refused nothing is stored, and the place is befo
   });
   expect(server.log).toEqual(items.slice(0, 128));
   expect(state.intents()).toEqual([]);
-  expect(state.input("news", "lines")?.taken).toBe(128);
+  expect(state.input("news", "headers")?.taken).toBe(128);
 });
 
 test("what is behind a refusal is in the input, and not kept as well, also when it was given up before the refusal came", async () => {
@@ -211,7 +211,7 @@ test("what is behind a refusal is in the input, and not kept as well, also when 
     code: "UNREACHABLE",
   });
   expect(asked.slice(0, 2)).toEqual([1, 65]);
-  expect(state.input("news", "lines")?.taken).toBe(0);
+  expect(state.input("news", "headers")?.taken).toBe(0);
   expect(state.intents()).toEqual([]);
   const again = new ClientSession(state, server.requester(() => "done"));
   await new Publisher(again, "news").resume();
@@ -251,7 +251,7 @@ test("an unknown outcome keeps the messages, and resume sends the same again, in
   const client = new ClientSession(state, server.requester(() => "done"));
   expect(await new Publisher(client, "news").resume()).toBe(2);
   expect(server.log).toEqual(["a", "b"]);
-  expect(server.heard.at(-1)).toMatchObject({ counter: 1, lines: { low: 1, fromSession: { number: 1 } } });
+  expect(server.heard.at(-1)).toMatchObject({ counter: 1, headers: { firstUnacked: 1, fromSession: { number: 1 } } });
   expect(await new Publisher(client, "news").resume()).toBe(0);
 });
 
@@ -266,7 +266,7 @@ test("a refusal is told when its session has ended at the server: no copy of the
   });
   expect(server.heard.at(-1)).toMatchObject({
     ...{ counter: 65, batch: [] },
-    lines: { session: { number: 2 }, fromSession: { number: 1 } },
+    headers: { session: { number: 2 }, fromSession: { number: 1 } },
   });
   for (const put of server.heard) server.deliverAgain(put);
   expect(server.log).toEqual(items.slice(0, 64));
@@ -331,7 +331,7 @@ async function oneLife(client: ClientSession, items: readonly string[], killed: 
   const publisher = new Publisher(client, "news");
   try {
     await publisher.resume({ signal: killed });
-    const { taken } = client.state.input("news", "lines") ?? begin;
+    const { taken } = client.state.input("news", "headers") ?? begin;
     await publisher.putAll(chunks(items.slice(taken)), { input: notesOf(client.state), signal: killed });
     return true;
   } catch {
@@ -347,7 +347,7 @@ test("a topic that has forgotten the client is asked again with its number befor
     const publisher = new Publisher(new ClientSession(state, server.requester(() => "done")), "news");
     expect(await publisher.putAll(chunks(numbered(3)))).toBe(3);
     expect(server.registered.at(-1)).toBe(known);
-    expect(server.heard.at(-1)?.lines?.registration).toBe(known);
+    expect(server.heard.at(-1)?.headers?.registration).toBe(known);
   }
 });
 
@@ -370,7 +370,7 @@ test("what a topic has forgotten the client in the middle of is unknown, is neve
     code: "BAD_DATA",
     message: expect.stringContaining("UNREGISTERED"),
   });
-  expect(server.heard.at(-1)?.lines?.registration).toBeUndefined();
+  expect(server.heard.at(-1)?.headers?.registration).toBeUndefined();
   expect(state.intents()).toEqual([]);
   expect(server.log).toEqual(numbered(64));
 });

@@ -6,7 +6,7 @@ import { Requester, type RequesterOptions } from "../../../../src/pubsub/client/
 import { systemClock } from "../../../../src/support/clock.ts";
 import { decodeMessage } from "../../../../src/wire/pubsub/decode_message.ts";
 import { encodeMessage } from "../../../../src/wire/pubsub/encode_message.ts";
-import type { Lines, Message } from "../../../../src/wire/pubsub/pubsub_messages.ts";
+import type { Message, MessageHeaders } from "../../../../src/wire/pubsub/pubsub_messages.ts";
 import type { StatusCode } from "../../../../src/wire/pubsub/status_codes.ts";
 
 setDefaultTimeout(30_000);
@@ -16,7 +16,7 @@ afterEach(async () => {
   for (const one of open.splice(0).reverse()) await one[Symbol.asyncDispose]();
 });
 
-type Said = StatusCode | "nothing" | { readonly status: StatusCode; readonly lines: Lines };
+type Said = StatusCode | "nothing" | { readonly status: StatusCode; readonly headers: MessageHeaders };
 
 /** Answers what it is told to, the last for ever. */
 class FakeProxy implements AsyncDisposable {
@@ -48,8 +48,8 @@ class FakeProxy implements AsyncDisposable {
       this.heard.push(message);
       const said = (this.#answers.length > 1 ? this.#answers.shift() : this.#answers[0]) ?? "nothing";
       if (said === "nothing") continue;
-      const { status, lines } = typeof said === "string" ? { status: said, lines: {} } : said;
-      const answer = encodeMessage({ name: "STATUS", sender: "fake", status, lines });
+      const { status, headers } = typeof said === "string" ? { status: said, headers: {} } : said;
+      const answer = encodeMessage({ name: "STATUS", sender: "fake", status, headers });
       const reply = () => void this.#socket.trySend([...frames.slice(0, at + 1), ...answer]);
       if (this.delayMs === 0) reply();
       else this.#cancels.push(systemClock().after(this.delayMs, reply));
@@ -85,7 +85,7 @@ test("a silent proxy, and one that is not there, cost a try each, and the next o
   expect(outcome).toMatchObject({ kind: "answer", answer: { status: "OK" } });
   expect([silent.heard.length, good.heard.length]).toEqual([1, 1]);
   const [first, second] = [silent.heard[0], good.heard[0]];
-  expect({ ...first, lines: null }).toEqual({ ...second, lines: null } as never);
+  expect({ ...first, headers: null }).toEqual({ ...second, headers: null } as never);
 });
 
 test("what was refused for now is asked again at the same proxy", async () => {
@@ -108,9 +108,9 @@ test("only definite answers make a definite failure; a silent try makes it unkno
   expect(await requester([busy.endpoint], options).ask(put())).toMatchObject({ kind: "fail" });
   expect(await requester([silent.endpoint], options).ask(put())).toMatchObject({ kind: "unknown" });
   expect(await requester([silent.endpoint], options).ask(get)).toMatchObject({ kind: "fail" });
-  const doubtful = await FakeProxy.start({ status: "ERROR", lines: { unknown: true } }, "OVERLOADED");
+  const doubtful = await FakeProxy.start({ status: "ERROR", headers: { unknown: true } }, "OVERLOADED");
   expect(await requester([doubtful.endpoint], options).ask(put())).toMatchObject({ kind: "unknown" });
-  const full = await FakeProxy.start({ status: "ERROR", lines: { unknown: true } }, "FULL");
+  const full = await FakeProxy.start({ status: "ERROR", headers: { unknown: true } }, "FULL");
   expect(await requester([full.endpoint], options).ask(put())).toMatchObject({ kind: "unknown" });
   expect(await requester([], options).ask(put())).toMatchObject({
     kind: "fail",
@@ -142,9 +142,9 @@ test("many requests at once have their own answers, and a signal ends those that
 test("a wait for a message leaves its answer time, and is cut when the time runs out", async () => {
   const times = async (timeoutMs: number, holdMs: number, ...said: Said[]) => {
     const proxy = await FakeProxy.start(...said);
-    const asked = { ...get, lines: { waitMs: holdMs } };
+    const asked = { ...get, headers: { waitMs: holdMs } };
     const { kind } = await requester([proxy.endpoint], { timeoutMs, attemptMs: 100 }).ask(asked, { holdMs });
-    const heard = proxy.heard.map(({ lines }) => [lines?.waitMs ?? -1, lines?.deadlineMs ?? -1] as const);
+    const heard = proxy.heard.map(({ headers }) => [headers?.waitMs ?? -1, headers?.deadlineMs ?? -1] as const);
     return { kind, heard };
   };
   expect(await times(3000, 1000, "NO_MESSAGE")).toEqual({ kind: "answer", heard: [[1000, 1075]] });
@@ -179,7 +179,7 @@ test("a look for proxies that takes long is told; an answer that is held back on
   expect(told.splice(0)).toEqual(["the proxies are being looked up at the moon, without an answer yet"]);
   const [silent, good] = [await FakeProxy.start("nothing"), await FakeProxy.start("NO_MESSAGE")];
   const asking = requester([silent.endpoint, good.endpoint], { ...options, attemptMs: 100, troubleMs: 1000 });
-  const asked = asking.ask({ ...get, lines: { waitMs: 1200 } }, { holdMs: 1200 });
+  const asked = asking.ask({ ...get, headers: { waitMs: 1200 } }, { holdMs: 1200 });
   expect(await asked).toMatchObject({ kind: "answer" });
   expect([silent.heard.length, good.heard.length]).toEqual([1, 1]);
   expect(told).toEqual([]);
@@ -225,7 +225,7 @@ test("the only proxy's connection is waited for, however slowly it comes about",
     return new Promise<void>((done) => void slow.close(() => done()));
   };
   open.push({ [Symbol.asyncDispose]: close }, requester);
-  const outcome = await requester.ask({ name: "PUT", sender: "bob", topic: "news", counter: 1, lines: {} });
+  const outcome = await requester.ask({ name: "PUT", sender: "bob", topic: "news", counter: 1, headers: {} });
   expect(outcome.kind).toBe("answer");
   expect(sockets).toHaveLength(2);
 });

@@ -1,15 +1,15 @@
 import { describe, expect, test } from "bun:test";
 import { decideRestore } from "../../../../src/pubsub/ownership/restore_decision.ts";
-import { seqsPerBirth, type TopicNode } from "../../../../src/pubsub/ownership/topic_node.ts";
+import { idsPerIncarnation, type TopicNode } from "../../../../src/pubsub/ownership/topic_node.ts";
 
-const node: TopicNode = { owner: "s1", epoch: 5, state: "stored", birth: "b", floor: 0, source: null };
-const copy = { birth: "b", floor: 0, epoch: 5, sealedFor: null };
+const node: TopicNode = { owner: "s1", epoch: 5, state: "stored", incarnation: "b", baseOffset: 0, source: null };
+const copy = { incarnation: "b", baseOffset: 0, epoch: 5, sealedFor: null };
 const nothing = { copy: null, staged: null };
 const moving = (owner: string, epoch: number): TopicNode => ({ ...node, state: "moving", source: { owner, epoch } });
 
 describe("of a server whose store was put back", () => {
   test("a topic that is in it goes on at the next epoch, behind every number that was given", () => {
-    const next = { ...moving("s1", 5), epoch: 6, floor: seqsPerBirth };
+    const next = { ...moving("s1", 5), epoch: 6, baseOffset: idsPerIncarnation };
     expect(decideRestore("s1", node, { copy, staged: null })).toEqual({ do: "restore", next });
     // It had been away and had come back, or was sealed, when the store was lost.
     for (const was of [{ ...copy, epoch: 3 }, { ...copy, epoch: 3, sealedFor: "s2" }]) {
@@ -21,7 +21,9 @@ describe("of a server whose store was put back", () => {
 
   test("a topic that is not in it is given up, and one that had not arrived goes back", () => {
     expect(decideRestore("s1", node, nothing)).toEqual({ do: "give up" });
-    expect(decideRestore("s1", node, { copy: { ...copy, birth: "another" }, staged: null })).toEqual({ do: "give up" });
+    expect(decideRestore("s1", node, { copy: { ...copy, incarnation: "another" }, staged: null })).toEqual({
+      do: "give up",
+    });
     expect(decideRestore("s1", moving("s2", 4), nothing)).toEqual({ do: "give up" });
     expect(decideRestore("s1", moving("s2", 4), { copy: { ...copy, epoch: 3 }, staged: null })).toEqual({
       do: "give up",
@@ -31,7 +33,7 @@ describe("of a server whose store was put back", () => {
   test("what others have, nobody has had, or has arrived whole is left alone", () => {
     expect(decideRestore("s1", { ...node, owner: "s2" }, { copy, staged: null })).toEqual({ do: "keep" });
     expect(decideRestore("s1", { ...node, state: "new" }, nothing)).toEqual({ do: "keep" });
-    const staged = { birth: "b", owner: "s2", epoch: 4 };
+    const staged = { incarnation: "b", owner: "s2", epoch: 4 };
     expect(decideRestore("s1", moving("s2", 4), { copy: null, staged })).toEqual({ do: "keep" });
     expect(decideRestore("s1", { ...node, state: "sealed" }, { copy: { ...copy, sealedFor: "s2" }, staged: null }))
       .toEqual({
@@ -41,7 +43,7 @@ describe("of a server whose store was put back", () => {
 
   test("nothing is begun again that a receiver may have gone on with, or without numbers", () => {
     expect(decideRestore("s1", { ...node, state: "sealed" }, { copy, staged: null })).toEqual({ do: "leave" });
-    const full = { ...node, floor: seqsPerBirth * 511 };
+    const full = { ...node, baseOffset: idsPerIncarnation * 511 };
     expect(decideRestore("s1", full, { copy, staged: null })).toEqual({ do: "leave" });
   });
 });

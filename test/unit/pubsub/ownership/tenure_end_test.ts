@@ -79,7 +79,7 @@ test("what is being received is given up with the session", async () => {
     isAsked.resolve();
     await new Promise(() => {});
   }
-  const content = { birth: copy?.birth ?? "", floor: 0, owner: "s1", epoch: 1 };
+  const content = { incarnation: copy?.incarnation ?? "", baseOffset: 0, owner: "s1", epoch: 1 };
   const receiving = two?.ownership.receive("t", content, { pieces: never(), hash: () => "" }).then(
     () => "done",
     () => "given up",
@@ -98,8 +98,8 @@ test("what is staged at a higher epoch than the tree knows of waits, and asks no
   await using crew = await crewOf("s1");
   const router = await crew.router();
   await crew.put(router, "t", "a");
-  const { birth = "" } = crew.store("s1").row("t").copy ?? {};
-  crew.store("s2").row("t").staged = { birth, floor: 0, owner: "s1", epoch: 7, log: ["a"], cursor: 0 };
+  const { incarnation = "" } = crew.store("s1").row("t").copy ?? {};
+  crew.store("s2").row("t").staged = { incarnation, baseOffset: 0, owner: "s1", epoch: 7, log: ["a"], cursor: 0 };
   const two = await crew.start("s2");
   const { sent } = two.zk as FakeZooKeeper;
   await eventually(() => sent.filter((name) => name === "sync").length >= 2);

@@ -4,28 +4,28 @@ import {
   assigned,
   confirmed,
   forgotten,
+  idsPerIncarnation,
   reassigned,
   returned,
-  seqsPerBirth,
   taken,
   takenBack,
   type TopicNode,
 } from "../../../../src/pubsub/ownership/topic_node.ts";
 
-const stored: TopicNode = { owner: "s1", epoch: 4, state: "stored", birth: "b", floor: 0, source: null };
-const open = { birth: "b", floor: 0, epoch: 4, sealedFor: null };
+const stored: TopicNode = { owner: "s1", epoch: 4, state: "stored", incarnation: "b", baseOffset: 0, source: null };
+const open = { incarnation: "b", baseOffset: 0, epoch: 4, sealedFor: null };
 const sealed = { ...open, sealedFor: "s2" };
-const staged = { birth: "b", owner: "s1", epoch: 4 };
+const staged = { incarnation: "b", owner: "s1", epoch: 4 };
 const decide = (facts: Partial<TopicFacts>) =>
   decideTopic({ me: "s1", node: stored, copy: null, staged: null, ...facts });
 
-test("only an open copy of the node's birth and epoch is served, and only once the node says stored", () => {
+test("only an open copy of the node's incarnation and epoch is served, and only once the node says stored", () => {
   expect(decide({ copy: open })).toEqual({ do: "serve" });
   for (const state of ["new", "moving", "sealed"] as const) {
     expect(decide({ copy: open, node: { ...stored, state } }).do).not.toBe("serve");
   }
   expect(decide({ copy: { ...open, epoch: 3 } })).toEqual({ do: "miss" });
-  expect(decide({ copy: { ...open, birth: "other" } })).toEqual({ do: "set aside" });
+  expect(decide({ copy: { ...open, incarnation: "other" } })).toEqual({ do: "set aside" });
   expect(decide({ copy: open, node: { ...stored, owner: "s2", epoch: 5 } })).toEqual({ do: "drop", epoch: 5 });
   expect(decide({})).toEqual({ do: "miss" });
 });
@@ -78,9 +78,16 @@ test("what was staged is taken only from the epoch that was sealed, and an old n
   expect(decide({ me: "s2", node: { ...stored, state: "moving" }, staged })).toEqual({ do: "read again" });
 });
 
-test("a topic that is given up begins again under another birth, with higher numbers; one on its way goes back", () => {
+test("a topic that is given up begins again under another incarnation, with higher numbers; one on its way goes back", () => {
   const fresh = forgotten(stored, "c");
-  expect(fresh).toEqual({ owner: "", epoch: 5, state: "new", birth: "c", floor: seqsPerBirth, source: null });
+  expect(fresh).toEqual({
+    owner: "",
+    epoch: 5,
+    state: "new",
+    incarnation: "c",
+    baseOffset: idsPerIncarnation,
+    source: null,
+  });
   const moving = taken(stored, "s2");
   const back = returned(moving);
   expect(back).toMatchObject({ owner: "s1", epoch: 6, state: "moving" });

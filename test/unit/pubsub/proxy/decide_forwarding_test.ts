@@ -103,8 +103,11 @@ test("nonsense from a server is no answer", () => {
 describe("what is known of a request", () => {
   test("an operation without a number is not repeated: a newer one of its client may have come in between", () => {
     const subscribe = { name: "SUBSCRIBE", sender, topic } as const;
-    expect(traitsOf(subscribe, 5000)).toMatchObject({ isRepeatable: false, changes: true, hasLines: false });
-    expect(traitsOf({ ...subscribe, lines: { op: 3 } }, 5000)).toMatchObject({ isRepeatable: true, hasLines: true });
+    expect(traitsOf(subscribe, 5000)).toMatchObject({ isRepeatable: false, changes: true, hasHeaders: false });
+    expect(traitsOf({ ...subscribe, headers: { op: 3 } }, 5000)).toMatchObject({
+      isRepeatable: true,
+      hasHeaders: true,
+    });
     expect(traitsOf({ name: "MERGE", sender, topic, address: "s2" }, 5000).isRepeatable).toBe(false);
   });
 
@@ -118,11 +121,14 @@ describe("what is known of a request", () => {
 
   test("a get has its wait on top of the patience of everybody, unless it says its own", () => {
     const get = { name: "GET", sender, topic, last: 3 } as const;
-    expect(traitsOf({ ...get, lines: { waitMs: 30_000 } }, 5000)).toMatchObject({ patienceMs: 35_000, mayWait: true });
-    expect(traitsOf({ ...get, lines: { waitMs: 30_000, deadlineMs: 700 } }, 5000).patienceMs).toBe(630);
-    expect(traitsOf({ ...get, lines: { waitMs: 1000, deadlineMs: 1075 } }, 5000).patienceMs).toBe(1067.5);
-    expect(traitsOf({ ...get, lines: { deadlineMs: 20_000 } }, 5000).patienceMs).toBe(19_900);
-    expect(traitsOf({ ...get, lines: { deadlineMs: 10 ** 12 } }, 5000).patienceMs).toBe(3_600_000);
+    expect(traitsOf({ ...get, headers: { waitMs: 30_000 } }, 5000)).toMatchObject({
+      patienceMs: 35_000,
+      mayWait: true,
+    });
+    expect(traitsOf({ ...get, headers: { waitMs: 30_000, deadlineMs: 700 } }, 5000).patienceMs).toBe(630);
+    expect(traitsOf({ ...get, headers: { waitMs: 1000, deadlineMs: 1075 } }, 5000).patienceMs).toBe(1067.5);
+    expect(traitsOf({ ...get, headers: { deadlineMs: 20_000 } }, 5000).patienceMs).toBe(19_900);
+    expect(traitsOf({ ...get, headers: { deadlineMs: 10 ** 12 } }, 5000).patienceMs).toBe(3_600_000);
   });
 });
 

@@ -27,8 +27,11 @@ test("what has left is not called, and a put that waits for itself ends nothing 
 
 test("puts of one session into one topic are a line, and names cannot be mistaken for each other", () => {
   const chainOf = (sender: string, topic: string, number = 1) => {
-    const lines = { session: { number, key: "k" }, low: 1, after: 4 };
-    return traitsOf({ name: "PUT", sender, topic, counter: 5, batch: [new Uint8Array(1), new Uint8Array(1)], lines }, 1)
+    const headers = { session: { number, key: "k" }, firstUnacked: 1, after: 4 };
+    return traitsOf(
+      { name: "PUT", sender, topic, counter: 5, batch: [new Uint8Array(1), new Uint8Array(1)], headers },
+      1,
+    )
       .chain;
   };
   expect(chainOf("bob", "news")).toMatchObject({ last: 6, after: 4 });

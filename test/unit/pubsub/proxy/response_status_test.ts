@@ -11,7 +11,7 @@ test("the status of whatever answer a server can write is read without reading t
   const body = new Uint8Array(1000).fill(255);
   for (const status of statusCodes) {
     for (const sender of ["s", "a b", "täglich", "😀".repeat(256)]) {
-      for (const rest of [{}, { messageId: 5 }, { body }, { lines: { epoch: 3 } }, { batch: [body, body] }]) {
+      for (const rest of [{}, { messageId: 5 }, { body }, { headers: { epoch: 3 } }, { batch: [body, body] }]) {
         expect(answerStatus(encodeMessage({ name: "STATUS", sender, status, ...rest })[0])).toBe(status);
       }
     }
@@ -36,10 +36,10 @@ test("what is no STATUS has none", () => {
   expect(answerStatus(encode(`STATUS ${"x".repeat(1 << 16)}`))).toBe(null);
 });
 
-test("an answer of the proxy's own has lines only for who knows them, and never too long a sentence", () => {
-  const answer = { status: "ERROR", why: "w".repeat(5000), lines: { unknown: true } } as const;
-  expect(decodeMessage(ownAnswer("p1", answer, true))).toMatchObject({ status: "ERROR", lines: { unknown: true } });
+test("an answer of the proxy's own has headers only for who knows them, and never too long a sentence", () => {
+  const answer = { status: "ERROR", why: "w".repeat(5000), headers: { unknown: true } } as const;
+  expect(decodeMessage(ownAnswer("p1", answer, true))).toMatchObject({ status: "ERROR", headers: { unknown: true } });
   const plain = decodeMessage(ownAnswer("p1", answer, false));
   expect(plain).toMatchObject({ name: "STATUS", sender: "p1", status: "ERROR" });
-  expect(plain.name === "STATUS" && [plain.lines, plain.body?.byteLength]).toEqual([undefined, 1000]);
+  expect(plain.name === "STATUS" && [plain.headers, plain.body?.byteLength]).toEqual([undefined, 1000]);
 });

@@ -4,7 +4,7 @@ import type { Status } from "../../../../src/pubsub/server/response_message.ts";
 import type { ClientMessage } from "../../../../src/pubsub/server/server_request.ts";
 import { RequestDesk } from "../../../../src/pubsub/server/request_handler.ts";
 import { admissionsMax, waitMsMax } from "../../../../src/pubsub/server/server_limits.ts";
-import type { ClientOperation, StoreAnswer } from "../../../../src/wire/pubsub/store_operations.ts";
+import type { ClientOperation, StoreResponse } from "../../../../src/wire/pubsub/store_operations.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
@@ -25,7 +25,12 @@ function rig() {
       return world.isHeld;
     },
   };
-  const permit = (): RequestPermit => ({ epoch: world.epoch ?? 0, birth: "b", lease, isConfirmed: lease.isConfirmed });
+  const permit = (): RequestPermit => ({
+    epoch: world.epoch ?? 0,
+    incarnation: "b",
+    lease,
+    isConfirmed: lease.isConfirmed,
+  });
   const desk = new RequestDesk({
     server: "s1",
     clock,
@@ -47,15 +52,15 @@ function rig() {
     endpointOf: (id) => id === "s2" ? "tcp://b:1" : null,
   });
   const take = (message: ClientMessage) => desk.take(envelope, message);
-  const answer = (code: StoreAnswer["code"], more: Partial<StoreAnswer> = {}) => {
+  const answer = (code: StoreResponse["code"], more: Partial<StoreResponse> = {}) => {
     const ticket = submitted.at(-1)?.ticket ?? -1;
     desk.answered([{ ticket, code, reason: "", ...more }]);
   };
   return { desk, clock, world, submitted, cancelled, answers, lookups, take, answer, permit };
 }
 
-const put: ClientMessage = { name: "PUT", sender: "bob", topic: "t", counter: 1, body: bytes("x"), lines: {} };
-const get: ClientMessage = { name: "GET", sender: "alice", topic: "t", last: -1, lines: {} };
+const put: ClientMessage = { name: "PUT", sender: "bob", topic: "t", counter: 1, body: bytes("x"), headers: {} };
+const get: ClientMessage = { name: "GET", sender: "alice", topic: "t", last: -1, headers: {} };
 
 test("nothing is answered before the store has answered, and OK only while the lease holds", () => {
   const { answers, take, answer, submitted } = rig();
@@ -63,12 +68,12 @@ test("nothing is answered before the store has answered, and OK only while the l
   expect(submitted).toMatchObject([{ kind: "put", topic: "t", epoch: 3, client: "bob", counter: 1 }]);
   expect(answers).toEqual([]);
   answer("OK", { ids: [{ first: 5, last: 5 }] });
-  expect(answers).toEqual([{ name: "STATUS", sender: "s1", status: "OK", lines: { ids: [{ first: 5, last: 5 }] } }]);
+  expect(answers).toEqual([{ name: "STATUS", sender: "s1", status: "OK", headers: { ids: [{ first: 5, last: 5 }] } }]);
 });
 
-const unconfirmed: [ClientMessage, StoreAnswer["code"], string, boolean | undefined][] = [
+const unconfirmed: [ClientMessage, StoreResponse["code"], string, boolean | undefined][] = [
   [put, "OK", "ERROR", true],
-  [{ name: "SUBSCRIBE", sender: "a", topic: "t", lines: {} }, "OK", "ERROR", true],
+  [{ name: "SUBSCRIBE", sender: "a", topic: "t", headers: {} }, "OK", "ERROR", true],
   [get, "OK", "OVERLOADED", undefined],
   [get, "NO_MESSAGE", "OVERLOADED", undefined],
   [get, "NOT_SUBSCRIBED", "OVERLOADED", undefined],
@@ -82,7 +87,7 @@ test.each(unconfirmed)(
     world.isHeld = false;
     answer(code, { messages: [] });
     expect(answers).toMatchObject([{ status: said }]);
-    expect(answers[0]?.lines?.unknown).toBe(unknown as true);
+    expect(answers[0]?.headers?.unknown).toBe(unknown as true);
   },
 );
 
@@ -121,8 +126,8 @@ test.each(refusals)("%j is answered %s and nothing is stored", async (standing, 
   lookups[0]?.(standing);
   await Promise.resolve();
   expect(answers[0]?.status).toBe(code as Status["status"]);
-  expect(answers[0]?.lines?.endpoint ?? "").toBe(endpoint);
-  expect(answers[0]?.lines?.unknown).toBeUndefined();
+  expect(answers[0]?.headers?.endpoint ?? "").toBe(endpoint);
+  expect(answers[0]?.headers?.unknown).toBeUndefined();
   expect(text(answers[0]?.body)).not.toBe("");
   expect(submitted).toEqual([]);
 });
@@ -130,7 +135,7 @@ test.each(refusals)("%j is answered %s and nothing is stored", async (standing, 
 test("a request whose topic nobody knows is answered by its deadline, and never done afterwards", async () => {
   const { take, clock, answers, lookups, submitted, world, permit } = rig();
   world.epoch = null;
-  take({ ...put, lines: { deadlineMs: 200 } });
+  take({ ...put, headers: { deadlineMs: 200 } });
   await clock.advance(199);
   expect(answers).toEqual([]);
   await clock.advance(1);
@@ -143,22 +148,22 @@ test("a request whose topic nobody knows is answered by its deadline, and never 
 
 test("a proxy that has read a later epoch is sent back to look, and nothing is stored", () => {
   const { take, answers, submitted } = rig();
-  take({ ...put, lines: { epoch: 4 } });
+  take({ ...put, headers: { epoch: 4 } });
   expect(answers).toMatchObject([{ status: "NOT_OWNER" }]);
   expect(submitted).toEqual([]);
-  take({ ...put, lines: { epoch: 2 } });
+  take({ ...put, headers: { epoch: 2 } });
   expect(submitted).toHaveLength(1);
 });
 
 test("a get waits for as long as it says, as its deadline says, and as the server allows, whichever is least", async () => {
   for (
-    const [lines, ms] of [[{ waitMs: 300 }, 300], [{ waitMs: 300, deadlineMs: 100 }, 100], [
+    const [headers, ms] of [[{ waitMs: 300 }, 300], [{ waitMs: 300, deadlineMs: 100 }, 100], [
       { waitMs: 1e9 },
       waitMsMax,
     ]] as const
   ) {
     const { take, clock, cancelled, submitted, desk, answer, answers } = rig();
-    take({ ...get, lines });
+    take({ ...get, headers });
     expect(submitted).toMatchObject([{ kind: "get", wait: true }]);
     expect(desk.waiting).toBe(1);
     await clock.advance(ms - 1);
@@ -188,12 +193,12 @@ test("a broken store: whoever is not answered hears that nobody knows", () => {
   take(put);
   take(get);
   desk.lost();
-  expect(answers.map(({ status, lines }) => [status, lines?.unknown])).toEqual([["ERROR", true], ["ERROR", true]]);
+  expect(answers.map(({ status, headers }) => [status, headers?.unknown])).toEqual([["ERROR", true], ["ERROR", true]]);
 });
 
 test("a server that leaves answers those who wait, takes nothing new, and is done when the last answer is out", async () => {
   const { desk, take, answer, answers, cancelled, submitted, world } = rig();
-  take({ ...get, lines: { waitMs: 5000 } });
+  take({ ...get, headers: { waitMs: 5000 } });
   world.epoch = null;
   take({ ...put, topic: "u" });
   const left = desk.leave();
@@ -207,7 +212,7 @@ test("a server that leaves answers those who wait, takes nothing new, and is don
 
 test("a get that waits for nobody is cancelled: by its envelope, by its connection, and while its topic is looked at", () => {
   const { desk, take, cancelled, submitted, world, answers, answer } = rig();
-  take({ ...get, lines: { waitMs: 20_000 } });
+  take({ ...get, headers: { waitMs: 20_000 } });
   take(get); // it does not wait
   const waiting = submitted[0]?.ticket ?? -1;
   desk.cancel([bytes("proxy"), bytes("8"), new Uint8Array(0)]);
@@ -220,7 +225,7 @@ test("a get that waits for nobody is cancelled: by its envelope, by its connecti
   expect([desk.waiting, answers.length]).toEqual([0, 1]);
   answer("OK");
   world.epoch = null;
-  take({ ...get, lines: { waitMs: 20_000 } });
+  take({ ...get, headers: { waitMs: 20_000 } });
   desk.cancel(envelope);
   expect([desk.admissions, answers.at(-1)?.status]).toEqual([0, "OVERLOADED"]);
 });

@@ -14,7 +14,7 @@ function rig(handOver: (topic: string, to: string, epoch: number | null) => Prom
     reply: (_, status) => void answers.push(status),
   });
   const take = (topic: string) => {
-    handOvers.take([], { name: "MERGE", sender: "op", topic, address: "s2", lines: { epoch: 3 } });
+    handOvers.take([], { name: "MERGE", sender: "op", topic, address: "s2", headers: { epoch: 3 } });
   };
   return { handOvers, answers, take };
 }
@@ -33,7 +33,7 @@ test("a merge is answered by what has become of the topic, and moves what was me
   for (const topic of ["a", "b", "c"]) take(topic);
   await settled();
   expect(asked).toEqual([["a", "s2", 3], ["b", "s2", 3], ["c", "s2", 3]]);
-  expect(answers.map(({ status, lines }) => [status, lines?.epoch, lines?.unknown])).toEqual([
+  expect(answers.map(({ status, headers }) => [status, headers?.epoch, headers?.unknown])).toEqual([
     ["OK", 4, undefined],
     ["OVERLOADED", undefined, undefined],
     ["ERROR", undefined, true],

@@ -3,7 +3,7 @@ import { RouterSocket } from "../../../../src/zeromq/router_socket.ts";
 import { TransferSender } from "../../../../src/pubsub/server/transfer_sender.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
 
-const content = { birth: "b", floor: 0, owner: "s1", epoch: 1 };
+const content = { incarnation: "b", baseOffset: 0, owner: "s1", epoch: 1 };
 const outgoing = {
   pieces: (async function* () {})(),
   hash: () => "h",

@@ -4,7 +4,7 @@ import type { TransferReply } from "../../../../src/pubsub/ownership/transfer_ch
 import type { Status } from "../../../../src/pubsub/server/response_message.ts";
 import { arrivalsMax, transferIdleMs } from "../../../../src/pubsub/server/server_limits.ts";
 import { TransferReceiver } from "../../../../src/pubsub/server/transfer_receiver.ts";
-import type { Lines } from "../../../../src/wire/pubsub/pubsub_messages.ts";
+import type { MessageHeaders } from "../../../../src/wire/pubsub/pubsub_messages.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
@@ -31,12 +31,13 @@ function rig(end: (taken: string[]) => Promise<TransferReply> = () => Promise.re
     },
     reply: ([identity], status) => answers.push([new TextDecoder().decode(identity), status]),
   });
-  const send = (part: number, text: string, more: Lines = {}, from = "a", topic = "t") => {
-    const lines = { epoch: 1, hash: "h", birth: "b", floor: 0, part, ...more };
+  const send = (part: number, text: string, more: MessageHeaders = {}, from = "a", topic = "t") => {
+    const headers = { epoch: 1, hash: "h", incarnation: "b", baseOffset: 0, part, ...more };
     const body = text === "" ? undefined : bytes(text);
-    receiver.take([bytes(from), new Uint8Array(0)], { name: "TRANSFER", sender: "s1", topic, lines, body });
+    receiver.take([bytes(from), new Uint8Array(0)], { name: "TRANSFER", sender: "s1", topic, headers, body });
   };
-  const said = () => answers.map(([, { status, lines }]) => `${status}${lines?.part ?? ""}${lines?.final ? "!" : ""}`);
+  const said = () =>
+    answers.map(([, { status, headers }]) => `${status}${headers?.part ?? ""}${headers?.final ? "!" : ""}`);
   return { clock, receiver, answers, taken, failures, send, said };
 }
 
@@ -63,7 +64,11 @@ test("passed, refused and unknown are told apart", async () => {
     send(0, "", { final: true });
     await settled();
     const [, status] = answers[0] ?? [];
-    const found = { status: status?.status as string, final: status?.lines?.final, unknown: status?.lines?.unknown };
+    const found = {
+      status: status?.status as string,
+      final: status?.headers?.final,
+      unknown: status?.headers?.unknown,
+    };
     expect(found).toEqual({ status: code, final: true, unknown });
   }
 });
@@ -90,7 +95,7 @@ test("a sender that begins again ends what it had begun, and nothing of that is 
   await settled();
   expect(failures).toEqual([expect.stringContaining("begun to send")]);
   expect(taken).toEqual(["old", "new"]);
-  expect(answers.filter(([from, { lines }]) => from === "b" && lines?.final === true)).toHaveLength(1);
+  expect(answers.filter(([from, { headers }]) => from === "b" && headers?.final === true)).toHaveLength(1);
   send(1, "late", {}, "a");
   expect(answers.at(-1)?.[1].status).toBe("BAD_REQUEST");
 });

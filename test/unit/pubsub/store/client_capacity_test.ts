@@ -1,6 +1,6 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { decideRegistration } from "../../../../src/pubsub/store/decide_registration.ts";
-import type { StoreAnswer } from "../../../../src/wire/pubsub/store_operations.ts";
+import type { StoreResponse } from "../../../../src/wire/pubsub/store_operations.ts";
 import { type EngineDriver, engineDrivers, type Some } from "./engine_driver.ts";
 import { codes, put } from "./some_operations.ts";
 
@@ -18,7 +18,7 @@ function once(number: number, more: Some<"put"> = {}): Some<"put"> {
 
 /** What `baton pubsub client put` says at its end: a put of nothing. */
 function resolved(number: number, more: Some<"put"> = {}): Some<"put"> {
-  return { kind: "put", client: job(number), session, counter: 2, low: 2, bodies: [], ...more };
+  return { kind: "put", client: job(number), session, counter: 2, firstUnacked: 2, bodies: [], ...more };
 }
 
 function known(store: EngineDriver): string[] {
@@ -27,7 +27,7 @@ function known(store: EngineDriver): string[] {
 }
 
 /** Becomes known as a client does, with the number that it is answered, and puts. */
-function comes(store: EngineDriver, number: number): StoreAnswer | undefined {
+function comes(store: EngineDriver, number: number): StoreResponse | undefined {
   let [answer] = store.execute(once(number));
   for (let tries = 1; answer?.code === "UNREGISTERED" && tries < 5; tries++) {
     [answer] = store.execute(once(number, { registration: answer.registration ?? 0 }));
@@ -91,7 +91,7 @@ describe("a topic with as many publishers as it can know", () => {
     from.custody.seal("news", 1, "s2");
     const { pieces, hash } = from.exported();
     to.custody.drop("news", 2);
-    const transfer = to.custody.importBegin("news", { birth: "b", floor: 0, owner: "s1", epoch: 1 });
+    const transfer = to.custody.importBegin("news", { incarnation: "b", baseOffset: 0, owner: "s1", epoch: 1 });
     for (const piece of pieces) to.custody.importPiece(transfer, piece);
     to.custody.importDone(transfer, hash);
     to.custody.activate("news", 2, "staged");
@@ -161,7 +161,7 @@ describe("a topic with as many publishers as it can know", () => {
 });
 
 describe("the content that a topic begins again with", () => {
-  const floor = 2 ** 44;
+  const baseOffset = 2 ** 44;
   /** An operator has publishers forgotten, so that clients know a number of the topic; then one more client comes. */
   function forgetful(): EngineDriver {
     const store = driver({ clientsMax });
@@ -178,12 +178,12 @@ describe("the content that a topic begins again with", () => {
     const early = once(4, { registration: 3 });
     expect(codes(store.execute(early))).toEqual(["OK"]);
     store.custody.drop("news", 2);
-    store.custody.create("news", { birth: "c", floor, epoch: 2 });
+    store.custody.create("news", { incarnation: "c", baseOffset, epoch: 2 });
     const again = { ...early, epoch: 2 };
-    expect(store.execute(again)[0]).toMatchObject({ code: "UNREGISTERED", registration: floor });
-    expect(codes(store.execute({ ...once(5), epoch: 2, registration: floor }))).toEqual(["OK"]);
+    expect(store.execute(again)[0]).toMatchObject({ code: "UNREGISTERED", registration: baseOffset });
+    expect(codes(store.execute({ ...once(5), epoch: 2, registration: baseOffset }))).toEqual(["OK"]);
     store.upkeep.forgetClient("news", 2, job(5), true);
-    expect(codes(store.execute({ ...once(5), epoch: 2, registration: floor }, again))).toEqual([
+    expect(codes(store.execute({ ...once(5), epoch: 2, registration: baseOffset }, again))).toEqual([
       "UNREGISTERED",
       "UNREGISTERED",
     ]);
@@ -194,11 +194,11 @@ describe("the content that a topic begins again with", () => {
     const store = forgetful();
     const early = once(4, { registration: 3 });
     expect(codes(store.execute(early))).toEqual(["OK"]);
-    store.custody.continueBehind("news", floor);
+    store.custody.continueBehind("news", baseOffset);
     expect(codes(store.execute(early, once(5, { registration: 7 })))).toEqual(["OK", "UNREGISTERED"]);
-    expect(codes(store.execute(once(5, { registration: floor })))).toEqual(["OK"]);
+    expect(codes(store.execute(once(5, { registration: baseOffset })))).toEqual(["OK"]);
     store.upkeep.forgetClient("news", 1, job(5), true);
-    expect(codes(store.execute(once(5, { registration: floor })))).toEqual(["UNREGISTERED"]);
+    expect(codes(store.execute(once(5, { registration: baseOffset })))).toEqual(["UNREGISTERED"]);
     store.close();
   });
 });

@@ -14,7 +14,7 @@ const damagedRows = (...ids: number[]) =>
 /** Messages 1 to 5 in a row each, for bob; the store was opened again, so that nothing of them is in memory. */
 function filled(): EngineDriver {
   const store = driver();
-  store.custody.create("other", { birth: "o", floor: 0, epoch: 1 });
+  store.custody.create("other", { incarnation: "o", baseOffset: 0, epoch: 1 });
   store.execute({ kind: "subscribe", op: 1 }, { kind: "subscribe", topic: "other", op: 1 });
   for (let id = 1; id <= 5; id++) store.execute(put(id, `body ${id}`, { client: "ann" }));
   store.execute(put(1, "of the other", { client: "ann", topic: "other" }));
@@ -130,7 +130,7 @@ describe("a damaged client", () => {
       store.execute(put(10, "of eve", { client: "eve" }));
       const client = store.database.get("SELECT id FROM clients WHERE topic = 1 AND name = CAST('ann' AS BLOB)")
         ?.["id"];
-      const column = { resolved: "low", windows: "low", msg_ids: "message" }[table];
+      const column = { resolved: "first_unacked", windows: "first_unacked", msg_ids: "message" }[table];
       damage(store, `UPDATE ${table} SET ${column} = 77 WHERE client = ?`, client as number);
       const again = put(9, "keyed", { client: "ann", msgId: "key" });
       expect(store.execute(again)[0]).toMatchObject({ code: "DAMAGED" });
@@ -151,10 +151,10 @@ describe("a damaged row of a topic", () => {
   test("is put aside when an operator has the topic begin again", () => {
     const store = filled();
     damage(store, "UPDATE topics SET last = 2 WHERE id = 1");
-    store.custody.create("news", { birth: "later", floor: 100, epoch: 2 });
-    expect(store.custody.look("news").copy).toMatchObject({ birth: "later", epoch: 2 });
+    store.custody.create("news", { incarnation: "later", baseOffset: 100, epoch: 2 });
+    expect(store.custody.look("news").copy).toMatchObject({ incarnation: "later", epoch: 2 });
     store.reopen();
-    expect(store.custody.look("news").copy).toMatchObject({ birth: "later", epoch: 2 });
+    expect(store.custody.look("news").copy).toMatchObject({ incarnation: "later", epoch: 2 });
     expect(store.database.get("SELECT place FROM topics WHERE id = 1")?.["place"]).toBe(4);
   });
 });
@@ -269,7 +269,7 @@ describe("what an operator gives up as damaged", () => {
     const paid = put(1, "paid", { client: "shop", session });
     store.execute(paid, { kind: "subscribe", client: "carl", op: 1 });
     damage(store, "UPDATE clients SET op = 7 WHERE name = CAST('carl' AS BLOB)");
-    damage(store, "UPDATE resolved SET low = 1 WHERE session = 1");
+    damage(store, "UPDATE resolved SET first_unacked = 1 WHERE session = 1");
     expect(codes(store.execute(paid, get(5, { client: "carl" })))).toEqual(["DAMAGED", "DAMAGED"]);
     expect(store.upkeep.repair("news", 1)).toEqual([
       "clients that nobody can name any more: 1",

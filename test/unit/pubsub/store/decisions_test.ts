@@ -55,7 +55,7 @@ describe("a put", () => {
     session: session(1),
     counter: 5,
     fromSession: null,
-    low: 5,
+    firstUnacked: 5,
     after: null,
     msgId: null,
     bodies,
@@ -70,8 +70,8 @@ describe("a put", () => {
     full: () => null,
     ...change,
   });
-  const known = (counter: number, fingerprint: number, low = 0) => {
-    const window = new PublisherWindow(1, "k", low);
+  const known = (counter: number, fingerprint: number, firstUnacked = 0) => {
+    const window = new PublisherWindow(1, "k", firstUnacked);
     window.add({ counter, id: 42, fingerprint });
     return window;
   };
@@ -89,11 +89,11 @@ describe("a put", () => {
     const reuse = decidePut(put({}), view({ window: known(6, 1) }));
     expect(reuse).toMatchObject({
       code: "COUNTER_REUSE",
-      at: 6,
+      failedAt: 6,
       reason: "counter 6 was used for another body, message 42",
     });
     const stale = decidePut(put({}), view({ window: known(9, 1, 6) }));
-    expect(stale).toMatchObject({ code: "STALE_OP", at: 5 });
+    expect(stale).toMatchObject({ code: "STALE_OP", failedAt: 5 });
   });
 
   test("that is full says why, unless it is all known", () => {
@@ -104,25 +104,29 @@ describe("a put", () => {
   });
 
   test("with one before it that is not here waits for it", () => {
-    const one = { bodies: bodies.slice(0, 1), counter: 8, after: 7, low: 6 };
+    const one = { bodies: bodies.slice(0, 1), counter: 8, after: 7, firstUnacked: 6 };
     const views = (window: PublisherWindow) => view({ window, fingerprints: fingerprints.slice(0, 1) });
     expect(decidePut(put(one), views(known(6, 1)))).toMatchObject({ code: "OVERLOADED" });
     expect(decidePut(put(one), views(known(7, 1)))).toMatchObject({ kind: "done" });
-    expect(decidePut(put({ ...one, low: 8 }), views(known(6, 1)))).toMatchObject({ kind: "done" });
+    expect(decidePut(put({ ...one, firstUnacked: 8 }), views(known(6, 1)))).toMatchObject({ kind: "done" });
   });
 
   test("that makes no sense is a bad request", () => {
-    for (const change of [{ bodies: [] }, { low: 6 }, { counter: Number.MAX_SAFE_INTEGER, low: 0 }, { msgId: "k" }]) {
+    for (
+      const change of [{ bodies: [] }, { firstUnacked: 6 }, { counter: Number.MAX_SAFE_INTEGER, firstUnacked: 0 }, {
+        msgId: "k",
+      }]
+    ) {
       expect(decidePut(put(change), view())).toMatchObject({ code: "BAD_REQUEST" });
     }
   });
 
-  test("of a publisher that never raises its low is refused at the limit", () => {
+  test("of a publisher that never raises its firstUnacked is refused at the limit", () => {
     const window = new PublisherWindow(1, "k", 0);
     for (let counter = 10; counter < 10 + sessionWindowCountersMax; counter++) {
       window.add({ counter, id: counter, fingerprint: 0 });
     }
-    expect(decidePut(put({ low: 0 }), view({ window }))).toMatchObject({ code: "BAD_REQUEST" });
+    expect(decidePut(put({ firstUnacked: 0 }), view({ window }))).toMatchObject({ code: "BAD_REQUEST" });
   });
 });
 

@@ -3,7 +3,7 @@ import { afterEach, beforeEach } from "bun:test";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { StoreAnswer, StoreOperation } from "../../../../src/wire/pubsub/store_operations.ts";
+import type { StoreOperation, StoreResponse } from "../../../../src/wire/pubsub/store_operations.ts";
 import { OperationPacker, unpackOperations } from "../../../../src/wire/pubsub/store_batch.ts";
 import { RefusedPuts } from "../../../../src/pubsub/store/refused_puts.ts";
 import { StoreEngine } from "../../../../src/pubsub/store/store_engine.ts";
@@ -44,7 +44,7 @@ export class EngineDriver {
   engine!: StoreEngine;
   custody!: TopicCustody;
   upkeep!: TopicUpkeep;
-  #answers: StoreAnswer[] = [];
+  #answers: StoreResponse[] = [];
   #ticket = 1000;
   #isOpen = false;
   /** Its wall clock. */
@@ -52,7 +52,7 @@ export class EngineDriver {
   /** Why nothing may be written. */
   noRoom: string | null = null;
   /** Called for answers that no batch waits for. */
-  onAnswer: (answer: StoreAnswer) => void = () => {};
+  onAnswer: (answer: StoreResponse) => void = () => {};
 
   constructor(
     dir: string,
@@ -63,7 +63,7 @@ export class EngineDriver {
     this.#warn = warn;
     this.#options = { ...defaultStoreOptions, ...options };
     this.#open();
-    if (creates) this.custody.create("news", { birth: "b", floor: 0, epoch: 1 });
+    if (creates) this.custody.create("news", { incarnation: "b", baseOffset: 0, epoch: 1 });
   }
 
   get folder(): string {
@@ -84,13 +84,13 @@ export class EngineDriver {
   complete(operation: SomeOperation): StoreOperation {
     const given = Object.fromEntries(Object.entries(operation).filter(([, value]) => value !== undefined));
     const common = { ticket: this.#ticket++, topic: "news", epoch: 1, client: "bob", session: null, op: null };
-    const puts = { low: 0, after: null, msgId: null, fromSession: null };
+    const puts = { firstUnacked: 0, after: null, msgId: null, fromSession: null };
     const gets = { max: 1, maxBytes: 0, wait: false, peek: false, last: -1 };
     return { ...common, ...puts, ...gets, ...given } as unknown as StoreOperation;
   }
 
   /** One batch, through the packing that the thread gets it by. */
-  execute(...operations: SomeOperation[]): StoreAnswer[] {
+  execute(...operations: SomeOperation[]): StoreResponse[] {
     const packer = new OperationPacker();
     const tickets = operations.map((operation) => {
       const whole = this.complete(operation);

@@ -9,7 +9,7 @@ const driver = engineDrivers();
 function handOver(from: EngineDriver, to: EngineDriver, meanwhile: () => void): void {
   const outgoing = from.custody.exportBegin("news", 1);
   to.custody.drop("news", 2);
-  const incoming = to.custody.importBegin("news", { birth: "b", floor: 0, owner: "s1", epoch: 1 });
+  const incoming = to.custody.importBegin("news", { incarnation: "b", baseOffset: 0, owner: "s1", epoch: 1 });
   for (let rounds = 0;;) {
     const { piece, isCaughtUp, hash } = from.custody.exportNext(outgoing);
     if (piece !== null) to.custody.importPiece(incoming, piece);

@@ -1,10 +1,10 @@
 /** What a topic store does, as plainly as it can be said: one topic, everything in memory, nothing ever forgotten but by the rules. */
 import type { SessionToken } from "../../../../src/wire/pubsub/field_types.ts";
-import type { ClientOperation, StoreAnswer } from "../../../../src/wire/pubsub/store_operations.ts";
+import type { ClientOperation, StoreResponse } from "../../../../src/wire/pubsub/store_operations.ts";
 
 interface Window {
   key: string;
-  low: number;
+  firstUnacked: number;
   highest: number;
   resolved: Map<number, { id: number; body: string }>;
 }
@@ -30,7 +30,7 @@ export interface Expected {
 const text = (bytes: Uint8Array) => new TextDecoder().decode(bytes);
 
 /** The same of a real answer. */
-export function essence(answer: StoreAnswer): Expected {
+export function essence(answer: StoreResponse): Expected {
   const { code, ids, messages } = answer;
   const listed = ids?.flatMap(({ first, last }) =>
     Array.from({ length: last - first + 1 }, (_, index) => first + index)
@@ -103,20 +103,21 @@ export class ReferenceStore {
   #put(put: ClientOperation & { kind: "put" }, client: Client): Expected {
     const identity = put.fromSession ?? put.session;
     const number = identity?.number ?? 0;
-    if (put.low > put.counter) return { code: "BAD_REQUEST" };
+    if (put.firstUnacked > put.counter) return { code: "BAD_REQUEST" };
     const stored = client.windows.get(number);
     if (stored !== undefined && identity !== null && stored.key !== identity.key) return { code: "STALE_OP" };
     if (number > client.session) return { code: "STALE_OP" };
-    const window = stored ?? { key: identity?.key ?? "", low: 0, highest: -1, resolved: new Map() };
+    const window = stored ?? { key: identity?.key ?? "", firstUnacked: 0, highest: -1, resolved: new Map() };
     const counters = put.bodies.map((_, place) => put.counter + place);
     const sameKey = put.msgId === null ? undefined : client.msgIds.get(put.msgId);
     for (const [place, counter] of counters.entries()) {
-      if (counter < window.low) return { code: "STALE_OP" };
+      if (counter < window.firstUnacked) return { code: "STALE_OP" };
       const known = window.resolved.get(counter) ?? sameKey;
       if (known !== undefined && known.body !== text(put.bodies[place] as Uint8Array)) return { code: "COUNTER_REUSE" };
     }
     const isNew = counters.some((counter) => (window.resolved.get(counter) ?? sameKey) === undefined);
-    const isEarly = put.after !== null && put.after >= Math.max(window.low, put.low) && !window.resolved.has(put.after);
+    const isEarly = put.after !== null && put.after >= Math.max(window.firstUnacked, put.firstUnacked) &&
+      !window.resolved.has(put.after);
     if (isNew && isEarly) return { code: "OVERLOADED" };
     client.windows.set(number, window);
     const ids = counters.map((counter, place) => {
@@ -127,7 +128,9 @@ export class ReferenceStore {
       if (put.msgId !== null && sameKey === undefined) client.msgIds.set(put.msgId, known);
       return known.id;
     });
-    window.low = number === 0 ? Math.max(window.low, window.highest - 9_999) : Math.max(window.low, put.low);
+    window.firstUnacked = number === 0
+      ? Math.max(window.firstUnacked, window.highest - 9_999)
+      : Math.max(window.firstUnacked, put.firstUnacked);
     return { code: "OK", ids };
   }
 

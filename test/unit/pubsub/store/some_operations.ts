@@ -1,5 +1,5 @@
 /** Operations as the store's tests write them, and what they compare of the answers. */
-import type { StoreAnswer } from "../../../../src/wire/pubsub/store_operations.ts";
+import type { StoreResponse } from "../../../../src/wire/pubsub/store_operations.ts";
 import type { Some } from "./engine_driver.ts";
 
 export function bodies(...texts: string[]): Uint8Array[] {
@@ -14,10 +14,10 @@ export function get(last: number, more: Some<"get"> = {}): Some<"get"> {
   return { kind: "get", last, ...more };
 }
 
-export function codes(answers: readonly StoreAnswer[]): string[] {
+export function codes(answers: readonly StoreResponse[]): string[] {
   return answers.map(({ code }) => code);
 }
 
-export function texts({ messages = [] }: StoreAnswer): string[] {
+export function texts({ messages = [] }: StoreResponse): string[] {
   return messages.map(({ body }) => new TextDecoder().decode(body));
 }

@@ -1,6 +1,6 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import * as fc from "fast-check";
-import type { ClientOperation, StoreAnswer } from "../../../../src/wire/pubsub/store_operations.ts";
+import type { ClientOperation, StoreResponse } from "../../../../src/wire/pubsub/store_operations.ts";
 import { dose } from "../../../support/dose.ts";
 import { property } from "../../../support/property.ts";
 import { engineDrivers } from "./engine_driver.ts";
@@ -23,7 +23,7 @@ describe("against a plain model of the rules", () => {
         ...common,
         kind: fc.constant("put" as const),
         counter: fc.integer({ min: 0, max: 8 }),
-        low: fc.integer({ min: 0, max: 3 }),
+        firstUnacked: fc.integer({ min: 0, max: 3 }),
         after: fc.option(fc.integer({ min: 0, max: 6 }), { freq: 4 }),
         fromSession: fc.option(fc.record({ number: fc.integer({ min: 1, max: 3 }), key: fc.constantFrom("x", "y") }), {
           freq: 4,
@@ -109,31 +109,31 @@ describe("a put", () => {
     store.execute(get(2));
     store.reopen();
     expect(store.execute(put(1, "one"))[0]).toMatchObject({ code: "OK", ids: [{ first: 1, last: 1 }] });
-    expect(store.execute(put(1, "uno"))[0]).toMatchObject({ code: "COUNTER_REUSE", at: 1 });
+    expect(store.execute(put(1, "uno"))[0]).toMatchObject({ code: "COUNTER_REUSE", failedAt: 1 });
     expect(codes(store.execute(get(2)))).toEqual(["NO_MESSAGE"]);
     store.close();
   });
 
-  test("below low is stale, also when it was never stored and the store was killed in between", () => {
+  test("below firstUnacked is stale, also when it was never stored and the store was killed in between", () => {
     const store = driver();
     const session = { number: 1, key: "k" };
     store.execute(put(1, "one", { session }));
-    store.execute(put(9, "nine", { session, low: 8 }));
+    store.execute(put(9, "nine", { session, firstUnacked: 8 }));
     for (const counter of [1, 5, 7]) {
-      expect(codes(store.execute(put(counter, "x", { session, low: 0 })))).toEqual(["STALE_OP"]);
+      expect(codes(store.execute(put(counter, "x", { session, firstUnacked: 0 })))).toEqual(["STALE_OP"]);
     }
     store.reopen();
     for (const counter of [1, 5, 7]) {
-      expect(codes(store.execute(put(counter, "x", { session, low: 0 })))).toEqual(["STALE_OP"]);
+      expect(codes(store.execute(put(counter, "x", { session, firstUnacked: 0 })))).toEqual(["STALE_OP"]);
     }
     store.close();
   });
 
-  test("that is known raises low as well, durably", () => {
+  test("that is known raises firstUnacked as well, durably", () => {
     const store = driver();
     const session = { number: 1, key: "k" };
     store.execute(put(1, "one", { session }), put(9, "nine", { session }));
-    expect(codes(store.execute(put(9, "nine", { session, low: 8 })))).toEqual(["OK"]);
+    expect(codes(store.execute(put(9, "nine", { session, firstUnacked: 8 })))).toEqual(["OK"]);
     store.reopen();
     expect(codes(store.execute(put(5, "five", { session })))).toEqual(["STALE_OP"]);
     store.close();
@@ -215,7 +215,7 @@ describe("a put", () => {
     const session = { number: 1, key: "x" };
     expect(store.execute(put(7, "a", { msgId: "k", session }))[0]).toMatchObject({ ids: [{ first: 1, last: 1 }] });
     expect(codes(store.execute(put(8, "b", { msgId: "k", session })))).toEqual(["COUNTER_REUSE"]);
-    expect(texts(store.execute(get(-1, { client: "alice", max: 9 }))[0] as StoreAnswer)).toEqual(["a"]);
+    expect(texts(store.execute(get(-1, { client: "alice", max: 9 }))[0] as StoreResponse)).toEqual(["a"]);
     store.close();
   });
 });
@@ -225,7 +225,7 @@ test("counters and msg-ids that were forgotten in memory are read again", () => 
   const session = { number: 1, key: "k" };
   const puts = () => [
     put(1, "a", { session }),
-    put(9, "b", { session, low: 5 }),
+    put(9, "b", { session, firstUnacked: 5 }),
     put(3, "c"),
     put(4, "d", { msgId: "key" }),
     put(1, "e", { client: "alice" }),
@@ -247,11 +247,11 @@ describe("a get", () => {
     store.execute({ kind: "subscribe" });
     store.execute(put(1, "one"), put(2, "two"), put(3, "three"));
     for (let round = 0; round < 2; round++) {
-      expect(texts(store.execute(get(1))[0] as StoreAnswer)).toEqual(["two"]);
+      expect(texts(store.execute(get(1))[0] as StoreResponse)).toEqual(["two"]);
       store.reopen();
     }
     // Its client has lost its state: what was had is not given again.
-    expect(texts(store.execute(get(-1))[0] as StoreAnswer)).toEqual(["two"]);
+    expect(texts(store.execute(get(-1))[0] as StoreResponse)).toEqual(["two"]);
     store.close();
   });
 
@@ -300,7 +300,7 @@ describe("a get", () => {
     store.execute({ kind: "seek", session, op: 2, to: 1 });
     // It was sent before the seek, and comes after it: it must not move the cursor over what is sought.
     expect(codes(store.execute(get(3, { session, op: 1 })))).toEqual(["STALE_OP"]);
-    expect(texts(store.execute(get(-1, { session, op: 2 }))[0] as StoreAnswer)).toEqual(["two"]);
+    expect(texts(store.execute(get(-1, { session, op: 2 }))[0] as StoreResponse)).toEqual(["two"]);
     store.close();
   });
 });

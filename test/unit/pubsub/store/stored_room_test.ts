@@ -1,6 +1,6 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import { rmSync } from "node:fs";
-import type { PutOperation, StoreAnswer } from "../../../../src/wire/pubsub/store_operations.ts";
+import type { PutOperation, StoreResponse } from "../../../../src/wire/pubsub/store_operations.ts";
 import { RefusedPuts } from "../../../../src/pubsub/store/refused_puts.ts";
 import { refusedPutsMax } from "../../../../src/pubsub/store/topic_store_limits.ts";
 import { engineDrivers } from "./engine_driver.ts";
@@ -45,12 +45,12 @@ describe("what is stored", () => {
     store.reopen();
     store.execute(get(20, { client: "bob" }), put(21, "x"));
     while (store.engine.settle());
-    expect(texts(store.execute(get(5, { client: "carol", max: 20 }))[0] as StoreAnswer)).toHaveLength(16);
+    expect(texts(store.execute(get(5, { client: "carol", max: 20 }))[0] as StoreResponse)).toHaveLength(16);
     store.execute(get(12, { client: "carol" }), put(22, "x"));
     while (store.engine.settle());
     // The first row is gone, and the second is needed by two.
     expect(store.database.get("SELECT min(first) AS first FROM messages")?.["first"]).toBe(11);
-    expect(texts(store.execute(get(12, { client: "carol", max: 20 }))[0] as StoreAnswer)).toHaveLength(10);
+    expect(texts(store.execute(get(12, { client: "carol", max: 20 }))[0] as StoreResponse)).toHaveLength(10);
     store.close();
   });
 
@@ -58,7 +58,7 @@ describe("what is stored", () => {
     const store = driver();
     const session = { number: 1, key: "x" };
     for (let counter = 1; counter <= 500; counter++) {
-      store.execute(put(counter, "x", { session, low: Math.max(0, counter - 3) }));
+      store.execute(put(counter, "x", { session, firstUnacked: Math.max(0, counter - 3) }));
     }
     expect(Number(store.database.get("SELECT count(*) AS n FROM resolved")?.["n"])).toBeLessThan(40);
     store.close();
@@ -158,13 +158,13 @@ test("where the disk is full nothing of the batch is answered, and what was OK b
   store.execute({ kind: "subscribe", client: "alice" });
   expect(codes(store.execute(put(1, "one")))).toEqual(["OK"]);
   store.database.run("PRAGMA max_page_count = 40");
-  const answered: StoreAnswer[] = [];
+  const answered: StoreResponse[] = [];
   store.onAnswer = (answer) => answered.push(answer);
   const large = "x".repeat(500_000);
   expect(() => store.execute(put(2, "two"), get(-1, { client: "alice" }), put(3, large))).toThrow("full");
   expect(answered).toEqual([]);
   store.reopen();
-  expect(texts(store.execute(get(-1, { client: "alice", max: 9 }))[0] as StoreAnswer)).toEqual(["one"]);
+  expect(texts(store.execute(get(-1, { client: "alice", max: 9 }))[0] as StoreResponse)).toEqual(["one"]);
   expect(codes(store.execute(put(2, "two"), put(3, large)))).toEqual(["OK", "OK"]);
   store.close();
 });
@@ -192,7 +192,7 @@ test("without room what is stored is read, what would change something is refuse
   expect(codes(answers)).toEqual(["OK", "OK", ...Array<string>(7).fill("FULL")]);
   expect(answers[5]?.reason).toBe("the disk is full");
   // All that is left is to be asked again; nothing more is there than was before.
-  const late: StoreAnswer[] = [];
+  const late: StoreResponse[] = [];
   store.onAnswer = (answer) => late.push(answer);
   store.engine.abandon("the disk is full");
   expect(codes(late)).toEqual(["OVERLOADED"]);
@@ -238,7 +238,7 @@ test("files that were removed while in use are noticed before anything more is a
   const store = driver();
   store.execute({ kind: "subscribe", client: "alice" });
   rmSync(store.database.dataDir, { recursive: true });
-  const answered: StoreAnswer[] = [];
+  const answered: StoreResponse[] = [];
   store.onAnswer = (answer) => answered.push(answer);
   store.database.lookAgain();
   expect(() => store.execute(put(1, "one"))).toThrow("topics.sqlite was removed or replaced while it was in use");
@@ -279,5 +279,5 @@ test("Of puts that were refused for want of room the newest are known", () => {
 
 function putOperation(put: Partial<PutOperation>): PutOperation {
   const common = { kind: "put", ticket: 0, topic: "news", epoch: 1, client: "bob", session: null } as const;
-  return { ...common, counter: 0, fromSession: null, low: 0, after: null, msgId: null, bodies: [], ...put };
+  return { ...common, counter: 0, fromSession: null, firstUnacked: 0, after: null, msgId: null, bodies: [], ...put };
 }

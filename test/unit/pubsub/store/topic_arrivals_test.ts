@@ -26,7 +26,7 @@ function collect({ engine }: EngineDriver): void {
 for (const [when, isCollected] of [["at once", true], ["later", false]] as const) {
   test(`a topic that arrives while what is left of an earlier try is dropped has all its messages; deleted ${when}`, () => {
     const { pieces: [first = new Uint8Array(), ...others], hash } = sealed();
-    const content = { birth: "b", floor: 0, owner: "s1", epoch: 1 };
+    const content = { incarnation: "b", baseOffset: 0, owner: "s1", epoch: 1 };
     const to = driver();
     to.custody.drop("news", 2);
     to.custody.importPiece(to.custody.importBegin("news", content), first);

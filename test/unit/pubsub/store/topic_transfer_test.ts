@@ -22,7 +22,7 @@ function codeThrown(work: () => void): string | undefined {
 }
 
 function received({ custody }: EngineDriver, { pieces, hash }: { pieces: Uint8Array[]; hash: string }, epoch = 1) {
-  const transfer = custody.importBegin("news", { birth: "b", floor: 0, owner: "s1", epoch });
+  const transfer = custody.importBegin("news", { incarnation: "b", baseOffset: 0, owner: "s1", epoch });
   for (const piece of pieces) custody.importPiece(transfer, piece);
   custody.importDone(transfer, hash);
 }
@@ -34,7 +34,7 @@ function filled(): EngineDriver {
   for (let counter = 1; counter <= 50; counter++) {
     store.execute({ kind: "put", counter, bodies: bodies(`body ${counter}`) });
   }
-  store.execute({ kind: "put", counter: 1, session, low: 1, msgId: "key", bodies: bodies("keyed") });
+  store.execute({ kind: "put", counter: 1, session, firstUnacked: 1, msgId: "key", bodies: bodies("keyed") });
   store.execute({ kind: "get", client: "alice", session, last: 7, max: 2 });
   return store;
 }
@@ -48,8 +48,8 @@ describe("a hand-over", () => {
     received(to, content);
     expect(to.custody.look("news")).toEqual({
       copy: null,
-      staged: { birth: "b", owner: "s1", epoch: 1 },
-      dropped: { birth: "b", epoch: 2 },
+      staged: { incarnation: "b", owner: "s1", epoch: 1 },
+      dropped: { incarnation: "b", epoch: 2 },
     });
     to.reopen();
     to.custody.activate("news", 2, "staged");
@@ -90,7 +90,7 @@ describe("a hand-over", () => {
     const again = exportTopic(to.database, to.engine.topics.clients, {
       id,
       isSealed: () => true,
-      record: () => ({ name: "news", birth: "b", floor: 0, epoch: 1, last, registration: 0 }),
+      record: () => ({ name: "news", incarnation: "b", baseOffset: 0, epoch: 1, last, registration: 0 }),
       ends: () => ({ gone: 0, stored: last }),
     });
     let step = again.next();
@@ -221,11 +221,13 @@ describe("a hand-over", () => {
     expect(to.execute({ kind: "info", client: "zoë" })[0]?.info?.end).toBe(0);
     to.custody.activate("news", 2, "staged");
     expect(to.execute({ kind: "info", client: "zoë", epoch: 2 })[0]?.info).toMatchObject({ end: 51, pending: 51 });
-    expect(codeThrown(() => to.custody.create("news", { birth: "b", floor: 0, epoch: 1 }))).toBe("STALE_TOKEN");
+    expect(codeThrown(() => to.custody.create("news", { incarnation: "b", baseOffset: 0, epoch: 1 }))).toBe(
+      "STALE_TOKEN",
+    );
     to.custody.drop("news", 2);
     expect(to.custody.look("news").copy?.epoch).toBe(2);
     to.custody.drop("news", 3);
-    expect(to.custody.look("news")).toMatchObject({ copy: null, dropped: { birth: "b", epoch: 3 } });
+    expect(to.custody.look("news")).toMatchObject({ copy: null, dropped: { incarnation: "b", epoch: 3 } });
     from.close();
     to.close();
   });
@@ -300,7 +302,7 @@ test("a topic that is put aside is not answered from, and not deleted", () => {
   while (store.engine.settle());
   expect(store.execute({ kind: "put", counter: 1, bodies: bodies("x") })[0]?.code).toBe("NOT_OWNER");
   expect(store.database.get("SELECT sum(last - first + 1) AS n FROM messages")?.["n"]).toBe(51);
-  store.custody.create("news", { birth: "c", floor: 1000, epoch: 5 });
+  store.custody.create("news", { incarnation: "c", baseOffset: 1000, epoch: 5 });
   expect(store.execute({ kind: "put", epoch: 5, counter: 1, bodies: bodies("x") })[0]?.ids).toEqual([{
     first: 1001,
     last: 1001,
@@ -309,7 +311,7 @@ test("a topic that is put aside is not answered from, and not deleted", () => {
 });
 
 describe("a topic that was put back to an earlier time", () => {
-  const floor = 2 ** 44;
+  const baseOffset = 2 ** 44;
   const ids = (answers: readonly { messages?: readonly { id: number }[] }[]) =>
     answers.flatMap(({ messages }) => messages?.map(({ id }) => id) ?? []);
 
@@ -317,14 +319,14 @@ describe("a topic that was put back to an earlier time", () => {
     const store = filled();
     // alice has had 7, zoë nothing; a third one everything.
     store.execute({ kind: "subscribe", client: "late" });
-    store.custody.continueBehind("news", floor);
-    store.custody.continueBehind("news", floor);
+    store.custody.continueBehind("news", baseOffset);
+    store.custody.continueBehind("news", baseOffset);
     store.reopen();
     const get = (client: string, last: number) => store.execute({ kind: "get", client, last, max: 100 });
     const pending = (client: string) => store.execute({ kind: "info", client })[0]?.info?.pending;
     expect([pending("zoë"), pending("alice"), pending("late")]).toEqual([51, 44, 0]);
     const [put] = store.execute({ kind: "put", counter: 100, bodies: bodies("new") });
-    expect(put?.ids).toEqual([{ first: floor + 2, last: floor + 2 }]);
+    expect(put?.ids).toEqual([{ first: baseOffset + 2, last: baseOffset + 2 }]);
     expect([pending("zoë"), pending("alice"), pending("late")]).toEqual([52, 45, 1]);
     const [old] = get("zoë", -1);
     expect([ids([old ?? {}]).length, old?.missed]).toEqual([51, 0]);
@@ -337,7 +339,7 @@ describe("a topic that was put back to an earlier time", () => {
         max: 100,
         ...(client === "alice" ? { session: { number: 3, key: "k" } } : {}),
       });
-      expect([client, ids([next ?? {}]), next?.missed]).toEqual([client, [floor + 2], 0]);
+      expect([client, ids([next ?? {}]), next?.missed]).toEqual([client, [baseOffset + 2], 0]);
     }
     store.close();
   });
@@ -346,11 +348,11 @@ describe("a topic that was put back to an earlier time", () => {
     const from = driver({ retainMessages: 21 }), to = driver();
     from.execute({ kind: "subscribe", client: "slow" });
     for (let counter = 1; counter <= 20; counter++) from.execute({ kind: "put", counter, bodies: bodies("x") });
-    from.custody.continueBehind("news", floor);
+    from.custody.continueBehind("news", baseOffset);
     from.execute({ kind: "put", counter: 21, bodies: bodies("y") });
     from.custody.seal("news", 1, "s2");
     const { pieces, hash } = from.exported();
-    const transfer = to.custody.importBegin("news", { birth: "b", floor, owner: "s1", epoch: 1 });
+    const transfer = to.custody.importBegin("news", { incarnation: "b", baseOffset, owner: "s1", epoch: 1 });
     for (const piece of pieces) to.custody.importPiece(transfer, piece);
     to.custody.importDone(transfer, hash);
     to.custody.activate("news", 2, "staged");
@@ -358,7 +360,7 @@ describe("a topic that was put back to an earlier time", () => {
     const [old] = to.execute({ kind: "get", epoch: 2, client: "slow", last: -1, max: 100 });
     expect([ids([old ?? {}]).length, old?.missed]).toEqual([20, 0]);
     const [next] = to.execute({ kind: "get", epoch: 2, client: "slow", last: 20, max: 100 });
-    expect([ids([next ?? {}]), next?.missed]).toEqual([[floor + 2], 0]);
+    expect([ids([next ?? {}]), next?.missed]).toEqual([[baseOffset + 2], 0]);
     for (const store of [from, to]) store.close();
   });
 });

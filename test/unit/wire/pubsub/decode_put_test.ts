@@ -30,7 +30,7 @@ const word = fc.oneof(
 );
 const lineName = fc.constantFrom(
   "session",
-  "low",
+  "first-unacked",
   "after",
   "deadline-ms",
   "version",
@@ -47,10 +47,10 @@ const ordinary = fc.record({
   topic: fc.constantFrom("news", "t"),
   counter: fc.nat(),
   body: fc.uint8Array({ minLength: 1, maxLength: 30 }),
-  lines: fc.option(
+  headers: fc.option(
     fc.record({
       session: fc.record({ number: fc.integer({ min: 1, max: 9 }), key: fc.constantFrom("k", "w%", "long key") }),
-      low: fc.nat(),
+      firstUnacked: fc.nat(),
       after: fc.nat(),
       deadlineMs: fc.nat(),
     }, { requiredKeys: [] }).filter((some) => Object.keys(some).length > 0),
@@ -73,8 +73,8 @@ property(
     end,
     word,
   ),
-  ([name, words, lines, first, last, body]) => {
-    same(utf8.encode(`${name}${words.join(" ")}${first}${lines.flat().join("")}${last}${body}`));
+  ([name, words, headers, first, last, body]) => {
+    same(utf8.encode(`${name}${words.join(" ")}${first}${headers.flat().join("")}${last}${body}`));
   },
   dose({ gate: 2000, full: 50_000 }),
 );
@@ -83,12 +83,12 @@ property(
   "of what was encoded, which it mostly reads, and of that with a byte changed",
   fc.tuple(ordinary, fc.nat(), fc.nat(255)),
   ([message, at, byte]) => {
-    const { lines, ...rest } = message;
+    const { headers, ...rest } = message;
     const [frame = new Uint8Array(0)] = encodeMessage(
-      { name: "PUT", ...rest, ...(lines === undefined ? {} : { lines }) } as never,
+      { name: "PUT", ...rest, ...(headers === undefined ? {} : { headers }) } as never,
     );
     same(frame);
-    if (lines?.session?.key !== "w%" && lines?.session?.key !== "long key") expect(decodePut(frame)).not.toBeNull();
+    if (headers?.session?.key !== "w%" && headers?.session?.key !== "long key") expect(decodePut(frame)).not.toBeNull();
     same(frame.with(at % frame.byteLength, byte));
     same(frame.subarray(0, at % frame.byteLength));
   },
@@ -102,7 +102,7 @@ test("names that share a place are not taken for each other", () => {
       expect(put as unknown).toMatchObject({
         sender: `c${name}`,
         topic: `t${name}`,
-        lines: { session: { key: `k${name}` } },
+        headers: { session: { key: `k${name}` } },
       });
     }
   }

@@ -16,13 +16,13 @@ const ordinary = fc.record({
   name: fc.constant("STATUS" as const),
   sender: fc.constantFrom("s1", "s2", "a b", "ä", "%", "s".repeat(1024)),
   status: fc.constant("OK" as const),
-  lines: fc.record({ ids: range.map((one) => [one]) }),
+  headers: fc.record({ ids: range.map((one) => [one]) }),
 });
 const any = fc.record({
   name: fc.constant("STATUS" as const),
   sender: fc.constantFrom("s1", "s2", "a b", "ä", "%", "s".repeat(1024)),
   status: fc.constantFrom("OK" as const, "OK" as const, "FULL" as const),
-  lines: fc.record({ ids: fc.array(range, { maxLength: 2 }), epoch: fc.nat() }, { requiredKeys: [] }),
+  headers: fc.record({ ids: fc.array(range, { maxLength: 2 }), epoch: fc.nat() }, { requiredKeys: [] }),
   messageId: fc.nat(),
   body: fc.uint8Array({ maxLength: 3 }),
   batch: fc.array(fc.uint8Array({ maxLength: 3 }), { minLength: 1, maxLength: 2 }),
@@ -45,7 +45,7 @@ test("what a put is answered goes this way, and each answer is the caller's own"
     name: "STATUS",
     sender: "s1",
     status: "OK",
-    lines: { ids: [{ first, last }] },
+    headers: { ids: [{ first, last }] },
   });
   const text = (bytes: Uint8Array | null) => new TextDecoder().decode(bytes ?? new Uint8Array(0));
   const one = encodeStored(answer(17));

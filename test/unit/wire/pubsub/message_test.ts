@@ -105,9 +105,9 @@ describe("a refusal names the field and quotes its value", () => {
     ["GET bob %ff 1\r\n\r\n", "topic", "%ff", "it is not a percent-encoded UTF-8 text"],
     ["GET bob  1\r\n\r\n", "topic", "", "it is not a percent-encoded UTF-8 text"],
     ["SUBSCRIBE bob news\r\n\r\nbody", "body", "4 bytes", "SUBSCRIBE has no body"],
-    ["PUT bob news 5\r\nlow 3\r\n\r\n", "line", "low 3", 'it is not "name: value"'],
-    ["PUT bob news 5\r\nlow: x\r\n\r\n", "low", "x", "it is not a decimal number"],
-    ["PUT bob news 5\r\nlow: 3\r\nlow: 3\r\n\r\n", "low", "3", "the line stands twice"],
+    ["PUT bob news 5\r\nfirst-unacked 3\r\n\r\n", "header", "first-unacked 3", 'it is not "name: value"'],
+    ["PUT bob news 5\r\nfirst-unacked: x\r\n\r\n", "first-unacked", "x", "it is not a decimal number"],
+    ["PUT bob news 5\r\nfirst-unacked: 3\r\nfirst-unacked: 3\r\n\r\n", "first-unacked", "3", "the header is repeated"],
     ["PUT bob news 5\r\nsession: 0/a\r\n\r\n", "session", "0/a", "it is not a number from 1 on"],
     ["PUT bob news 5\r\ncount: 1\r\n\r\n", "count", "1", "0 frames are behind the header's"],
     ["PUT bob news 5\r\ncount: 1025\r\n\r\n", "count", "1025", "it is not a decimal number from 0 to 1024"],
@@ -123,8 +123,8 @@ describe("a refusal names the field and quotes its value", () => {
   });
 
   test("and says who sent it, where that can be read", () => {
-    expect(refused("PUT bob news five\r\n\r\n")).toMatchObject({ sender: "bob", hasLines: false });
-    expect(refused("PUT bob news 5\r\nlow: x\r\n\r\n")).toMatchObject({ sender: "bob", hasLines: true });
+    expect(refused("PUT bob news five\r\n\r\n")).toMatchObject({ sender: "bob", hasHeaders: false });
+    expect(refused("PUT bob news 5\r\nfirst-unacked: x\r\n\r\n")).toMatchObject({ sender: "bob", hasHeaders: true });
     expect(refused("PUT\r\n\r\n").sender).toBeNull();
   });
 
@@ -154,7 +154,7 @@ describe("limits", () => {
       name: "SUBSCRIBE",
       sender: "bob",
       topic: "news",
-      lines: {},
+      headers: {},
     });
     expect(refused(filler(headerBytesMax + 1)).field).toBe("header");
   });
@@ -169,7 +169,7 @@ describe("limits", () => {
 
   test("a batch has a limit of messages, on both sides", () => {
     const batch = Array.from({ length: batchMessagesMax + 1 }, () => new Uint8Array(1));
-    const message = { name: "PUT", sender: "bob", topic: "news", counter: 5, lines: {} } as const;
+    const message = { name: "PUT", sender: "bob", topic: "news", counter: 5, headers: {} } as const;
     expect(() => encodeMessage({ ...message, batch })).toThrow("0 to 1024 are possible");
     expect(decodeMessage(encodeMessage({ ...message, batch: batch.slice(1) }))).toMatchObject({
       batch: batch.slice(1),

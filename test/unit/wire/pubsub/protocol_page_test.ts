@@ -1,14 +1,14 @@
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { lineFields, messageFields } from "../../../../src/wire/pubsub/pubsub_messages.ts";
+import { headerFields, messageFields } from "../../../../src/wire/pubsub/pubsub_messages.ts";
 import { statusCodes } from "../../../../src/wire/pubsub/status_codes.ts";
 
 const page = readFileSync(join(import.meta.dir, "../../../../docs/protocol/pubsub.md"), "utf8");
 /** What stands in the first column of its tables. */
 const rows = new Set([...page.matchAll(/^\| `([^`]+)`/gm)].map(([, name]) => name));
 
-test.each([["messages", Object.keys(messageFields)], ["lines", Object.keys(lineFields)], [
+test.each([["messages", Object.keys(messageFields)], ["headers", Object.keys(headerFields)], [
   "status codes",
   statusCodes,
 ]])(
@@ -17,7 +17,7 @@ test.each([["messages", Object.keys(messageFields)], ["lines", Object.keys(lineF
 );
 
 test("docs/protocol/pubsub.md has no message and no line that does not exist", () => {
-  const known = new Set<string>([...Object.keys(messageFields), ...Object.keys(lineFields), ...statusCodes]);
+  const known = new Set<string>([...Object.keys(messageFields), ...Object.keys(headerFields), ...statusCodes]);
   const ofServer = ["topics", "messages", "clients", "windows", "resolved", "msg_ids"];
   const tables = [...ofServer, "client", "places", "intents", "inputs", "registrations"];
   expect([...rows].filter((name) => name !== undefined && !known.has(name) && !tables.includes(name))).toEqual([]);

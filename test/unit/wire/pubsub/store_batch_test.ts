@@ -1,13 +1,13 @@
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
 import {
-  AnswerPacker,
   OperationPacker,
-  unpackAnswers,
+  ResponsePacker,
   unpackOperations,
+  unpackResponses,
 } from "../../../../src/wire/pubsub/store_batch.ts";
 import { statusCodes } from "../../../../src/wire/pubsub/status_codes.ts";
-import type { StoreAnswer, StoreOperation } from "../../../../src/wire/pubsub/store_operations.ts";
+import type { StoreOperation, StoreResponse } from "../../../../src/wire/pubsub/store_operations.ts";
 import { property } from "../../../support/property.ts";
 
 const text = fc.string({ unit: "binary", maxLength: 12 });
@@ -23,7 +23,7 @@ const operation = fc.oneof(
     ...common,
     counter: number,
     fromSession: session,
-    low: number,
+    firstUnacked: number,
     after: optional,
     msgId: fc.option(text),
     bodies: fc.array(body, { maxLength: 4 }),
@@ -55,7 +55,7 @@ const answer = fc.record({
   code: fc.constantFrom(...statusCodes),
   reason: text,
   ids: fc.array(fc.record({ first: number, last: number })),
-  at: number,
+  failedAt: number,
   currentSession: number,
   registration: number,
   info: fc.record({
@@ -70,7 +70,7 @@ const answer = fc.record({
 const withMessages = fc.tuple(
   answer,
   fc.option(fc.record({ messages: fc.array(message), missed: number, redelivered: number }), { nil: {} }),
-).map(([some, more]) => ({ ...some, ...more })) as unknown as fc.Arbitrary<StoreAnswer>;
+).map(([some, more]) => ({ ...some, ...more })) as unknown as fc.Arbitrary<StoreResponse>;
 
 /** What a client with a session says of registrations; others say nothing, which is 0. */
 const registered = fc.tuple(operation, number).map(([some, registration]): StoreOperation => {
@@ -89,9 +89,9 @@ property("operations are unpacked as they were packed", fc.array(registered, { m
 });
 
 property("answers are unpacked as they were packed", fc.array(withMessages, { maxLength: 8 }), (answers) => {
-  const packer = new AnswerPacker();
+  const packer = new ResponsePacker();
   for (const each of answers) packer.add(each);
-  expect(unpackAnswers(packer.take())).toEqual(answers);
+  expect(unpackResponses(packer.take())).toEqual(answers);
 });
 
 test("a name that comes again is written once", () => {
