@@ -17,7 +17,7 @@ const bannedInText: readonly BannedWord[] = [
   { pattern: /\b(somebody|someone|anybody|anyone)\b/i, use: '"another process", "a client", "a user"' },
   { pattern: /\beverybody\b/i, use: '"all users", "all clients"' },
   { pattern: /\bso (many|long|much)\b(?! as\b)/i, use: 'the value itself: "N", "this long"' },
-  { pattern: /\bso (much )?(later|far)\b/i, use: '"after this time", "up to here"' },
+  { pattern: /\bso (much )?later\b/i, use: '"after this time"' },
   {
     pattern: /\bno more\b(?! (than|then|often|of the|requests|messages|bytes|memory|space|room|files))/i,
     use: '"no longer"',

@@ -12,7 +12,7 @@ await using other = new Election({ servers }, "echo");
 await using observer = new Election({ servers }, "echo");
 
 const changes = observer.changes();
-await changes.next(); // who leads at the beginning: nobody
+await changes.next(); // the leader at the start: none
 
 const first = await one.campaign("10.0.0.1:7000");
 const next = other.campaign("10.0.0.2:7000");
