@@ -31,6 +31,7 @@ export type { Lease, LockMode } from "./process/lease.ts";
 export { LeaseSet } from "./coordination/lock/lease_set.ts";
 export { listLocks, type ListLocksOptions, type LockSummary } from "./coordination/admin/list_locks.ts";
 export { acquireLock, type AcquireOptions, type WaitingStatus } from "./coordination/lock/acquire_lock.ts";
+export { acquireInteropLock, type AcquireInteropOptions } from "./coordination/interop/acquire_interop_lock.ts";
 export { type LockStatus, lockStatus, type LockStatusOptions } from "./coordination/lock/lock_status.ts";
 export type { PoolCounts } from "./coordination/pool/work_list.ts";
 export type { EndedItem } from "./coordination/pool/completion_log.ts";

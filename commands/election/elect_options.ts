@@ -44,7 +44,7 @@ export const electCommandSettings = {
   ...connectionSettings,
 } satisfies SettingTable;
 
-type Values = SettingValues<typeof electCommandSettings>;
+type ElectValues = SettingValues<typeof electCommandSettings>;
 
 export interface ElectOptions {
   readonly name: string;
@@ -52,7 +52,7 @@ export interface ElectOptions {
   readonly command: readonly [string, ...string[]];
   readonly quiet: boolean;
   readonly verbose: boolean;
-  readonly values: Values;
+  readonly values: ElectValues;
   readonly sources: ConfigSources;
 }
 

@@ -19,7 +19,7 @@ import { systemClock } from "../../src/support/clock.ts";
 import { defineCommand } from "../command.ts";
 import type { ExitCode } from "../exit_codes.ts";
 import { followLeader } from "./follow_leader.ts";
-import { onlyName } from "../operator/only_name.ts";
+import { onlyName } from "../operator/name_arguments.ts";
 
 const settings = {
   listen: setting(text("host:port|unix:PATH"), {

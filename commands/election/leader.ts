@@ -16,7 +16,7 @@ import { callLimit, waitsForServer } from "../../src/coordination/connect/comman
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { followLeader } from "./follow_leader.ts";
 import type { LeaderJson, LeaderLineJson } from "../json_shapes/election_shapes.ts";
-import { onlyName } from "../operator/only_name.ts";
+import { onlyName } from "../operator/name_arguments.ts";
 
 const settings = {
   json: setting(toggle(), { flag: "--json", help: "print one JSON object", default: false }),

@@ -11,7 +11,7 @@ import { defineCommand } from "../command.ts";
 import { connected } from "../coordination/connected.ts";
 import { exitCodes } from "../exit_codes.ts";
 import type { ResignJson } from "../json_shapes/election_shapes.ts";
-import { onlyName } from "../operator/only_name.ts";
+import { onlyName } from "../operator/name_arguments.ts";
 
 const settings = {
   wait: setting(duration(), {

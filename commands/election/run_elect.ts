@@ -48,14 +48,14 @@ export function electDependencies(): ElectDependencies {
 }
 
 /** Of the last term, for the report. */
-interface Progress {
+interface ElectProgress {
   leadership: Leadership | null;
   outcome: ChildOutcome | null;
 }
 
 /** Throws BatonError for what ended it before there was a command, StoppedBySignal when a signal did. */
 export async function runElect(options: ElectOptions, io: Io, deps: ElectDependencies): Promise<ExitCode> {
-  const progress: Progress = { leadership: null, outcome: null };
+  const progress: ElectProgress = { leadership: null, outcome: null };
   return await reported({
     ...options,
     io,
@@ -63,15 +63,15 @@ export async function runElect(options: ElectOptions, io: Io, deps: ElectDepende
     reportOf: (end) => reportOf(options, progress, end),
   }, () => {
     const place = announcedPlace(options, io, { what: `the leader of "${options.name}" is elected among` });
-    return new Election(options, io, { deps, progress, place }).run();
+    return new ElectionRun(options, io, { deps, progress, place }).run();
   });
 }
 
-class Election {
+class ElectionRun {
   readonly #options: ElectOptions;
   readonly #io: Io;
   readonly #deps: ElectDependencies;
-  readonly #progress: Progress;
+  readonly #progress: ElectProgress;
   readonly #place: Coordination;
   readonly #candidate: CandidateSession;
   #file: LeaderFile | null = null;
@@ -81,7 +81,7 @@ class Election {
     io: Io,
     { deps, progress, place }: {
       readonly deps: ElectDependencies;
-      readonly progress: Progress;
+      readonly progress: ElectProgress;
       readonly place: Coordination;
     },
   ) {
@@ -245,7 +245,7 @@ function describeLeadership({ name, waitedMs, holderId, fencingToken, sessionTim
 
 function reportOf(
   { name }: ElectOptions,
-  { leadership, outcome }: Progress,
+  { leadership, outcome }: ElectProgress,
   end: ReportedEnd,
 ): StatusReport {
   return {

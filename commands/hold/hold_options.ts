@@ -11,7 +11,7 @@ import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { integer } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import type { Call } from "../command.ts";
-import { lockCommandSettings, type LockOptions, lockTermsOf } from "../lock/lock_options.ts";
+import { type LockCommandOptions, lockCommandSettings, lockTermsOf } from "../lock/lock_options.ts";
 
 /** What is about the start of a child, or its end, has no meaning here. */
 const { foreground: _foreground, passAuth: _passAuth, minHold: _minHold, ...terms } = lockCommandSettings;
@@ -35,7 +35,7 @@ export const holdSettings = {
   signal: { ...terms.signal, help: "the signal that tells the script and what it started to stop" },
 } satisfies SettingTable;
 
-export interface HoldOptions extends LockOptions {
+export interface HoldOptions extends LockCommandOptions {
   readonly script: ScriptProcess;
 }
 

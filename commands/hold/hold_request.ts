@@ -1,7 +1,7 @@
 /** A lock's options as they go from `baton hold` to its holder: as JSON, which knows neither maps nor functions. Pure. */
-import type { LockOptions } from "../lock/lock_options.ts";
+import type { LockCommandOptions } from "../lock/lock_options.ts";
 
-export interface PackedLockOptions extends Omit<LockOptions, "sources"> {
+export interface PackedLockOptions extends Omit<LockCommandOptions, "sources"> {
   readonly flags: readonly (readonly [string, string])[];
   readonly files: readonly PackedFile[];
 }
@@ -11,7 +11,7 @@ interface PackedFile {
   readonly values: readonly (readonly [key: string, value: string, line: number | null])[];
 }
 
-export function packed({ sources, ...options }: LockOptions): PackedLockOptions {
+export function packed({ sources, ...options }: LockCommandOptions): PackedLockOptions {
   return {
     ...options,
     flags: [...sources.flags],
@@ -25,7 +25,7 @@ export function packed({ sources, ...options }: LockOptions): PackedLockOptions 
 export function unpacked(
   { flags, files, ...options }: PackedLockOptions,
   env: Readonly<Record<string, string | undefined>>,
-): LockOptions {
+): LockCommandOptions {
   const sources = {
     env,
     flags: new Map(flags),

@@ -22,7 +22,7 @@ import { systemClock } from "../../src/support/clock.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { type PackedLockOptions, unpacked } from "./hold_request.ts";
 import type { LockEnding } from "../job/lock_ending.ts";
-import { lockAndRun, lockDependencies, type Progress } from "../lock/run_lock.ts";
+import { lockAndRun, lockDependencies, type LockProgress } from "../lock/run_lock.ts";
 
 /** Not baton's, so that `pkill baton` does not take it along; 15 bytes at most. */
 const holderName = "lock-holder";
@@ -63,7 +63,7 @@ async function holdFor(
   const { over, held } = holdsOf(io.env["BATON_HOLD"]);
   const env = { ...process.env, BATON_LOCK_COOKIE: withoutCookiesOf(over, request.env["BATON_LOCK_COOKIE"]) };
   const options = unpacked(request.options, env);
-  const progress: Progress = { leases: null, waitedMs: null, outcome: null };
+  const progress: LockProgress = { leases: null, waitedMs: null, outcome: null };
   // A script that ends while it waits waits no more.
   using watch = new ScriptWatch(script, systemClock());
   const dependencies = lockDependencies(startGuard());

@@ -37,7 +37,7 @@ export function lockEndingOf(outcome: ChildOutcome, facts: EndingFacts): LockEnd
     case "lost":
       return failure(
         "LOCK_LOST",
-        `${why(facts) ?? `${thing} ${what} is lost: no server has answered in time`}; ${fate(outcome.child, facts)}`,
+        `${why(facts) ?? `${thing} ${what} is lost: no server responded in time`}; ${fate(outcome.child, facts)}`,
       );
     case "revoked":
       return failure("REVOKED", `${why(facts) ?? `${thing} ${what} was revoked`}; ${fate(outcome.child, facts)}`);

@@ -25,7 +25,7 @@ export function tellOutage(
     cancel();
     if (session.state !== "connecting") return;
     cancel = clock.after(session.timeoutMs, () => {
-      io.err(`baton: no server has answered for ${formatDuration(session.timeoutMs)}; still waiting for ${what}\n`);
+      io.err(`baton: no server has responded for ${formatDuration(session.timeoutMs)}; still waiting for ${what}\n`);
     });
   });
   return {

@@ -4,8 +4,8 @@ import { setting, type SettingTable, type SettingValues } from "../../src/config
 import { connectionSettings, lockSettings } from "../../src/config/settings.ts";
 import { choice, duration, integer, text, toggle } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
-import { foreignRecipes } from "../../src/coordination/interop/interop_node_names.ts";
-import { foreignPath } from "../../src/coordination/interop/interop_path.ts";
+import { interopRecipes } from "../../src/coordination/interop/interop_node_names.ts";
+import { interopPath } from "../../src/coordination/interop/interop_path.ts";
 import type { LockMode } from "../../src/process/lease.ts";
 import { encodeLockName } from "../../src/coordination/lock/lock_name.ts";
 import type { Call } from "../command.ts";
@@ -33,7 +33,7 @@ const flags = {
     help: "when the lock is known with another limit: exit 78, go by that one, or change it",
     default: "fail",
   }),
-  recipe: setting(choice(foreignRecipes), {
+  recipe: setting(choice(interopRecipes), {
     flag: "--recipe",
     help: "take a lock that Curator's or kazoo's programs take too; NAME is the path of its node",
   }),
@@ -51,9 +51,9 @@ const flags = {
 
 export const lockCommandSettings = { ...flags, ...lockSettings, ...connectionSettings } satisfies SettingTable;
 
-type Values = SettingValues<typeof lockCommandSettings>;
+type LockValues = SettingValues<typeof lockCommandSettings>;
 
-export interface LockOptions {
+export interface LockCommandOptions {
   /** Sorted, so that two calls with the same names cannot wait for each other; each once. */
   readonly names: readonly string[];
   readonly command: readonly [string, ...string[]];
@@ -64,7 +64,7 @@ export interface LockOptions {
   readonly waitMs: number | undefined;
   readonly quiet: boolean;
   readonly verbose: boolean;
-  readonly values: Values;
+  readonly values: LockValues;
   readonly sources: ConfigSources;
   /** The process of a script that holds it, and runs already; this one when left out. */
   readonly script?: { readonly pid: number };
@@ -79,7 +79,7 @@ const foregroundPriority = 100;
 const backgroundPriority = 200;
 
 /** Throws USAGE for what does not fit together. */
-export function lockOptionsOf(call: Call<typeof lockCommandSettings>): LockOptions {
+export function lockOptionsOf(call: Call<typeof lockCommandSettings>): LockCommandOptions {
   const example = "as in: baton lock NAME -- COMMAND";
   const terms = lockTermsOf(call, "lock", example);
   const [program, ...args] = call.command ?? [];
@@ -90,11 +90,11 @@ export function lockOptionsOf(call: Call<typeof lockCommandSettings>): LockOptio
 }
 
 /** Which locks, how and how long to wait. Throws USAGE for what does not fit together. */
-export function lockTermsOf(call: LockCall, command: string, example: string): Omit<LockOptions, "command"> {
+export function lockTermsOf(call: LockCall, command: string, example: string): Omit<LockCommandOptions, "command"> {
   const { values, names, sources } = call;
   if (names.length === 0) throw new BatonError("USAGE", `baton ${command} needs the name of a lock, ${example}`);
   // Both refuse what cannot be one.
-  names.forEach((name) => values.recipe === undefined ? encodeLockName(name) : foreignPath(name));
+  names.forEach((name) => values.recipe === undefined ? encodeLockName(name) : interopPath(name));
   refusePairs(values, sources.flags);
   return {
     names: [...new Set(names)].sort(),
@@ -108,7 +108,7 @@ export function lockTermsOf(call: LockCall, command: string, example: string): O
   };
 }
 
-function refusePairs(values: Values, flags: ConfigSources["flags"]): void {
+function refusePairs(values: LockValues, flags: ConfigSources["flags"]): void {
   const pairs = [
     [values.try, "-n", values.wait !== undefined, "-w"],
     [values.shared, "-s", values.limit !== undefined, "-N"],
@@ -128,7 +128,7 @@ function refusePairs(values: Values, flags: ConfigSources["flags"]): void {
   }
 }
 
-function waitMsOf(values: Values): number | undefined {
+function waitMsOf(values: LockValues): number | undefined {
   if (values.try) return 0;
   if (values.wait !== undefined) return values.wait;
   return values.priority >= backgroundPriority ? values.backgroundWait : values.foregroundWait;

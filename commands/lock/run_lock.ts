@@ -18,7 +18,7 @@ import type { ExitCode } from "../exit_codes.ts";
 import { endOfChild, jobEnvironment, superviseOptions } from "../job/job.ts";
 import { type JobDependencies, jobDependencies } from "../job/job_dependencies.ts";
 import { type LockEnding, lockEndingOf } from "../job/lock_ending.ts";
-import type { LockOptions } from "./lock_options.ts";
+import type { LockCommandOptions } from "./lock_options.ts";
 import { quotedNames } from "../job/quoted_names.ts";
 import { reported, type ReportedEnd } from "../job/reported.ts";
 import {
@@ -47,15 +47,15 @@ export function lockDependencies(guard: Guard): LockDependencies {
 }
 
 /** What is known so far, for the report. */
-export interface Progress {
+export interface LockProgress {
   leases: readonly Lease[] | null;
   waitedMs: number | null;
   outcome: ChildOutcome | null;
 }
 
 /** Throws BatonError for what ended it before there was a command, StoppedBySignal when a signal did. */
-export async function runLock(options: LockOptions, io: Io, deps: LockDependencies): Promise<ExitCode> {
-  const progress: Progress = { leases: null, waitedMs: null, outcome: null };
+export async function runLock(options: LockCommandOptions, io: Io, deps: LockDependencies): Promise<ExitCode> {
+  const progress: LockProgress = { leases: null, waitedMs: null, outcome: null };
   return await reported({
     ...options,
     io,
@@ -66,9 +66,9 @@ export async function runLock(options: LockOptions, io: Io, deps: LockDependenci
 
 /** Without a word about the end. Rejects as `runLock` does. */
 export async function lockAndRun(
-  options: LockOptions,
+  options: LockCommandOptions,
   io: Io,
-  { deps, progress }: { deps: LockDependencies; progress: Progress },
+  { deps, progress }: { deps: LockDependencies; progress: LockProgress },
 ): Promise<LockEnding> {
   using stop = new StopRequest(deps.signals);
   const limit = callLimit(deps.clock, options.waitMs, { values: options.values, stop: stop.signal });
@@ -120,7 +120,7 @@ export async function lockAndRun(
  * A wait outlives its session. One that expired, because no server was there for longer than T, is followed by another,
  * with a place at the end of the queue. `opened` hears of each: the last one is the caller's to close.
  */
-async function takeInSession(options: LockOptions, io: Io, { deps, place, limit, opened }: {
+async function takeInSession(options: LockCommandOptions, io: Io, { deps, place, limit, opened }: {
   readonly deps: LockDependencies;
   readonly place: Coordination;
   readonly limit: AbortSignal;
@@ -160,8 +160,8 @@ function grantLine(leases: readonly Lease[], waitedMs: number): string {
 }
 
 function reportOf(
-  options: LockOptions,
-  { leases, waitedMs, outcome }: Progress,
+  options: LockCommandOptions,
+  { leases, waitedMs, outcome }: LockProgress,
   end: ReportedEnd,
 ): StatusReport {
   return {

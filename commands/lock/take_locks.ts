@@ -1,13 +1,14 @@
 /** Takes every lock that is asked for, one after the other in the order of their names, and shows the wait. */
 import type { Io } from "../../src/terminal/io.ts";
 import type { Acl, ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
-import { foreignStatus } from "../../src/coordination/interop/interop_status.ts";
+import { acquireInteropLock } from "../../src/coordination/interop/acquire_interop_lock.ts";
+import { interopStatus } from "../../src/coordination/interop/interop_status.ts";
 import type { Lease } from "../../src/process/lease.ts";
 import { acquireLock } from "../../src/coordination/lock/acquire_lock.ts";
 import { lockStatus } from "../../src/coordination/lock/lock_status.ts";
 import { abortable } from "../../src/support/abort.ts";
 import type { Clock } from "../../src/support/clock.ts";
-import type { LockOptions } from "./lock_options.ts";
+import type { LockCommandOptions } from "./lock_options.ts";
 import { quotedNames } from "../job/quoted_names.ts";
 import { type NestedJob, nestedJob } from "../job/nested_job.ts";
 import { showProgress, tellOutage } from "../job/wait_display.ts";
@@ -35,7 +36,7 @@ export interface TakenLocks {
  * Rejects as acquireLock does, and with USAGE for a lock that the job around this call holds already. What was taken by
  * then is given back by closing the session.
  */
-export type TakeLocks = (zk: ZooKeeper, options: LockOptions, context: TakeLocksContext) => Promise<TakenLocks>;
+export type TakeLocks = (zk: ZooKeeper, options: LockCommandOptions, context: TakeLocksContext) => Promise<TakenLocks>;
 
 export const takeLocks: TakeLocks = async (zk, options, context) => {
   const { clock, io, startMs } = context;
@@ -54,11 +55,11 @@ export const takeLocks: TakeLocks = async (zk, options, context) => {
   return { leases, waitedMs: grantedAtMs - startMs, grantedAtMs };
 };
 
-async function refuseNested(zk: ZooKeeper, options: LockOptions, refuseHeld: NestedJob): Promise<void> {
+async function refuseNested(zk: ZooKeeper, options: LockCommandOptions, refuseHeld: NestedJob): Promise<void> {
   const { recipe, root } = options.values;
   for (const name of options.names) {
     await refuseHeld(name, async () => {
-      const status = recipe === undefined ? lockStatus(zk, name, { root }) : foreignStatus(zk, name, { recipe });
+      const status = recipe === undefined ? lockStatus(zk, name, { root }) : interopStatus(zk, name, { recipe });
       return (await status).holders;
     });
   }
@@ -67,24 +68,23 @@ async function refuseNested(zk: ZooKeeper, options: LockOptions, refuseHeld: Nes
 async function takeOne(
   zk: ZooKeeper,
   name: string,
-  { options, context }: { options: LockOptions; context: TakeLocksContext },
+  { options, context }: { options: LockCommandOptions; context: TakeLocksContext },
 ): Promise<Lease> {
   const { values, mode, limit, waitMs } = options;
   const { clock, signal, acl, startMs } = context;
   using progress = showProgress(name, options, context.io);
-  return await acquireLock(zk, name, {
+  const common = {
     mode,
     clock,
     signal,
-    priority: values.priority,
-    limitPolicy: values.limitPolicy,
-    root: values.root,
-    recipe: values.recipe,
     wait: waitMs === 0 ? "none" : "forever",
     sinceMs: startMs,
     info: holderInfo(options),
     ...progress.options,
-    ...(limit === undefined ? {} : { limit }),
     ...(acl === undefined ? {} : { acl }),
-  });
+  } as const;
+  const { recipe, priority, limitPolicy, root } = values;
+  if (recipe !== undefined) return await acquireInteropLock(zk, name, { ...common, recipe });
+  const permits = limit === undefined ? {} : { limit };
+  return await acquireLock(zk, name, { ...common, priority, limitPolicy, root, ...permits });
 }

@@ -3,9 +3,9 @@ import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
 import { choice, duration, text, toggle } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
-import { breakForeignLock } from "../../src/coordination/interop/break_interop_lock.ts";
-import { foreignRecipes } from "../../src/coordination/interop/interop_node_names.ts";
-import { foreignPath } from "../../src/coordination/interop/interop_path.ts";
+import { breakInteropLock } from "../../src/coordination/interop/break_interop_lock.ts";
+import { interopRecipes } from "../../src/coordination/interop/interop_node_names.ts";
+import { interopPath } from "../../src/coordination/interop/interop_path.ts";
 import { breakLock } from "../../src/coordination/lock/break_lock.ts";
 import { nameOfHolder } from "../../src/coordination/holder_info.ts";
 import { formatDuration } from "../../src/support/duration.ts";
@@ -14,7 +14,7 @@ import { defineCommand } from "../command.ts";
 import { connected } from "../coordination/connected.ts";
 import { exitCodes } from "../exit_codes.ts";
 import type { BreakJson } from "../json_shapes/lock_shapes.ts";
-import { onlyName } from "./only_name.ts";
+import { onlyName } from "./name_arguments.ts";
 
 const settings = {
   holder: setting(text("id"), {
@@ -32,7 +32,7 @@ const settings = {
     help: "when the holder has not given it back within its session timeout, take it: the old job may still run",
     default: false,
   }),
-  recipe: setting(choice(foreignRecipes), {
+  recipe: setting(choice(interopRecipes), {
     flag: "--recipe",
     help: "a lock of Curator's or kazoo's; NAME is the path of its node",
   }),
@@ -70,14 +70,14 @@ export const breakCommand = defineCommand({
     }
     const revocation = { by: userName(), reason };
     const { recipe } = values;
-    if (recipe !== undefined) foreignPath(name); // which refuses what cannot be one
+    if (recipe !== undefined) interopPath(name); // which refuses what cannot be one
     const options = { force: values.force, waitMs: values.wait, revocation };
     const { holder, outcome } = await connected(
       call,
       (zk) =>
         recipe === undefined
           ? breakLock(zk, name, holderId, { ...options, root: values.root })
-          : breakForeignLock(zk, name, holderId, { ...options, recipe }),
+          : breakInteropLock(zk, name, holderId, { ...options, recipe }),
     );
     if (values.json) {
       const { holderId: id, host, pid, user } = holder;

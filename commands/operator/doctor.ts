@@ -6,21 +6,21 @@ import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
 import { choice, toggle } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
-import { foreignRecipes } from "../../src/coordination/interop/interop_node_names.ts";
-import { examine, type Finding } from "../../src/coordination/admin/diagnose.ts";
-import { examineForeign } from "../../src/coordination/admin/diagnose_interop.ts";
+import { interopRecipes } from "../../src/coordination/interop/interop_node_names.ts";
+import { diagnose, type DiagnosisFinding } from "../../src/coordination/admin/diagnose.ts";
+import { diagnoseInterop } from "../../src/coordination/admin/diagnose_interop.ts";
 import { sessionTimeoutMsMin } from "../../src/coordination/lock/acquire_lock.ts";
 import { counted } from "../../src/support/counted.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { defineCommand } from "../command.ts";
-import { foreignFolder } from "./foreign_folder.ts";
+import { onlyInteropPath } from "./name_arguments.ts";
 import { connected } from "../coordination/connected.ts";
 import { exitCodes } from "../exit_codes.ts";
 import type { DoctorJson } from "../json_shapes/machine_shapes.ts";
 import { sessionTimeoutWarning } from "../../src/coordination/connect/session_timeout_warning.ts";
 
 const settings = {
-  recipe: setting(choice(foreignRecipes), {
+  recipe: setting(choice(interopRecipes), {
     flag: "--recipe",
     help:
       "look at the locks of Curator's or kazoo's below the node PATH, or the one that PATH is, instead of baton's own",
@@ -49,7 +49,7 @@ export const doctorCommand = defineCommand({
   async run(call) {
     const { values, io, names } = call;
     const { recipe } = values;
-    const path = recipe === undefined ? null : foreignFolder("doctor", names, recipe);
+    const path = recipe === undefined ? null : onlyInteropPath("doctor", names, recipe);
     if (path === null && names.length > 0) {
       throw new BatonError("USAGE", `baton doctor takes no names, but "${names.join(" ")}" is given`);
     }
@@ -60,8 +60,8 @@ export const doctorCommand = defineCommand({
         ...await systemFindings(),
       ];
       const examination = path === null || recipe === undefined
-        ? await examine(zk, { root: values.root })
-        : await examineForeign(zk, path, recipe);
+        ? await diagnose(zk, { root: values.root })
+        : await diagnoseInterop(zk, path, recipe);
       if (examination === null) throw new BatonError("NOT_FOUND", `There is no node "${path}" to look below`);
       return { servers: place.servers, timeoutMs, findings, examination };
     });
@@ -89,7 +89,7 @@ export const doctorCommand = defineCommand({
   },
 });
 
-function timeoutFindings(grantedMs: number, askedMs: number, standsAlone: boolean): Finding[] {
+function timeoutFindings(grantedMs: number, askedMs: number, standsAlone: boolean): DiagnosisFinding[] {
   if (grantedMs < sessionTimeoutMsMin) {
     const what = `the servers grant a session timeout of ${formatDuration(grantedMs)}, and a lock needs ` +
       `${formatDuration(sessionTimeoutMsMin)}: it is refused (78)`;
@@ -100,8 +100,8 @@ function timeoutFindings(grantedMs: number, askedMs: number, standsAlone: boolea
   return [{ kind: "warning", where: "session", what: warning.replace(/^baton: /, "").trimEnd() }];
 }
 
-async function systemFindings(): Promise<Finding[]> {
-  const findings: Finding[] = [];
+async function systemFindings(): Promise<DiagnosisFinding[]> {
+  const findings: DiagnosisFinding[] = [];
   if (await loadLibc() === null) {
     const what = "the C library cannot be called, so that no guard can be started: baton lock is refused (125)";
     findings.push({ kind: "problem", where: "this machine", what });

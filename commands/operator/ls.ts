@@ -4,11 +4,11 @@ import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
 import { choice, toggle } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
-import { type ForeignRecipe, foreignRecipes, namingOf } from "../../src/coordination/interop/interop_node_names.ts";
-import { listForeign } from "../../src/coordination/admin/list_interop.ts";
+import { type InteropRecipe, interopRecipes, namingOf } from "../../src/coordination/interop/interop_node_names.ts";
+import { listInterop } from "../../src/coordination/admin/list_interop.ts";
 import { listInUse, type UseKind, useKinds, type UseSummary } from "../../src/coordination/admin/list_in_use.ts";
 import { type Call, defineCommand } from "../command.ts";
-import { foreignFolder } from "./foreign_folder.ts";
+import { onlyInteropPath } from "./name_arguments.ts";
 import { connected } from "../coordination/connected.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { LsJson } from "../json_shapes/lock_shapes.ts";
@@ -16,7 +16,7 @@ import type { LsJson } from "../json_shapes/lock_shapes.ts";
 const settings = {
   all: setting(toggle(), { flag: "-a, --all", help: "also what nobody holds or waits for", default: false }),
   kind: setting(choice(useKinds), { flag: "--kind", help: "only these", unset: "all kinds" }),
-  recipe: setting(choice(foreignRecipes), {
+  recipe: setting(choice(interopRecipes), {
     flag: "--recipe",
     help: "the locks of Curator's or kazoo's below the node PATH, or the one that PATH is",
   }),
@@ -45,7 +45,7 @@ export const lsCommand = defineCommand({
   runsNothing: true,
   async run(call) {
     const { values, io, names } = call;
-    if (values.recipe !== undefined) return await listForeignLocks(call, values.recipe);
+    if (values.recipe !== undefined) return await listInteropLocks(call, values.recipe);
     if (names.length > 0) {
       throw new BatonError(
         "USAGE",
@@ -74,12 +74,12 @@ export const lsCommand = defineCommand({
 });
 
 /** Their locks have no place of their own: whoever looks says where. */
-async function listForeignLocks(call: Call<typeof settings>, recipe: ForeignRecipe): Promise<ExitCode> {
+async function listInteropLocks(call: Call<typeof settings>, recipe: InteropRecipe): Promise<ExitCode> {
   const { values, io, names } = call;
   const { all, json, quiet, kind = "lock" } = values;
   if (kind !== "lock") throw new BatonError("USAGE", `--recipe and --kind ${kind} do not go together`);
-  const path = foreignFolder("ls", names, recipe);
-  const found = await connected(call, (zk) => listForeign(zk, path, recipe));
+  const path = onlyInteropPath("ls", names, recipe);
+  const found = await connected(call, (zk) => listInterop(zk, path, recipe));
   const shown = (found ?? []).filter((one) => all || isInUse(one));
   if (json) io.out(JSON.stringify(toJson((of) => of === "lock" ? shown : [])) + "\n");
   else if (shown.length > 0) {

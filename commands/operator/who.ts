@@ -3,16 +3,16 @@ import { printTable } from "../../src/terminal/table.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
 import { choice, toggle } from "../../src/config/value_types.ts";
-import { foreignRecipes } from "../../src/coordination/interop/interop_node_names.ts";
-import { foreignPath } from "../../src/coordination/interop/interop_path.ts";
+import { interopRecipes } from "../../src/coordination/interop/interop_node_names.ts";
+import { interopPath } from "../../src/coordination/interop/interop_path.ts";
 import { nameOfHolder } from "../../src/coordination/holder_info.ts";
 import {
-  type SomebodyInside,
-  type SomebodyWaiting,
   type StatusKind,
   statusKinds,
+  type UseHolder,
   type UseStatus,
   useStatus,
+  type UseWaiter,
 } from "../../src/coordination/admin/use_status.ts";
 import { BatonError } from "../../src/errors.ts";
 import { formatDuration } from "../../src/support/duration.ts";
@@ -21,7 +21,7 @@ import { defineCommand } from "../command.ts";
 import { connected } from "../coordination/connected.ts";
 import { exitCodes } from "../exit_codes.ts";
 import type { WhoJson } from "../json_shapes/lock_shapes.ts";
-import { onlyName } from "./only_name.ts";
+import { onlyName } from "./name_arguments.ts";
 
 const settings = {
   kind: setting(choice(statusKinds), {
@@ -29,7 +29,7 @@ const settings = {
     help: "what the name is the name of: the same name may be a lock's and an election's",
     default: "lock",
   }),
-  recipe: setting(choice(foreignRecipes), {
+  recipe: setting(choice(interopRecipes), {
     flag: "--recipe",
     help: "look at a lock of Curator's or kazoo's; NAME is the path of its node",
   }),
@@ -64,7 +64,7 @@ export const whoCommand = defineCommand({
     const name = onlyName("who", call.names, kind);
     if (recipe !== undefined) {
       if (kind !== "lock") throw new BatonError("USAGE", `--recipe and --kind ${kind} do not go together`);
-      foreignPath(name); // which refuses what cannot be one
+      interopPath(name); // which refuses what cannot be one
     }
     const isTold = !values.quiet && !values.json;
     const { status, also } = await connected(call, async (zk) => {
@@ -93,7 +93,7 @@ const nobody: Readonly<Record<StatusKind, (name: string) => string>> = {
 /** For people. `nowMs` is the wall clock. */
 function rowsOf({ kind, holders, waiters }: UseStatus, nowMs: number): string[][] {
   if (holders.length + waiters.length === 0) return [];
-  const row = (state: string, how: string[], one: SomebodyInside | SomebodyWaiting) => [
+  const row = (state: string, how: string[], one: UseHolder | UseWaiter) => [
     state,
     nameOfHolder(one),
     one.sinceMs === 0 ? "-" : formatDuration(Math.max(0, nowMs - one.sinceMs)),
@@ -115,7 +115,7 @@ const holds: Readonly<Record<StatusKind, string>> = {
   gate: "closed",
 };
 
-function howHeld(kind: StatusKind, { mode, slot, rank, value }: SomebodyInside): string[] {
+function howHeld(kind: StatusKind, { mode, slot, rank, value }: UseHolder): string[] {
   if (kind === "election") return value === undefined ? [] : [value];
   return [
     ...(mode === null ? [] : [mode]),
@@ -124,13 +124,13 @@ function howHeld(kind: StatusKind, { mode, slot, rank, value }: SomebodyInside):
   ];
 }
 
-function howWaited(kind: StatusKind, { mode, priority, value }: SomebodyWaiting): string[] {
+function howWaited(kind: StatusKind, { mode, priority, value }: UseWaiter): string[] {
   const first = kind === "election" ? value : mode;
   return [...(first ? [first] : []), ...(priority === undefined ? [] : [`priority ${priority}`])];
 }
 
 function toJson({ kind, name, path, limit, holders, waiters }: UseStatus): WhoJson {
-  const common = (one: SomebodyInside | SomebodyWaiting) => ({
+  const common = (one: UseHolder | UseWaiter) => ({
     id: one.id,
     mode: one.mode,
     host: one.host,

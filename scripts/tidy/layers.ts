@@ -39,7 +39,7 @@ const mayImport: Record<string, readonly string[]> = {
   "keeper/lifecycle": ["keeper/*", "wire/*", "sockets", ...ground],
 
   coordination: ["zookeeper", "wire/jute", "process", ...ground],
-  "coordination/lock": ["coordination/interop", ...nodes],
+  "coordination/lock": nodes,
   "coordination/interop": ["coordination/lock", ...nodes],
   "coordination/election": ["coordination/lock", ...nodes],
   "coordination/barrier": ["coordination/lock", ...nodes],

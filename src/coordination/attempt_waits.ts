@@ -5,7 +5,7 @@ import type { Clock } from "../support/clock.ts";
 import { Event } from "../support/event.ts";
 
 /** A watch, and the connection it was armed on. */
-export interface Armed {
+export interface ArmedWatch {
   readonly event: Event;
   readonly connections: number;
 }
@@ -34,12 +34,12 @@ export class AttemptWaits {
   }
 
   /** To be armed before the request that sets the watch. */
-  arm(): Armed {
+  arm(): ArmedWatch {
     return { event: new Event(), connections: this.#session.connections };
   }
 
   /** True when the event was set; false when the connection it was armed on is gone, or everything is to stop. */
-  async waitFor({ event, connections }: Armed): Promise<boolean> {
+  async waitFor({ event, connections }: ArmedWatch): Promise<boolean> {
     let changed = true;
     const giveUp = () => {
       changed = false;

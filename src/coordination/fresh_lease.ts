@@ -21,7 +21,7 @@ export async function waitForFreshLease(session: Session, { clock, signal, isPat
   };
   if (isProven()) return;
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  const why = `no server has answered for ${session.timeoutMs} ms, and the session may have ended`;
+  const why = `no server has responded for ${session.timeoutMs} ms, and the session may have ended`;
   const offs = [
     session.guard(),
     session.subscribe(() => isProven() && resolve()),

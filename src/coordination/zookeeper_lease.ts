@@ -41,7 +41,7 @@ export interface ZooKeeperLeaseOptions {
 
 const watchDelayMsDefault = 50;
 /** The lease end moves with every answer; by less than this part of T it is not worth a word, and what was told is early. */
-const toldPart = 50;
+const reportedPart = 50;
 const retryWait = { firstMs: 50, maxMs: 1000 };
 
 export class ZooKeeperLease implements Lease {
@@ -63,7 +63,7 @@ export class ZooKeeperLease implements Lease {
   readonly #lost = new AbortController();
   readonly #listeners = new Set<() => void>();
   /** What has to be taken off when it is over. */
-  readonly #offs = new Set<() => void>();
+  readonly #cleanups = new Set<() => void>();
   #cancelEnd: () => void = () => {};
   #cancelWatch: () => void = () => {};
   #watchedConnections = -1;
@@ -71,7 +71,7 @@ export class ZooKeeperLease implements Lease {
   /** Its node may be gone by its own will: nobody need look at it. */
   #isReleasing = false;
   #endedAtMs = Number.POSITIVE_INFINITY;
-  #toldEndMs: number;
+  #reportedEndMs: number;
 
   constructor(zk: ZooKeeper, options: ZooKeeperLeaseOptions) {
     this.#zk = zk;
@@ -89,10 +89,10 @@ export class ZooKeeperLease implements Lease {
     this.waitedMs = options.waitedMs;
     this.sessionId = zk.session.id;
     this.sessionTimeoutMs = zk.session.timeoutMs;
-    this.#toldEndMs = zk.session.leaseEndMs();
-    this.#offs.add(zk.session.guard());
-    this.#offs.add(zk.session.subscribe((change) => this.#onSession(change)));
-    this.#offs.add(onAbort(zk.session.ended, (reason) => {
+    this.#reportedEndMs = zk.session.leaseEndMs();
+    this.#cleanups.add(zk.session.guard());
+    this.#cleanups.add(zk.session.subscribe((change) => this.#onSession(change)));
+    this.#cleanups.add(onAbort(zk.session.ended, (reason) => {
       this.#lose(`the session ended: ${messageOf(reason)}`, reason);
     }));
     this.#watchEnd();
@@ -143,7 +143,7 @@ export class ZooKeeperLease implements Lease {
     }
     this.#released = Promise.resolve();
     this.#endedAtMs = Math.min(this.#endedAtMs, this.#clock.now());
-    this.#takeOff();
+    this.#cleanUp();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -158,12 +158,12 @@ export class ZooKeeperLease implements Lease {
   async #release(): Promise<void> {
     const deleting = nullIfNoNode(this.#zk.delete(this.#holderPath, -1));
     this.#endedAtMs = Math.min(this.#endedAtMs, this.#clock.now());
-    this.#takeOff();
+    this.#cleanUp();
     const deadline = new Event();
     const cancel = this.#clock.after(this.sessionTimeoutMs / 2, deadline.set);
     const late = deadline.wait().then((): "late" => "late");
     try {
-      const deleted = this.#untilDeleted(deleting);
+      const deleted = this.#retryDeletion(deleting);
       // Whoever waits for it is told after a while; it goes on meanwhile, or the lock would be nobody's and taken for as
       // long as the session lives.
       deleted.catch(() => {});
@@ -181,7 +181,7 @@ export class ZooKeeperLease implements Lease {
   }
 
   /** No node, or no session, is a lock given back. */
-  async #untilDeleted(first: Promise<unknown>): Promise<void> {
+  async #retryDeletion(first: Promise<unknown>): Promise<void> {
     let deleting = first;
     for (let failures = 0;; failures++) {
       try {
@@ -207,8 +207,8 @@ export class ZooKeeperLease implements Lease {
       // Do not rely on a watch that the client has armed again: look.
       if (this.#zk.session.connections !== this.#watchedConnections) this.#watchNodeIn(0);
     }
-    const movedMs = this.#zk.session.leaseEndMs() - this.#toldEndMs;
-    if (change === "state" || movedMs >= this.sessionTimeoutMs / toldPart) this.#tell();
+    const movedMs = this.#zk.session.leaseEndMs() - this.#reportedEndMs;
+    if (change === "state" || movedMs >= this.sessionTimeoutMs / reportedPart) this.#notify();
   }
 
   #watchEnd(): void {
@@ -236,7 +236,7 @@ export class ZooKeeperLease implements Lease {
       const by = revoke.by === "" ? "" : ` by ${revoke.by}`;
       const why = revoke.reason === "" ? "" : `: ${revoke.reason}`;
       this.#abort("REVOKED", `was revoked: it was asked back${printable(by + why)}`);
-      this.#tell();
+      this.#notify();
     } catch (thrown) {
       // The clock and the session's end are watched apart from this.
       if (isTransient(thrown)) this.#watchNodeIn(retryWait.maxMs);
@@ -245,15 +245,15 @@ export class ZooKeeperLease implements Lease {
   }
 
   #loseByClock(): void {
-    this.#lose("no server has answered in time, and the session may end now");
+    this.#lose("no server responded in time, and the session may end now");
   }
 
   #lose(why: string, cause?: unknown): void {
     if (this.#isOver) return;
     this.#endedAtMs = this.#clock.now();
     this.#abort("LOCK_LOST", `is lost: ${why}`, cause);
-    this.#takeOff();
-    this.#tell();
+    this.#cleanUp();
+    this.#notify();
   }
 
   #abort(code: "LOCK_LOST" | "REVOKED", what: string, cause?: unknown): void {
@@ -261,15 +261,15 @@ export class ZooKeeperLease implements Lease {
     this.#lost.abort(new BatonError(code, `${thing} "${this.name}" ${what}`, cause === undefined ? {} : { cause }));
   }
 
-  #takeOff(): void {
+  #cleanUp(): void {
     this.#cancelEnd();
     this.#cancelWatch();
-    for (const off of this.#offs) off();
-    this.#offs.clear();
+    for (const off of this.#cleanups) off();
+    this.#cleanups.clear();
   }
 
-  #tell(): void {
-    this.#toldEndMs = this.#zk.session.leaseEndMs();
+  #notify(): void {
+    this.#reportedEndMs = this.#zk.session.leaseEndMs();
     for (const listener of [...this.#listeners]) listener();
   }
 }

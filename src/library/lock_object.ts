@@ -5,7 +5,8 @@
 import type { ZooKeeper } from "../zookeeper/zookeeper.ts";
 import { isSessionEnd } from "../zookeeper/zookeeper_error.ts";
 import { BatonError, messageOf } from "../errors.ts";
-import { foreignPath } from "../coordination/interop/interop_path.ts";
+import { acquireInteropLock, type AcquireInteropOptions } from "../coordination/interop/acquire_interop_lock.ts";
+import { interopPath } from "../coordination/interop/interop_path.ts";
 import type { Lease } from "../process/lease.ts";
 import { LeaseSet } from "../coordination/lock/lease_set.ts";
 import { acquireLock, type AcquireOptions } from "../coordination/lock/acquire_lock.ts";
@@ -19,7 +20,9 @@ import { sessionExpired } from "./session_expired.ts";
 import { type SessionPlace, SessionSource } from "./session_source.ts";
 
 export interface LockOptions
-  extends Pick<AcquireOptions, "mode" | "limit" | "limitPolicy" | "recipe" | "root" | "acl" | "clock" | "info"> {
+  extends Pick<AcquireOptions, "mode" | "limit" | "limitPolicy" | "root" | "acl" | "clock" | "info"> {
+  /** The name is the path of a lock of Curator or kazoo programs; limit, limitPolicy, priority and root have no meaning then. */
+  readonly recipe?: AcquireInteropOptions["recipe"] | undefined;
   /** "foreground" (100) when left out; "background" is 200; else a number from 0, which is first, to 999. */
   readonly priority?: PriorityName | number;
   /** What it is for, in a few words: others read it with `baton who`. */
@@ -44,7 +47,7 @@ export class Lock implements AsyncDisposable {
   constructor(place: SessionPlace, name: string, options: LockOptions = {}) {
     // Both refuse what cannot be one.
     if (options.recipe === undefined) encodeLockName(name);
-    else foreignPath(name);
+    else interopPath(name);
     this.name = name;
     this.#options = options;
     this.#sessions = new SessionSource(place);
@@ -117,19 +120,20 @@ export class Lock implements AsyncDisposable {
   }
 
   async #acquire({ signal, wait = this.#options.wait, ...telling }: LockAcquireOptions): Promise<Acquired> {
-    const { priority = "foreground", reason = "", info = ownInfo(reason), wait: _wait, ...rest } = this.#options;
+    const { priority = "foreground", reason = "", info = ownInfo(reason), wait: _wait, recipe, ...rest } =
+      this.#options;
     const stop = AbortSignal.any(signal === undefined ? [this.#destroyed.signal] : [this.#destroyed.signal, signal]);
     const limit = callLimit(wait, { clock: rest.clock, signal: stop });
     let zk: ZooKeeper | null = null;
     try {
       zk = await this.#sessions.get(limit.signal);
-      const lease = await acquireLock(zk, this.name, {
-        ...rest,
-        ...telling,
-        ...limit.waiting,
-        info,
-        priority: typeof priority === "number" ? priority : namedPriorities[priority],
-      });
+      const common = { ...rest, ...telling, ...limit.waiting, info };
+      const lease = recipe !== undefined
+        ? await acquireInteropLock(zk, this.name, { ...common, recipe })
+        : await acquireLock(zk, this.name, {
+          ...common,
+          priority: typeof priority === "number" ? priority : namedPriorities[priority],
+        });
       return { zk, lease };
     } catch (thrown) {
       throw stop.aborted ? thrown : this.#named(thrown, zk);

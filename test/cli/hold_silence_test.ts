@@ -39,7 +39,7 @@ for (const backend of [keeper, zooKeeperEnsemble]) {
         expect(waited.tookMs).toBeLessThan(8000 + 2 * slackMs);
 
         expect(held.code).toBe(7);
-        expect(held.stderr).toMatch(/Lock "held" is lost: no server has answered in time.*; the script was stopped/);
+        expect(held.stderr).toMatch(/Lock "held" is lost: no server responded in time.*; the script was stopped/);
         expect(session.read("released")).toMatch(/^release (76|79)\n$/);
         expect(session.read("said")).toMatch(/^baton: .*"held"/);
         expect(readProcess(Number(session.read("child")))?.dead ?? true).toBe(true);

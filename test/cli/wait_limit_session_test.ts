@@ -276,7 +276,7 @@ function silence(backend: Backend): void {
     await session.run(`until ${waitersOf("x", 1)}; do :; done`);
     servers.pause();
     try {
-      await eventually(() => waiting.stderr().includes('no server has answered for 2 s; still waiting for "x"'), {
+      await eventually(() => waiting.stderr().includes('no server has responded for 2 s; still waiting for "x"'), {
         withinMs: 15_000,
       });
       expect(waiting.child.exitCode).toBeNull();

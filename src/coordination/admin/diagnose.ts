@@ -11,7 +11,7 @@ import { parseLockState } from "../lock/lock_state.ts";
 import { nullIfNoNode } from "../request_errors.ts";
 import { comesBefore, isCompatible } from "../lock/queue_position.ts";
 
-export interface Finding {
+export interface DiagnosisFinding {
   /** warning: it works, and may not for long. problem: it does not work as it should. */
   readonly kind: "warning" | "problem";
   /** `lock "nightly"`. */
@@ -21,27 +21,27 @@ export interface Finding {
 }
 
 /** A lock, or an election, as it was found. */
-export interface LockFound {
+export interface LockSnapshot {
   readonly where: string;
   readonly path: string;
   readonly data: Uint8Array;
   readonly children: readonly string[];
-  readonly holders: readonly NodeFound[];
-  readonly queue: readonly NodeFound[];
+  readonly holders: readonly NodeSnapshot[];
+  readonly queue: readonly NodeSnapshot[];
   /** Of the queue: where the server's counter stands. */
   readonly sequence: number;
 }
 
-export interface NodeFound {
+export interface NodeSnapshot {
   readonly name: string;
   readonly isEphemeral: boolean;
   readonly info: NodeInfo;
 }
 
-export interface Examination {
+export interface Diagnosis {
   readonly locks: number;
   readonly elections: number;
-  readonly findings: readonly Finding[];
+  readonly findings: readonly DiagnosisFinding[];
 }
 
 /** At this many a server gives everybody the same number: nobody is stuck, and the order of arrival is lost. */
@@ -54,31 +54,31 @@ const askedMsMax = 60_000;
 /** How many locks are looked at at a time: a list of 100,000 must not fill anybody's buffers. */
 const batchSize = 200;
 
-export async function examine(
+export async function diagnose(
   zk: ZooKeeper,
   { root = defaultRoot, nowMs = Date.now() }: { readonly root?: string; readonly nowMs?: number } = {},
-): Promise<Examination> {
+): Promise<Diagnosis> {
   const below = root === "/" ? "" : root;
   const [locks, elections] = await Promise.all([
-    examineFolder(zk, `${below}/locks`, { called: "lock", nowMs }),
-    examineFolder(zk, `${below}/elections`, { called: "election", nowMs }),
+    diagnoseFolder(zk, `${below}/locks`, { called: "lock", nowMs }),
+    diagnoseFolder(zk, `${below}/elections`, { called: "election", nowMs }),
   ]);
   return { locks: locks.count, elections: elections.count, findings: [...locks.findings, ...elections.findings] };
 }
 
-async function examineFolder(
+async function diagnoseFolder(
   zk: ZooKeeper,
   folder: string,
   { called, nowMs }: { readonly called: string; readonly nowMs: number },
-): Promise<{ count: number; findings: Finding[] }> {
+): Promise<{ count: number; findings: DiagnosisFinding[] }> {
   const names = ((await nullIfNoNode(zk.getChildren(folder)))?.children ?? []).sort();
-  const findings: Finding[] = [];
+  const findings: DiagnosisFinding[] = [];
   for (let start = 0; start < names.length; start += batchSize) {
     const batch = names.slice(start, start + batchSize);
     const found = await Promise.all(batch.map(async (name) => {
       const where = `${called} ${JSON.stringify(decodeLockName(name))}`;
-      const lock = await readFound(zk, `${folder}/${name}`, where);
-      return lock === null ? [] : examineLock(lock, nowMs);
+      const lock = await readSnapshot(zk, `${folder}/${name}`, where);
+      return lock === null ? [] : diagnoseLock(lock, nowMs);
     }));
     findings.push(...found.flat());
   }
@@ -86,7 +86,7 @@ async function examineFolder(
 }
 
 /** Null when it is gone by now. */
-async function readFound(zk: ZooKeeper, path: string, where: string): Promise<LockFound | null> {
+async function readSnapshot(zk: ZooKeeper, path: string, where: string): Promise<LockSnapshot | null> {
   const [lock, list, queue, holders] = await Promise.all([
     nullIfNoNode(zk.getData(path)),
     nullIfNoNode(zk.getChildren(path)),
@@ -95,7 +95,7 @@ async function readFound(zk: ZooKeeper, path: string, where: string): Promise<Lo
   ]);
   if (lock === null || list === null) return null;
   const nodes = async (folder: string, names: readonly string[]) => {
-    const found = await Promise.all(names.map(async (name): Promise<NodeFound | null> => {
+    const found = await Promise.all(names.map(async (name): Promise<NodeSnapshot | null> => {
       const node = await nullIfNoNode(zk.getData(`${folder}/${name}`));
       if (node === null) return null;
       return { name, isEphemeral: node.stat.ephemeralOwner !== 0n, info: parseNodeInfo(node.data) };
@@ -118,10 +118,10 @@ async function readFound(zk: ZooKeeper, path: string, where: string): Promise<Lo
 }
 
 /** What is wrong with one lock. Pure; `nowMs` is the wall clock. */
-export function examineLock(lock: LockFound, nowMs: number): Finding[] {
+export function diagnoseLock(lock: LockSnapshot, nowMs: number): DiagnosisFinding[] {
   const { where } = lock;
-  const findings: Finding[] = [];
-  const say = (kind: Finding["kind"], what: string) => findings.push({ kind, where, what: printable(what) });
+  const findings: DiagnosisFinding[] = [];
+  const say = (kind: DiagnosisFinding["kind"], what: string) => findings.push({ kind, where, what: printable(what) });
   let limit: number | null = null;
   try {
     limit = parseLockState(lock.data, lock.path).limit;
@@ -137,8 +137,8 @@ export function examineLock(lock: LockFound, nowMs: number): Finding[] {
       );
     }
   }
-  examineNodes(lock, say);
-  examineCounter(lock, say);
+  checkNodes(lock, say);
+  checkCounter(lock, say);
   const permits = lock.holders.filter(({ name }) => parseHolder(name)?.mode === "permit").length;
   if (limit !== null && permits > limit) {
     say(
@@ -146,14 +146,14 @@ export function examineLock(lock: LockFound, nowMs: number): Finding[] {
       `${permits} hold a permit and the limit is ${limit}: it was lowered, and ends to be exceeded as they end`,
     );
   }
-  examineHolders(lock, nowMs, say);
-  examineFirst(lock, { nowMs, limit: limit ?? 1 }, say);
+  checkHolders(lock, nowMs, say);
+  checkFirstWaiter(lock, { nowMs, limit: limit ?? 1 }, say);
   return findings;
 }
 
-type Say = (kind: Finding["kind"], what: string) => void;
+type AddFinding = (kind: DiagnosisFinding["kind"], what: string) => void;
 
-function examineNodes({ path, holders, queue }: LockFound, say: Say): void {
+function checkNodes({ path, holders, queue }: LockSnapshot, say: AddFinding): void {
   for (const { name, isEphemeral } of holders) {
     if (parseHolder(name) === null) {
       say("problem", `"${path}/h/${name}" is no holder that baton knows: everybody waits for it`);
@@ -173,7 +173,7 @@ function examineNodes({ path, holders, queue }: LockFound, say: Say): void {
   }
 }
 
-function examineCounter({ queue, sequence }: LockFound, say: Say): void {
+function checkCounter({ queue, sequence }: LockSnapshot, say: AddFinding): void {
   const last = Math.max(sequence, ...queue.map(({ name }) => parseContender(name)?.sequence ?? 0));
   if (last >= sequenceMax) {
     say(
@@ -188,7 +188,7 @@ function examineCounter({ queue, sequence }: LockFound, say: Say): void {
   }
 }
 
-function examineHolders({ holders }: LockFound, nowMs: number, say: Say): void {
+function checkHolders({ holders }: LockSnapshot, nowMs: number, say: AddFinding): void {
   for (const { info } of holders) {
     const { revoke, sinceMs } = info;
     if (revoke === null || sinceMs === 0 || nowMs - sinceMs < askedMsMax) continue;
@@ -201,10 +201,10 @@ function examineHolders({ holders }: LockFound, nowMs: number, say: Say): void {
 }
 
 /** Somebody could have it, and has not taken it for longer than that takes. */
-function examineFirst(
-  { holders, queue }: LockFound,
+function checkFirstWaiter(
+  { holders, queue }: LockSnapshot,
   { nowMs, limit }: { readonly nowMs: number; readonly limit: number },
-  say: Say,
+  say: AddFinding,
 ): void {
   const contenders = queue.flatMap(({ name, info }) => {
     const node = parseContender(name);

@@ -2,13 +2,13 @@
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { hiddenIfNoAuth } from "../request_errors.ts";
 import { printable } from "../../support/printable.ts";
-import { type ForeignRecipe, namingOf, parseForeign, recipeOf } from "../interop/interop_node_names.ts";
-import { foreignNodes, type ForeignNodeSeen } from "./list_interop.ts";
-import { type Examination, type Finding, sequenceMax, sequenceWarning } from "./diagnose.ts";
+import { type InteropRecipe, namingOf, parseInteropNode, recipeOf } from "../interop/interop_node_names.ts";
+import { type InteropNodeList, interopNodes } from "./list_interop.ts";
+import { type Diagnosis, type DiagnosisFinding, sequenceMax, sequenceWarning } from "./diagnose.ts";
 
-export interface ForeignLockFound {
+export interface InteropLockSnapshot {
   readonly path: string;
-  readonly recipe: ForeignRecipe;
+  readonly recipe: InteropRecipe;
   readonly children: readonly { readonly name: string; readonly isEphemeral: boolean }[];
   /** Where the server's counter stands. */
   readonly sequence: number;
@@ -18,17 +18,17 @@ export interface ForeignLockFound {
 const batchSize = 50;
 
 /** Null when there is no such node. */
-export async function examineForeign(
+export async function diagnoseInterop(
   zk: ZooKeeper,
   folder: string,
-  recipe: ForeignRecipe,
-): Promise<Examination | null> {
-  const nodes = await foreignNodes(zk, folder, recipe);
+  recipe: InteropRecipe,
+): Promise<Diagnosis | null> {
+  const nodes = await interopNodes(zk, folder, recipe);
   if (nodes === null) return null;
-  const findings: Finding[] = [];
+  const findings: DiagnosisFinding[] = [];
   for (let start = 0; start < nodes.length; start += batchSize) {
     const found = await Promise.all(nodes.slice(start, start + batchSize).map((node) => read(zk, node, recipe)));
-    findings.push(...found.flatMap(examineForeignLock));
+    findings.push(...found.flatMap(diagnoseInteropLock));
   }
   // A node without children is looked at, for its counter, but may be anything.
   return { locks: nodes.filter(({ children }) => children.length > 0).length, elections: 0, findings };
@@ -36,9 +36,9 @@ export async function examineForeign(
 
 async function read(
   zk: ZooKeeper,
-  { path, children, sequence }: ForeignNodeSeen,
-  recipe: ForeignRecipe,
-): Promise<ForeignLockFound> {
+  { path, children, sequence }: InteropNodeList,
+  recipe: InteropRecipe,
+): Promise<InteropLockSnapshot> {
   // A node that cannot be read is not found fault with.
   const stats = await Promise.all(children.map((name) => hiddenIfNoAuth(zk.exists(`${path}/${name}`))));
   const there = children.flatMap((name, index) => {
@@ -49,13 +49,13 @@ async function read(
 }
 
 /** What is wrong with one lock. Pure. */
-export function examineForeignLock({ path, recipe, children, sequence }: ForeignLockFound): Finding[] {
-  const findings: Finding[] = [];
-  const say = (kind: Finding["kind"], what: string) =>
+export function diagnoseInteropLock({ path, recipe, children, sequence }: InteropLockSnapshot): DiagnosisFinding[] {
+  const findings: DiagnosisFinding[] = [];
+  const say = (kind: DiagnosisFinding["kind"], what: string) =>
     findings.push({ kind, where: `lock ${JSON.stringify(path)}`, what: printable(what) });
   let last = sequence;
   for (const { name, isEphemeral } of children) {
-    const node = parseForeign(recipe, name);
+    const node = parseInteropNode(recipe, name);
     const other = recipeOf(name);
     if (node === null) {
       const whose = other === null ? "is none of its names" : `is of ${namingOf(other).title}`;

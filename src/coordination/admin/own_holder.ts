@@ -1,7 +1,7 @@
 /** The node by which a job holds its lock, found by the ids in the job's environment: a look, for whoever is part of the job. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { parseParty } from "../barrier/barrier_nodes.ts";
-import { guidOfForeign } from "../interop/interop_node_names.ts";
+import { guidOfInteropNode } from "../interop/interop_node_names.ts";
 import { parseHolder } from "../lock/lock_nodes.ts";
 import { isTransient, nullIfNoNode } from "../request_errors.ts";
 
@@ -36,7 +36,7 @@ async function look(zk: ZooKeeper, path: string, ids: readonly string[]): Promis
   if (party !== undefined) return { node: `${path}/${party}`, token: null };
   const holder = holders?.children.find((name) => ids.includes(parseHolder(name)?.guid ?? ""));
   // Of a lock by another's recipe: whoever has a job was granted it, so that its place in the line is the first.
-  const foreign = own?.children.find((name) => ids.includes(guidOfForeign(name)));
+  const foreign = own?.children.find((name) => ids.includes(guidOfInteropNode(name)));
   if (holder === undefined && foreign === undefined) return null;
   const node = holder === undefined ? `${path}/${foreign}` : `${path}/h/${holder}`;
   const stat = await zk.exists(node);

@@ -4,8 +4,8 @@ import { cameBefore } from "../barrier/barrier_nodes.ts";
 import { barrierPath, gatePath } from "../barrier/barrier_path.ts";
 import { partiesOf, partyNodes, type PartyStatus, readBarrier } from "../barrier/barrier_view.ts";
 import { electionPath } from "../election/election_path.ts";
-import type { ForeignRecipe } from "../interop/interop_node_names.ts";
-import { foreignStatus } from "../interop/interop_status.ts";
+import type { InteropRecipe } from "../interop/interop_node_names.ts";
+import { interopStatus } from "../interop/interop_status.ts";
 import { type NodeInfo, parseNodeInfo } from "../holder_info.ts";
 import type { LockMode } from "../../process/lease.ts";
 import { lockPath } from "../lock/lock_path.ts";
@@ -16,21 +16,21 @@ import { hiddenIfNoAuth, isTransient, nullIfNoNode } from "../request_errors.ts"
 export const statusKinds = ["lock", "election", "barrier", "gate"] as const;
 export type StatusKind = (typeof statusKinds)[number];
 
-interface Somebody extends NodeInfo {
+interface UseParticipant extends NodeInfo {
   /** As `break --holder` takes it; null for a gate, which belongs to nobody. */
   readonly id: string | null;
   readonly mode: LockMode | null;
   readonly sessionId: bigint | null;
 }
 
-export interface SomebodyInside extends Somebody {
+export interface UseHolder extends UseParticipant {
   readonly slot: number | null;
   /** At a barrier. */
   readonly rank: number | null;
   readonly fencingToken: bigint | null;
 }
 
-export interface SomebodyWaiting extends Somebody {
+export interface UseWaiter extends UseParticipant {
   /** 1 is the next; at a barrier the first that came. */
   readonly place: number;
 }
@@ -41,8 +41,8 @@ export interface UseStatus {
   readonly path: string;
   /** Permits of a lock, null when nobody has asked for one; how many of a barrier start together, null when nobody waits. */
   readonly limit: number | null;
-  readonly holders: readonly SomebodyInside[];
-  readonly waiters: readonly SomebodyWaiting[];
+  readonly holders: readonly UseHolder[];
+  readonly waiters: readonly UseWaiter[];
 }
 
 export interface UseStatusOptions {
@@ -50,7 +50,7 @@ export interface UseStatusOptions {
   readonly name: string;
   readonly root?: string;
   /** The name is the path of a lock that others take by this recipe of theirs. */
-  readonly recipe?: ForeignRecipe | undefined;
+  readonly recipe?: InteropRecipe | undefined;
 }
 
 /**
@@ -62,7 +62,7 @@ export async function useStatus(
   { kind, name, root, recipe }: UseStatusOptions,
 ): Promise<UseStatus> {
   const look = () => {
-    if (recipe !== undefined) return lineStatus(zk, name, recipe);
+    if (recipe !== undefined) return interopUseStatus(zk, name, recipe);
     if (kind === "barrier") return barrierStatus(zk, name, root);
     if (kind === "gate") return gateStatus(zk, name, root);
     return queueStatus(zk, { kind, name, root });
@@ -75,8 +75,8 @@ export async function useStatus(
   }
 }
 
-async function lineStatus(zk: ZooKeeper, name: string, recipe: ForeignRecipe): Promise<UseStatus> {
-  const status = await foreignStatus(zk, name, { recipe, refusesOthers: true });
+async function interopUseStatus(zk: ZooKeeper, name: string, recipe: InteropRecipe): Promise<UseStatus> {
+  const status = await interopStatus(zk, name, { recipe, refusesOthers: true });
   return {
     ...status,
     kind: "lock",

@@ -8,7 +8,7 @@ import { checkValue, electionState } from "./election_state.ts";
 import { nameOfHolder, unknownHolder } from "../holder_info.ts";
 import type { Lease } from "../../process/lease.ts";
 import { acquireLock, type AcquireOptions } from "../lock/acquire_lock.ts";
-import { stepDownWorse } from "./step_down.ts";
+import { requestStepDown } from "./step_down.ts";
 
 /** Leading is a lease: it can be lost, taken back and given up. */
 export type Leadership = Lease;
@@ -39,7 +39,7 @@ export async function campaign(zk: ZooKeeper, name: string, options: CampaignOpt
     // Not before it is in the queue: whoever comes next would be of worse priority, too.
     isAsking = true;
     const revocation = { by: nameOfHolder(info), reason: `a candidate of priority ${priority} stands before it` };
-    void stepDownWorse(zk, path, { priority, revocation, signal: over.signal });
+    void requestStepDown(zk, path, { priority, revocation, signal: over.signal });
   };
   try {
     return await acquireLock(zk, name, {

@@ -24,12 +24,12 @@ export type GrantEntry = Omit<Grant, "token"> & { readonly token: bigint | null 
 export const historyMax = 64;
 
 /** The grants behind `entries`, which were read with `mzxid`. */
-export function settled(entries: readonly GrantEntry[], mzxid: bigint): Grant[] {
+export function withTokens(entries: readonly GrantEntry[], mzxid: bigint): Grant[] {
   return entries.map((entry) => ({ ...entry, token: entry.token ?? mzxid }));
 }
 
 /** What is written with a grant, after `before`. */
-export function withGrant(
+export function appendGrant(
   before: readonly Grant[],
   grant: Pick<Grant, "value" | "sinceMs" | "id">,
   max = historyMax,

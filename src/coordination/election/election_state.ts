@@ -1,8 +1,8 @@
 /** An election's guarded state: the layout of a lock's, and in it who has led. */
 import { BatonError } from "../../errors.ts";
 import { isInstant } from "../../support/instant.ts";
-import { type Grant, type GrantEntry, settled, withGrant } from "./election_history.ts";
-import type { GuardedState, ReadState } from "../lock/lock_state_codec.ts";
+import { appendGrant, type Grant, type GrantEntry, withTokens } from "./election_history.ts";
+import type { LockStateCodec, StoredLockState } from "../lock/lock_state_codec.ts";
 import { formatState } from "../lock/lock_state.ts";
 
 /** In UTF-8: an address, not a document. */
@@ -25,23 +25,24 @@ export function checkValue(value: string): void {
 }
 
 /** What a candidate with `value` writes at `path`. */
-export function electionState(value: string, path: string): GuardedState {
+export function electionState(value: string, path: string): LockStateCodec {
   const format = (history: readonly GrantEntry[]) => {
     const entries = history.map((entry) => ({ ...entry, token: entry.token?.toString() ?? null }));
     return formatState({ limit: null, history: entries });
   };
   return {
-    fresh: () => format([]),
-    kept: (read) => format(historyOf(read, path)),
-    granted: (read, { guid }) => format(withGrant(historyOf(read, path), { value, sinceMs: Date.now(), id: guid })),
+    initial: () => format([]),
+    unchanged: (read) => format(historyOf(read, path)),
+    afterGrant: (read, { guid }) =>
+      format(appendGrant(historyOf(read, path), { value, sinceMs: Date.now(), id: guid })),
     // A node that is reaped would begin to count anew, and nobody could say what he has missed.
     permanent: true,
   };
 }
 
 /** The grants as read, oldest first. Throws CONFIG for data that no baton of this layout has written. */
-export function historyOf({ data, mzxid }: Pick<ReadState, "data" | "mzxid">, path: string): Grant[] {
-  return settled(parseHistory(data, path), mzxid);
+export function historyOf({ data, mzxid }: Pick<StoredLockState, "data" | "mzxid">, path: string): Grant[] {
+  return withTokens(parseHistory(data, path), mzxid);
 }
 
 function parseHistory(data: Uint8Array, path: string): GrantEntry[] {

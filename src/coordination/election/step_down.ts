@@ -16,7 +16,7 @@ export interface StepDownOptions {
 }
 
 /** Never rejects: what cannot be asked for is waited for, as without it. Looks again whenever the leader changes. */
-export async function stepDownWorse(zk: ZooKeeper, path: LockPath, options: StepDownOptions): Promise<void> {
+export async function requestStepDown(zk: ZooKeeper, path: LockPath, options: StepDownOptions): Promise<void> {
   const { session } = zk;
   while (!options.signal.aborted && !session.ended.aborted) {
     const event = new Event();
@@ -28,7 +28,7 @@ export async function stepDownWorse(zk: ZooKeeper, path: LockPath, options: Step
     ];
     try {
       const list = await nullIfNoNode(zk.getChildren(path.holders, { watch: event.set }));
-      for (const child of list?.children ?? []) await askWorse(zk, `${path.holders}/${child}`, options);
+      for (const child of list?.children ?? []) await requestIfWorse(zk, `${path.holders}/${child}`, options);
     } catch {
       // A lost connection: looked again after the next. An ACL, or the session's end: the wait itself will tell.
     }
@@ -37,7 +37,7 @@ export async function stepDownWorse(zk: ZooKeeper, path: LockPath, options: Step
   }
 }
 
-async function askWorse(zk: ZooKeeper, node: string, { priority, revocation }: StepDownOptions): Promise<void> {
+async function requestIfWorse(zk: ZooKeeper, node: string, { priority, revocation }: StepDownOptions): Promise<void> {
   const found = await nullIfNoNode(zk.getData(node));
   if (found === null) return;
   const leader = parseNodeInfo(found.data);

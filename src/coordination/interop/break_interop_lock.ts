@@ -4,27 +4,34 @@
  */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
-import { type BreakLockOptions, type BrokenLock, findHolder, nobodys, revoke, takeBack } from "../lock/break_lock.ts";
+import {
+  anonymousRevocation,
+  type BreakLockOptions,
+  type BrokenLock,
+  findHolder,
+  revoke,
+  takeBack,
+} from "../lock/break_lock.ts";
 import { isRefusal, nullIfNoNode } from "../request_errors.ts";
-import { curatorRevocation, type ForeignRecipe } from "./interop_node_names.ts";
-import { foreignHolderId, knownLine } from "./interop_queue_position.ts";
-import { foreignStatus } from "./interop_status.ts";
+import { curatorRevocation, type InteropRecipe } from "./interop_node_names.ts";
+import { interopHolderId, knownContenders } from "./interop_queue_position.ts";
+import { interopStatus } from "./interop_status.ts";
 
-export interface BreakForeignOptions extends Omit<BreakLockOptions, "root" | "path"> {
-  readonly recipe: ForeignRecipe;
+export interface BreakInteropOptions extends Omit<BreakLockOptions, "root" | "path"> {
+  readonly recipe: InteropRecipe;
 }
 
 /** Throws as `breakLock` does, and CONFIG for a lock of another recipe, and for a holder that can only be forced. */
-export async function breakForeignLock(
+export async function breakInteropLock(
   zk: ZooKeeper,
   path: string,
   holderId: string,
-  options: BreakForeignOptions,
+  options: BreakInteropOptions,
 ): Promise<BrokenLock> {
-  const { recipe, force = false, revocation = nobodys } = options;
-  const holder = findHolder(await foreignStatus(zk, path, { recipe, refusesOthers: true }), holderId);
+  const { recipe, force = false, revocation = anonymousRevocation } = options;
+  const holder = findHolder(await interopStatus(zk, path, { recipe, refusesOthers: true }), holderId);
   const children = (await nullIfNoNode(zk.getChildren(path)))?.children ?? [];
-  const name = knownLine(recipe, children).find((node) => foreignHolderId(node) === holder.holderId)?.name;
+  const name = knownContenders(recipe, children).find((node) => interopHolderId(node) === holder.holderId)?.name;
   if (name === undefined) return { holder, outcome: "released" };
   const node = `${path}/${name}`;
   const isBaton = holder.sessionTimeoutMs > 0; // which writes it down, as nobody else does

@@ -13,28 +13,28 @@ import type { ContenderOptions, Granted } from "../lock/lock_contender.ts";
 import { formatNodeInfo } from "../holder_info.ts";
 import { isRefusal, isTransient, nullIfNoNode } from "../request_errors.ts";
 import { readAfterSync } from "../read_after_sync.ts";
-import { type ForeignRecipe, namingOf, parseForeign } from "./interop_node_names.ts";
-import { foreignLine, type ForeignPosition, foreignPosition } from "./interop_queue_position.ts";
+import { type InteropRecipe, namingOf, parseInteropNode } from "./interop_node_names.ts";
+import { type InteropPosition, interopPosition, interopQueue } from "./interop_queue_position.ts";
 
-export interface ForeignContenderOptions
+export interface InteropContenderOptions
   extends Pick<ContenderOptions, "path" | "mode" | "info" | "acl" | "clock" | "waits"> {
-  readonly recipe: ForeignRecipe;
+  readonly recipe: InteropRecipe;
   readonly onQueued: () => void;
 }
 
-export type ForeignOutcome = Granted | { readonly do: "busy" | "stopped" };
+export type InteropOutcome = Granted | { readonly do: "busy" | "stopped" };
 
-export class ForeignContender {
+export class InteropContender {
   readonly #zk: ZooKeeper;
-  readonly #options: ForeignContenderOptions;
+  readonly #options: InteropContenderOptions;
   readonly #waits: AttemptWaits;
   #guid = "";
   /** An answer was lost: what a server says may be older than what was asked of another. */
-  #isUnsure = false;
+  #mustSync = false;
   #isBusy = false;
 
   /** Throws USAGE for a mode that the recipe does not know. */
-  constructor(zk: ZooKeeper, options: ForeignContenderOptions) {
+  constructor(zk: ZooKeeper, options: InteropContenderOptions) {
     this.#zk = zk;
     this.#options = options;
     this.#waits = new AttemptWaits(zk.session, options.clock);
@@ -51,7 +51,7 @@ export class ForeignContender {
   }
 
   /** Until granted, or busy, or stopped. Rejects with what the server refuses for good, CONFIG, and when the session has ended. */
-  async run(): Promise<ForeignOutcome> {
+  async run(): Promise<InteropOutcome> {
     for (let failures = 0;;) {
       if (this.#waits.isStopped) return { do: "stopped" };
       try {
@@ -61,7 +61,7 @@ export class ForeignContender {
         failures = 0;
       } catch (thrown) {
         if (!isTransient(thrown)) throw thrown;
-        this.#isUnsure = true;
+        this.#mustSync = true;
         if (failures > 0) await this.#waits.pause(failures);
         failures++;
       }
@@ -73,8 +73,8 @@ export class ForeignContender {
     this.#waits.stop();
     for (let failures = 0; this.#guid !== "" && !this.#zk.session.ended.aborted; failures++) {
       try {
-        const children = await this.#childrenBehindSync();
-        const own = children?.find((name) => parseForeign(this.#options.recipe, name)?.guid === this.#guid);
+        const children = await this.#childrenAfterSync();
+        const own = children?.find((name) => parseInteropNode(this.#options.recipe, name)?.guid === this.#guid);
         if (own !== undefined) await nullIfNoNode(this.#zk.delete(this.#child(own), -1));
         return;
       } catch (thrown) {
@@ -85,9 +85,9 @@ export class ForeignContender {
   }
 
   /** One look and what follows from it; null when it is to be taken again. */
-  async #advance(): Promise<ForeignOutcome | null> {
-    const children = this.#isUnsure ? await this.#childrenBehindSync() : await this.#children();
-    this.#isUnsure = false;
+  async #advance(): Promise<InteropOutcome | null> {
+    const children = this.#mustSync ? await this.#childrenAfterSync() : await this.#children();
+    this.#mustSync = false;
     const position = this.#positionIn(children ?? []);
     this.#isBusy = position.kind !== "held" && position.kind !== "gone";
     switch (position.kind) {
@@ -106,9 +106,9 @@ export class ForeignContender {
     return null;
   }
 
-  #positionIn(children: readonly string[]): ForeignPosition {
+  #positionIn(children: readonly string[]): InteropPosition {
     const { recipe, path } = this.#options;
-    return foreignPosition({ recipe, path: path.lock, children }, this.#guid);
+    return interopPosition({ recipe, path: path.lock, children }, this.#guid);
   }
 
   /** First in line; the token is the zxid that made the own node, which grows along the line. */
@@ -127,7 +127,7 @@ export class ForeignContender {
   /** Looks before it makes anything: a node among strangers may disturb them. Throws CONFIG. */
   async #contend(): Promise<void> {
     const { recipe, path, acl, info } = this.#options;
-    foreignLine({ recipe, path: path.lock, children: await this.#children() ?? [] });
+    interopQueue({ recipe, path: path.lock, children: await this.#children() ?? [] });
     this.#guid = newGuid();
     const prefix = this.#child(this.#prefix(this.#guid));
     const data = formatNodeInfo({
@@ -197,7 +197,7 @@ export class ForeignContender {
     return (await nullIfNoNode(this.#zk.getChildren(this.#options.path.lock)))?.children ?? null;
   }
 
-  #childrenBehindSync(): Promise<string[] | null> {
+  #childrenAfterSync(): Promise<string[] | null> {
     return readAfterSync(this.#zk, this.#options.path.lock, () => this.#children());
   }
 }

@@ -4,10 +4,10 @@
  * kazoo 2.8 (kazoo.recipe.lock).
  */
 
-export const foreignRecipes = ["curator", "curator-rw", "kazoo"] as const;
-export type ForeignRecipe = typeof foreignRecipes[number];
+export const interopRecipes = ["curator", "curator-rw", "kazoo"] as const;
+export type InteropRecipe = typeof interopRecipes[number];
 
-export interface ForeignNode {
+export interface InteropNode {
   readonly name: string;
   /** Whether others of its kind may hold beside it. */
   readonly isShared: boolean;
@@ -17,7 +17,7 @@ export interface ForeignNode {
   readonly guid: string;
 }
 
-interface Naming {
+interface NodeNaming {
   /** For sentences. */
   readonly title: string;
   /** The whole of a name up to the sequence that the server appends; null where the recipe knows no such mode. */
@@ -57,14 +57,14 @@ const namings = {
     sharedMark: "__rlock__",
     makesContainers: false,
   },
-} as const satisfies Record<ForeignRecipe, Naming>;
+} as const satisfies Record<InteropRecipe, NodeNaming>;
 
-export function namingOf(recipe: ForeignRecipe): Naming {
+export function namingOf(recipe: InteropRecipe): NodeNaming {
   return namings[recipe];
 }
 
 /** Null for a name that the recipe does not write. */
-export function parseForeign(recipe: ForeignRecipe, name: string): ForeignNode | null {
+export function parseInteropNode(recipe: InteropRecipe, name: string): InteropNode | null {
   const naming = namingOf(recipe);
   const [, front, sequence] = naming.pattern.exec(name) ?? [];
   if (front === undefined || sequence === undefined) return null;
@@ -74,14 +74,14 @@ export function parseForeign(recipe: ForeignRecipe, name: string): ForeignNode |
 }
 
 /** Of a contender of any of the recipes; empty when it is none. */
-export function guidOfForeign(name: string): string {
+export function guidOfInteropNode(name: string): string {
   const recipe = recipeOf(name);
-  return recipe === null ? "" : (parseForeign(recipe, name)?.guid ?? "");
+  return recipe === null ? "" : (parseInteropNode(recipe, name)?.guid ?? "");
 }
 
 /** The recipe that writes such a name, if it is one of those known here. */
-export function recipeOf(name: string): ForeignRecipe | null {
-  return foreignRecipes.find((recipe) => parseForeign(recipe, name) !== null) ?? null;
+export function recipeOf(name: string): InteropRecipe | null {
+  return interopRecipes.find((recipe) => parseInteropNode(recipe, name) !== null) ?? null;
 }
 
 /** Curator's Revoker writes this over the data of a holder's node: its way to ask for the lock. */

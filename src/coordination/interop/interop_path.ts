@@ -4,7 +4,7 @@ import { BatonError, messageOf } from "../../errors.ts";
 import type { LockPath } from "../lock/lock_path.ts";
 
 /** Contenders and holders are the node's own children. Throws USAGE for what is no path, and for the root. */
-export function foreignPath(name: string): LockPath {
+export function interopPath(name: string): LockPath {
   try {
     if (name === "/") throw new Error("the root cannot be a lock");
     validatePath(name);

@@ -4,17 +4,17 @@
  * the own node in it: whoever comes before it was made before it, and is in that list unless it is gone for good.
  */
 import { BatonError } from "../../errors.ts";
-import { type ForeignNode, type ForeignRecipe, namingOf, parseForeign, recipeOf } from "./interop_node_names.ts";
+import { type InteropNode, type InteropRecipe, namingOf, parseInteropNode, recipeOf } from "./interop_node_names.ts";
 
-export interface ForeignView {
-  readonly recipe: ForeignRecipe;
+export interface InteropView {
+  readonly recipe: InteropRecipe;
   /** The lock's node, for messages. */
   readonly path: string;
   /** Its children. */
   readonly children: readonly string[];
 }
 
-export type ForeignPosition =
+export type InteropPosition =
   /** The own node is not there. */
   | { readonly kind: "gone" }
   | { readonly kind: "held"; readonly node: string }
@@ -28,8 +28,8 @@ const sequenceEnd = 0x7fffffff;
  * The contenders, in line. Throws CONFIG for a path where the recipe's order cannot be relied on: a child that the recipe
  * does not know, which it would ignore or stumble over, or a counter at its end.
  */
-export function foreignLine({ recipe, path, children }: ForeignView): ForeignNode[] {
-  const line = children.map((name) => parseForeign(recipe, name) ?? refuseChild(name, recipe, path));
+export function interopQueue({ recipe, path, children }: InteropView): InteropNode[] {
+  const line = children.map((name) => parseInteropNode(recipe, name) ?? refuseChild(name, recipe, path));
   line.sort((left, right) => left.sequence - right.sequence);
   for (const { name, sequence } of line) {
     if (sequence >= 0 && sequence < sequenceEnd) continue;
@@ -45,19 +45,19 @@ export function foreignLine({ recipe, path, children }: ForeignView): ForeignNod
 }
 
 /** Those that the recipe knows, in line: for a look, which decides nothing. */
-export function knownLine(recipe: ForeignRecipe, children: readonly string[]): ForeignNode[] {
-  const line = children.map((name) => parseForeign(recipe, name)).filter((node) => node !== null);
+export function knownContenders(recipe: InteropRecipe, children: readonly string[]): InteropNode[] {
+  const line = children.map((name) => parseInteropNode(recipe, name)).filter((node) => node !== null);
   return line.sort((left, right) => left.sequence - right.sequence);
 }
 
 /** As `break --holder` takes it. */
-export function foreignHolderId({ guid, name }: ForeignNode): string {
+export function interopHolderId({ guid, name }: InteropNode): string {
   return guid === "" ? name : guid;
 }
 
 /** Throws CONFIG as foreignLine does. */
-export function foreignPosition(view: ForeignView, guid: string): ForeignPosition {
-  const line = foreignLine(view);
+export function interopPosition(view: InteropView, guid: string): InteropPosition {
+  const line = interopQueue(view);
   const at = line.findIndex((node) => node.guid === guid);
   const mine = line[at];
   if (mine === undefined) return { kind: "gone" };
@@ -68,12 +68,12 @@ export function foreignPosition(view: ForeignView, guid: string): ForeignPositio
 }
 
 /** Those who hold: the first, or all readers before the first writer. */
-export function foreignHolders(line: readonly ForeignNode[]): ForeignNode[] {
+export function interopHolders(line: readonly InteropNode[]): InteropNode[] {
   const writer = line.findIndex((node) => !node.isShared);
   return writer === 0 ? line.slice(0, 1) : line.slice(0, writer === -1 ? line.length : writer);
 }
 
-function refuseChild(name: string, recipe: ForeignRecipe, path: string): never {
+function refuseChild(name: string, recipe: InteropRecipe, path: string): never {
   const other = recipeOf(name);
   const why = other === null
     ? "is none of its names, so that whoever made it may not wait for others, nor others for it"

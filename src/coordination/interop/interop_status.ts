@@ -4,31 +4,31 @@ import { printable } from "../../support/printable.ts";
 import { type NodeInfo, parseNodeInfo } from "../holder_info.ts";
 import type { LockStatus, LockStatusOptions } from "../lock/lock_status.ts";
 import { nullIfNoNode } from "../request_errors.ts";
-import type { ForeignNode, ForeignRecipe } from "./interop_node_names.ts";
-import { foreignHolderId, foreignHolders, foreignLine, knownLine } from "./interop_queue_position.ts";
-import { foreignPath } from "./interop_path.ts";
+import type { InteropNode, InteropRecipe } from "./interop_node_names.ts";
+import { interopHolderId, interopHolders, interopQueue, knownContenders } from "./interop_queue_position.ts";
+import { interopPath } from "./interop_path.ts";
 
 /** What others write into their nodes is for people, and cut here. */
 const dataCharsMax = 100;
 
-export interface ForeignStatusOptions extends Pick<LockStatusOptions, "detailsMax"> {
-  readonly recipe: ForeignRecipe;
+export interface InteropStatusOptions extends Pick<LockStatusOptions, "detailsMax"> {
+  readonly recipe: InteropRecipe;
   /** Throws CONFIG where there are children and the recipe knows none: that is no lock of its kind which nobody holds. */
   readonly refusesOthers?: boolean;
 }
 
 /** Children that the recipe does not know are left out. A lock that does not exist has neither holders nor waiters. */
-export async function foreignStatus(
+export async function interopStatus(
   zk: ZooKeeper,
   name: string,
-  { recipe, detailsMax = Number.POSITIVE_INFINITY, refusesOthers = false }: ForeignStatusOptions,
+  { recipe, detailsMax = Number.POSITIVE_INFINITY, refusesOthers = false }: InteropStatusOptions,
 ): Promise<LockStatus> {
-  const path = foreignPath(name).lock;
+  const path = interopPath(name).lock;
   const [, list] = await Promise.all([zk.sync(path), nullIfNoNode(zk.getChildren(path))]);
   const children = list?.children ?? [];
-  const line = knownLine(recipe, children);
-  if (refusesOthers && line.length === 0) foreignLine({ recipe, path, children });
-  const holders = new Set(foreignHolders(line));
+  const line = knownContenders(recipe, children);
+  if (refusesOthers && line.length === 0) interopQueue({ recipe, path, children });
+  const holders = new Set(interopHolders(line));
   const asked = await Promise.all(
     line.slice(0, detailsMax).map(async (node) => {
       const found = await nullIfNoNode(zk.getData(`${path}/${node.name}`));
@@ -38,7 +38,7 @@ export async function foreignStatus(
   const nodes = asked.filter((each) => each !== null).map(({ node, found }) => ({
     ...infoOf(node, found.data),
     isHolder: holders.has(node),
-    holderId: foreignHolderId(node),
+    holderId: interopHolderId(node),
     mode: node.isShared ? "shared" as const : "exclusive" as const,
     sessionId: found.stat.ephemeralOwner,
     fencingToken: found.stat.czxid,
@@ -57,7 +57,7 @@ export async function foreignStatus(
 }
 
 /** A node of baton's says who made it; of another's only its name is known, and what it keeps as text. */
-function infoOf(node: ForeignNode, data: Uint8Array): NodeInfo {
+function infoOf(node: InteropNode, data: Uint8Array): NodeInfo {
   const info = parseNodeInfo(data);
   if (info.host !== "" || info.user !== "") return info;
   const text = new TextDecoder().decode(data.subarray(0, dataCharsMax));

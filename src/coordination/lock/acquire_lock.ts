@@ -1,6 +1,6 @@
 /**
- * Takes a lock: one attempt (contender.ts) under one deadline and one signal, and what is said when it fails.
- * The protocol is in docs/protocol/lock.md, and checked in test/model.
+ * Acquires a lock: runs one contender under one deadline and one signal, and reports who holds the lock when it fails.
+ * docs/protocol/lock.md describes the protocol of baton's own locks; test/model checks it.
  */
 import type { Acl, ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../errors.ts";
@@ -9,13 +9,9 @@ import { type Clock, systemClock } from "../../support/clock.ts";
 import { type Deadline, waitLimit, WaitOver } from "../../support/deadline.ts";
 import { formatDuration } from "../../support/duration.ts";
 import { Contender, type Granted, type LimitPolicy } from "./lock_contender.ts";
-import type { GuardedState } from "./lock_state_codec.ts";
-import { type HolderInfo, parseNodeInfo, type Revocation, unknownHolder } from "../holder_info.ts";
+import type { LockStateCodec } from "./lock_state_codec.ts";
+import { type HolderInfo, type Revocation, unknownHolder } from "../holder_info.ts";
 import type { LockMode } from "../../process/lease.ts";
-import { ForeignContender } from "../interop/interop_contender.ts";
-import { type ForeignRecipe, isCuratorRevocation } from "../interop/interop_node_names.ts";
-import { foreignPath } from "../interop/interop_path.ts";
-import { foreignStatus } from "../interop/interop_status.ts";
 import { type LeaveReason, withinLeaveTime } from "../leave_time.ts";
 import { describeLock } from "./lock_messages.ts";
 import { type LockPath, lockPath } from "./lock_path.ts";
@@ -24,51 +20,50 @@ import { type LockStatus, lockStatus } from "./lock_status.ts";
 import { waitForFreshLease } from "../fresh_lease.ts";
 import { ZooKeeperLease } from "../zookeeper_lease.ts";
 
-export interface AcquireOptions {
+/** Options of every lock, whatever protocol its contenders follow. */
+export interface CommonAcquireOptions {
   /** "exclusive" when left out. */
   readonly mode?: LockMode;
-  /** Permits, for mode "permit". */
-  readonly limit?: number;
-  /** When the stored limit is another: fail (the default), adopt the stored one, set this one, or do so where nobody holds. */
-  readonly limitPolicy?: LimitPolicy;
-  /** 0 (first) to 999; 100 when left out. */
-  readonly priority?: number;
   /**
-   * "none": only if it is free at once, by the first answer, which has to come within the session timeout. A number:
-   * milliseconds. "forever" when left out.
+   * "none": acquire the lock only if the first response shows that it is free; that response must arrive within the session
+   * timeout. A number: milliseconds. "forever" when left out.
    */
   readonly wait?: "none" | "forever" | number;
-  /** When the wait began, on the clock, if that was before this call: `wait` counts from there. */
+  /** Start of the wait on the clock, if it began before this call: `wait` counts from there. */
   readonly sinceMs?: number;
-  /** A signal of `waitLimit` limits a call that this one is part of, in the place of `wait`. */
+  /** A signal of `waitLimit` limits the larger call that this one is part of, and replaces `wait`. */
   readonly signal?: AbortSignal;
-  /** Who this is, for those who look. */
+  /** Description of this process for others that read the lock. */
   readonly info?: HolderInfo;
   /** Called when the wait begins, when the place in the queue changes, and every `progressMs`. */
   readonly onWaiting?: (status: WaitingStatus) => void;
-  /** Called when somebody else has to be waited for, each time that this is found; asks nothing. */
+  /** Called each time that another contender is found in the way; sends no request. */
   readonly onQueued?: () => void;
-  /** Milliseconds; 0, the default, never looks by itself. */
+  /** Milliseconds between two reports. 0, the default: no periodic report. */
   readonly progressMs?: number;
-  /** Where the locks are: "/baton" when left out. */
-  readonly root?: string;
-  /** The lock's own place, instead of one made from root and name. */
-  readonly path?: LockPath;
-  /** What messages call it: "lock" when left out. */
+  /** Name of the lock's kind in messages: "lock" when left out. */
   readonly thing?: string;
-  /** What is written into the guarded state; a lock's limit when left out. */
-  readonly state?: GuardedState;
-  /** The caller has seen that there is no such lock: saves a round trip, and a wrong guess costs one. */
-  readonly isNew?: boolean;
-  /**
-   * The name is the path of a lock that others take by this recipe of theirs: exclusive, and shared where it knows that.
-   * Limits, priorities, root, path and state have no meaning then.
-   */
-  readonly recipe?: ForeignRecipe | undefined;
-  /** For every node that is made; the client's own when left out. */
+  /** ACL of every node that is created; the client's own when left out. */
   readonly acl?: Acl[];
-  /** The client's own: leases are compared with it. */
+  /** The client's own clock: leases are compared with it. */
   readonly clock?: Clock;
+}
+
+export interface AcquireOptions extends CommonAcquireOptions {
+  /** Number of permits, for mode "permit". */
+  readonly limit?: number;
+  /** Action when the stored limit differs: fail (the default), adopt it, replace it, or replace it while the lock is free. */
+  readonly limitPolicy?: LimitPolicy;
+  /** 0 (first) to 999; 100 when left out. */
+  readonly priority?: number;
+  /** Parent node of the locks: "/baton" when left out. */
+  readonly root?: string;
+  /** The lock's own path, instead of one made from root and name. */
+  readonly path?: LockPath;
+  /** Format of the data that is written into the lock's node; only the limit when left out. */
+  readonly state?: LockStateCodec;
+  /** True when the caller has seen that the lock does not exist: saves a round trip; a wrong guess costs one. */
+  readonly isNew?: boolean;
 }
 
 export interface WaitingStatus {
@@ -78,93 +73,110 @@ export interface WaitingStatus {
   readonly status: LockStatus;
 }
 
-/** A shorter session leaves no time to notice, to change servers and to stop a job. Milliseconds. */
+/** Minimum session timeout in milliseconds. A shorter session leaves no time to reconnect and to stop a command. */
 export const sessionTimeoutMsMin = 2000;
-/** So many holders and waiters are asked who they are, for a sentence or a line. */
+/** Maximum number of holders and waiters whose details are read for a message. */
 const detailsMax = 100;
 
+/** One contender for a lock. */
+export interface LockCandidate {
+  /** The id in the name of its node; empty while there is no node. */
+  readonly guid: string;
+  /** Whether other contenders were in the way in the last response. */
+  readonly isBusy: boolean;
+  run(): Promise<Granted | { readonly do: "busy" | "stopped" }>;
+  leave(): Promise<void>;
+}
+
+/** Options of a candidate that every protocol has. */
+export interface CandidateSettings {
+  readonly path: LockPath;
+  readonly mode: LockMode;
+  readonly info: HolderInfo;
+  readonly acl: Acl[];
+  readonly clock: Clock;
+  /** False: one decision, no waiting. */
+  readonly waits: boolean;
+  readonly onQueued: () => void;
+}
+
+/** The protocol that the contenders of a lock follow: baton's own, or that of another library. */
+export interface LockProtocol {
+  readonly path: LockPath;
+  newCandidate(settings: CandidateSettings): LockCandidate;
+  readStatus(): Promise<LockStatus>;
+  /** Reads from the holder's node that its lock is asked back; baton's own format when left out. */
+  readonly revocationIn?: (data: Uint8Array) => Revocation | null;
+}
+
 /**
- * Waits for the lock and returns the lease. Rejects LOCK_BUSY (`wait: "none"`), LOCK_TIMEOUT (a server has said that it is
- * busy), LIMIT_MISMATCH, CONFIG (T below 2 s, or a foreign node), UNREACHABLE (no server has answered in time, or the
- * session ended while waiting), the signal's reason, and what a server refuses. Then nothing of it stays: it has left the
- * queue, or, if no server answers within 1 s, leaves as soon as one does.
+ * Waits for the lock and returns the lease. Rejects LOCK_BUSY (`wait: "none"`), LOCK_TIMEOUT (a server has reported that the
+ * lock is busy), LIMIT_MISMATCH, CONFIG (T below 2 s, or a node that is not baton's), UNREACHABLE (no server responded in
+ * time, or the session ended during the wait), the signal's reason, and what a server refuses. A call that rejects has left
+ * the queue; if no server responds within 1 s, it leaves as soon as one does.
  */
 export async function acquireLock(
   zk: ZooKeeper,
   name: string,
   options: AcquireOptions = {},
 ): Promise<ZooKeeperLease> {
-  const attempt = new Attempt(zk, name, options);
-  return await attempt.run();
+  const { limit = 1, limitPolicy = "fail", priority = 100, isNew = false, state } = options;
+  if (!isLimit(limit)) {
+    throw new BatonError("USAGE", `Limit ${limit} is not a whole number from 1 to ${limitMax}`);
+  }
+  const path = options.path ?? lockPath(name, options.root);
+  const codec = state === undefined ? {} : { state };
+  return await acquireByProtocol(zk, name, {
+    path,
+    newCandidate: (settings) => new Contender(zk, { ...settings, limit, limitPolicy, priority, isNew, ...codec }),
+    readStatus: () => lockStatus(zk, name, { path, detailsMax }),
+  }, options);
 }
 
-function foreignRevocation(data: Uint8Array): Revocation | null {
-  return isCuratorRevocation(data) ? { by: "Curator's Revoker", reason: "" } : parseNodeInfo(data).revoke;
+/** Acquires a lock by any protocol. Rejects as `acquireLock` does. */
+export async function acquireByProtocol(
+  zk: ZooKeeper,
+  name: string,
+  protocol: LockProtocol,
+  options: CommonAcquireOptions,
+): Promise<ZooKeeperLease> {
+  return await new LockAcquisition(zk, name, protocol, options).run();
 }
 
-/** What stands in line for it. */
-interface LockAttempt {
-  /** Of its node; empty as long as there is none. */
-  readonly guid: string;
-  /** Others are in the way, by the last that a server said. */
-  readonly isBusy: boolean;
-  run(): Promise<Granted | { readonly do: "busy" | "stopped" }>;
-  leave(): Promise<void>;
-}
-
-class Attempt {
+class LockAcquisition {
   readonly #zk: ZooKeeper;
   readonly #name: string;
-  readonly #options: AcquireOptions;
+  readonly #protocol: LockProtocol;
+  readonly #options: CommonAcquireOptions;
   readonly #clock: Clock;
-  readonly #path: LockPath;
   readonly #mode: LockMode;
   readonly #startedMs: number;
-  readonly #contender: LockAttempt;
-  #isTelling = false;
+  readonly #candidate: LockCandidate;
+  #isReporting = false;
   #isOver = false;
   #leaving: Promise<string> | null = null;
 
-  constructor(zk: ZooKeeper, name: string, options: AcquireOptions) {
-    const { mode = "exclusive", recipe } = options;
+  constructor(zk: ZooKeeper, name: string, protocol: LockProtocol, options: CommonAcquireOptions) {
+    const { mode = "exclusive", info = unknownHolder, acl = zk.acl } = options;
     this.#zk = zk;
     this.#name = name;
+    this.#protocol = protocol;
     this.#options = options;
     this.#mode = mode;
-    this.#path = options.path ?? (recipe === undefined ? lockPath(name, options.root) : foreignPath(name));
     this.#clock = options.clock ?? systemClock();
     this.#startedMs = options.sinceMs ?? this.#clock.now();
-    this.#contender = this.#newContender();
-  }
-
-  #newContender(): LockAttempt {
-    const { recipe, info = unknownHolder, acl = this.#zk.acl, state, isNew = false } = this.#options;
-    const { limit = 1, limitPolicy = "fail", priority = 100 } = this.#options;
-    if (!isLimit(limit)) {
-      throw new BatonError("USAGE", `A limit of ${limit} is not a whole number from 1 to ${limitMax}`);
-    }
-    const common = {
-      path: this.#path,
-      mode: this.#mode,
+    this.#candidate = protocol.newCandidate({
+      path: protocol.path,
+      mode,
       info,
       acl,
       clock: this.#clock,
       waits: !this.#isImpatient,
       onQueued: () => {
-        this.#options.onQueued?.();
-        void this.#tellWaiting();
+        options.onQueued?.();
+        void this.#reportWaiting();
       },
-    };
-    if (recipe !== undefined) return new ForeignContender(this.#zk, { ...common, recipe });
-    const guarded = state === undefined ? {} : { state };
-    return new Contender(this.#zk, { ...common, limit, limitPolicy, priority, isNew, ...guarded });
-  }
-
-  #status(): Promise<LockStatus> {
-    const { recipe } = this.#options;
-    return recipe === undefined
-      ? lockStatus(this.#zk, this.#name, { path: this.#path, detailsMax })
-      : foreignStatus(this.#zk, this.#name, { recipe, detailsMax });
+    });
   }
 
   async run(): Promise<ZooKeeperLease> {
@@ -173,8 +185,8 @@ class Attempt {
     if (session.timeoutMs < sessionTimeoutMsMin) {
       throw new BatonError(
         "CONFIG",
-        `The server allows a session timeout of ${session.timeoutMs} ms, and a lock needs ${sessionTimeoutMsMin} ms at ` +
-          "least to stop a job in time: raise the session timeout, or the server's maxSessionTimeout",
+        `Session timeout ${session.timeoutMs} ms is too short: a lock needs at least ${sessionTimeoutMsMin} ms. ` +
+          "Raise the session timeout, or the server's maxSessionTimeout",
       );
     }
     const { progressMs = 0, onWaiting } = this.#options;
@@ -188,8 +200,8 @@ class Attempt {
       progressMs > 0 && onWaiting !== undefined ? this.#tick(progressMs) : () => {},
     ];
     try {
-      const outcome = await abortable(this.#contender.run(), stop.signal);
-      // Granted and stopped in the same turn: nobody wants it any more.
+      const outcome = await abortable(this.#candidate.run(), stop.signal);
+      // A grant and a request to stop may arrive in the same turn of the event loop: the request to stop wins.
       throwIfAborted(stop.signal);
       if (outcome.do === "granted") {
         await waitForFreshLease(session, { clock: this.#clock, signal: stop.signal, isPatient: !this.#isImpatient });
@@ -211,7 +223,7 @@ class Attempt {
     return this.#options.thing ?? "lock";
   }
 
-  /** One that waits for nothing but an answer gives up when whatever the session held is lost. */
+  /** Returns the deadline. A call that waits only for a response gives up after the session timeout. */
   #limit(): Deadline {
     const { wait = "forever" } = this.#options;
     const waitMs = wait === "forever" ? undefined : this.#isImpatient ? this.#zk.session.timeoutMs : Number(wait);
@@ -226,8 +238,8 @@ class Attempt {
     return new ZooKeeperLease(this.#zk, {
       name: this.#name,
       thing: this.#thing,
-      path: this.#path.lock,
-      holderPath: `${this.#path.holders}/${granted.node}`,
+      path: this.#protocol.path.lock,
+      holderPath: `${this.#protocol.path.holders}/${granted.node}`,
       holderId: granted.guid,
       mode: this.#mode,
       slot: granted.slot,
@@ -235,31 +247,31 @@ class Attempt {
       fencingToken: granted.token,
       waitedMs: this.#clock.now() - this.#startedMs,
       clock: this.#clock,
-      revocationIn: this.#options.recipe === undefined ? undefined : foreignRevocation,
+      revocationIn: this.#protocol.revocationIn,
     });
   }
 
-  /** Asks who is in the way and leaves at the same time: the questions go first, both in one write. */
+  /** Reads the holders and leaves the queue at the same time: the reads go first, in the same write. */
   async #refusal(
     code: "LOCK_BUSY" | "LOCK_TIMEOUT",
     { within, why }: { readonly within: string; readonly why: LeaveReason },
   ): Promise<BatonError> {
-    const asking = this.#status().catch(() => null);
+    const asking = this.#protocol.readStatus().catch(() => null);
     const [status, rest] = await Promise.all([this.#withinLeaveTime(why, asking), this.#leave(why)]);
     const who = status === null
-      ? `no server has answered in time to say who holds it${rest}`
-      : describeLock(status, { guid: this.#contender.guid, nowMs: Date.now() });
+      ? `no server responded in time with the holder's name${rest}`
+      : describeLock(status, { guid: this.#candidate.guid, nowMs: Date.now() });
     return new BatonError(code, `Cannot acquire ${this.#thing} "${this.#name}"${within}: ${who}`);
   }
 
-  /** Busy is what a server has said. A grant that was asked for without an answer is none: it may have been made. */
+  /** Returns LOCK_TIMEOUT only when a server has reported the lock as busy: a grant without a response may have been made. */
   async #late({ waitMs }: WaitOver): Promise<BatonError> {
-    if (this.#contender.isBusy) {
+    if (this.#candidate.isBusy) {
       return await this.#refusal("LOCK_TIMEOUT", { within: ` within ${waitMs} ms`, why: "late" });
     }
     const rest = await this.#leave("late");
     const what = `Cannot acquire ${this.#thing} "${this.#name}"`;
-    return new BatonError("UNREACHABLE", `${what}: no server has answered within ${formatDuration(waitMs)}${rest}`);
+    return new BatonError("UNREACHABLE", `${what}: no server responded within ${formatDuration(waitMs)}${rest}`);
   }
 
   #sessionEnded(cause: unknown): BatonError {
@@ -269,16 +281,16 @@ class Attempt {
     return new BatonError(code, `Cannot acquire ${this.#thing} "${this.#name}": ${why}`, { cause });
   }
 
-  /** Once. What there is to say of what stays on the servers; nothing when it has left in time. */
+  /** Leaves once. Returns the end of a message about what stays on the servers; empty when it has left in time. */
   #leave(why: LeaveReason): Promise<string> {
     return this.#leaving ??= this.#leaveOnce(why);
   }
 
   async #leaveOnce(why: LeaveReason): Promise<string> {
-    const left = await this.#withinLeaveTime(why, this.#contender.leave().then(() => ""));
+    const left = await this.#withinLeaveTime(why, this.#candidate.leave().then(() => ""));
     const { session } = this.#zk;
     if (left !== null || session.ended.aborted) return left ?? "";
-    return `; its session, with what it may have there, ends within ${formatDuration(session.timeoutMs)}`;
+    return `; its session, with any node it has created, ends within ${formatDuration(session.timeoutMs)}`;
   }
 
   #withinLeaveTime<T>(why: LeaveReason, work: Promise<T>): Promise<T | null> {
@@ -288,26 +300,26 @@ class Attempt {
   #tick(progressMs: number): () => void {
     let cancel = () => {};
     const next = () => {
-      cancel = this.#clock.after(progressMs, () => void this.#tellWaiting().then(() => this.#isOver || next()));
+      cancel = this.#clock.after(progressMs, () => void this.#reportWaiting().then(() => this.#isOver || next()));
     };
     next();
     return () => cancel();
   }
 
-  /** For display: a failure is not worth a word, the wait itself will have it too. */
-  async #tellWaiting(): Promise<void> {
+  /** Reports the place in the queue. Ignores failures: the wait itself meets them too. */
+  async #reportWaiting(): Promise<void> {
     const { onWaiting } = this.#options;
-    if (onWaiting === undefined || this.#isTelling) return;
-    this.#isTelling = true;
+    if (onWaiting === undefined || this.#isReporting) return;
+    this.#isReporting = true;
     try {
-      const status = await this.#status();
-      const mine = status.waiters.findIndex((waiter) => waiter.holderId === this.#contender.guid);
+      const status = await this.#protocol.readStatus();
+      const mine = status.waiters.findIndex((waiter) => waiter.holderId === this.#candidate.guid);
       if (this.#isOver || mine === -1) return;
       onWaiting({ place: mine + 1, waitedMs: this.#clock.now() - this.#startedMs, status });
     } catch {
-      // told above
+      // the wait itself reports failures
     } finally {
-      this.#isTelling = false;
+      this.#isReporting = false;
     }
   }
 }

@@ -44,10 +44,14 @@ export async function breakLock(
   const path = options.path ?? lockPath(name, options.root);
   const holder = findHolder(await lockStatus(zk, name, { path }), holderId);
   const node = `${path.holders}/${holderName({ ...holder, guid: holder.holderId })}`;
-  return await takeBack(zk, { holder, node, ask: () => revoke(zk, node, options.revocation ?? nobodys) }, options);
+  return await takeBack(
+    zk,
+    { holder, node, ask: () => revoke(zk, node, options.revocation ?? anonymousRevocation) },
+    options,
+  );
 }
 
-export const nobodys: Revocation = { by: "", reason: "" };
+export const anonymousRevocation: Revocation = { by: "", reason: "" };
 
 /** `ask` has the holder told, and says whether its node is still there. */
 export async function takeBack(

@@ -7,10 +7,10 @@ import { BatonError } from "../../errors.ts";
 import type { Clock } from "../../support/clock.ts";
 import { newGuid } from "../../support/guid.ts";
 import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
-import { type Armed, AttemptWaits } from "../attempt_waits.ts";
+import { type ArmedWatch, AttemptWaits } from "../attempt_waits.ts";
 import { containerRequest } from "../container_request.ts";
 import { createContender, createParents, type MissingNodes } from "./create_contender.ts";
-import { type GuardedState, limitOnly } from "./lock_state_codec.ts";
+import { limitStateCodec, type LockStateCodec } from "./lock_state_codec.ts";
 import { formatNodeInfo, type HolderInfo } from "../holder_info.ts";
 import type { LockMode } from "../../process/lease.ts";
 import { contenderPrefix, holderName, parseContender, parseHolder } from "./lock_nodes.ts";
@@ -37,7 +37,7 @@ export interface ContenderOptions {
   readonly waits: boolean;
   readonly onQueued: (view: LockView, position: QueuePosition) => void;
   /** What is written beside the version; the limit alone when left out. */
-  readonly state?: GuardedState;
+  readonly state?: LockStateCodec;
   /** Nobody has used the lock for a while, as far as the caller knows: its nodes are missing. */
   readonly isNew?: boolean;
 }
@@ -54,32 +54,32 @@ export interface Granted {
   readonly token: bigint;
 }
 
-export type Outcome =
+export type ContenderOutcome =
   | Granted
   | { readonly do: "busy"; readonly view: LockView; readonly position: QueuePosition }
   | { readonly do: "stopped" };
 
-type Step =
+type ContenderStep =
   | { readonly do: "contend" | "recover" }
   | { readonly do: "look"; readonly watch: boolean }
-  | { readonly do: "decide"; readonly view: LockView | null; readonly armed: Armed | null }
+  | { readonly do: "decide"; readonly view: LockView | null; readonly armed: ArmedWatch | null }
   | { readonly do: "grant"; readonly view: LockView }
-  | Outcome;
+  | ContenderOutcome;
 
-const look: Step = { do: "look", watch: false };
+const readOnly: ContenderStep = { do: "look", watch: false };
 /** Whoever saw its predecessor go is most likely the first now, and will wait for the holders. */
-const lookAndWatch: Step = { do: "look", watch: true };
+const readAndWatch: ContenderStep = { do: "look", watch: true };
 
 export class Contender {
   readonly #zk: ZooKeeper;
   readonly #options: ContenderOptions;
-  readonly #state: GuardedState;
+  readonly #state: LockStateCodec;
   readonly #waits: AttemptWaits;
   #guid = "";
   /** The own node in the queue; null as long as no answer has named it. */
   #node: string | null = null;
   /** The holder's node that was asked for last. */
-  #asked: string | null = null;
+  #requestedHolder: string | null = null;
   #missing: MissingNodes = "nothing";
   #hasAnnounced = false;
   #isBusy = false;
@@ -87,7 +87,7 @@ export class Contender {
   constructor(zk: ZooKeeper, options: ContenderOptions) {
     this.#zk = zk;
     this.#options = options;
-    this.#state = options.state ?? limitOnly;
+    this.#state = options.state ?? limitStateCodec;
     this.#waits = new AttemptWaits(zk.session, options.clock);
     if (options.isNew === true) this.#missing = "lock";
   }
@@ -102,13 +102,13 @@ export class Contender {
   }
 
   /** Until granted, or busy, or stopped. Rejects with what the server refuses for good, and when the session has ended. */
-  async run(): Promise<Outcome> {
-    let step: Step = { do: "contend" };
+  async run(): Promise<ContenderOutcome> {
+    let step: ContenderStep = { do: "contend" };
     for (let failures = 0;;) {
       if (this.#waits.isStopped) return { do: "stopped" };
       try {
         if (step.do === "granted" || step.do === "busy" || step.do === "stopped") return step;
-        step = await this.#take(step);
+        step = await this.#runStep(step);
         failures = 0;
       } catch (thrown) {
         if (!isTransient(thrown)) throw thrown;
@@ -137,7 +137,7 @@ export class Contender {
         const { path } = this.#options;
         const leaving = [`${path.queue}/${this.#node}`];
         // The grant is a write of this session too: both deletions come after it.
-        if (this.#asked !== null) leaving.push(`${path.holders}/${this.#asked}`);
+        if (this.#requestedHolder !== null) leaving.push(`${path.holders}/${this.#requestedHolder}`);
         await Promise.all(leaving.map((node) => nullIfNoNode(this.#zk.delete(node, -1))));
         return;
       } catch (thrown) {
@@ -147,14 +147,14 @@ export class Contender {
     }
   }
 
-  #take(step: Exclude<Step, Outcome>): Promise<Step> {
+  #runStep(step: Exclude<ContenderStep, ContenderOutcome>): Promise<ContenderStep> {
     switch (step.do) {
       case "contend":
         return this.#contend();
       case "recover":
-        return readAfterSync(this.#zk, this.#options.path.lock, () => this.#look(false));
+        return readAfterSync(this.#zk, this.#options.path.lock, () => this.#read(false));
       case "look":
-        return this.#look(step.watch);
+        return this.#read(step.watch);
       case "decide":
         return this.#decide(step.view, step.armed);
       case "grant":
@@ -162,14 +162,14 @@ export class Contender {
     }
   }
 
-  async #contend(): Promise<Step> {
+  async #contend(): Promise<ContenderStep> {
     const { path, mode, priority, acl, info } = this.#options;
     this.#guid = newGuid();
     this.#node = null;
-    this.#asked = null;
+    this.#requestedHolder = null;
     this.#hasAnnounced = false;
     const prefix = `${path.queue}/${contenderPrefix(priority, mode, this.#guid)}`;
-    const state = this.#state.fresh(mode === "permit" ? this.#options.limit : null);
+    const state = this.#state.initial(mode === "permit" ? this.#options.limit : null);
     for (let tries = 0;; tries++) {
       if (this.#missing === "parents") await createParents(this.#zk, path, acl);
       if (this.#waits.isStopped) return { do: "stopped" };
@@ -195,13 +195,13 @@ export class Contender {
     }
   }
 
-  async #look(watch: boolean): Promise<Step> {
+  async #read(watch: boolean): Promise<ContenderStep> {
     const armed = this.#waits.arm();
     const view = await readLock(this.#zk, this.#options.path, watch ? { watchHolders: armed.event.set } : {});
     return { do: "decide", view, armed: watch ? armed : null };
   }
 
-  async #decide(view: LockView | null, armed: Armed | null): Promise<Step> {
+  async #decide(view: LockView | null, armed: ArmedWatch | null): Promise<ContenderStep> {
     if (view === null) return { do: "contend" };
     const { holders, queue } = view;
     const limit = this.#limitIn(view);
@@ -225,9 +225,9 @@ export class Contender {
   }
 
   /** The own node among the holders: granted, though the answer was lost. */
-  async #claim(node: string, limit: number): Promise<Step> {
+  async #claim(node: string, limit: number): Promise<ContenderStep> {
     const stat = await this.#zk.exists(`${this.#options.path.holders}/${node}`);
-    if (stat === null) return look;
+    if (stat === null) return readOnly;
     if (stat.ephemeralOwner !== this.#zk.session.id) return { do: "contend" };
     return this.#granted(node, { token: stat.czxid, limit });
   }
@@ -236,48 +236,48 @@ export class Contender {
    * Whoever waits for the holders may ask for the grant without looking at the queue again. A contender that comes
    * later and stands before it moves the version, so that this fails and the other looks.
    */
-  async #announce(view: LockView): Promise<Step> {
+  async #announce(view: LockView): Promise<ContenderStep> {
     try {
-      await this.#zk.setData(this.#options.path.lock, this.#state.kept(view), view.version);
+      await this.#zk.setData(this.#options.path.lock, this.#state.unchanged(view), view.version);
     } catch (thrown) {
       if (!isRefusal(thrown, "BADVERSION", "NONODE")) throw thrown; // refused: moved already, by a grant
     }
     this.#hasAnnounced = true;
-    return lookAndWatch;
+    return readAndWatch;
   }
 
-  async #awaitPredecessor(name: string): Promise<Step> {
+  async #awaitPredecessor(name: string): Promise<ContenderStep> {
     const armed = this.#waits.arm();
     // Not `exists`, which leaves its watch behind also when the node is gone already.
     const watch = armed.event.set;
     const found = await nullIfNoNode(this.#zk.getData(`${this.#options.path.queue}/${name}`, { watch }));
     if (found !== null) await this.#waits.waitFor(armed);
-    return lookAndWatch;
+    return readAndWatch;
   }
 
-  async #awaitHolders(view: LockView, limit: number, armed: Armed | null): Promise<Step> {
+  async #awaitHolders(view: LockView, limit: number, armed: ArmedWatch | null): Promise<ContenderStep> {
     const { mode, path } = this.#options;
     let { holders } = view;
     if (armed === null) {
       armed = this.#waits.arm();
       const list = await nullIfNoNode(this.#zk.getChildren(path.holders, { watch: armed.event.set }));
       this.#isBusy = list !== null && !isCompatible(mode, list.children, limit);
-      if (list === null || !this.#isBusy) return look;
+      if (list === null || !this.#isBusy) return readOnly;
       holders = list.children;
     }
     const changed = await this.#waits.waitFor(armed);
     // Saves a round trip of every hand-over; why it is safe is said at isFreeAfterChange.
-    return changed && isFreeAfterChange(holders) ? { do: "grant", view: { ...view, holders: [] } } : look;
+    return changed && isFreeAfterChange(holders) ? { do: "grant", view: { ...view, holders: [] } } : readOnly;
   }
 
-  async #grant(view: LockView): Promise<Step> {
+  async #grant(view: LockView): Promise<ContenderStep> {
     const { path, mode, acl, info } = this.#options;
     const slot = mode === "permit" ? freeSlot(view.holders) : null;
     const node = holderName({ mode, slot, guid: this.#guid });
-    this.#asked = node;
+    this.#requestedHolder = node;
     this.#isBusy = false;
     const limit = mode === "permit" ? this.#limitIn(view) : view.state.limit;
-    const state = this.#state.granted(view, { guid: this.#guid, limit });
+    const state = this.#state.afterGrant(view, { guid: this.#guid, limit });
     const multi: MultiRequest[] = [
       { type: "setData", path: path.lock, data: state, version: view.version },
       { type: "create", path: `${path.holders}/${node}`, data: this.#data(info), acl, flags: createFlag.ephemeral },
@@ -291,7 +291,7 @@ export class Contender {
       return this.#granted(node, { token: guarded.stat.mzxid, limit });
     } catch (thrown) {
       // Another grant came first, or a container was reaped or made, or somebody deleted the lock: the look will tell.
-      if (isRefusal(thrown, "BADVERSION", "NONODE", "NODEEXISTS")) return look;
+      if (isRefusal(thrown, "BADVERSION", "NONODE", "NODEEXISTS")) return readOnly;
       throw thrown;
     }
   }

@@ -12,7 +12,7 @@ export const limitMax = 1_000_000;
 
 const utf8 = new TextEncoder();
 
-export const freshState: LockState = { limit: null };
+export const initialLockState: LockState = { limit: null };
 
 export function formatLockState(state: LockState): Uint8Array {
   return formatState(state);
@@ -25,7 +25,7 @@ export function formatState<S extends LockState>(state: S): Uint8Array {
 
 /** Throws CONFIG for data that no baton of this layout has written. A node without data is one made beforehand. */
 export function parseLockState(data: Uint8Array, path: string): LockState {
-  if (data.length === 0) return freshState;
+  if (data.length === 0) return initialLockState;
   const refuse = (what: string, cause?: unknown) =>
     new BatonError("CONFIG", `"${path}" is not a lock that this baton can take part in: ${what}`, { cause });
   let value: unknown;
@@ -37,7 +37,7 @@ export function parseLockState(data: Uint8Array, path: string): LockState {
   if (typeof value !== "object" || value === null || !("layout" in value)) throw refuse("its data names no layout");
   if (value.layout !== layout) throw refuse(`its layout is ${JSON.stringify(value.layout)}, and this is ${layout}`);
   const limit = "limit" in value ? value.limit : null;
-  if (limit === null) return freshState;
+  if (limit === null) return initialLockState;
   if (!isLimit(limit)) throw refuse(`its limit is ${JSON.stringify(limit)}`);
   return { limit };
 }

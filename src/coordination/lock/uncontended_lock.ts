@@ -10,7 +10,7 @@ import { newGuid } from "../../support/guid.ts";
 import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
 import { containerRequest } from "../container_request.ts";
 import { createParents } from "./create_contender.ts";
-import { limitOnly } from "./lock_state_codec.ts";
+import { limitStateCodec } from "./lock_state_codec.ts";
 import { formatNodeInfo, type HolderInfo } from "../holder_info.ts";
 import { holderName } from "./lock_nodes.ts";
 import type { LockPath } from "./lock_path.ts";
@@ -19,7 +19,7 @@ import { isRefusal, isTransient } from "../request_errors.ts";
 import { retryOnConnectionLoss } from "../retry_on_connection_loss.ts";
 import { ZooKeeperLease } from "../zookeeper_lease.ts";
 
-export interface NewLockOptions {
+export interface UncontendedLockOptions {
   readonly path: LockPath;
   readonly info: HolderInfo;
   readonly acl: Acl[];
@@ -28,18 +28,18 @@ export interface NewLockOptions {
   readonly thing: string;
   /** See ZooKeeperLeaseOptions. */
   readonly watchDelayMs?: number;
-  readonly together?: Together;
+  readonly bundled?: BundledRequests;
 }
 
 /** What is done in the transaction that takes the lock. */
-export interface Together {
+export interface BundledRequests {
   /** `holder` is the name of the node that holds the lock. */
   requests(holder: string): readonly MultiRequest[];
   /** One of them was refused: whether the next ones are others, and worth a try. */
-  corrects(refusal: ZooKeeperError, request: MultiRequest): boolean;
+  canRetry(refusal: ZooKeeperError, request: MultiRequest): boolean;
 }
 
-export interface NewLock {
+export interface UncontendedLock {
   readonly lease: ZooKeeperLease;
   /** The first request was the grant: what was asked behind it, in the same turn, was answered under the lock. */
   readonly isDirect: boolean;
@@ -49,7 +49,11 @@ export interface NewLock {
  * Null when there is such a lock, held or not, or what is done together with it was refused. The request leaves before the first await. Rejects with what the server
  * refuses, and when the session has ended; then nothing of it stays for longer than the session.
  */
-export async function takeNewLock(zk: ZooKeeper, name: string, options: NewLockOptions): Promise<NewLock | null> {
+export async function acquireUncontended(
+  zk: ZooKeeper,
+  name: string,
+  options: UncontendedLockOptions,
+): Promise<UncontendedLock | null> {
   const { path, clock, thing, watchDelayMs } = options;
   const startedMs = clock.now();
   const guid = newGuid();
@@ -82,18 +86,18 @@ export async function takeNewLock(zk: ZooKeeper, name: string, options: NewLockO
 async function ask(
   zk: ZooKeeper,
   node: string,
-  options: NewLockOptions,
+  options: UncontendedLockOptions,
 ): Promise<{ readonly token: bigint; readonly isDirect: boolean } | null> {
   const { path, acl, clock } = options;
   for (let isDirect = true, tries = 1;; isDirect = false, tries++) {
-    const others = options.together?.requests(node) ?? [];
+    const others = options.bundled?.requests(node) ?? [];
     try {
       const [made] = await make(zk, node, { ...options, others });
       if (made !== undefined && "stat" in made) return { token: made.stat.czxid, isDirect };
     } catch (thrown) {
       if (isRefusal(thrown, "NODEEXISTS", "NONODE") && (thrown.index ?? 0) >= requestsOfLock) {
         const request = others[(thrown.index ?? 0) - requestsOfLock];
-        if (tries < triesMax && request !== undefined && options.together?.corrects(thrown, request) === true) continue;
+        if (tries < triesMax && request !== undefined && options.bundled?.canRetry(thrown, request) === true) continue;
         return null;
       }
       if (isRefusal(thrown, "NODEEXISTS")) return null;
@@ -119,11 +123,11 @@ const triesMax = 6;
 function make(
   zk: ZooKeeper,
   node: string,
-  { path, acl, info, others }: NewLockOptions & { readonly others: readonly MultiRequest[] },
+  { path, acl, info, others }: UncontendedLockOptions & { readonly others: readonly MultiRequest[] },
 ) {
   const about = { ...info, sinceMs: Date.now(), sessionTimeoutMs: zk.session.timeoutMs, revoke: null };
   return zk.multi([
-    containerRequest(path.lock, acl, limitOnly.fresh(null)),
+    containerRequest(path.lock, acl, limitStateCodec.initial(null)),
     containerRequest(path.holders, acl),
     {
       type: "create",

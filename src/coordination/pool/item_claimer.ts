@@ -9,7 +9,7 @@ import type { Clock } from "../../support/clock.ts";
 import type { HolderInfo } from "../holder_info.ts";
 import { acquireLock } from "../lock/acquire_lock.ts";
 import { holderName } from "../lock/lock_nodes.ts";
-import { takeNewLock, type Together } from "../lock/uncontended_lock.ts";
+import { acquireUncontended, type BundledRequests } from "../lock/uncontended_lock.ts";
 import type { ItemRecords } from "./item_records.ts";
 import type { PoolBook } from "./work_list.ts";
 import type { PoolMemory } from "./completion_log.ts";
@@ -231,11 +231,11 @@ export class PoolTaker {
     const { component, path, info, acl, clock, records } = this.#options;
     const name = itemLockName(component, item);
     const options = { path: path.item(item), info, acl, clock, thing: "item", watchDelayMs };
-    const together: Together = {
+    const bundled: BundledRequests = {
       requests: (holder) => records.makeRequests(item, holder),
-      corrects: (refusal, request) => records.corrects(refusal, request),
+      canRetry: (refusal, request) => records.corrects(refusal, request),
     };
-    const granting = isNew ? takeNewLock(this.#zk, name, { ...options, together }) : this.#acquire(name, options);
+    const granting = isNew ? acquireUncontended(this.#zk, name, { ...options, bundled }) : this.#acquire(name, options);
     // Behind the grant and in the same write: when the grant is answered at once, this was read under the lock.
     const looking = isNew ? this.#isDone(item) : null;
     looking?.catch(() => {}); // looked at below, if it is
@@ -264,7 +264,7 @@ export class PoolTaker {
 
   async #acquire(
     name: string,
-    options: Parameters<typeof takeNewLock>[2],
+    options: Parameters<typeof acquireUncontended>[2],
   ): Promise<{ lease: ZooKeeperLease; isDirect: boolean } | null> {
     try {
       return { lease: await acquireLock(this.#zk, name, { ...options, wait: "none" }), isDirect: false };

@@ -71,7 +71,7 @@ test("where nothing was lost each item runs once", () => {
 });
 
 test("an item that a machine too slow for its lease has lost may run again", () => {
-  const stderr = 'baton: "a": Lock "a" is lost: no server has answered in time; the command was stopped by SIGTERM\n';
+  const stderr = 'baton: "a": Lock "a" is lost: no server responded in time; the command was stopped by SIGTERM\n';
   const ends = [{ name: "victim", exit: { code: 79, signal: null }, stderr }];
   expect(judged("survives", [lost, again], { ends })).toEqual([]);
   expect(judged("survives", [lost, again], { ends: [{ name: "victim", exit: well, stderr: "" }] })).toHaveLength(1);

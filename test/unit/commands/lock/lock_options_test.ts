@@ -1,9 +1,9 @@
 import { describe, expect, test } from "bun:test";
-import { lockCommandSettings, type LockOptions, lockOptionsOf } from "../../../../commands/lock/lock_options.ts";
+import { type LockCommandOptions, lockCommandSettings, lockOptionsOf } from "../../../../commands/lock/lock_options.ts";
 import { fakeIo } from "../../../support/fake_io.ts";
 import { callOf } from "../call_of.ts";
 
-async function optionsOf(...words: string[]): Promise<LockOptions> {
+async function optionsOf(...words: string[]): Promise<LockCommandOptions> {
   const io = fakeIo({ env: { HOME: "/nonexistent", BATON_LOCK_BACKGROUND_WAIT: "2s" } });
   return lockOptionsOf(await callOf(lockCommandSettings, words, io));
 }

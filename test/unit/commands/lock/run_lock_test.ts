@@ -1,6 +1,6 @@
 /** What `baton lock` does in which order, with everything it is made of in the test's hand. */
 import { describe, expect, test } from "bun:test";
-import { lockCommandSettings, type LockOptions, lockOptionsOf } from "../../../../commands/lock/lock_options.ts";
+import { type LockCommandOptions, lockCommandSettings, lockOptionsOf } from "../../../../commands/lock/lock_options.ts";
 import { type LockDependencies, runLock } from "../../../../commands/lock/run_lock.ts";
 import type { ChildEnding } from "../../../../src/process/spawn/child_outcome.ts";
 import type { SuperviseOptions } from "../../../../src/process/supervise/supervise_child.ts";
@@ -70,7 +70,7 @@ class Bench {
   }
 }
 
-async function optionsOf(words: string[], io: FakeIo): Promise<LockOptions> {
+async function optionsOf(words: string[], io: FakeIo): Promise<LockCommandOptions> {
   return lockOptionsOf(await callOf(lockCommandSettings, words, io));
 }
 

@@ -38,7 +38,7 @@ const child = { kind: "signaled", signal: "SIGTERM", signalNumber: 15 } as const
 
 test("a query that is stopped because the component is about to be lost is a loss, and no bad query", async () => {
   expect(await endOfQuery({ kind: "lost", child })).toBe(
-    'LOCK_LOST: Component "c" is lost: no server has answered in time; the command was stopped by SIGTERM',
+    'LOCK_LOST: Component "c" is lost: no server responded in time; the command was stopped by SIGTERM',
   );
   expect(await endOfQuery({ kind: "revoked", child })).toStartWith('REVOKED: Component "c" was revoked');
 });

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import type { ZooKeeper } from "../../../../src/zookeeper/zookeeper.ts";
-import { examineForeign, examineForeignLock } from "../../../../src/coordination/admin/diagnose_interop.ts";
+import { diagnoseInterop, diagnoseInteropLock } from "../../../../src/coordination/admin/diagnose_interop.ts";
 
 const lock = (sequence: number, ...names: string[]) => ({
   path: "/a",
@@ -8,7 +8,7 @@ const lock = (sequence: number, ...names: string[]) => ({
   children: names.map((name) => ({ name, isEphemeral: true })),
   sequence,
 });
-const kindsOf = (found: ReturnType<typeof lock>) => examineForeignLock(found).map(({ kind }) => kind);
+const kindsOf = (found: ReturnType<typeof lock>) => diagnoseInteropLock(found).map(({ kind }) => kind);
 
 test("a counter that two may hold at once at is told before it is there", () => {
   expect(kindsOf(lock(7, "x__lock__0000000006"))).toEqual([]);
@@ -18,7 +18,7 @@ test("a counter that two may hold at once at is told before it is there", () => 
 });
 
 test("names of another recipe, and of none, are told with whose they are", () => {
-  const [other, none] = examineForeignLock(lock(7, "x-lock-0000000001", "nonsense"));
+  const [other, none] = diagnoseInteropLock(lock(7, "x-lock-0000000001", "nonsense"));
   expect(other?.what).toContain("is of Curator's InterProcessMutex");
   expect(none?.what).toContain('"nonsense" is none of its names');
 });
@@ -40,8 +40,8 @@ test("a node without children is looked at and counts as no lock; none is read t
       return Promise.resolve({ children, stat: { cversion } });
     },
   } as unknown as ZooKeeper;
-  const found = await examineForeign(zk, "/app", "kazoo");
+  const found = await diagnoseInterop(zk, "/app", "kazoo");
   expect([found?.locks, found?.findings.map(({ where }) => where)]).toEqual([1, ['lock "/app/worn"']]);
   expect(read.sort()).toEqual(Object.keys(tree).sort());
-  expect((await examineForeign(zk, "/app/worn", "kazoo"))?.findings.length).toBe(1);
+  expect((await diagnoseInterop(zk, "/app/worn", "kazoo"))?.findings.length).toBe(1);
 });

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import {
-  examineLock,
-  type LockFound,
-  type NodeFound,
+  diagnoseLock,
+  type LockSnapshot,
+  type NodeSnapshot,
   sequenceMax,
 } from "../../../../src/coordination/admin/diagnose.ts";
 import { formatLockState } from "../../../../src/coordination/lock/lock_state.ts";
@@ -18,12 +18,12 @@ const info = {
   sessionTimeoutMs: 10_000,
   revoke: null,
 };
-const node = (name: string, more: Partial<NodeFound["info"]> = {}): NodeFound => ({
+const node = (name: string, more: Partial<NodeSnapshot["info"]> = {}): NodeSnapshot => ({
   name,
   isEphemeral: true,
   info: { ...info, ...more },
 });
-const lock: LockFound = {
+const lock: LockSnapshot = {
   where: 'lock "x"',
   path: "/baton/locks/x",
   data: formatLockState({ limit: null }),
@@ -32,8 +32,8 @@ const lock: LockFound = {
   queue: [node("100-x-b-0000000007")],
   sequence: 8,
 };
-const say = (change: Partial<LockFound>) =>
-  examineLock({ ...lock, ...change }, nowMs).map(({ kind, what }) => `${kind}: ${what}`);
+const say = (change: Partial<LockSnapshot>) =>
+  diagnoseLock({ ...lock, ...change }, nowMs).map(({ kind, what }) => `${kind}: ${what}`);
 
 test("a lock that is held and waited for gives nothing to say", () => {
   expect(say({})).toEqual([]);
@@ -41,7 +41,7 @@ test("a lock that is held and waited for gives nothing to say", () => {
 });
 
 describe("what is said of", () => {
-  const cases: [what: string, change: Partial<LockFound>, said: RegExp][] = [
+  const cases: [what: string, change: Partial<LockSnapshot>, said: RegExp][] = [
     [
       "data that another layout wrote",
       { data: new TextEncoder().encode("{}") },

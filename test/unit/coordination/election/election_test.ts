@@ -1,11 +1,11 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { campaign, type CampaignOptions } from "../../../../src/coordination/election/campaign.ts";
 import {
+  appendGrant,
   type Grant,
   grantsAfter,
   historyMax,
-  settled,
-  withGrant,
+  withTokens,
 } from "../../../../src/coordination/election/election_history.ts";
 import { checkValue, electionState, historyOf } from "../../../../src/coordination/election/election_state.ts";
 import { type LeaderChange, LeaderChanges } from "../../../../src/coordination/election/leader_changes.ts";
@@ -78,7 +78,7 @@ describe("the history", () => {
   test("has no more than the last 64 grants, and counts on", () => {
     let history: Grant[] = [];
     for (let term = 1; term <= 100; term++) {
-      history = settled(withGrant(history, { value: "v", sinceMs: 0, id: `g${term}` }), BigInt(term));
+      history = withTokens(appendGrant(history, { value: "v", sinceMs: 0, id: `g${term}` }), BigInt(term));
     }
     expect(history.length).toBe(historyMax);
     expect([history[0]?.index, history.at(-1)?.index, history.at(-1)?.token]).toEqual([37, 100, 100n]);
@@ -90,7 +90,7 @@ describe("the history", () => {
       '"/baton/elections/echo" is not an election that this baton can take part in: its history has an entry {"index":0}',
     );
     const state = electionState("v", "/e");
-    expect(historyOf({ data: state.fresh(null), mzxid: 1n }, "/e")).toEqual([]);
+    expect(historyOf({ data: state.initial(null), mzxid: 1n }, "/e")).toEqual([]);
   });
 });
 

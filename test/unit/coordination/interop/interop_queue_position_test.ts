@@ -1,26 +1,26 @@
 import { describe, expect, test } from "bun:test";
 import {
-  type ForeignRecipe,
-  foreignRecipes,
-  guidOfForeign,
+  guidOfInteropNode,
+  type InteropRecipe,
+  interopRecipes,
   namingOf,
-  parseForeign,
+  parseInteropNode,
   recipeOf,
 } from "../../../../src/coordination/interop/interop_node_names.ts";
 import {
-  foreignHolders,
-  foreignLine,
-  foreignPosition,
+  interopHolders,
+  interopPosition,
+  interopQueue,
 } from "../../../../src/coordination/interop/interop_queue_position.ts";
 
 const guid = (digit: string) => digit.repeat(32);
-const name = (recipe: ForeignRecipe, digit: string, sequence: number, isShared = false) => {
+const name = (recipe: InteropRecipe, digit: string, sequence: number, isShared = false) => {
   const { prefix } = namingOf(recipe);
   const front = isShared ? prefix.shared?.(guid(digit)) : prefix.exclusive(guid(digit));
   return `${front}${String(sequence).padStart(10, "0")}`;
 };
-const position = (recipe: ForeignRecipe, children: string[], digit: string) =>
-  foreignPosition({ recipe, path: "/p", children }, guid(digit));
+const position = (recipe: InteropRecipe, children: string[], digit: string) =>
+  interopPosition({ recipe, path: "/p", children }, guid(digit));
 
 test("names are those that Curator and kazoo write", () => {
   expect(name("curator", "a", 7)).toBe("_c_aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa-lock-0000000007");
@@ -30,20 +30,23 @@ test("names are those that Curator and kazoo write", () => {
   expect(name("kazoo", "a", 7, true)).toBe(`${guid("a")}__rlock__0000000007`);
 });
 
-test.each(foreignRecipes)("%s: a name is read as it was written, by its own recipe only", (recipe) => {
+test.each(interopRecipes)("%s: a name is read as it was written, by its own recipe only", (recipe) => {
   for (const isShared of [false, true]) {
     if (isShared && namingOf(recipe).prefix.shared === null) continue;
     const written = name(recipe, "b", 42, isShared);
-    expect(parseForeign(recipe, written)).toEqual({ name: written, isShared, sequence: 42, guid: guid("b") });
+    expect(parseInteropNode(recipe, written)).toEqual({ name: written, isShared, sequence: 42, guid: guid("b") });
     expect(recipeOf(written)).toBe(recipe);
-    expect(guidOfForeign(written)).toBe(guid("b"));
+    expect(guidOfInteropNode(written)).toBe(guid("b"));
   }
 });
 
 test("of others' names the sequence counts, whatever stands before it", () => {
-  expect(parseForeign("curator", "lock-0000000003")).toMatchObject({ sequence: 3, guid: "" });
-  expect(parseForeign("curator", `_c_${guid("d")}-lock-0000000003`)).toMatchObject({ sequence: 3, guid: guid("d") });
-  expect(parseForeign("kazoo", "x__lock__0000000003")).toMatchObject({ sequence: 3, guid: "" });
+  expect(parseInteropNode("curator", "lock-0000000003")).toMatchObject({ sequence: 3, guid: "" });
+  expect(parseInteropNode("curator", `_c_${guid("d")}-lock-0000000003`)).toMatchObject({
+    sequence: 3,
+    guid: guid("d"),
+  });
+  expect(parseInteropNode("kazoo", "x__lock__0000000003")).toMatchObject({ sequence: 3, guid: "" });
   for (const stranger of ["locks", "leases", "_c_x-latch-0000000001", "x-123-0000000001", "lock-1", "q", "h"]) {
     expect(recipeOf(stranger)).toBeNull();
   }
@@ -73,9 +76,9 @@ describe("the position", () => {
       expect(position(recipe, children, "b").kind).toBe("held");
       expect(position(recipe, children, "c")).toMatchObject({ watch: name(recipe, "b", 2, true) });
       expect(position(recipe, children, "d")).toMatchObject({ watch: name(recipe, "c", 3) });
-      const line = foreignLine({ recipe, path: "/p", children });
-      expect(foreignHolders(line).map(({ sequence }) => sequence)).toEqual([1, 2]);
-      expect(foreignHolders(line.slice(2)).map(({ sequence }) => sequence)).toEqual([3]);
+      const line = interopQueue({ recipe, path: "/p", children });
+      expect(interopHolders(line).map(({ sequence }) => sequence)).toEqual([1, 2]);
+      expect(interopHolders(line.slice(2)).map(({ sequence }) => sequence)).toEqual([3]);
     },
   );
 

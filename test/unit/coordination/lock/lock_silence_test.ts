@@ -70,7 +70,7 @@ for (
     for (const { code, message, tookMs } of ends) {
       expect([code, message]).toEqual([
         "UNREACHABLE",
-        'Cannot acquire lock "demo": no server has answered within 2 s; its session, with what it may have there, ends within 1 m',
+        'Cannot acquire lock "demo": no server responded within 2 s; its session, with any node it has created, ends within 1 m',
       ]);
       expect(tookMs).toBeLessThanOrEqual(2000 + leaveMs);
     }

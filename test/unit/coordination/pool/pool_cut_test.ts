@@ -1,6 +1,6 @@
 /** A reply cut at every request/reply boundary of a pool's run: every item runs once, is written down, and given back. */
 import { expect, test } from "bun:test";
-import { takeNewLock } from "../../../../src/coordination/lock/uncontended_lock.ts";
+import { acquireUncontended } from "../../../../src/coordination/lock/uncontended_lock.ts";
 import { PoolMemory } from "../../../../src/coordination/pool/completion_log.ts";
 import { lockPath } from "../../../../src/coordination/lock/lock_path.ts";
 import { cutEverywhere } from "../../../support/cut_everywhere.ts";
@@ -108,7 +108,7 @@ test("a lock that is not there is taken by one of two, and nobody else gets in",
     const zk = bench.client(cut);
     const options = { path: lockPath("demo"), info: poolInfo, acl, clock: bench.clock, thing: "lock" };
     const [first, second] = await bench.within(
-      Promise.all([takeNewLock(zk, "demo", options), takeNewLock(bench.client(), "demo", options)]),
+      Promise.all([acquireUncontended(zk, "demo", options), acquireUncontended(bench.client(), "demo", options)]),
     );
     expect(bench.holders.length).toBe([first, second].filter((one) => one !== null).length);
     expect(bench.holders.length).toBeLessThanOrEqual(1);

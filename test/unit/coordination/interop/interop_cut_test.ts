@@ -1,11 +1,14 @@
-/** A reply cut at every request/reply boundary of a foreign lock: one holder, no orphan, no deadlock. */
+/** A reply cut at every request/reply boundary of an interop lock: one holder, no orphan, no deadlock. */
 import { expect, test } from "bun:test";
-import { foreignRecipes } from "../../../../src/coordination/interop/interop_node_names.ts";
+import { interopRecipes } from "../../../../src/coordination/interop/interop_node_names.ts";
 import { cutEverywhere } from "../../../support/cut_everywhere.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
 import { childrenIn, FakeTree } from "../../../support/fake_tree.ts";
 import { type Cut, FakeZooKeeper } from "../../../support/fake_zookeeper.ts";
-import { acquireLock, type AcquireOptions } from "../../../../src/coordination/lock/acquire_lock.ts";
+import {
+  acquireInteropLock,
+  type AcquireInteropOptions,
+} from "../../../../src/coordination/interop/acquire_interop_lock.ts";
 
 const path = "/app/locks/nightly";
 
@@ -18,8 +21,8 @@ class Bench {
     return new FakeZooKeeper(this.tree, this.clock, { timeoutMs: 60_000, ...(cut === undefined ? {} : { cut }) });
   }
 
-  async acquire(zk: FakeZooKeeper, options: AcquireOptions) {
-    const lease = await acquireLock(zk, path, { clock: this.clock, ...options });
+  async acquire(zk: FakeZooKeeper, options: AcquireInteropOptions) {
+    const lease = await acquireInteropLock(zk, path, { clock: this.clock, ...options });
     this.tokens.push(lease.fencingToken);
     return lease;
   }
@@ -32,13 +35,13 @@ class Bench {
     return this.clock.within(promise, { withinMs: 5000, state: () => `line ${this.line}` });
   }
 
-  async expectBusy(options: AcquireOptions): Promise<void> {
+  async expectBusy(options: AcquireInteropOptions): Promise<void> {
     const attempt = this.acquire(this.client(), { ...options, wait: "none" });
     expect(await this.within(attempt.then(() => "granted", (error) => error.code))).toBe("LOCK_BUSY");
   }
 }
 
-test.each(foreignRecipes)("%s: on a path that is not there yet", async (recipe) => {
+test.each(interopRecipes)("%s: on a path that is not there yet", async (recipe) => {
   await cutEverywhere(async (cut) => {
     const bench = new Bench();
     const zk = bench.client(cut);
@@ -51,7 +54,7 @@ test.each(foreignRecipes)("%s: on a path that is not there yet", async (recipe) 
   });
 });
 
-test.each(foreignRecipes)("%s: behind a holder and another contender", async (recipe) => {
+test.each(interopRecipes)("%s: behind a holder and another contender", async (recipe) => {
   await cutEverywhere(async (cut) => {
     const bench = new Bench();
     const first = await bench.within(bench.acquire(bench.client(), { recipe }));

@@ -1,6 +1,6 @@
 /** Locks that baton shares with Curator's or kazoo's programs: what happens to a holder of baton's while they wait. */
 import { join } from "node:path";
-import { CuratorPrograms, python } from "../../support/foreign_clients.ts";
+import { CuratorPrograms, python } from "../../support/interop_clients.ts";
 import { batonCommand } from "../../support/keeper_server.ts";
 import { hasPeer } from "../../support/peers.ts";
 import type { Wrapper } from "../lock/contender.ts";
@@ -33,11 +33,11 @@ function beside(recipe: string, waiter: (path: string, child: readonly string[])
   };
 }
 
-const kazooProgram = join(import.meta.dirname, "../../fixtures/foreign/kazoo_lock_run.py");
+const kazooProgram = join(import.meta.dirname, "../../fixtures/interop/kazoo_lock_run.py");
 const besideKazoo = beside("kazoo", (path, child) => [python, kazooProgram, path, ...child]);
 
 /** What happens to the servers happens to the others too, who promise nothing: then all contenders are baton's. */
-export async function foreignWrapper(): Promise<{ readonly wrapper: Wrapper; readonly close: () => void }> {
+export async function interopWrapper(): Promise<{ readonly wrapper: Wrapper; readonly close: () => void }> {
   const programs = hasPeer("curator") ? await CuratorPrograms.compile("CuratorLockRun") : null;
   const besideCurator = programs === null
     ? alone

@@ -1,13 +1,13 @@
 import { describe, expect, test } from "bun:test";
 import { isFullDose } from "../support/dose.ts";
 import { explore } from "./explore.ts";
-import { ForeignLineModel, type LineFault, type LineMistake, type LineModelOptions } from "./foreign_line_model.ts";
+import { InteropQueueModel, type LineFault, type LineMistake, type LineModelOptions } from "./interop_queue_model.ts";
 
 const everyFault: LineFault[] = ["lost reply", "crash", "gives up", "node deleted"];
 const [reader, writer] = [true, false];
 
 function check(name: string, options: LineModelOptions) {
-  const result = explore(new ForeignLineModel(options));
+  const result = explore(new InteropQueueModel(options));
   console.log(`model: ${name}: ${result.states} states, ${result.transitions} transitions`);
   return result;
 }

@@ -83,19 +83,19 @@ for (const kind of backends) {
 
     test("a program of Curator's is asked as its Revoker does, one of kazoo's cannot be, and --force takes either", async () => {
       for (const recipe of ["curator", "curator-rw"] as const) {
-        const node = await holder(`/foreign/${recipe}`, recipe);
-        const words = `--recipe ${recipe} /foreign/${recipe} --holder ${guid}`;
+        const node = await holder(`/interop/${recipe}`, recipe);
+        const words = `--recipe ${recipe} /interop/${recipe} --holder ${guid}`;
         expect(await session.run(`"$baton" break ${words} -w 10ms`)).toMatchObject({ code: 75 });
         expect(await dataOf(node)).toBe("__REVOKE__");
         expect(await session.run(`"$baton" break ${words} --force`)).toMatchObject({ code: 0 });
         expect(await client.exists(node)).toBeNull();
       }
-      const node = await holder("/foreign/kazoo", "kazoo");
-      const words = `--recipe kazoo /foreign/kazoo --holder ${guid}`;
+      const node = await holder("/interop/kazoo", "kazoo");
+      const words = `--recipe kazoo /interop/kazoo --holder ${guid}`;
       const cannot = await session.run(`"$baton" break ${words}`);
       expect(cannot).toMatchObject({ code: 78, stderr: expect.stringContaining("kazoo, which has no way to ask") });
       expect(await dataOf(node)).toBe("theirs");
-      const other = await session.run(`"$baton" break --recipe curator /foreign/kazoo --holder ${guid} --force`);
+      const other = await session.run(`"$baton" break --recipe curator /interop/kazoo --holder ${guid} --force`);
       expect(other).toMatchObject({ code: 78, stderr: expect.stringContaining("it is --recipe kazoo") });
       expect(await session.run(`"$baton" break ${words} --force --json`)).toMatchObject({
         code: 0,

@@ -1,13 +1,13 @@
 /**
  * The gate's dose of faults around locks that baton shares with Curator's or kazoo's programs, on the binary under test;
- * `scripts/fault foreign` runs the full one.
+ * `scripts/fault interop` runs the full one.
  */
 import { afterAll } from "bun:test";
 import { describeWithPeer } from "../support/peers.ts";
-import { foreignWrapper } from "./foreign/wrappers.ts";
+import { interopWrapper } from "./interop/wrappers.ts";
 import { describeShortDose } from "./lock/short_dose.ts";
 
-const { wrapper, close } = await foreignWrapper();
+const { wrapper, close } = await interopWrapper();
 afterAll(close);
 describeShortDose("a lock that others take too", wrapper, 7);
 

@@ -1,6 +1,6 @@
 /**
  * Other people's clients of ZooKeeper's protocol as they come from Debian, run against a server: zkCli.sh, kazoo, Curator.
- * Their programs are in test/fixtures/foreign; each prints one line per recipe.
+ * Their programs are in test/fixtures/interop; each prints one line per recipe.
  */
 import { execFile } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
@@ -9,7 +9,7 @@ import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
 import { curatorJars, zkCli } from "./peers.ts";
 
-const fixtures = join(import.meta.dirname, "../fixtures/foreign");
+const fixtures = join(import.meta.dirname, "../fixtures/interop");
 const endsMsMax = 90_000;
 /** Debian's, where its packages are: another one may stand before it in PATH. */
 export const python = existsSync("/usr/bin/python3") ? "/usr/bin/python3" : "python3";

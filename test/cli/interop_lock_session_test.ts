@@ -5,19 +5,19 @@ import { join } from "node:path";
 import { type Backend, backends, describeBackend, type RunningBackend } from "../support/backends.ts";
 import { BatonSession, type Running } from "../support/baton_session.ts";
 import { eventually } from "../support/eventually.ts";
-import { CuratorPrograms, python } from "../support/foreign_clients.ts";
+import { CuratorPrograms, python } from "../support/interop_clients.ts";
 import { describeWithPeer, hasPeer } from "../support/peers.ts";
 
 setDefaultTimeout(60_000);
 
-const fixtures = join(import.meta.dirname, "../fixtures/foreign");
+const fixtures = join(import.meta.dirname, "../fixtures/interop");
 const quoted = (words: readonly string[]) => words.map((word) => `'${word}'`).join(" ");
 
 /** Turns of each contender; those of baton are processes of their own. */
 const batonLoops = 3;
 const batonTurns = 4;
-const foreignClients = 2;
-const foreignTurns = 15;
+const interopClients = 2;
+const interopTurns = 15;
 
 let programs: CuratorPrograms | null = null;
 beforeAll(async () => {
@@ -65,15 +65,15 @@ function onBackend(backend: Backend): void {
       });
       return session.run(turns.join(" "));
     });
-    const foreign = session.run(quoted(command(path, kind, folder, String(foreignClients), String(foreignTurns))));
-    for (const { code, stderr } of await Promise.all([foreign, ...own])) {
+    const others = session.run(quoted(command(path, kind, folder, String(interopClients), String(interopTurns))));
+    for (const { code, stderr } of await Promise.all([others, ...own])) {
       expect(code, stderr).toBe(0); // a server that is slow to answer is told on stderr
     }
     expect(existsSync(join(folder, "overlaps")) ? readFileSync(join(folder, "overlaps"), "utf8") : "").toBe("");
     expect(readdirSync(join(folder, "now"))).toEqual([]);
     const turns = readFileSync(join(folder, "turns"), "utf8").trim().split("\n");
     expect(turns.filter((line) => line.includes("-baton-")).length).toBe(batonLoops * batonTurns);
-    expect(turns.length).toBe(batonLoops * batonTurns + foreignClients * foreignTurns);
+    expect(turns.length).toBe(batonLoops * batonTurns + interopClients * interopTurns);
   }
 
   describeWithPeer("curator", "beside Curator", () => {

@@ -1,18 +1,18 @@
 /**
- * zkCli.sh, kazoo and Curator, unchanged, on every server. What their lines should say is in test/fixtures/foreign, as
+ * zkCli.sh, kazoo and Curator, unchanged, on every server. What their lines should say is in test/fixtures/interop, as
  * observed on Apache ZooKeeper 3.8.0.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { type Backend, backends, describeBackend, type RunningBackend } from "../support/backends.ts";
-import { CuratorPrograms, runKazooRecipes, runZkCli } from "../support/foreign_clients.ts";
+import { CuratorPrograms, runKazooRecipes, runZkCli } from "../support/interop_clients.ts";
 import { describeWithPeer, hasPeer } from "../support/peers.ts";
 
 const within = 120_000;
 const timing = { tickTimeMs: 200, sessionTimeoutMinMs: 600, sessionTimeoutMaxMs: 20_000, containerCheckMs: 1500 };
 const expected = (name: string): string[] =>
-  readFileSync(join(import.meta.dirname, "../fixtures/foreign", name), "utf8").split("\n").filter((line) =>
+  readFileSync(join(import.meta.dirname, "../fixtures/interop", name), "utf8").split("\n").filter((line) =>
     line !== ""
   );
 

@@ -1,11 +1,11 @@
 /**
  * The line of a lock that Curator's or kazoo's programs take too (docs/protocol/lock.md) as an explicit-state model, deciding
- * with the recipe's own foreignPosition. A session sees a prefix of the history that only grows, so that a stale read is the
+ * with the recipe's own interopPosition. A session sees a prefix of the history that only grows, so that a stale read is the
  * same read done earlier, except after a lost reply: then the next connection may be behind the session's own write, until a
  * sync. That is what `view` is for.
  */
-import { namingOf, parseForeign } from "../../src/coordination/interop/interop_node_names.ts";
-import { foreignPosition } from "../../src/coordination/interop/interop_queue_position.ts";
+import { namingOf, parseInteropNode } from "../../src/coordination/interop/interop_node_names.ts";
+import { interopPosition } from "../../src/coordination/interop/interop_queue_position.ts";
 import type { Model, Transition, TransitionKind } from "./explore.ts";
 
 export type LineFault = "lost reply" | "crash" | "gives up" | "node deleted";
@@ -54,7 +54,7 @@ export interface LineState {
 const recipe = "kazoo";
 const path = "/lock";
 
-export class ForeignLineModel implements Model<LineState> {
+export class InteropQueueModel implements Model<LineState> {
   readonly initial: readonly LineState[];
   readonly #options: LineModelOptions;
 
@@ -221,12 +221,12 @@ export class ForeignLineModel implements Model<LineState> {
 
   #position(who: number, m: Member, children: readonly string[]) {
     const writer = !this.#options.readers[who] && this.#has("a writer does not wait for readers");
-    const isSeen = (name: string) => !writer || parseForeign(recipe, name)?.isShared === false;
-    return foreignPosition({ recipe, path, children: children.filter(isSeen) }, guidOf(who, m));
+    const isSeen = (name: string) => !writer || parseInteropNode(recipe, name)?.isShared === false;
+    return interopPosition({ recipe, path, children: children.filter(isSeen) }, guidOf(who, m));
   }
 
   #own(who: number, m: Member, nodes: readonly Node[]): string | undefined {
-    return namesOf(nodes).find((name) => parseForeign(recipe, name)?.guid === guidOf(who, m));
+    return namesOf(nodes).find((name) => parseInteropNode(recipe, name)?.guid === guidOf(who, m));
   }
 
   #prefix(who: number): (guid: string) => string {

@@ -1,0 +1,29 @@
+/** Reads the name arguments of the operator commands. */
+import { BatonError } from "../../src/errors.ts";
+import type { InteropRecipe } from "../../src/coordination/interop/interop_node_names.ts";
+import { interopPath } from "../../src/coordination/interop/interop_path.ts";
+import { encodeLockName } from "../../src/coordination/lock/lock_name.ts";
+
+/** Returns the only name. Throws USAGE for none, for several, and for an invalid name. `thing` is the kind of object named. */
+export function onlyName(command: string, names: readonly string[], thing = "lock"): string {
+  const [name, ...more] = names;
+  if (name !== undefined && more.length === 0) {
+    encodeLockName(name, `${/^[aeiou]/.test(thing) ? "an" : "a"} ${thing}`); // before anything is asked or started
+    return name;
+  }
+  const given = name === undefined ? "none is given" : `"${names.join('", "')}" are given`;
+  throw new BatonError(
+    "USAGE",
+    `baton ${command} needs the name of one ${thing}, and ${given}, as in: baton ${command} NAME`,
+  );
+}
+
+/** Returns the only path of a command that reads many locks of Curator or kazoo. Throws USAGE for none, several, or no path. */
+export function onlyInteropPath(command: string, [path, ...more]: readonly string[], recipe: InteropRecipe): string {
+  if (path === undefined || more.length > 0) {
+    const example = `as in: baton ${command} --recipe ${recipe} /app/locks`;
+    throw new BatonError("USAGE", `baton ${command} --recipe needs one path: the parent node of the locks, ${example}`);
+  }
+  if (path !== "/") interopPath(path);
+  return path;
+}
