@@ -18,10 +18,10 @@ import { checkPoolTemplates } from "./pool/configured_path.ts";
 import { proxyEndpoint } from "./pubsub/find_proxies.ts";
 import { letterPlaceOf, placeOf, redactionFor, requestMemoryOf } from "./retry/retry_rules.ts";
 
-type Values = SettingValues<typeof allSettings>;
+type AllValues = SettingValues<typeof allSettings>;
 
 /** By the setting's name. Each throws for a value that no command takes. */
-const checks: { readonly [Name in keyof Values]?: (value: NonNullable<Values[Name]>) => void } = {
+const checks: { readonly [Name in keyof AllValues]?: (value: NonNullable<AllValues[Name]>) => void } = {
   pubsubServerId: (id) => checkName("server id", id),
   pubsubServerListen: parseBindEndpoint,
   pubsubServerAdvertise: (endpoint) => parseEndpoint(endpoint),
@@ -45,7 +45,7 @@ const checks: { readonly [Name in keyof Values]?: (value: NonNullable<Values[Nam
 };
 
 /** Calls `check` for each thing that is looked into by itself; it throws USAGE or CONFIG, with the place where it stands. */
-export function checkSettings(values: Values, sources: ConfigSources, collect: (check: () => void) => void): void {
+export function checkSettings(values: AllValues, sources: ConfigSources, collect: (check: () => void) => void): void {
   checkCoordination(values, sources, collect);
   collect(() => checkPoolTemplates(values, sources));
   // The name; where the store would be is this user's own affair.
@@ -54,7 +54,7 @@ export function checkSettings(values: Values, sources: ConfigSources, collect: (
   collect(() => redactionFor(values, sources));
   collect(() => requestMemoryOf(values, sources));
   for (const [name, setting] of Object.entries<SettingTable[string]>(allSettings)) {
-    const [check, value] = [checks[name as keyof Values], values[name as keyof Values]];
+    const [check, value] = [checks[name as keyof AllValues], values[name as keyof AllValues]];
     if (check !== undefined && value !== undefined) {
       collect(() => atOrigin(name, setting, sources, () => (check as (value: unknown) => void)(value)));
     }
@@ -73,7 +73,7 @@ const parts: readonly (readonly (keyof typeof connectionSettings)[])[] = [
 ];
 
 /** Reads certificates, credentials and lists of servers. */
-function checkCoordination(values: Values, sources: ConfigSources, collect: (check: () => void) => void): void {
+function checkCoordination(values: AllValues, sources: ConfigSources, collect: (check: () => void) => void): void {
   const { servers } = values;
   const isRemote = servers !== undefined && servers !== "embedded" && !servers.startsWith("unix:");
   const defaults = Object.fromEntries(

@@ -19,7 +19,7 @@ export { Lock, type LockAcquireOptions, type LockOptions } from "./library/lock_
 export { Pool, type PoolItems, type PoolOptions, type PoolWork, type PoolWorkJob } from "./library/pool_object.ts";
 export { Semaphore, type SemaphoreOptions } from "./library/semaphore_object.ts";
 export type { SessionPlace } from "./library/session_source.ts";
-export { enterBarrier, type EnterOptions } from "./coordination/barrier/enter_barrier.ts";
+export { enterBarrier, type EnterBarrierOptions } from "./coordination/barrier/enter_barrier.ts";
 export { type GateOptions, liftGate, setGate, waitGate } from "./coordination/barrier/barrier_gate.ts";
 export type { BarrierMembership } from "./coordination/barrier/barrier_membership.ts";
 export { breakLock, type BreakLockOptions, type BrokenLock } from "./coordination/lock/break_lock.ts";
@@ -34,10 +34,10 @@ export { acquireLock, type AcquireOptions, type WaitingStatus } from "./coordina
 export { acquireInteropLock, type AcquireInteropOptions } from "./coordination/interop/acquire_interop_lock.ts";
 export { type LockStatus, lockStatus, type LockStatusOptions } from "./coordination/lock/lock_status.ts";
 export type { PoolCounts } from "./coordination/pool/work_list.ts";
-export type { EndedItem } from "./coordination/pool/completion_log.ts";
+export type { ItemResult } from "./coordination/pool/completion_log.ts";
 export type { PoolTemplates } from "./coordination/pool/pool_path.ts";
 export type { PoolItemStatus, PoolStatus } from "./coordination/pool/read_pool_status.ts";
-export type { PoolTerms, ShownTerms } from "./coordination/pool/pool_terms.ts";
+export type { AnnouncedTerms, PoolTerms } from "./coordination/pool/pool_terms.ts";
 export { resign, type ResignOptions } from "./coordination/election/request_resignation.ts";
 export { watchLeader, type WatchLeaderOptions } from "./coordination/election/watch_leader.ts";
 export type { Address, TlsOptions } from "./sockets/connection.ts";

@@ -35,7 +35,7 @@ const flagsOfRuns = { onMemberLost, maxHold, ...jobFlags, ...childSettings } sat
 
 export type BarrierValues = SettingValues<typeof barrierCommandSettings>;
 
-export interface BarrierOptions {
+export interface BarrierCommandOptions {
   readonly name: string;
   readonly parties: number;
   readonly command: readonly [string, ...string[]];
@@ -45,13 +45,15 @@ export interface BarrierOptions {
   readonly sources: ConfigSources;
 }
 
-export interface GateOptions {
+export interface GateCommandOptions {
   readonly name: string;
   readonly do: "set" | "lift" | "wait";
 }
 
 /** Throws USAGE for what does not fit together. */
-export function barrierOptionsOf(call: Call<typeof barrierCommandSettings>): BarrierOptions | GateOptions {
+export function barrierOptionsOf(
+  call: Call<typeof barrierCommandSettings>,
+): BarrierCommandOptions | GateCommandOptions {
   const { values, names, command, sources } = call;
   const example = "as in: baton barrier NAME -N 3 -- COMMAND";
   const [name, ...more] = names;

@@ -14,10 +14,10 @@ import { BatonError } from "../../src/errors.ts";
 import { enterBarrier } from "../../src/coordination/barrier/enter_barrier.ts";
 import type { BarrierMembership } from "../../src/coordination/barrier/barrier_membership.ts";
 import { barrierPath } from "../../src/coordination/barrier/barrier_path.ts";
-import { partyNodes, readBarrier } from "../../src/coordination/barrier/barrier_view.ts";
+import { participantNodes, readBarrier } from "../../src/coordination/barrier/barrier_view.ts";
 import { abortable } from "../../src/support/abort.ts";
 import { announcedPlace } from "../coordination/announced_place.ts";
-import type { BarrierOptions } from "./barrier_options.ts";
+import type { BarrierCommandOptions } from "./barrier_options.ts";
 import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import { type ExitCode, exitCodeOf } from "../exit_codes.ts";
 import { endOfChild, jobEnvironment, superviseOptions } from "../job/job.ts";
@@ -51,20 +51,20 @@ export function barrierDependencies(guard: Guard): BarrierDependencies {
 }
 
 /** What is known so far, for the report. */
-interface Progress {
+interface BarrierProgress {
   member: BarrierMembership | null;
   outcome: ChildOutcome | null;
 }
 
-interface Run {
+interface BarrierRun {
   readonly io: Io;
   readonly deps: BarrierDependencies;
-  readonly progress: Progress;
+  readonly progress: BarrierProgress;
 }
 
 /** Throws BatonError for what ended it before there was a command, StoppedBySignal when a signal did. */
-export async function runBarrier(options: BarrierOptions, io: Io, deps: BarrierDependencies): Promise<ExitCode> {
-  const progress: Progress = { member: null, outcome: null };
+export async function runBarrier(options: BarrierCommandOptions, io: Io, deps: BarrierDependencies): Promise<ExitCode> {
+  const progress: BarrierProgress = { member: null, outcome: null };
   return await reported({
     ...options,
     io,
@@ -73,7 +73,7 @@ export async function runBarrier(options: BarrierOptions, io: Io, deps: BarrierD
   }, () => enterAndRun(options, { io, deps, progress }));
 }
 
-async function enterAndRun(options: BarrierOptions, run: Run): Promise<LockEnding> {
+async function enterAndRun(options: BarrierCommandOptions, run: BarrierRun): Promise<LockEnding> {
   const { io, deps, progress } = run;
   using stop = new StopRequest(deps.signals);
   const { values } = options;
@@ -128,8 +128,8 @@ async function leaveTogether(
   member: BarrierMembership,
   ending: LockEnding,
   { options: { verbose }, run: { io, deps }, before }: {
-    readonly options: BarrierOptions;
-    readonly run: Run;
+    readonly options: BarrierCommandOptions;
+    readonly run: BarrierRun;
     /** Aborted by the first signal that came so far. */
     readonly before: AbortSignal;
   },
@@ -160,7 +160,7 @@ function asksForEnd(reason: unknown): boolean {
  * A wait for others outlives its session, where a lost member is replaced. `opened` hears of each session: the last one
  * is the caller's to close.
  */
-async function enterInSession(options: BarrierOptions, { io, deps }: Run, { place, limit, opened }: {
+async function enterInSession(options: BarrierCommandOptions, { io, deps }: BarrierRun, { place, limit, opened }: {
   readonly place: Coordination;
   readonly limit: AbortSignal;
   readonly opened: (zk: ZooKeeper) => void;
@@ -199,16 +199,16 @@ async function enterInSession(options: BarrierOptions, { io, deps }: Run, { plac
 }
 
 /** A job that waits for itself waits for ever: its children know the ids of what it is a member of. */
-async function refuseNested(zk: ZooKeeper, { name, values }: BarrierOptions, io: Io): Promise<void> {
+async function refuseNested(zk: ZooKeeper, { name, values }: BarrierCommandOptions, io: Io): Promise<void> {
   const cookies = (io.env["BATON_LOCK_COOKIE"] ?? "").split(":").filter((cookie) => cookie !== "");
   if (cookies.length === 0) return;
   const view = await readBarrier(zk, barrierPath(name, values.root));
-  if (!partyNodes(view?.children ?? []).some((node) => cookies.includes(node.guid))) return;
+  if (!participantNodes(view?.children ?? []).some((node) => cookies.includes(node.guid))) return;
   throw new BatonError("USAGE", `"${name}" has this job as a member already: a baton barrier around this one`);
 }
 
 /** Each change once: others come and go while this one waits. */
-function waitingLine({ name, parties, verbose }: BarrierOptions, io: Io): (gathered: number) => void {
+function waitingLine({ name, parties, verbose }: BarrierCommandOptions, io: Io): (gathered: number) => void {
   let last = -1;
   return (gathered) => {
     if (!verbose || gathered === last) return;
@@ -218,7 +218,7 @@ function waitingLine({ name, parties, verbose }: BarrierOptions, io: Io): (gathe
 }
 
 function childEnvironment(
-  options: BarrierOptions,
+  options: BarrierCommandOptions,
   io: Io,
   { member, place, note }: {
     readonly member: BarrierMembership;
@@ -245,8 +245,8 @@ function startLine({ name, rank, size, generation, holderId, fencingToken, waite
 }
 
 function reportOf(
-  options: BarrierOptions,
-  { member, outcome }: Progress,
+  options: BarrierCommandOptions,
+  { member, outcome }: BarrierProgress,
   end: ReportedEnd,
 ): StatusReport {
   return {

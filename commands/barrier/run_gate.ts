@@ -4,7 +4,7 @@ import { StopRequest } from "../../src/process/supervise/stopped_by_signal.ts";
 import { BatonError } from "../../src/errors.ts";
 import { liftGate, setGate, waitGate } from "../../src/coordination/barrier/barrier_gate.ts";
 import { systemClock } from "../../src/support/clock.ts";
-import type { barrierCommandSettings, GateOptions } from "./barrier_options.ts";
+import type { barrierCommandSettings, GateCommandOptions } from "./barrier_options.ts";
 import type { Call } from "../command.ts";
 import { connected } from "../coordination/connected.ts";
 import { demandScope } from "../../src/coordination/connect/coordination_servers.ts";
@@ -14,7 +14,7 @@ import type { GateJson } from "../json_shapes/election_shapes.ts";
 import { tellOutage } from "../job/wait_display.ts";
 import { holderInfo } from "../../src/coordination/holder_info.ts";
 
-export async function runGate(gate: GateOptions, call: Call<typeof barrierCommandSettings>): Promise<ExitCode> {
+export async function runGate(gate: GateCommandOptions, call: Call<typeof barrierCommandSettings>): Promise<ExitCode> {
   const { values, io } = call;
   const { name } = gate;
   using stop = new StopRequest(processSignals());

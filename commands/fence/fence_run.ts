@@ -1,7 +1,7 @@
 /** `baton fence run`: a command that runs unless the store has seen a higher token. */
 import { hostname } from "node:os";
 import { processSignals } from "../../src/process/supervise/signal_source.ts";
-import { runUnderStore, type UnderStore } from "../../src/coordination/fence/run_fenced.ts";
+import { type FencedCommandEnd, runFenced } from "../../src/coordination/fence/run_fenced.ts";
 import { parseToken } from "../../src/coordination/fence/token_slots.ts";
 import { BatonError } from "../../src/errors.ts";
 import { systemClock } from "../../src/support/clock.ts";
@@ -21,7 +21,7 @@ export async function fenceRun({ values, names, command, io }: Call<typeof fence
   }
   if (values.try && values.wait !== undefined) throw new BatonError("USAGE", "-n and -w do not go together");
   const by = `${userName()}@${hostname()}:${process.pid}`;
-  const ending = await runUnderStore({
+  const ending = await runFenced({
     storePath: values.store,
     token: { token: tokenOf(values.token, io.env["BATON_FENCING_TOKEN"]), by, at: new Date().toISOString() },
     waitMs: values.try ? 0 : values.wait,
@@ -50,7 +50,7 @@ function tokenOf(flag: string | undefined, variable: string | undefined): bigint
   return parseToken(variable, "BATON_FENCING_TOKEN");
 }
 
-function exitCodeOfEnd(ending: UnderStore): ExitCode {
+function exitCodeOfEnd(ending: FencedCommandEnd): ExitCode {
   switch (ending.kind) {
     case "exited":
       return ending.code;

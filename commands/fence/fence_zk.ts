@@ -6,10 +6,10 @@ import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import { validatePath } from "../../src/zookeeper/node_path_names.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
-import type { FencedDeed } from "../../src/coordination/fence/fenced_operation.ts";
+import type { FencedOperation } from "../../src/coordination/fence/fenced_operation.ts";
 import { fencedWrite, type HeldNode, staleHolder } from "../../src/coordination/fence/fenced_write.ts";
 import { ownHolder } from "../../src/coordination/admin/own_holder.ts";
-import { ownFolderOf } from "../../src/coordination/fence/reserved_paths.ts";
+import { reservedFolderOf } from "../../src/coordination/fence/reserved_paths.ts";
 import { didYouMean } from "../../src/support/did_you_mean.ts";
 import { readAtMost } from "../../src/support/read_at_most.ts";
 import type { Call } from "../command.ts";
@@ -25,14 +25,14 @@ type Verb = (typeof verbs)[number];
 /** A node's data: what ZooKeeper takes in a request (jute.maxbuffer, 1 MiB) less room for what stands beside it. */
 const dataBytesMax = 1024 * 1024 - 4096;
 
-type ZkCall = Call<typeof fenceSettings>;
+type FenceZkCall = Call<typeof fenceSettings>;
 
-export async function fenceZk(call: ZkCall): Promise<ExitCode> {
+export async function fenceZk(call: FenceZkCall): Promise<ExitCode> {
   const { values, sources, io } = call;
   const [, verb = "", at, data, ...more] = [...call.names, ...call.command ?? []];
-  const deed = deedOf(call, { verb, path: at, data, more });
+  const deed = operationOf(call, { verb, path: at, data, more });
   const job = demandHeldJob(io.env, "baton fence zk", "go by");
-  refuseOwnTree(deed, job, values.root);
+  refuseReservedPath(deed, job, values.root);
   const tokens = tokensOf(call, job);
   const place = coordinationOf(values, sources);
   // A keeper that is not there does not have the lock: nothing is started in its stead.
@@ -49,7 +49,7 @@ export async function fenceZk(call: ZkCall): Promise<ExitCode> {
   return exitCodes.SUCCESS;
 }
 
-interface Words {
+interface FenceZkArgs {
   readonly verb: string;
   readonly path: string | undefined;
   readonly data: string | undefined;
@@ -57,7 +57,7 @@ interface Words {
 }
 
 /** Throws USAGE for what does not fit together, IO for data that cannot be read, BAD_DATA for too much of it. */
-function deedOf({ values }: ZkCall, { verb, path, data, more }: Words): FencedDeed {
+function operationOf({ values }: FenceZkCall, { verb, path, data, more }: FenceZkArgs): FencedOperation {
   const example = "as in: baton fence zk set /app/state running";
   if (!isVerb(verb)) {
     const given = verb === "" ? "nothing is given" : `not "${verb}"${didYouMean(verb, verbs)}`;
@@ -96,7 +96,7 @@ function checkPath(path: string, sequential: boolean): void {
   }
 }
 
-function refuseFlags(verb: Verb, { version, dataFile, parents, sequential }: ZkCall["values"]): void {
+function refuseFlags(verb: Verb, { version, dataFile, parents, sequential }: FenceZkCall["values"]): void {
   const misplaced = [
     [version !== undefined && verb === "create", "--version", "set and delete: what is created has version 0"],
     [dataFile !== undefined && verb === "delete", "--data-file", "set and create"],
@@ -140,8 +140,8 @@ function readData(file: string): Uint8Array {
   }
 }
 
-function refuseOwnTree({ path }: FencedDeed, { locks }: HeldJob, root: string): void {
-  const own = ownFolderOf(path, root) ??
+function refuseReservedPath({ path }: FencedOperation, { locks }: HeldJob, root: string): void {
+  const own = reservedFolderOf(path, root) ??
     locks.find((lock) => path === lock.path || path.startsWith(`${lock.path}/`))?.path;
   if (own === undefined) return;
   throw new BatonError(
@@ -151,7 +151,7 @@ function refuseOwnTree({ path }: FencedDeed, { locks }: HeldJob, root: string): 
 }
 
 /** One for each lock; null where nobody says. */
-function tokensOf({ values, io }: ZkCall, { locks }: HeldJob): readonly (bigint | null)[] {
+function tokensOf({ values, io }: FenceZkCall, { locks }: HeldJob): readonly (bigint | null)[] {
   if (values.token !== undefined) {
     if (locks.length === 1) return [parseToken(values.token, "--token")];
     throw new BatonError("USAGE", `--token is for a job with one lock, and this one has ${locks.length}`);
@@ -167,7 +167,7 @@ function tokensOf({ values, io }: ZkCall, { locks }: HeldJob): readonly (bigint 
 async function heldNodes(
   zk: ZooKeeper,
   { locks, ids }: HeldJob,
-  deed: FencedDeed,
+  deed: FencedOperation,
   tokens: readonly (bigint | null)[],
 ): Promise<HeldNode[]> {
   return await Promise.all(locks.map(async ({ name, path }, index) => {

@@ -34,12 +34,12 @@ export const statusShape = z.strictObject({
   waited_ms: count.nullable(),
   held_ms: count.nullable(),
   items: z.strictObject({
-    taken: count,
+    claimed: count.describe("items whose locks this call took"),
     done: count,
     failed: count,
-    busy: count.describe("others work on them"),
-    known: count.describe("done before, within --done-ttl"),
-    left: count.describe("not tried: no room for them in this call"),
+    busy: count.describe("items that another call processes"),
+    skipped: count.describe("items that completed earlier, within --done-ttl"),
+    remaining: count.describe("items that were not tried, because this call had no room for them"),
   }).optional()
     .describe("of a pool only: what became of its items"),
   message: z.string().nullable().describe("the sentence on stderr, if there was one"),

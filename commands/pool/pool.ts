@@ -3,7 +3,7 @@ import { compileLate } from "../../src/process/spawn/lower_jit_priority.ts";
 import { startGuard } from "../../src/process/guard/guard.ts";
 import { type Call, defineCommand } from "../command.ts";
 import type { ExitCode } from "../exit_codes.ts";
-import { componentOf, poolCommandSettings, poolDeedOf, poolForms, poolOptionsOf } from "./pool_options.ts";
+import { componentOf, poolCommandSettings, poolForms, poolOperationOf, poolOptionsOf } from "./pool_options.ts";
 
 export const poolCommand = defineCommand({
   name: "pool",
@@ -56,7 +56,7 @@ export const poolCommand = defineCommand({
 });
 
 async function pool(call: Call<typeof poolCommandSettings>): Promise<ExitCode> {
-  const asked = poolDeedOf(call);
+  const asked = poolOperationOf(call);
   // Whoever only looks does not load what runs items.
   if (asked?.deed === "status") return await (await import("./pool_status.ts")).showPoolStatus(asked, call);
   if (asked?.deed === "forget") return await (await import("./pool_forget.ts")).forgetPoolItems(asked, call);

@@ -1,6 +1,6 @@
 /** `baton pool forget`: how items have ended is remembered no longer; all of a component, or those that are named. */
 import { systemClock } from "../../src/support/clock.ts";
-import { forgetPool } from "../../src/coordination/pool/clear_pool_results.ts";
+import { clearPoolResults } from "../../src/coordination/pool/clear_pool_results.ts";
 import type { Call } from "../command.ts";
 import { connected } from "../coordination/connected.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
@@ -14,7 +14,7 @@ export async function forgetPoolItems(
   const { values, io } = call;
   const { component, path } = options;
   const named = await namedItems(options, { path: null, queryTimeoutMs: values.queryTimeout });
-  const count = await connected(call, (zk) => forgetPool(zk, { path, named, clock: systemClock() }));
+  const count = await connected(call, (zk) => clearPoolResults(zk, { path, named, clock: systemClock() }));
   const what = count === 0
     ? `nothing to forget: no end of ${
       named === null ? "an item" : "one of these items"

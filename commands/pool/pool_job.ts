@@ -18,7 +18,7 @@ import { jobEnvironment, superviseOptions } from "../job/job.ts";
 import { type LockEnding, lockEndingOf } from "../job/lock_ending.ts";
 import { namesProgramByItem, type PoolCommandOptions, wordsFor } from "./pool_options.ts";
 import type { PoolSignals } from "./pool_signals.ts";
-import { ranTooLong, readText, tellsNothing } from "./pool_source.ts";
+import { queryFailure, ranTooLong, readText } from "./pool_source.ts";
 
 export interface PoolJobContext {
   readonly io: Io;
@@ -31,7 +31,7 @@ export interface PoolJobContext {
 }
 
 /** The ends that say more than that a job has failed, the worst first. */
-const graveCodes: readonly ExitCode[] = [
+const severeCodes: readonly ExitCode[] = [
   exitCodes.FENCE_BREACH,
   exitCodes.LOST,
   exitCodes.REVOKED,
@@ -68,7 +68,7 @@ export class PoolJobs {
   readonly #options: PoolCommandOptions;
   readonly #context: PoolJobContext;
   /** baton's own codes among the ends of jobs. */
-  readonly #grave = new Set<ExitCode>();
+  readonly #severe = new Set<ExitCode>();
   #hasBreach = false;
 
   constructor(options: PoolCommandOptions, context: PoolJobContext) {
@@ -83,7 +83,7 @@ export class PoolJobs {
 
   /** What the run exits with when some jobs have not ended well. */
   exitCode(): ExitCode {
-    return graveCodes.find((code) => this.#grave.has(code)) ?? exitCodes.FALSE;
+    return severeCodes.find((code) => this.#severe.has(code)) ?? exitCodes.FALSE;
   }
 
   run(job: PoolJob): Promise<PoolJobEnd> {
@@ -114,7 +114,7 @@ export class PoolJobs {
           );
         }
         const { outcome, ending } = await running;
-        return this.#tell(what, outcome, ending);
+        return this.#report(what, outcome, ending);
       },
     };
   }
@@ -132,7 +132,7 @@ export class PoolJobs {
       what: JSON.stringify(componentName),
       thing: "Component",
       more: {
-        signals: this.#context.signals.ofTaking(),
+        signals: this.#context.signals.forClaiming(),
         isRead: true,
         onStarted({ output }) {
           reading = output === null ? reading : readText(output, name);
@@ -151,7 +151,7 @@ export class PoolJobs {
     // It is stopped before the lease is at its end, which therefore knows of no loss.
     if (outcome.kind === "lost") throw new BatonError("LOCK_LOST", ending?.message ?? "");
     if (outcome.kind === "revoked") throw new BatonError("REVOKED", ending?.message ?? "");
-    throw tellsNothing(
+    throw queryFailure(
       line,
       outcome.kind === "time_limit"
         ? ranTooLong(values.queryTimeout)
@@ -207,7 +207,7 @@ export class PoolJobs {
     return { child, note };
   }
 
-  #tell(what: string, outcome: ChildOutcome, ending: LockEnding | null): PoolJobEnd {
+  #report(what: string, outcome: ChildOutcome, ending: LockEnding | null): PoolJobEnd {
     const { quiet, verbose, command } = this.#options;
     const { io } = this.#context;
     const end = { what: "", mayRetry: false, stopsPool: false, keepsLock: false } as const;
@@ -225,7 +225,7 @@ export class PoolJobs {
     if (message !== null) io.err(`baton: ${what}: ${message}\n`);
     else if (!quiet) io.err(`baton: ${what} ${how}\n`);
     const isOwn = outcome.kind === "exited" || outcome.kind === "signaled";
-    if (!isOwn) this.#grave.add(exitCode);
+    if (!isOwn) this.#severe.add(exitCode);
     const cannotStart = ["not_found", "not_executable", "start_failed"].includes(outcome.kind);
     return {
       result: "failed",

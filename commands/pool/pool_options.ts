@@ -72,7 +72,7 @@ export const poolForms = {
   status: { refuses: flagsOfRuns, runsNothing: true },
   forget: { refuses: { ...flagsOfRuns, json: flags.json }, runsNothing: true },
 } as const;
-const deeds = ["status", "forget"] as const satisfies readonly (keyof typeof poolForms)[];
+const poolOperations = ["status", "forget"] as const satisfies readonly (keyof typeof poolForms)[];
 
 export type PoolValues = SettingValues<typeof poolCommandSettings>;
 
@@ -109,11 +109,11 @@ export interface PoolStatusOptions {
 const example = "as in: baton pool COMPONENT --query ./list.sh -j 4 -- ./work.sh {item}";
 
 /** The words of `baton pool status COMPONENT` and `baton pool forget COMPONENT`; null for a pool that is to run. */
-export function poolDeedOf(
+export function poolOperationOf(
   call: Call<typeof poolCommandSettings>,
-): PoolStatusOptions & { readonly deed: typeof deeds[number] } | null {
+): PoolStatusOptions & { readonly deed: typeof poolOperations[number] } | null {
   const { names: [first, component, ...more], command, values, sources } = call;
-  const deed = deeds.find((one) => one === first);
+  const deed = poolOperations.find((one) => one === first);
   if (deed === undefined || command !== null) return null;
   if (component === undefined || more.length > 0) {
     throw new BatonError("USAGE", `baton pool ${deed} needs one component, as in: baton pool ${deed} COMPONENT`);
@@ -169,7 +169,7 @@ function complaintAboutMore(names: readonly string[], isWithoutCommand: boolean)
   const [first = "", ...more] = names;
   const all = `baton pool takes one component, and "${names.join('", "')}" are given`;
   if (!isWithoutCommand) return all;
-  const deed = nearestWord(first, deeds);
+  const deed = nearestWord(first, poolOperations);
   if (more.length === 1 && deed !== null) return `There is no "baton pool ${first}", did you mean "${deed}"?`;
   return `${all}; what is to be run stands behind --, as in: baton pool ${first} --items a,b -- ${
     more.join(" ")
@@ -217,7 +217,7 @@ export function wordsFor(
 
 /** In whose section of the files a call's settings are. */
 export function componentOf(names: readonly string[], command: readonly string[] | null): string | undefined {
-  const isDeed = command === null && deeds.some((deed) => deed === names[0]);
+  const isDeed = command === null && poolOperations.some((deed) => deed === names[0]);
   return names[isDeed ? 1 : 0];
 }
 

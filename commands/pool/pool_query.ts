@@ -9,7 +9,7 @@ import { abortable } from "../../src/support/abort.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { deadlineAfter } from "../../src/support/deadline.ts";
 import type { PoolStatusOptions } from "./pool_options.ts";
-import { ranTooLong, readItems, readText, tellsNothing } from "./pool_source.ts";
+import { queryFailure, ranTooLong, readItems, readText } from "./pool_source.ts";
 
 /** The items that are named; null for all. `path`: null where only their names count. Rejects as `readItems` does. */
 export async function namedItems(
@@ -32,12 +32,12 @@ async function outputOf(line: string, timeoutMs: number): Promise<string> {
   const options = { env, ownGroup: true, descriptors: [], hangUpIgnored: false, readsNothing: true, isRead: true };
   const child = await spawnChild(["/bin/sh", "-c", line], options);
   if (child.kind !== "started" || child.output === null) {
-    throw tellsNothing(line, "message" in child ? child.message : "it could not be started");
+    throw queryFailure(line, "message" in child ? child.message : "it could not be started");
   }
   const { pid, output } = child;
   const deadline = deadlineAfter(systemClock(), timeoutMs, {
     signal: stop.signal,
-    reason: () => tellsNothing(line, ranTooLong(timeoutMs)),
+    reason: () => queryFailure(line, ranTooLong(timeoutMs)),
   });
   try {
     const text = await abortable(readText(output, "the output of --query"), deadline.signal);
@@ -48,7 +48,7 @@ async function outputOf(line: string, timeoutMs: number): Promise<string> {
       : end.kind === "signaled"
       ? `it was ended by ${end.signal}`
       : end.why;
-    throw tellsNothing(line, how);
+    throw queryFailure(line, how);
   } catch (thrown) {
     sendSignal(-pid, "SIGKILL"); // the group, which is there as long as anything of it is
     throw thrown;

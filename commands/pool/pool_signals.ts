@@ -7,10 +7,10 @@ import { StopRequests } from "../../src/process/supervise/stop_signals.ts";
 import { StoppedBySignal } from "../../src/process/supervise/stopped_by_signal.ts";
 import type { Clock } from "../../src/support/clock.ts";
 
-const askForEnd: readonly NodeJS.Signals[] = ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"];
+const stopSignals: readonly NodeJS.Signals[] = ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"];
 const drained: readonly NodeJS.Signals[] = ["SIGTERM", "SIGINT", "SIGHUP"];
 
-interface Listener {
+interface PoolSignalListener {
   readonly signals: readonly NodeJS.Signals[];
   readonly call: (signal: NodeJS.Signals) => void;
   readonly isDrained: boolean;
@@ -22,8 +22,8 @@ export class PoolSignals implements SignalSource, Disposable {
   readonly #source: SignalSource;
   readonly #drains: boolean;
   readonly #controller = new AbortController();
-  readonly #listeners = new Set<Listener>();
-  readonly #heard = new Set<NodeJS.Signals>();
+  readonly #listeners = new Set<PoolSignalListener>();
+  readonly #subscribed = new Set<NodeJS.Signals>();
   readonly #requests: StopRequests;
   readonly #offs: (() => void)[] = [];
 
@@ -32,7 +32,7 @@ export class PoolSignals implements SignalSource, Disposable {
     this.#drains = drains;
     this.#requests = new StopRequests(clock);
     this.hangUpIgnored = source.hangUpIgnored;
-    this.#hear(askForEnd);
+    this.#subscribe(stopSignals);
   }
 
   get stop(): AbortSignal {
@@ -44,7 +44,7 @@ export class PoolSignals implements SignalSource, Disposable {
   }
 
   /** For what is done to take more items: there is nothing to let finish. */
-  ofTaking(): SignalSource {
+  forClaiming(): SignalSource {
     const listen: SignalSource["listen"] = (signals, call) => this.#listen({ signals, call, isDrained: false });
     return { hangUpIgnored: this.hangUpIgnored, listen };
   }
@@ -53,21 +53,21 @@ export class PoolSignals implements SignalSource, Disposable {
     for (const off of this.#offs) off();
   }
 
-  #listen(listener: Listener): () => void {
-    this.#hear(listener.signals);
+  #listen(listener: PoolSignalListener): () => void {
+    this.#subscribe(listener.signals);
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
 
-  #hear(signals: readonly NodeJS.Signals[]): void {
-    const unheard = signals.filter((signal) => !this.#heard.has(signal));
+  #subscribe(signals: readonly NodeJS.Signals[]): void {
+    const unheard = signals.filter((signal) => !this.#subscribed.has(signal));
     if (unheard.length === 0) return;
-    for (const signal of unheard) this.#heard.add(signal);
-    this.#offs.push(this.#source.listen(unheard, (signal) => this.#came(signal)));
+    for (const signal of unheard) this.#subscribed.add(signal);
+    this.#offs.push(this.#source.listen(unheard, (signal) => this.#onSignal(signal)));
   }
 
-  #came(signal: NodeJS.Signals): void {
-    const request = askForEnd.includes(signal) ? this.#requests.heard(signal) : null;
+  #onSignal(signal: NodeJS.Signals): void {
+    const request = stopSignals.includes(signal) ? this.#requests.heard(signal) : null;
     const listeners = [...this.#listeners].filter(({ signals }) => signals.includes(signal));
     if (request === "first") this.#controller.abort(new StoppedBySignal(signal));
     const goesNoFurther = (request === "first" || request === "echo") && drained.includes(signal);

@@ -79,7 +79,7 @@ export async function readText(chunks: AsyncIterable<Uint8Array>, name: string):
 }
 
 /** Why there is no list. */
-export function tellsNothing(line: string, why: string): BatonError {
+export function queryFailure(line: string, why: string): BatonError {
   return new BatonError("IO", `--query ${JSON.stringify(line)} named no items: ${why}`);
 }
 

@@ -5,7 +5,7 @@ import { nameOfHolder } from "../../src/coordination/holder_info.ts";
 import type { HolderStatus } from "../../src/coordination/lock/lock_status.ts";
 import { type PoolItemStatus, type PoolStatus, poolStatus } from "../../src/coordination/pool/read_pool_status.ts";
 import type { PoolTemplates } from "../../src/coordination/pool/pool_path.ts";
-import { otherPaths } from "../../src/coordination/pool/pool_terms.ts";
+import { differingPaths } from "../../src/coordination/pool/pool_terms.ts";
 import { printable } from "../../src/support/printable.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import type { Call } from "../command.ts";
@@ -38,7 +38,7 @@ function tell(
   },
 ): void {
   if (elsewhere !== null && !quiet) {
-    const what = printable(otherPaths(templates, elsewhere.templates).join(", ") || "its root is another");
+    const what = printable(differingPaths(templates, elsewhere.templates).join(", ") || "its root is another");
     io.err(
       `baton: ${
         nameOfHolder(elsewhere.info)

@@ -202,21 +202,21 @@ export function endingOf(
     readonly isStopped: boolean;
   },
 ): PoolEnding {
-  const { taken, failed, busy, left } = counts;
+  const { claimed, failed, busy, remaining } = counts;
   if (failed > 0) return { exitCode: codeOfFailure, reason: "failed", message: null, counts };
-  const isUnfinished = loop && left > 0 && !isStopped;
-  if (isUnfinished || (taken === 0 && left + busy > 0)) {
-    const message = left > 0
+  const isUnfinished = loop && remaining > 0 && !isStopped;
+  if (isUnfinished || (claimed === 0 && remaining + busy > 0)) {
+    const message = remaining > 0
       ? notBegun(component, counts, total)
       : `No item of "${component}" is free: ${busy === 1 ? "one is" : `${busy} are`} being worked on`;
-    return { exitCode: exitCodes.BUSY, reason: taken === 0 ? "nothing_free" : "items_left", message, counts };
+    return { exitCode: exitCodes.BUSY, reason: claimed === 0 ? "nothing_free" : "items_left", message, counts };
   }
-  return { exitCode: exitCodes.SUCCESS, reason: taken === 0 ? "nothing_to_do" : "done", message: null, counts };
+  return { exitCode: exitCodes.SUCCESS, reason: claimed === 0 ? "nothing_to_do" : "done", message: null, counts };
 }
 
-function notBegun(component: string, { taken, left }: PoolCounts, total: number | undefined): string {
-  const rest = counted(left, "is left", "are left");
-  const item = `No ${taken === 0 ? "" : "other "}item of "${component}"`;
+function notBegun(component: string, { claimed, remaining }: PoolCounts, total: number | undefined): string {
+  const rest = counted(remaining, "is left", "are left");
+  const item = `No ${claimed === 0 ? "" : "other "}item of "${component}"`;
   if (total === undefined) return `${item} was begun, and ${rest}`;
   const running = total === 1 ? "one runs" : `${total} run`;
   return `${item} may run: ${running} already, as many as --total allows, and ${rest}`;

@@ -1,5 +1,5 @@
 /** A barrier as an object: parties that meet, work, and leave together, again and again. */
-import { enterBarrier, type EnterOptions } from "../coordination/barrier/enter_barrier.ts";
+import { enterBarrier, type EnterBarrierOptions } from "../coordination/barrier/enter_barrier.ts";
 import type { BarrierMembership } from "../coordination/barrier/barrier_membership.ts";
 import { encodeLockName } from "../coordination/lock/lock_name.ts";
 import { throwIfAborted } from "../support/abort.ts";
@@ -8,12 +8,12 @@ import { waitLimit } from "../support/deadline.ts";
 import { ownInfo } from "./own_info.ts";
 import { type SessionPlace, SessionSource } from "./session_source.ts";
 
-export interface BarrierOptions extends Pick<EnterOptions, "onMemberLost" | "root" | "acl" | "clock" | "info"> {
+export interface BarrierOptions extends Pick<EnterBarrierOptions, "onMemberLost" | "root" | "acl" | "clock" | "info"> {
   /** What it is for, in a few words. */
   readonly reason?: string;
 }
 
-export type BarrierEnterOptions = Pick<EnterOptions, "wait" | "signal" | "onWaiting">;
+export type BarrierEnterOptions = Pick<EnterBarrierOptions, "wait" | "signal" | "onWaiting">;
 
 export class Barrier implements AsyncDisposable {
   readonly name: string;

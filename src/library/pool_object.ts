@@ -9,9 +9,9 @@ import type { Lease } from "../process/lease.ts";
 import { encodeLockName } from "../coordination/lock/lock_name.ts";
 import { runPool } from "../coordination/pool/run_pool_items.ts";
 import type { PoolCounts } from "../coordination/pool/work_list.ts";
-import { forgetPool } from "../coordination/pool/clear_pool_results.ts";
+import { clearPoolResults } from "../coordination/pool/clear_pool_results.ts";
 import { itemsMax } from "../coordination/pool/pool_items.ts";
-import type { PoolJob, PoolJobEnd, PoolOptions as RecipeOptions } from "../coordination/pool/pool_run_options.ts";
+import type { PoolJob, PoolJobEnd, PoolRunOptions as RecipeOptions } from "../coordination/pool/pool_run_options.ts";
 import { itemLockName, type PoolPath, poolPath, type PoolTemplates } from "../coordination/pool/pool_path.ts";
 import { type PoolStatus, poolStatus } from "../coordination/pool/read_pool_status.ts";
 import { throwIfAborted } from "../support/abort.ts";
@@ -111,7 +111,7 @@ export class Pool implements AsyncDisposable {
 
   /** Forgets how items have ended, all or those that are named, so that they run again. Returns how many ends that were. */
   async forget(named: readonly string[] | null = null): Promise<number> {
-    return await forgetPool(await this.#session(), { path: this.#path, named, clock: this.#clock });
+    return await clearPoolResults(await this.#session(), { path: this.#path, named, clock: this.#clock });
   }
 
   /** Takes nothing more, waits for what runs, and closes the connection if it was opened here. */

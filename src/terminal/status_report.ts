@@ -24,7 +24,7 @@ export interface StatusReport {
   readonly waited_ms: number | null;
   readonly held_ms: number | null;
   /** Of a pool: what became of its items. */
-  readonly items?: Readonly<Record<"taken" | "done" | "failed" | "busy" | "known" | "left", number>>;
+  readonly items?: Readonly<Record<"claimed" | "done" | "failed" | "busy" | "skipped" | "remaining", number>>;
   /** The sentence on stderr, if there was one. */
   readonly message: string | null;
 }

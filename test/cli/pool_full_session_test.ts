@@ -1,4 +1,4 @@
-/** `baton pool` where nothing can be taken: --total is used up, others run it on other terms, the job around it is in its way. */
+/** `baton pool` where nothing can be claimed: --total is used up, others run it on other terms, the job around it is in its way. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { BatonSession, untilMade } from "../support/baton_session.ts";
 
@@ -34,7 +34,7 @@ test("75: items are free, and as many as --total allows run already", async () =
       75,
       'baton: No item of "full" may run: one runs already, as many as --total allows, and 2 are left\n',
     ]);
-    expect(JSON.parse(none.stdout)).toMatchObject({ reason: "nothing_free", items: { taken: 0, left: 2 } });
+    expect(JSON.parse(none.stdout)).toMatchObject({ reason: "nothing_free", items: { claimed: 0, remaining: 2 } });
   }
   const other = await session.run('"$baton" pool full --items b --total 2 -- echo ran {}');
   expect([other.code, other.stdout]).toEqual([78, ""]);

@@ -306,7 +306,7 @@ describe("reports", () => {
       names: ["report"],
       reason: "failed",
       exit_code: 1,
-      items: { taken: 3, done: 2, failed: 1, busy: 0, known: 0 },
+      items: { claimed: 3, done: 2, failed: 1, busy: 0, skipped: 0 },
     });
   });
 });

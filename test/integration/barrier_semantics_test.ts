@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
-import { enterBarrier, type EnterOptions } from "../../src/coordination/barrier/enter_barrier.ts";
+import { enterBarrier, type EnterBarrierOptions } from "../../src/coordination/barrier/enter_barrier.ts";
 import { liftGate, setGate, waitGate } from "../../src/coordination/barrier/barrier_gate.ts";
 import type { BarrierMembership } from "../../src/coordination/barrier/barrier_membership.ts";
-import { partyNodes } from "../../src/coordination/barrier/barrier_view.ts";
+import { participantNodes } from "../../src/coordination/barrier/barrier_view.ts";
 import { backends, describeBackend, type RunningBackend, zooKeeperEnsemble } from "../support/backends.ts";
 import { eventually } from "../support/eventually.ts";
 import { LockCrew } from "../support/lock_crew.ts";
@@ -16,10 +16,11 @@ for (const kind of [...backends, zooKeeperEnsemble]) {
     beforeAll(async () => void (backend = await kind.start()), 60_000);
     afterAll(() => backend.close());
 
-    const enter = (crew: LockCrew, zk: ZooKeeper, options: Partial<EnterOptions> = {}) =>
+    const enter = (crew: LockCrew, zk: ZooKeeper, options: Partial<EnterBarrierOptions> = {}) =>
       enterBarrier(zk, "b", { parties: 3, root: crew.root, info, ...options });
     const present = async (crew: LockCrew, zk: ZooKeeper) =>
-      partyNodes((await zk.getChildren(`${crew.root}/barriers/b`).catch(() => ({ children: [] }))).children).length;
+      participantNodes((await zk.getChildren(`${crew.root}/barriers/b`).catch(() => ({ children: [] }))).children)
+        .length;
     const there = (crew: LockCrew, zk: ZooKeeper, count: number) =>
       eventually(async () => await present(crew, zk) === count, { what: `${count} parties to be there` });
     const codeOf = (promise: Promise<unknown>) =>

@@ -1,6 +1,6 @@
 /** Over a real connection: the loss of each request and each reply of a fenced write, one after the other: done once. */
 import { expect, test } from "bun:test";
-import type { FencedDeed } from "../../src/coordination/fence/fenced_operation.ts";
+import type { FencedOperation } from "../../src/coordination/fence/fenced_operation.ts";
 import { fencedWrite } from "../../src/coordination/fence/fenced_write.ts";
 import { ownHolder } from "../../src/coordination/admin/own_holder.ts";
 import { backends, describeBackend, type ServerNode } from "../support/backends.ts";
@@ -29,7 +29,7 @@ for (const kind of backends) {
             const zk = await crew.client({ servers: proxy.servers });
             const at = `/${direction}-${nth}`;
             void proxy.onFrame({ direction, nth, action: "drop" }).then(() => happened++);
-            const write = async (deed: FencedDeed) => {
+            const write = async (deed: FencedOperation) => {
               const holder = await ownHolder(zk, lease.path, [lease.holderId]);
               expect(holder?.token).toBe(lease.fencingToken);
               const held = [{ name: lease.name, node: holder?.node ?? "" }];
@@ -68,7 +68,7 @@ for (const kind of backends) {
           const zk = await crew.client({ servers: proxy.servers, sessionTimeoutMs: 2000 });
           const holder = await ownHolder(zk, lease.path, [lease.holderId]);
           const held = [{ name: lease.name, node: holder?.node ?? "" }];
-          const make: FencedDeed = {
+          const make: FencedOperation = {
             do: "create",
             path: "/unknown",
             data: text(""),
@@ -77,7 +77,7 @@ for (const kind of backends) {
           };
           await fencedWrite(zk, make, { held, root: crew.root });
           void proxy.onFrame({ direction: "replies", nth: 0, action: "drop" }).then(() => proxy.refuse());
-          const set: FencedDeed = { do: "set", path: "/unknown", data: text("x"), version: -1 };
+          const set: FencedOperation = { do: "set", path: "/unknown", data: text("x"), version: -1 };
           const startMs = performance.now();
           const failure = await fencedWrite(zk, set, { held, root: crew.root }).catch((error) => error);
           expect([failure.code, performance.now() - startMs < 6000]).toEqual(["OUTCOME_UNKNOWN", true]);
@@ -97,7 +97,7 @@ for (const kind of backends) {
       const holder = await ownHolder(zk, lease.path, [lease.holderId]);
       await lease.release();
       const held = [{ name: lease.name, node: holder?.node ?? "" }];
-      const deed: FencedDeed = { do: "create", path: "/late", data: text(""), parents: false, sequential: false };
+      const deed: FencedOperation = { do: "create", path: "/late", data: text(""), parents: false, sequential: false };
       const written = fencedWrite(zk, deed, { held, root: crew.root });
       expect(await written.catch((error) => error.code)).toBe("STALE_TOKEN");
       expect(await rig.observer.exists("/late")).toBeNull();

@@ -1,7 +1,7 @@
 /** Lists of a pool that are from before the end of an item they name, on real servers. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
-import { forgetPool } from "../../src/coordination/pool/clear_pool_results.ts";
+import { clearPoolResults } from "../../src/coordination/pool/clear_pool_results.ts";
 import { ItemTree } from "../../src/coordination/pool/item_tree.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { backends, describeBackend, type RunningBackend } from "../support/backends.ts";
@@ -66,7 +66,7 @@ for (const kind of backends) {
         await work.end("1");
         if (isLoop) await lists.answer([]);
         else await work.end("2");
-        expect(await second).toMatchObject({ taken: 2, done: 2 });
+        expect(await second).toMatchObject({ claimed: 2, done: 2 });
         expect(work.began).toEqual(["1", "2", "1"]);
         expect(await recordsIn(crew, a)).toEqual([]);
       });
@@ -86,7 +86,7 @@ for (const kind of backends) {
       await first;
       await lists.answer(["1"]);
       await lists.answer([]);
-      expect(await second).toEqual({ taken: 0, done: 0, failed: 0, busy: 0, known: 0, left: 0 });
+      expect(await second).toEqual({ claimed: 0, done: 0, failed: 0, busy: 0, skipped: 0, remaining: 0 });
       expect(work.began).toEqual(["1"]);
       const third = pool(crew, a, work, { items: ["1"] });
       await work.end("1");
@@ -114,7 +114,7 @@ for (const kind of backends) {
       await lists.answer(["1"]);
       await work.end("1");
       await lists.answer([]);
-      expect(await second).toMatchObject({ taken: 1, done: 1 });
+      expect(await second).toMatchObject({ claimed: 1, done: 1 });
       expect(await recordsIn(crew, b)).toEqual([]);
     });
 
@@ -145,7 +145,7 @@ for (const kind of backends) {
       expect(new Set(ran).size).toBe(60);
       const [zk] = clients;
       if (zk === undefined) throw new Error("no client");
-      await forgetPool(zk, { path: pathIn(crew), named: null, clock: systemClock() });
+      await clearPoolResults(zk, { path: pathIn(crew), named: null, clock: systemClock() });
       expect(await zk.exists(pathIn(crew).own)).toBeNull();
     });
   });

@@ -36,7 +36,7 @@ for (const kind of backends) {
       const { items: rows } = await one.status();
       expect(rows.map(({ state }) => state)).toEqual(items.map(() => "done"));
       expect(await other.forget(["item 3"])).toBe(1);
-      expect(await run(one)).toMatchObject({ taken: 1, done: 1 });
+      expect(await run(one)).toMatchObject({ claimed: 1, done: 1 });
     });
 
     test("work that rejects has failed, is tried again as often as was said, and told each time", async () => {
@@ -50,7 +50,7 @@ for (const kind of backends) {
       const counts = await pool.run(["bad", "good"], (item, { attempt }) => {
         if (item === "bad") throw new Error(`attempt ${attempt}`);
       });
-      expect(counts).toMatchObject({ taken: 2, done: 1, failed: 1 });
+      expect(counts).toMatchObject({ claimed: 2, done: 1, failed: 1 });
       expect(told).toEqual(["bad: attempt 1", "bad: attempt 2", "bad: attempt 3"]);
       expect((await pool.status(["bad", "good", "new"])).items.map(({ state, ended }) => [state, ended?.what])).toEqual(
         [
@@ -84,7 +84,7 @@ for (const kind of backends) {
       await asked.promise;
       expect(await failureCode(pool.run(["a"], () => {}))).toBe("LOCK_BUSY");
       listing.resolve([]);
-      expect(await first).toMatchObject({ taken: 0 });
+      expect(await first).toMatchObject({ claimed: 0 });
       expect(
         await failureCode(pool.run(["a"], () => {}, { signal: AbortSignal.abort(new DOMException("", "AbortError")) })),
       )
@@ -100,7 +100,7 @@ for (const kind of backends) {
       await rig.observer.exists(root);
       expect(isClosed).toBe(false);
       work.resolve();
-      expect(await running).toMatchObject({ taken: 1, done: 1 });
+      expect(await running).toMatchObject({ claimed: 1, done: 1 });
       await closing;
       expect(await failureCode(leaving.run(["b"], () => {}))).toBe("AbortError");
       expect(await failureCode(leaving.status())).toBe("AbortError");

@@ -3,10 +3,10 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../src/zookeeper/hosts.ts";
 import type { BatonError } from "../../src/errors.ts";
-import type { PoolOptions } from "../../src/coordination/pool/pool_run_options.ts";
+import type { PoolRunOptions } from "../../src/coordination/pool/pool_run_options.ts";
 import { defaultPoolTemplates, poolPath, type PoolTemplates } from "../../src/coordination/pool/pool_path.ts";
 import { systemClock } from "../../src/support/clock.ts";
-import { forgetPool } from "../../src/coordination/pool/clear_pool_results.ts";
+import { clearPoolResults } from "../../src/coordination/pool/clear_pool_results.ts";
 import { backends, describeBackend, type RunningBackend, zooKeeperEnsemble } from "../support/backends.ts";
 import { eventually } from "../support/eventually.ts";
 import { failureCode } from "../support/failure_code.ts";
@@ -32,7 +32,7 @@ for (const kind of [...backends, zooKeeperEnsemble]) {
       const work = new PoolWork();
       let lists = 0;
       const counted = { items: ["1", "2"], wait: 10_000, list: () => (lists++, Promise.resolve(["1", "2"])) };
-      const cases: [string, Partial<PoolOptions>, Partial<PoolOptions>][] = [
+      const cases: [string, Partial<PoolRunOptions>, Partial<PoolRunOptions>][] = [
         ["CONFIG", {}, { path: pathWith(crew, { item: "{root}/items/{component}/{item}" }) }],
         ["CONFIG", { path: pathWith(crew, { item: "{root}/items/{component}/{item}" }) }, {}],
         ["CONFIG", {}, { path: pathWith(crew, { component: "{root}/components/{component}" }) }],
@@ -109,7 +109,7 @@ for (const kind of [...backends, zooKeeperEnsemble]) {
       const second = pool(crew, a, work, { items: ["2"] });
       await eventually(() => work.running.has("2"));
       const { own, runs } = pathIn(crew);
-      await forgetPool(b, { path: pathIn(crew), named: null, clock: systemClock() });
+      await clearPoolResults(b, { path: pathIn(crew), named: null, clock: systemClock() });
       expect((await b.getChildren(runs)).children.length).toBe(1); // what is in use is not forgotten
       await work.endAll();
       await second;

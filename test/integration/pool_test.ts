@@ -4,8 +4,8 @@ import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { limitStateCodec } from "../../src/coordination/lock/lock_state_codec.ts";
 import { breakLock } from "../../src/coordination/lock/break_lock.ts";
 import { acquireLock } from "../../src/coordination/lock/acquire_lock.ts";
-import { forgetPool } from "../../src/coordination/pool/clear_pool_results.ts";
-import { PoolMemory } from "../../src/coordination/pool/completion_log.ts";
+import { clearPoolResults } from "../../src/coordination/pool/clear_pool_results.ts";
+import { CompletionLog } from "../../src/coordination/pool/completion_log.ts";
 import type { PoolJob } from "../../src/coordination/pool/pool_run_options.ts";
 import { poolStatus } from "../../src/coordination/pool/read_pool_status.ts";
 import { systemClock } from "../../src/support/clock.ts";
@@ -38,10 +38,10 @@ for (const kind of backends) {
       expect(work.began).toEqual(["1", "3", "4"]);
       expect(new Set(work.tokens).size).toBe(3);
       await work.end("4");
-      expect(await second).toEqual({ taken: 1, done: 1, failed: 0, busy: 3, known: 0, left: 0 });
+      expect(await second).toEqual({ claimed: 1, done: 1, failed: 0, busy: 3, skipped: 0, remaining: 0 });
       await work.end("1");
       await work.end("3", failed);
-      expect(await first).toEqual({ taken: 2, done: 1, failed: 1, busy: 1, known: 0, left: 1 });
+      expect(await first).toEqual({ claimed: 2, done: 1, failed: 1, busy: 1, skipped: 0, remaining: 1 });
       await held.release();
     });
 
@@ -71,7 +71,7 @@ for (const kind of backends) {
       const list = () => Promise.resolve(lists.shift() ?? []);
       const running = pool(crew, zk, work, { items: [], list, listsAgain: true, loop: true, jobs: 2 });
       for (const item of ["1", "2", "3", "4"]) await work.end(item);
-      expect(await running).toMatchObject({ taken: 4, done: 4 });
+      expect(await running).toMatchObject({ claimed: 4, done: 4 });
       expect(work.began).toEqual(["1", "2", "3", "4"]);
       expect(work.most).toBe(2);
       expect(lists).toEqual([]);
@@ -88,24 +88,24 @@ for (const kind of backends) {
       expect(await first).toMatchObject({ done: 1, failed: 1 });
       const second = pool(crew, zk, work, options);
       await work.end("bad");
-      expect(await second).toEqual({ taken: 1, done: 1, failed: 0, busy: 0, known: 1, left: 0 });
-      const memory = new PoolMemory(zk, pathIn(crew), []);
-      const until = (await memory.look("good", 0))?.untilMs ?? 0;
+      expect(await second).toEqual({ claimed: 1, done: 1, failed: 0, busy: 0, skipped: 1, remaining: 0 });
+      const memory = new CompletionLog(zk, pathIn(crew), []);
+      const until = (await memory.find("good", 0))?.untilMs ?? 0;
       expect(until - Date.now()).toBeGreaterThan(50_000);
-      expect(await memory.look("good", until)).toBeNull();
+      expect(await memory.find("good", until)).toBeNull();
     });
 
     test("what is remembered past its time is deleted, and nothing else", async () => {
       await using crew = new LockCrew(backend.servers);
       const zk = await crew.client();
-      const memory = new PoolMemory(zk, pathIn(crew), [{ perms: 31, id: { scheme: "world", id: "anyone" } }]);
+      const memory = new CompletionLog(zk, pathIn(crew), [{ perms: 31, id: { scheme: "world", id: "anyone" } }]);
       const end = { result: "done", what: "", by: "", atMs: 1 } as const;
       for (let index = 0; index < 50; index++) {
-        await memory.remember(`${index}`, { ...end, untilMs: index < 25 ? 1000 : 2000 });
+        await memory.write(`${index}`, { ...end, untilMs: index < 25 ? 1000 : 2000 });
       }
-      await memory.remember("3", { ...end, untilMs: 2000 }); // its next end is written over the one before
+      await memory.write("3", { ...end, untilMs: 2000 }); // its next end is written over the one before
       expect((await memory.all(0)).size).toBe(50);
-      for (let turn = 0; turn < 16; turn++) await memory.clear(turn, 1000);
+      for (let turn = 0; turn < 16; turn++) await memory.clearExpired(turn, 1000);
       expect([...(await memory.all(0)).keys()].map(Number).sort((a, b) => a - b)).toEqual([
         3,
         ...Array.from({ length: 25 }, (_, index) => index + 25),
@@ -127,16 +127,16 @@ for (const kind of backends) {
       await work.end("other");
       await running;
       expect(await states(options.items)).toBe("done failed done");
-      expect(await forgetPool(zk, { path, named: ["good", "never"], clock })).toBe(1);
+      expect(await clearPoolResults(zk, { path, named: ["good", "never"], clock })).toBe(1);
       expect(await states(options.items)).toBe("free failed done");
-      expect(await forgetPool(zk, { path, named: null, clock })).toBe(2);
+      expect(await clearPoolResults(zk, { path, named: null, clock })).toBe(2);
       expect(await states(options.items)).toBe("free free free");
       expect(await zk.exists(path.own)).toBeNull();
-      expect(await forgetPool(zk, { path, named: null, clock })).toBe(0);
+      expect(await clearPoolResults(zk, { path, named: null, clock })).toBe(0);
       const again = pool(crew, zk, work, options);
       await eventually(() => work.running.size === 3);
       await work.endAll();
-      expect(await again).toMatchObject({ taken: 3, done: 3 });
+      expect(await again).toMatchObject({ claimed: 3, done: 3 });
     });
 
     test("what others end meanwhile is not run again, though it is still on the list", async () => {
@@ -151,7 +151,7 @@ for (const kind of backends) {
       };
       const options = { items, run, loop: true, rememberMs: 60_000, wait: 10_000 };
       const ends = await Promise.all([pool(crew, a, new PoolWork(), options), pool(crew, b, new PoolWork(), options)]);
-      expect(ends.map(({ taken }) => taken).reduce((sum, taken) => sum + taken)).toBe(40);
+      expect(ends.map(({ claimed }) => claimed).reduce((sum, taken) => sum + taken)).toBe(40);
       expect(ran.map(Number).sort((one, other) => one - other)).toEqual(items.map(Number));
     });
 
@@ -159,7 +159,7 @@ for (const kind of backends) {
       await using crew = new LockCrew(backend.servers);
       const [zk, other] = await crew.clients(2);
       if (!zk || !other) throw new Error("no clients");
-      const memory = new PoolMemory(other, pathIn(crew), [{ perms: 31, id: { scheme: "world", id: "anyone" } }]);
+      const memory = new CompletionLog(other, pathIn(crew), [{ perms: 31, id: { scheme: "world", id: "anyone" } }]);
       const end = { result: "done", what: "", by: "", atMs: Date.now(), untilMs: Date.now() + 60_000 } as const;
       const late = new Proxy(zk, {
         get(client, key) {
@@ -168,14 +168,14 @@ for (const kind of backends) {
           if (key !== "getChildren") return value.bind(client);
           return async (...words: Parameters<ZooKeeper["getChildren"]>) => {
             const seen = await client.getChildren(...words).catch((thrown: unknown) => thrown);
-            await memory.remember("1", end);
+            await memory.write("1", end);
             if (seen instanceof Error) throw seen;
             return seen;
           };
         },
       });
       const counts = await pool(crew, late, new PoolWork(), { items: ["1"], rememberMs: 60_000 });
-      expect(counts).toMatchObject({ taken: 0, known: 1 });
+      expect(counts).toMatchObject({ claimed: 0, skipped: 1 });
       await (await acquireLock(other, "c/1", { root: crew.root, wait: "none" })).release();
     });
 
@@ -190,7 +190,7 @@ for (const kind of backends) {
       await held.release();
       await work.end("2");
       await work.end("1");
-      expect(await running).toMatchObject({ taken: 2, done: 2, busy: 0 });
+      expect(await running).toMatchObject({ claimed: 2, done: 2, busy: 0 });
     });
 
     test("an item that was locked ahead of a job that turns out long is given back for others", async () => {
@@ -209,7 +209,7 @@ for (const kind of backends) {
       expect([...work.running.keys()]).toEqual(["2"]);
       await work.end("2");
       await work.end("3");
-      expect(await running).toMatchObject({ taken: 3, done: 3 });
+      expect(await running).toMatchObject({ claimed: 3, done: 3 });
     });
 
     test("what was locked ahead is prepared while another runs, and dropped when it is given back", async () => {
@@ -229,7 +229,7 @@ for (const kind of backends) {
       await eventually(() => told.includes("prepared 3"));
       await work.end("2");
       await work.end("3");
-      expect(await running).toMatchObject({ taken: 3, done: 3 });
+      expect(await running).toMatchObject({ claimed: 3, done: 3 });
       expect(told).toEqual(["prepared 3", "run 3"]);
 
       told.length = 0;
@@ -238,7 +238,7 @@ for (const kind of backends) {
       await eventually(() => told.includes("dropped 6"));
       await work.end("5");
       await work.end("6");
-      expect(await longer).toMatchObject({ taken: 3, done: 3 });
+      expect(await longer).toMatchObject({ claimed: 3, done: 3 });
       expect(told.slice(0, 2)).toEqual(["prepared 6", "dropped 6"]);
     });
 
@@ -251,7 +251,7 @@ for (const kind of backends) {
         return Promise.resolve(item === "a" && attempt === 3 ? done : failed);
       };
       const counts = await pool(crew, zk, new PoolWork(), { items: ["a", "b"], jobs: 2, retries: 2, run });
-      expect(counts).toMatchObject({ taken: 2, done: 1, failed: 1 });
+      expect(counts).toMatchObject({ claimed: 2, done: 1, failed: 1 });
       expect(attempts.map(([item, attempt]) => `${item}${attempt}`).sort()).toEqual([
         "a1",
         "a2",
@@ -273,7 +273,7 @@ for (const kind of backends) {
       await eventually(() => work.running.has("2"));
       stop.abort(new Error("stop"));
       await work.end("2");
-      expect(await running).toMatchObject({ taken: 2, done: 2 });
+      expect(await running).toMatchObject({ claimed: 2, done: 2 });
       const status = await poolStatus(zk, "c", { path: pathIn(crew), named: ["1", "2", "3"] });
       expect(status.items.map(({ state }) => state)).toEqual(["free", "free", "free"]);
     });
@@ -325,7 +325,7 @@ for (const kind of backends) {
       await breakLock(operator, "c/1", holder, { root: crew.root });
       await eventually(() => isLost && work.running.size === 1);
       await work.end("2");
-      expect(await running).toMatchObject({ taken: 2, done: 1, failed: 1 });
+      expect(await running).toMatchObject({ claimed: 2, done: 1, failed: 1 });
     });
 
     test("an item whose lock is there in part, as the server leaves it while it reaps, is taken", async () => {
@@ -341,7 +341,7 @@ for (const kind of backends) {
         const work = new PoolWork();
         const running = pool(crew, a, work, { items: ["1", "2", "3"], jobs: 3, rememberMs });
         for (const name of ["1", "2", "3"]) await work.end(name);
-        expect(await running).toMatchObject({ taken: 3, done: 3 });
+        expect(await running).toMatchObject({ claimed: 3, done: 3 });
       }
       await held.release();
     });

@@ -35,7 +35,7 @@ for (const kind of backends) {
       await eventually(() => work.running.size === 2);
       const second = pool(crew, b, work, { items, jobs: 2, total: 3 });
       await eventually(() => work.running.size === 3);
-      expect(await pool(crew, c, work, { items, jobs: 2, total: 3 })).toMatchObject({ taken: 0, left: 5 });
+      expect(await pool(crew, c, work, { items, jobs: 2, total: 3 })).toMatchObject({ claimed: 0, remaining: 5 });
       expect(await failureCode(pool(crew, c, work, { items, total: 4 }))).toBe("LIMIT_MISMATCH");
       await work.endAll();
       expect([(await first).done, (await second).done]).toEqual([2, 1]);
@@ -63,8 +63,8 @@ for (const kind of backends) {
       await using crew = new LockCrew(backend.servers);
       const { b, work, first } = await oneOfOne(crew);
       const options = { items: ["2", "3"], jobs: 2, total: 1, loop: true };
-      expect(await pool(crew, b, work, { ...options, wait: "none" })).toMatchObject({ taken: 0, left: 2 });
-      expect(await pool(crew, b, work, { ...options, wait: 20 })).toMatchObject({ taken: 0, left: 2 });
+      expect(await pool(crew, b, work, { ...options, wait: "none" })).toMatchObject({ claimed: 0, remaining: 2 });
+      expect(await pool(crew, b, work, { ...options, wait: 20 })).toMatchObject({ claimed: 0, remaining: 2 });
       const { total, component } = pathIn(crew);
       // A run that only asks whether a permit is free stands in the queue for a moment, and holds the component meanwhile.
       const isWaiting = async (count: number) =>
@@ -77,7 +77,7 @@ for (const kind of backends) {
       const stopped = pool(crew, b, work, { ...options, wait: { whileChoosingMs: 10_000 }, stop: stop.signal });
       await isWaiting(1);
       stop.abort(new Error("stop"));
-      expect(await stopped).toMatchObject({ taken: 0 });
+      expect(await stopped).toMatchObject({ claimed: 0 });
       await isWaiting(0);
       const waiting = pool(crew, b, work, { ...options, wait: { whileChoosingMs: 10_000 } });
       await isWaiting(1);
@@ -85,7 +85,7 @@ for (const kind of backends) {
       await work.end("1");
       await first;
       for (const item of ["2", "3"]) await work.end(item);
-      expect(await waiting).toMatchObject({ done: 2, left: 0 });
+      expect(await waiting).toMatchObject({ done: 2, remaining: 0 });
       expect(work.most).toBe(1);
     });
 

@@ -3,8 +3,8 @@
  * barrierDecision. Stale reads are what they are in lock_model.ts: after a lost reply the new connection may be behind
  * the session's own write until a sync.
  */
-import { parseParty } from "../../src/coordination/barrier/barrier_nodes.ts";
-import { freshBarrier } from "../../src/coordination/barrier/barrier_state.ts";
+import { parseParticipant } from "../../src/coordination/barrier/barrier_nodes.ts";
+import { initialBarrierState } from "../../src/coordination/barrier/barrier_state.ts";
 import { PartyModel } from "./barrier_party_model.ts";
 import * as servers from "./barrier_server_model.ts";
 import type { BarrierServer } from "./barrier_server_model.ts";
@@ -35,7 +35,7 @@ export class BarrierModel implements Model<BarrierWorldState> {
     this.initial = [
       {
         // Emptied but not yet reaped: a version and a generation that have already moved are the harder start.
-        server: { version: 2, state: { ...freshBarrier("0"), generation: 5 }, nodes: [], sequence: 0 },
+        server: { version: 2, state: { ...initialBarrierState("0"), generation: 5 }, nodes: [], sequence: 0 },
         parties: options.turns.map(() => fresh),
         faultsLeft: options.faultsMax,
         dead: {},
@@ -70,7 +70,7 @@ export class BarrierModel implements Model<BarrierWorldState> {
       }
       const session = this.#world.session(who, party);
       // An answer counts for nothing without its party, and goes with the session.
-      const owns = state.server.nodes.some(({ name, owner }) => owner === session && parseParty(name) !== null);
+      const owns = state.server.nodes.some(({ name, owner }) => owner === session && parseParticipant(name) !== null);
       if (party.step === "ended" && owns && state.dead[session] === undefined) {
         return `${guid} has ended and left an orphan`;
       }
@@ -108,7 +108,8 @@ export class BarrierModel implements Model<BarrierWorldState> {
   #faultsOf(state: BarrierWorldState, who: number, p: Party, out: Transition<BarrierWorldState>[]): void {
     if (p.step === "ended") return;
     const session = this.#world.session(who, p);
-    const known = servers.namesOf(state.server).map((name) => parseParty(name)?.guid ?? "").filter(Boolean).sort();
+    const known = servers.namesOf(state.server).map((name) => parseParticipant(name)?.guid ?? "").filter(Boolean)
+      .sort();
     const after = (next: Party): BarrierWorldState => ({
       ...this.#world.with(state, who, next),
       faultsLeft: state.faultsLeft - 1,

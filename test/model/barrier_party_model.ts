@@ -2,15 +2,15 @@
 import {
   type BarrierDecision,
   barrierDecision,
-  type BarrierLook,
+  type BarrierObservation,
   brokenState,
   openedState,
   seenSoFar,
   startedState,
   stateAfterLeaving,
 } from "../../src/coordination/barrier/barrier_decision.ts";
-import { answerName, parseParty, partyPrefix } from "../../src/coordination/barrier/barrier_nodes.ts";
-import { type BarrierState, freshBarrier } from "../../src/coordination/barrier/barrier_state.ts";
+import { parseParticipant, participantPrefix, responseName } from "../../src/coordination/barrier/barrier_nodes.ts";
+import { type BarrierState, initialBarrierState } from "../../src/coordination/barrier/barrier_state.ts";
 import { judgeEnd, judgeStart } from "./barrier_judge.ts";
 import * as servers from "./barrier_server_model.ts";
 import type { BarrierServer } from "./barrier_server_model.ts";
@@ -121,14 +121,14 @@ export class PartyModel {
         lost: recover,
       });
     }
-    const barrier = isNew ? freshBarrier(this.#world.has("has no epoch") ? "0" : guid) : p.state ?? server.state;
+    const barrier = isNew ? initialBarrierState(this.#world.has("has no epoch") ? "0" : guid) : p.state ?? server.state;
     const { epoch, generation } = barrier;
     const base: BarrierServer = isNew ? { version: 0, state: barrier, nodes: [], sequence: 0 } : server;
     this.#world.write(state, who, p, out, {
       label: "enters",
       server: servers.withParty(
         base,
-        partyPrefix({ epoch, generation, parties, onLost, guid }),
+        participantPrefix({ epoch, generation, parties, onLost, guid }),
         this.#world.session(who, p),
       ),
       change: { ...lookAgain, isKnown: true, hasEntered: true },
@@ -136,15 +136,15 @@ export class PartyModel {
     });
   }
 
-  #look(who: number, p: Party, barrier: BarrierState, names: readonly string[]): BarrierLook {
+  #look(who: number, p: Party, barrier: BarrierState, names: readonly string[]): BarrierObservation {
     const guid = this.#world.guid(who, p);
     let children = names;
     let state = barrier;
     if (this.#world.has("starts while others are still leaving")) {
-      children = names.filter((name) => (parseParty(name)?.generation ?? state.generation) === state.generation);
+      children = names.filter((name) => (parseParticipant(name)?.generation ?? state.generation) === state.generation);
     }
     if (this.#world.has("lets a late party answer an open round") && state.round !== null) {
-      const all = names.map(parseParty).filter((node) => node !== null).map((node) => node.guid);
+      const all = names.map(parseParticipant).filter((node) => node !== null).map((node) => node.guid);
       state = { ...state, round: { ...state.round, members: all } };
     }
     const seen = this.#world.has("forgets whom it has seen") ? [] : p.seen;
@@ -239,7 +239,7 @@ export class PartyModel {
     const round = view.state.round;
     const guid = this.#world.guid(who, p);
     const missing = round !== null &&
-      (!round.members.includes(guid) || !names.includes(answerName(round.id, guid)));
+      (!round.members.includes(guid) || !names.includes(responseName(round.id, guid)));
     if (decision !== null && decision.round !== null && missing && !this.#world.has("is never impatient")) {
       to("is impatient", { ...lookAgain, impatient: true });
     }
@@ -276,7 +276,7 @@ export class PartyModel {
     const guid = this.#world.guid(who, p);
     switch (decision.do) {
       case "answer": {
-        const name = answerName(decision.round, guid);
+        const name = responseName(decision.round, guid);
         if (servers.namesOf(server).includes(name)) return refused("answered already");
         return done(servers.withNode(server, { name, owner: this.#world.session(who, p) }));
       }
@@ -298,7 +298,7 @@ export class PartyModel {
         return done(next, judgeStart(state, this.#world, decision.members));
       }
       case "break":
-        return this.#world.write(this.#world.broken(state, parseParty(own)), who, { ...p, isBroken: true }, out, {
+        return this.#world.write(this.#world.broken(state, parseParticipant(own)), who, { ...p, isBroken: true }, out, {
           label,
           server: set(brokenState(barrier, nobody)),
           change: lookAgain,
@@ -309,7 +309,7 @@ export class PartyModel {
         const { epoch, generation } = barrier;
         const moved = servers.withParty(
           servers.without(server, this.#ownNodes(who, p, server)),
-          partyPrefix({ epoch, generation, parties, onLost, guid }),
+          participantPrefix({ epoch, generation, parties, onLost, guid }),
           this.#world.session(who, p),
         );
         return this.#world.write(state, who, p, out, {
@@ -324,14 +324,14 @@ export class PartyModel {
 
   #ownNodes(who: number, p: Party, server: BarrierServer): string[] {
     const guid = this.#world.guid(who, p);
-    return servers.namesOf(server).filter((name) => parseParty(name)?.guid === guid || name.endsWith(`-${guid}`));
+    return servers.namesOf(server).filter((name) => parseParticipant(name)?.guid === guid || name.endsWith(`-${guid}`));
   }
 
   /** Gives up before the start: one transaction takes it off and makes its answer worthless, or breaks the gathering. */
   #quit(state: BarrierWorldState, who: number, p: Party, out: Out): void {
     const { server } = state;
     const own = this.#world.own(who, p, servers.namesOf(server));
-    const mine = parseParty(own);
+    const mine = parseParticipant(own);
     const blind = this.#world.has("goes when it gives up, whatever it reads");
     if (server.version === null || mine === null || p.state === null || (!blind && server.version !== p.version)) {
       return this.#world.write(state, who, p, out, {

@@ -1,6 +1,10 @@
 /** What every part of the barrier's model knows: its options, its states, and how one state follows from another. */
 import type { BarrierDecision } from "../../src/coordination/barrier/barrier_decision.ts";
-import { type OnMemberLost, parseParty, type PartyNode } from "../../src/coordination/barrier/barrier_nodes.ts";
+import {
+  type OnMemberLost,
+  parseParticipant,
+  type ParticipantNode,
+} from "../../src/coordination/barrier/barrier_nodes.ts";
 import type { BarrierState } from "../../src/coordination/barrier/barrier_state.ts";
 import { type BarrierServer, namesOf } from "./barrier_server_model.ts";
 import type { Transition, TransitionKind } from "./explore.ts";
@@ -202,10 +206,10 @@ export class BarrierWorld {
   }
 
   /** The gathering of `mine` is about to be broken: whoever is in it goes with it. */
-  broken(state: BarrierWorldState, mine: PartyNode | null): BarrierWorldState {
+  broken(state: BarrierWorldState, mine: ParticipantNode | null): BarrierWorldState {
     const names = namesOf(state.server);
     const parties = state.parties.map((party, who) => {
-      const node = parseParty(this.own(who, party, names));
+      const node = parseParticipant(this.own(who, party, names));
       const isIn = node?.generation === mine?.generation && node?.epoch === mine?.epoch;
       return node !== null && isIn ? { ...party, isBroken: true } : party;
     });
@@ -229,11 +233,11 @@ export class BarrierWorld {
   /** The own node, or "". */
   own(who: number, p: Party, names: readonly string[]): string {
     const guid = this.guid(who, p);
-    return names.find((name) => parseParty(name)?.guid === guid) ?? "";
+    return names.find((name) => parseParticipant(name)?.guid === guid) ?? "";
   }
 
   hasEntered(guid: string, server: BarrierServer): boolean {
-    return namesOf(server).some((name) => parseParty(name)?.guid === guid);
+    return namesOf(server).some((name) => parseParticipant(name)?.guid === guid);
   }
 
   /**

@@ -3,7 +3,7 @@
  * the recipe's own isListValid, isRecordNeeded and othersLists. Its lock is taken for granted: one holder at a time, and no
  * process of a job is left when its session ends. A read that a server answers late is the same read made earlier.
  */
-import { isListValid, listName, othersLists } from "../../src/coordination/pool/item_record.ts";
+import { isListValid, listName, otherLists } from "../../src/coordination/pool/item_record.ts";
 import type { Model, Transition, TransitionKind } from "./explore.ts";
 import {
   cleanerMoves,
@@ -147,7 +147,7 @@ export class PoolListModel implements Model<ListState> {
       }
       case "others": {
         const names = state.lists.map(({ owner }) => listName(owner));
-        const isAlone = othersLists(names, session).length === 0;
+        const isAlone = otherLists(names, session).length === 0;
         if (!isQuery && this.#has("looks for lists before it reads the version")) {
           return void to("looks for lists", { step: "raise", sawNone: isAlone });
         }

@@ -2,7 +2,7 @@
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { runPool } from "../../src/coordination/pool/run_pool_items.ts";
 import type { PoolCounts } from "../../src/coordination/pool/work_list.ts";
-import type { PoolOptions } from "../../src/coordination/pool/pool_run_options.ts";
+import type { PoolRunOptions } from "../../src/coordination/pool/pool_run_options.ts";
 import { type PoolPath, poolPath } from "../../src/coordination/pool/pool_path.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import type { LockCrew } from "./lock_crew.ts";
@@ -15,7 +15,7 @@ export function pool(
   crew: LockCrew,
   zk: ZooKeeper,
   work: PoolWork,
-  options: Partial<PoolOptions> & { items: string[] },
+  options: Partial<PoolRunOptions> & { items: string[] },
 ): Promise<PoolCounts> {
   return runPool(zk, "c", {
     path: pathIn(crew),

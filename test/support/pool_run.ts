@@ -1,6 +1,6 @@
 /** One run of the pool `c` against a tree in memory, and what became of it. */
 import { runPool } from "../../src/coordination/pool/run_pool_items.ts";
-import type { PoolJobEnd, PoolOptions } from "../../src/coordination/pool/pool_run_options.ts";
+import type { PoolJobEnd, PoolRunOptions } from "../../src/coordination/pool/pool_run_options.ts";
 import { poolPath } from "../../src/coordination/pool/pool_path.ts";
 import type { FakeZooKeeper } from "./fake_zookeeper.ts";
 import type { LockBench } from "./lock_bench.ts";
@@ -10,7 +10,7 @@ export const poolOfC = poolPath("c");
 const done: PoolJobEnd = { result: "done", what: "exited with 0", mayRetry: false, stopsPool: false, keepsLock: false };
 
 /** Loops over 1, 2, 3 and remembers; every job ends well at once. `ran`: in the order in which they began. */
-export function poolRunIn(bench: LockBench, zk: FakeZooKeeper, options: Partial<PoolOptions> = {}) {
+export function poolRunIn(bench: LockBench, zk: FakeZooKeeper, options: Partial<PoolRunOptions> = {}) {
   const ran: string[] = [];
   const problems: unknown[] = [];
   const ended = runPool(zk, "c", {

@@ -1,7 +1,7 @@
 /** Everything that exists below a root, of each kind, with how many hold and wait: a look, no decision. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
-import { partyNodes, readBarrier } from "../barrier/barrier_view.ts";
+import { participantNodes, readBarrier } from "../barrier/barrier_view.ts";
 import { decodeLockName } from "../lock/lock_name.ts";
 import { defaultRoot, lockPathAt } from "../lock/lock_path.ts";
 import { hiddenIfNoAuth, nullIfNoNode } from "../request_errors.ts";
@@ -89,7 +89,7 @@ async function countBarrier(zk: ZooKeeper, barrier: string): Promise<Counts> {
     if (view === "hidden") return { holders: null, waiters: null };
     if (view === null) return { holders: 0, waiters: 0 };
     const { epoch, generation } = view.state;
-    const parties = partyNodes(view.children);
+    const parties = participantNodes(view.children);
     const waiters = parties.filter((party) => party.epoch === epoch && party.generation === generation).length;
     return { holders: parties.length - waiters, waiters };
   } catch (thrown) {

@@ -1,6 +1,6 @@
 /** The node by which a job holds its lock, found by the ids in the job's environment: a look, for whoever is part of the job. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { parseParty } from "../barrier/barrier_nodes.ts";
+import { parseParticipant } from "../barrier/barrier_nodes.ts";
 import { guidOfInteropNode } from "../interop/interop_node_names.ts";
 import { parseHolder } from "../lock/lock_nodes.ts";
 import { isTransient, nullIfNoNode } from "../request_errors.ts";
@@ -32,7 +32,7 @@ async function look(zk: ZooKeeper, path: string, ids: readonly string[]): Promis
     nullIfNoNode(zk.getChildren(`${path}/h`)),
     nullIfNoNode(zk.getChildren(path)),
   ]);
-  const party = own?.children.find((name) => ids.includes(parseParty(name)?.guid ?? ""));
+  const party = own?.children.find((name) => ids.includes(parseParticipant(name)?.guid ?? ""));
   if (party !== undefined) return { node: `${path}/${party}`, token: null };
   const holder = holders?.children.find((name) => ids.includes(parseHolder(name)?.guid ?? ""));
   // Of a lock by another's recipe: whoever has a job was granted it, so that its place in the line is the first.

@@ -2,7 +2,7 @@
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { cameBefore } from "../barrier/barrier_nodes.ts";
 import { barrierPath, gatePath } from "../barrier/barrier_path.ts";
-import { partiesOf, partyNodes, type PartyStatus, readBarrier } from "../barrier/barrier_view.ts";
+import { participantNodes, type ParticipantStatus, participantStatuses, readBarrier } from "../barrier/barrier_view.ts";
 import { electionPath } from "../election/election_path.ts";
 import type { InteropRecipe } from "../interop/interop_node_names.ts";
 import { interopStatus } from "../interop/interop_status.ts";
@@ -109,12 +109,12 @@ async function barrierStatus(zk: ZooKeeper, name: string, root: string | undefin
   const path = barrierPath(name, root);
   // In one write with the reads behind it: a follower that lags would hide who has just come.
   const [, view] = await Promise.all([zk.sync(path.barrier), readBarrier(zk, path)]);
-  const parties = await partiesOf(zk, path, partyNodes(view?.children ?? []));
+  const parties = await participantStatuses(zk, path, participantNodes(view?.children ?? []));
   parties.sort((left, right) => (cameBefore(left.node, right.node) ? -1 : 1));
   const { epoch = "", generation = 0, started = null } = view?.state ?? {};
-  const isWaiting = ({ node }: PartyStatus) => node.epoch === epoch && node.generation === generation;
-  const somebody = (party: PartyStatus) => ({ ...party, id: party.node.guid, mode: null });
-  const rankOf = ({ node }: PartyStatus) => {
+  const isWaiting = ({ node }: ParticipantStatus) => node.epoch === epoch && node.generation === generation;
+  const somebody = (party: ParticipantStatus) => ({ ...party, id: party.node.guid, mode: null });
+  const rankOf = ({ node }: ParticipantStatus) => {
     const rank = started?.members.indexOf(node.guid) ?? -1;
     return rank === -1 ? null : rank;
   };

@@ -3,10 +3,10 @@
  * it. test/model drives this very function. Whatever is decided is written under the version that the state was read
  * with, and together with a look at the own node.
  */
-import { answerName, cameBefore, parseParty, type PartyNode } from "./barrier_nodes.ts";
+import { cameBefore, parseParticipant, type ParticipantNode, responseName } from "./barrier_nodes.ts";
 import type { BarrierState, BrokenGeneration } from "./barrier_state.ts";
 
-export interface BarrierLook {
+export interface BarrierObservation {
   readonly state: BarrierState;
   /** The container's children. */
   readonly children: readonly string[];
@@ -27,7 +27,7 @@ export type BarrierDecision =
   /** The others had enough without this one, or it came too late for its gathering: enter the one that is open now. */
   | { readonly do: "move" }
   /** The first of the gathering wants something else. */
-  | { readonly do: "disagree"; readonly first: PartyNode }
+  | { readonly do: "disagree"; readonly first: ParticipantNode }
   | { readonly do: "break"; readonly lost: readonly string[] }
   | { readonly do: "open"; readonly members: readonly string[] }
   | { readonly do: "answer"; readonly round: string }
@@ -38,14 +38,14 @@ export type BarrierDecision =
     readonly nodes: readonly string[];
     readonly answers: readonly string[];
   }
-  | Waiting;
+  | BarrierWaiting;
 
-export interface Waiting {
+export interface BarrierWaiting {
   readonly do: "wait";
   /** Of the own gathering, in their order. */
-  readonly gathered: readonly PartyNode[];
+  readonly gathered: readonly ParticipantNode[];
   /** Whoever is nearest before this one; null for the first, who looks after all the others. */
-  readonly predecessor: PartyNode | null;
+  readonly predecessor: ParticipantNode | null;
   /** The round that is open: when it takes long, look again, with `impatient`. */
   readonly round: string | null;
 }
@@ -53,9 +53,9 @@ export interface Waiting {
 /** Those who come when there are enough already are asked too, up to so many: one of the others may be dead. */
 const sparesMax = 64;
 
-export function barrierDecision(look: BarrierLook): BarrierDecision {
+export function barrierDecision(look: BarrierObservation): BarrierDecision {
   const { state, guid } = look;
-  const parties = look.children.map(parseParty).filter((node) => node !== null);
+  const parties = look.children.map(parseParticipant).filter((node) => node !== null);
   const mine = parties.find((node) => node.guid === guid);
   const rank = state.started?.members.indexOf(guid) ?? -1;
   if (rank >= 0) return { do: "run", rank, isThere: mine !== undefined };
@@ -76,28 +76,30 @@ export function barrierDecision(look: BarrierLook): BarrierDecision {
  * Everybody of the gathering that is open now, with `seen` before them: what a party remembers of every look at it. Of the
  * same gathering only: who moves to another forgets.
  */
-export function seenSoFar({ state, children, seen }: Pick<BarrierLook, "state" | "children" | "seen">): string[] {
-  const gathering = gatheringOf(state, children.map(parseParty).filter((node) => node !== null));
+export function seenSoFar(
+  { state, children, seen }: Pick<BarrierObservation, "state" | "children" | "seen">,
+): string[] {
+  const gathering = gatheringOf(state, children.map(parseParticipant).filter((node) => node !== null));
   const [first] = gathering;
   const there = gathering.filter((node) => first !== undefined && agree(node, first)).map((node) => node.guid);
   return [...new Set([...seen, ...there])];
 }
 
 /** In the order in which they came. */
-function gatheringOf(state: BarrierState, parties: readonly PartyNode[]): PartyNode[] {
-  const isGathered = (node: PartyNode) => node.epoch === state.epoch && node.generation === state.generation;
+function gatheringOf(state: BarrierState, parties: readonly ParticipantNode[]): ParticipantNode[] {
+  const isGathered = (node: ParticipantNode) => node.epoch === state.epoch && node.generation === state.generation;
   return parties.filter(isGathered).sort((left, right) => (cameBefore(left, right) ? -1 : 1));
 }
 
-function agree(left: PartyNode, right: PartyNode): boolean {
+function agree(left: ParticipantNode, right: ParticipantNode): boolean {
   return left.parties === right.parties && left.onLost === right.onLost;
 }
 
 function inGathering(
-  { state, children, guid, seen, impatient }: BarrierLook,
+  { state, children, guid, seen, impatient }: BarrierObservation,
   { mine, gathered, older }: {
-    readonly mine: PartyNode;
-    readonly gathered: readonly PartyNode[];
+    readonly mine: ParticipantNode;
+    readonly gathered: readonly ParticipantNode[];
     /** Somebody of a generation before this is still there. */
     readonly older: boolean;
   },
@@ -113,14 +115,14 @@ function inGathering(
   } else {
     const there = new Set(children);
     const candidates = gathered.filter((node) => round.members.includes(node.guid));
-    if (round.members.includes(guid) && !there.has(answerName(round.id, guid))) {
+    if (round.members.includes(guid) && !there.has(responseName(round.id, guid))) {
       return { do: "answer", round: round.id };
     }
-    const answered = candidates.filter((node) => there.has(answerName(round.id, node.guid)));
+    const answered = candidates.filter((node) => there.has(responseName(round.id, node.guid)));
     if (answered.length >= mine.parties) {
       const chosen = answered.slice(0, mine.parties);
       const members = chosen.map((node) => node.guid);
-      const answers = members.map((member) => answerName(round.id, member));
+      const answers = members.map((member) => responseName(round.id, member));
       return { do: "start", members, nodes: chosen.map((node) => node.name), answers };
     }
     const isLeftOut = impatient && !round.members.includes(guid);
@@ -131,7 +133,7 @@ function inGathering(
   return { do: "wait", gathered, predecessor, round: enough ? round?.id ?? null : null };
 }
 
-function asked(gathered: readonly PartyNode[], mine: PartyNode): string[] {
+function asked(gathered: readonly ParticipantNode[], mine: ParticipantNode): string[] {
   const first = gathered.slice(0, mine.parties + sparesMax);
   return (first.includes(mine) ? first : [...first, mine]).map((node) => node.guid);
 }
@@ -139,7 +141,7 @@ function asked(gathered: readonly PartyNode[], mine: PartyNode): string[] {
 /** What somebody who leaves before the start writes besides; null: nothing. A start needs its node, and will not find it. */
 export function stateAfterLeaving(
   state: BarrierState,
-  mine: PartyNode,
+  mine: ParticipantNode,
   told: Pick<BrokenGeneration, "lost" | "why">,
 ): BarrierState | null {
   const isGathered = mine.epoch === state.epoch && mine.generation === state.generation;

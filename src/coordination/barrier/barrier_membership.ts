@@ -8,9 +8,9 @@ import { onAbort, throwIfAborted } from "../../support/abort.ts";
 import { backoffMs } from "../../support/backoff.ts";
 import type { Clock } from "../../support/clock.ts";
 import { Event } from "../../support/event.ts";
-import type { Started } from "./barrier_participant.ts";
+import type { BarrierStarted } from "./barrier_participant.ts";
 import type { BarrierPath } from "./barrier_path.ts";
-import { partyNodes } from "./barrier_view.ts";
+import { participantNodes } from "./barrier_view.ts";
 import type { Lease } from "../../process/lease.ts";
 import { isTransient, nullIfNoNode } from "../request_errors.ts";
 import { ZooKeeperLease } from "../zookeeper_lease.ts";
@@ -30,11 +30,11 @@ export interface BarrierMembership extends Lease {
   leave(options?: { readonly signal?: AbortSignal }): Promise<void>;
 }
 
-export interface MembershipOptions {
+export interface BarrierMembershipOptions {
   readonly name: string;
   readonly path: BarrierPath;
   readonly guid: string;
-  readonly started: Started;
+  readonly started: BarrierStarted;
   readonly waitedMs: number;
   readonly clock: Clock;
 }
@@ -51,7 +51,7 @@ export class ZooKeeperMembership extends ZooKeeperLease implements BarrierMember
   /** The others, beginning with whoever comes next in rank: so not all of them wait for the same one. */
   readonly #others: readonly string[];
 
-  constructor(zk: ZooKeeper, { name, path, guid, started, waitedMs, clock }: MembershipOptions) {
+  constructor(zk: ZooKeeper, { name, path, guid, started, waitedMs, clock }: BarrierMembershipOptions) {
     const { rank, members, generation, token, node } = started;
     super(zk, {
       name,
@@ -105,7 +105,7 @@ export class ZooKeeperMembership extends ZooKeeperLease implements BarrierMember
     const { session } = this.#zk;
     const { connections } = session;
     const [, list] = await Promise.all([this.#zk.sync(barrier), nullIfNoNode(this.#zk.getChildren(barrier))]);
-    const there = new Map(partyNodes(list?.children ?? []).map((node) => [node.guid, node.name]));
+    const there = new Map(participantNodes(list?.children ?? []).map((node) => [node.guid, node.name]));
     const next = this.#others.find((guid) => there.has(guid));
     if (next === undefined) return true;
     const event = new Event();

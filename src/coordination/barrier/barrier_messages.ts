@@ -2,18 +2,18 @@
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { formatDuration } from "../../support/duration.ts";
 import { printable } from "../../support/printable.ts";
-import { answerName, cameBefore } from "./barrier_nodes.ts";
+import { cameBefore, responseName } from "./barrier_nodes.ts";
 import type { BarrierPath } from "./barrier_path.ts";
-import { partiesOf, partyNodes, type PartyStatus, readBarrier } from "./barrier_view.ts";
+import { participantNodes, type ParticipantStatus, participantStatuses, readBarrier } from "./barrier_view.ts";
 import { nameOfHolder } from "../holder_info.ts";
 
 export interface BarrierStatus {
   readonly parties: number;
   /** In the order in which they came; of many, the first. */
-  readonly gathered: readonly PartyStatus[];
+  readonly gathered: readonly ParticipantStatus[];
   readonly gatheredCount: number;
   /** Of a generation before, not gone yet. */
-  readonly leaving: readonly PartyStatus[];
+  readonly leaving: readonly ParticipantStatus[];
   /** Of those who have entered: asked whether they are there, and silent. */
   readonly silent: readonly string[];
 }
@@ -29,18 +29,18 @@ export async function barrierStatus(
 ): Promise<BarrierStatus> {
   // In one write with the reads behind it: a follower that lags would hide who has just come.
   const [, view] = await Promise.all([zk.sync(path.barrier), readBarrier(zk, path)]);
-  const nodes = partyNodes(view?.children ?? []).sort((left, right) => (cameBefore(left, right) ? -1 : 1));
+  const nodes = participantNodes(view?.children ?? []).sort((left, right) => (cameBefore(left, right) ? -1 : 1));
   const isOpen = (node: { epoch: string; generation: number }) =>
     node.epoch === view?.state.epoch && node.generation === view.state.generation;
   const gathered = nodes.filter(isOpen);
   const round = view?.state.round ?? null;
   const silent = gathered.filter((node) =>
     round?.members.includes(node.guid) && node.guid !== guid &&
-    !view?.children.includes(answerName(round.id, node.guid))
+    !view?.children.includes(responseName(round.id, node.guid))
   );
   const [named, leaving] = await Promise.all([
-    partiesOf(zk, path, gathered.slice(0, detailsMax)),
-    partiesOf(zk, path, nodes.filter((node) => !isOpen(node)).slice(0, detailsMax)),
+    participantStatuses(zk, path, gathered.slice(0, detailsMax)),
+    participantStatuses(zk, path, nodes.filter((node) => !isOpen(node)).slice(0, detailsMax)),
   ]);
   return { parties, gathered: named, gatheredCount: gathered.length, leaving, silent: silent.map((node) => node.guid) };
 }
@@ -64,7 +64,7 @@ export function describeBarrier(status: BarrierStatus, { guid, nowMs }: { guid: 
 /** How many a sentence names. */
 const namedMax = 8;
 
-function listed(parties: readonly PartyStatus[], nowMs: number, more: number): string[] {
+function listed(parties: readonly ParticipantStatus[], nowMs: number, more: number): string[] {
   const named = parties.slice(0, namedMax).map((party) => {
     // Two machines' wall clocks: whoever comes from the future has waited for no time.
     const since = party.sinceMs === 0 ? "" : ` for ${formatDuration(Math.max(0, nowMs - party.sinceMs))}`;

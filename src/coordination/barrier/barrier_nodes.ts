@@ -7,7 +7,7 @@
 /** What becomes of a gathering when one of it is lost before the start: it is broken, or it waits for another. */
 export type OnMemberLost = "fail" | "wait";
 
-export interface PartyNode {
+export interface ParticipantNode {
   readonly name: string;
   /** Of the barrier's container: made with it and never used again. */
   readonly epoch: string;
@@ -24,12 +24,12 @@ const letters = { fail: "f", wait: "w" } as const satisfies Record<OnMemberLost,
 const partyPattern = /^p-([0-9a-z]+)\.(\d{1,15})-(\d{1,4})([fw])-([0-9a-z]+)-(-?\d{10})$/;
 
 /** What the server appends its sequence to. */
-export function partyPrefix(party: Omit<PartyNode, "name" | "sequence">): string {
+export function participantPrefix(party: Omit<ParticipantNode, "name" | "sequence">): string {
   return `p-${party.epoch}.${party.generation}-${party.parties}${letters[party.onLost]}-${party.guid}-`;
 }
 
 /** Null for a name that no party of this layout has. */
-export function parseParty(name: string): PartyNode | null {
+export function parseParticipant(name: string): ParticipantNode | null {
   const [, epoch, generation, parties, letter, guid, sequence] = partyPattern.exec(name) ?? [];
   if (epoch === undefined || guid === undefined) return null;
   return {
@@ -43,12 +43,12 @@ export function parseParty(name: string): PartyNode | null {
   };
 }
 
-export function answerName(round: string, guid: string): string {
+export function responseName(round: string, guid: string): string {
   return `a-${round}-${guid}`;
 }
 
 /** The order in which they came. At 2^31-1 the server gives everybody the same sequence; the guid then decides. */
-export function cameBefore(left: PartyNode, right: PartyNode): boolean {
+export function cameBefore(left: ParticipantNode, right: ParticipantNode): boolean {
   if (left.sequence !== right.sequence) return left.sequence < right.sequence;
   return left.guid < right.guid;
 }

@@ -11,20 +11,20 @@ import { Event } from "../../support/event.ts";
 import {
   type BarrierDecision,
   barrierDecision,
+  type BarrierWaiting,
   seenSoFar,
   stateAfterLeaving,
-  type Waiting,
 } from "./barrier_decision.ts";
-import { type OnMemberLost, parseParty, type PartyNode, partyPrefix } from "./barrier_nodes.ts";
+import { type OnMemberLost, parseParticipant, type ParticipantNode, participantPrefix } from "./barrier_nodes.ts";
 import type { BarrierPath } from "./barrier_path.ts";
 import {
   type BarrierState,
   type BrokenGeneration,
   formatBarrierState,
-  freshBarrier,
+  initialBarrierState,
   parseBarrierState,
 } from "./barrier_state.ts";
-import { type BarrierView, partiesOf, readBarrier } from "./barrier_view.ts";
+import { type BarrierView, participantStatuses, readBarrier } from "./barrier_view.ts";
 import { changesFor } from "./barrier_writes.ts";
 import { containerRequest } from "../container_request.ts";
 import { createParents } from "../lock/create_contender.ts";
@@ -32,7 +32,7 @@ import { formatNodeInfo, type HolderInfo, nameOfHolder } from "../holder_info.ts
 import { isRefusal, isTransient, nullIfNoNode } from "../request_errors.ts";
 import { readAfterSync } from "../read_after_sync.ts";
 
-export interface PartyOptions {
+export interface ParticipantOptions {
   readonly path: BarrierPath;
   readonly parties: number;
   readonly onLost: OnMemberLost;
@@ -40,10 +40,10 @@ export interface PartyOptions {
   readonly acl: Acl[];
   readonly clock: Clock;
   /** Called when the wait begins, and when somebody comes or goes as far as this one hears of it. */
-  readonly onWaiting: (view: BarrierView, gathered: readonly PartyNode[]) => void;
+  readonly onWaiting: (view: BarrierView, gathered: readonly ParticipantNode[]) => void;
 }
 
-export interface Started {
+export interface BarrierStarted {
   readonly do: "started";
   readonly rank: number;
   readonly generation: number;
@@ -53,30 +53,40 @@ export interface Started {
   readonly node: string;
 }
 
-export type PartyOutcome =
-  | Started
+export type ParticipantOutcome =
+  | BarrierStarted
   /** Started, and its own node was gone by the time it heard of that. */
   | { readonly do: "lost" }
   | { readonly do: "broken"; readonly broken: BrokenGeneration | null }
   /** Somebody deleted its node, and a gathering that has lost a member is broken. */
   | { readonly do: "deleted" }
-  | { readonly do: "disagreed"; readonly first: PartyNode }
+  | { readonly do: "disagreed"; readonly first: ParticipantNode }
   /** It gave up, and nobody can start it any more. */
   | { readonly do: "left" };
 
-type Step =
+type ParticipantStep =
   | { readonly do: "enter" | "look" | "recover" }
   | { readonly do: "impatient" }
   | { readonly do: "decide"; readonly view: BarrierView | null; readonly impatient: boolean }
-  | { readonly do: "write"; readonly view: BarrierView; readonly mine: PartyNode; readonly decision: Change }
-  | { readonly do: "wait"; readonly decision: Waiting }
-  | { readonly do: "quit"; readonly view: BarrierView; readonly mine: PartyNode; readonly then: PartyOutcome }
-  | { readonly do: "drop"; readonly nodes: readonly string[]; readonly then: PartyOutcome }
-  | { readonly do: "end"; readonly outcome: PartyOutcome };
+  | {
+    readonly do: "write";
+    readonly view: BarrierView;
+    readonly mine: ParticipantNode;
+    readonly decision: BarrierChange;
+  }
+  | { readonly do: "wait"; readonly decision: BarrierWaiting }
+  | {
+    readonly do: "quit";
+    readonly view: BarrierView;
+    readonly mine: ParticipantNode;
+    readonly then: ParticipantOutcome;
+  }
+  | { readonly do: "drop"; readonly nodes: readonly string[]; readonly then: ParticipantOutcome }
+  | { readonly do: "end"; readonly outcome: ParticipantOutcome };
 
-export type Change = Extract<BarrierDecision, { do: "break" | "open" | "answer" | "start" | "move" }>;
+export type BarrierChange = Extract<BarrierDecision, { do: "break" | "open" | "answer" | "start" | "move" }>;
 
-const look: Step = { do: "look" };
+const look: ParticipantStep = { do: "look" };
 const retryWait = { firstMs: 20, maxMs: 500 };
 /** How long a round may take before somebody looks whether it needs help; later looks come ever more slowly. */
 const impatience = { firstMs: 400, maxMs: 5000 };
@@ -84,10 +94,10 @@ const impatience = { firstMs: 400, maxMs: 5000 };
 const namesMax = 100;
 const sessionEnded = "its session ended, or its node was deleted";
 
-export class BarrierParty {
+export class BarrierParticipant {
   #guid = newGuid();
   readonly #zk: ZooKeeper;
-  readonly #options: PartyOptions;
+  readonly #options: ParticipantOptions;
   readonly #names = new Map<string, string>();
   #seen: readonly string[] = [];
   /** The own node has been seen on the server. */
@@ -103,7 +113,7 @@ export class BarrierParty {
   #isTold = false;
   #event: Event | null = null;
 
-  constructor(zk: ZooKeeper, options: PartyOptions) {
+  constructor(zk: ZooKeeper, options: ParticipantOptions) {
     this.#zk = zk;
     this.#options = options;
   }
@@ -114,8 +124,8 @@ export class BarrierParty {
   }
 
   /** Until started, broken, or gone. Rejects with what the server refuses for good, and when the session has ended. */
-  async run(): Promise<PartyOutcome> {
-    let step: Step = { do: "enter" };
+  async run(): Promise<ParticipantOutcome> {
+    let step: ParticipantStep = { do: "enter" };
     for (let failures = 0; !this.#isStopped;) {
       try {
         if (step.do === "end") return step.outcome;
@@ -144,7 +154,7 @@ export class BarrierParty {
     this.#ring();
   }
 
-  #take(step: Exclude<Step, { do: "end" }>): Promise<Step> {
+  #take(step: Exclude<ParticipantStep, { do: "end" }>): Promise<ParticipantStep> {
     switch (step.do) {
       case "enter":
         return this.#enter();
@@ -166,7 +176,7 @@ export class BarrierParty {
     }
   }
 
-  async #enter(): Promise<Step> {
+  async #enter(): Promise<ParticipantStep> {
     const { path, acl } = this.#options;
     if (this.#leaving !== null) return { do: "end", outcome: { do: "left" } };
     const found = await nullIfNoNode(this.#zk.getData(path.barrier));
@@ -192,7 +202,7 @@ export class BarrierParty {
   /** The container is made in the transaction of its first child: one that never had a child would never be reaped. */
   #entry(found: { readonly data: Uint8Array; readonly stat: Stat } | null): MultiRequest[] {
     const { path: { barrier }, acl } = this.#options;
-    const state = found === null ? freshBarrier(newGuid().slice(0, 12)) : parseBarrierState(found.data, barrier);
+    const state = found === null ? initialBarrierState(newGuid().slice(0, 12)) : parseBarrierState(found.data, barrier);
     const guard: MultiRequest = found === null
       ? containerRequest(barrier, acl, formatBarrierState(state))
       : { type: "check", path: barrier, version: found.stat.version };
@@ -201,7 +211,7 @@ export class BarrierParty {
 
   #creation({ epoch, generation }: BarrierState): MultiRequest {
     const { path: { barrier }, parties, onLost, info, acl } = this.#options;
-    const prefix = partyPrefix({ epoch, generation, parties, onLost, guid: this.guid });
+    const prefix = participantPrefix({ epoch, generation, parties, onLost, guid: this.guid });
     const { timeoutMs: sessionTimeoutMs } = this.#zk.session;
     const data = formatNodeInfo({ ...info, sinceMs: Date.now(), sessionTimeoutMs, revoke: null });
     return { type: "create", path: `${barrier}/${prefix}`, data, acl, flags: createFlag.ephemeralSequential };
@@ -209,7 +219,7 @@ export class BarrierParty {
 
   readonly #onEvent = (): void => this.#ring();
 
-  async #look(impatient: boolean): Promise<Step> {
+  async #look(impatient: boolean): Promise<ParticipantStep> {
     this.#isTold = false;
     const watchState = this.#onEvent;
     const view = await readBarrier(
@@ -220,11 +230,11 @@ export class BarrierParty {
     return { do: "decide", view, impatient };
   }
 
-  async #decide(view: BarrierView | null, impatient: boolean): Promise<Step> {
+  async #decide(view: BarrierView | null, impatient: boolean): Promise<ParticipantStep> {
     if (view === null) return this.#vanished();
     const { guid } = this;
     const { state, children } = view;
-    const mine = children.map(parseParty).find((node) => node?.guid === guid) ?? null;
+    const mine = children.map(parseParticipant).find((node) => node?.guid === guid) ?? null;
     if (mine !== null) this.#isKnown = true;
     const decision = barrierDecision({ state, children, guid, seen: this.#seen, impatient });
     if (decision.do === "run") return this.#started(state, decision, mine);
@@ -247,7 +257,11 @@ export class BarrierParty {
     return { do: "wait", decision };
   }
 
-  #started(state: BarrierState, { rank, isThere }: { rank: number; isThere: boolean }, mine: PartyNode | null): Step {
+  #started(
+    state: BarrierState,
+    { rank, isThere }: { rank: number; isThere: boolean },
+    mine: ParticipantNode | null,
+  ): ParticipantStep {
     const { started } = state;
     if (started === null || mine === null || !isThere) return { do: "end", outcome: { do: "lost" } };
     const { generation, members, token } = started;
@@ -255,7 +269,7 @@ export class BarrierParty {
   }
 
   /** Its node is not there: it may never have been. */
-  #vanished(): Step {
+  #vanished(): ParticipantStep {
     if (!this.#isKnown) return { do: "enter" };
     if (this.#leaving !== null) return { do: "end", outcome: { do: "left" } };
     if (this.#options.onLost === "fail") return { do: "end", outcome: { do: "deleted" } };
@@ -265,7 +279,7 @@ export class BarrierParty {
     return { do: "enter" };
   }
 
-  async #write(view: BarrierView, mine: PartyNode, decision: Change): Promise<Step> {
+  async #write(view: BarrierView, mine: ParticipantNode, decision: BarrierChange): Promise<ParticipantStep> {
     const { path, acl } = this.#options;
     const told = decision.do === "break" ? { lost: this.#nameAll(decision.lost), why: sessionEnded } : null;
     const creation = decision.do === "move" ? this.#creation(view.state) : null;
@@ -282,7 +296,7 @@ export class BarrierParty {
     return look;
   }
 
-  async #wait({ predecessor, round }: Waiting): Promise<Step> {
+  async #wait({ predecessor, round }: BarrierWaiting): Promise<ParticipantStep> {
     const { path: { barrier }, clock } = this.#options;
     const { session } = this.#zk;
     const { connections } = session;
@@ -316,7 +330,7 @@ export class BarrierParty {
   }
 
   /** Gives up before the start. A version that has moved means: look again, it may have been started after all. */
-  async #quit(view: BarrierView, mine: PartyNode, then: PartyOutcome): Promise<Step> {
+  async #quit(view: BarrierView, mine: ParticipantNode, then: ParticipantOutcome): Promise<ParticipantStep> {
     const { path: { barrier }, info } = this.#options;
     const why = this.#leaving ?? "it wants another number of parties";
     const after = stateAfterLeaving(view.state, mine, { lost: [nameOfHolder(info)], why });
@@ -336,24 +350,24 @@ export class BarrierParty {
     }
   }
 
-  async #drop(nodes: readonly string[], then: PartyOutcome): Promise<Step> {
+  async #drop(nodes: readonly string[], then: ParticipantOutcome): Promise<ParticipantStep> {
     const { barrier } = this.#options.path;
     await Promise.all(nodes.map((name) => nullIfNoNode(this.#zk.delete(`${barrier}/${name}`, -1))));
     return { do: "end", outcome: then };
   }
 
   #ownNodes(children: readonly string[]): string[] {
-    return children.filter((name) => parseParty(name)?.guid === this.guid || name.endsWith(`-${this.guid}`));
+    return children.filter((name) => parseParticipant(name)?.guid === this.guid || name.endsWith(`-${this.guid}`));
   }
 
   /** Of those who are seen for the first time the names are asked for: when they are lost it is too late. */
-  async #remember({ gathered, predecessor }: Waiting): Promise<void> {
+  async #remember({ gathered, predecessor }: BarrierWaiting): Promise<void> {
     this.#mine = gathered.find((node) => node.guid === this.guid)?.name ?? null;
     if (this.#options.onLost === "wait") return;
     // The first looks after everybody, the others after whoever stands before them.
     const near = predecessor === null ? gathered.slice(1) : [predecessor];
     const asked = near.filter((node) => !this.#names.has(node.guid)).slice(0, Math.max(0, namesMax - this.#names.size));
-    for (const party of await partiesOf(this.#zk, this.#options.path, asked)) {
+    for (const party of await participantStatuses(this.#zk, this.#options.path, asked)) {
       this.#names.set(party.node.guid, nameOfHolder(party));
     }
   }

@@ -7,14 +7,14 @@ export interface BarrierState {
   /** The gathering that can be entered now. */
   readonly generation: number;
   /** Everybody who had entered is asked whether it is there. */
-  readonly round: Round | null;
+  readonly round: BarrierRound | null;
   /** The last generation that was started. None starts before everybody of it has left, so that all of them can read it. */
   readonly started: StartedGeneration | null;
   /** The last one that was broken. */
   readonly broken: BrokenGeneration | null;
 }
 
-export interface Round {
+export interface BarrierRound {
   /** Never used twice. */
   readonly id: string;
   /** The guids of those who had entered when the round was opened, in their order. */
@@ -44,12 +44,12 @@ export const partiesMax = 1000;
 
 const utf8 = new TextEncoder();
 
-export function freshBarrier(epoch: string): BarrierState {
+export function initialBarrierState(epoch: string): BarrierState {
   return { epoch, generation: 1, round: null, started: null, broken: null };
 }
 
 /** What a node is that somebody made beforehand, without data. */
-const emptyBarrier = freshBarrier("0");
+const emptyBarrier = initialBarrierState("0");
 
 export function formatBarrierState(state: BarrierState): Uint8Array {
   const { started } = state;
@@ -85,13 +85,13 @@ export function parseBarrierState(data: Uint8Array, path: string): BarrierState 
   };
 }
 
-type Fields = Record<string, unknown>;
-const isFields = (value: unknown): value is Fields => typeof value === "object" && value !== null;
+type JsonObject = Record<string, unknown>;
+const isFields = (value: unknown): value is JsonObject => typeof value === "object" && value !== null;
 const isCount = (value: unknown): value is number => typeof value === "number" && Number.isSafeInteger(value);
 const texts = (value: unknown): string[] =>
   Array.isArray(value) ? value.filter((item): item is string => typeof item === "string") : [];
 
-function roundOf(value: unknown): Round | null {
+function roundOf(value: unknown): BarrierRound | null {
   if (!isFields(value) || typeof value["id"] !== "string") return null;
   return { id: value["id"], members: texts(value["members"]) };
 }

@@ -1,6 +1,6 @@
 /** Reads a barrier, in the order that its safety needs; and who its parties are, for people. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { parseParty, type PartyNode } from "./barrier_nodes.ts";
+import { parseParticipant, type ParticipantNode } from "./barrier_nodes.ts";
 import type { BarrierPath } from "./barrier_path.ts";
 import { type BarrierState, parseBarrierState } from "./barrier_state.ts";
 import { type NodeInfo, parseNodeInfo } from "../holder_info.ts";
@@ -40,17 +40,17 @@ export async function readBarrier(
   return { version, state: parseBarrierState(found.data, barrier), writtenBy: mzxid, children: list.children };
 }
 
-export interface PartyStatus extends NodeInfo {
-  readonly node: PartyNode;
+export interface ParticipantStatus extends NodeInfo {
+  readonly node: ParticipantNode;
   readonly sessionId: bigint;
 }
 
 /** Who `nodes` are, as far as they are still there. */
-export async function partiesOf(
+export async function participantStatuses(
   zk: ZooKeeper,
   { barrier }: BarrierPath,
-  nodes: readonly PartyNode[],
-): Promise<PartyStatus[]> {
+  nodes: readonly ParticipantNode[],
+): Promise<ParticipantStatus[]> {
   const found = await Promise.all(nodes.map(async (node) => {
     const found = await nullIfNoNode(zk.getData(`${barrier}/${node.name}`));
     return found === null ? null : { ...parseNodeInfo(found.data), node, sessionId: found.stat.ephemeralOwner };
@@ -58,6 +58,6 @@ export async function partiesOf(
   return found.filter((party) => party !== null);
 }
 
-export function partyNodes(children: readonly string[]): PartyNode[] {
-  return children.map(parseParty).filter((node) => node !== null);
+export function participantNodes(children: readonly string[]): ParticipantNode[] {
+  return children.map(parseParticipant).filter((node) => node !== null);
 }

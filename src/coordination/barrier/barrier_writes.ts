@@ -2,8 +2,8 @@
 import type { Acl, MultiRequest } from "../../zookeeper/zookeeper.ts";
 import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
 import { brokenState, openedState, startedState } from "./barrier_decision.ts";
-import { answerName, type PartyNode } from "./barrier_nodes.ts";
-import type { Change } from "./barrier_participant.ts";
+import { type ParticipantNode, responseName } from "./barrier_nodes.ts";
+import type { BarrierChange } from "./barrier_participant.ts";
 import type { BarrierPath } from "./barrier_path.ts";
 import { type BarrierState, formatBarrierState } from "./barrier_state.ts";
 import type { BarrierView } from "./barrier_view.ts";
@@ -11,7 +11,7 @@ import type { BarrierView } from "./barrier_view.ts";
 export interface ChangeFacts {
   readonly path: BarrierPath;
   readonly view: BarrierView;
-  readonly mine: PartyNode;
+  readonly mine: ParticipantNode;
   /** The own nodes: the party's and its answers. */
   readonly own: readonly string[];
   readonly acl: Acl[];
@@ -21,7 +21,7 @@ export interface ChangeFacts {
   readonly creation: MultiRequest | null;
 }
 
-export function changesFor(decision: Change, facts: ChangeFacts): MultiRequest[] {
+export function changesFor(decision: BarrierChange, facts: ChangeFacts): MultiRequest[] {
   const { path: { barrier }, view, mine, own, acl, told, creation } = facts;
   const { state, version } = view;
   const at = (name: string) => `${barrier}/${name}`;
@@ -35,7 +35,7 @@ export function changesFor(decision: Change, facts: ChangeFacts): MultiRequest[]
   const gone = (name: string): MultiRequest => ({ type: "delete", path: at(name), version: -1 });
   switch (decision.do) {
     case "answer": {
-      const answer = at(answerName(decision.round, mine.guid));
+      const answer = at(responseName(decision.round, mine.guid));
       const data = new Uint8Array();
       return [there(mine.name), { type: "create", path: answer, data, acl, flags: createFlag.ephemeral }];
     }

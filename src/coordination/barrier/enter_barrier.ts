@@ -12,8 +12,8 @@ import { formatDuration } from "../../support/duration.ts";
 import { printable } from "../../support/printable.ts";
 import { type BarrierMembership, ZooKeeperMembership } from "./barrier_membership.ts";
 import { barrierStatus, describeBarrier } from "./barrier_messages.ts";
-import type { OnMemberLost, PartyNode } from "./barrier_nodes.ts";
-import { BarrierParty, type PartyOutcome } from "./barrier_participant.ts";
+import type { OnMemberLost, ParticipantNode } from "./barrier_nodes.ts";
+import { BarrierParticipant, type ParticipantOutcome } from "./barrier_participant.ts";
 import { type BarrierPath, barrierPath } from "./barrier_path.ts";
 import { partiesMax } from "./barrier_state.ts";
 import { type HolderInfo, unknownHolder } from "../holder_info.ts";
@@ -21,7 +21,7 @@ import { type LeaveReason, withinLeaveTime } from "../leave_time.ts";
 import { sessionTimeoutMsMin } from "../lock/acquire_lock.ts";
 import { waitForFreshLease } from "../fresh_lease.ts";
 
-export interface EnterOptions {
+export interface EnterBarrierOptions {
   /** How many start together. */
   readonly parties: number;
   /** When one is lost before the start: break the gathering (the default), or wait for another. */
@@ -50,25 +50,29 @@ export interface EnterOptions {
  * one is lost), LOCK_LOST (started, and lost at once), CONFIG, UNREACHABLE (no server has answered in time, or the session
  * ended while waiting, where another is waited for), the signal's reason, and what a server refuses. Then nothing of it stays, or, if no server answers within 1 s, only until one does.
  */
-export async function enterBarrier(zk: ZooKeeper, name: string, options: EnterOptions): Promise<BarrierMembership> {
-  const attempt = new Attempt(zk, name, options);
+export async function enterBarrier(
+  zk: ZooKeeper,
+  name: string,
+  options: EnterBarrierOptions,
+): Promise<BarrierMembership> {
+  const attempt = new BarrierEntry(zk, name, options);
   return await attempt.run();
 }
 
-class Attempt {
+class BarrierEntry {
   readonly #zk: ZooKeeper;
   readonly #name: string;
-  readonly #options: EnterOptions;
+  readonly #options: EnterBarrierOptions;
   readonly #clock: Clock;
   readonly #path: BarrierPath;
   readonly #startedMs: number;
-  readonly #party: BarrierParty;
+  readonly #party: BarrierParticipant;
   /** A server has said that the others are not there. */
   #hasWaited = false;
   /** No server has said in time whether it has left: it goes on leaving, as long as the session lives. */
   #isLeaving = false;
 
-  constructor(zk: ZooKeeper, name: string, options: EnterOptions) {
+  constructor(zk: ZooKeeper, name: string, options: EnterBarrierOptions) {
     const { parties, onMemberLost = "fail", info = unknownHolder } = options;
     if (!Number.isInteger(parties) || parties < 1 || parties > partiesMax) {
       throw new BatonError("USAGE", `A barrier of ${parties} parties: it takes a whole number from 1 to ${partiesMax}`);
@@ -79,7 +83,7 @@ class Attempt {
     this.#path = barrierPath(name, options.root);
     this.#clock = options.clock ?? systemClock();
     this.#startedMs = options.sinceMs ?? this.#clock.now();
-    this.#party = new BarrierParty(zk, {
+    this.#party = new BarrierParticipant(zk, {
       path: this.#path,
       parties,
       onLost: onMemberLost,
@@ -131,7 +135,7 @@ class Attempt {
   }
 
   /** It may have been started in the same moment: then a wait that is over has ended well. */
-  async #giveUp(why: WaitOver | "signal", passing: Promise<PartyOutcome>): Promise<BarrierMembership> {
+  async #giveUp(why: WaitOver | "signal", passing: Promise<ParticipantOutcome>): Promise<BarrierMembership> {
     const { signal, parties } = this.#options;
     const { guid } = this.#party;
     if (why === "signal") {
@@ -166,7 +170,7 @@ class Attempt {
     throw new BatonError("BARRIER_TIMEOUT", `Barrier "${this.#name}" was not complete within ${waited}: ${who}`);
   }
 
-  #leaveLater(passing: Promise<PartyOutcome>): void {
+  #leaveLater(passing: Promise<ParticipantOutcome>): void {
     this.#isLeaving = true;
     const leaving = passing.then((outcome) =>
       outcome.do === "started" ? this.#membership(outcome).release() : undefined
@@ -179,7 +183,7 @@ class Attempt {
   }
 
   /** Begins no lease that is about to end. The others have started: whoever cannot tell in time that it lives is lost. */
-  async #proven(outcome: PartyOutcome): Promise<BarrierMembership> {
+  async #proven(outcome: ParticipantOutcome): Promise<BarrierMembership> {
     const { session } = this.#zk;
     // What has started is not given up because the wait for the start is over.
     const signal = this.#options.signal?.reason instanceof WaitOver ? undefined : this.#options.signal;
@@ -196,7 +200,7 @@ class Attempt {
     return this.#membership(outcome);
   }
 
-  #membership(outcome: PartyOutcome): BarrierMembership {
+  #membership(outcome: ParticipantOutcome): BarrierMembership {
     if (outcome.do === "started") {
       return new ZooKeeperMembership(this.#zk, {
         name: this.#name,
@@ -210,7 +214,7 @@ class Attempt {
     throw this.#failure(outcome);
   }
 
-  #failure(outcome: Exclude<PartyOutcome, { do: "started" }>): BatonError {
+  #failure(outcome: Exclude<ParticipantOutcome, { do: "started" }>): BatonError {
     const broken = `Barrier "${this.#name}" is broken`;
     switch (outcome.do) {
       case "lost":
@@ -232,7 +236,7 @@ class Attempt {
     }
   }
 
-  #mismatch({ parties, onLost }: PartyNode): BatonError {
+  #mismatch({ parties, onLost }: ParticipantNode): BatonError {
     const { parties: mine, onMemberLost = "fail" } = this.#options;
     const what = parties === mine
       ? `do otherwise when a member is lost: "${onLost}", not "${onMemberLost}"`

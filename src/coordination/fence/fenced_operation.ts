@@ -3,7 +3,7 @@ import type { Stat } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
 import type { ZooKeeperErrorName } from "../../wire/jute/zookeeper_error_codes.ts";
 
-export type FencedDeed =
+export type FencedOperation =
   /** `version` -1 is any. */
   | { readonly do: "set"; readonly path: string; readonly data: Uint8Array; readonly version: number }
   | {
@@ -23,7 +23,7 @@ export function ancestorsOf(path: string): string[] {
   return names.map((_, index) => `/${names.slice(0, index + 1).join("/")}`);
 }
 
-export interface Refusal {
+export interface OperationRefusal {
   readonly reason: ZooKeeperErrorName | number;
   /** Of the node, as it was found after the refusal; "hidden" where its ACL does not let this client read it. */
   readonly stat?: Stat | null | "hidden";
@@ -32,7 +32,10 @@ export interface Refusal {
 }
 
 /** The node is not as the deed wants it: a negative answer, and nothing was done. */
-export function refusedDeed(deed: FencedDeed, { reason, stat = null, missing = [] }: Refusal): BatonError {
+export function refusedOperation(
+  deed: FencedOperation,
+  { reason, stat = null, missing = [] }: OperationRefusal,
+): BatonError {
   const cannot = `Cannot ${deed.do} "${deed.path}"`;
   const [nearest] = missing;
   const no = (why: string) => new BatonError(reason === "NONODE" ? "NOT_FOUND" : "FALSE", `${cannot}: ${why}`);

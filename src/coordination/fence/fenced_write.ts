@@ -15,7 +15,7 @@ import { formatDuration } from "../../support/duration.ts";
 import { newGuid } from "../../support/guid.ts";
 import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
 import { createParents } from "../lock/create_contender.ts";
-import { ancestorsOf, type FencedDeed, refusedDeed } from "./fenced_operation.ts";
+import { ancestorsOf, type FencedOperation, refusedOperation } from "./fenced_operation.ts";
 import { defaultRoot, lockPathAt } from "../lock/lock_path.ts";
 import { hiddenIfNoAuth, isRefusal, isTransient, nullIfNoNode } from "../request_errors.ts";
 
@@ -36,7 +36,7 @@ export interface FencedWriteOptions {
   readonly clock?: Clock;
 }
 
-export interface FencedWritten {
+export interface FencedWriteResult {
   /** As it was given; of a sequential node with the number that the server appended. */
   readonly path: string;
   /** The node's version by this write; null for one that was deleted, and where another write has come since. */
@@ -57,15 +57,15 @@ const batchSize = 100;
  */
 export async function fencedWrite(
   zk: ZooKeeper,
-  deed: FencedDeed,
+  deed: FencedOperation,
   options: FencedWriteOptions,
-): Promise<FencedWritten> {
+): Promise<FencedWriteResult> {
   return await new FencedWrite(zk, deed, options).run();
 }
 
 class FencedWrite {
   readonly #zk: ZooKeeper;
-  readonly #deed: FencedDeed;
+  readonly #deed: FencedOperation;
   readonly #held: readonly HeldNode[];
   readonly #acl: Acl[];
   readonly #clock: Clock;
@@ -73,7 +73,7 @@ class FencedWrite {
   /** What is missing above the node and is made with it, outermost first. */
   #parents: readonly string[] = [];
 
-  constructor(zk: ZooKeeper, deed: FencedDeed, options: FencedWriteOptions) {
+  constructor(zk: ZooKeeper, deed: FencedOperation, options: FencedWriteOptions) {
     const { held, root = defaultRoot, acl = zk.acl, clock = systemClock() } = options;
     this.#zk = zk;
     this.#deed = deed;
@@ -83,7 +83,7 @@ class FencedWrite {
     this.#mark = `${root === "/" ? "" : root}/fences/${newGuid()}`;
   }
 
-  async run(): Promise<FencedWritten> {
+  async run(): Promise<FencedWriteResult> {
     for (let tries = 1;; tries++) {
       try {
         return this.#written(await this.#zk.multi(this.#requests()));
@@ -136,7 +136,7 @@ class FencedWrite {
     }
   }
 
-  #written(results: readonly MultiResult[]): FencedWritten {
+  #written(results: readonly MultiResult[]): FencedWriteResult {
     const own = results.at(-2);
     if (own?.type === "setData") return { path: this.#deed.path, nodeVersion: own.stat.version };
     if (own?.type === "create") return { path: own.path, nodeVersion: 0 };
@@ -158,11 +158,11 @@ class FencedWrite {
     }
     if (index < own || (this.#deed.do === "create" && reason === "NONODE")) {
       const missing = await this.#missingAbove();
-      if (this.#deed.do !== "create" || !this.#deed.parents) throw refusedDeed(this.#deed, { reason, missing });
+      if (this.#deed.do !== "create" || !this.#deed.parents) throw refusedOperation(this.#deed, { reason, missing });
       this.#parents = missing;
       return;
     }
-    throw refusedDeed(this.#deed, { reason, stat: await hiddenIfNoAuth(this.#zk.exists(this.#deed.path)) });
+    throw refusedOperation(this.#deed, { reason, stat: await hiddenIfNoAuth(this.#zk.exists(this.#deed.path)) });
   }
 
   async #missingAbove(): Promise<string[]> {
@@ -172,7 +172,7 @@ class FencedWrite {
   }
 
   /** After an answer that never came: what was written, or null when nothing was. */
-  async #findOut(cause: unknown): Promise<FencedWritten | null> {
+  async #findOut(cause: unknown): Promise<FencedWriteResult | null> {
     const deadlineMs = this.#clock.now() + this.#zk.session.timeoutMs;
     for (let failures = 0;; failures++) {
       try {
@@ -187,7 +187,7 @@ class FencedWrite {
     }
   }
 
-  async #writtenBy(zxid: bigint): Promise<FencedWritten> {
+  async #writtenBy(zxid: bigint): Promise<FencedWriteResult> {
     const deed = this.#deed;
     if (deed.do === "create" && deed.sequential) return await this.#sequentialBy(zxid, deed.path);
     const { path } = deed;
@@ -196,7 +196,7 @@ class FencedWrite {
     return { path, nodeVersion: stat !== "hidden" && stat?.mzxid === zxid ? stat.version : null };
   }
 
-  async #sequentialBy(zxid: bigint, prefix: string): Promise<FencedWritten> {
+  async #sequentialBy(zxid: bigint, prefix: string): Promise<FencedWriteResult> {
     const slash = prefix.lastIndexOf("/");
     const parent = slash === 0 ? "/" : prefix.slice(0, slash);
     const list = await nullIfNoNode(this.#zk.getChildren(parent));
@@ -226,12 +226,15 @@ class FencedWrite {
   }
 }
 
-const past = { set: "set", create: "created", delete: "deleted" } as const satisfies Record<FencedDeed["do"], string>;
+const past = { set: "set", create: "created", delete: "deleted" } as const satisfies Record<
+  FencedOperation["do"],
+  string
+>;
 
 /** For whoever finds before the write that there is nothing to hold on to. */
 export function staleHolder(
   { name, node }: { name: string; node: string | null },
-  { path, do: verb }: FencedDeed,
+  { path, do: verb }: FencedOperation,
 ): BatonError {
   const gone = node === null ? "this job's node is not among its holders" : `its holder's node "${node}" is gone`;
   return new BatonError(

@@ -2,10 +2,10 @@
 import { defaultRoot } from "../lock/lock_path.ts";
 
 /** Below the root, one for each recipe. */
-export const ownFolders = ["locks", "elections", "barriers", "gates", "pools", "fences"] as const;
+export const reservedFolders = ["locks", "elections", "barriers", "gates", "pools", "fences"] as const;
 
 /** The folder of baton's that `path` is or lies in; null for what belongs to others. */
-export function ownFolderOf(path: string, root: string = defaultRoot): string | null {
-  const folders = ownFolders.map((name) => `${root === "/" ? "" : root}/${name}`);
+export function reservedFolderOf(path: string, root: string = defaultRoot): string | null {
+  const folders = reservedFolders.map((name) => `${root === "/" ? "" : root}/${name}`);
   return folders.find((folder) => path === folder || path.startsWith(`${folder}/`)) ?? null;
 }

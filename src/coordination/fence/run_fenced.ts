@@ -11,7 +11,7 @@ import { StopRequest } from "../../process/supervise/stopped_by_signal.ts";
 import type { FencedToken } from "./token_slots.ts";
 import { TokenStore } from "./token_store.ts";
 
-export interface RunUnderStoreOptions {
+export interface RunFencedOptions {
   readonly storePath: string;
   readonly token: FencedToken;
   /** Milliseconds; undefined waits as long as it takes, 0 tries once. */
@@ -23,13 +23,13 @@ export interface RunUnderStoreOptions {
   readonly signals: SignalSource;
 }
 
-export type UnderStore = ChildEnd | Exclude<SpawnResult, { kind: "started" | "cancelled" }>;
+export type FencedCommandEnd = ChildEnd | Exclude<SpawnResult, { kind: "started" | "cancelled" }>;
 
 /**
  * How the command ended, or why it was not started. Rejects STALE_TOKEN, LOCK_BUSY, LOCK_TIMEOUT, CANNOT_CREATE, BAD_DATA,
  * USAGE, IO, and with StoppedBySignal when a signal came before the command.
  */
-export async function runUnderStore(options: RunUnderStoreOptions): Promise<UnderStore> {
+export async function runFenced(options: RunFencedOptions): Promise<FencedCommandEnd> {
   const { storePath, token, clock, waitMs, signals, descriptors } = options;
   const libc = await loadLibc();
   if (libc === null) {
@@ -48,7 +48,7 @@ export async function runUnderStore(options: RunUnderStoreOptions): Promise<Unde
 async function spawnWith(
   store: TokenStore,
   libc: Libc,
-  { command, descriptors, signals, signal }: RunUnderStoreOptions & { readonly signal: AbortSignal },
+  { command, descriptors, signals, signal }: RunFencedOptions & { readonly signal: AbortSignal },
 ): Promise<SpawnResult> {
   using shared = store.share(libc);
   return await spawnChild(command, {

@@ -26,7 +26,7 @@ import { type FencedToken, formatTokenSlot, readTokenSlots, slotBytes } from "./
 /** Nothing tells when a lock of flock(2) is free; milliseconds between two tries. */
 const tryEveryMs = 20;
 
-export interface HoldStoreOptions {
+export interface TokenStoreOptions {
   readonly libc: Libc;
   readonly clock: Clock;
   /** Milliseconds; undefined waits as long as it takes, 0 tries once. */
@@ -49,7 +49,7 @@ export class TokenStore implements Disposable {
    * Opens the store, makes it where it is not there, and waits until nobody else has it. Rejects CANNOT_CREATE,
    * LOCK_BUSY or LOCK_TIMEOUT, USAGE where it would wait for itself, IO, or with the signal's reason.
    */
-  static async hold(path: string, options: HoldStoreOptions): Promise<TokenStore> {
+  static async hold(path: string, options: TokenStoreOptions): Promise<TokenStore> {
     const { clock, waitMs } = options;
     const deadlineMs = waitMs === undefined ? Infinity : clock.now() + waitMs;
     for (;;) {
@@ -66,7 +66,7 @@ export class TokenStore implements Disposable {
     }
   }
 
-  async #lock(deadlineMs: number, { libc, clock, waitMs, signal, descriptors }: HoldStoreOptions): Promise<void> {
+  async #lock(deadlineMs: number, { libc, clock, waitMs, signal, descriptors }: TokenStoreOptions): Promise<void> {
     for (let tries = 0;; tries++) {
       throwIfAborted(signal);
       if (libc.lockFile(this.#fd)) return;

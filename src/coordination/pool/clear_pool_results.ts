@@ -2,7 +2,7 @@
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import type { Clock } from "../../support/clock.ts";
 import { ItemRecords } from "./item_records.ts";
-import { PoolMemory } from "./completion_log.ts";
+import { CompletionLog } from "./completion_log.ts";
 import type { PoolPath } from "./pool_path.ts";
 import { isRefusal } from "../request_errors.ts";
 import { retryOnConnectionLoss } from "../retry_on_connection_loss.ts";
@@ -11,19 +11,19 @@ import { retryOnConnectionLoss } from "../retry_on_connection_loss.ts";
  * Of the `named` items, or with null of all. What ended well may run again from now on; what runs is not touched, and
  * what ends meanwhile may be remembered. Returns how many ends were forgotten.
  */
-export async function forgetPool(
+export async function clearPoolResults(
   zk: ZooKeeper,
   { path, named, clock }: { readonly path: PoolPath; readonly named: readonly string[] | null; readonly clock: Clock },
 ): Promise<number> {
-  const memory = new PoolMemory(zk, path, []);
+  const memory = new CompletionLog(zk, path, []);
   const records = new ItemRecords(zk, { path, acl: [], clock });
   let count = 0;
   const again = (work: () => Promise<number>) =>
     retryOnConnectionLoss(zk, async () => void (count += await work()), { clock });
-  await retryOnConnectionLoss(zk, () => records.forget(named), { clock });
-  if (named !== null) await again(() => memory.forgetItems(named));
+  await retryOnConnectionLoss(zk, () => records.clearEnded(named), { clock });
+  if (named !== null) await again(() => memory.clearItems(named));
   else {
-    await again(() => memory.forget());
+    await again(() => memory.clearAll());
     // Empty by now, or used by somebody, who keeps it. Of --total it is what the server would reap a little later, and who
     // comes meanwhile makes it again as then.
     const { queue, holders, lock } = path.total;

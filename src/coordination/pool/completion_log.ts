@@ -14,7 +14,7 @@ import { isRefusal, nullIfNoNode } from "../request_errors.ts";
 import { ItemTree } from "./item_tree.ts";
 import type { PoolPath } from "./pool_path.ts";
 
-export interface EndedItem {
+export interface ItemResult {
   readonly result: "done" | "failed";
   /** How, for people: `exited with 3`. */
   readonly what: string;
@@ -27,9 +27,9 @@ export interface EndedItem {
 
 const utf8 = new TextEncoder();
 
-export class PoolMemory {
+export class CompletionLog {
   readonly #zk: ZooKeeper;
-  readonly #trees: Readonly<Record<EndedItem["result"], ItemTree>>;
+  readonly #trees: Readonly<Record<ItemResult["result"], ItemTree>>;
   readonly #acl: Acl[];
 
   constructor(zk: ZooKeeper, path: Pick<PoolPath, "ended" | "failed">, acl: Acl[]) {
@@ -42,30 +42,30 @@ export class PoolMemory {
    * How it ended well; null for what did not, is not remembered, or was up to `nowMs`. Where that is not likely it is asked
    * first whether there is anything: a refusal costs more than an answer.
    */
-  async look(item: string, nowMs: number, isLikely = false): Promise<EndedItem | null> {
+  async find(item: string, nowMs: number, isLikely = false): Promise<ItemResult | null> {
     const node = this.#trees.done.nodeOf(item);
     if (!isLikely && await this.#zk.exists(node) === null) return null;
     const found = await nullIfNoNode(this.#zk.getData(node));
-    const ended = found === null ? null : parseEnded(found.data);
+    const ended = found === null ? null : parseResult(found.data);
     return ended === null || ended.untilMs <= nowMs ? null : ended;
   }
 
   /** The items that ended well, of which some may have expired. */
-  async doneItems(): Promise<Set<string>> {
+  async completedItems(): Promise<Set<string>> {
     const { done } = this.#trees;
     const lists = await Promise.all((await done.usedShards() ?? []).map((shard) => done.items(shard)));
     return new Set(lists.flat());
   }
 
   /** To be done with something else, in one transaction; it is refused where a node is missing, or there already. */
-  deedOf(item: string, ended: EndedItem): MultiRequest {
+  createRequest(item: string, ended: ItemResult): MultiRequest {
     const path = this.#trees[ended.result].nodeOf(item);
-    return { type: "create", path, data: formatEnded(ended), acl: this.#acl, flags: createFlag.persistent };
+    return { type: "create", path, data: formatResult(ended), acl: this.#acl, flags: createFlag.persistent };
   }
 
-  async remember(item: string, ended: EndedItem): Promise<void> {
-    const deed = this.deedOf(item, ended);
-    const data = formatEnded(ended);
+  async write(item: string, ended: ItemResult): Promise<void> {
+    const deed = this.createRequest(item, ended);
+    const data = formatResult(ended);
     for (let missing: "nothing" | "shard" | "parents" = "nothing";;) {
       try {
         const tree = this.#trees[ended.result];
@@ -84,14 +84,14 @@ export class PoolMemory {
   }
 
   /** Everything that is remembered, by item: the last end of each. */
-  async all(nowMs: number): Promise<Map<string, EndedItem>> {
-    const found = new Map<string, EndedItem>();
+  async all(nowMs: number): Promise<Map<string, ItemResult>> {
+    const found = new Map<string, ItemResult>();
     const trees = Object.values(this.#trees);
     const used = await Promise.all(
       trees.map(async (tree) => (await tree.usedShards() ?? []).map((shard) => tree.rows(shard))),
     );
     for (const { item, data } of (await Promise.all(used.flat())).flat()) {
-      const ended = parseEnded(data);
+      const ended = parseResult(data);
       if (ended === null || ended.untilMs <= nowMs || (found.get(item)?.atMs ?? -1) > ended.atMs) continue;
       found.set(item, ended);
     }
@@ -99,14 +99,14 @@ export class PoolMemory {
   }
 
   /** Deletes what one of the shards keeps past its time. Any number chooses the shard. */
-  async clear(turn: number, nowMs: number): Promise<void> {
+  async clearExpired(turn: number, nowMs: number): Promise<void> {
     for (const tree of Object.values(this.#trees)) {
       await this.#delete(tree, tree.shard(turn), (ended) => ended === null || ended.untilMs <= nowMs);
     }
   }
 
   /** Forgets everything. Returns how many ends that were. */
-  async forget(): Promise<number> {
+  async clearAll(): Promise<number> {
     let count = 0;
     for (const tree of Object.values(this.#trees)) {
       for (const shard of tree.shards()) count += await this.#delete(tree, shard, () => true);
@@ -115,7 +115,7 @@ export class PoolMemory {
   }
 
   /** Forgets how these have ended. Returns how many ends that were. */
-  async forgetItems(items: readonly string[]): Promise<number> {
+  async clearItems(items: readonly string[]): Promise<number> {
     const { done, failed } = this.#trees;
     const nodes = items.flatMap((item) => [done.nodeOf(item), failed.nodeOf(item)]);
     return await done.each(nodes, (node) => this.#zk.delete(node, -1));
@@ -126,15 +126,15 @@ export class PoolMemory {
     return Object.values(this.#trees).flatMap((tree) => tree.shards());
   }
 
-  async #delete(tree: ItemTree, shard: string, isMeant: (ended: EndedItem | null) => boolean): Promise<number> {
-    return await tree.delete((await tree.rows(shard)).filter(({ data }) => isMeant(parseEnded(data))));
+  async #delete(tree: ItemTree, shard: string, isMeant: (ended: ItemResult | null) => boolean): Promise<number> {
+    return await tree.delete((await tree.rows(shard)).filter(({ data }) => isMeant(parseResult(data))));
   }
 }
 
-const formatEnded = (ended: EndedItem): Uint8Array => utf8.encode(JSON.stringify(ended));
+const formatResult = (ended: ItemResult): Uint8Array => utf8.encode(JSON.stringify(ended));
 
 /** Null for what no pool has written. */
-function parseEnded(data: Uint8Array): EndedItem | null {
+function parseResult(data: Uint8Array): ItemResult | null {
   const { result, what, by, atMs, untilMs } = jsonFields(data);
   if (result !== "done" && result !== "failed") return null;
   if (!isInstant(atMs) || typeof untilMs !== "number") return null;

@@ -46,6 +46,6 @@ const listPrefix = "list-";
 export const listName = (guid: string): string => `${listPrefix}${guid}`;
 
 /** Those among the children of `runs` that are lists of others. */
-export function othersLists(names: readonly string[], guid: string): string[] {
+export function otherLists(names: readonly string[], guid: string): string[] {
   return names.filter((name) => name.startsWith(listPrefix) && name !== listName(guid));
 }

@@ -39,7 +39,7 @@ export class ItemRecords {
   #shards = new Set<string>();
   #hasTree = false;
   /** A record was left, as another run had a list. */
-  #hasLeft = false;
+  #keptRecords = false;
 
   constructor(zk: ZooKeeper, options: { readonly path: PoolPath; readonly acl: Acl[]; readonly clock: Clock }) {
     this.#zk = zk;
@@ -52,38 +52,38 @@ export class ItemRecords {
 
   /** Before a list is asked for that may be old when its items are taken: from now on nothing may be taken from the last one. */
   async beginList(): Promise<void> {
-    await Promise.all([this.#lists.begin(), this.#learnShards()]);
+    await Promise.all([this.#lists.begin(), this.#listShards()]);
   }
 
   /** For a list that is what it is: its items are run whatever has become of them. */
-  async learn(): Promise<void> {
-    await Promise.all([this.#lists.learn(), this.#learnShards()]);
+  async detectOtherLists(): Promise<void> {
+    await Promise.all([this.#lists.detectOthers(), this.#listShards()]);
   }
 
   /** For the transaction that takes the item's lock by `holder`, the name of its node; refused where there is a record. */
-  makeRequests(item: string, holder: string): MultiRequest[] {
-    return this.#createRequests(item, formatRunning(holder));
+  createRequests(item: string, holder: string): MultiRequest[] {
+    return this.#createWithParents(item, formatRunning(holder));
   }
 
   /** With what is above it. */
-  wasMade(item: string): void {
+  recordCreated(item: string): void {
     this.#hasTree = true;
     this.#shards.add(this.#tree.shardOf(item));
   }
 
   /** Gives back an item that was not begun, and of which there was no record. */
-  unmakeRequest(item: string): MultiRequest {
+  deleteRequest(item: string): MultiRequest {
     return { type: "delete", path: this.#tree.nodeOf(item), version: -1 };
   }
 
   /** This one of the requests was refused: true when something else was there, or missing, than was believed. */
-  corrects({ reason }: Pick<ZooKeeperError, "reason">, request: MultiRequest): boolean {
+  correctCache({ reason }: Pick<ZooKeeperError, "reason">, request: MultiRequest): boolean {
     const isContainer = request.type === "createContainer";
     const isRoot = request.path === this.#tree.root;
     if (reason === "NODEEXISTS" && isContainer) {
       if (isRoot) this.#hasTree = true;
       else this.#shards.add(request.path);
-      void this.#learnShards().catch(() => {}); // others are at it, and make more of them
+      void this.#listShards().catch(() => {}); // others are at it, and make more of them
       return true;
     }
     if (reason !== "NONODE" || isRoot) return false;
@@ -113,16 +113,16 @@ export class ItemRecords {
   /** For the transaction that gives the item's lock back: that it has ended, or nothing, where no other list is from before it. */
   endRequests(item: string, { isMissing = false }: { readonly isMissing?: boolean } = {}): MultiRequest[] {
     const path = this.#tree.nodeOf(item);
-    const alone = this.#lists.aloneCheck();
+    const alone = this.#lists.noOtherListCheck();
     if (alone !== null) return isMissing ? [alone] : [alone, { type: "delete", path, version: -1 }];
-    this.#hasLeft = true;
+    this.#keptRecords = true;
     const data = formatEnded(null);
-    return isMissing ? this.#createRequests(item, data) : [{ type: "setData", path, data, version: -1 }];
+    return isMissing ? this.#createWithParents(item, data) : [{ type: "setData", path, data, version: -1 }];
   }
 
   /** This check among the requests was refused. */
-  noMoreAlone(check: MultiRequest): void {
-    this.#lists.noMoreAlone(check);
+  otherListBegun(check: MultiRequest): void {
+    this.#lists.otherListBegun(check);
   }
 
   /** Clears one of the shards that are there; `random` is a number below 1. */
@@ -134,14 +134,14 @@ export class ItemRecords {
 
   /** Nothing is taken any more: clears all, unless another run has a list, and will. */
   async clearLast(): Promise<void> {
-    if (!this.#hasLeft && this.#lists.listedAt === null) return;
+    if (!this.#keptRecords && this.#lists.listedAt === null) return;
     const shards = await this.#tree.usedShards() ?? [];
     if (shards.length === 0 || await this.#lists.oldest({ isOwnOver: true }) !== null) return;
     await this.#clear(shards, { isOwnOver: true });
   }
 
   /** Of all items, or of `named`: what runs is left. */
-  async forget(named: readonly string[] | null): Promise<void> {
+  async clearEnded(named: readonly string[] | null): Promise<void> {
     const items = named === null ? null : new Set(named);
     const shards = named === null ? this.#tree.shards() : [...new Set(named.map((item) => this.#tree.shardOf(item)))];
     for (const shard of shards) {
@@ -161,13 +161,13 @@ export class ItemRecords {
     await this.#lists.end();
   }
 
-  async #learnShards(): Promise<void> {
+  async #listShards(): Promise<void> {
     const used = await retryOnConnectionLoss(this.#zk, () => this.#tree.usedShards(), { clock: this.#clock });
     if (used !== null) this.#hasTree = true;
     for (const shard of used ?? []) this.#shards.add(shard);
   }
 
-  #createRequests(item: string, data: Uint8Array): MultiRequest[] {
+  #createWithParents(item: string, data: Uint8Array): MultiRequest[] {
     const shard = this.#tree.shardOf(item);
     return [
       ...(this.#hasTree ? [] : [containerRequest(this.#tree.root, this.#acl)]),
@@ -178,15 +178,15 @@ export class ItemRecords {
 
   async #claim(item: string, holder: string): Promise<MultiRequest | null> {
     for (let tries = 1;; tries++) {
-      const requests = this.makeRequests(item, holder);
+      const requests = this.createRequests(item, holder);
       try {
         await this.#zk.multi(requests);
-        this.wasMade(item);
-        return this.unmakeRequest(item);
+        this.recordCreated(item);
+        return this.deleteRequest(item);
       } catch (thrown) {
         if (tries === triesMax || !isRefusal(thrown, "NODEEXISTS", "NONODE")) throw thrown;
         const refused = requests[thrown.index ?? -1];
-        if (refused !== undefined && this.corrects(thrown, refused)) continue;
+        if (refused !== undefined && this.correctCache(thrown, refused)) continue;
         if (isRefusal(thrown, "NONODE")) await createParents(this.#zk, lockPathAt(this.#tree.root), this.#acl);
       }
       const claimed = await this.#claimAgain(this.#tree.nodeOf(item), holder).catch((thrown: unknown) => {

@@ -4,16 +4,16 @@
  */
 
 /** `<mark>-<guid>-<sequence>`. */
-interface ShownRun {
+interface AnnouncedRun {
   readonly name: string;
   /** The same for the same terms. */
-  readonly mark: string;
+  readonly termsHash: string;
   readonly guid: string;
   /** Null where the server's counter says nothing any more. */
   readonly sequence: number | null;
 }
 
-export type Admission =
+export type PoolAdmission =
   | { readonly kind: "admitted" }
   /** `by` is the name of who was first. */
   | { readonly kind: "refused"; readonly by: string }
@@ -32,36 +32,36 @@ export function runPrefix(mark: string, guid: string): string {
 }
 
 /** Null for what no pool has made. */
-export function markOfRun(name: string): string | null {
-  return parseRun(name)?.mark ?? null;
+export function termsHashOfRun(name: string): string | null {
+  return parseRun(name)?.termsHash ?? null;
 }
 
 /** `guid` is the own one. */
-export function admissionOf(names: readonly string[], guid: string): Admission {
+export function admissionOf(names: readonly string[], guid: string): PoolAdmission {
   const runs = names.map(parseRun).filter((run) => run !== null);
   const own = runs.find((run) => run.guid === guid);
   if (own === undefined) return { kind: "gone" };
-  const before = opponentsOf(own, runs);
+  const before = conflictsOf(own, runs);
   const [first] = before;
   if (first === undefined) return { kind: "admitted" };
-  const firm = before.find((run) => opponentsOf(run, runs).length === 0);
+  const firm = before.find((run) => conflictsOf(run, runs).length === 0);
   return firm === undefined ? { kind: "waiting", by: first.name } : { kind: "refused", by: firm.name };
 }
 
 /** Those of other terms that were before it. */
-function opponentsOf(run: ShownRun, runs: readonly ShownRun[]): ShownRun[] {
-  return runs.filter((other) => other.mark !== run.mark && mayBeBefore(other, run));
+function conflictsOf(run: AnnouncedRun, runs: readonly AnnouncedRun[]): AnnouncedRun[] {
+  return runs.filter((other) => other.termsHash !== run.termsHash && mayBeBefore(other, run));
 }
 
 /** Of two without an order each gives way. */
-function mayBeBefore(other: ShownRun, run: ShownRun): boolean {
+function mayBeBefore(other: AnnouncedRun, run: AnnouncedRun): boolean {
   return other.sequence === null || run.sequence === null || other.sequence < run.sequence;
 }
 
 /** Null for what no pool has made. */
-function parseRun(name: string): ShownRun | null {
-  const [, mark, guid, digits] = pattern.exec(name) ?? [];
-  if (mark === undefined || guid === undefined || digits === undefined) return null;
+function parseRun(name: string): AnnouncedRun | null {
+  const [, termsHash, guid, digits] = pattern.exec(name) ?? [];
+  if (termsHash === undefined || guid === undefined || digits === undefined) return null;
   const sequence = Number(digits);
-  return { name, mark, guid, sequence: sequence >= 0 && sequence < sequenceMax ? sequence : null };
+  return { name, termsHash, guid, sequence: sequence >= 0 && sequence < sequenceMax ? sequence : null };
 }

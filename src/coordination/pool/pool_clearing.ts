@@ -4,26 +4,26 @@ import type { Clock } from "../../support/clock.ts";
 import { withinLeaveTime } from "../leave_time.ts";
 import { isRefusal, isTransient } from "../request_errors.ts";
 import type { ItemRecords } from "./item_records.ts";
-import type { PoolMemory } from "./completion_log.ts";
+import type { CompletionLog } from "./completion_log.ts";
 import { retryOnConnectionLoss } from "../retry_on_connection_loss.ts";
 
 /** After so many ends, or so long, another part is cleared. */
 const every = { ends: 500, ms: 60_000 };
 
-export class PoolClearing {
+export class PoolCleanup {
   readonly #records: ItemRecords;
-  readonly #memory: PoolMemory | null;
+  readonly #completionLog: CompletionLog | null;
   readonly #clock: Clock;
   #cleared: { readonly ends: number; readonly ms: number };
 
-  constructor({ records, memory, clock }: {
+  constructor({ records, completionLog, clock }: {
     readonly records: ItemRecords;
     /** Null when nothing is remembered. */
-    readonly memory: PoolMemory | null;
+    readonly completionLog: CompletionLog | null;
     readonly clock: Clock;
   }) {
     this.#records = records;
-    this.#memory = memory;
+    this.#completionLog = completionLog;
     this.#clock = clock;
     this.#cleared = { ends: 0, ms: clock.now() };
   }
@@ -40,7 +40,7 @@ export class PoolClearing {
   async some(): Promise<void> {
     try {
       await this.#records.clearSome(Math.random());
-      await this.#memory?.clear(Math.floor(Math.random() * 16), Date.now());
+      await this.#completionLog?.clearExpired(Math.floor(Math.random() * 16), Date.now());
     } catch (thrown) {
       if (!isTransient(thrown) && !isRefusal(thrown, "SESSIONEXPIRED")) throw thrown;
     }

@@ -45,7 +45,7 @@ export async function lockComponent(
   const lookWhileQueued = async () => {
     seen = await look().catch(() => null); // the wait itself has the same failure
     if (isPatient || seen === null) return;
-    isChoosing = isChosen(seen); // a server has answered, and the wait has another limit now
+    isChoosing = isChoosingItems(seen); // a server has answered, and the wait has another limit now
     if (!isChoosing) end.abort(new BatonError("LOCK_BUSY", heldBy(component, seen)));
   };
   const offs = [
@@ -70,7 +70,7 @@ export async function lockComponent(
     const isLate = thrown.code === "LOCK_TIMEOUT";
     const asked = { session, clock: options.clock, why: "answered" } as const;
     const status = isLate ? seen : await withinLeaveTime(asked, look().catch(() => null));
-    if (status === null || !isChosen(status)) throw thrown;
+    if (status === null || !isChoosingItems(status)) throw thrown;
     const [holder] = status.holders;
     const by = holder === undefined ? "" : `: ${nameOfHolder(holder)}`;
     const waited = isLate && typeof waitMs === "number" ? `; waited ${formatDuration(waitMs)}` : "";
@@ -87,7 +87,7 @@ function heldBy(component: string, status: LockStatus): string {
 }
 
 /** As far as is known by a call that was not granted the lock: a holder that has just left was choosing, too. */
-function isChosen({ holders }: LockStatus): boolean {
+function isChoosingItems({ holders }: LockStatus): boolean {
   return holders.every(({ isChoosing }) => isChoosing === true);
 }
 

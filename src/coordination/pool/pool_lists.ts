@@ -12,7 +12,7 @@ import { createParents } from "../lock/create_contender.ts";
 import { lockPathAt } from "../lock/lock_path.ts";
 import { isRefusal, nullIfNoNode } from "../request_errors.ts";
 import { retryOnConnectionLoss } from "../retry_on_connection_loss.ts";
-import { listName, othersLists } from "./item_record.ts";
+import { listName, otherLists } from "./item_record.ts";
 import type { PoolPath } from "./pool_path.ts";
 
 /** So often what is missing is made: the server, and others, make and reap it meanwhile. */
@@ -26,7 +26,7 @@ export class PoolLists {
   readonly #guid = newGuid();
   #listedAt: bigint | null = null;
   /** The version of `runs` at which no other run had a list; null where one had, or nobody knows. */
-  #aloneAt: number | null = null;
+  #noOtherListVersion: number | null = null;
 
   constructor(zk: ZooKeeper, { path, acl, clock }: {
     readonly path: Pick<PoolPath, "runs">;
@@ -46,36 +46,38 @@ export class PoolLists {
 
   /** Before the list is asked for. From now on nothing may be taken from the one before. */
   async begin(): Promise<void> {
-    this.#aloneAt = null;
+    this.#noOtherListVersion = null;
     await retryOnConnectionLoss(this.#zk, async () => {
-      const { listed, looked } = await this.#show();
+      const { listed, looked } = await this.#announce();
       this.#listedAt = listed.mzxid;
-      this.#aloneAt = looked.length === 0 ? listed.version : null;
+      this.#noOtherListVersion = looked.length === 0 ? listed.version : null;
     }, { clock: this.#clock });
   }
 
   /** For a run that shows no list: whether others do. */
-  async learn(): Promise<void> {
+  async detectOthers(): Promise<void> {
     await retryOnConnectionLoss(this.#zk, async () => {
       // In this order, and answered in it: a list that comes between the two raises the version.
-      const [runs, others] = await Promise.all([nullIfNoNode(this.#zk.getData(this.#runs)), this.#others()]);
-      this.#aloneAt = runs !== null && others.length === 0 ? runs.stat.version : null;
+      const [runs, others] = await Promise.all([nullIfNoNode(this.#zk.getData(this.#runs)), this.#otherLists()]);
+      this.#noOtherListVersion = runs !== null && others.length === 0 ? runs.stat.version : null;
     }, { clock: this.#clock });
   }
 
   /** What holds as long as no other run has a list that an item's end may be news to; null where one has. */
-  aloneCheck(): MultiRequest | null {
-    return this.#aloneAt === null ? null : { type: "check", path: this.#runs, version: this.#aloneAt };
+  noOtherListCheck(): MultiRequest | null {
+    return this.#noOtherListVersion === null
+      ? null
+      : { type: "check", path: this.#runs, version: this.#noOtherListVersion };
   }
 
   /** The check has failed: another run has begun a list. False when it was the own one, and the check is another now. */
-  noMoreAlone(failed: MultiRequest): void {
-    if (failed.type === "check" && failed.version === this.#aloneAt) this.#aloneAt = null;
+  otherListBegun(failed: MultiRequest): void {
+    if (failed.type === "check" && failed.version === this.#noOtherListVersion) this.#noOtherListVersion = null;
   }
 
   /** When the oldest list was begun, the own one among them unless it is over; null when there is none. */
   async oldest({ isOwnOver }: { readonly isOwnOver: boolean }): Promise<bigint | null> {
-    const names = await this.#others();
+    const names = await this.#otherLists();
     const stats = await Promise.all(names.map((name) => this.#zk.exists(`${this.#runs}/${name}`)));
     const begun = stats.flatMap((stat) => (stat === null ? [] : [stat.mzxid]));
     if (!isOwnOver && this.#listedAt !== null) begun.push(this.#listedAt);
@@ -93,12 +95,12 @@ export class PoolLists {
     await withinLeaveTime(within, deleting.catch(() => {})); // else it goes with the session
   }
 
-  async #others(): Promise<string[]> {
-    return othersLists((await nullIfNoNode(this.#zk.getChildren(this.#runs)))?.children ?? [], this.#guid);
+  async #otherLists(): Promise<string[]> {
+    return otherLists((await nullIfNoNode(this.#zk.getChildren(this.#runs)))?.children ?? [], this.#guid);
   }
 
   /** Makes the own node, or writes it again, and raises the version of `runs`: in one transaction, whose zxid both have. */
-  async #show() {
+  async #announce() {
     const path = `${this.#runs}/${listName(this.#guid)}`;
     const data = new Uint8Array();
     const raise: MultiRequest = { type: "setData", path: this.#runs, data, version: -1 };
@@ -109,7 +111,7 @@ export class PoolLists {
     for (let tries = 1;; tries++) {
       const parents = hasRuns ? [] : [containerRequest(this.#runs, this.#acl)];
       const showing = this.#zk.multi([...parents, isThere ? touch : make, raise]);
-      const looking = this.#others();
+      const looking = this.#otherLists();
       looking.catch(() => {}); // looked at below, unless showing it has failed
       try {
         const raised = (await showing).at(-1);

@@ -21,9 +21,9 @@ import { readAfterSync } from "../read_after_sync.ts";
 import { retryOnConnectionLoss } from "../retry_on_connection_loss.ts";
 import { admissionOf, runPrefix } from "./pool_admission.ts";
 import type { PoolPath } from "./pool_path.ts";
-import { formatTerms, markOf, otherTerms, parseTerms, type PoolTerms } from "./pool_terms.ts";
+import { formatTerms, parseTerms, type PoolTerms, termsHash, termsMismatch } from "./pool_terms.ts";
 
-export interface PoolPresenceOptions {
+export interface PoolMembershipOptions {
   readonly component: string;
   readonly path: PoolPath;
   readonly total: number | null;
@@ -33,28 +33,28 @@ export interface PoolPresenceOptions {
 }
 
 /** What has to be made before the own node can be. */
-type Missing = "nothing" | "runs" | "own" | "parents";
+type MissingNode = "nothing" | "runs" | "own" | "parents";
 
 /** So often what is missing is made without a pause: others, and the server, make and reap it meanwhile. */
-const triesAtOnce = 5;
+const triesWithoutPause = 5;
 /** So long others get to step back, milliseconds: they have been refused, and end. */
-const stepBackMsMax = 2000;
-const lookAgain = { firstMs: 20, maxMs: 200 };
+const withdrawMsMax = 2000;
+const recheckWait = { firstMs: 20, maxMs: 200 };
 
-export class PoolPresence {
+export class PoolMembership {
   readonly #zk: ZooKeeper;
-  readonly #options: PoolPresenceOptions;
+  readonly #options: PoolMembershipOptions;
   readonly #terms: PoolTerms;
   readonly #refused = new AbortController();
   #signal: AbortSignal | undefined;
   /** Null before the terms are shown for the first time. */
-  #entered: Promise<void> | null = null;
+  #admitted: Promise<void> | null = null;
   /** Of the own node. */
   #guid = "";
   /** Its name; null as long as no list has shown it. */
   #name: string | null = null;
 
-  constructor(zk: ZooKeeper, options: PoolPresenceOptions) {
+  constructor(zk: ZooKeeper, options: PoolMembershipOptions) {
     this.#zk = zk;
     this.#options = options;
     this.#terms = { templates: options.path.templates, total: options.total };
@@ -65,10 +65,10 @@ export class PoolPresence {
    * terms are shown beside that, in the same write. Rejects CONFIG and LIMIT_MISMATCH when somebody was there, at once, with
    * nothing acquired; what acquiring rejects with; the signal's reason; and what the servers refuse.
    */
-  async beside<L extends Lease>(acquire: (refused: AbortSignal) => Promise<L>, signal: AbortSignal): Promise<L> {
+  async joinDuring<L extends Lease>(acquire: (refused: AbortSignal) => Promise<L>, signal: AbortSignal): Promise<L> {
     const acquiring = acquire(this.#refused.signal);
-    this.#entered ??= this.#begin(signal);
-    const [lease, entered] = await Promise.allSettled([acquiring, abortable(this.#entered, signal)]);
+    this.#admitted ??= this.#join(signal);
+    const [lease, entered] = await Promise.allSettled([acquiring, abortable(this.#admitted, signal)]);
     if (entered.status === "fulfilled") {
       if (lease.status === "fulfilled") return lease.value;
       throw lease.reason;
@@ -83,42 +83,42 @@ export class PoolPresence {
   async leave(): Promise<void> {
     const { clock } = this.#options;
     const { session } = this.#zk;
-    if (this.#entered === null) return;
-    const leaving = this.#entered.catch(() => {}).then(() => this.#leave());
+    if (this.#admitted === null) return;
+    const leaving = this.#admitted.catch(() => {}).then(() => this.#leave());
     await withinLeaveTime({ session, clock, why: "answered" }, leaving.catch(() => {})); // else it goes with the session
   }
 
-  #begin(signal: AbortSignal): Promise<void> {
+  #join(signal: AbortSignal): Promise<void> {
     this.#signal = signal;
-    const entering = this.#enter();
+    const entering = this.#awaitAdmission();
     entering.catch((thrown: unknown) => this.#refused.abort(thrown));
     return entering;
   }
 
-  async #enter(): Promise<void> {
+  async #awaitAdmission(): Promise<void> {
     const { clock } = this.#options;
     throwIfAborted(this.#signal);
-    let names = await this.#show();
+    let names = await this.#announce();
     let lateMs = Infinity;
     for (let waits = 0;;) {
       throwIfAborted(this.#signal);
       const admission = admissionOf(names, this.#guid);
       if (admission.kind === "admitted") return;
       if (admission.kind === "gone") {
-        names = await this.#show(); // somebody has deleted it
+        names = await this.#announce(); // somebody has deleted it
         continue;
       }
-      lateMs = Math.min(lateMs, clock.now() + stepBackMsMax);
+      lateMs = Math.min(lateMs, clock.now() + withdrawMsMax);
       if (admission.kind === "refused" || clock.now() >= lateMs) await this.#refuse(admission.by);
       if (admission.kind === "waiting") await this.#pause(waits++);
-      names = await this.#answered(() => this.#look());
+      names = await this.#retryPatiently(() => this.#list());
     }
   }
 
   async #leave(): Promise<void> {
     const { clock, path } = this.#options;
     await retryOnConnectionLoss(this.#zk, async () => {
-      const name = this.#name ?? this.#ownIn(await this.#lookBehindSync());
+      const name = this.#name ?? this.#ownIn(await this.#listAfterSync());
       if (name !== null) await nullIfNoNode(this.#zk.delete(`${path.runs}/${name}`, -1));
     }, { clock });
   }
@@ -126,31 +126,31 @@ export class PoolPresence {
   /** Rejects, unless who stands in the way has left meanwhile. */
   async #refuse(by: string): Promise<void> {
     const { component, path } = this.#options;
-    const found = await this.#answered(() => nullIfNoNode(this.#zk.getData(`${path.runs}/${by}`)));
-    if (found !== null) throw otherTerms(component, this.#terms, parseTerms(found.data));
+    const found = await this.#retryPatiently(() => nullIfNoNode(this.#zk.getData(`${path.runs}/${by}`)));
+    if (found !== null) throw termsMismatch(component, this.#terms, parseTerms(found.data));
   }
 
   /** The names of all who show their terms, the own one among them. */
-  async #show(): Promise<readonly string[]> {
+  async #announce(): Promise<readonly string[]> {
     const { path, acl } = this.#options;
-    for (let missing: Missing = "nothing", tries = 0;; tries++) {
-      if (tries > triesAtOnce) await this.#pause(tries);
-      if (missing === "parents") await this.#answered(() => createParents(this.#zk, lockPathAt(path.own), acl));
+    for (let missing: MissingNode = "nothing", tries = 0;; tries++) {
+      if (tries > triesWithoutPause) await this.#pause(tries);
+      if (missing === "parents") await this.#retryPatiently(() => createParents(this.#zk, lockPathAt(path.own), acl));
       this.#guid = newGuid();
       this.#name = null;
       // In one write, and answered in order: the list that is read has the own node in it, and all that came before it.
       const creating = this.#create(missing);
-      const looking = this.#look();
+      const looking = this.#list();
       looking.catch(() => {}); // looked at below, unless the creation has failed
       try {
         await creating;
-        return this.#known(await looking);
+        return this.#findOwn(await looking);
       } catch (thrown) {
         if (isRefusal(thrown, "NODEEXISTS")) missing = missing === "runs" ? "nothing" : "runs";
         else if (isRefusal(thrown, "NONODE")) missing = missing === "own" ? "parents" : "own";
         else if (!isTransient(thrown)) throw thrown;
         else {
-          const names = this.#known(await this.#answered(() => this.#lookBehindSync()));
+          const names = this.#findOwn(await this.#retryPatiently(() => this.#listAfterSync()));
           if (this.#name !== null) return names;
           missing = "nothing";
         }
@@ -158,9 +158,9 @@ export class PoolPresence {
     }
   }
 
-  async #create(missing: Missing): Promise<void> {
+  async #create(missing: MissingNode): Promise<void> {
     const { path, total, info, acl } = this.#options;
-    const node = `${path.runs}/${runPrefix(markOf(path, total), this.#guid)}`;
+    const node = `${path.runs}/${runPrefix(termsHash(path, total), this.#guid)}`;
     const data = formatTerms({ ...this.#terms, info }, Date.now());
     if (missing === "nothing") {
       await this.#zk.create(node, data, { mode: "ephemeralSequential", acl });
@@ -174,7 +174,7 @@ export class PoolPresence {
     ]);
   }
 
-  #known(names: readonly string[]): readonly string[] {
+  #findOwn(names: readonly string[]): readonly string[] {
     this.#name = this.#ownIn(names);
     return names;
   }
@@ -183,17 +183,17 @@ export class PoolPresence {
     return names.find((name) => name.includes(`-${this.#guid}-`)) ?? null;
   }
 
-  async #look(): Promise<readonly string[]> {
+  async #list(): Promise<readonly string[]> {
     return (await nullIfNoNode(this.#zk.getChildren(this.#options.path.runs)))?.children ?? [];
   }
 
   /** As new as whatever was asked before. */
-  #lookBehindSync(): Promise<readonly string[]> {
-    return readAfterSync(this.#zk, this.#options.path.runs, () => this.#look());
+  #listAfterSync(): Promise<readonly string[]> {
+    return readAfterSync(this.#zk, this.#options.path.runs, () => this.#list());
   }
 
   /** However long it takes, as the wait for the component. */
-  async #answered<T>(ask: () => Promise<T>): Promise<T> {
+  async #retryPatiently<T>(ask: () => Promise<T>): Promise<T> {
     const { clock } = this.#options;
     const isWanted = () => this.#signal?.aborted !== true;
     for (;;) {
@@ -208,7 +208,7 @@ export class PoolPresence {
 
   async #pause(waits: number): Promise<void> {
     const event = new Event();
-    this.#options.clock.after(backoffMs(waits, lookAgain), event.set);
+    this.#options.clock.after(backoffMs(waits, recheckWait), event.set);
     await event.wait();
   }
 }

@@ -3,19 +3,19 @@ import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import type { Lease } from "../../process/lease.ts";
 import { acquireLock, type AcquireOptions } from "../lock/acquire_lock.ts";
 import { isBusy } from "./pool_component.ts";
-import type { PoolOptions } from "./pool_run_options.ts";
+import type { PoolRunOptions } from "./pool_run_options.ts";
 
-type PermitOptions = Pick<PoolOptions, "total" | "path" | "wait" | "clock" | "info" | "acl" | "stop">;
+type PoolPermitsOptions = Pick<PoolRunOptions, "total" | "path" | "wait" | "clock" | "info" | "acl" | "stop">;
 
 export class PoolPermits {
   readonly #zk: ZooKeeper;
   readonly #component: string;
-  readonly #options: PermitOptions;
+  readonly #options: PoolPermitsOptions;
   #free: readonly Lease[] = [];
   /** By this side's clock, or taken away: where the session lives on they count on the server until they are given back. */
   #lost: readonly Lease[] = [];
 
-  constructor(zk: ZooKeeper, component: string, options: PermitOptions) {
+  constructor(zk: ZooKeeper, component: string, options: PoolPermitsOptions) {
     this.#zk = zk;
     this.#component = component;
     this.#options = options;
@@ -62,17 +62,17 @@ export class PoolPermits {
   }
 
   /** For the next job: null where none is needed, undefined where there is none. */
-  first(): Lease | null | undefined {
+  next(): Lease | null | undefined {
     return this.#options.total === null ? null : this.#held()[0];
   }
 
   /** A job has it from now on. */
-  take(permit: Lease | null): void {
+  use(permit: Lease | null): void {
     this.#free = this.#free.filter((one) => one !== permit);
   }
 
   /** A job needs it no more. */
-  giveBack(permit: Lease | null): void {
+  putBack(permit: Lease | null): void {
     if (permit !== null) this.#free = [...this.#free, permit];
   }
 

@@ -12,7 +12,7 @@ import type { PoolPath } from "./pool_path.ts";
  */
 export type PoolWait = NonNullable<AcquireOptions["wait"]> | { readonly whileChoosingMs: number };
 
-export interface PoolOptions {
+export interface PoolRunOptions {
   readonly path: PoolPath;
   /** How many run at once here. */
   readonly jobs: number;

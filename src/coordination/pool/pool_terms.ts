@@ -17,25 +17,25 @@ export interface PoolTerms {
 }
 
 /** What the node of a run says: its terms, and who it is. */
-export interface ShownTerms extends PoolTerms {
+export interface AnnouncedTerms extends PoolTerms {
   readonly info: HolderInfo;
 }
 
 const utf8 = new TextEncoder();
 
 /** The same for all who lock the same places and count alike: how a template is written does not matter. */
-export function markOf({ places }: Pick<PoolPath, "places">, total: number | null): string {
+export function termsHash({ places }: Pick<PoolPath, "places">, total: number | null): string {
   return fingerprint(JSON.stringify([places.component, places.item, total]));
 }
 
 /** `sinceMs` is Unix milliseconds, for people. */
-export function formatTerms({ templates, total, info }: ShownTerms, sinceMs: number): Uint8Array {
+export function formatTerms({ templates, total, info }: AnnouncedTerms, sinceMs: number): Uint8Array {
   const { component, item } = templates;
   return utf8.encode(JSON.stringify({ ...info, sinceMs, componentPath: component, itemPath: item, total }));
 }
 
 /** What can be understood of `data`. Never throws: that these are other terms is known by then. */
-export function parseTerms(data: Uint8Array): ShownTerms {
+export function parseTerms(data: Uint8Array): AnnouncedTerms {
   const { componentPath, itemPath, total } = jsonFields(data);
   return {
     templates: { component: textOf(componentPath), item: textOf(itemPath) },
@@ -45,8 +45,8 @@ export function parseTerms(data: Uint8Array): ShownTerms {
 }
 
 /** LIMIT_MISMATCH where it is --total alone, else CONFIG. */
-export function otherTerms(component: string, own: PoolTerms, shown: ShownTerms): BatonError {
-  const paths = otherPaths(own.templates, shown.templates);
+export function termsMismatch(component: string, own: PoolTerms, shown: AnnouncedTerms): BatonError {
+  const paths = differingPaths(own.templates, shown.templates);
   const isTotal = own.total !== shown.total;
   const isPlace = paths.length > 0 || !isTotal;
   const differences = [
@@ -62,7 +62,7 @@ export function otherTerms(component: string, own: PoolTerms, shown: ShownTerms)
 }
 
 /** What differs in the text, for a message. */
-export function otherPaths(own: PoolTemplates, shown: PoolTemplates): readonly string[] {
+export function differingPaths(own: PoolTemplates, shown: PoolTemplates): readonly string[] {
   return (["item", "component"] as const)
     .filter((which) => own[which] !== shown[which])
     .map((which) => `pool.${which}_path is "${own[which]}" here and "${shown[which]}" there`);

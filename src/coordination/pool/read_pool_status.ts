@@ -3,10 +3,10 @@ import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { type HolderStatus, lockStatus } from "../lock/lock_status.ts";
 import type { LockPath } from "../lock/lock_path.ts";
 import { nullIfNoNode } from "../request_errors.ts";
-import { type EndedItem, PoolMemory } from "./completion_log.ts";
-import { runElsewhere } from "./pool_conflict.ts";
+import { CompletionLog, type ItemResult } from "./completion_log.ts";
+import { conflictingRun } from "./pool_conflict.ts";
 import { itemLockName, type PoolPath } from "./pool_path.ts";
-import type { ShownTerms } from "./pool_terms.ts";
+import type { AnnouncedTerms } from "./pool_terms.ts";
 
 export interface PoolItemStatus {
   readonly item: string;
@@ -14,7 +14,7 @@ export interface PoolItemStatus {
   /** Who works on it. */
   readonly holder: HolderStatus | null;
   /** How it ended the last time, if that is remembered. */
-  readonly ended: EndedItem | null;
+  readonly ended: ItemResult | null;
 }
 
 export interface PoolStatus {
@@ -23,7 +23,7 @@ export interface PoolStatus {
   readonly chooser: HolderStatus | null;
   readonly items: readonly PoolItemStatus[];
   /** Of one that runs with its locks at other places: what it works on is not among these items. */
-  readonly elsewhere: ShownTerms | null;
+  readonly elsewhere: AnnouncedTerms | null;
 }
 
 /** How many locks are asked at a time. */
@@ -35,7 +35,7 @@ export async function poolStatus(
   component: string,
   { path, named }: { readonly path: PoolPath; readonly named: readonly string[] | null },
 ): Promise<PoolStatus> {
-  const remembering = new PoolMemory(zk, path, []).all(Date.now());
+  const remembering = new CompletionLog(zk, path, []).all(Date.now());
   const listing = named ??
     (path.items === null
       ? remembering.then((ended) => [...ended.keys()].filter((item) => hasLock(path, item)))
@@ -44,7 +44,7 @@ export async function poolStatus(
     remembering,
     holdersIn(zk, component, { path, listing }),
     lockStatus(zk, component, { path: path.component, detailsMax: 1 }),
-    runElsewhere(zk, path),
+    conflictingRun(zk, path),
   ]);
   const items = named ?? [...new Set([...holders.keys(), ...ended.keys()])].sort();
   const rows = items.map((item): PoolItemStatus => {

@@ -10,17 +10,17 @@ import { counted } from "../../support/counted.ts";
 import { Event } from "../../support/event.ts";
 import type { Lease } from "../../process/lease.ts";
 import { LeaseSet } from "../lock/lease_set.ts";
-import { ItemEndings } from "./item_results.ts";
+import { ItemResults } from "./item_results.ts";
 import { ItemRecords } from "./item_records.ts";
-import { PoolBook, type PoolCounts } from "./work_list.ts";
-import { PoolClearing } from "./pool_clearing.ts";
+import { type PoolCounts, WorkList } from "./work_list.ts";
+import { PoolCleanup } from "./pool_clearing.ts";
 import { isBusy, lockComponent } from "./pool_component.ts";
-import { PoolMemory } from "./completion_log.ts";
+import { CompletionLog } from "./completion_log.ts";
 import { checkItems } from "./pool_path.ts";
-import type { PoolJob, PoolJobEnd, PoolOptions, PreparedPoolJob } from "./pool_run_options.ts";
+import type { PoolJob, PoolJobEnd, PoolRunOptions, PreparedPoolJob } from "./pool_run_options.ts";
 import { PoolPermits } from "./pool_permits.ts";
-import { PoolPresence } from "./pool_membership.ts";
-import { giveBack, PoolTaker, type TakenItem } from "./item_claimer.ts";
+import { PoolMembership } from "./pool_membership.ts";
+import { type ClaimedItem, ItemClaimer, releaseUnstarted } from "./item_claimer.ts";
 import type { ZooKeeperLease } from "../zookeeper_lease.ts";
 
 /** A lock that is taken ahead pays for short jobs only, and is not to keep an item from others for longer. Milliseconds. */
@@ -30,8 +30,8 @@ const listAgainMs = 1000;
 /** A list whose items others were faster with is asked for again so often in a row. */
 const listsInVainMax = 2;
 
-interface Held {
-  readonly taken: TakenItem;
+interface ClaimedAhead {
+  readonly taken: ClaimedItem;
   readonly sinceMs: number;
   prepared: PreparedPoolJob | null;
 }
@@ -41,7 +41,7 @@ interface Held {
  * component is locked, the stop's reason when it came before anything was run, and what listing and taking reject with,
  * after what runs has ended.
  */
-export async function runPool(zk: ZooKeeper, component: string, options: PoolOptions): Promise<PoolCounts> {
+export async function runPool(zk: ZooKeeper, component: string, options: PoolRunOptions): Promise<PoolCounts> {
   const run = new PoolRun(zk, component, options);
   return await run.run();
 }
@@ -49,16 +49,16 @@ export async function runPool(zk: ZooKeeper, component: string, options: PoolOpt
 class PoolRun {
   readonly #zk: ZooKeeper;
   readonly #component: string;
-  readonly #options: PoolOptions;
-  readonly #book = new PoolBook();
-  readonly #clearing: PoolClearing;
+  readonly #options: PoolRunOptions;
+  readonly #workList = new WorkList();
+  readonly #cleanup: PoolCleanup;
   readonly #records: ItemRecords;
-  readonly #endings: ItemEndings;
-  readonly #taker: PoolTaker;
-  readonly #presence: PoolPresence;
+  readonly #results: ItemResults;
+  readonly #claimer: ItemClaimer;
+  readonly #membership: PoolMembership;
   readonly #running = new Set<string>();
   /** Taken, and not begun. */
-  readonly #held: Held[] = [];
+  readonly #claimedAhead: ClaimedAhead[] = [];
   readonly #permits: PoolPermits;
   /** What is being given back and written down. */
   readonly #closing = new Set<Promise<void>>();
@@ -74,23 +74,23 @@ class PoolRun {
   #failure: { readonly thrown: unknown } | null = null;
   #wakeUp = new Event();
 
-  constructor(zk: ZooKeeper, component: string, options: PoolOptions) {
+  constructor(zk: ZooKeeper, component: string, options: PoolRunOptions) {
     const { path, total, rememberMs, clock, info, acl = zk.acl } = options;
     this.#zk = zk;
     this.#component = component;
     this.#options = options;
     this.#permits = new PoolPermits(zk, component, options);
     this.#records = new ItemRecords(zk, { path, acl, clock });
-    const memory = new PoolMemory(zk, path, acl);
-    const remembering = rememberMs === null ? null : memory;
-    this.#endings = new ItemEndings(zk, { ...options, memory, records: this.#records });
-    this.#clearing = new PoolClearing({ records: this.#records, memory: remembering, clock });
-    this.#presence = new PoolPresence(zk, { component, path, total, info, acl, clock });
-    this.#taker = new PoolTaker(zk, {
+    const completionLog = new CompletionLog(zk, path, acl);
+    const remembering = rememberMs === null ? null : completionLog;
+    this.#results = new ItemResults(zk, { ...options, completionLog, records: this.#records });
+    this.#cleanup = new PoolCleanup({ records: this.#records, completionLog: remembering, clock });
+    this.#membership = new PoolMembership(zk, { component, path, total, info, acl, clock });
+    this.#claimer = new ItemClaimer(zk, {
       component,
       path,
-      book: this.#book,
-      memory: remembering,
+      workList: this.#workList,
+      completionLog: remembering,
       records: this.#records,
       rememberMs: rememberMs ?? 0,
       clock,
@@ -101,51 +101,51 @@ class PoolRun {
 
   async run(): Promise<PoolCounts> {
     const { stop } = this.#options;
-    const off = onAbort(stop, () => this.#stopTaking());
+    const off = onAbort(stop, () => this.#stopClaiming());
     try {
-      void this.#taker.learnWhatIsDone(); // beside the wait for the component; not waited for where no server answers
+      void this.#claimer.refreshCompleted(); // beside the wait for the component; not waited for where no server answers
       await this.#list();
       throwIfAborted(stop);
-      this.#startHeld();
+      this.#startClaimed();
       this.#clear();
       if (!this.#options.loop && this.#isListOld && this.#room() > 0) await this.#listAgain();
-      while (await this.#goOn()) { /* step by step */ }
+      while (await this.#step()) { /* step by step */ }
     } finally {
       off();
       this.#isStopping = true;
       while (this.#running.size > 0) await this.#event(null);
-      this.#giveBackHeld(0);
+      this.#releaseClaimed(0);
       for (const permit of this.#permits.spare(0)) this.#close(() => permit.release());
       while (this.#closing.size > 0) await Promise.all(this.#closing);
-      await this.#clearing.last(this.#zk);
+      await this.#cleanup.last(this.#zk);
       if (this.#options.closesSession !== true) await this.#records.endList();
       // Last: whoever comes on other terms finds no job, and all that has ended written down.
-      if (this.#options.closesSession !== true && !this.#mayRunOn) await this.#presence.leave();
+      if (this.#options.closesSession !== true && !this.#mayRunOn) await this.#membership.leave();
     }
     if (this.#failure !== null) throw this.#failure.thrown;
-    return this.#book.counts();
+    return this.#workList.counts();
   }
 
   /** One step; false when there is nothing left to do. */
-  async #goOn(): Promise<boolean> {
+  async #step(): Promise<boolean> {
     const ends = this.#ends;
     if (this.#options.loop) await this.#refill();
-    this.#startHeld();
-    for (const permit of this.#permits.spare(this.#held.length)) this.#close(() => permit.release());
+    this.#startClaimed();
+    for (const permit of this.#permits.spare(this.#claimedAhead.length)) this.#close(() => permit.release());
     if (this.#running.size === 0) {
       if (!this.#options.loop || this.#isStopping) return false;
       return this.#ends !== ends || await this.#awaitPermit(); // what has ended meanwhile may have made room
     }
-    const oldest = this.#held[0];
+    const oldest = this.#claimedAhead[0];
     await this.#event(oldest === undefined ? null : oldest.sinceMs + aheadMsMax);
-    this.#giveBackHeld(aheadMsMax);
+    this.#releaseClaimed(aheadMsMax);
     return true;
   }
 
   /** Nothing runs here, and items are left: until a permit is free. False where that is not so, or none was in time. */
   async #awaitPermit(): Promise<boolean> {
-    this.#giveBackHeld(0);
-    if (!this.#isFull || this.#book.isDry()) return false;
+    this.#releaseClaimed(0);
+    if (!this.#isFull || this.#workList.isEmpty()) return false;
     try {
       this.#isFull = !await this.#permits.wait();
     } catch (thrown) {
@@ -160,7 +160,7 @@ class PoolRun {
     const signals = { stop, limit: this.#isListed ? stop : limit };
     let isCrowded = false;
     const lock = (refused: AbortSignal) => this.#lock({ ...signals, refused }, () => isCrowded = true);
-    const component = await this.#presence.beside(lock, signals.limit);
+    const component = await this.#membership.joinDuring(lock, signals.limit);
     this.#isListed = true;
     try {
       const again = this.#listed.ends === this.#ends ? this.#listed.again + 1 : 0;
@@ -168,30 +168,30 @@ class PoolRun {
       const items = await this.#readList(component);
       throwIfAborted(component.lost);
       checkItems(path, items); // before anything is run
-      this.#book.read(items);
+      this.#workList.update(items);
       this.#isFull = false;
-      if (!this.#listsOnly) await this.#take(() => this.#room() > 0);
+      if (!this.#listsOnly) await this.#claim(() => this.#room() > 0);
     } finally {
       // Sent before anything is started, and not waited for: the next in line takes it from here.
       this.#close(() => component.release());
     }
     if (!this.#listsOnly) return;
-    if (isCrowded) this.#taker.expectOthers();
-    await this.#take(() => this.#room() > 0);
+    if (isCrowded) this.#claimer.expectContention();
+    await this.#claim(() => this.#room() > 0);
   }
 
   /** A list that others are asked for may be from before the end of an item that it names. */
   async #readList(component: Lease): Promise<readonly string[]> {
     const { list, listsAgain } = this.#options;
-    if (!listsAgain) return (await Promise.all([list(component), this.#records.learn()]))[0];
-    this.#book.drop();
+    if (!listsAgain) return (await Promise.all([list(component), this.#records.detectOtherLists()]))[0];
+    this.#workList.clearWaiting();
     await this.#records.beginList();
     return await list(component);
   }
 
   /** It names items that others have ended since it was begun: of these only a newer one can say whether they are to run. */
   get #isListOld(): boolean {
-    return this.#book.isOld() && this.#listed.again < listsInVainMax;
+    return this.#workList.isStale() && this.#listed.again < listsInVainMax;
   }
 
   /** Who is refused waits no longer. */
@@ -205,7 +205,7 @@ class PoolRun {
   }
 
   /**
-   * The component is given back before anything is taken. With a memory whoever takes an item reads under its lock whether
+   * The component is given back before anything is taken. With a completionLog whoever takes an item reads under its lock whether
    * others have ended it meanwhile; without one the component's lock keeps others from taking the same items meanwhile.
    */
   get #listsOnly(): boolean {
@@ -215,7 +215,7 @@ class PoolRun {
   /** For how many more: without a loop all that were begun count, those that have ended, too. */
   #room(): number {
     const { jobs, loop } = this.#options;
-    return jobs - (loop ? this.#running.size : this.#book.counts().taken) - this.#held.length;
+    return jobs - (loop ? this.#running.size : this.#workList.counts().claimed) - this.#claimedAhead.length;
   }
 
   /** Takes what there is room for, and one ahead when jobs are short; lists again when there is nothing left to take. */
@@ -224,8 +224,8 @@ class PoolRun {
     const isWanted = () => this.#room() > 0 || (this.#isShort && this.#room() === 0);
     try {
       // What is held may have lost the permit under which it was to run.
-      if (this.#held.length > 0 && this.#running.size === 0) await this.#permits.hasFor(1);
-      await this.#take(isWanted);
+      if (this.#claimedAhead.length > 0 && this.#running.size === 0) await this.#permits.hasFor(1);
+      await this.#claim(isWanted);
       const isHungry = !this.#isStopping && !this.#isFull && this.#room() > 0;
       if (!isHungry || (this.#listed.ends === this.#ends && !this.#isListOld)) return; // nothing new since the last list
       if (listsAgain && this.#running.size > 0 && clock.now() < this.#listed.ms + listAgainMs) return;
@@ -233,8 +233,8 @@ class PoolRun {
       this.#listed = { ends: this.#ends, ms: clock.now(), again: 0 };
       // What was busy may share its lock with an item of this run.
       if (this.#running.size === 0) await Promise.all(this.#closing);
-      this.#book.again();
-      await this.#take(isWanted);
+      this.#workList.retryBusy();
+      await this.#claim(isWanted);
     } catch (thrown) {
       if (!stop.aborted) this.#fail(thrown);
     }
@@ -247,51 +247,51 @@ class PoolRun {
     });
   }
 
-  async #take(isWanted: () => boolean): Promise<void> {
+  async #claim(isWanted: () => boolean): Promise<void> {
     while (!this.#isStopping && !this.#isFull && isWanted()) {
-      if (this.#room() > 0 && !await this.#permits.hasFor(this.#held.length + 1)) {
+      if (this.#room() > 0 && !await this.#permits.hasFor(this.#claimedAhead.length + 1)) {
         this.#isFull = true;
         return;
       }
-      const taken = await this.#taker.take(() => this.#isStopping);
+      const taken = await this.#claimer.claim(() => this.#isStopping);
       if (taken === null) return;
-      this.#held.push({ taken, sinceMs: this.#options.clock.now(), prepared: null });
+      this.#claimedAhead.push({ taken, sinceMs: this.#options.clock.now(), prepared: null });
       if (this.#ends + this.#running.size === 0 && !this.#listsOnly) continue; // the first ones wait for each other
-      this.#startHeld();
-      this.#prepareHeld();
+      this.#startClaimed();
+      this.#prepareClaimed();
     }
   }
 
-  #startHeld(): void {
+  #startClaimed(): void {
     const { jobs } = this.#options;
     while (this.#running.size < jobs && !this.#isStopping) {
-      const permit = this.#permits.first();
-      const { taken, prepared } = permit === undefined ? {} : this.#held.shift() ?? {};
+      const permit = this.#permits.next();
+      const { taken, prepared } = permit === undefined ? {} : this.#claimedAhead.shift() ?? {};
       if (permit === undefined || taken === undefined) return;
       if (!taken.lease.isHeld()) {
         prepared?.drop();
-        this.#book.giveBack(taken.item);
+        this.#workList.putBack(taken.item);
         continue;
       }
-      this.#permits.take(permit);
+      this.#permits.use(permit);
       this.#running.add(taken.item);
-      this.#book.begun();
-      void this.#work(taken, { permit, prepared: prepared ?? null });
+      this.#workList.markStarted();
+      void this.#runItem(taken, { permit, prepared: prepared ?? null });
     }
   }
 
   /** With a permit an item runs under more than its own lock: under which is known when it begins. */
-  #prepareHeld(): void {
+  #prepareClaimed(): void {
     const { total, prepare } = this.#options;
     if (total !== null || prepare === undefined) return;
-    for (const held of this.#held) {
+    for (const held of this.#claimedAhead) {
       const { item, lease } = held.taken;
       held.prepared ??= prepare({ item, itemLease: lease, lease, attempt: 1 });
     }
   }
 
-  async #work(
-    taken: TakenItem,
+  async #runItem(
+    taken: ClaimedItem,
     { permit, prepared }: { readonly permit: Lease | null; readonly prepared: PreparedPoolJob | null },
   ): Promise<void> {
     const { item } = taken;
@@ -299,7 +299,7 @@ class PoolRun {
     const startMs = this.#options.clock.now();
     let end: PoolJobEnd | null = null;
     try {
-      end = await this.#runOften({ item, itemLease: taken.lease, lease }, prepared);
+      end = await this.#runWithRetries({ item, itemLease: taken.lease, lease }, prepared);
     } catch (thrown) {
       this.#fail(thrown);
     }
@@ -307,23 +307,23 @@ class PoolRun {
     this.#isShort = this.#options.clock.now() - startMs < aheadMsMax;
     this.#ends++;
     this.#running.delete(item);
-    if (end?.result === "unbegun") this.#book.unbegun(item);
-    else this.#book.ended(item, end?.result ?? "failed");
-    if (end === null || end.stopsPool) this.#stopTaking();
-    else if (!this.#isSessionHeld()) this.#takeNoMore();
-    if (end !== null && !end.keepsLock) this.#permits.giveBack(permit);
-    this.#startHeld(); // first: what follows here can be done beside it
-    if (end !== null && !end.keepsLock) this.#close(() => this.#endings.write(taken, end));
+    if (end?.result === "unbegun") this.#workList.markNotStarted(item);
+    else this.#workList.markEnded(item, end?.result ?? "failed");
+    if (end === null || end.stopsPool) this.#stopClaiming();
+    else if (!this.#isSessionHeld()) this.#stopWithoutSession();
+    if (end !== null && !end.keepsLock) this.#permits.putBack(permit);
+    this.#startClaimed(); // first: what follows here can be done beside it
+    if (end !== null && !end.keepsLock) this.#close(() => this.#results.write(taken, end));
     this.#isFull = false;
     this.#clear();
     this.#wakeUp.set();
   }
 
   /** No server has answered for so long that a lock could not be kept: whoever loops has not done what it was asked for. */
-  #takeNoMore(): void {
-    const left = this.#book.counts().left + this.#held.length;
+  #stopWithoutSession(): void {
+    const left = this.#workList.counts().remaining + this.#claimedAhead.length;
     if (!this.#isStopping && this.#options.loop && left > 0) this.#fail(unreachable(this.#component, left));
-    this.#stopTaking();
+    this.#stopClaiming();
   }
 
   #isSessionHeld(): boolean {
@@ -331,7 +331,7 @@ class PoolRun {
     return !session.ended.aborted && this.#options.clock.now() < session.leaseEndMs();
   }
 
-  async #runOften(job: Omit<PoolJob, "attempt">, prepared: PreparedPoolJob | null): Promise<PoolJobEnd> {
+  async #runWithRetries(job: Omit<PoolJob, "attempt">, prepared: PreparedPoolJob | null): Promise<PoolJobEnd> {
     const { lease } = job;
     for (let attempt = 1;; attempt++) {
       const isPrepared = attempt === 1 && prepared !== null;
@@ -343,18 +343,18 @@ class PoolRun {
 
   /** Clears a part of what is kept, beside everything else. */
   #clear(): void {
-    if (!this.#isStopping && this.#clearing.isDue(this.#ends)) this.#close(() => this.#clearing.some());
+    if (!this.#isStopping && this.#cleanup.isDue(this.#ends)) this.#close(() => this.#cleanup.some());
   }
 
   /** What was taken ahead and has waited for `ageMs` goes back: others may run it. */
-  #giveBackHeld(ageMs: number): void {
+  #releaseClaimed(ageMs: number): void {
     const { clock } = this.#options;
-    for (const held of this.#held.filter(({ sinceMs }) => clock.now() - sinceMs >= ageMs)) {
-      this.#held.splice(this.#held.indexOf(held), 1);
+    for (const held of this.#claimedAhead.filter(({ sinceMs }) => clock.now() - sinceMs >= ageMs)) {
+      this.#claimedAhead.splice(this.#claimedAhead.indexOf(held), 1);
       held.prepared?.drop();
-      this.#book.giveBack(held.taken.item);
+      this.#workList.putBack(held.taken.item);
       this.#isShort = false;
-      this.#close(() => giveBack(held.taken));
+      this.#close(() => releaseUnstarted(held.taken));
     }
   }
 
@@ -374,7 +374,7 @@ class PoolRun {
     this.#wakeUp = new Event();
   }
 
-  #stopTaking(): void {
+  #stopClaiming(): void {
     this.#isStopping = true;
     this.#wakeUp.set();
   }
@@ -382,7 +382,7 @@ class PoolRun {
   /** What runs goes on; the first failure is told in the end. */
   #fail(thrown: unknown): void {
     this.#failure ??= { thrown };
-    this.#stopTaking();
+    this.#stopClaiming();
   }
 }
 

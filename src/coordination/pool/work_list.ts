@@ -2,48 +2,48 @@
 
 export interface PoolCounts {
   /** Locks of items that this run was granted and used. */
-  readonly taken: number;
+  readonly claimed: number;
   readonly done: number;
   readonly failed: number;
   /** Held by others when they were last tried, or when the list was begun. */
   readonly busy: number;
   /** Ended well before, within the time that is remembered. */
-  readonly known: number;
+  readonly skipped: number;
   /** Not tried: there was no room for them, or the run was to end. */
-  readonly left: number;
+  readonly remaining: number;
 }
 
-export class PoolBook {
+export class WorkList {
   /** In the order in which they are tried. */
   readonly #waiting = new Set<string>();
   readonly #busy = new Set<string>();
   /** Those that others have ended since the list was begun: the list says nothing of them. */
   readonly #endedSince = new Set<string>();
   /** Those of the waiting that were busy before. */
-  readonly #again = new Set<string>();
-  readonly #known = new Set<string>();
+  readonly #retried = new Set<string>();
+  readonly #skipped = new Set<string>();
   readonly #running = new Set<string>();
   /** They have had their turn in this run. */
-  readonly #over = new Set<string>();
-  #counts = { taken: 0, done: 0, failed: 0 };
+  readonly #finished = new Set<string>();
+  #counts = { claimed: 0, done: 0, failed: 0 };
 
   /** What a list names now. What it names no more is forgotten, so that a run of many days needs no more than a list. */
-  read(items: readonly string[]): void {
+  update(items: readonly string[]): void {
     const named = new Set(items);
-    for (const set of [this.#waiting, this.#busy, this.#known, this.#over]) {
+    for (const set of [this.#waiting, this.#busy, this.#skipped, this.#finished]) {
       for (const item of set) if (!named.has(item)) set.delete(item);
     }
     this.#busy.clear();
     this.#endedSince.clear();
-    this.#again.clear();
-    this.#known.clear();
-    for (const item of items) if (!this.#running.has(item) && !this.#over.has(item)) this.#waiting.add(item);
+    this.#retried.clear();
+    this.#skipped.clear();
+    for (const item of items) if (!this.#running.has(item) && !this.#finished.has(item)) this.#waiting.add(item);
   }
 
-  /** Another list is begun: what was not taken from the one before is not taken any more. */
-  drop(): void {
+  /** Another list is begun: what was not claimed from the one before is not claimed any more. */
+  clearWaiting(): void {
     this.#waiting.clear();
-    this.#again.clear();
+    this.#retried.clear();
   }
 
   /** The next `count` to try. */
@@ -60,13 +60,13 @@ export class PoolBook {
     return this.#waiting.has(item);
   }
 
-  isDry(): boolean {
+  isEmpty(): boolean {
     return this.#waiting.size === 0;
   }
 
   /** It is waiting once more. */
   wasBusy(item: string): boolean {
-    return this.#again.has(item);
+    return this.#retried.has(item);
   }
 
   /** They are tried after all others. */
@@ -75,58 +75,58 @@ export class PoolBook {
   }
 
   /** Somebody else has it. */
-  busy(item: string): void {
+  markBusy(item: string): void {
     if (this.#waiting.delete(item)) this.#busy.add(item);
   }
 
   /** Somebody else had it when the list was begun, or has had it since. */
-  endedSince(item: string): void {
+  markEndedSince(item: string): void {
     if (this.#waiting.delete(item)) this.#endedSince.add(item);
   }
 
   /** Whether a list that is begun now may name some that this one says nothing of. */
-  isOld(): boolean {
+  isStale(): boolean {
     return this.#endedSince.size > 0;
   }
 
   /** It has ended well not long ago. */
-  known(item: string): void {
-    if (this.#waiting.delete(item)) this.#known.add(item);
+  markSkipped(item: string): void {
+    if (this.#waiting.delete(item)) this.#skipped.add(item);
   }
 
-  take(item: string): void {
+  markClaimed(item: string): void {
     this.#waiting.delete(item);
     this.#running.add(item);
   }
 
-  /** It was taken and not begun: it is the next again. */
-  giveBack(item: string): void {
+  /** It was claimed and not begun: it is the next again. */
+  putBack(item: string): void {
     this.#running.delete(item);
     const waiting = [...this.#waiting];
     this.#waiting.clear();
     for (const one of [item, ...waiting]) this.#waiting.add(one);
   }
 
-  begun(): void {
-    this.#counts.taken++;
+  markStarted(): void {
+    this.#counts.claimed++;
   }
 
-  unbegun(item: string): void {
-    this.#counts.taken--;
-    this.giveBack(item);
+  markNotStarted(item: string): void {
+    this.#counts.claimed--;
+    this.putBack(item);
   }
 
-  ended(item: string, result: "done" | "failed"): void {
+  markEnded(item: string, result: "done" | "failed"): void {
     this.#running.delete(item);
-    this.#over.add(item);
+    this.#finished.add(item);
     this.#counts[result]++;
   }
 
   /** Those that were busy are tried once more, after the others. */
-  again(): void {
+  retryBusy(): void {
     for (const item of this.#busy) {
       this.#waiting.add(item);
-      this.#again.add(item);
+      this.#retried.add(item);
     }
     this.#busy.clear();
   }
@@ -135,8 +135,8 @@ export class PoolBook {
     return {
       ...this.#counts,
       busy: this.#busy.size + this.#endedSince.size,
-      known: this.#known.size,
-      left: this.#waiting.size,
+      skipped: this.#skipped.size,
+      remaining: this.#waiting.size,
     };
   }
 }

@@ -1,14 +1,14 @@
 import { describe, expect, test } from "bun:test";
 import {
+  type BarrierCommandOptions,
   barrierCommandSettings,
-  type BarrierOptions,
   barrierOptionsOf,
-  type GateOptions,
+  type GateCommandOptions,
 } from "../../../../commands/barrier/barrier_options.ts";
 import { fakeIo } from "../../../support/fake_io.ts";
 import { callOf } from "../call_of.ts";
 
-async function optionsOf(...words: string[]): Promise<BarrierOptions | GateOptions> {
+async function optionsOf(...words: string[]): Promise<BarrierCommandOptions | GateCommandOptions> {
   return barrierOptionsOf(await callOf(barrierCommandSettings, words, fakeIo({ env: { HOME: "/nonexistent" } })));
 }
 
@@ -20,7 +20,14 @@ describe("what a command line comes to", () => {
       command: ["./agent.sh", "-w"],
       values: { onMemberLost: "fail", within: undefined, killAfter: 5000, signal: "SIGTERM" },
     });
-    const { values } = await optionsOf("agents", "-N3", "-w10s", "--on-member-lost=wait", "--", "x") as BarrierOptions;
+    const { values } = await optionsOf(
+      "agents",
+      "-N3",
+      "-w10s",
+      "--on-member-lost=wait",
+      "--",
+      "x",
+    ) as BarrierCommandOptions;
     expect([values.within, values.onMemberLost]).toEqual([10_000, "wait"]);
   });
 

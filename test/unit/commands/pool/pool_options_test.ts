@@ -5,7 +5,7 @@ import { PoolSignals } from "../../../../commands/pool/pool_signals.ts";
 import {
   namesProgramByItem,
   poolCommandSettings,
-  poolDeedOf,
+  poolOperationOf,
   poolOptionsOf,
   wordsFor,
 } from "../../../../commands/pool/pool_options.ts";
@@ -75,14 +75,14 @@ test("the item stands for {} and {item} wherever they are in the command's words
 });
 
 test("status is a word of its own only where there is no command", () => {
-  expect(poolDeedOf(callOf(["status", "c"]))?.component).toBe("c");
-  expect(poolDeedOf(callOf(["status", "--items", "a", "--", "true"]))).toBeNull();
-  expect(poolDeedOf(callOf(["c"]))).toBeNull();
-  expect(poolDeedOf(callOf(["forget", "c", "--items", "a"]))).toMatchObject({ deed: "forget", component: "c" });
+  expect(poolOperationOf(callOf(["status", "c"]))?.component).toBe("c");
+  expect(poolOperationOf(callOf(["status", "--items", "a", "--", "true"]))).toBeNull();
+  expect(poolOperationOf(callOf(["c"]))).toBeNull();
+  expect(poolOperationOf(callOf(["forget", "c", "--items", "a"]))).toMatchObject({ deed: "forget", component: "c" });
 });
 
 test("what says how items are run is refused where none is, and what a file or a variable says is not", () => {
-  const refusal = (...words: string[]) => () => poolDeedOf(callOf(words));
+  const refusal = (...words: string[]) => () => poolOperationOf(callOf(words));
   for (
     const [words, flag] of [
       [["-j", "2"], "--jobs"],
@@ -100,33 +100,33 @@ test("what says how items are run is refused where none is, and what a file or a
     expect(refusal("forget", "c", ...words)).toThrow(`${what} forget`);
   }
   const looked = callOf(["status", "c", "--query", "ls", "--query-timeout", "1s", "--json"], { BATON_SCOPE: "user" });
-  expect(poolDeedOf(looked)).toMatchObject({ component: "c", items: { kind: "query" } });
+  expect(poolOperationOf(looked)).toMatchObject({ component: "c", items: { kind: "query" } });
 });
 
 test("the exit code follows from what became of the items", () => {
-  const counts = { taken: 0, done: 0, failed: 0, busy: 0, known: 0, left: 0 };
+  const counts = { claimed: 0, done: 0, failed: 0, busy: 0, skipped: 0, remaining: 0 };
   const endOf = (part: Partial<typeof counts>, total?: number, more: { loop?: boolean; isStopped?: boolean } = {}) =>
     endingOf("c", { ...counts, ...part }, { codeOfFailure: 79, total, loop: false, isStopped: false, ...more });
   const codeOf = (part: Partial<typeof counts>) => endOf(part).exitCode;
   expect(codeOf({})).toBe(0);
-  expect(codeOf({ known: 3 })).toBe(0);
-  expect(codeOf({ taken: 2, done: 2, busy: 1 })).toBe(0);
-  expect(codeOf({ taken: 2, done: 1, failed: 1 })).toBe(79);
-  expect(codeOf({ busy: 1, known: 3 })).toBe(75);
-  expect(codeOf({ taken: 1, done: 1, left: 7 })).toBe(0); // -j is full: they are the next call's
-  expect(endOf({ left: 2, busy: 1 }, 3)).toMatchObject({
+  expect(codeOf({ skipped: 3 })).toBe(0);
+  expect(codeOf({ claimed: 2, done: 2, busy: 1 })).toBe(0);
+  expect(codeOf({ claimed: 2, done: 1, failed: 1 })).toBe(79);
+  expect(codeOf({ busy: 1, skipped: 3 })).toBe(75);
+  expect(codeOf({ claimed: 1, done: 1, remaining: 7 })).toBe(0); // -j is full: they are the next call's
+  expect(endOf({ remaining: 2, busy: 1 }, 3)).toMatchObject({
     exitCode: 75,
     reason: "nothing_free",
     message: 'No item of "c" may run: 3 run already, as many as --total allows, and 2 are left',
   });
-  const some = { taken: 1, done: 1, left: 7 };
+  const some = { claimed: 1, done: 1, remaining: 7 };
   expect(endOf(some, 1, { loop: true })).toMatchObject({
     exitCode: 75,
     reason: "items_left",
     message: 'No other item of "c" may run: one runs already, as many as --total allows, and 7 are left',
   });
   expect(endOf(some, 1, { loop: true, isStopped: true })).toMatchObject({ exitCode: 0, reason: "done" });
-  expect(endOf({ left: 1 })).toMatchObject({ exitCode: 75, message: 'No item of "c" was begun, and 1 is left' });
+  expect(endOf({ remaining: 1 })).toMatchObject({ exitCode: 75, message: 'No item of "c" was begun, and 1 is left' });
 });
 
 function handMade() {
@@ -163,7 +163,7 @@ test("with --drain the first goes no further, nor does its echo; the second does
   const heard: string[] = [];
   signals.listen(["SIGTERM", "SIGQUIT"], (signal) => heard.push(signal));
   const ofTaking: string[] = [];
-  signals.ofTaking().listen(["SIGTERM"], (signal) => ofTaking.push(signal));
+  signals.forClaiming().listen(["SIGTERM"], (signal) => ofTaking.push(signal));
   send("SIGTERM");
   expect([heard, ofTaking, signals.stop.aborted]).toEqual([[], ["SIGTERM"], true]);
   send("SIGTERM"); // as timeout(1) does it

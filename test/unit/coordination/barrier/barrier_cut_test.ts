@@ -1,6 +1,6 @@
 /** A reply cut at every request/reply boundary of a party: everybody starts or nobody, nobody hangs, nothing is left. */
 import { expect, test } from "bun:test";
-import { enterBarrier, type EnterOptions } from "../../../../src/coordination/barrier/enter_barrier.ts";
+import { enterBarrier, type EnterBarrierOptions } from "../../../../src/coordination/barrier/enter_barrier.ts";
 import type { BarrierMembership } from "../../../../src/coordination/barrier/barrier_membership.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
 import { childrenIn, FakeTree } from "../../../support/fake_tree.ts";
@@ -16,7 +16,7 @@ class BarrierBench {
     return new FakeZooKeeper(this.tree, this.clock, { timeoutMs: 60_000, ...(cut === undefined ? {} : { cut }) });
   }
 
-  enter(zk: FakeZooKeeper, options: Partial<EnterOptions> = {}): Promise<BarrierMembership> {
+  enter(zk: FakeZooKeeper, options: Partial<EnterBarrierOptions> = {}): Promise<BarrierMembership> {
     const entering = enterBarrier(zk, "b", { parties: 2, clock: this.clock, ...options });
     entering.catch(() => {});
     return entering;

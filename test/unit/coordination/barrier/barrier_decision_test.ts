@@ -1,15 +1,19 @@
 import { describe, expect, test } from "bun:test";
-import { barrierDecision, type BarrierLook, seenSoFar } from "../../../../src/coordination/barrier/barrier_decision.ts";
 import {
-  answerName,
+  barrierDecision,
+  type BarrierObservation,
+  seenSoFar,
+} from "../../../../src/coordination/barrier/barrier_decision.ts";
+import {
   type OnMemberLost,
-  parseParty,
-  partyPrefix,
+  parseParticipant,
+  participantPrefix,
+  responseName,
 } from "../../../../src/coordination/barrier/barrier_nodes.ts";
 import {
   type BarrierState,
   formatBarrierState,
-  freshBarrier,
+  initialBarrierState,
   parseBarrierState,
 } from "../../../../src/coordination/barrier/barrier_state.ts";
 
@@ -19,16 +23,16 @@ function party(
   wants: { generation?: number; parties?: number; onLost?: OnMemberLost; epoch?: string } = {},
 ) {
   const { generation = 1, parties = 2, onLost = "fail", epoch = "e" } = wants;
-  return partyPrefix({ epoch, generation, parties, onLost, guid }) + String(sequence++).padStart(10, "0");
+  return participantPrefix({ epoch, generation, parties, onLost, guid }) + String(sequence++).padStart(10, "0");
 }
-const fresh = freshBarrier("e");
+const fresh = initialBarrierState("e");
 const asking: BarrierState = { ...fresh, round: { id: "a.0", members: ["a", "b"] } };
 const started: BarrierState = {
   ...fresh,
   generation: 2,
   started: { generation: 1, members: ["b", "a"], token: 7n },
 };
-const decide = (state: BarrierState, children: string[], more: Partial<BarrierLook> = {}) =>
+const decide = (state: BarrierState, children: string[], more: Partial<BarrierObservation> = {}) =>
   barrierDecision({ state, children, guid: "a", seen: [], impatient: false, ...more });
 
 describe("a party of a barrier", () => {
@@ -55,14 +59,14 @@ describe("a party of a barrier", () => {
   });
 
   test("starts those who answered, in the order in which they came, whoever sees it", () => {
-    const children = [party("b"), party("a"), answerName("a.0", "a")];
+    const children = [party("b"), party("a"), responseName("a.0", "a")];
     expect(decide(asking, children)).toMatchObject({ do: "wait" });
-    const all = [...children, answerName("a.0", "b"), answerName("x.0", "c")];
+    const all = [...children, responseName("a.0", "b"), responseName("x.0", "c")];
     expect(decide(asking, all)).toEqual({
       do: "start",
       members: ["b", "a"],
       nodes: children.slice(0, 2),
-      answers: [answerName("a.0", "b"), answerName("a.0", "a")],
+      answers: [responseName("a.0", "b"), responseName("a.0", "a")],
     });
   });
 
@@ -85,7 +89,7 @@ describe("a party of a barrier", () => {
     const patient = { onLost: "wait" } as const;
     const children = [party("a", patient), party("c", patient)];
     expect(decide(asking, children)).toEqual({ do: "answer", round: "a.0" });
-    expect(decide(asking, [...children, answerName("a.0", "a")])).toEqual({ do: "open", members: ["a", "c"] });
+    expect(decide(asking, [...children, responseName("a.0", "a")])).toEqual({ do: "open", members: ["a", "c"] });
   });
 
   test("goes by what the first wants, and counts nobody who wants something else", () => {
@@ -97,14 +101,14 @@ describe("a party of a barrier", () => {
 });
 
 test("a barrier's names and state are read as they were written", () => {
-  expect(parseParty(party("a", { generation: 12, parties: 1000, onLost: "wait" }))).toMatchObject({
+  expect(parseParticipant(party("a", { generation: 12, parties: 1000, onLost: "wait" }))).toMatchObject({
     epoch: "e",
     generation: 12,
     parties: 1000,
     onLost: "wait",
     guid: "a",
   });
-  for (const name of ["a-x.0-a", "p-e.1-2x-a-0000000000", "q"]) expect(parseParty(name)).toBeNull();
+  for (const name of ["a-x.0-a", "p-e.1-2x-a-0000000000", "q"]) expect(parseParticipant(name)).toBeNull();
   const broken = { generation: 3, lost: ["root@db1:1"], why: "it went" };
   const state = { ...started, round: asking.round, broken };
   expect(parseBarrierState(formatBarrierState(state), "/b")).toEqual(state);

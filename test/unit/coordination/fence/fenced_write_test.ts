@@ -1,9 +1,9 @@
 /** A write that goes by the holder's node: exactly once whatever is lost on the way, and never when the holder is gone. */
 import { describe, expect, test } from "bun:test";
-import type { FencedDeed } from "../../../../src/coordination/fence/fenced_operation.ts";
-import { fencedWrite, type FencedWritten } from "../../../../src/coordination/fence/fenced_write.ts";
+import type { FencedOperation } from "../../../../src/coordination/fence/fenced_operation.ts";
+import { fencedWrite, type FencedWriteResult } from "../../../../src/coordination/fence/fenced_write.ts";
 import { ownHolder } from "../../../../src/coordination/admin/own_holder.ts";
-import { ownFolderOf } from "../../../../src/coordination/fence/reserved_paths.ts";
+import { reservedFolderOf } from "../../../../src/coordination/fence/reserved_paths.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
 import { childrenIn, FakeTree } from "../../../support/fake_tree.ts";
 import { type Cut, FakeZooKeeper } from "../../../support/fake_zookeeper.ts";
@@ -11,7 +11,7 @@ import { type Cut, FakeZooKeeper } from "../../../support/fake_zookeeper.ts";
 const pipelineMax = 4;
 const holder = { name: "n", node: "/baton/locks/n/h/x-abc" };
 const text = (value: string) => new TextEncoder().encode(value);
-const set: FencedDeed = { do: "set", path: "/app", data: text("new"), version: -1 };
+const set: FencedOperation = { do: "set", path: "/app", data: text("new"), version: -1 };
 
 class FenceBench {
   readonly clock = new FakeClock();
@@ -27,12 +27,12 @@ class FenceBench {
     return new FakeZooKeeper(this.tree, this.clock, { timeoutMs: 10_000, ...(cut === undefined ? {} : { cut }) });
   }
 
-  write(zk: FakeZooKeeper, deed: FencedDeed): Promise<FencedWritten> {
+  write(zk: FakeZooKeeper, deed: FencedOperation): Promise<FencedWriteResult> {
     return this.within(fencedWrite(zk, deed, { held: [holder], clock: this.clock }));
   }
 
   /** What became of it: how it was written, or the failure's code. */
-  async outcome(deed: FencedDeed): Promise<FencedWritten | string> {
+  async outcome(deed: FencedOperation): Promise<FencedWriteResult | string> {
     return await this.write(this.client(), deed).catch((error) => `${error.code}: ${error.message}`);
   }
 
@@ -50,32 +50,33 @@ class FenceBench {
 }
 
 describe("cut anywhere, it is done exactly once", () => {
-  const cases: [name: string, deed: FencedDeed, check: (bench: FenceBench, written: FencedWritten) => void][] = [
-    ["set", set, (bench, written) => {
-      expect([bench.data("/app"), bench.version("/app"), written]).toEqual(["new", 1, {
-        path: "/app",
-        nodeVersion: 1,
-      }]);
-    }],
+  const cases: [name: string, deed: FencedOperation, check: (bench: FenceBench, written: FencedWriteResult) => void][] =
     [
-      "create",
-      { do: "create", path: "/a/b/c", data: text("c"), parents: true, sequential: false },
-      (bench, written) => {
-        expect([bench.data("/a/b/c"), written]).toEqual(["c", { path: "/a/b/c", nodeVersion: 0 }]);
-      },
-    ],
-    [
-      "create with a number",
-      { do: "create", path: "/app/log-", data: text("c"), parents: false, sequential: true },
-      (bench, written) => {
-        expect(childrenIn(bench.tree.nodes, "/app").map((name) => `/app/${name}`)).toEqual([written.path]);
-        expect(written.path).toMatch(/^\/app\/log-\d{10}$/);
-      },
-    ],
-    ["delete", { do: "delete", path: "/app", version: 0 }, (bench, written) => {
-      expect([bench.tree.nodes.has("/app"), written]).toEqual([false, { path: "/app", nodeVersion: null }]);
-    }],
-  ];
+      ["set", set, (bench, written) => {
+        expect([bench.data("/app"), bench.version("/app"), written]).toEqual(["new", 1, {
+          path: "/app",
+          nodeVersion: 1,
+        }]);
+      }],
+      [
+        "create",
+        { do: "create", path: "/a/b/c", data: text("c"), parents: true, sequential: false },
+        (bench, written) => {
+          expect([bench.data("/a/b/c"), written]).toEqual(["c", { path: "/a/b/c", nodeVersion: 0 }]);
+        },
+      ],
+      [
+        "create with a number",
+        { do: "create", path: "/app/log-", data: text("c"), parents: false, sequential: true },
+        (bench, written) => {
+          expect(childrenIn(bench.tree.nodes, "/app").map((name) => `/app/${name}`)).toEqual([written.path]);
+          expect(written.path).toMatch(/^\/app\/log-\d{10}$/);
+        },
+      ],
+      ["delete", { do: "delete", path: "/app", version: 0 }, (bench, written) => {
+        expect([bench.tree.nodes.has("/app"), written]).toEqual([false, { path: "/app", nodeVersion: null }]);
+      }],
+    ];
   for (const [name, deed, check] of cases) {
     test(name, async () => {
       const whole = new FenceBench();
@@ -152,8 +153,8 @@ test("the holder is found by the job's ids, among holders and among a barrier's 
 });
 
 test("baton's own folders are known, and nothing beside them", () => {
-  expect(ownFolderOf("/baton/locks")).toBe("/baton/locks");
-  expect(ownFolderOf("/baton/pools/a/total")).toBe("/baton/pools");
-  expect(ownFolderOf("/locks/a", "/")).toBe("/locks");
-  for (const path of ["/baton", "/baton/locksmith", "/app/locks", "/locks"]) expect(ownFolderOf(path)).toBeNull();
+  expect(reservedFolderOf("/baton/locks")).toBe("/baton/locks");
+  expect(reservedFolderOf("/baton/pools/a/total")).toBe("/baton/pools");
+  expect(reservedFolderOf("/locks/a", "/")).toBe("/locks");
+  for (const path of ["/baton", "/baton/locksmith", "/app/locks", "/locks"]) expect(reservedFolderOf(path)).toBeNull();
 });

@@ -1,7 +1,7 @@
 /** A reply cut at every request/reply boundary of a pool's run: every item runs once, is written down, and given back. */
 import { expect, test } from "bun:test";
 import { acquireUncontended } from "../../../../src/coordination/lock/uncontended_lock.ts";
-import { PoolMemory } from "../../../../src/coordination/pool/completion_log.ts";
+import { CompletionLog } from "../../../../src/coordination/pool/completion_log.ts";
 import { lockPath } from "../../../../src/coordination/lock/lock_path.ts";
 import { cutEverywhere } from "../../../support/cut_everywhere.ts";
 import type { Cut } from "../../../support/fake_zookeeper.ts";
@@ -19,10 +19,10 @@ for (const [what, options] of [["-j 1", {}], ["-j 2", { jobs: 2 }], ["--total", 
       const bench = new LockBench();
       const zk = bench.client(cut);
       const { ended, ran, problems } = poolRunIn(bench, zk, options);
-      expect(await ended).toMatchObject({ taken: 3, done: 3, failed: 0 });
+      expect(await ended).toMatchObject({ claimed: 3, done: 3, failed: 0 });
       expect(ran.sort()).toEqual(["1", "2", "3"]);
       expect(problems).toEqual([]);
-      expect((await new PoolMemory(bench.client(), poolOfC, acl).all(0)).size).toBe(3);
+      expect((await new CompletionLog(bench.client(), poolOfC, acl).all(0)).size).toBe(3);
       expect([...leftIn(bench), ...recordsIn(bench)]).toEqual([]);
       return zk.sent.length;
     });
@@ -78,7 +78,7 @@ test("a run after another, whose items are known", async () => {
     await poolRunIn(bench, bench.client()).ended;
     const zk = bench.client(cut);
     const { ended, ran } = poolRunIn(bench, zk);
-    expect([await ended, ran]).toEqual([{ taken: 0, done: 0, failed: 0, busy: 0, known: 3, left: 0 }, []]);
+    expect([await ended, ran]).toEqual([{ claimed: 0, done: 0, failed: 0, busy: 0, skipped: 3, remaining: 0 }, []]);
     expect(leftIn(bench)).toEqual([]);
     return zk.sent.length;
   });

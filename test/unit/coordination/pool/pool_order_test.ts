@@ -101,7 +101,7 @@ test("items that share a lock are run one after the other, and none is left out"
   const path = poolPath("c", { templates: { component: "/{component}", item: "/{component}/{1}" } });
   const list = () => Promise.resolve(["a 1", "a 2", "b 1", "a 3"]);
   const { ended, ran } = poolRunIn(bench, bench.client(), { path, list, jobs: 3 });
-  expect(await ended).toMatchObject({ taken: 4, done: 4, busy: 0 });
+  expect(await ended).toMatchObject({ claimed: 4, done: 4, busy: 0 });
   expect([...ran].sort()).toEqual(["a 1", "a 2", "a 3", "b 1"]);
 });
 
@@ -169,7 +169,7 @@ test("permits that were lost for a moment, in a session that lives on, are not i
   const permits = new PoolPermits(zk, "c", options);
   expect(await bench.within(permits.hasFor(1))).toBe(true);
   zk.session.renew(clock.now());
-  expect(permits.first()).toBeUndefined();
+  expect(permits.next()).toBeUndefined();
   zk.session.renew(clock.now() + 60_000);
   expect(await bench.within(permits.hasFor(1))).toBe(true);
 });
@@ -178,7 +178,7 @@ test("the permit of a job that could not be ended stays with it, as its lock doe
   const bench = new LockBench();
   const breach = { result: "failed", what: "", mayRetry: false, stopsPool: true, keepsLock: true } as const;
   const { ended } = poolRunIn(bench, bench.client(), { run: () => Promise.resolve(breach), total: 1 });
-  expect(await ended).toMatchObject({ failed: 1, left: 2 });
+  expect(await ended).toMatchObject({ failed: 1, remaining: 2 });
   const inUse = (path: LockPath) => childrenIn(bench.tree.nodes, path.holders).length;
   expect([inUse(poolOfC.item("1")), inUse(poolOfC.total), inUse(poolOfC.component)]).toEqual([1, 1, 0]);
 });

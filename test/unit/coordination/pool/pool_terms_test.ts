@@ -1,11 +1,11 @@
 import { expect, test } from "bun:test";
 import { poolPath, type PoolTemplates } from "../../../../src/coordination/pool/pool_path.ts";
-import { formatTerms, markOf, otherTerms, parseTerms } from "../../../../src/coordination/pool/pool_terms.ts";
+import { formatTerms, parseTerms, termsHash, termsMismatch } from "../../../../src/coordination/pool/pool_terms.ts";
 
 const info = { host: "db1", pid: 812, user: "root", argv0: "import.sh", reason: "" };
 const usual = { component: "{root}/locks/{component}", item: "{root}/locks/{component}%2F{item}" };
 const mark = (templates: Partial<PoolTemplates>, { root = "/baton", total = null as number | null } = {}) =>
-  markOf(poolPath("c", { root, templates: { ...usual, ...templates } }), total);
+  termsHash(poolPath("c", { root, templates: { ...usual, ...templates } }), total);
 
 test("the same places have the same mark, however they are written, also below another root", () => {
   expect(mark({})).toMatch(/^[0-9a-f]{16}$/);
@@ -39,7 +39,7 @@ test("what a run shows is read again; of what others have written as much as can
 
 test("a refusal says what, which value here and there, who, and what to do", () => {
   const other = { component: "/SBOI/{component}", item: "/{component}/{item}" };
-  const { code, message } = otherTerms("c", { templates: usual, total: null }, { templates: other, total: 2, info });
+  const { code, message } = termsMismatch("c", { templates: usual, total: null }, { templates: other, total: 2, info });
   expect(code).toBe("CONFIG");
   expect(message).toBe(
     'Cannot run "c" beside root@db1:812 (import.sh): ' +
@@ -52,18 +52,18 @@ test("a refusal says what, which value here and there, who, and what to do", () 
 });
 
 test("--total alone has a code of its own, and what others have written forges no line", () => {
-  const limit = otherTerms("c", { templates: usual, total: 4 }, { templates: usual, total: 3, info });
+  const limit = termsMismatch("c", { templates: usual, total: 4 }, { templates: usual, total: 3, info });
   expect(limit.code).toBe("LIMIT_MISMATCH");
   expect(limit.message).toBe(
     'Cannot run "c" beside root@db1:812 (import.sh): it is run with --total 4 here and with --total 3 there; ' +
       "all calls need the same, another one has to wait until none of the others runs",
   );
-  const forged = otherTerms("c", { templates: usual, total: 4 }, {
+  const forged = termsMismatch("c", { templates: usual, total: 4 }, {
     templates: { ...usual, item: "\nbaton: all is well" },
     total: 4,
     info: { ...info, host: "\r" },
   });
   expect(forged.message).not.toMatch(/[\r\n]/);
-  const same = otherTerms("c", { templates: usual, total: 4 }, { templates: usual, total: 4, info });
+  const same = termsMismatch("c", { templates: usual, total: 4 }, { templates: usual, total: 4, info });
   expect([same.code, same.message]).toEqual(["CONFIG", expect.stringContaining("in another place of the tree")]);
 });
