@@ -41,6 +41,9 @@ export class ClientRows {
         subscribers.set(client.name, client);
       }
     }
+    if (rows !== null && damaged === null && !this.#areFound(topicId, where)) {
+      damaged = this.#database.damage.found(`the index of the clients ${where} is damaged`).message;
+    }
     if (rows?.length !== count) {
       const found = rows === null ? "they cannot be read" : `${rows.length} are there`;
       damaged = this.#database.damage.found(`${count} clients ${where} were stored, and ${found}`).message;
@@ -58,13 +61,32 @@ export class ClientRows {
     }
   }
 
+  /** Whether each is found by its name: one that is not would be taken for new. */
+  #areFound(topicId: number, where: string): boolean {
+    const found = "SELECT id, name FROM clients INDEXED BY clients_name WHERE topic = ?";
+    const sql = `SELECT count(*) AS n FROM (${found}) AS found LEFT JOIN clients AS stored ON stored.id = found.id
+      WHERE stored.name IS NOT found.name`;
+    const read = () => this.#database.get(sql, topicId)?.["n"];
+    try {
+      return this.#database.damage.reading(`the clients ${where}`, read) === 0;
+    } catch (error) {
+      if (error instanceof Damaged) return false;
+      throw error;
+    }
+  }
+
   /** Null: it is not known. Throws Damaged, as all that follow. */
   client(topicId: number, name: string): Client | null {
     const row = this.#read(`client ${JSON.stringify(name)}`, () => {
       const of = "WHERE id = (SELECT id FROM clients WHERE topic = ? AND name = ?)";
       return this.#database.get(`${readClients} ${of}`, topicId, nameBytes(name));
     });
-    return row === undefined ? null : clientOf(this.#checked(tables.clients, row, name));
+    if (row === undefined) return null;
+    const client = clientOf(this.#checked(tables.clients, row, name));
+    if (client.name === name && client.topicId === topicId) return client;
+    throw this.#database.damage.found(
+      `the index of the clients is damaged: ${JSON.stringify(name)} is not where it leads to`,
+    );
   }
 
   /** All clients of a topic in the order of their names' bytes, without what is in memory: everything has to be written. */
@@ -110,6 +132,7 @@ export class ClientRows {
   windows(client: Client): Map<number, PublisherWindow> {
     const windows = new Map<number, PublisherWindow>();
     const sql = `SELECT ${tables.windows.all} FROM windows WHERE client = ?`;
+    this.#requireIndexes(client);
     const what = `the windows of client ${JSON.stringify(client.name)}`;
     for (const row of this.#read(what, () => this.#database.all(sql, client.id))) {
       const session = Number(this.#checked(tables.windows, row, client.name)["session"]);
@@ -130,15 +153,23 @@ export class ClientRows {
 
   /** The rows of a client in one of these tables, in their order. Throws Damaged when one of them is not as it was stored. */
   of({ id, name }: Client, table: SummedTable<string>): SqlRow[] {
-    // What the index says is found, and all of it is read from the rows.
-    const sql =
-      `SELECT ${table.all} FROM ${table.name} WHERE id IN (SELECT id FROM ${table.name} WHERE client = ?) ORDER BY id`;
+    this.#requireIndexes({ id, name });
+    // What the index says is found, and all of it is read from the rows: one that is not there is none.
+    const columns = [...table.columns, "sum"].map((column) => `stored.${column}`).join(", ");
+    const sql = `SELECT ${columns} FROM (SELECT id FROM ${table.name} WHERE client = ?) AS found
+      LEFT JOIN ${table.name} AS stored ON stored.id = found.id ORDER BY found.id`;
     const rows = this.#read(`the ${table.name} of client ${JSON.stringify(name)}`, () => this.#database.all(sql, id));
     for (const row of rows) {
       this.#checked(table, row, name);
       if (row["client"] !== id) throw this.#database.damage.found(sentenceOf(table.name, row["id"], whereOf(name)));
     }
     return rows;
+  }
+
+  #requireIndexes({ id, name }: Pick<Client, "id" | "name">): void {
+    const { damagedIndexes } = this.#database;
+    if (damagedIndexes !== "all" && !damagedIndexes.has(id)) return;
+    throw this.#database.damage.found(`the index of what client ${JSON.stringify(name)} has put is damaged`);
   }
 
   #checked(table: SummedTable<string>, row: SqlRow, name: string): SqlRow {

@@ -3,9 +3,10 @@
  * so, and subscribers are told that they have missed them; clients whose rows are damaged are forgotten, and of others the
  * counters where those are. The topic's number grows, so that nothing that was asked for before is taken for something new.
  */
+import { BatonError } from "../../errors.ts";
 import { isDamage } from "../../storage/checksum_table.ts";
 import { nameOf } from "./topic_client.ts";
-import { deleteRows } from "./delete_rows.ts";
+import { deleteRows, withNewIndexes } from "./delete_rows.ts";
 import { rangeOfMessages } from "../../storage/damage.ts";
 import { hasItsRecords, insertMessages } from "./log_rows.ts";
 import type { Topic } from "./stored_topic.ts";
@@ -13,14 +14,37 @@ import type { SqlRow, TopicDatabase } from "./topic_database.ts";
 import type { TopicTable } from "./topic_table.ts";
 import { rowStates, tables } from "./topic_tables.ts";
 
-/** What was given up, as sentences; none: nothing is damaged. The topic has to be loaded again. */
+/** Clients whose puts their index does not lead to. */
+type DamagedIndexes = TopicDatabase["damagedIndexes"];
+
+/**
+ * What was given up, as sentences; none: nothing is damaged. The topic has to be loaded again. Throws BAD_DATA, and changes nothing,
+ * where not even the tables can be read.
+ */
 export function repairTopic(database: TopicDatabase, topics: TopicTable, topic: Topic): string[] {
+  let done: string[] = [];
+  const repair = (indexes: DamagedIndexes) => done = repaired(database, topics, topic, indexes);
+  if (database.unlessDamaged(() => void repair(database.damagedIndexes)) === null) return done;
+  // An index cannot be read: by the tables alone, which do not say whose rows are missing.
+  const refusal = database.unlessDamaged(() => {
+    for (const table of ["resolved", "msg_ids"]) withNewIndexes(database, table, () => {});
+    withNewIndexes(database, "messages", () => withNewIndexes(database, "clients", () => void repair("all")));
+  });
+  if (refusal === null) return done;
+  const why = `topic ${JSON.stringify(topic.name)} cannot be repaired, as its rows cannot be read: ${refusal}`;
+  throw new BatonError("BAD_DATA", why);
+}
+
+function repaired(database: TopicDatabase, topics: TopicTable, topic: Topic, indexes: DamagedIndexes): string[] {
   const { bytes, done } = repairMessages(database, topics, topic);
   const { id, registration } = topic;
   const next = registration + 1;
-  const clients = repairClients(database, topic, next);
+  const clients = repairClients(database, topic, next, indexes);
   const all = [...done, ...clients.done];
-  if (all.length > 0) topics.change(id, { bytes, clients: clients.count, registration: next });
+  if (all.length === 0 && topic.damagedClients !== null) all.push("the index of its clients, which is made again");
+  if (all.length === 0) return all;
+  for (const table of ["messages", "clients", "resolved", "msg_ids"]) withNewIndexes(database, table, () => {});
+  topics.change(id, { bytes, clients: clients.count, registration: next });
   return all;
 }
 
@@ -53,13 +77,15 @@ function repairClients(
   database: TopicDatabase,
   topic: Topic,
   registration: number,
+  indexes: DamagedIndexes,
 ): { readonly count: number; readonly done: string[] } {
   const isWhole = (row: SqlRow) => tables.clients.isWhole(row) && row["topic"] === topic.id;
   const whole = keepWhole(database, "clients", topic.id, isWhole, { onLost: (id) => deletePuts(database, id) });
   const lost = topic.clientCount - whole.length;
   const done = lost > 0 ? [`clients that nobody can name any more: ${lost}`] : [];
   for (const row of whole) {
-    if (hasWholeCounters(database, Number(row["id"]))) continue;
+    const isFound = indexes !== "all" && !indexes.has(Number(row["id"]));
+    if (isFound && hasWholeCounters(database, Number(row["id"]))) continue;
     deletePuts(database, Number(row["id"]));
     // What it has put before is refused from now on: whether it was stored nobody can say.
     const next = { ...row, registration } as Parameters<typeof tables.clients.bind>[0];

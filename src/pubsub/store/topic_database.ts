@@ -16,6 +16,7 @@ import { damageInLog } from "../../storage/wal_check.ts";
 import type { SqlRow, SqlValue } from "../../storage/sql_row.ts";
 import { isDamage, type SummedTable } from "../../storage/checksum_table.ts";
 import { DamageNotes } from "../../storage/damage.ts";
+import { clientsOfDamagedIndexes } from "./index_check.ts";
 import { applicationId, schema, storedFormat, tables } from "./topic_tables.ts";
 
 export const databaseName = "topics.sqlite";
@@ -44,6 +45,7 @@ export class TopicDatabase {
   readonly #statements = new Map<string, StatementSync>();
   #loggedBytes = 0;
   #isOpen = false;
+  #damagedIndexes: ReadonlySet<number> | "all" | null = null;
   readonly #files: FilesInPlace;
   /** What is not as it was stored. */
   readonly damage = new DamageNotes();
@@ -110,6 +112,15 @@ export class TopicDatabase {
     this.run(table.replace, ...table.bind(row));
   }
 
+  /** Clients whose puts cannot be looked up, as the store was when it was opened, or repaired last. */
+  get damagedIndexes(): ReadonlySet<number> | "all" {
+    return this.#damagedIndexes ??= clientsOfDamagedIndexes(this);
+  }
+
+  checkIndexesAgain(): void {
+    this.#damagedIndexes = null;
+  }
+
   /** Random, made with the store: names it for as long as it lives. Throws Damaged. */
   get storeId(): string {
     const { store } = tables;
@@ -146,7 +157,8 @@ export class TopicDatabase {
       this.#prepared("RELEASE work").run();
       return null;
     } catch (error) {
-      if (!isDamage(error)) throw error;
+      // Two rows that are the same to an index were not stored so.
+      if (!isDamage(error) && !messageOf(error).startsWith("UNIQUE constraint failed")) throw error;
       this.#database.exec("ROLLBACK TO work; RELEASE work");
       return messageOf(error);
     }

@@ -35,6 +35,7 @@ export class TopicTable {
   constructor(database: TopicDatabase) {
     this.#database = database;
     this.clients = new ClientTable(database);
+    void database.damagedIndexes; // before anything is changed
     this.#nextRowId = Number(database.get("SELECT max(id) AS id FROM messages")?.["id"] ?? 0) + 1;
     const newest = (sql: string) => Number(database.get(sql)?.["id"] ?? 0);
     const given = newest("SELECT max(seq) AS id FROM sqlite_sequence");

@@ -88,6 +88,7 @@ export class TopicUpkeep {
     this.#engine.settle();
     let done: string[] = [];
     this.#transaction(() => done = repairTopic(this.#database, this.#engine.topics, topic));
+    this.#database.checkIndexesAgain();
     if (done.length === 0) return done;
     this.#engine.topics.clients.forgetTopic(topic.id);
     this.#engine.topics.load(topic.id);
@@ -133,7 +134,12 @@ export class TopicUpkeep {
 
   #transaction(work: () => void): void {
     this.#database.begin();
-    work();
+    try {
+      work();
+    } catch (error) {
+      this.#database.rollBack();
+      throw error;
+    }
     this.#database.commit();
   }
 }

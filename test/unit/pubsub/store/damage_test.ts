@@ -37,6 +37,22 @@ function flipped(store: EngineDriver, table: string, column: string, id: number)
   damage(store, `UPDATE ${table} SET ${column} = ? WHERE id = ?`, other, id);
 }
 
+/** Changes a client's name behind the store's back, in its row or in the index, so that they say different things. */
+function changeName(store: EngineDriver, from: string, to: string, place: number): void {
+  store.close();
+  const path = join(store.folder, "topics.sqlite");
+  const bytes = readFileSync(path);
+  const places: number[] = [];
+  for (let at = bytes.indexOf(from); at >= 0; at = bytes.indexOf(from, at + 1)) places.push(at);
+  expect(places.length).toBeGreaterThanOrEqual(2); // in messages, too
+  bytes.write(to, places.at(place) ?? 0);
+  writeFileSync(path, bytes);
+  store.reopen();
+}
+
+/** In the file: the row and the index. */
+const namePlaces = [-1, -2];
+
 describe("a damaged row of messages", () => {
   test("is refused and named; what comes before it is brought, and nothing is passed over", () => {
     const store = filled();
@@ -159,25 +175,33 @@ describe("a damaged row of a topic", () => {
   });
 });
 
-describe("a topic that is dropped", () => {
-  /** Changes a text behind the store's back, in the row or in the index, so that they say different things. */
-  function changeBytes(store: EngineDriver, from: string, to: string, which: "first" | "last"): void {
-    store.close();
-    const path = join(store.folder, "topics.sqlite");
-    const bytes = readFileSync(path);
-    const at = which === "first" ? bytes.indexOf(from) : bytes.lastIndexOf(from);
-    expect(at).toBeGreaterThan(0);
-    bytes.write(to, at);
-    writeFileSync(path, bytes);
-    store.reopen();
-  }
+describe("a client that its index does not lead to", () => {
+  const session = { number: 1, key: "k" };
+  const once = put(1, "x", { client: "somebody", session });
 
-  for (const which of ["first", "last"] as const) {
-    test(`is deleted also where a row and its index say different things: the ${which} of them`, () => {
+  for (const place of namePlaces) {
+    test(`is not taken for a new one, until an operator gives it up: place ${place} of its name`, () => {
+      const store = filled();
+      store.execute(once, put(1, "y", { client: "anybody", session }));
+      changeName(store, "somebody", "somebodz", place);
+      expect(codes(store.execute(once, put(1, "y", { client: "anybody", session })))).toEqual(["DAMAGED", "OK"]);
+      expect(store.upkeep.repair("news", 1)).toHaveLength(1);
+      const again = store.execute(once)[0];
+      if (again?.code === "OK") expect(again.ids).toEqual([{ first: 6, last: 6 }]);
+      else expect(again).toMatchObject({ code: "UNREGISTERED" });
+      store.close();
+      expect(verifyStore(store.folder).problems).toEqual([]);
+    });
+  }
+});
+
+describe("a topic that is dropped", () => {
+  for (const place of namePlaces) {
+    test(`is deleted also where a row and its index say different things: place ${place}`, () => {
       const store = filled();
       store.execute(put(1, "x", { client: "somebody", session: { number: 1, key: "k" } }));
       store.engine.settle();
-      changeBytes(store, "somebody", "somebodz", which);
+      changeName(store, "somebody", "somebodz", place);
       store.custody.drop("news", 2);
       for (let commits = 0; store.engine.topics.hasGarbage; commits++) {
         expect(commits).toBeLessThan(20);
