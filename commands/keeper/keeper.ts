@@ -1,9 +1,8 @@
 /** `baton keeper`: the single-node coordination server, in the foreground. Commands that need one start it by themselves. */
 import { join, resolve } from "node:path";
 import { processSignals } from "../../src/process/supervise/signal_source.ts";
-import type { LogEntry } from "../../src/terminal/log_line.ts";
+import { type LogEntry, logLine } from "../../src/terminal/log_line.ts";
 import type { StatusPage } from "../../src/terminal/status_page.ts";
-import type { Io } from "../../src/terminal/io.ts";
 import { atOrigin, type ConfigSources } from "../../src/config/resolve_settings.ts";
 import { setting, type SettingTable, type SettingValues } from "../../src/config/setting.ts";
 import { keeperSettings } from "../../src/config/command_settings.ts";
@@ -13,21 +12,21 @@ import { text, toggle } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { type Keeper, startKeeper } from "../../src/keeper/lifecycle/start_keeper.ts";
 import type { KeeperLimits } from "../../src/keeper/state/keeper_limits.ts";
-import { type KeeperPlace, machineSocketPath, makePlace } from "../../src/keeper/lifecycle/keeper_place.ts";
+import { createFolders, type KeeperLocation, machineSocketPath } from "../../src/keeper/lifecycle/keeper_location.ts";
 import { checkFolder } from "../../src/keeper/lifecycle/safe_folder.ts";
 import { type Address, formatAddress, type TlsOptions } from "../../src/sockets/connection.ts";
 import { parseListenAddress } from "../../src/sockets/parse_address.ts";
 import { didYouMean } from "../../src/support/did_you_mean.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { defineCommand } from "../command.ts";
-import { ownKeeperPlace } from "../../src/coordination/connect/coordination_servers.ts";
+import { ownKeeperLocation } from "../../src/coordination/connect/coordination_servers.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { givenFlag } from "../given_flag.ts";
 import { checkListenAddress } from "../listen_address.ts";
 import { parseLimits } from "./limits_flag.ts";
-import { keeperLog } from "./keeper_log.ts";
 import type { KeeperVerifyJson } from "../json_shapes/machine_shapes.ts";
 import { tlsFilesOf } from "../../src/coordination/connect/tls_files.ts";
+import type { Io } from "../../src/terminal/io.ts";
 
 const settings = {
   dataDir: setting(text("folder"), {
@@ -88,20 +87,22 @@ export const keeperCommand = defineCommand({
   forms: { verify: { refuses: flagsOfServing }, backup: { refuses: { ...flagsOfServing, json: settings.json } } },
   runsNothing: true,
   run: ({ values, names, sources, io }) => {
-    const place = values.dataDir === undefined ? ownKeeperPlace(values, sources) : namedPlace(resolve(values.dataDir));
+    const location = values.dataDir === undefined
+      ? ownKeeperLocation(values, sources)
+      : locationOf(resolve(values.dataDir));
     if (values.json && names[0] !== "verify") throw new BatonError("USAGE", "--json is for baton keeper verify");
-    if (names.length > 0) return runDataCommand(names, place, { io, json: values.json, given: sources.flags });
-    return serve({ ...values, ...servingOf(values, sources) }, place, io);
+    if (names.length > 0) return runDataCommand(names, location, { io, json: values.json, given: sources.flags });
+    return serve({ ...values, ...serveOptionsOf(values, sources) }, location, io);
   },
 });
 
-type Values = SettingValues<typeof settings>;
+type KeeperValues = SettingValues<typeof settings>;
 
 /** What has to be looked into before it is served. Throws USAGE or CONFIG, by where the wrong value stands. */
-function servingOf(
-  values: Values,
+function serveOptionsOf(
+  values: KeeperValues,
   sources: ConfigSources,
-): Required<Pick<ServeOptions, "listen" | "tls" | "limits" | "metricsListen">> {
+): Required<Pick<KeeperServeOptions, "listen" | "tls" | "limits" | "metricsListen">> {
   const listen = atOrigin("listen", settings.listen, sources, () => values.listen?.map(parseListen));
   const isTcp = listen?.some(({ kind }) => kind === "tcp") === true;
   const typed = (["tlsCert", "tlsKey", "tlsCa"] as const).find((name) => sources.flags.has(name));
@@ -121,7 +122,10 @@ function servingOf(
   return { listen, tls, limits, metricsListen };
 }
 
-function checkTimes({ sessionTimeoutMin: minMs, sessionTimeoutMax: maxMs }: Values, { flags }: ConfigSources): void {
+function checkTimes(
+  { sessionTimeoutMin: minMs, sessionTimeoutMax: maxMs }: KeeperValues,
+  { flags }: ConfigSources,
+): void {
   if (minMs <= maxMs) return;
   const [min, max] = [formatDuration(minMs), formatDuration(maxMs)];
   throw new BatonError(
@@ -130,7 +134,7 @@ function checkTimes({ sessionTimeoutMin: minMs, sessionTimeoutMax: maxMs }: Valu
   );
 }
 
-interface ServeOptions {
+interface KeeperServeOptions {
   readonly dataDir: string | undefined;
   readonly listen?: readonly Address[] | undefined;
   readonly tls?: TlsOptions | undefined;
@@ -147,15 +151,15 @@ interface ServeOptions {
 }
 
 /** Serves until a signal, or until it has been idle for long enough. Both are success. */
-async function serve(options: ServeOptions, place: KeeperPlace, io: Io): Promise<ExitCode> {
+async function serve(options: KeeperServeOptions, location: KeeperLocation, io: Io): Promise<ExitCode> {
   process.umask(0o077);
-  const dataDir = dataDirOf(place);
-  if (options.dataDir === undefined) makePlace({ ...place, dir: dataDir });
+  const dataDir = dataDirOf(location);
+  if (options.dataDir === undefined) createFolders({ ...location, dir: dataDir });
   else checkFolder({ path: dataDir, rule: "home" });
   const say = keeperLog(io, { format: options.log, isOnDemand: options.onDemand });
   await using keeper = await startKeeper({
     dataDir,
-    listen: options.listen ?? [{ kind: "unix", path: place.socketPath }],
+    listen: options.listen ?? [{ kind: "unix", path: location.socketPath }],
     tickTimeMs: options.tickTime,
     sessionTimeoutMinMs: options.sessionTimeoutMin,
     sessionTimeoutMaxMs: options.sessionTimeoutMax,
@@ -170,7 +174,7 @@ async function serve(options: ServeOptions, place: KeeperPlace, io: Io): Promise
   await using page = options.metricsListen === undefined
     ? null
     : await statusPage(options.metricsListen, keeper, dataDir);
-  if (!options.quiet) sayWhere(say, keeper, page);
+  if (!options.quiet) logAddresses(say, keeper, page);
   try {
     await keeper.ended;
   } finally {
@@ -188,7 +192,7 @@ async function statusPage(listen: string, keeper: Keeper, dataDir: string): Prom
   return serveStatusPage(listen, keeperStatus(keeper, dataDir));
 }
 
-function sayWhere(say: (entry: LogEntry) => void, keeper: Keeper, page: StatusPage | null): void {
+function logAddresses(say: (entry: LogEntry) => void, keeper: Keeper, page: StatusPage | null): void {
   const listen = keeper.addresses.map(formatAddress).join(", ");
   const { pid } = process;
   say({ level: "info", event: "serving", sentence: `process ${pid} serves ${listen}`, fields: { pid, listen } });
@@ -199,7 +203,7 @@ function sayWhere(say: (entry: LogEntry) => void, keeper: Keeper, page: StatusPa
 
 async function runDataCommand(
   names: readonly string[],
-  place: KeeperPlace,
+  location: KeeperLocation,
   { io, json, given }: { readonly io: Io; readonly json: boolean; readonly given: ReadonlyMap<string, string> },
 ): Promise<ExitCode> {
   const [action, file, ...more] = names;
@@ -223,7 +227,7 @@ async function runDataCommand(
   if (flag !== null) {
     throw new BatonError("USAGE", `${flag} is for a keeper that serves, not for baton keeper ${action}`);
   }
-  const dataDir = dataDirOf(place);
+  const dataDir = dataDirOf(location);
   const { backUpData, verifyData } = await import("../../src/keeper/storage/data_check.ts");
   if (file !== undefined) {
     backUpData(dataDir, file);
@@ -237,7 +241,7 @@ async function runDataCommand(
   return exitCodes.SUCCESS;
 }
 
-function dataDirOf({ dir, socketPath }: KeeperPlace): string {
+function dataDirOf({ dir, socketPath }: KeeperLocation): string {
   if (dir !== null) return dir;
   throw new BatonError(
     "CONFIG",
@@ -246,11 +250,11 @@ function dataDirOf({ dir, socketPath }: KeeperPlace): string {
 }
 
 /** A folder that was named is made as it is, and what is above it left to whoever named it. */
-function namedPlace(dir: string): KeeperPlace {
+function locationOf(dir: string): KeeperLocation {
   return { dir, socketPath: join(dir, "keeper.sock"), scope: "user" };
 }
 
-function tlsOf(values: Values, sources: ConfigSources): TlsOptions | undefined {
+function tlsOf(values: KeeperValues, sources: ConfigSources): TlsOptions | undefined {
   const tls = tlsFilesOf(values, (name, read) => atOrigin(name, settings[name], sources, read));
   if (tls.ca !== undefined && tls.cert === undefined) {
     return atOrigin("tlsCa", settings.tlsCa, sources, () => {
@@ -271,4 +275,17 @@ function parseListen(written: string): Address {
     "USAGE",
     `Cannot listen on "${written}": write unix:/absolute/path, host:port or [address]:port`,
   );
+}
+
+const onDemandSentencesMax = 10_000;
+
+/** `isOnDemand`: nobody watches it, and it must not fill the disk with what it says. */
+export function keeperLog(io: Io, { format, isOnDemand }: {
+  readonly format: "text" | "json";
+  readonly isOnDemand: boolean;
+}): (entry: LogEntry) => void {
+  let said = 0;
+  return (entry) => {
+    if (!isOnDemand || ++said <= onDemandSentencesMax) io.err(logLine(entry, { format, who: "baton keeper" }));
+  };
 }

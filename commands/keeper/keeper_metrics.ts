@@ -4,7 +4,7 @@ import { histograms, labelled, type Metric, metricsNamed } from "../../src/termi
 import type { StatusSource } from "../../src/terminal/status_page.ts";
 import type { Keeper } from "../../src/keeper/lifecycle/start_keeper.ts";
 import type { KeeperLimits } from "../../src/keeper/state/keeper_limits.ts";
-import type { KeeperStatistics } from "../../src/keeper/protocol/keeper_statistics.ts";
+import type { KeeperStatistics } from "../../src/keeper/protocol/keeper_report.ts";
 
 const { named, gauge, counter } = metricsNamed("baton_keeper");
 

@@ -1,6 +1,6 @@
 /** Where clients' states are when nobody says: the same from cron and from a login shell, by the user database. */
 import { join } from "node:path";
-import { homeInDatabase } from "../../src/keeper/lifecycle/keeper_place.ts";
+import { homeInDatabase } from "../../src/keeper/lifecycle/keeper_location.ts";
 import { userId } from "../../src/keeper/lifecycle/safe_folder.ts";
 import { BatonError } from "../../src/errors.ts";
 

@@ -10,7 +10,7 @@ import {
   retryStoreSettings,
 } from "../../src/config/retry_settings.ts";
 import type { SettingValues } from "../../src/config/setting.ts";
-import { homeInDatabase } from "../../src/keeper/lifecycle/keeper_place.ts";
+import { homeInDatabase } from "../../src/keeper/lifecycle/keeper_location.ts";
 import { userId } from "../../src/keeper/lifecycle/safe_folder.ts";
 import { type Redaction, redactionOf } from "../../src/retry/dead_letters/redaction.ts";
 import type { RetryPolicy } from "../../src/retry/queue/retry_policy.ts";

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { verifyData } from "../../src/keeper/storage/data_check.ts";
-import { Database } from "../../src/keeper/storage/keeper_database.ts";
+import { KeeperDatabase } from "../../src/keeper/storage/keeper_database.ts";
 import { startKeeper } from "../../src/keeper/lifecycle/start_keeper.ts";
 import { decodeRows, nodeOf, sessionOf } from "../../src/keeper/storage/stored_records.ts";
 import { createFlag, permission } from "../../src/wire/jute/zookeeper_operations.ts";
@@ -64,7 +64,7 @@ async function fill(): Promise<void> {
 
 /** All that a keeper would start with. Throws when it would not start. */
 function contentOf(dataDir: string): unknown {
-  const database = new Database(dataDir);
+  const database = new KeeperDatabase(dataDir);
   try {
     const pieces = [...database.load()].map((bytes) => decodeRows(bytes));
     const nodes = pieces.flatMap((piece) => piece.nodes.map((row) => nodeOf(row)));

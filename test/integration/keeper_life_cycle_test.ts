@@ -17,8 +17,8 @@ import process from "node:process";
 import { BatonError } from "../../src/errors.ts";
 import { verifyData } from "../../src/keeper/storage/data_check.ts";
 import { isKeeperProcess } from "../../src/support/keeper_process.ts";
-import { ensureKeeper } from "../../src/keeper/lifecycle/on_demand.ts";
-import { keeperPlace } from "../../src/keeper/lifecycle/keeper_place.ts";
+import { ensureKeeper } from "../../src/keeper/lifecycle/ensure_keeper.ts";
+import { keeperLocation } from "../../src/keeper/lifecycle/keeper_location.ts";
 import { node } from "../conformance/zookeeper_fixture.ts";
 import { eventually } from "../support/eventually.ts";
 import { batonCommand } from "../support/keeper_server.ts";
@@ -32,7 +32,7 @@ afterEach(async () => {
   rmSync(root, { recursive: true, force: true });
 });
 
-const place = () => keeperPlace({ BATON_KEEPER_DIR: join(root, "k") });
+const place = () => keeperLocation({ BATON_KEEPER_DIR: join(root, "k") });
 const ensure = (idleExit = "1m") => ensureKeeper(place(), { command: batonCommand(), idleExit });
 const address = () => ({ kind: "unix" as const, path: place().socketPath });
 
@@ -61,9 +61,9 @@ function run(code: string, env: Record<string, string> = {}, more: { shell?: str
 
 const source = (name: string) => JSON.stringify(join(import.meta.dir, "../../src/keeper/lifecycle", name));
 const ensureCode = () => `
-  const { ensureKeeper } = await import(${source("on_demand.ts")});
-  const { keeperPlace } = await import(${source("keeper_place.ts")});
-  await ensureKeeper(keeperPlace({ BATON_KEEPER_DIR: ${JSON.stringify(join(root, "k"))} }), {
+  const { ensureKeeper } = await import(${source("ensure_keeper.ts")});
+  const { keeperLocation } = await import(${source("keeper_location.ts")});
+  await ensureKeeper(keeperLocation({ BATON_KEEPER_DIR: ${JSON.stringify(join(root, "k"))} }), {
     command: ${JSON.stringify(batonCommand())},
   });
   process.exit(0);`;
@@ -95,8 +95,8 @@ test("it has nothing of the job that started it: session, group, folder, environ
 
 test("an empty environment, as cron gives, and a login shell's find the same place", async () => {
   const code = `
-    const { keeperPlace } = await import(${source("keeper_place.ts")});
-    console.log(JSON.stringify(keeperPlace(process.env)));`;
+    const { keeperLocation } = await import(${source("keeper_location.ts")});
+    console.log(JSON.stringify(keeperLocation(process.env)));`;
   const login = {
     HOME: root,
     XDG_STATE_HOME: root,

@@ -103,7 +103,7 @@ test("who shows one identity after the other is stopped, as with a wrong one", a
 });
 
 test("requests that do not end are let go when all of them together take too much, the oldest first", async () => {
-  const client = await start({ limits: { heldBytesMax: 2_000_000 } });
+  const client = await start({ limits: { readBufferBytesTotalMax: 2_000_000 } });
   const half = async () => {
     const one = await RawClient.connect(address());
     one.sendBytes(new Uint8Array([0, 0x0c, 0, 0, 1])); // of 786,432 bytes
@@ -131,7 +131,7 @@ test("a client that asks for a longer session than can be written gets the longe
 });
 
 test("a burst far over the limit of outstanding requests is answered to the end, in order", async () => {
-  const client = await start({ limits: { outstandingMax: 10 } });
+  const client = await start({ limits: { outstandingRequestsMax: 10 } });
   const replies = await Promise.all(
     Array.from(
       { length: 2000 },
@@ -143,7 +143,7 @@ test("a burst far over the limit of outstanding requests is answered to the end,
 });
 
 test("who does not read what he asked for is disconnected, and nobody else notices", async () => {
-  const client = await start({ limits: { unsentBytesMax: 1 << 30, unsentBytesEnd: 1 << 20 } });
+  const client = await start({ limits: { unsentBytesMax: 1 << 30, unsentBytesCloseMax: 1 << 20 } });
   await client.call("create", node("/large", { data: new Uint8Array(500_000) }));
   const deaf = connect(address().path);
   deaf.on("error", () => {});
@@ -194,7 +194,7 @@ test("who asks for much at once is answered as fast as he reads, and the keeper 
 });
 
 test("one request for more than may be asked for at once ends the connection, and nobody else notices", async () => {
-  const client = await start({ limits: { readBytesMax: 1 << 20 } });
+  const client = await start({ limits: { multiReadBytesMax: 1 << 20 } });
   await client.call("create", node("/large", { data: new Uint8Array(500_000) }));
   const greedy = await RawClient.connect(address());
   const large = { type: "getData", path: "/large", watch: false } as const;

@@ -1,7 +1,7 @@
 /** Talks to the publish/subscribe servers of a shell session. */
 import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../src/zookeeper/hosts.ts";
-import { keeperPlace } from "../../src/keeper/lifecycle/keeper_place.ts";
+import { keeperLocation } from "../../src/keeper/lifecycle/keeper_location.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import type { BatonSession } from "./baton_session.ts";
 import { PubsubTalker } from "./pubsub_talker.ts";
@@ -12,7 +12,7 @@ export interface SessionTalker extends AsyncDisposable {
 
 /** The session's keeper has to run. */
 export async function sessionTalker(session: BatonSession): Promise<SessionTalker> {
-  const { socketPath } = keeperPlace(session.env);
+  const { socketPath } = keeperLocation(session.env);
   const zk = await connect({ servers: parseServers(`unix:${socketPath}`) });
   const say = await PubsubTalker.start(zk, new PubsubPath());
   return {

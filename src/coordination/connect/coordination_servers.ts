@@ -8,7 +8,7 @@ import { atOrigin as atOriginOf } from "../../config/resolve_settings.ts";
 import { type SettingValues, variableOf } from "../../config/setting.ts";
 import { connectionSettings, type Scope, scopes } from "../../config/settings.ts";
 import { BatonError, messageOf } from "../../errors.ts";
-import { keeperLogName, type KeeperPlace, keeperPlace } from "../../keeper/lifecycle/keeper_place.ts";
+import { type KeeperLocation, keeperLocation, keeperLogName } from "../../keeper/lifecycle/keeper_location.ts";
 import type { TlsOptions } from "../../sockets/connection.ts";
 import { checkPrivateAt } from "../../support/private_file.ts";
 import { utf8Text } from "../../support/utf8_text.ts";
@@ -49,12 +49,12 @@ export function coordinationOf(values: Values, sources: ConfigSources, signal?: 
     };
   }
   refuseTls(sources, named);
-  const place = ownKeeperPlace(values, sources);
+  const place = ownKeeperLocation(values, sources);
   const own = `unix:${place.socketPath}`;
   const address = named === undefined || named === "embedded" ? own : named;
   const servers = atOrigin("servers", sources, () => parseServers(address));
   const startServer = async () =>
-    (await import("../../keeper/lifecycle/on_demand.ts")).ensureKeeper(place, optional({ signal }));
+    (await import("../../keeper/lifecycle/ensure_keeper.ts")).ensureKeeper(place, optional({ signal }));
   const hint = place.dir === null ? {} : { unreachableHint: `see ${place.dir}/${keeperLogName}` };
   return {
     servers: address,
@@ -77,9 +77,9 @@ function refuseTls({ flags }: ConfigSources, named = "embedded"): void {
 }
 
 /** Where this user's keeper is, by `keeper.dir` and the rules of place.ts. Throws CONFIG. */
-export function ownKeeperPlace({ keeperDir }: Pick<Values, "keeperDir">, sources: ConfigSources): KeeperPlace {
+export function ownKeeperLocation({ keeperDir }: Pick<Values, "keeperDir">, sources: ConfigSources): KeeperLocation {
   const env = keeperDir === undefined ? sources.env : { ...sources.env, BATON_KEEPER_DIR: keeperDir };
-  return atOrigin("keeperDir", sources, () => keeperPlace(env));
+  return atOrigin("keeperDir", sources, () => keeperLocation(env));
 }
 
 /** Undefined where the caller has just typed it. */

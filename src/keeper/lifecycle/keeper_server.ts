@@ -9,20 +9,20 @@ import type { Address, Connection, TlsOptions } from "../../sockets/connection.t
 import type { Clock } from "../../support/clock.ts";
 import { ClientConnection, type ConnectionHost } from "../protocol/client_connection.ts";
 import { DataGuard } from "../storage/data_guard.ts";
-import { answerFourLetterWord, type KeeperReport } from "../protocol/four_letter_words.ts";
+import { fourLetterResponse, type KeeperReport } from "../protocol/four_letter_words.ts";
 import type { KeeperLimits } from "../state/keeper_limits.ts";
 import { Listeners } from "../protocol/listeners.ts";
 import { OpenConnections } from "../protocol/open_connections.ts";
-import { Reaping } from "../state/container_reaper.ts";
-import { reportOf } from "../protocol/admin_report.ts";
-import { ReplyStages } from "../protocol/group_commit_queue.ts";
+import { ContainerReaper } from "../state/container_reaper.ts";
+import { reportOf } from "../protocol/keeper_report.ts";
+import { GroupCommitQueue } from "../protocol/group_commit_queue.ts";
 import { SessionClock } from "../state/session_clock.ts";
 import type { Session } from "../state/session_table.ts";
 import { KeeperState } from "../state/keeper_state.ts";
-import { CommitCounters, type KeeperStatistics, statisticsOf } from "../protocol/keeper_statistics.ts";
-import { Store } from "../storage/keeper_store.ts";
+import { CommitCounters, type KeeperStatistics, statisticsOf } from "../protocol/keeper_report.ts";
+import { KeeperStore } from "../storage/keeper_store.ts";
 import { encodeChanges } from "../storage/stored_records.ts";
-import { Turns } from "../protocol/fair_scheduler.ts";
+import { FairScheduler } from "../protocol/fair_scheduler.ts";
 
 export interface KeeperServerOptions {
   readonly dataDir: string;
@@ -41,7 +41,7 @@ export interface KeeperServerOptions {
 }
 
 /** How often sessions are looked at, as a part of the tick. */
-const looksPerTick = 5;
+const checksPerTick = 5;
 /** How long a disk that refused to store is left alone before it is asked again. */
 const diskRetryMs = 1_000;
 /** Idle sessions that go at once when there is no room for one more. */
@@ -50,19 +50,22 @@ const sessionsReplacedMax = 100;
 export class KeeperServer implements ConnectionHost {
   readonly limits: KeeperLimits;
   /** Of the processor, which no clock of a test stands for. */
-  readonly turns = new Turns({ now: () => performance.now(), later: (callback) => setImmediate(callback) });
+  readonly scheduler = new FairScheduler({
+    now: () => performance.now(),
+    afterPoll: (callback) => setImmediate(callback),
+  });
   readonly superDigest: string | null;
   readonly ended: Promise<void>;
   readonly #options: KeeperServerOptions;
-  readonly #store: Store;
+  readonly #store: KeeperStore;
   readonly #sessionClock: SessionClock;
-  readonly #lookMs: number;
+  readonly #checkMs: number;
   readonly #listeners: Listeners;
   readonly #guard: DataGuard;
   readonly #connections: OpenConnections;
   readonly #end: { resolve: () => void; reject: (error: unknown) => void };
   #state: KeeperState<ClientConnection>;
-  #stages: ReplyStages;
+  #commitQueue: GroupCommitQueue;
   #durableZxid: bigint;
   #writable = true;
   /** While the state is read back after a failed commit, nobody is let in. */
@@ -70,20 +73,20 @@ export class KeeperServer implements ConnectionHost {
   #commitStartMs = 0;
   #idleSinceMs: number;
   readonly #commits = new CommitCounters();
-  #cancelLook = () => {};
+  #cancelTick = () => {};
   #cancelRetry = () => {};
   #stopHousekeeping = () => {};
   #closing: Promise<void> | null = null;
 
-  private constructor(store: Store, options: KeeperServerOptions) {
+  private constructor(store: KeeperStore, options: KeeperServerOptions) {
     this.#store = store;
     this.#options = options;
     this.limits = options.limits;
     const { clock, limits } = options;
     this.#connections = new OpenConnections({ clock, limits, drop: (connection) => this.#drop(connection) });
     this.superDigest = options.superDigest;
-    this.#lookMs = Math.max(10, options.tickTimeMs / looksPerTick);
-    this.#sessionClock = new SessionClock(options.clock, this.#lookMs);
+    this.#checkMs = Math.max(10, options.tickTimeMs / checksPerTick);
+    this.#sessionClock = new SessionClock(options.clock, this.#checkMs);
     this.#idleSinceMs = options.clock.now();
     this.#listeners = new Listeners({
       dataDir: options.dataDir,
@@ -104,7 +107,7 @@ export class KeeperServer implements ConnectionHost {
     this.#end = { resolve, reject };
     promise.catch(() => {}); // whoever wants to know has the promise
     this.#state = this.#newState();
-    this.#stages = this.#newStages();
+    this.#commitQueue = this.#newCommitQueue();
     this.#durableZxid = 0n;
   }
 
@@ -115,12 +118,12 @@ export class KeeperServer implements ConnectionHost {
     } catch (error) {
       throw new BatonError("CANNOT_CREATE", `Cannot make the data directory ${options.dataDir}: ${messageOf(error)}`);
     }
-    const store = await Store.open(options.dataDir);
+    const store = await KeeperStore.open(options.dataDir);
     try {
       const server = new KeeperServer(store, options);
       await server.#load();
-      server.#lookLater();
-      server.#keepHouse();
+      server.#scheduleTick();
+      server.#startHousekeeping();
       return server;
     } catch (error) {
       await store.close();
@@ -132,8 +135,8 @@ export class KeeperServer implements ConnectionHost {
     return this.#state;
   }
 
-  get stages(): ReplyStages {
-    return this.#stages;
+  get commitQueue(): GroupCommitQueue {
+    return this.#commitQueue;
   }
 
   get durableZxid(): bigint {
@@ -173,8 +176,8 @@ export class KeeperServer implements ConnectionHost {
     return this.#connections.hasRoom(connection, sessionId);
   }
 
-  attached(connection: ClientConnection, session: Session): void {
-    this.#connections.attached(connection, session);
+  sessionAttached(connection: ClientConnection, session: Session): void {
+    this.#connections.sessionAttached(connection, session);
   }
 
   closed(connection: ClientConnection): void {
@@ -183,15 +186,15 @@ export class KeeperServer implements ConnectionHost {
     this.#idleSinceMs = this.#options.clock.now();
   }
 
-  holds(connection: ClientConnection, inputBytes: number, outputBytes: number): void {
-    for (const gone of this.#connections.hold(connection, inputBytes, outputBytes)) {
+  setHeldBytes(connection: ClientConnection, inputBytes: number, outputBytes: number): void {
+    for (const gone of this.#connections.setHeldBytes(connection, inputBytes, outputBytes)) {
       this.#options.log(`A connection from ${gone.peer} was closed: all together are owed, or have begun, too much`);
     }
   }
 
   roomForSession(): boolean {
     const isFull = () => this.#state.sessions.size >= this.limits.sessionsMax;
-    const isConnected = (id: bigint) => this.#connections.of(id) !== undefined;
+    const isConnected = (id: bigint) => this.#connections.bySession(id) !== undefined;
     if (isFull()) this.#state.endIdleSessions(isConnected, sessionsReplacedMax);
     return !isFull();
   }
@@ -200,17 +203,17 @@ export class KeeperServer implements ConnectionHost {
     this.#connections.closeSoon(connection);
   }
 
-  bug(error: unknown): void {
+  reportBug(error: unknown): void {
     const what = error instanceof Error ? error.stack : String(error);
     this.#options.log(`This is a bug in baton, please report it: ${what}`);
   }
 
-  turnEnded(): void {
-    this.#stages.flush();
+  flushReplies(): void {
+    this.#commitQueue.flush();
   }
 
-  report(word: string): string {
-    return answerFourLetterWord(word, this.#report());
+  fourLetterResponse(word: string): string {
+    return fourLetterResponse(word, this.#report());
   }
 
   statistics(): KeeperStatistics {
@@ -250,10 +253,10 @@ export class KeeperServer implements ConnectionHost {
     return new KeeperState({ tickTimeMs, limits, wallClock, sequenceStart, notify, identitiesOf });
   }
 
-  #newStages(): ReplyStages {
-    return new ReplyStages({
+  #newCommitQueue(): GroupCommitQueue {
+    return new GroupCommitQueue({
       hasChanges: () => this.#state.hasChanges,
-      hasPressingChanges: () => this.#state.hasPressingChanges,
+      hasUrgentChanges: () => this.#state.hasUrgentChanges,
       commit: () => this.#commit(),
       failed: (error) => void this.#commitFailed(error),
     });
@@ -261,7 +264,7 @@ export class KeeperServer implements ConnectionHost {
 
   async #load(): Promise<void> {
     this.#state = this.#newState();
-    this.#stages = this.#newStages();
+    this.#commitQueue = this.#newCommitQueue();
     await this.#store.load((piece) => this.#state.restore(piece, this.now()));
     const isNew = this.#state.tree.size === 0;
     this.#state.initialize();
@@ -285,7 +288,7 @@ export class KeeperServer implements ConnectionHost {
    */
   async #commitFailed(error: unknown): Promise<void> {
     if (this.#closing !== null) return;
-    if (isTaken(error)) return this.#fail(error);
+    if (isOwnedByAnother(error)) return this.#fail(error);
     this.#options.log(
       `${messageOf(error)}. Nothing is acknowledged until it can be stored again; connections are closed`,
     );
@@ -306,7 +309,7 @@ export class KeeperServer implements ConnectionHost {
   #fail(error: unknown): void {
     if (this.#closing !== null) return;
     this.#options.log(`${messageOf(error)}. The keeper ends`);
-    this.#stages.stop();
+    this.#commitQueue.stop();
     this.#connections.closeAll();
     this.#closing = this.#close().catch(() => {}).then(() => this.#end.reject(error));
   }
@@ -317,20 +320,20 @@ export class KeeperServer implements ConnectionHost {
         this.#writable = true;
         this.#options.log("The keeper can store again");
       }, (error) => {
-        if (isTaken(error)) this.#fail(error);
+        if (isOwnedByAnother(error)) this.#fail(error);
         else if (this.#closing === null) this.#retryLater();
       });
     });
   }
 
-  #look(): void {
+  #tick(): void {
     if (!this.ownsData) return;
     const { clock, tickTimeMs, idleExitMs } = this.#options;
     const diskStalled = !this.#writable ||
-      this.#stages.committing && clock.now() - this.#commitStartMs > tickTimeMs;
-    this.#sessionClock.look(diskStalled);
+      this.#commitQueue.committing && clock.now() - this.#commitStartMs > tickTimeMs;
+    this.#sessionClock.tick(diskStalled);
     if (!diskStalled) this.#expire();
-    this.#stages.settle();
+    this.#commitQueue.commitRest();
     const nowMs = clock.now();
     this.#connections.closeSilent();
     if (this.#connections.size > 0 || this.#state.sessions.size > 0) this.#idleSinceMs = nowMs;
@@ -338,30 +341,30 @@ export class KeeperServer implements ConnectionHost {
       void this.close();
       return;
     }
-    this.#lookLater();
+    this.#scheduleTick();
   }
 
-  #lookLater(): void {
-    this.#cancelLook = this.#options.clock.after(this.#lookMs, () => this.#look());
+  #scheduleTick(): void {
+    this.#cancelTick = this.#options.clock.after(this.#checkMs, () => this.#tick());
   }
 
   #expire(): void {
     for (const session of this.#state.sessions.overdue(this.now())) {
       this.#state.closeSession(session);
-      const connection = this.#connections.of(session.id);
+      const connection = this.#connections.bySession(session.id);
       if (connection !== undefined) this.#drop(connection);
     }
-    this.turnEnded();
+    this.flushReplies();
   }
 
-  #keepHouse(): void {
+  #startHousekeeping(): void {
     const { clock, wallClock, containerCheckMs } = this.#options;
-    const reaping = new Reaping({
+    const reaping = new ContainerReaper({
       clock,
       wallClock,
       checkMs: containerCheckMs,
       state: () => this.#writable ? this.#state : null,
-      turnEnded: () => this.turnEnded(),
+      flushReplies: () => this.flushReplies(),
     });
     this.#guard.watch();
     this.#stopHousekeeping = () => {
@@ -371,19 +374,19 @@ export class KeeperServer implements ConnectionHost {
   }
 
   async #close(): Promise<void> {
-    this.#cancelLook();
+    this.#cancelTick();
     this.#cancelRetry();
     this.#stopHousekeeping();
     this.#connections.stop();
     // Before the data directory is given up: afterwards the sockets' paths may already be somebody else's.
     await this.#listeners.close();
-    this.#stages.stop();
+    this.#commitQueue.stop();
     this.#connections.closeAll();
     await this.#store.close();
   }
 }
 
 /** Another keeper has opened the same data since. */
-function isTaken(error: unknown): boolean {
+function isOwnedByAnother(error: unknown): boolean {
   return error instanceof BatonError && error.code === "LOCK_BUSY";
 }

@@ -1,6 +1,6 @@
 /**
  * Whether a folder is where it seems to be, and stays there. Somebody who may rename it, or one above it, could put another
- * in its place, in which a second keeper would give away the same locks. Changes nothing.
+ * in its location, in which a second keeper would give away the same locks. Changes nothing.
  */
 import { lstatSync, type Stats, statSync } from "node:fs";
 import process from "node:process";
@@ -22,7 +22,7 @@ export interface SafeFolder {
 
 /** Throws CONFIG when what is there already is not as it has to be. What is missing is in order: whoever makes it checks again. */
 export function checkFolder({ path, rule }: SafeFolder): void {
-  const found = lookAt(path);
+  const found = statFolder(path);
   const stat = found?.isSymbolicLink() && rule !== "own" ? statSync(path, { throwIfNoEntry: false }) : found;
   if (found === null || stat === undefined || stat === null) return;
   const wrong = wrongKind(stat) ?? (rule === "system" ? null : wrongOwner([found, stat], rule)) ??
@@ -31,7 +31,7 @@ export function checkFolder({ path, rule }: SafeFolder): void {
 }
 
 /** What is there, a link for itself; null when there is nothing for this user. Throws CONFIG when that cannot be said. */
-export function lookAt(path: string): Stats | null {
+export function statFolder(path: string): Stats | null {
   try {
     return lstatSync(path);
   } catch (error) {

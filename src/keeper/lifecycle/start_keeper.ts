@@ -5,10 +5,10 @@
 import { BatonError, messageOf } from "../../errors.ts";
 import type { Address, TlsOptions } from "../../sockets/connection.ts";
 import { type Clock, systemClock } from "../../support/clock.ts";
-import { connectionsPossible } from "./descriptor_limit.ts";
 import { type KeeperLimits, keeperLimitsDefault } from "../state/keeper_limits.ts";
 import { KeeperServer } from "./keeper_server.ts";
-import type { KeeperStatistics } from "../protocol/keeper_statistics.ts";
+import type { KeeperStatistics } from "../protocol/keeper_report.ts";
+import { readFileSync } from "node:fs";
 
 /** What holds when nothing else is said, in milliseconds; for the command line too. */
 export const keeperTimes = {
@@ -115,4 +115,21 @@ export async function startKeeper(options: KeeperOptions): Promise<Keeper> {
     close: () => server.close(),
     [Symbol.asyncDispose]: () => server.close(),
   };
+}
+
+/** For the data, the listeners, the runtime, and connections on their way out. */
+const otherDescriptors = 100;
+
+/** Connections that this process has descriptors for; Infinity where the system does not say (all but Linux). */
+export function connectionsPossible(limits: string = ownLimits()): number {
+  const [, soft] = /^Max open files +(\d+) /m.exec(limits) ?? [];
+  return soft === undefined ? Infinity : Math.max(1, Number(soft) - otherDescriptors);
+}
+
+function ownLimits(): string {
+  try {
+    return readFileSync("/proc/self/limits", "latin1");
+  } catch {
+    return "";
+  }
 }

@@ -11,19 +11,19 @@ import { type ConnectRequest, connectRequest, connectResponse } from "../../wire
 import type { Connection, ConnectionHandlers } from "../../sockets/connection.ts";
 import { digestId, type Identity } from "../state/acl_check.ts";
 import { isFourLetterWord } from "./four_letter_words.ts";
-import { Intake } from "./read_buffer.ts";
+import { ReadBuffer } from "./read_buffer.ts";
 import type { KeeperLimits } from "../state/keeper_limits.ts";
-import type { Recipient, ReplyStages, Staged } from "./group_commit_queue.ts";
+import type { GroupCommitQueue, PendingReply, Recipient } from "./group_commit_queue.ts";
 import { type Session, sessionPasswordBytes } from "../state/session_table.ts";
 import type { KeeperState } from "../state/keeper_state.ts";
-import type { Turns, Worker } from "./fair_scheduler.ts";
+import type { FairScheduler, Worker } from "./fair_scheduler.ts";
 
 /** What a connection needs of its keeper. */
 export interface ConnectionHost {
   readonly state: KeeperState<ClientConnection>;
-  readonly stages: ReplyStages;
+  readonly commitQueue: GroupCommitQueue;
   readonly limits: KeeperLimits;
-  readonly turns: Turns;
+  readonly scheduler: FairScheduler;
   /** What the log has for certain. */
   readonly durableZxid: bigint;
   /** False while the disk refuses to store anything. */
@@ -35,39 +35,39 @@ export interface ConnectionHost {
   /** Session time, in milliseconds. */
   now(): number;
   negotiate(timeoutMs: number): number;
-  report(word: string): string;
+  fourLetterResponse(word: string): string;
   /** False when its address has as many connections with a session as it may; one that takes its own session over is let in. */
   hasRoom(connection: ClientConnection, sessionId: bigint): boolean;
   /** The session is this connection's from now on; another one that had it is closed. */
-  attached(connection: ClientConnection, session: Session): void;
+  sessionAttached(connection: ClientConnection, session: Session): void;
   /** The connection is gone. */
   closed(connection: ClientConnection): void;
   /** What the connection makes the keeper hold: requests that are not whole or wait, answers that it has not taken. */
-  holds(connection: ClientConnection, inputBytes: number, outputBytes: number): void;
+  setHeldBytes(connection: ClientConnection, inputBytes: number, outputBytes: number): void;
   /** Room for one more session, where that can be had. */
   roomForSession(): boolean;
   /** A connection said its last: it is closed if the other side does not do so. */
   closeSoon(connection: ClientConnection): void;
   /** Something was thrown that nobody threw on purpose. */
-  bug(error: unknown): void;
+  reportBug(error: unknown): void;
   /** The end of a turn: what can go out goes out. */
-  turnEnded(): void;
+  flushReplies(): void;
 }
 
 const wordBytes = 4;
-const nothingHeld = { input: 0, output: 0 };
+const noBytesHeld = { input: 0, output: 0 };
 /** What one connection may have under way without being counted among those that make the keeper hold much. */
-const countedBytesMin = 4 << 10;
+const reportedBytesMin = 4 << 10;
 
 export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
   readonly #connection: Connection;
   readonly #host: ConnectionHost;
-  readonly #intake: Intake;
+  readonly #readBuffer: ReadBuffer;
   readonly #identities: Identity[];
   /** The first bytes, until it is clear whether they are a word; then null. */
-  #word: Uint8Array | null = new Uint8Array(0);
+  #firstBytes: Uint8Array | null = new Uint8Array(0);
   #session: Session | null = null;
-  #asker: { session: Session; identities: readonly Identity[]; watcher: ClientConnection } | null = null;
+  #requester: { session: Session; identities: readonly Identity[]; watcher: ClientConnection } | null = null;
   #ended = false;
   #paused = false;
   #outstanding = 0;
@@ -75,9 +75,9 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
   /** Of the request that is being looked at. */
   #requestBytes = 0;
   /** Bytes in the reply stages. */
-  #stagedBytes = 0;
+  #pendingBytes = 0;
   /** What the host was told of it last. */
-  #held = nothingHeld;
+  #reportedBytes = noBytesHeld;
   #received = 0;
   /** The zxid of the last reply: a ping's must not fall behind it. */
   #lastZxid = 0n;
@@ -85,7 +85,7 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
   constructor(connection: Connection, host: ConnectionHost, ip: string) {
     this.#connection = connection;
     this.#host = host;
-    this.#intake = new Intake(host.limits.frameBytesMax);
+    this.#readBuffer = new ReadBuffer(host.limits.frameBytesMax);
     this.#identities = [{ scheme: "ip", id: ip }];
   }
 
@@ -112,8 +112,8 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
 
   data(chunk: Uint8Array): void {
     if (this.#ended) return;
-    this.#intake.push(this.#word === null ? chunk : this.#afterWord(chunk));
-    if (this.#paused) this.#intake.keep(); // it was on its way already; whoever paused has seen to what comes next
+    this.#readBuffer.push(this.#firstBytes === null ? chunk : this.#afterFirstBytes(chunk));
+    if (this.#paused) this.#readBuffer.copyRest(); // it was on its way already; whoever paused has seen to what comes next
     else this.work();
   }
 
@@ -122,49 +122,49 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
     if (this.#ended) return;
     // Before anything is read that came in, not before it is answered: a lease is counted from when its holder asked.
     if (!this.#host.ownsData) return this.destroy();
-    const endMs = this.#host.turns.sliceEnd();
+    const endMs = this.#host.scheduler.sliceEnd();
     try {
       while (!this.#isFull) {
-        const frame = this.#intake.next();
+        const frame = this.#readBuffer.next();
         if (frame === null) break;
-        this.#frame(frame);
-        if (this.#ended || this.#host.turns.isOver(endMs)) break;
+        this.#handleFrame(frame);
+        if (this.#ended || this.#host.scheduler.isOver(endMs)) break;
       }
     } catch (error) {
       // As with the real server, whoever breaks the protocol gets no answer. Anything else is a bug, and undone already.
-      if (!(error instanceof BatonError && error.code === "PROTOCOL")) this.#host.bug(error);
+      if (!(error instanceof BatonError && error.code === "PROTOCOL")) this.#host.reportBug(error);
       this.#end();
     }
-    if (this.#ended) this.#intake.drop();
-    else this.#intake.keep();
-    this.#pushBack();
-    this.#host.turnEnded();
+    if (this.#ended) this.#readBuffer.clear();
+    else this.#readBuffer.copyRest();
+    this.#applyBackpressure();
+    this.#host.flushReplies();
   }
 
   closed(): void {
     this.#ended = true;
-    this.#host.turns.leave(this);
+    this.#host.scheduler.remove(this);
     this.#host.closed(this);
   }
 
   drained(): void {
-    this.#pushBack();
+    this.#applyBackpressure();
   }
 
-  deliver({ writer, replies, requestBytes, last }: Staged): void {
+  deliver({ writer, replies, requestBytes, last }: PendingReply): void {
     this.#outstanding -= replies;
     this.#outstandingBytes -= requestBytes;
-    this.#stagedBytes -= writer.length;
+    this.#pendingBytes -= writer.length;
     this.#connection.write(writer.finish());
     if (last) this.#end();
-    else this.#pushBack();
+    else this.#applyBackpressure();
   }
 
   /** Stages an event, before anything that is staged after it. */
   notify(type: number, path: string): void {
     if (this.#ended) return;
-    const { writer } = this.#host.stages.stage(this);
-    this.#frameInto(writer, () => {
+    const { writer } = this.#host.commitQueue.enqueue(this);
+    this.#writeFrame(writer, () => {
       ReplyHeader.write(writer, { xid: specialXid.event, zxid: -1n, err: 0 });
       WatcherEvent.write(writer, { type, state: eventStateConnected, path });
     });
@@ -182,97 +182,101 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
   }
 
   /** Looks at the first four bytes: a word is answered, anything else is the beginning of frames. */
-  #afterWord(chunk: Uint8Array): Uint8Array {
-    const first = new Uint8Array((this.#word?.byteLength ?? 0) + chunk.byteLength);
-    first.set(this.#word ?? []);
-    first.set(chunk, this.#word?.byteLength ?? 0);
+  #afterFirstBytes(chunk: Uint8Array): Uint8Array {
+    const first = new Uint8Array((this.#firstBytes?.byteLength ?? 0) + chunk.byteLength);
+    first.set(this.#firstBytes ?? []);
+    first.set(chunk, this.#firstBytes?.byteLength ?? 0);
     if (first.byteLength < wordBytes) {
-      this.#word = first;
+      this.#firstBytes = first;
       return new Uint8Array(0);
     }
-    this.#word = null;
+    this.#firstBytes = null;
     const word = String.fromCharCode(...first.subarray(0, wordBytes));
     if (!isFourLetterWord(word)) return first;
-    this.#connection.write(new TextEncoder().encode(this.#host.report(word)));
+    this.#connection.write(new TextEncoder().encode(this.#host.fourLetterResponse(word)));
     this.#end();
     return new Uint8Array(0);
   }
 
-  #frame(frame: Uint8Array): void {
+  #handleFrame(frame: Uint8Array): void {
     this.#received++;
     this.#requestBytes = frame.byteLength;
     const reader = new ByteReader(frame);
-    if (this.#asker === null) this.#handshake(connectRequest.read(reader));
-    else this.#request(reader, this.#asker);
+    if (this.#requester === null) this.#handshake(connectRequest.read(reader));
+    else this.#handleRequest(reader, this.#requester);
   }
 
-  #request(
+  #handleRequest(
     reader: ByteReader,
-    asker: { session: Session; identities: readonly Identity[]; watcher: ClientConnection },
+    requester: { session: Session; identities: readonly Identity[]; watcher: ClientConnection },
   ): void {
-    const { state, stages } = this.#host;
+    const { state, commitQueue } = this.#host;
     const xid = reader.i32();
     const code = reader.i32();
-    state.sessions.touch(asker.session, this.#host.now());
+    state.sessions.touch(requester.session, this.#host.now());
     if (code === operations.ping.code) {
-      return this.#reply(stages.unconditionalStage(this), { xid, zxid: this.#saidZxid, err: 0 });
+      return this.#reply(commitQueue.enqueueUnconditional(this), { xid, zxid: this.#zxidToReport, err: 0 });
     }
     if (code === operations.auth.code) return this.#authenticate(xid, reader);
     // Nothing is changed that could not be stored: the client learns that its connection is lost, not that it was done.
     if (!this.#host.writable && state.isWrite(code)) return this.destroy();
-    const answer = state.apply(code, reader, asker);
+    const result = state.apply(code, reader, requester);
     if (code === operations.sync.code) {
       // It says that what was asked before has been looked at; what is read after it waits for the disk by itself. With it
       // a lock's holder shows that it is there: others' writes must not delay that.
-      return this.#reply(stages.unconditionalStage(this), { xid, zxid: this.#saidZxid, err: answer.error }, answer);
+      return this.#reply(
+        commitQueue.enqueueUnconditional(this),
+        { xid, zxid: this.#zxidToReport, err: result.error },
+        result,
+      );
     }
-    this.#lastZxid = answer.zxid;
-    this.#reply(stages.stage(this), { xid, zxid: answer.zxid, err: answer.error }, answer);
+    this.#lastZxid = result.zxid;
+    this.#reply(commitQueue.enqueue(this), { xid, zxid: result.zxid, err: result.error }, result);
   }
 
   /** What may be said before the disk has more. */
-  get #saidZxid(): bigint {
+  get #zxidToReport(): bigint {
     const { durableZxid } = this.#host;
     return durableZxid > this.#lastZxid ? durableZxid : this.#lastZxid;
   }
 
   #reply(
-    staged: Staged,
+    pending: PendingReply,
     header: { xid: number; zxid: bigint; err: number },
-    answer: { write: ((writer: ByteWriter) => void) | null; last: boolean } = { write: null, last: false },
+    result: { write: ((writer: ByteWriter) => void) | null; last: boolean } = { write: null, last: false },
   ): void {
-    const { writer } = staged;
-    this.#frameInto(writer, () => {
+    const { writer } = pending;
+    this.#writeFrame(writer, () => {
       ReplyHeader.write(writer, header);
-      answer.write?.(writer);
+      result.write?.(writer);
     });
-    staged.replies++;
-    staged.requestBytes += this.#requestBytes;
+    pending.replies++;
+    pending.requestBytes += this.#requestBytes;
     this.#outstanding++;
     this.#outstandingBytes += this.#requestBytes;
-    if (!answer.last) return;
-    staged.last = true;
+    if (!result.last) return;
+    pending.last = true;
     this.#ended = true;
   }
 
   #authenticate(xid: number, reader: ByteReader): void {
     const { scheme, auth } = AuthPacket.read(reader);
-    const staged = this.#host.stages.unconditionalStage(this);
-    if (scheme === "ip") return this.#reply(staged, { xid, zxid: 0n, err: 0 }); // as every connection has it anyway
+    const pending = this.#host.commitQueue.enqueueUnconditional(this);
+    if (scheme === "ip") return this.#reply(pending, { xid, zxid: 0n, err: 0 }); // as every connection has it anyway
     if (scheme !== "digest" || this.#identities.length >= this.#host.limits.identitiesMax) {
       const header = { xid, zxid: 0n, err: zooKeeperErrorNumbers.AUTHFAILED };
-      return this.#reply(staged, header, { write: null, last: true });
+      return this.#reply(pending, header, { write: null, last: true });
     }
     const id = digestId(new TextDecoder().decode(auth ?? new Uint8Array(0)));
     if (id === this.#host.superDigest) this.#identities.push({ scheme: "super", id: "" });
     if (!this.#identities.some((own) => own.scheme === "digest" && own.id === id)) {
       this.#identities.push({ scheme: "digest", id });
     }
-    this.#reply(staged, { xid, zxid: 0n, err: 0 });
+    this.#reply(pending, { xid, zxid: 0n, err: 0 });
   }
 
   #handshake(request: ConnectRequest): void {
-    const { state, stages, writable } = this.#host;
+    const { state, commitQueue, writable } = this.#host;
     if (request.lastZxidSeen > state.zxid) {
       throw protocolError(`The client has seen zxid ${request.lastZxidSeen}, this keeper is at ${state.zxid}`);
     }
@@ -280,30 +284,30 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
     const timeoutMs = this.#host.negotiate(request.timeOut);
     const nowMs = this.#host.now();
     let session: Session | undefined;
-    let staged: Staged | undefined;
+    let pending: PendingReply | undefined;
     if (request.sessionId === 0n) {
       if (!writable || !this.#host.roomForSession()) return this.destroy();
       session = state.openSession(timeoutMs, nowMs);
-      staged = stages.unconditionalStage(this); // see KeeperState.hasPressingChanges
+      pending = commitQueue.enqueueUnconditional(this); // see KeeperState.hasPressingChanges
     } else {
       // The password is looked at before anything is done to the connection that has the session now.
       session = state.sessions.find(request.sessionId, request.passwd);
-      if (session === undefined) return this.#greet(request, null, stages.stage(this)); // it may have ended just now
+      if (session === undefined) return this.#sendConnectResponse(request, null, commitQueue.enqueue(this)); // it may have ended just now
       if (session.timeoutMs !== timeoutMs && !writable) return this.destroy();
       // A session that moves in the middle of a slow commit is welcomed at once: nothing new is said of it.
-      if (session.timeoutMs === timeoutMs) staged = stages.unconditionalStage(this);
+      if (session.timeoutMs === timeoutMs) pending = commitQueue.enqueueUnconditional(this);
       state.sessions.setTimeout(session, timeoutMs);
       state.sessions.touch(session, nowMs);
     }
     this.#session = session;
-    this.#asker = { session, identities: this.#identities, watcher: this };
-    this.#host.attached(this, session);
-    this.#greet(request, session, staged ?? stages.stage(this));
+    this.#requester = { session, identities: this.#identities, watcher: this };
+    this.#host.sessionAttached(this, session);
+    this.#sendConnectResponse(request, session, pending ?? commitQueue.enqueue(this));
   }
 
-  #greet(request: ConnectRequest, session: Session | null, staged: Staged): void {
-    this.#frameInto(staged.writer, () =>
-      connectResponse.write(staged.writer, {
+  #sendConnectResponse(request: ConnectRequest, session: Session | null, pending: PendingReply): void {
+    this.#writeFrame(pending.writer, () =>
+      connectResponse.write(pending.writer, {
         protocolVersion: 0,
         timeOut: session?.timeoutMs ?? 0,
         sessionId: session?.id ?? 0n,
@@ -311,17 +315,17 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
         readOnly: request.readOnly === undefined ? undefined : false,
       }));
     if (session !== null) return;
-    staged.last = true;
+    pending.last = true;
     this.#ended = true;
   }
 
   /** Reads on when there is room and nothing left over; asks for another slice when there is room for what is. */
-  #pushBack(): void {
+  #applyBackpressure(): void {
     if (this.#ended) return;
-    if (this.#connection.bufferedBytes > this.#host.limits.unsentBytesEnd) return this.destroy();
-    if (!this.#isFull && !this.#intake.isEmpty) this.#host.turns.later(this);
-    const pause = this.#isFull || !this.#intake.isEmpty;
-    this.#account();
+    if (this.#connection.bufferedBytes > this.#host.limits.unsentBytesCloseMax) return this.destroy();
+    if (!this.#isFull && !this.#readBuffer.isEmpty) this.#host.scheduler.schedule(this);
+    const pause = this.#isFull || !this.#readBuffer.isEmpty;
+    this.#reportHeldBytes();
     if (pause === this.#paused) return;
     this.#paused = pause;
     if (pause) this.#connection.pause();
@@ -329,27 +333,27 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
   }
 
   /** Most connections make nobody hold anything worth counting, and are not counted. */
-  #account(): void {
-    const input = this.#intake.heldBytes;
-    const output = this.#stagedBytes + this.#connection.bufferedBytes;
-    const bytes = input + output >= countedBytesMin ? { input, output } : nothingHeld;
-    if (bytes === this.#held) return;
-    this.#held = bytes;
-    this.#host.holds(this, bytes.input, bytes.output);
+  #reportHeldBytes(): void {
+    const input = this.#readBuffer.heldBytes;
+    const output = this.#pendingBytes + this.#connection.bufferedBytes;
+    const bytes = input + output >= reportedBytesMin ? { input, output } : noBytesHeld;
+    if (bytes === this.#reportedBytes) return;
+    this.#reportedBytes = bytes;
+    this.#host.setHeldBytes(this, bytes.input, bytes.output);
   }
 
   /** Whether it is owed so much already that nothing more it asks for is looked at. */
   get #isFull(): boolean {
-    const { outstandingMax, outstandingBytesMax, unsentBytesMax } = this.#host.limits;
-    return this.#outstanding > outstandingMax || this.#outstandingBytes > outstandingBytesMax ||
-      this.#stagedBytes + this.#connection.bufferedBytes > unsentBytesMax;
+    const { outstandingRequestsMax, outstandingBytesMax, unsentBytesMax } = this.#host.limits;
+    return this.#outstanding > outstandingRequestsMax || this.#outstandingBytes > outstandingBytesMax ||
+      this.#pendingBytes + this.#connection.bufferedBytes > unsentBytesMax;
   }
 
-  #frameInto(writer: ByteWriter, write: () => void): void {
+  #writeFrame(writer: ByteWriter, write: () => void): void {
     const start = writer.length;
     writer.i32(0);
     write();
     writer.setI32(start, writer.length - start - 4);
-    this.#stagedBytes += writer.length - start;
+    this.#pendingBytes += writer.length - start;
   }
 }

@@ -1,46 +1,46 @@
 /** Who is connected, since when, and whether there is room for one more. Decides who has to go; closes nobody. */
-import { Holdings } from "./memory_budget.ts";
+import { MemoryBudget } from "./memory_budget.ts";
 import type { KeeperLimits } from "../state/keeper_limits.ts";
 
-type CrowdLimits = Pick<
+type ConnectionTableLimits = Pick<
   KeeperLimits,
-  "connectionsMax" | "connectionsPerAddressMax" | "heldBytesMax" | "unsentBytesAllMax"
+  "connectionsMax" | "connectionsPerAddressMax" | "readBufferBytesTotalMax" | "unsentBytesTotalMax"
 >;
 
-interface AtAddress<Connection> {
+interface AddressConnections<Connection> {
   /** Connections without a session, the oldest first. */
-  readonly strangers: Set<Connection>;
+  readonly withoutSession: Set<Connection>;
   /** Connections with a session. */
   sessions: number;
 }
 
-interface Entry<Connection> {
+interface ConnectionRecord<Connection> {
   /** Null for a unix socket, whose users' addresses are all alike. */
-  readonly at: AtAddress<Connection> | null;
+  readonly at: AddressConnections<Connection> | null;
   readonly address: string | null;
   hasSession: boolean;
 }
 
-export class Crowd<Connection> {
-  readonly #limits: CrowdLimits;
+export class ConnectionTable<Connection> {
+  readonly #limits: ConnectionTableLimits;
   /** All, those that are being closed included. */
-  readonly #entries = new Map<Connection, Entry<Connection>>();
-  readonly #addresses = new Map<string, AtAddress<Connection>>();
+  readonly #records = new Map<Connection, ConnectionRecord<Connection>>();
+  readonly #addresses = new Map<string, AddressConnections<Connection>>();
   /** Those that have not opened a session and are not being closed, and since when, the oldest first. */
-  readonly #strangers = new Map<Connection, number>();
+  readonly #withoutSession = new Map<Connection, number>();
   #sessions = 0;
-  readonly #withExcess = new Set<AtAddress<Connection>>();
-  readonly #input: Holdings<Connection>;
-  readonly #output: Holdings<Connection>;
+  readonly #withExcess = new Set<AddressConnections<Connection>>();
+  readonly #input: MemoryBudget<Connection>;
+  readonly #output: MemoryBudget<Connection>;
 
-  constructor(limits: CrowdLimits) {
+  constructor(limits: ConnectionTableLimits) {
     this.#limits = limits;
-    this.#input = new Holdings(limits.heldBytesMax);
-    this.#output = new Holdings(limits.unsentBytesAllMax);
+    this.#input = new MemoryBudget(limits.readBufferBytesTotalMax);
+    this.#output = new MemoryBudget(limits.unsentBytesTotalMax);
   }
 
   get size(): number {
-    return this.#entries.size;
+    return this.#records.size;
   }
 
   /** What all of them make the keeper hold. */
@@ -58,26 +58,26 @@ export class Crowd<Connection> {
   }
 
   [Symbol.iterator](): IterableIterator<Connection> {
-    return this.#entries.keys();
+    return this.#records.keys();
   }
 
   /**
    * Takes one more in. Gives the one that has to be closed for it immediately: there are too many in all, and it is the oldest
    * without a session, which is the new one when all others have one. Null when there is room.
    */
-  came(connection: Connection, from: { readonly address: string | null; readonly nowMs: number }): Connection | null {
+  add(connection: Connection, from: { readonly address: string | null; readonly nowMs: number }): Connection | null {
     const { address, nowMs } = from;
-    const at = address === null ? null : this.#addresses.get(address) ?? { strangers: new Set(), sessions: 0 };
-    this.#entries.set(connection, { at, address, hasSession: false });
-    this.#strangers.set(connection, nowMs);
+    const at = address === null ? null : this.#addresses.get(address) ?? { withoutSession: new Set(), sessions: 0 };
+    this.#records.set(connection, { at, address, hasSession: false });
+    this.#withoutSession.set(connection, nowMs);
     if (address !== null && at !== null) {
       this.#addresses.set(address, at);
-      at.strangers.add(connection);
+      at.withoutSession.add(connection);
       if (this.#excessAt(at) > 0) this.#withExcess.add(at);
     }
-    if (this.#strangers.size + this.#sessions <= this.#limits.connectionsMax) return null;
-    const [oldest = connection] = this.#strangers.keys();
-    this.#leaves(oldest);
+    if (this.#withoutSession.size + this.#sessions <= this.#limits.connectionsMax) return null;
+    const [oldest = connection] = this.#withoutSession.keys();
+    this.#dropFromWaiting(oldest);
     return oldest;
   }
 
@@ -87,46 +87,48 @@ export class Crowd<Connection> {
    */
   takeExcess(): Connection[] {
     const gone: Connection[] = [];
-    for (const at of this.#withExcess) gone.push(...[...at.strangers].slice(0, this.#excessAt(at)));
+    for (const at of this.#withExcess) gone.push(...[...at.withoutSession].slice(0, this.#excessAt(at)));
     this.#withExcess.clear();
-    for (const connection of gone) this.#leaves(connection);
+    for (const connection of gone) this.#dropFromWaiting(connection);
     return gone;
   }
 
   /** Whether its address may have one more session; one that it takes over from `before` is none more. */
   hasRoom(connection: Connection, before: Connection | undefined): boolean {
-    const at = this.#entries.get(connection)?.at ?? null;
-    const isMove = before !== undefined && this.#entries.get(before)?.at === at;
+    const at = this.#records.get(connection)?.at ?? null;
+    const isMove = before !== undefined && this.#records.get(before)?.at === at;
     return at === null || at.sessions - Number(isMove) < this.#limits.connectionsPerAddressMax;
   }
 
   /** It has a session now. */
-  known(connection: Connection): void {
-    const entry = this.#entries.get(connection);
+  sessionOpened(connection: Connection): void {
+    const entry = this.#records.get(connection);
     if (entry === undefined || entry.hasSession) return;
-    this.#leaves(connection);
+    this.#dropFromWaiting(connection);
     entry.hasSession = true;
     this.#sessions++;
     if (entry.at !== null) entry.at.sessions++;
   }
 
-  left(connection: Connection): void {
-    const entry = this.#entries.get(connection);
+  remove(connection: Connection): void {
+    const entry = this.#records.get(connection);
     if (entry === undefined) return;
-    this.#leaves(connection);
-    this.#entries.delete(connection);
-    this.hold(connection, 0, 0);
+    this.#dropFromWaiting(connection);
+    this.#records.delete(connection);
+    this.setHeldBytes(connection, 0, 0);
     const { at, address, hasSession } = entry;
     if (hasSession) this.#sessions--;
     if (at === null || address === null) return;
     if (hasSession) at.sessions--;
-    if (at.sessions + at.strangers.size === 0 && this.#addresses.get(address) === at) this.#addresses.delete(address);
+    if (at.sessions + at.withoutSession.size === 0 && this.#addresses.get(address) === at) {
+      this.#addresses.delete(address);
+    }
   }
 
   /** Those that came before and have not opened a session. */
-  strangersSince(beforeMs: number): Connection[] {
+  withoutSessionBefore(beforeMs: number): Connection[] {
     const silent: Connection[] = [];
-    for (const [connection, sinceMs] of this.#strangers) {
+    for (const [connection, sinceMs] of this.#withoutSession) {
       if (sinceMs >= beforeMs) break;
       silent.push(connection);
     }
@@ -134,17 +136,17 @@ export class Crowd<Connection> {
   }
 
   /** What one connection makes the keeper hold. Gives those that have to go. */
-  hold(connection: Connection, inputBytes: number, outputBytes: number): Connection[] {
-    return [...this.#input.hold(connection, inputBytes), ...this.#output.hold(connection, outputBytes)];
+  setHeldBytes(connection: Connection, inputBytes: number, outputBytes: number): Connection[] {
+    return [...this.#input.set(connection, inputBytes), ...this.#output.set(connection, outputBytes)];
   }
 
-  #excessAt({ strangers, sessions }: AtAddress<Connection>): number {
-    return Math.max(0, strangers.size + sessions - this.#limits.connectionsPerAddressMax);
+  #excessAt({ withoutSession, sessions }: AddressConnections<Connection>): number {
+    return Math.max(0, withoutSession.size + sessions - this.#limits.connectionsPerAddressMax);
   }
 
   /** It is no stranger any more: it has a session, or is being closed, which may take a moment in which others come. */
-  #leaves(connection: Connection): void {
-    this.#strangers.delete(connection);
-    this.#entries.get(connection)?.at?.strangers.delete(connection);
+  #dropFromWaiting(connection: Connection): void {
+    this.#withoutSession.delete(connection);
+    this.#records.get(connection)?.at?.withoutSession.delete(connection);
   }
 }

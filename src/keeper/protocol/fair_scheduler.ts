@@ -13,19 +13,19 @@ export interface Worker {
   work(): void;
 }
 
-export interface TurnsOptions {
+export interface FairSchedulerOptions {
   /** Monotonic milliseconds. */
   readonly now: () => number;
   /** Calls when the sockets have been looked at. */
-  readonly later: (callback: () => void) => void;
+  readonly afterPoll: (callback: () => void) => void;
 }
 
-export class Turns {
-  readonly #options: TurnsOptions;
+export class FairScheduler {
+  readonly #options: FairSchedulerOptions;
   readonly #waiting = new Set<Worker>();
   #isScheduled = false;
 
-  constructor(options: TurnsOptions) {
+  constructor(options: FairSchedulerOptions) {
     this.#options = options;
   }
 
@@ -39,19 +39,19 @@ export class Turns {
   }
 
   /** The worker has more to do. */
-  later(worker: Worker): void {
+  schedule(worker: Worker): void {
     this.#waiting.add(worker);
-    this.#schedule();
+    this.#scheduleRound();
   }
 
-  leave(worker: Worker): void {
+  remove(worker: Worker): void {
     this.#waiting.delete(worker);
   }
 
-  #schedule(): void {
+  #scheduleRound(): void {
     if (this.#isScheduled) return;
     this.#isScheduled = true;
-    this.#options.later(() => {
+    this.#options.afterPoll(() => {
       this.#isScheduled = false;
       this.#round();
     });
@@ -64,6 +64,6 @@ export class Turns {
       worker.work();
       if (this.#options.now() >= endMs) break;
     }
-    if (this.#waiting.size > 0) this.#schedule();
+    if (this.#waiting.size > 0) this.#scheduleRound();
   }
 }

@@ -93,7 +93,7 @@ export function isFourLetterWord(word: string): boolean {
 }
 
 /** The answer to one of the words above. */
-export function answerFourLetterWord(word: string, report: KeeperReport): string {
+export function fourLetterResponse(word: string, report: KeeperReport): string {
   const lines = words[word]?.(report) ?? [];
   return lines.length === 1 ? lines.join("") : `${lines.join("\n")}\n`;
 }

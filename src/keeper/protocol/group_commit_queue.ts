@@ -7,10 +7,10 @@ import { ByteWriter } from "../../wire/bytes.ts";
 /** Somebody who is told things: a connection. */
 export interface Recipient {
   /** Takes what was staged for it, all at once and in order. */
-  deliver(staged: Staged): void;
+  deliver(pendingReplyIn: PendingReply): void;
 }
 
-export interface Staged {
+export interface PendingReply {
   readonly writer: ByteWriter;
   /** Replies in it. */
   replies: number;
@@ -20,30 +20,30 @@ export interface Staged {
   last: boolean;
 }
 
-type Stage = Map<Recipient, Staged>;
+type ReplyBatch = Map<Recipient, PendingReply>;
 
-export interface ReplyStagesOptions {
+export interface GroupCommitQueueOptions {
   /** Whether something happened that no commit has taken yet. */
   readonly hasChanges: () => boolean;
   /** Whether some of it has to be on the disk before anybody is told. */
-  readonly hasPressingChanges: () => boolean;
+  readonly hasUrgentChanges: () => boolean;
   /** Takes everything that happened so far to the disk. */
   readonly commit: () => Promise<void>;
   /** A commit failed: nothing of it is on the disk, and what was staged will never be delivered. */
   readonly failed: (error: unknown) => void;
 }
 
-export class ReplyStages {
-  readonly #options: ReplyStagesOptions;
+export class GroupCommitQueue {
+  readonly #options: GroupCommitQueueOptions;
   /** Says nothing that is not durable: goes out at the next flush. */
-  #ready: Stage = new Map();
+  #ready: ReplyBatch = new Map();
   /** Waits for the commit that runs. */
-  #committing: Stage | null = null;
+  #committing: ReplyBatch | null = null;
   /** Waits for the commit after it. */
-  #open: Stage = new Map();
+  #open: ReplyBatch = new Map();
   #stopped = false;
 
-  constructor(options: ReplyStagesOptions) {
+  constructor(options: GroupCommitQueueOptions) {
     this.#options = options;
   }
 
@@ -53,26 +53,26 @@ export class ReplyStages {
   }
 
   /** Where a reply belongs that says something about the state as it is now. */
-  stage(recipient: Recipient): Staged {
-    if (this.#options.hasPressingChanges()) return staged(this.#open, recipient);
-    return staged(this.#committing ?? this.#ready, recipient);
+  enqueue(recipient: Recipient): PendingReply {
+    if (this.#options.hasUrgentChanges()) return pendingReplyIn(this.#open, recipient);
+    return pendingReplyIn(this.#committing ?? this.#ready, recipient);
   }
 
   /** Where a reply belongs that says nothing about the state: at once, unless others to the same recipient wait before it. */
-  unconditionalStage(recipient: Recipient): Staged {
+  enqueueUnconditional(recipient: Recipient): PendingReply {
     const waiting = this.#open.get(recipient) ?? this.#committing?.get(recipient);
-    return waiting ?? staged(this.#ready, recipient);
+    return waiting ?? pendingReplyIn(this.#ready, recipient);
   }
 
   /** To be called at the end of each turn: delivers what may go, and starts a commit if one is due and none is running. */
   flush(): void {
     if (this.#stopped) return;
     deliver(this.#ready);
-    if (this.#options.hasPressingChanges()) this.#commit();
+    if (this.#options.hasUrgentChanges()) this.#commit();
   }
 
   /** To be called now and then: stores also what nobody waits for. */
-  settle(): void {
+  commitRest(): void {
     if (!this.#stopped && this.#options.hasChanges()) this.#commit();
   }
 
@@ -98,10 +98,10 @@ export class ReplyStages {
   }
 }
 
-function staged(stage: Stage, recipient: Recipient): Staged {
-  let entry = stage.get(recipient);
+function pendingReplyIn(batch: ReplyBatch, recipient: Recipient): PendingReply {
+  let entry = batch.get(recipient);
   if (entry === undefined) {
-    stage.set(recipient, entry = { writer: new ByteWriter(), replies: 0, requestBytes: 0, last: false });
+    batch.set(recipient, entry = { writer: new ByteWriter(), replies: 0, requestBytes: 0, last: false });
   }
   return entry;
 }
@@ -110,14 +110,14 @@ function staged(stage: Stage, recipient: Recipient): Staged {
  * Whoever asked is told first, whoever leaves last: every write wakes its reader, who may run in the keeper's stead. A
  * grant starts a job; what others hear of it only makes them look.
  */
-function deliver(stage: Stage): void {
-  if (stage.size === 0) return;
-  const entries = [...stage].sort(([, left], [, right]) => urgency(left) - urgency(right));
-  stage.clear();
+function deliver(batch: ReplyBatch): void {
+  if (batch.size === 0) return;
+  const entries = [...batch].sort(([, left], [, right]) => urgency(left) - urgency(right));
+  batch.clear();
   for (const [recipient, entry] of entries) recipient.deliver(entry);
 }
 
-function urgency({ replies, last }: Staged): number {
+function urgency({ replies, last }: PendingReply): number {
   if (last) return 2;
   return replies > 0 ? 0 : 1;
 }

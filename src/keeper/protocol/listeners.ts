@@ -24,7 +24,7 @@ export interface ListenersOptions {
   readonly log: (sentence: string) => void;
 }
 
-interface Place {
+interface ListenerRecord {
   /** With the port that the system chose. */
   readonly address: Address;
   /** Null between a socket that somebody removed and the next that can be bound. */
@@ -35,18 +35,18 @@ interface Place {
 
 export class Listeners {
   readonly #options: ListenersOptions;
-  readonly #places: Place[] = [];
+  readonly #records: ListenerRecord[] = [];
   #closed = false;
   #restoring: Promise<void> | null = null;
   /** What was said of it last: a folder that is gone is tried every second, and told of once. */
-  #failure: string | null = null;
+  #loggedFailure: string | null = null;
 
   constructor(options: ListenersOptions) {
     this.#options = options;
   }
 
   get addresses(): Address[] {
-    return this.#places.map(({ address }) => address);
+    return this.#records.map(({ address }) => address);
   }
 
   /**
@@ -55,22 +55,22 @@ export class Listeners {
    */
   async open(address: Address, tls: TlsOptions | undefined): Promise<void> {
     const listener = await this.#listen(address, tls);
-    this.#places.push({ address: listener.address, listener, inode: inodeAt(address) });
+    this.#records.push({ address: listener.address, listener, inode: inodeAt(address) });
   }
 
   /** Binds again what somebody removed; what cannot be bound now is tried again by the next call. Never rejects. */
   restore(): Promise<void> {
-    return this.#restoring ??= this.#restore().then(() => this.#failure = null, (error) => {
+    return this.#restoring ??= this.#restore().then(() => this.#loggedFailure = null, (error) => {
       const failure = messageOf(error);
-      if (failure !== this.#failure) this.#options.log(failure);
-      this.#failure = failure;
+      if (failure !== this.#loggedFailure) this.#options.log(failure);
+      this.#loggedFailure = failure;
     }).then(() => void (this.#restoring = null));
   }
 
   async close(): Promise<void> {
     this.#closed = true;
     await this.#restoring;
-    for (const { address, listener, inode } of this.#places) {
+    for (const { address, listener, inode } of this.#records) {
       if (address.kind === "unix") {
         // Closing a unix listener removes the file of that name, whoever put it there. One that stands for another keeper
         // by now must stay; this one's is unreachable, and ends with the process.
@@ -84,14 +84,14 @@ export class Listeners {
 
   async #restore(): Promise<void> {
     const failures: unknown[] = [];
-    for (const place of this.#places) {
-      if (place.address.kind === "tcp" || place.listener !== null && inodeAt(place.address) !== null) continue;
-      await place.listener?.close();
-      place.listener = null;
+    for (const record of this.#records) {
+      if (record.address.kind === "tcp" || record.listener !== null && inodeAt(record.address) !== null) continue;
+      await record.listener?.close();
+      record.listener = null;
       if (this.#closed) return;
       try {
-        place.listener = await this.#listen(place.address, undefined);
-        place.inode = inodeAt(place.address);
+        record.listener = await this.#listen(record.address, undefined);
+        record.inode = inodeAt(record.address);
       } catch (error) {
         failures.push(error);
       }
@@ -105,7 +105,7 @@ export class Listeners {
     try {
       if (address.kind === "tcp") return await listen(address, accept, tls === undefined ? {} : { tls, handshakesMax });
       const forAll = this.#options.openSocketPaths.includes(address.path);
-      makeFolder(dirname(address.path), forAll);
+      createFolder(dirname(address.path), forAll);
       await clearSocketPath(address.path, { isMine: dirname(address.path) === this.#options.dataDir });
       const listener = await listen(address, accept);
       if (forAll) chmodSync(address.path, 0o666);
@@ -118,7 +118,7 @@ export class Listeners {
 }
 
 /** A folder that is there is left as it is. The umask, which keeps others out of the data, must not keep them out of this. */
-function makeFolder(path: string, forAll: boolean): void {
+function createFolder(path: string, forAll: boolean): void {
   const made = mkdirSync(path, { recursive: true, mode: 0o700 });
   if (made !== undefined && forAll) chmodSync(path, 0o755);
 }

@@ -5,13 +5,13 @@
 import { setImmediate } from "node:timers";
 import type { Clock } from "../../support/clock.ts";
 import type { ClientConnection } from "./client_connection.ts";
-import { Crowd } from "./connection_table.ts";
+import { ConnectionTable } from "./connection_table.ts";
 import type { KeeperLimits } from "../state/keeper_limits.ts";
 import type { Session } from "../state/session_table.ts";
 
 /** A connection that has not opened a session by then is closed; so is one that was told the end and stays. */
 const handshakeMsMax = 10_000;
-const goodbyeMsMax = 2_000;
+const closeGraceMs = 2_000;
 
 export interface OpenConnectionsOptions {
   readonly clock: Clock;
@@ -22,83 +22,85 @@ export interface OpenConnectionsOptions {
 
 export class OpenConnections {
   readonly #options: OpenConnectionsOptions;
-  readonly #crowd: Crowd<ClientConnection>;
-  readonly #bySession = new Map<bigint, ClientConnection>();
-  readonly #leaving = new Set<() => void>();
+  readonly #table: ConnectionTable<ClientConnection>;
+  readonly #connectionsBySession = new Map<bigint, ClientConnection>();
+  readonly #closingTimers = new Set<() => void>();
   #isClosingExcess = false;
   /** Requests of connections that are gone. */
   received = 0;
 
   constructor(options: OpenConnectionsOptions) {
     this.#options = options;
-    this.#crowd = new Crowd(options.limits);
+    this.#table = new ConnectionTable(options.limits);
   }
 
   get size(): number {
-    return this.#crowd.size;
+    return this.#table.size;
   }
 
   get heldBytes(): number {
-    return this.#crowd.heldBytes;
+    return this.#table.heldBytes;
   }
 
   get unsentBytes(): number {
-    return this.#crowd.unsentBytes;
+    return this.#table.unsentBytes;
   }
 
   [Symbol.iterator](): IterableIterator<ClientConnection> {
-    return this.#crowd[Symbol.iterator]();
+    return this.#table[Symbol.iterator]();
   }
 
   /** The one that has this session. */
-  of(sessionId: bigint): ClientConnection | undefined {
-    return this.#bySession.get(sessionId);
+  bySession(sessionId: bigint): ClientConnection | undefined {
+    return this.#connectionsBySession.get(sessionId);
   }
 
   /** `address` is null for a unix socket. */
   accepted(connection: ClientConnection, address: string | null): void {
-    this.#crowd.came(connection, { address, nowMs: this.#options.clock.now() })?.destroy();
-    if (this.#crowd.hasExcess) this.#closeExcessLater();
+    this.#table.add(connection, { address, nowMs: this.#options.clock.now() })?.destroy();
+    if (this.#table.hasExcess) this.#closeExcessLater();
   }
 
   hasRoom(connection: ClientConnection, sessionId: bigint): boolean {
-    return this.#crowd.hasRoom(connection, this.#bySession.get(sessionId));
+    return this.#table.hasRoom(connection, this.#connectionsBySession.get(sessionId));
   }
 
-  attached(connection: ClientConnection, session: Session): void {
-    this.#crowd.known(connection);
-    const before = this.#bySession.get(session.id);
-    this.#bySession.set(session.id, connection);
+  sessionAttached(connection: ClientConnection, session: Session): void {
+    this.#table.sessionOpened(connection);
+    const before = this.#connectionsBySession.get(session.id);
+    this.#connectionsBySession.set(session.id, connection);
     if (before !== undefined) this.#options.drop(before);
   }
 
   closed(connection: ClientConnection): void {
     this.received += connection.received;
-    this.#crowd.left(connection);
+    this.#table.remove(connection);
     const session = connection.session;
-    if (session !== null && this.#bySession.get(session.id) === connection) this.#bySession.delete(session.id);
+    if (session !== null && this.#connectionsBySession.get(session.id) === connection) {
+      this.#connectionsBySession.delete(session.id);
+    }
   }
 
   /** Gives those that were closed, because all together make the keeper hold too much. */
-  hold(connection: ClientConnection, inputBytes: number, outputBytes: number): ClientConnection[] {
-    const gone = this.#crowd.hold(connection, inputBytes, outputBytes);
+  setHeldBytes(connection: ClientConnection, inputBytes: number, outputBytes: number): ClientConnection[] {
+    const gone = this.#table.setHeldBytes(connection, inputBytes, outputBytes);
     for (const one of gone) this.#options.drop(one);
     return gone;
   }
 
   /** Closes a connection that was told its last, if the other side does not. */
   closeSoon(connection: ClientConnection): void {
-    const cancel = this.#options.clock.after(goodbyeMsMax, () => {
-      this.#leaving.delete(cancel);
+    const cancel = this.#options.clock.after(closeGraceMs, () => {
+      this.#closingTimers.delete(cancel);
       connection.destroy();
     });
-    this.#leaving.add(cancel);
+    this.#closingTimers.add(cancel);
   }
 
   /** Closes those that should have opened a session by now. */
   closeSilent(): void {
     const beforeMs = this.#options.clock.now() - handshakeMsMax;
-    for (const silent of this.#crowd.strangersSince(beforeMs)) silent.destroy();
+    for (const silent of this.#table.withoutSessionBefore(beforeMs)) silent.destroy();
   }
 
   closeAll(): void {
@@ -107,7 +109,7 @@ export class OpenConnections {
 
   /** Ends the timers. */
   stop(): void {
-    for (const cancel of this.#leaving) cancel();
+    for (const cancel of this.#closingTimers) cancel();
   }
 
   /** After the sockets were looked at once more: what the latest have sent is read by then. */
@@ -117,7 +119,7 @@ export class OpenConnections {
     setImmediate(() =>
       setImmediate(() => {
         this.#isClosingExcess = false;
-        for (const silent of this.#crowd.takeExcess()) silent.destroy();
+        for (const silent of this.#table.takeExcess()) silent.destroy();
       })
     );
   }

@@ -7,11 +7,11 @@ import { FrameDecoder } from "../../wire/jute/jute_frame.ts";
 /** Decoded at once; what is left over of it when the turn ends is copied frame by frame. */
 const pieceBytes = 4096;
 
-export class Intake {
+export class ReadBuffer {
   readonly #decoder: FrameDecoder;
   /** Not decoded yet, in order; the first from `#at` on. */
   #chunks: Uint8Array[] = [];
-  #at = 0;
+  #offset = 0;
   /** Decoded and not taken, from `#next` on. */
   #frames: Uint8Array[] = [];
   #next = 0;
@@ -27,7 +27,7 @@ export class Intake {
 
   /** Bytes held until more comes or somebody takes them. */
   get heldBytes(): number {
-    let bytes = this.#decoder.pendingBytes - this.#at;
+    let bytes = this.#decoder.pendingBytes - this.#offset;
     for (const chunk of this.#chunks) bytes += chunk.byteLength;
     for (let index = this.#next; index < this.#frames.length; index++) bytes += this.#frames[index]?.byteLength ?? 0;
     return bytes;
@@ -52,11 +52,11 @@ export class Intake {
         this.#next = 0;
         return null;
       }
-      const piece = chunk.subarray(this.#at, this.#at + pieceBytes);
-      this.#at += piece.byteLength;
-      if (this.#at === chunk.byteLength) {
+      const piece = chunk.subarray(this.#offset, this.#offset + pieceBytes);
+      this.#offset += piece.byteLength;
+      if (this.#offset === chunk.byteLength) {
         this.#chunks.shift();
-        this.#at = 0;
+        this.#offset = 0;
       }
       this.#frames = [...this.#decoder.push(piece)];
       this.#next = 0;
@@ -64,19 +64,19 @@ export class Intake {
   }
 
   /** Nobody will ask for the rest. */
-  drop(): void {
+  clear(): void {
     this.#chunks = [];
     this.#frames = [];
     this.#next = 0;
-    this.#at = 0;
+    this.#offset = 0;
   }
 
   /** Copies what is left. */
-  keep(): void {
+  copyRest(): void {
     if (this.isEmpty) return;
     this.#frames = this.#frames.slice(this.#next).map((frame) => frame.slice());
     this.#next = 0;
-    this.#chunks = this.#chunks.map((chunk, index) => chunk.slice(index === 0 ? this.#at : 0));
-    this.#at = 0;
+    this.#chunks = this.#chunks.map((chunk, index) => chunk.slice(index === 0 ? this.#offset : 0));
+    this.#offset = 0;
   }
 }

@@ -1,12 +1,12 @@
 /** Deletes what the reaper chose, a turn's worth at a time, so that nobody waits for a large clean-up. Owns its timer. */
 import type { Clock } from "../../support/clock.ts";
-import { dueNodes } from "./due_nodes.ts";
 import type { KeeperState } from "./keeper_state.ts";
+import type { ZNode } from "./tree.ts";
 
 /** Nodes reaped in one turn. */
 const reapedMax = 500;
 
-export interface ReapingOptions {
+export interface ContainerReaperOptions {
   readonly clock: Clock;
   /** Wall-clock milliseconds, for TTL nodes. */
   readonly wallClock: () => number;
@@ -14,14 +14,14 @@ export interface ReapingOptions {
   readonly checkMs: number;
   /** The state to clean up; null while it cannot be changed. */
   readonly state: () => Pick<KeeperState<unknown>, "tree" | "reap"> | null;
-  readonly turnEnded: () => void;
+  readonly flushReplies: () => void;
 }
 
-export class Reaping {
-  readonly #options: ReapingOptions;
+export class ContainerReaper {
+  readonly #options: ContainerReaperOptions;
   #cancel = () => {};
 
-  constructor(options: ReapingOptions) {
+  constructor(options: ContainerReaperOptions) {
     this.#options = options;
     this.#later();
   }
@@ -34,7 +34,7 @@ export class Reaping {
     const { clock, checkMs, state, wallClock } = this.#options;
     this.#cancel = clock.after(checkMs, () => {
       const tree = state()?.tree;
-      this.#reap(tree === undefined ? [] : dueNodes(tree.mortal, wallClock()));
+      this.#reap(tree === undefined ? [] : dueNodes(tree.expirableNodes, wallClock()));
     });
   }
 
@@ -45,8 +45,38 @@ export class Reaping {
       const node = state?.tree.get(path);
       if (node?.id === id && node.children === null) state?.reap(node);
     }
-    this.#options.turnEnded();
+    this.#options.flushReplies();
     if (due.length <= reapedMax) this.#later();
     else this.#cancel = this.#options.clock.after(0, () => this.#reap(due.slice(reapedMax)));
   }
+}
+
+/**
+ * Which containers and TTL nodes have had their time, as with the real server (ContainerManager): a container goes when its
+ * last child is gone, and one that never had a child stays.
+ */
+
+/** The nodes to delete now, children before their parents. `wallMs` only serves TTL nodes, whose age counts from mtime. */
+export function dueNodes(mortal: Iterable<ZNode>, wallMs: number): ZNode[] {
+  const due: ZNode[] = [];
+  const doomedChildren = new Map<string, number>();
+  // Deepest first: a container whose only children are containers that go now goes with them.
+  for (const node of deepestFirst(mortal)) {
+    if ((node.children?.size ?? 0) > (doomedChildren.get(node.path) ?? 0)) continue;
+    if (node.kind === "ttl" ? node.mtime + node.ttlMs > wallMs : node.creates === 0) continue;
+    due.push(node);
+    const parent = node.path.slice(0, node.path.lastIndexOf("/"));
+    doomedChildren.set(parent, (doomedChildren.get(parent) ?? 0) + 1);
+  }
+  return due;
+}
+
+function deepestFirst(nodes: Iterable<ZNode>): ZNode[] {
+  const byDepth: ZNode[][] = [];
+  for (const node of nodes) {
+    let depth = 0;
+    for (let at = node.path.indexOf("/"); at !== -1; at = node.path.indexOf("/", at + 1)) depth++;
+    (byDepth[depth] ??= []).push(node);
+  }
+  return byDepth.reverse().flat();
 }

@@ -9,23 +9,23 @@ export const keeperLimitsDefault = {
   /** Bytes of one request. */
   frameBytesMax: frameBytesMaxDefault,
   /** Requests of one connection whose replies wait for the disk; past it nothing more is read from that connection. */
-  outstandingMax: 1_000,
+  outstandingRequestsMax: 1_000,
   /** Bytes of these requests, likewise. */
   outstandingBytesMax: 4 << 20,
   /** Bytes written to one connection and not yet taken by it; past it nothing more that it asks for is looked at. */
   unsentBytesMax: 1 << 20,
   /** Bytes written to one connection and not yet taken by it; past it the connection is closed. */
-  unsentBytesEnd: 64 << 20,
+  unsentBytesCloseMax: 64 << 20,
   /** The same of all connections; past it those are closed that have not taken all of it for longest. */
-  unsentBytesAllMax: 128 << 20,
+  unsentBytesTotalMax: 128 << 20,
   /** Bytes of requests of all connections that are not whole or wait for their turn; past it the oldest such are closed. */
-  heldBytesMax: 64 << 20,
+  readBufferBytesTotalMax: 64 << 20,
   /** Bytes of data and names that one multiRead may ask for; past it the connection is closed. */
-  readBytesMax: 8 << 20,
+  multiReadBytesMax: 8 << 20,
   /** Operations of one multi or multiRead. */
-  operationsTogetherMax: 10_000,
+  operationsPerMultiMax: 10_000,
   /** Watches that one request sets again. */
-  watchesTogetherMax: 25_000,
+  watchesPerRequestMax: 25_000,
   watchesMax: 1_000_000,
   /** Watches of one connection. */
   watchesPerConnectionMax: 200_000,

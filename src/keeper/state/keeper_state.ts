@@ -12,7 +12,7 @@ import { openAcl } from "../../wire/jute/open_acl.ts";
 import { type Identity, permits } from "./acl_check.ts";
 import type { KeeperLimits } from "./keeper_limits.ts";
 import { type Operation, operationsByCode } from "./operation_table.ts";
-import { Refusal } from "./operation_error.ts";
+import { OperationError } from "./operation_error.ts";
 import { type Session, sessionPasswordBytes, SessionTable } from "./session_table.ts";
 import { Transaction } from "./transaction.ts";
 import { Tree, type ZNode } from "./tree.ts";
@@ -26,7 +26,7 @@ export interface StoredPiece {
 }
 
 /** The answer to one request; `write` appends its body, which only a success has. */
-export interface Answer {
+export interface OperationResult {
   readonly zxid: bigint;
   readonly error: number;
   readonly write: ((writer: ByteWriter) => void) | null;
@@ -35,13 +35,13 @@ export interface Answer {
 }
 
 /** Who asks. `Watcher` stands for the connection, and is what events are told to. */
-export interface Asker<Watcher> {
+export interface Requester<Watcher> {
   readonly session: Session;
   readonly identities: readonly Identity[];
   readonly watcher: Watcher;
 }
 
-export interface StateOptions<Watcher> {
+export interface KeeperStateOptions<Watcher> {
   readonly tickTimeMs: number;
   readonly limits: KeeperLimits;
   /** Wall-clock milliseconds, for ctime, mtime and TTL only. */
@@ -59,11 +59,11 @@ export class KeeperState<Watcher> {
   readonly tree = new Tree();
   readonly sessions: SessionTable;
   readonly watches = new WatchTable<Watcher>();
-  readonly #options: StateOptions<Watcher>;
+  readonly #options: KeeperStateOptions<Watcher>;
   #zxid = 0n;
   #zxidLogged = 0n;
 
-  constructor(options: StateOptions<Watcher>) {
+  constructor(options: KeeperStateOptions<Watcher>) {
     this.#options = options;
     this.sessions = new SessionTable(options.tickTimeMs);
   }
@@ -79,15 +79,15 @@ export class KeeperState<Watcher> {
 
   /** Whether something happened that the log does not know yet. */
   get hasChanges(): boolean {
-    return this.hasPressingChanges || this.sessions.hasChanges;
+    return this.hasUrgentChanges || this.sessions.hasChanges;
   }
 
   /**
    * Whether one of these changes has to be in the log before anybody is told of it. A new session need not: what it does
    * later is logged behind it, and one that has done nothing loses nothing by having expired.
    */
-  get hasPressingChanges(): boolean {
-    return this.#zxid !== this.#zxidLogged || this.sessions.hasPressingChanges || this.tree.hasChanges;
+  get hasUrgentChanges(): boolean {
+    return this.#zxid !== this.#zxidLogged || this.sessions.hasUrgentChanges || this.tree.hasChanges;
   }
 
   /**
@@ -99,7 +99,7 @@ export class KeeperState<Watcher> {
     if (above > this.#zxid) this.#zxid = above;
     if (this.tree.size > 0) return;
     for (const path of ["/", "/zookeeper", "/zookeeper/config", "/zookeeper/quota"]) {
-      this.tree.insert(this.#ownNode(path));
+      this.tree.insert(this.#serverNode(path));
     }
     // As in the real server: read-only, and with a list that nobody has set yet.
     const config = this.tree.get("/zookeeper/config");
@@ -114,7 +114,7 @@ export class KeeperState<Watcher> {
     this.takeChanges();
   }
 
-  tell(watcher: Watcher, type: number, path: string): void {
+  notify(watcher: Watcher, type: number, path: string): void {
     this.#options.notify(watcher, type, path);
   }
 
@@ -160,35 +160,39 @@ export class KeeperState<Watcher> {
   }
 
   /** Carries out one request. `reader` stands behind the request's header. */
-  apply(code: number, reader: ByteReader, asker: Asker<Watcher>): Answer {
+  apply(code: number, reader: ByteReader, requester: Requester<Watcher>): OperationResult {
     if (code === operations.closeSession.code) {
-      this.closeSession(asker.session);
+      this.closeSession(requester.session);
       return { zxid: this.#zxid, error: 0, write: null, last: true };
     }
     const operation = operationsByCode.get(code);
     if (operation === undefined) return this.#refused(zooKeeperErrorNumbers.UNIMPLEMENTED, true);
     return operation.kind === "write"
-      ? this.#applyWrite(operation, reader, asker)
-      : this.#answer(operation, reader, (request) => operation.run(request as never, this, asker));
+      ? this.#applyWrite(operation, reader, requester)
+      : this.#respond(operation, reader, (request) => operation.run(request as never, this, requester));
   }
 
-  #applyWrite(operation: Operation & { kind: "write" }, reader: ByteReader, asker: Asker<Watcher>): Answer {
-    const transaction = this.#begin(asker.session.id, asker.identities);
-    let answer: Answer | null = null;
+  #applyWrite(
+    operation: Operation & { kind: "write" },
+    reader: ByteReader,
+    requester: Requester<Watcher>,
+  ): OperationResult {
+    const transaction = this.#begin(requester.session.id, requester.identities);
+    let result: OperationResult | null = null;
     try {
-      answer = this.#answer(operation, reader, (request) => operation.run(request as never, transaction));
+      result = this.#respond(operation, reader, (request) => operation.run(request as never, transaction));
     } finally {
-      if (answer?.error !== 0) transaction.rollback();
+      if (result?.error !== 0) transaction.rollback();
     }
     this.#fire(transaction);
-    return answer;
+    return result;
   }
 
-  #answer(
+  #respond(
     operation: { readonly request: AnyCodec; readonly response: AnyCodec },
     reader: ByteReader,
     run: (request: unknown) => unknown,
-  ): Answer {
+  ): OperationResult {
     let request: unknown;
     try {
       request = operation.request.read(reader);
@@ -199,12 +203,12 @@ export class KeeperState<Watcher> {
       const response = run(request) as never;
       return { zxid: this.#zxid, error: 0, write: (writer) => operation.response.write(writer, response), last: false };
     } catch (thrown) {
-      if (!(thrown instanceof Refusal)) throw thrown;
+      if (!(thrown instanceof OperationError)) throw thrown;
       return this.#refused(thrown.number, false);
     }
   }
 
-  #refused(error: number, last: boolean): Answer {
+  #refused(error: number, last: boolean): OperationResult {
     return { zxid: this.#zxid, error, write: null, last };
   }
 
@@ -227,7 +231,7 @@ export class KeeperState<Watcher> {
     }
   }
 
-  #ownNode(path: string): ZNode {
+  #serverNode(path: string): ZNode {
     return {
       id: this.tree.newId(),
       path,

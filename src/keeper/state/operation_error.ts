@@ -5,7 +5,7 @@ import { type ZooKeeperErrorName, zooKeeperErrorNumbers } from "../../wire/jute/
  * A request that is answered with an error number. Not an Error: it is an answer like any other, thrown so that a multi
  * stops where it must, and frequent enough (every `exists` of a missing node) not to pay for a stack.
  */
-export class Refusal {
+export class OperationError {
   readonly reason: ZooKeeperErrorName;
 
   constructor(reason: ZooKeeperErrorName) {
@@ -18,5 +18,5 @@ export class Refusal {
 }
 
 export function refuse(reason: ZooKeeperErrorName): never {
-  throw new Refusal(reason);
+  throw new OperationError(reason);
 }

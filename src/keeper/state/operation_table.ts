@@ -13,22 +13,22 @@ import {
 import type { RequestOf, ResponseOf } from "../../wire/jute/zookeeper_operations.ts";
 import { empty } from "../../wire/jute/jute_codec.ts";
 import * as reads from "./read_operations.ts";
-import type { ReadAsker, ReadState } from "./read_operations.ts";
-import { Refusal, refuse } from "./operation_error.ts";
+import type { ReadRequester, ReadState } from "./read_operations.ts";
+import { OperationError, refuse } from "./operation_error.ts";
 import type { Transaction } from "./transaction.ts";
 import { statOf } from "./tree.ts";
 
-interface Records {
+interface OperationRecords {
   readonly request: Codec<unknown>;
   readonly response: Codec<unknown>;
 }
-interface WriteOperation extends Records {
+interface WriteOperation extends OperationRecords {
   readonly kind: "write";
   run(request: never, transaction: Transaction): unknown;
 }
-interface ReadOperation extends Records {
+interface ReadOperation extends OperationRecords {
   readonly kind: "read";
-  run(request: never, state: ReadState, asker: ReadAsker): unknown;
+  run(request: never, state: ReadState, requester: ReadRequester): unknown;
 }
 export type Operation = WriteOperation | ReadOperation;
 
@@ -36,7 +36,7 @@ type Write<Name extends OperationName> = (request: RequestOf<Name>, transaction:
 type Read<Name extends OperationName> = (
   request: RequestOf<Name>,
   state: ReadState,
-  asker: ReadAsker,
+  requester: ReadRequester,
 ) => ResponseOf<Name>;
 
 const table = new Map<number, Operation>();
@@ -73,14 +73,17 @@ write("setAcl", (request, transaction) => ({ stat: statOf(transaction.setAcl(req
 read("exists", reads.exists);
 read("getData", reads.getData);
 read("getAcl", reads.getAcl);
-read("getChildren", (request, state, asker) => ({ children: reads.getChildren(request, state, asker).children }));
+read(
+  "getChildren",
+  (request, state, requester) => ({ children: reads.getChildren(request, state, requester).children }),
+);
 read("getChildren2", reads.getChildren);
 read("sync", (request) => ({ path: request.path }));
 read("ping", () => ({}));
 read(
   "setWatches",
-  (request, state, asker) =>
-    reads.setWatches({ ...request, persistentWatches: null, persistentRecursiveWatches: null }, state, asker),
+  (request, state, requester) =>
+    reads.setWatches({ ...request, persistentWatches: null, persistentRecursiveWatches: null }, state, requester),
 );
 read("setWatches2", reads.setWatches);
 read("addWatch", reads.addWatch);
@@ -114,20 +117,20 @@ const runtimeInconsistency = -2;
 const readTypes: ReadonlySet<MultiRequest["type"]> = new Set(["getData", "getChildren"]);
 
 /** The real server knows either reads or writes in one request: of the other kind it makes no sense. */
-function refuseOthers(requests: readonly MultiRequest[], kind: "reads" | "writes"): void {
+function checkKind(requests: readonly MultiRequest[], kind: "reads" | "writes"): void {
   if (requests.some(({ type }) => readTypes.has(type) !== (kind === "reads"))) refuse("MARSHALLINGERROR");
 }
 
 /** All or nothing: the failing operation has its own error, those before it 0, those after it -2; the header says 0. */
 function runMulti(requests: MultiRequest[], transaction: Transaction): MultiResult[] {
-  refuseOthers(requests, "writes");
-  if (requests.length > transaction.limits.operationsTogetherMax) refuse("BADARGUMENTS");
+  checkKind(requests, "writes");
+  if (requests.length > transaction.limits.operationsPerMultiMax) refuse("BADARGUMENTS");
   const results: MultiResult[] = [];
   for (const request of requests) {
     try {
       results.push(runInMulti(request, transaction));
     } catch (thrown) {
-      if (!(thrown instanceof Refusal)) throw thrown;
+      if (!(thrown instanceof OperationError)) throw thrown;
       transaction.rollback();
       const failed = results.length;
       return requests.map((_, index) => ({
@@ -165,27 +168,27 @@ function runInMulti(request: MultiRequest, transaction: Transaction): MultiResul
 }
 
 /** Each read on its own. Throws PROTOCOL when they come to more than may be asked for at once. */
-function runMultiRead(requests: MultiRequest[], state: ReadState, asker: ReadAsker): MultiResult[] {
-  refuseOthers(requests, "reads");
-  const { operationsTogetherMax, readBytesMax } = state.limits;
-  if (requests.length > operationsTogetherMax) refuse("BADARGUMENTS");
+function runMultiRead(requests: MultiRequest[], state: ReadState, requester: ReadRequester): MultiResult[] {
+  checkKind(requests, "reads");
+  const { operationsPerMultiMax, multiReadBytesMax } = state.limits;
+  if (requests.length > operationsPerMultiMax) refuse("BADARGUMENTS");
   let bytes = 0;
   return requests.map((request): MultiResult => {
-    const result = runInMultiRead(request, state, asker);
+    const result = runInMultiRead(request, state, requester);
     if (result.type === "getData") bytes += result.data?.byteLength ?? 0;
     if (result.type === "getChildren") bytes += (result.children ?? []).reduce((sum, name) => sum + name.length, 0);
-    if (bytes <= readBytesMax) return result;
-    throw protocolError(`A multiRead asks for more than ${readBytesMax} bytes`);
+    if (bytes <= multiReadBytesMax) return result;
+    throw protocolError(`A multiRead asks for more than ${multiReadBytesMax} bytes`);
   });
 }
 
-function runInMultiRead(request: MultiRequest, state: ReadState, asker: ReadAsker): MultiResult {
+function runInMultiRead(request: MultiRequest, state: ReadState, requester: ReadRequester): MultiResult {
   try {
-    if (request.type === "getData") return { type: "getData", ...reads.getData(request, state, asker) };
+    if (request.type === "getData") return { type: "getData", ...reads.getData(request, state, requester) };
     if (request.type !== "getChildren") return refuse("UNIMPLEMENTED");
-    return { type: "getChildren", children: reads.getChildren(request, state, asker).children };
+    return { type: "getChildren", children: reads.getChildren(request, state, requester).children };
   } catch (thrown) {
-    if (!(thrown instanceof Refusal)) throw thrown;
+    if (!(thrown instanceof OperationError)) throw thrown;
     return { type: "error", err: thrown.number };
   }
 }

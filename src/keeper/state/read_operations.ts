@@ -12,10 +12,10 @@ export interface ReadState {
   readonly tree: Tree;
   readonly watches: WatchTable<unknown>;
   readonly limits: KeeperLimits;
-  tell(watcher: unknown, type: number, path: string): void;
+  notify(watcher: unknown, type: number, path: string): void;
 }
 
-export interface ReadAsker {
+export interface ReadRequester {
   readonly session: Session;
   readonly identities: readonly Identity[];
   readonly watcher: unknown;
@@ -24,75 +24,81 @@ export interface ReadAsker {
 export function exists(
   { path, watch }: RequestOf<"exists">,
   state: ReadState,
-  asker: ReadAsker,
+  requester: ReadRequester,
 ): ResponseOf<"exists"> {
   if (path.includes("\0")) refuse("BADARGUMENTS");
   const node = state.tree.get(path);
-  if (node !== undefined) checkAcl(node.acl, permission.read, asker.identities);
-  if (watch) watchData(path, state, asker);
+  if (node !== undefined) checkAcl(node.acl, permission.read, requester.identities);
+  if (watch) watchData(path, state, requester);
   return { stat: statOf(node ?? refuse("NONODE")) };
 }
 
 export function getData(
   { path, watch }: RequestOf<"getData">,
   state: ReadState,
-  asker: ReadAsker,
+  requester: ReadRequester,
 ): ResponseOf<"getData"> {
-  const node = readable(path, state, asker);
-  if (watch) watchData(path, state, asker);
+  const node = readable(path, state, requester);
+  if (watch) watchData(path, state, requester);
   return { data: node.data, stat: statOf(node) };
 }
 
 export function getChildren(
   { path, watch }: RequestOf<"getChildren2">,
   state: ReadState,
-  asker: ReadAsker,
+  requester: ReadRequester,
 ): ResponseOf<"getChildren2"> {
-  const node = readable(path, state, asker);
+  const node = readable(path, state, requester);
   if (watch) {
-    roomForWatch(path, 1, state, asker);
-    state.watches.children.add(path || "/", asker.watcher, watchMode.once);
+    checkWatchLimits(path, 1, state, requester);
+    state.watches.children.add(path || "/", requester.watcher, watchMode.once);
   }
   return { children: node.children === null ? [] : [...node.children], stat: statOf(node) };
 }
 
-export function getAcl({ path }: RequestOf<"getAcl">, state: ReadState, asker: ReadAsker): ResponseOf<"getAcl"> {
+export function getAcl(
+  { path }: RequestOf<"getAcl">,
+  state: ReadState,
+  requester: ReadRequester,
+): ResponseOf<"getAcl"> {
   const node = state.tree.get(path) ?? refuse("NONODE");
-  checkAcl(node.acl, permission.read | permission.admin, asker.identities);
-  const open = permits(node.acl, permission.admin, asker.identities);
+  checkAcl(node.acl, permission.read | permission.admin, requester.identities);
+  const open = permits(node.acl, permission.admin, requester.identities);
   return { acl: open ? [...node.acl] : maskDigests(node.acl), stat: statOf(node) };
 }
 
 export function getAllChildrenNumber(
   { path }: RequestOf<"getAllChildrenNumber">,
   state: ReadState,
-  asker: ReadAsker,
+  requester: ReadRequester,
 ): ResponseOf<"getAllChildrenNumber"> {
-  return { totalNumber: state.tree.descendantCount(readable(path, state, asker)) };
+  return { totalNumber: state.tree.descendantCount(readable(path, state, requester)) };
 }
 
 export function getEphemerals(
   { prefixPath }: RequestOf<"getEphemerals">,
   state: ReadState,
-  asker: ReadAsker,
+  requester: ReadRequester,
 ): ResponseOf<"getEphemerals"> {
-  const paths = [...state.tree.ephemeralsOf(asker.session.id)].map((node) => node.path);
+  const paths = [...state.tree.ephemeralsOf(requester.session.id)].map((node) => node.path);
   return { ephemerals: paths.filter((path) => path.startsWith(prefixPath)) };
 }
 
-export function whoAmI(_: RequestOf<"whoAmI">, _state: ReadState, asker: ReadAsker): ResponseOf<"whoAmI"> {
+export function whoAmI(_: RequestOf<"whoAmI">, _state: ReadState, requester: ReadRequester): ResponseOf<"whoAmI"> {
   const user = ({ scheme, id }: Identity) => scheme === "digest" ? id.slice(0, id.indexOf(":")) : id;
-  return { clientInfo: asker.identities.map((identity) => ({ authScheme: identity.scheme, user: user(identity) })) };
+  return {
+    clientInfo: requester.identities.map((identity) => ({ authScheme: identity.scheme, user: user(identity) })),
+  };
 }
 
 export function addWatch(
   { path, mode }: RequestOf<"addWatch">,
   state: ReadState,
-  asker: ReadAsker,
+  requester: ReadRequester,
 ): ResponseOf<"addWatch"> {
   if (mode !== 0 && mode !== 1) refuse("MARSHALLINGERROR");
-  roomForWatch(path, 2, state, asker);
-  state.watches.addPersistent(path || "/", asker.watcher, mode === 0 ? watchMode.persistent : watchMode.recursive);
+  checkWatchLimits(path, 2, state, requester);
+  state.watches.addPersistent(path || "/", requester.watcher, mode === 0 ? watchMode.persistent : watchMode.recursive);
   return { err: 0 };
 }
 
@@ -108,26 +114,26 @@ function modesOf(type: number): number | undefined {
 export function checkWatches(
   { path, type }: RequestOf<"checkWatches">,
   state: ReadState,
-  asker: ReadAsker,
+  requester: ReadRequester,
 ): ResponseOf<"checkWatches"> {
   if (!watcherTypes.has(type)) refuse("MARSHALLINGERROR");
   const { data, children } = state.watches;
   const modes = modesOf(type);
-  const found = type !== watcherType.children && data.has(path, asker.watcher, modes) ||
-    type !== watcherType.data && children.has(path, asker.watcher, modes);
+  const found = type !== watcherType.children && data.has(path, requester.watcher, modes) ||
+    type !== watcherType.data && children.has(path, requester.watcher, modes);
   return found ? {} : refuse("NOWATCHER");
 }
 
 export function removeWatches(
   { path, type }: RequestOf<"removeWatches">,
   state: ReadState,
-  asker: ReadAsker,
+  requester: ReadRequester,
 ): ResponseOf<"removeWatches"> {
   if (!watcherTypes.has(type)) refuse("MARSHALLINGERROR");
   const { data, children } = state.watches;
   const modes = modesOf(type);
-  const ofData = type !== watcherType.children && data.remove(path, asker.watcher, modes);
-  const ofChildren = type !== watcherType.data && children.remove(path, asker.watcher, modes);
+  const ofData = type !== watcherType.children && data.remove(path, requester.watcher, modes);
+  const ofChildren = type !== watcherType.data && children.remove(path, requester.watcher, modes);
   return ofData || ofChildren ? {} : refuse("NOWATCHER");
 }
 
@@ -138,11 +144,11 @@ export function removeWatches(
 export function setWatches(
   request: RequestOf<"setWatches2">,
   state: ReadState,
-  asker: ReadAsker,
+  requester: ReadRequester,
 ): ResponseOf<"setWatches2"> {
   const { tree, watches } = state;
-  const { watcher } = asker;
-  const mayRead = (node: ZNode) => permits(node.acl, permission.read, asker.identities);
+  const { watcher } = requester;
+  const mayRead = (node: ZNode) => permits(node.acl, permission.read, requester.identities);
   const lists = [request.dataWatches, request.existWatches, request.childWatches];
   const persistent = [request.persistentWatches, request.persistentRecursiveWatches];
   const count = [...lists, ...persistent, ...persistent].reduce((sum, list) => sum + (list?.length ?? 0), 0);
@@ -150,23 +156,23 @@ export function setWatches(
     (a, b) => a.length > b.length ? a : b,
     "",
   );
-  if (count > state.limits.watchesTogetherMax) refuse("BADARGUMENTS");
-  roomForWatch(longest, count, state, asker);
+  if (count > state.limits.watchesPerRequestMax) refuse("BADARGUMENTS");
+  checkWatchLimits(longest, count, state, requester);
   for (const path of request.dataWatches ?? []) {
     const node = tree.get(path);
-    if (node === undefined) state.tell(watcher, eventType.deleted, path);
-    else if (node.mzxid > request.relativeZxid && mayRead(node)) state.tell(watcher, eventType.dataChanged, path);
+    if (node === undefined) state.notify(watcher, eventType.deleted, path);
+    else if (node.mzxid > request.relativeZxid && mayRead(node)) state.notify(watcher, eventType.dataChanged, path);
     else watches.data.add(path, watcher, watchMode.once);
   }
   for (const path of request.existWatches ?? []) {
     const node = tree.get(path);
-    if (node !== undefined && mayRead(node)) state.tell(watcher, eventType.created, path);
+    if (node !== undefined && mayRead(node)) state.notify(watcher, eventType.created, path);
     else watches.data.add(path, watcher, watchMode.once);
   }
   for (const path of request.childWatches ?? []) {
     const node = tree.get(path);
-    if (node === undefined) state.tell(watcher, eventType.deleted, path);
-    else if (node.pzxid > request.relativeZxid && mayRead(node)) state.tell(watcher, eventType.childrenChanged, path);
+    if (node === undefined) state.notify(watcher, eventType.deleted, path);
+    else if (node.pzxid > request.relativeZxid && mayRead(node)) state.notify(watcher, eventType.childrenChanged, path);
     else watches.children.add(path, watcher, watchMode.once);
   }
   for (const path of request.persistentWatches ?? []) watches.addPersistent(path, watcher, watchMode.persistent);
@@ -176,18 +182,23 @@ export function setWatches(
   return {};
 }
 
-function readable(path: string, state: ReadState, asker: ReadAsker): ZNode {
+function readable(path: string, state: ReadState, requester: ReadRequester): ZNode {
   const node = state.tree.get(path) ?? refuse("NONODE");
-  checkAcl(node.acl, permission.read, asker.identities);
+  checkAcl(node.acl, permission.read, requester.identities);
   return node;
 }
 
-function watchData(path: string, state: ReadState, asker: ReadAsker): void {
-  roomForWatch(path, 1, state, asker);
-  state.watches.data.add(path || "/", asker.watcher, watchMode.once);
+function watchData(path: string, state: ReadState, requester: ReadRequester): void {
+  checkWatchLimits(path, 1, state, requester);
+  state.watches.data.add(path || "/", requester.watcher, watchMode.once);
 }
 
-function roomForWatch(path: string, more: number, { watches, limits }: ReadState, { watcher }: ReadAsker): void {
+function checkWatchLimits(
+  path: string,
+  more: number,
+  { watches, limits }: ReadState,
+  { watcher }: ReadRequester,
+): void {
   if (path.length > limits.pathCharsMax) refuse("BADARGUMENTS");
   if (watches.count + more > limits.watchesMax) refuse("QUOTAEXCEEDED");
   if (watches.countOf(watcher) + more > limits.watchesPerConnectionMax) refuse("QUOTAEXCEEDED");

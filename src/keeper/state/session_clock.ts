@@ -11,13 +11,13 @@ export class SessionClock {
   readonly #clock: Clock;
   readonly #intervalMs: number;
   #stalledMs = 0;
-  #lastLookMs: number;
+  #lastTickMs: number;
 
   /** `intervalMs`: how often `look` is going to be called. */
   constructor(clock: Clock, intervalMs: number) {
     this.#clock = clock;
     this.#intervalMs = intervalMs;
-    this.#lastLookMs = clock.now();
+    this.#lastTickMs = clock.now();
   }
 
   now(): number {
@@ -30,11 +30,11 @@ export class SessionClock {
   }
 
   /** Compares the time since the last look with what it should be. `diskStalled`: nothing could be answered meanwhile. */
-  look(diskStalled: boolean): void {
+  tick(diskStalled: boolean): void {
     this.#clock.noticeSuspend();
     const nowMs = this.#clock.now();
-    const elapsedMs = nowMs - this.#lastLookMs;
-    this.#lastLookMs = nowMs;
+    const elapsedMs = nowMs - this.#lastTickMs;
+    this.#lastTickMs = nowMs;
     const lateMs = elapsedMs - this.#intervalMs;
     if (diskStalled) this.#stalledMs += elapsedMs;
     else if (lateMs > lateMsMin) this.#stalledMs += lateMs;

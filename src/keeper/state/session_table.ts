@@ -39,7 +39,7 @@ export class SessionTable {
   }
 
   /** Whether anything has changed but that sessions were opened. */
-  get hasPressingChanges(): boolean {
+  get hasUrgentChanges(): boolean {
     return this.#changed.size > this.#opened;
   }
 
@@ -68,7 +68,7 @@ export class SessionTable {
   setTimeout(session: Session, timeoutMs: number): void {
     if (session.timeoutMs === timeoutMs) return;
     session.timeoutMs = timeoutMs;
-    this.#press(session.id, session);
+    this.#changeUrgently(session.id, session);
   }
 
   /** Something was heard of it. */
@@ -84,7 +84,7 @@ export class SessionTable {
 
   remove(session: Session): void {
     this.#sessions.delete(session.id);
-    this.#press(session.id, null);
+    this.#changeUrgently(session.id, null);
     this.#leaveBucket(session);
   }
 
@@ -104,7 +104,7 @@ export class SessionTable {
     return changed;
   }
 
-  #press(id: bigint, session: Session | null): void {
+  #changeUrgently(id: bigint, session: Session | null): void {
     this.#changed.set(id, session);
     this.#opened = 0; // they are stored along with it
   }

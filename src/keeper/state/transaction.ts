@@ -3,14 +3,12 @@
  * server makes them. Collects the events; they are for the caller to fire when the whole succeeded.
  * Source: PrepRequestProcessor.pRequest2Txn, DataTree.processTxn.
  */
-import { createFlag, eventType, permission } from "../../wire/jute/zookeeper_operations.ts";
-import type { RequestOf } from "../../wire/jute/zookeeper_operations.ts";
+import { createFlag, eventType, permission, type RequestOf } from "../../wire/jute/zookeeper_operations.ts";
 import type { Acl } from "../../wire/jute/zookeeper_records.ts";
 import { checkAcl, type Identity, resolveAcl } from "./acl_check.ts";
-import { checkPath, isSpecialPath, parentOf } from "./node_path.ts";
 import type { KeeperLimits } from "./keeper_limits.ts";
-import { refuse } from "./operation_error.ts";
 import { bytesOf, createsMax, type NodeKind, type Tree, type ZNode } from "./tree.ts";
+import { refuse } from "./operation_error.ts";
 
 export interface Trigger {
   readonly type: number;
@@ -101,8 +99,8 @@ export class Transaction {
       creates: this.#context.sequenceStart,
       children: null,
     };
-    this.#takeRoom(bytesOf(node), node);
-    this.#restoreLater(parent);
+    this.#checkQuota(bytesOf(node), node);
+    this.#recordUndo(parent);
     parent.creates = Math.min(parent.creates + 1, createsMax);
     parent.pzxid = zxid;
     this.#tree.touch(parent);
@@ -129,7 +127,7 @@ export class Transaction {
   /** Deletes without asking: an ended session's ephemerals, an empty container. */
   remove(node: ZNode): void {
     const parent = this.#existing(parentOf(node.path));
-    this.#restoreLater(parent);
+    this.#recordUndo(parent);
     parent.pzxid = this.#context.zxid;
     this.#tree.touch(parent);
     this.#tree.remove(node);
@@ -145,8 +143,8 @@ export class Transaction {
     const node = this.#existing(request.path);
     checkAcl(node.acl, permission.write, this.#context.identities);
     checkVersion(node.version, request.version);
-    this.#takeRoom((request.data?.byteLength ?? 0) - (node.data?.byteLength ?? 0));
-    this.#restoreLater(node);
+    this.#checkQuota((request.data?.byteLength ?? 0) - (node.data?.byteLength ?? 0));
+    this.#recordUndo(node);
     this.#tree.change(node, { data: request.data });
     node.version = nextVersion(node.version);
     node.mzxid = this.#context.zxid;
@@ -162,8 +160,8 @@ export class Transaction {
     const node = this.#existing(request.path);
     checkAcl(node.acl, permission.admin, this.#context.identities);
     checkVersion(node.aversion, request.version);
-    this.#takeRoom(bytesOf({ ...node, acl }) - bytesOf(node));
-    this.#restoreLater(node);
+    this.#checkQuota(bytesOf({ ...node, acl }) - bytesOf(node));
+    this.#recordUndo(node);
     this.#tree.change(node, { acl });
     node.aversion = nextVersion(node.aversion);
     this.#tree.touch(node);
@@ -183,7 +181,7 @@ export class Transaction {
   }
 
   /** What takes less is never refused. */
-  #takeRoom(bytes: number, made: ZNode | null = null): void {
+  #checkQuota(bytes: number, made: ZNode | null = null): void {
     const { nodesMax, dataBytesMax, ephemeralsPerSessionMax } = this.#context.limits;
     if (made !== null && this.#tree.size >= nodesMax) refuse("QUOTAEXCEEDED");
     const owner = made?.ephemeralOwner ?? 0n;
@@ -195,7 +193,7 @@ export class Transaction {
     return this.#tree.get(path) ?? refuse("NONODE");
   }
 
-  #restoreLater(node: ZNode): void {
+  #recordUndo(node: ZNode): void {
     const { data, acl, mzxid, pzxid, mtime, version, aversion, creates } = node;
     this.#undo.push(() => {
       this.#tree.change(node, { data, acl });
@@ -212,4 +210,26 @@ export function nextVersion(version: number): number {
 
 function checkVersion(actual: number, expected: number): void {
   if (expected !== -1 && expected !== actual) refuse("BADVERSION");
+}
+
+// deno-lint-ignore no-control-regex -- control characters are what it looks for
+const forbidden = /[\u0000-\u001f\u007f-\u009f\ud800-\uf8ff\ufff0-\uffff]|\/\/|\/\.{1,2}(?:\/|$)/;
+const special = new Set(["/", "/zookeeper", "/zookeeper/config", "/zookeeper/quota"]);
+
+/** Refuses with BADARGUMENTS what is no path of a node. */
+export function checkPath(path: string): void {
+  if (path === "/") return;
+  if (path[0] !== "/" || path.endsWith("/") || forbidden.test(path)) refuse("BADARGUMENTS");
+}
+
+/** The path of the parent, "" for the root. Refuses with BADARGUMENTS only what cannot be cut: the real server looks for the parent before it looks at the name. */
+export function parentOf(path: string): string {
+  const slash = path.lastIndexOf("/");
+  if (slash === -1 || path.includes("\0")) refuse("BADARGUMENTS");
+  return path.slice(0, slash);
+}
+
+/** The server's own nodes, which nobody deletes. */
+export function isSpecialPath(path: string): boolean {
+  return special.has(path);
 }

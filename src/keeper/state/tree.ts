@@ -4,7 +4,6 @@
  */
 import { openAcl } from "../../wire/jute/open_acl.ts";
 import type { Acl, Stat } from "../../wire/jute/zookeeper_records.ts";
-import { DescendantCounts } from "./descendant_counts.ts";
 
 export type NodeKind = "persistent" | "ephemeral" | "container" | "ttl";
 
@@ -40,7 +39,7 @@ export class Tree {
   readonly #nodes = new Map<string, ZNode>();
   readonly #ephemerals = new Map<bigint, Set<ZNode>>();
   /** Containers and TTL nodes: what the reaper looks at. */
-  readonly #mortal = new Set<ZNode>();
+  readonly #expirable = new Set<ZNode>();
   #changed = new Map<number, ZNode | null>();
   #nextId = 1;
   #bytes = 0;
@@ -65,8 +64,8 @@ export class Tree {
     return this.#nodes.values();
   }
 
-  get mortal(): Iterable<ZNode> {
-    return this.#mortal;
+  get expirableNodes(): Iterable<ZNode> {
+    return this.#expirable;
   }
 
   get hasChanges(): boolean {
@@ -107,7 +106,7 @@ export class Tree {
       if (own === undefined) this.#ephemerals.set(node.ephemeralOwner, new Set([node]));
       else own.add(node);
     } else if (node.kind !== "persistent") {
-      this.#mortal.add(node);
+      this.#expirable.add(node);
     }
     this.#changed.set(node.id, node);
   }
@@ -124,7 +123,7 @@ export class Tree {
       own?.delete(node);
       if (own?.size === 0) this.#ephemerals.delete(node.ephemeralOwner);
     }
-    this.#mortal.delete(node);
+    this.#expirable.delete(node);
     this.#changed.set(node.id, null);
   }
 
@@ -187,4 +186,30 @@ function parentIn(nodes: Map<string, ZNode>, path: string): ZNode {
   const parent = nodes.get(path.slice(0, path.lastIndexOf("/")) || "/");
   if (parent === undefined) throw new TypeError(`The node ${path} has no parent`);
   return parent;
+}
+
+/**
+ * How many nodes are below each. Hardly anybody asks, so it is counted when somebody first does; from then on every node that
+ * comes or goes is counted where it belongs, because a count of all of them would take everybody's time.
+ */
+export class DescendantCounts {
+  readonly #counts = new Map<string, number>();
+
+  constructor(paths: Iterable<string>) {
+    for (const path of paths) this.count(path, 1);
+  }
+
+  /** A node came (1) or went (-1). */
+  count(path: string, change: 1 | -1): void {
+    for (let above = path; above !== "/";) {
+      above = above.slice(0, above.lastIndexOf("/")) || "/";
+      const count = (this.#counts.get(above) ?? 0) + change;
+      if (count === 0) this.#counts.delete(above);
+      else this.#counts.set(above, count);
+    }
+  }
+
+  of(path: string): number {
+    return this.#counts.get(path) ?? 0;
+  }
 }

@@ -8,7 +8,7 @@ export const watchMode = { once: 1, persistent: 2, recursive: 4 } as const;
 const anyMode = 7;
 
 /** Bits of watchMode: what one watcher has on one path. */
-type Modes = number;
+type WatchModes = number;
 
 /** Something that happened to a node, and which watchers may learn of it. */
 interface NodeEvent<Watcher> {
@@ -17,8 +17,8 @@ interface NodeEvent<Watcher> {
   readonly mayLearn: (watcher: Watcher) => boolean;
 }
 
-class Watches<Watcher> {
-  readonly #byPath = new Map<string, Map<Watcher, Modes>>();
+class PathWatches<Watcher> {
+  readonly #byPath = new Map<string, Map<Watcher, WatchModes>>();
   readonly #byWatcher = new Map<Watcher, Set<string>>();
   #recursiveCount = 0;
   #count = 0;
@@ -40,11 +40,11 @@ class Watches<Watcher> {
   }
 
   /** Whether the watcher has a watch of one of these modes on the path. */
-  has(path: string, watcher: Watcher, modes: Modes = anyMode): boolean {
+  has(path: string, watcher: Watcher, modes: WatchModes = anyMode): boolean {
     return ((this.#byPath.get(path)?.get(watcher) ?? 0) & modes) !== 0;
   }
 
-  add(path: string, watcher: Watcher, mode: Modes): void {
+  add(path: string, watcher: Watcher, mode: WatchModes): void {
     let watchers = this.#byPath.get(path);
     if (watchers === undefined) this.#byPath.set(path, watchers = new Map());
     this.#set(path, watchers, watcher, (watchers.get(watcher) ?? 0) | mode);
@@ -54,7 +54,7 @@ class Watches<Watcher> {
   }
 
   /** Removes the watches of these modes; false when there were none. */
-  remove(path: string, watcher: Watcher, modes: Modes = anyMode): boolean {
+  remove(path: string, watcher: Watcher, modes: WatchModes = anyMode): boolean {
     const watchers = this.#byPath.get(path);
     const before = watchers?.get(watcher) ?? 0;
     if (watchers === undefined || (before & modes) === 0) return false;
@@ -89,7 +89,7 @@ class Watches<Watcher> {
     }
   }
 
-  #set(path: string, watchers: Map<Watcher, Modes>, watcher: Watcher, modes: Modes): void {
+  #set(path: string, watchers: Map<Watcher, WatchModes>, watcher: Watcher, modes: WatchModes): void {
     const before = watchers.get(watcher) ?? 0;
     this.#recursiveCount += Number((modes & watchMode.recursive) !== 0) - Number((before & watchMode.recursive) !== 0);
     this.#count += Number(modes !== 0) - Number(before !== 0);
@@ -106,8 +106,8 @@ class Watches<Watcher> {
 }
 
 export class WatchTable<Watcher> {
-  readonly data = new Watches<Watcher>();
-  readonly children = new Watches<Watcher>();
+  readonly data = new PathWatches<Watcher>();
+  readonly children = new PathWatches<Watcher>();
 
   get count(): number {
     return this.data.count + this.children.count;
@@ -118,7 +118,7 @@ export class WatchTable<Watcher> {
     return this.data.countOf(watcher) + this.children.countOf(watcher);
   }
 
-  addPersistent(path: string, watcher: Watcher, mode: Modes): void {
+  addPersistent(path: string, watcher: Watcher, mode: WatchModes): void {
     this.data.add(path, watcher, mode);
     this.children.add(path, watcher, mode);
   }

@@ -71,7 +71,7 @@ export function backUpData(dataDir: string, file: string): void {
   try {
     withData(dataDir, "back up", (database) => {
       vacuumInto(database, part, file);
-      signCopy(part);
+      markAsCopy(part);
       fsyncSync(copy);
     });
     checkCopy(part);
@@ -88,7 +88,7 @@ export function backUpData(dataDir: string, file: string): void {
 }
 
 /** So that it may be put in the place of newer data: see olderThanMark. */
-function signCopy(file: string): void {
+function markAsCopy(file: string): void {
   using copied = new DatabaseSync(file);
   copied.exec("PRAGMA journal_mode = MEMORY"); // nobody has it before it is whole
   copied.prepare("UPDATE owner SET keeper = ?").run(ownerOfCopies);

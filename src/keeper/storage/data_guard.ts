@@ -40,17 +40,17 @@ export class DataGuard {
   readonly #inodes: ReadonlyMap<string, bigint | null>;
   #lost = false;
   #confirming = false;
-  #lookedMs: number;
+  #checkedMs: number;
   #touchedMs = -Infinity;
   #cancel = () => {};
 
   /** To be made as soon as the files are open: those it finds are the ones it guards. */
   constructor(options: DataGuardOptions) {
     this.#options = options;
-    this.#lookedMs = options.clock.now();
+    this.#checkedMs = options.clock.now();
     const there = logFiles.filter((name) => inodeOf(options.dataDir, name) !== null); // some file systems allow no log
     this.#inodes = new Map([...requiredFiles, ...there].map((name) => [name, inodeOf(options.dataDir, name)]));
-    if ([...this.#inodes.values()].includes(null)) this.#lookedMs = -Infinity;
+    if ([...this.#inodes.values()].includes(null)) this.#checkedMs = -Infinity;
   }
 
   /** Begins to look by itself. */
@@ -67,8 +67,8 @@ export class DataGuard {
   /** Whether the data was this keeper's `freshMs` ago. Cheap enough to be asked for every request. */
   holds(): boolean {
     const nowMs = this.#options.clock.now();
-    if (this.#lost || nowMs - this.#lookedMs < freshMs) return !this.#lost;
-    this.#lookedMs = nowMs;
+    if (this.#lost || nowMs - this.#checkedMs < freshMs) return !this.#lost;
+    this.#checkedMs = nowMs;
     const { dataDir } = this.#options;
     for (const [name, inode] of this.#inodes) {
       if (inode !== null && inodeOf(dataDir, name) === inode) continue;

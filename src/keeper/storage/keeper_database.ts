@@ -11,9 +11,17 @@ import { flushFolders } from "../../storage/flush_folders.ts";
 import { makeDatabaseFile } from "../../storage/make_database_file.ts";
 import { reserveFile } from "../../storage/disk_reserve.ts";
 import { readMark, StoredMark } from "../../storage/committed_mark.ts";
-import { addChecksums } from "./format_upgrade.ts";
 import { damageInLog } from "../../storage/wal_check.ts";
-import { databaseName, decodeRows, encodeRows, markName, ownerName, type Row, zxidChecksum } from "./stored_records.ts";
+import {
+  databaseName,
+  decodeRows,
+  encodeRows,
+  markName,
+  ownerName,
+  type StoredRow,
+  withChecksum,
+  zxidChecksum,
+} from "./stored_records.ts";
 
 /** PRAGMA user_version: the form of the tables and rows below. 1 was without checksums. */
 export const storedFormat = 2;
@@ -35,9 +43,9 @@ const damageRemedy =
 const pieceBytes = 4 << 20;
 
 /** Somebody else owns the data directory. */
-export class DirectoryOwned extends Error {}
+export class DataDirectoryOwned extends Error {}
 
-export class Database {
+export class KeeperDatabase {
   readonly #owner: DatabaseSync;
   readonly #database: DatabaseSync;
   readonly #logPath: string;
@@ -83,7 +91,7 @@ export class Database {
 
   /** Throws DirectoryOwned when another one has opened the rows since. */
   confirm(): void {
-    if (this.#statements.owner.get()?.["keeper"] !== this.#name) throw new DirectoryOwned("another keeper owns it");
+    if (this.#statements.owner.get()?.["keeper"] !== this.#name) throw new DataDirectoryOwned("another keeper owns it");
   }
 
   /** One transaction: when it returns, everything in it is on the disk; when it throws, as `confirm` or else, nothing is. */
@@ -171,7 +179,7 @@ function hasTables(database: DatabaseSync): boolean {
 /** All rows, in pieces; the first has the sessions and the zxid, which is 0 in a fresh directory. Nodes come oldest first. */
 export function* readPieces(database: DatabaseSync): Generator<Uint8Array, void, void> {
   yield encodeRows(zxidIn(database), [], [...rowsOf(database, "SELECT id, body FROM sessions")]);
-  let nodes: Row[] = [];
+  let nodes: StoredRow[] = [];
   let bytes = 0;
   for (const row of rowsOf(database, "SELECT id, body FROM nodes ORDER BY id")) {
     nodes.push(row);
@@ -194,7 +202,7 @@ function zxidIn(database: DatabaseSync): bigint {
   throw new TypeError(`The last transaction's number is stored as ${zxid}, and its checksum does not match`);
 }
 
-function* rowsOf(database: DatabaseSync, sql: string): Generator<Row, void, void> {
+function* rowsOf(database: DatabaseSync, sql: string): Generator<StoredRow, void, void> {
   const statement = database.prepare(sql);
   statement.setReadBigInts(true);
   for (const { id, body } of statement.iterate()) {
@@ -258,7 +266,7 @@ function own(path: string): DatabaseSync {
     return database;
   } catch (error) {
     database.close();
-    if (/locked|busy/i.test(String(error))) throw new DirectoryOwned("another keeper owns it");
+    if (/locked|busy/i.test(String(error))) throw new DataDirectoryOwned("another keeper owns it");
     throw error;
   }
 }
@@ -269,4 +277,23 @@ function rollBack(database: DatabaseSync): void {
   } catch {
     // SQLite has rolled back by itself, as it does when the disk is full
   }
+}
+
+export function addChecksums(database: DatabaseSync): void {
+  for (const table of ["nodes", "sessions"]) {
+    const bodyOf = database.prepare(`SELECT body FROM ${table} WHERE id = ?`);
+    const put = database.prepare(`UPDATE ${table} SET body = ? WHERE id = ?`);
+    const ids = database.prepare(`SELECT id FROM ${table}`);
+    ids.setReadBigInts(true);
+    for (const { id } of ids.all()) {
+      const body = bodyOf.get(id ?? null)?.["body"];
+      if (typeof id !== "bigint" || !(body instanceof Uint8Array)) throw new TypeError(`A row of ${table} is damaged`);
+      put.run(withChecksum(id, body), id);
+    }
+  }
+  database.exec("ALTER TABLE progress ADD COLUMN checksum INTEGER");
+  const progress = database.prepare("SELECT zxid FROM progress");
+  progress.setReadBigInts(true);
+  const zxid = progress.get()?.["zxid"];
+  if (typeof zxid === "bigint") database.prepare("UPDATE progress SET checksum = ?").run(zxidChecksum(zxid));
 }

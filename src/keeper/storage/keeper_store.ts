@@ -1,26 +1,26 @@
 /** The keeper's side of its store: requests to the thread in store_worker.ts, which answers them in order. */
 import { Worker } from "node:worker_threads";
 import { BatonError, messageOf } from "../../errors.ts";
-import type { StoreReply, StoreRequest } from "./keeper_store_messages.ts";
+import type { KeeperStoreReply, KeeperStoreRequest } from "./keeper_store_worker.ts";
 import { decodeRows, nodeOf, sessionOf } from "./stored_records.ts";
 import type { StoredPiece } from "../state/keeper_state.ts";
 
-interface Waiting {
+interface PendingCall {
   readonly piece?: (bytes: Uint8Array) => void;
   readonly done: () => void;
   readonly failed: (error: BatonError) => void;
 }
 
-export class Store {
+export class KeeperStore {
   readonly #dataDir: string;
   readonly #worker: Worker;
-  readonly #waiting: Waiting[] = [];
+  readonly #waiting: PendingCall[] = [];
   #broken: BatonError | null = null;
 
   private constructor(dataDir: string) {
     this.#dataDir = dataDir;
     this.#worker = new Worker(new URL("./keeper_store_worker.ts", import.meta.url));
-    this.#worker.on("message", (reply: StoreReply) => this.#received(reply));
+    this.#worker.on("message", (reply: KeeperStoreReply) => this.#received(reply));
     this.#worker.on("error", (error) => this.#break(error.message));
     this.#worker.on("exit", () => this.#break("its thread ended"));
   }
@@ -29,8 +29,8 @@ export class Store {
    * Takes a data directory into possession. Rejects with LOCK_BUSY when another keeper owns it, with CONFIG when it was
    * cut off, with IO when it cannot be read or written.
    */
-  static async open(dataDir: string): Promise<Store> {
-    const store = new Store(dataDir);
+  static async open(dataDir: string): Promise<KeeperStore> {
+    const store = new KeeperStore(dataDir);
     try {
       await store.#request({ kind: "open", dataDir });
       return store;
@@ -73,7 +73,7 @@ export class Store {
     }
   }
 
-  #request(request: StoreRequest, piece?: (bytes: Uint8Array) => void): Promise<void> {
+  #request(request: KeeperStoreRequest, piece?: (bytes: Uint8Array) => void): Promise<void> {
     if (this.#broken !== null) return Promise.reject(this.#broken);
     return new Promise((done, failed) => {
       this.#waiting.push(piece === undefined ? { done, failed } : { piece, done, failed });
@@ -81,7 +81,7 @@ export class Store {
     });
   }
 
-  #received(reply: StoreReply): void {
+  #received(reply: KeeperStoreReply): void {
     if (reply.kind === "piece") {
       this.#waiting[0]?.piece?.(reply.bytes);
       return;

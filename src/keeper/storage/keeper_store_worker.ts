@@ -1,22 +1,21 @@
 /** The thread that waits for the disk, so that the keeper never does. One request at a time, answered in order. */
 import { parentPort } from "node:worker_threads";
 import { BatonError } from "../../errors.ts";
-import { Database, DirectoryOwned } from "./keeper_database.ts";
-import type { StoreReply, StoreRequest } from "./keeper_store_messages.ts";
+import { DataDirectoryOwned, KeeperDatabase } from "./keeper_database.ts";
 
 const idleMs = 200;
 
 const port = parentPort;
 if (port === null) throw new Error("The store's thread was started as a program of its own");
 
-let database: Database | null = null;
+let database: KeeperDatabase | null = null;
 let idleTimer: ReturnType<typeof setTimeout> | undefined;
 
-function reply(message: StoreReply): void {
+function reply(message: KeeperStoreReply): void {
   port?.postMessage(message);
 }
 
-function opened(): Database {
+function opened(): KeeperDatabase {
   if (database === null) throw new Error("the store is not open");
   return database;
 }
@@ -30,10 +29,10 @@ function tidy(occasion: "idle" | "busy"): void {
   }
 }
 
-function answer(request: StoreRequest): void {
+function answer(request: KeeperStoreRequest): void {
   switch (request.kind) {
     case "open":
-      database = new Database(request.dataDir);
+      database = new KeeperDatabase(request.dataDir);
       break;
     case "load":
       for (const bytes of opened().load()) reply({ kind: "piece", bytes });
@@ -53,11 +52,11 @@ function answer(request: StoreRequest): void {
   reply({ kind: "done" });
 }
 
-port.on("message", (request: StoreRequest) => {
+port.on("message", (request: KeeperStoreRequest) => {
   try {
     answer(request);
   } catch (error) {
-    if (error instanceof DirectoryOwned) reply({ kind: "owned" });
+    if (error instanceof DataDirectoryOwned) reply({ kind: "owned" });
     else if (error instanceof BatonError) reply({ kind: "failed", message: error.message, isWhole: true });
     else reply({ kind: "failed", message: error instanceof Error ? error.message : String(error) });
   }
@@ -66,3 +65,18 @@ port.on("message", (request: StoreRequest) => {
   clearTimeout(idleTimer);
   idleTimer = setTimeout(tidy, idleMs, "idle");
 });
+
+export type KeeperStoreRequest =
+  | { readonly kind: "open"; readonly dataDir: string }
+  | { readonly kind: "load" }
+  | { readonly kind: "confirm" }
+  | { readonly kind: "commit"; readonly changes: Uint8Array }
+  | { readonly kind: "close" };
+
+export type KeeperStoreReply =
+  /** One piece of what was loaded; `done` follows. */
+  | { readonly kind: "piece"; readonly bytes: Uint8Array }
+  | { readonly kind: "done" }
+  | { readonly kind: "owned" }
+  /** `isWhole`: the message is a sentence of its own, about data that must not be used as it is. */
+  | { readonly kind: "failed"; readonly message: string; readonly isWhole?: boolean };

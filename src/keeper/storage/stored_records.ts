@@ -18,7 +18,7 @@ export const ownerName = "owner.sqlite";
 export const markName = "stored.zxid";
 
 /** A row: its number and its content, null when the row is to go. */
-export interface Row {
+export interface StoredRow {
   readonly id: bigint;
   readonly body: Uint8Array | null;
 }
@@ -67,7 +67,7 @@ export function encodeChanges(changes: {
 }
 
 /** Encodes rows as they are. */
-export function encodeRows(zxid: bigint, nodes: readonly Row[], sessions: readonly Row[]): Uint8Array {
+export function encodeRows(zxid: bigint, nodes: readonly StoredRow[], sessions: readonly StoredRow[]): Uint8Array {
   const writer = new ByteWriter(1 << 16);
   writer.i64(zxid);
   for (const rows of [nodes, sessions]) {
@@ -78,11 +78,11 @@ export function encodeRows(zxid: bigint, nodes: readonly Row[], sessions: readon
 }
 
 /** The rows of one piece; `body` is a view onto it. */
-export function decodeRows(bytes: Uint8Array): { zxid: bigint; nodes: Row[]; sessions: Row[] } {
+export function decodeRows(bytes: Uint8Array): { zxid: bigint; nodes: StoredRow[]; sessions: StoredRow[] } {
   const reader = new ByteReader(bytes);
-  const rows = (): Row[] => {
+  const rows = (): StoredRow[] => {
     const count = reader.i32();
-    const list: Row[] = [];
+    const list: StoredRow[] = [];
     for (let index = 0; index < count; index++) {
       const id = reader.i64();
       const length = reader.i32();
@@ -109,7 +109,7 @@ export function zxidChecksum(zxid: bigint): number {
 }
 
 /** Throws PROTOCOL for a row that is not as it was stored: the database is damaged. */
-export function nodeOf(row: Row): ZNode {
+export function nodeOf(row: StoredRow): ZNode {
   const stored = StoredNode.read(new ByteReader(checked(row)));
   const kind = kinds[stored.kind];
   if (kind === undefined) throw protocolError(`Node ${stored.path} is stored with the unknown kind ${stored.kind}`);
@@ -135,7 +135,7 @@ export function nodeOf(row: Row): ZNode {
 }
 
 /** Throws PROTOCOL for a row that is not as it was stored: the database is damaged. */
-export function sessionOf(row: Row): Omit<Session, "deadlineMs"> {
+export function sessionOf(row: StoredRow): Omit<Session, "deadlineMs"> {
   const { id } = row;
   const { password, timeoutMs } = StoredSession.read(new ByteReader(checked(row)));
   if (password === null) throw protocolError(`Session ${id} is stored without a password`);
@@ -174,7 +174,7 @@ function writeChecksum(writer: ByteWriter, id: bigint, start: number): void {
 }
 
 /** The body without its checksum, which has to be right. */
-function checked({ id, body }: Row): Uint8Array {
+function checked({ id, body }: StoredRow): Uint8Array {
   const at = (body?.byteLength ?? 0) - checksumBytes;
   if (body !== null && at >= 0) {
     const content = body.subarray(0, at);

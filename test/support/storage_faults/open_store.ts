@@ -4,7 +4,7 @@
  */
 import { mkdirSync } from "node:fs";
 import process from "node:process";
-import { Database } from "../../../src/keeper/storage/keeper_database.ts";
+import { KeeperDatabase } from "../../../src/keeper/storage/keeper_database.ts";
 import { ClientState } from "../../../src/pubsub/client/client_state.ts";
 import { OutFolder } from "../../../src/pubsub/client/out_folder.ts";
 import { backupStore } from "../../../src/pubsub/store/backup_store.ts";
@@ -16,7 +16,7 @@ const [folder = "", which = "", from = ""] = process.argv.slice(2);
 switch (which) {
   case "keeper":
     mkdirSync(folder, { recursive: true });
-    new Database(folder);
+    new KeeperDatabase(folder);
     break;
   case "topics":
     new TopicDatabase(folder);

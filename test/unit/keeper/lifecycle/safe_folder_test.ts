@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { BatonError } from "../../../../src/errors.ts";
-import { keeperPlace, makePlace } from "../../../../src/keeper/lifecycle/keeper_place.ts";
+import { createFolders, keeperLocation } from "../../../../src/keeper/lifecycle/keeper_location.ts";
 
 let root = "";
 beforeEach(() => root = mkdtempSync(join(tmpdir(), "baton-folder-")));
@@ -28,7 +28,7 @@ function place() {
     userDatabase,
     fallbackFolder: join(root, "tmp"),
   };
-  return keeperPlace({}, options);
+  return keeperLocation({}, options);
 }
 
 /** What is said when the place is looked for, and the same when it is made after it was found in order. */
@@ -41,7 +41,7 @@ function refusal(prepare: () => void): string {
     // then the second look is enough
   }
   prepare();
-  for (const act of [place, () => found !== null && makePlace({ ...found, dir: found.dir ?? "" })]) {
+  for (const act of [place, () => found !== null && createFolders({ ...found, dir: found.dir ?? "" })]) {
     try {
       act();
       said.push("fine");
@@ -89,7 +89,7 @@ test.each([0o755, 0o775, 0o700])("an ordinary home with folders of mode %o", (mo
   for (const folder of ["home/.local", "home/.local/state"]) make(folder, mode);
   const found = place();
   expect(found.dir?.startsWith(join(root, "home/.local/state/baton/keeper/"))).toBe(true);
-  makePlace({ ...found, dir: found.dir ?? "" });
+  createFolders({ ...found, dir: found.dir ?? "" });
   expect(place()).toEqual(found);
 });
 
@@ -98,7 +98,7 @@ test("a home whose .local is a link to another disk", () => {
   make("disk/local");
   symlinkSync(join(root, "disk/local"), join(root, "home/.local"));
   const found = place();
-  makePlace({ ...found, dir: found.dir ?? "" });
+  createFolders({ ...found, dir: found.dir ?? "" });
   expect(place()).toEqual(found);
 });
 

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { Intake } from "../../../../src/keeper/protocol/read_buffer.ts";
+import { ReadBuffer } from "../../../../src/keeper/protocol/read_buffer.ts";
 import { encodeFrame } from "../../../../src/wire/jute/jute_frame.ts";
 import { anyBytes } from "../../../support/jute_arbitrary.ts";
 import { property } from "../../../support/property.ts";
@@ -14,7 +14,7 @@ property(
   fc.tuple(fc.array(anyBytes, { maxLength: 20 }), fc.integer({ min: 1, max: 40 }), fc.integer({ min: 1, max: 5 })),
   ([bodies, chunkBytes, atATime]) => {
     const whole = stream(bodies);
-    const intake = new Intake(frameBytesMax);
+    const intake = new ReadBuffer(frameBytesMax);
     const taken: Uint8Array[] = [];
     const take = (count: number) => {
       for (let left = count; left > 0; left--) {
@@ -27,7 +27,7 @@ property(
       const chunk = Uint8Array.from(whole.subarray(at, at + chunkBytes));
       intake.push(chunk);
       take(atATime);
-      intake.keep();
+      intake.copyRest();
       chunk.fill(0xff); // it was lent for the call
     }
     take(Infinity);
@@ -38,10 +38,10 @@ property(
 );
 
 test("what it holds is counted: what nobody has taken, and the room for what is not complete", () => {
-  const intake = new Intake(frameBytesMax);
+  const intake = new ReadBuffer(frameBytesMax);
   intake.push(stream(Array(1000).fill(new Uint8Array(16))));
   intake.next();
-  intake.keep();
+  intake.copyRest();
   expect(intake.heldBytes).toBeGreaterThan(15_000);
   expect(intake.heldBytes).toBeLessThan(20_001);
   while (intake.next() !== null);
@@ -52,7 +52,7 @@ test("what it holds is counted: what nobody has taken, and the room for what is 
 });
 
 test("a frame that is too long is refused as soon as its length is there", () => {
-  const intake = new Intake(100);
+  const intake = new ReadBuffer(100);
   intake.push(new Uint8Array([0, 0, 0, 101]));
   expect(() => intake.next()).toThrow(/0 to 100 are allowed/);
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { digestId, maskDigests, permits, resolveAcl } from "../../../../src/keeper/state/acl_check.ts";
-import { Refusal } from "../../../../src/keeper/state/operation_error.ts";
+import { OperationError } from "../../../../src/keeper/state/operation_error.ts";
 import { permission } from "../../../../src/wire/jute/zookeeper_operations.ts";
 import type { Acl } from "../../../../src/wire/jute/zookeeper_records.ts";
 
@@ -20,7 +20,7 @@ test.each([[[]], [null], [[acl("world", "x")]], [[acl("auth", "")]], [[acl("sasl
   acl("ip", "300.1.1.1"),
 ]]])(
   "%j names nobody",
-  (list) => expect(() => resolveAcl(list, [])).toThrow(Refusal),
+  (list) => expect(() => resolveAcl(list, [])).toThrow(OperationError),
 );
 
 describe("permission", () => {

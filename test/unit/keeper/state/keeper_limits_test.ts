@@ -97,7 +97,7 @@ test("one connection's watches are limited for themselves: another still has roo
 });
 
 test("so many operations and watches come in one request, and no more", () => {
-  const client = new StateDriver({ limits: { operationsTogetherMax: 2, watchesTogetherMax: 2 } }).client();
+  const client = new StateDriver({ limits: { operationsPerMultiMax: 2, watchesPerRequestMax: 2 } }).client();
   const check: MultiRequest = { type: "check", path: "/", version: 0 };
   expect(client.multi([check, check]).error).toBe(0);
   expect(client.multi([check, check, check]).error).toBe(badArguments);

@@ -21,7 +21,7 @@ test("time goes on while looks are on time", () => {
   const sessionClock = new SessionClock(clock, 100);
   for (let look = 0; look < 50; look++) {
     clock.turn(105);
-    sessionClock.look(false);
+    sessionClock.tick(false);
   }
   expect(sessionClock.now()).toBe(1000 + 50 * 105);
 });
@@ -30,7 +30,7 @@ test("a late look means that nobody was listened to: the time does not count", (
   const clock = turnedByHand();
   const sessionClock = new SessionClock(clock, 100);
   clock.turn(30_100);
-  sessionClock.look(false);
+  sessionClock.tick(false);
   expect(sessionClock.now()).toBe(1100);
 });
 
@@ -39,7 +39,7 @@ test("a suspended machine's time does not count", () => {
   const sessionClock = new SessionClock(clock, 100);
   clock.turn(100);
   clock.suspend(3_600_000);
-  sessionClock.look(false);
+  sessionClock.tick(false);
   expect(sessionClock.now()).toBe(1100);
 });
 
@@ -48,7 +48,7 @@ test("while the disk does not answer, no time counts", () => {
   const sessionClock = new SessionClock(clock, 100);
   for (let look = 0; look < 100; look++) {
     clock.turn(100);
-    sessionClock.look(true);
+    sessionClock.tick(true);
   }
   expect(sessionClock.now()).toBe(1000);
 });

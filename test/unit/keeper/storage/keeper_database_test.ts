@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, setDefaultTimeout, test } from "bun:test
 import { cpSync, mkdirSync, mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Database, DirectoryOwned } from "../../../../src/keeper/storage/keeper_database.ts";
+import { DataDirectoryOwned, KeeperDatabase } from "../../../../src/keeper/storage/keeper_database.ts";
 import { decodeRows, encodeRows } from "../../../../src/keeper/storage/stored_records.ts";
 
 /** Thousands of flushes: a busy disk takes its time. */
@@ -19,7 +19,7 @@ const folder = (name: string) => {
 const rows = (...ids: number[]) => ids.map((id) => ({ id: BigInt(id), body: new Uint8Array(50).fill(id) }));
 const gone = (id: number) => [{ id: BigInt(id), body: null }];
 
-function loaded(database: Database) {
+function loaded(database: KeeperDatabase) {
   const pieces = [...database.load()].map(decodeRows);
   return {
     zxid: pieces[0]?.zxid,
@@ -29,7 +29,7 @@ function loaded(database: Database) {
 }
 
 test("what was committed last is what is loaded, oldest node first", () => {
-  const database = new Database(folder("a"));
+  const database = new KeeperDatabase(folder("a"));
   expect(loaded(database)).toEqual({ zxid: 0n, nodes: [], sessions: [] });
   database.commit(encodeRows(7n, rows(3, 1, 2), rows(9)));
   database.commit(encodeRows(8n, gone(2), [...gone(9), ...rows(10)]));
@@ -39,7 +39,7 @@ test("what was committed last is what is loaded, oldest node first", () => {
 
 test("a log that was made longer than it is loses nothing in a crash, before and after it is written from its beginning again", () => {
   const dir = folder("a");
-  const database = new Database(dir);
+  const database = new KeeperDatabase(dir);
   database.commit(encodeRows(1n, rows(1), []));
   database.reserveLog();
   const length = statSync(join(dir, "keeper.sqlite-wal")).size;
@@ -53,7 +53,7 @@ test("a log that was made longer than it is loses nothing in a crash, before and
     if (id % 500 !== 0) continue;
     const crash = join(root, `crash-${id}`);
     cpSync(dir, crash, { recursive: true });
-    const recovered = new Database(crash);
+    const recovered = new KeeperDatabase(crash);
     expect(loaded(recovered)).toEqual({ zxid: BigInt(id), nodes: ids, sessions: [] });
     recovered.close();
   }
@@ -63,21 +63,21 @@ test("a log that was made longer than it is loses nothing in a crash, before and
 
 test("a directory has one owner, until that one is gone", () => {
   const dir = folder("a");
-  const owner = new Database(dir);
-  expect(() => new Database(dir)).toThrow(DirectoryOwned);
+  const owner = new KeeperDatabase(dir);
+  expect(() => new KeeperDatabase(dir)).toThrow(DataDirectoryOwned);
   owner.close();
-  new Database(dir).close();
+  new KeeperDatabase(dir).close();
 });
 
 test("where the file that decides was removed, the last to open the rows is the one that writes them", () => {
   const dir = folder("a");
-  const older = new Database(dir);
+  const older = new KeeperDatabase(dir);
   older.commit(encodeRows(1n, rows(1), []));
   older.confirm();
   rmSync(join(dir, "owner.sqlite"));
-  const newer = new Database(dir);
-  expect(() => older.commit(encodeRows(2n, rows(2), []))).toThrow(DirectoryOwned);
-  expect(() => older.confirm()).toThrow(DirectoryOwned);
+  const newer = new KeeperDatabase(dir);
+  expect(() => older.commit(encodeRows(2n, rows(2), []))).toThrow(DataDirectoryOwned);
+  expect(() => older.confirm()).toThrow(DataDirectoryOwned);
   newer.commit(encodeRows(3n, rows(3), []));
   newer.confirm();
   older.close();
@@ -87,7 +87,7 @@ test("where the file that decides was removed, the last to open the rows is the 
 });
 
 test("a piece that fails half-way leaves nothing", () => {
-  const database = new Database(folder("a"));
+  const database = new KeeperDatabase(folder("a"));
   database.commit(encodeRows(1n, rows(1), []));
   const whole = encodeRows(2n, rows(2, 3), []);
   expect(() => database.commit(whole.subarray(0, whole.byteLength - 5))).toThrow();

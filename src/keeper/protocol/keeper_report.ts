@@ -3,9 +3,10 @@ import { type Address, formatAddress } from "../../sockets/connection.ts";
 import { permission } from "../../wire/jute/zookeeper_operations.ts";
 import { permits } from "../state/acl_check.ts";
 import type { ClientConnection } from "./client_connection.ts";
-import type { KeeperReport } from "./four_letter_words.ts";
 import type { KeeperState } from "../state/keeper_state.ts";
 import type { ZNode } from "../state/tree.ts";
+import { Histogram } from "../../support/histogram.ts";
+import type { KeeperReport } from "./four_letter_words.ts";
 
 export interface ReportSources {
   readonly options: Pick<KeeperReport, "tickTimeMs" | "sessionTimeoutMinMs" | "sessionTimeoutMaxMs" | "dataDir">;
@@ -65,4 +66,37 @@ export function reportOf(state: KeeperState<ClientConnection>, sources: ReportSo
       }));
     },
   };
+}
+
+/** In seconds: from a fast flush to a disk that is in trouble. */
+const commitBounds = [0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5];
+
+export class CommitCounters {
+  readonly commitSeconds = new Histogram(commitBounds);
+  commitsFailed = 0;
+
+  done(tookMs: number): void {
+    this.commitSeconds.observe(tookMs / 1000);
+  }
+}
+
+type KeeperCounts =
+  & Pick<KeeperReport, "nodes" | "dataBytes" | "ephemerals" | "watches" | "received" | "writable" | "zxid">
+  & { readonly connections: number; readonly sessions: number; readonly outstanding: number };
+
+export interface KeeperStatistics extends KeeperCounts, Pick<CommitCounters, "commitSeconds" | "commitsFailed"> {
+  /** Bytes of requests that are not whole or wait, of those connections that have much of it. */
+  readonly heldBytes: number;
+  /** Bytes of answers not taken yet, likewise. */
+  readonly unsentBytes: number;
+}
+
+export function statisticsOf(report: KeeperReport): KeeperCounts {
+  const { nodes, dataBytes, ephemerals, watches, received, sent, writable, zxid } = report;
+  const counts = {
+    connections: report.connections.length,
+    sessions: report.sessionCount,
+    outstanding: received - sent,
+  };
+  return { nodes, dataBytes, ephemerals, watches, received, writable, zxid, ...counts };
 }

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { BatonError } from "../../../../src/errors.ts";
-import { keeperPlace, makePlace } from "../../../../src/keeper/lifecycle/keeper_place.ts";
+import { createFolders, keeperLocation } from "../../../../src/keeper/lifecycle/keeper_location.ts";
 
 let root = "";
 beforeEach(() => root = mkdtempSync(join(tmpdir(), "baton-place-")));
@@ -37,7 +37,7 @@ describe("the user's place", () => {
   test("follows from the user database, whatever HOME and the XDG variables say", () => {
     mkdirSync(join(root, "home"));
     const places = [{}, { HOME: "/elsewhere", XDG_STATE_HOME: "/elsewhere", XDG_RUNTIME_DIR: "/elsewhere" }]
-      .map((env) => keeperPlace(env, nobody()));
+      .map((env) => keeperLocation(env, nobody()));
     expect(places[0]).toEqual(places[1]);
     expect(places[0]?.dir?.startsWith(join(root, "home/.local/state/baton/keeper/"))).toBe(true);
     expect(places[0]?.scope).toBe("user");
@@ -45,34 +45,34 @@ describe("the user's place", () => {
 
   test("is in /var/tmp for a user without a home", () => {
     const { fallbackFolder: _, ...rest } = nobody();
-    expect(keeperPlace({}, rest).dir?.startsWith(`/var/tmp/baton-${uid}/`)).toBe(true);
+    expect(keeperLocation({}, rest).dir?.startsWith(`/var/tmp/baton-${uid}/`)).toBe(true);
   });
 
   test("stays where it is when a home appears, and when it becomes unusable", () => {
-    const without = keeperPlace({}, nobody());
+    const without = keeperLocation({}, nobody());
     expect(without.dir?.startsWith(join(root, "tmp/"))).toBe(true);
     mkdirSync(without.dir ?? "", { recursive: true, mode: 0o700 });
     mkdirSync(join(root, "home"));
-    expect(keeperPlace({}, nobody())).toEqual(without);
+    expect(keeperLocation({}, nobody())).toEqual(without);
     rmSync(join(root, "tmp"), { recursive: true });
-    const atHome = keeperPlace({}, nobody());
+    const atHome = keeperLocation({}, nobody());
     mkdirSync(atHome.dir ?? "", { recursive: true, mode: 0o700 });
     chmodSync(join(root, "home"), 0o500);
-    expect(keeperPlace({}, nobody())).toEqual(atHome);
+    expect(keeperLocation({}, nobody())).toEqual(atHome);
   });
 
   test("has its socket beside the data, or under a short name when that path is too long for a socket", () => {
-    const short = keeperPlace({ BATON_KEEPER_DIR: join(root, "k") });
+    const short = keeperLocation({ BATON_KEEPER_DIR: join(root, "k") });
     expect(short.socketPath).toBe(join(root, "k/keeper.sock"));
-    const long = keeperPlace({ BATON_KEEPER_DIR: join(root, "k".repeat(100)) });
+    const long = keeperLocation({ BATON_KEEPER_DIR: join(root, "k".repeat(100)) });
     expect(long.dir).toBe(join(root, "k".repeat(100)));
     expect(Buffer.byteLength(long.socketPath)).toBeLessThanOrEqual(103);
-    expect(long.socketPath).not.toBe(keeperPlace({ BATON_KEEPER_DIR: join(root, "l".repeat(100)) }).socketPath);
+    expect(long.socketPath).not.toBe(keeperLocation({ BATON_KEEPER_DIR: join(root, "l".repeat(100)) }).socketPath);
   });
 });
 
 describe("a place that is not safe is refused", () => {
-  const place = () => keeperPlace({ BATON_KEEPER_DIR: join(root, "k") });
+  const place = () => keeperLocation({ BATON_KEEPER_DIR: join(root, "k") });
 
   test("when it lets others in", () => {
     mkdirSync(join(root, "k"));
@@ -92,20 +92,20 @@ describe("a place that is not safe is refused", () => {
   });
 
   test("when it is not an absolute path", () => {
-    expect(codeOf(() => keeperPlace({ BATON_KEEPER_DIR: "k" }))).toBe("CONFIG");
+    expect(codeOf(() => keeperLocation({ BATON_KEEPER_DIR: "k" }))).toBe("CONFIG");
   });
 
   test("also when it was made between the look and the use", () => {
     const { dir, socketPath } = place();
     mkdirSync(join(root, "real"), { mode: 0o700 });
     symlinkSync(join(root, "real"), join(root, "k"));
-    expect(codeOf(() => makePlace({ dir: dir ?? "", socketPath }))).toBe("CONFIG");
+    expect(codeOf(() => createFolders({ dir: dir ?? "", socketPath }))).toBe("CONFIG");
   });
 });
 
 describe("the machine's keeper", () => {
   const socketPath = () => join(root, "run/keeper.sock");
-  const look = () => keeperPlace({}, { machineSocketPath: socketPath(), userDatabase: userDatabase(root) });
+  const look = () => keeperLocation({}, { machineSocketPath: socketPath(), userDatabase: userDatabase(root) });
 
   async function serve(): Promise<Disposable> {
     mkdirSync(join(root, "run"), { mode: 0o755 });
@@ -132,6 +132,6 @@ describe("the machine's keeper", () => {
 
   test("is not looked at when BATON_KEEPER_DIR names a place", async () => {
     using _ = await serve();
-    expect(keeperPlace({ BATON_KEEPER_DIR: join(root, "k") }).scope).toBe("user");
+    expect(keeperLocation({ BATON_KEEPER_DIR: join(root, "k") }).scope).toBe("user");
   });
 });

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { connectionsPossible } from "../../../../src/keeper/lifecycle/descriptor_limit.ts";
+import { connectionsPossible } from "../../../../src/keeper/lifecycle/start_keeper.ts";
 
 const limits = (soft: string) =>
   `Limit                     Soft Limit           Hard Limit           Units     

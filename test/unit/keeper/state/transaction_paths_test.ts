@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
-import { checkPath, isSpecialPath, parentOf } from "../../../../src/keeper/state/node_path.ts";
-import { Refusal } from "../../../../src/keeper/state/operation_error.ts";
+import { checkPath, isSpecialPath, parentOf } from "../../../../src/keeper/state/transaction.ts";
+import { OperationError } from "../../../../src/keeper/state/operation_error.ts";
 
 test.each(["/", "/a", "/a/b", "/é", "/a b", "/...", "/.a", "/a./b", "/~"])("%j is a path", (path) => {
   expect(() => checkPath(path)).not.toThrow();
@@ -24,12 +24,12 @@ test.each([
   "/\uffff",
 ])(
   "%j is none",
-  (path) => expect(() => checkPath(path)).toThrow(Refusal),
+  (path) => expect(() => checkPath(path)).toThrow(OperationError),
 );
 
 test("the parent of a path is what stands before its last slash", () => {
   expect(["/a/b", "/a", "/a/"].map(parentOf)).toEqual(["/a", "", "/a"]);
-  for (const path of ["", "a", "/a\0"]) expect(() => parentOf(path)).toThrow(Refusal);
+  for (const path of ["", "a", "/a\0"]) expect(() => parentOf(path)).toThrow(OperationError);
 });
 
 test("the server's own nodes are special, those below them are not", () => {

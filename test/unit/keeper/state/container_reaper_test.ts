@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { dueNodes } from "../../../../src/keeper/state/due_nodes.ts";
+import { dueNodes } from "../../../../src/keeper/state/container_reaper.ts";
 import { openAcl } from "../../../../src/wire/jute/open_acl.ts";
 import { createFlag } from "../../../../src/wire/jute/zookeeper_operations.ts";
 import { StateDriver } from "./state_driver.ts";
@@ -8,7 +8,7 @@ function setUp() {
   const driver = new StateDriver();
   const client = driver.client();
   const check = () => {
-    const due = dueNodes(driver.state.tree.mortal, driver.wallMs);
+    const due = dueNodes(driver.state.tree.expirableNodes, driver.wallMs);
     for (const node of due) driver.state.reap(node);
     return due.map(({ path }) => path);
   };

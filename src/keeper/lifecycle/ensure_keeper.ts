@@ -15,7 +15,7 @@ import { formatDuration } from "../../support/duration.ts";
 import { registerOwnChild } from "../../support/child_pids.ts";
 import { selfCommand } from "../../support/self_exec.ts";
 import { keeperMark } from "../../support/keeper_process.ts";
-import { keeperLogName, type KeeperPlace, makePlace } from "./keeper_place.ts";
+import { createFolders, type KeeperLocation, keeperLogName } from "./keeper_location.ts";
 
 export interface EnsureKeeperOptions {
   readonly signal?: AbortSignal;
@@ -32,20 +32,20 @@ const ownedExitCode = 75;
 const failureCodes: Readonly<Record<number, ErrorCode>> = { 73: "CANNOT_CREATE", 74: "IO", 78: "CONFIG" };
 const logBytesMax = 1 << 20;
 /** How long the others leave the start to the one who began it. */
-const startTurnMs = 250;
+const startClaimMs = 250;
 /** How long a keeper is waited for that accepts a connection and says nothing. */
 const answerMsMax = 1_000;
 
 /**
- * Resolves when a keeper accepts connections at its place. Rejects with UNREACHABLE when that does not happen in time,
+ * Resolves when a keeper accepts connections at its location. Rejects with UNREACHABLE when that does not happen in time,
  * with CANNOT_CREATE or IO when its folder cannot be written, with the keeper's own code and words when it cannot start,
  * with the signal's reason.
  */
-export function ensureKeeper(place: KeeperPlace, options: EnsureKeeperOptions = {}): Promise<void> {
-  let start = starting.get(place.socketPath);
+export function ensureKeeper(location: KeeperLocation, options: EnsureKeeperOptions = {}): Promise<void> {
+  let start = starting.get(location.socketPath);
   if (start === undefined) {
-    start = connectOrStart(place, options).finally(() => starting.delete(place.socketPath));
-    starting.set(place.socketPath, start);
+    start = connectOrStart(location, options).finally(() => starting.delete(location.socketPath));
+    starting.set(location.socketPath, start);
   }
   return abortable(start, options.signal);
 }
@@ -53,19 +53,19 @@ export function ensureKeeper(place: KeeperPlace, options: EnsureKeeperOptions = 
 /** What this process has under way, by socket: a thousand sessions of one process start one keeper. */
 const starting = new Map<string, Promise<void>>();
 
-async function connectOrStart(place: KeeperPlace, options: EnsureKeeperOptions): Promise<void> {
-  const { dir, socketPath } = place;
-  if (await serves(socketPath)) return;
-  if (dir !== null) makePlace({ ...place, dir });
+async function connectOrStart(location: KeeperLocation, options: EnsureKeeperOptions): Promise<void> {
+  const { dir, socketPath } = location;
+  if (await keeperServes(socketPath)) return;
+  if (dir !== null) createFolders({ ...location, dir });
   const withinMs = options.withinMs ?? 10_000;
   const deadlineMs = performance.now() + withinMs;
   let keeper: StartedKeeper | null = null;
   for (let attempt = 0;; attempt++) {
-    if (dir !== null && (keeper === null || keeper.gone()) && claimStart(dir)) {
+    if (dir !== null && (keeper === null || keeper.leftForAnother()) && claimStart(dir)) {
       keeper = startDetached({ dir, socketPath }, options);
     }
     await pause(5 + backoffMs(attempt, { firstMs: 10, maxMs: 50 }));
-    if (await serves(socketPath)) return;
+    if (await keeperServes(socketPath)) return;
     if (performance.now() <= deadlineMs) continue;
     const waited = formatDuration(withinMs);
     throw new BatonError(
@@ -79,23 +79,23 @@ async function connectOrStart(place: KeeperPlace, options: EnsureKeeperOptions):
 
 interface StartedKeeper {
   /** True when it left because another one owns the data. Throws when it failed. */
-  gone(): boolean;
+  leftForAnother(): boolean;
 }
 
 function startDetached(
-  place: { dir: string; socketPath: string },
+  location: { dir: string; socketPath: string },
   { idleExit = "5m", command = selfCommand() }: EnsureKeeperOptions,
 ): StartedKeeper {
-  const logPath = join(place.dir, keeperLogName);
+  const logPath = join(location.dir, keeperLogName);
   const log = openLog(logPath);
   try {
     const logStart = fstatSync(log).size;
     const words = [
       "keeper",
       "--data-dir",
-      place.dir,
+      location.dir,
       "--listen",
-      `unix:${place.socketPath}`,
+      `unix:${location.socketPath}`,
       "--on-demand",
       "--idle-exit",
       idleExit,
@@ -111,17 +111,17 @@ function startDetached(
     });
     child.unref();
     if (child.pid !== undefined) child.once("exit", registerOwnChild(child.pid));
-    return watchOver(child, logPath, () => readFileSync(logPath).subarray(logStart).toString("utf8").trim());
+    return startedKeeper(child, logPath, () => readFileSync(logPath).subarray(logStart).toString("utf8").trim());
   } finally {
     closeSync(log);
   }
 }
 
-function watchOver(child: ChildProcess, logPath: string, said: () => string): StartedKeeper {
+function startedKeeper(child: ChildProcess, logPath: string, said: () => string): StartedKeeper {
   let failure: Error | null = null;
   child.on("error", (error) => failure = error);
   return {
-    gone() {
+    leftForAnother() {
       if (failure !== null) throw new BatonError("CANNOT_CREATE", `Cannot start the keeper: ${failure.message}`);
       if (child.exitCode === null && child.signalCode === null) return false;
       if (child.exitCode === ownedExitCode || child.exitCode === 0) return true;
@@ -160,7 +160,7 @@ function claimStart(dir: string): boolean {
   try {
     const stat = statSync(path, { throwIfNoEntry: false });
     const ageMs = stat === undefined ? Infinity : Date.now() - stat.mtimeMs;
-    if (ageMs >= 0 && ageMs < startTurnMs) return false;
+    if (ageMs >= 0 && ageMs < startClaimMs) return false;
     rmSync(path, { force: true });
     closeSync(openSync(path, "wx", 0o600));
     return true;
@@ -184,7 +184,7 @@ function errnoOf(error: unknown): unknown {
  * Whether a keeper serves there. That somebody accepts is not enough: one that is just ending, or dying, may still do so.
  * One that accepts and says nothing is stopped or busy, and starting another would not help: the data is its own.
  */
-function serves(path: string): Promise<boolean> {
+function keeperServes(path: string): Promise<boolean> {
   return new Promise((resolve) => {
     let answered = false;
     let connection: Connection | null = null;

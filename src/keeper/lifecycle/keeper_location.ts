@@ -8,16 +8,16 @@ import { basename, dirname, join, resolve } from "node:path";
 import process from "node:process";
 import { BatonError, messageOf } from "../../errors.ts";
 import { socketPathBytesMax } from "../../sockets/clear_socket_path.ts";
-import { checkFolder, lookAt, type SafeFolder, userId } from "./safe_folder.ts";
+import { checkFolder, type SafeFolder, statFolder, userId } from "./safe_folder.ts";
 
-export interface KeeperPlace {
+export interface KeeperLocation {
   /** The folder of the data; null when somebody else runs the keeper and it is only there to be used. */
   readonly dir: string | null;
   readonly socketPath: string;
   /** Whom it serves: everybody on this machine, or this user. */
   readonly scope: "machine" | "user";
   /** The folders above `dir` that others must not be able to rename either, from the top; none above one that was named. */
-  readonly above?: readonly SafeFolder[];
+  readonly parents?: readonly SafeFolder[];
 }
 
 /** In the place's folder: what a keeper that was started on demand says. */
@@ -27,7 +27,7 @@ export const keeperLogName = "keeper.log";
 export const machineSocketPath = "/run/baton/keeper.sock";
 
 /** Where to look, for tests. */
-export interface PlaceOptions {
+export interface KeeperLocationOptions {
   readonly machineSocketPath?: string;
   readonly userDatabase?: string;
   readonly fallbackFolder?: string;
@@ -38,14 +38,14 @@ export interface PlaceOptions {
  * when what is there is not safe to use: another owner, open to others, a link. Below the home and /var/tmp that is asked of
  * every folder; who may write to those above a folder that was named is up to whoever named it.
  */
-export function keeperPlace(
+export function keeperLocation(
   env: Readonly<Record<string, string | undefined>>,
-  options: PlaceOptions = {},
-): KeeperPlace {
+  options: KeeperLocationOptions = {},
+): KeeperLocation {
   const named = env["BATON_KEEPER_DIR"];
   if (named !== undefined && named !== "") {
     if (!named.startsWith("/")) throw config(`BATON_KEEPER_DIR is "${named}", which is not an absolute path`);
-    return placeIn({ dir: resolve(named), above: [] });
+    return locationIn({ dir: resolve(named), above: [] });
   }
   const machine = options.machineSocketPath ?? machineSocketPath;
   if (machineKeeperExists(machine)) return { dir: null, socketPath: machine, scope: "machine" };
@@ -54,30 +54,32 @@ export function keeperPlace(
   const atHome = home?.startsWith("/") ? below(home, join(".local/state/baton", name), "home") : null;
   const fallback = options.fallbackFolder ?? shortFolder();
   const elsewhere = below(dirname(fallback), join(basename(fallback), name), "own");
-  // A place that exists stays the place: a home that becomes writable, or stops being so, must not move the locks.
-  for (const place of [atHome, elsewhere]) if (place !== null && lookAt(place.dir) !== null) return placeIn(place);
-  return placeIn(atHome !== null && home !== null && isUsableHome(home) ? atHome : elsewhere);
+  // A place that exists stays the location: a home that becomes writable, or stops being so, must not move the locks.
+  for (const location of [atHome, elsewhere]) {
+    if (location !== null && statFolder(location.dir) !== null) return locationIn(location);
+  }
+  return locationIn(atHome !== null && home !== null && isUsableHome(home) ? atHome : elsewhere);
 }
 
 /** Makes the folders that are missing, and checks again. Throws CONFIG, or CANNOT_CREATE. */
-export function makePlace(place: { dir: string; socketPath: string; above?: readonly SafeFolder[] }): void {
-  for (const folder of new Set([place.dir, dirname(place.socketPath)])) {
+export function createFolders(location: { dir: string; socketPath: string; above?: readonly SafeFolder[] }): void {
+  for (const folder of new Set([location.dir, dirname(location.socketPath)])) {
     try {
       mkdirSync(folder, { recursive: true, mode: 0o700 });
     } catch (error) {
       throw new BatonError("CANNOT_CREATE", `Cannot make the keeper's folder ${folder}: ${messageOf(error)}`);
     }
   }
-  checkPlace(place);
+  checkFolders(location);
 }
 
-function placeIn({ dir, above }: { dir: string; above: readonly SafeFolder[] }): KeeperPlace {
-  const place = { dir, socketPath: socketPathOf(dir), scope: "user", above } as const;
-  checkPlace(place);
-  return place;
+function locationIn({ dir, above }: { dir: string; above: readonly SafeFolder[] }): KeeperLocation {
+  const location = { dir, socketPath: socketPathOf(dir), scope: "user", above } as const;
+  checkFolders(location);
+  return location;
 }
 
-function checkPlace(
+function checkFolders(
   { dir, socketPath, above = [] }: { dir: string; socketPath: string; above?: readonly SafeFolder[] },
 ): void {
   const folders: SafeFolder[] = [...above, { path: dir, rule: "own" }];
@@ -114,9 +116,9 @@ function shortFolder(): string {
  * came just then would otherwise take the same lock in a keeper of his own.
  */
 function machineKeeperExists(socketPath: string): boolean {
-  const folder = lookAt(dirname(socketPath));
+  const folder = statFolder(dirname(socketPath));
   if (folder === null) return false;
-  const socket = lookAt(socketPath);
+  const socket = statFolder(socketPath);
   const safe = folder.isDirectory() && folder.uid === 0 && (folder.mode & 0o022) === 0 &&
     (socket === null || socket.isSocket() && socket.uid === 0);
   if (!safe) {

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { addressMatches, isAddressRange } from "../../../../src/keeper/state/ip_range.ts";
+import { addressMatches, isAddressRange } from "../../../../src/keeper/state/acl_check.ts";
 
 test.each([
   ["10.1.2.3", "10.1.2.3", true],
