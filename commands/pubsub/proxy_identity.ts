@@ -3,7 +3,7 @@ import { readFileSync, statSync } from "node:fs";
 import { hostname } from "node:os";
 import { basename } from "node:path";
 import process from "node:process";
-import { machineId } from "../../src/pubsub/server/store_place.ts";
+import { machineId } from "../../src/pubsub/server/store_location.ts";
 
 const loopback = /^(localhost|127(\.\d+){3}|\[::1\])$/;
 

@@ -98,7 +98,7 @@ async function untilAsked(server: TopicServer, asked: Promise<void>, presence: P
 
 function presenceOf(server: TopicServer, servers: string): PresenceOptions {
   const presence = {
-    isThere: () => server.isThere,
+    isThere: () => server.isRegistered,
     lost: `serves nobody until the coordination service at ${servers} answers: its lease has ended`,
     found: "has its lease, and serves again",
   };

@@ -5,7 +5,7 @@ import { BatonError } from "../../src/errors.ts";
 import { type Managed, type ManageQuestion, manageTopic } from "../../src/pubsub/admin/manage_topic.ts";
 import { overviewOf } from "../../src/pubsub/admin/overview.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
-import type { TopicState } from "../../src/pubsub/store/topic_upkeep.ts";
+import type { TopicDetails } from "../../src/pubsub/store/topic_maintenance.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { didYouMean } from "../../src/support/did_you_mean.ts";
 import { printable } from "../../src/support/printable.ts";
@@ -75,7 +75,7 @@ async function show(call: TopicCall, topic: string): Promise<ExitCode> {
   const { values, io } = call;
   const { owner, value } = await manage(call, { topic, action: "show" });
   const { epoch, first, end, bytes, clients, plainClients, clientsMax, subscribers, slowest, damage } =
-    value as TopicState;
+    value as TopicDetails;
   if (values.json) {
     const answer: PubsubTopicShowJson = {
       version: 1,

@@ -9,7 +9,7 @@ export async function serverMetrics(server: TopicServer): Promise<Metric[]> {
   const { requests, answers, refused, answersDropped } = server.counters;
   const now = await server.statistics();
   return [
-    gauge("serving", "1 while the server is announced and has its lease", server.isThere ? 1 : 0),
+    gauge("serving", "1 while the server is announced and has its lease", server.isRegistered ? 1 : 0),
     gauge("draining", "1 while the server is given no new topics", server.isDraining ? 1 : 0),
     labelled("counter", named("requests_total"), "Requests that were understood", "name", requests),
     counter("nonsense_total", "Requests that made no sense", refused),
@@ -25,13 +25,13 @@ export async function serverMetrics(server: TopicServer): Promise<Metric[]> {
       "name",
       server.counters.latency,
     ),
-    gauge("requests_under_way", "Requests at the store, gets that wait included", now.underWay),
-    gauge("gets_waiting", "Gets that are kept back until there is a message", now.waiting),
-    gauge("requests_admitting", "Requests whose topic is being looked at", now.admissions),
+    gauge("requests_under_way", "Requests at the store, gets that wait included", now.inFlight),
+    gauge("gets_waiting", "Gets that are kept back until there is a message", now.pendingGets),
+    gauge("requests_admitting", "Requests whose topic is being looked at", now.pendingAdmissions),
     gauge("topics_stored", "Topics with data here", now.topics),
     gauge("topics_served", "Topics that are served now", now.served),
-    gauge("topics_leaving", "Topics on their way to other servers", now.handOvers),
-    gauge("topics_arriving", "Topics on their way here", now.arrivals),
+    gauge("topics_leaving", "Topics on their way to other servers", now.outgoingHandoffs),
+    gauge("topics_arriving", "Topics on their way here", now.incomingTransfers),
     gauge("store_bytes", "What the store takes", now.usedBytes),
     gauge("disk_full", "1 while messages are refused because the disk is full", now.full === null ? 0 : 1),
     gauge("disk_share", "The part of the nearer disk limit that is used; puts are refused from 0.95 on", now.diskShare),
@@ -50,7 +50,7 @@ export async function serverMetrics(server: TopicServer): Promise<Metric[]> {
 
 /** Null when the server takes messages and gives them; a disk that is about to be full is told by disk_share, and by the log. */
 export async function serverHealth(server: TopicServer): Promise<string | null> {
-  if (!server.isThere) {
+  if (!server.isRegistered) {
     return "the server has no lease: the coordination service does not answer, or has ended the session";
   }
   const { full } = await server.statistics();

@@ -2,7 +2,7 @@
 import { resolve } from "node:path";
 import { BatonError } from "../../src/errors.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
-import { type Restored, restoreServer } from "../../src/pubsub/ownership/restore_server.ts";
+import { type RestoreResult, restoreServer } from "../../src/pubsub/ownership/restore_server.ts";
 import { claimDataDir } from "../../src/pubsub/server/server_identity.ts";
 import { TopicStore } from "../../src/pubsub/store/topic_store.ts";
 import { verifyStore } from "../../src/pubsub/store/verify_topic_store.ts";
@@ -54,7 +54,7 @@ export async function restore(call: ServerCall): Promise<ExitCode> {
 }
 
 /** The store is open meanwhile, so that no server starts on it. */
-async function restoreFrom(call: ServerCall, id: string, dataDir: string): Promise<Restored> {
+async function restoreFrom(call: ServerCall, id: string, dataDir: string): Promise<RestoreResult> {
   const { problems } = verifyStore(dataDir); // nothing is made where there is no store
   // What is damaged is refused by the server as well, and is no reason to do without the rest.
   for (const problem of problems) call.io.err(`baton: damaged in ${dataDir}: ${problem}\n`);

@@ -236,7 +236,7 @@ test("a server that leaves answers what is under way, gives its topics away when
   await say.ask(subscribe("alice", "news"));
   await say.ask(put("bob", "news", 1, "kept"));
   const waiting = say.say(one.endpoint, get("alice", "news", 1, { waitMs: 30_000 }), 20_000);
-  await eventually(async () => (await one.statistics()).waiting === 1);
+  await eventually(async () => (await one.statistics()).pendingGets === 1);
   expect(await one.leave({ withinMs: 10_000, handOver: true })).toEqual([]);
   expect(["NO_MESSAGE", "OVERLOADED", "NOT_OWNER"]).toContain((await waiting).status);
   expect([...two.topics()]).toEqual(["news"]);
@@ -266,7 +266,7 @@ test("gets that wait do not outlive the connection that they came by", async () 
   await say.ask(subscribe("alice", "news"));
   await using dealer = new DealerSocket();
   dealer.connect(server.endpoint);
-  const waiting = async () => (await server.statistics()).waiting;
+  const waiting = async () => (await server.statistics()).pendingGets;
   for (const number of ["1", "2"]) {
     const request = { ...get("alice", "news"), headers: { waitMs: 50_000 } } as const;
     dealer.trySend([bytesOf(number), new Uint8Array(0), ...encodeMessage(request)]);

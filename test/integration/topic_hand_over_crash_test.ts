@@ -41,7 +41,7 @@ for (const kind of backends) {
       const isHit = aim(crash, side === "s1" ? one : two, blow, step);
 
       if (isCutOff) crew.cutOff.add("s2");
-      const moving = one.ownership.handOver("t", "s2").then(() => {}, () => {});
+      const moving = one.ownership.handOff("t", "s2").then(() => {}, () => {});
       await Promise.race([moving, crash.crashed]);
       if (crash.isCrashed) await crew.start(side);
       else crash.crashIn(0); // the hand-over is over

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../src/zookeeper/hosts.ts";
 import { forgetServer } from "../../src/pubsub/ownership/forget_server.ts";
-import { listTopics } from "../../src/pubsub/ownership/read_topic_list.ts";
+import { readTopicList } from "../../src/pubsub/ownership/read_topic_list.ts";
 import { newGuid } from "../../src/support/guid.ts";
 import { backends, describeBackend, type RunningBackend, type ServerNode } from "../support/backends.ts";
 import { ChaosProxy } from "../support/chaos_proxy.ts";
@@ -26,7 +26,7 @@ for (const kind of backends) {
       );
     const owners = async (crew: OwnershipCrew) => {
       const found = new Map<string, string>();
-      for await (const { topic, node } of listTopics(await crew.client(), crew.path)) found.set(topic, node.owner);
+      for await (const { topic, node } of readTopicList(await crew.client(), crew.path)) found.set(topic, node.owner);
       return found;
     };
 
@@ -77,13 +77,13 @@ for (const kind of backends) {
       const router = await crew.router();
       for (const id of ["a", "b", "c"]) await crew.put(router, "t", id);
       one.store.move("t", 1, 2);
-      expect(await one.ownership.handOver("t", "s2", 1)).toEqual({ kind: "moved", epoch: 2 });
-      expect(await two.ownership.handOver("t", "s1", 1)).toMatchObject({ kind: "kept" });
+      expect(await one.ownership.handOff("t", "s2", 1)).toEqual({ kind: "moved", epoch: 2 });
+      expect(await two.ownership.handOff("t", "s1", 1)).toMatchObject({ kind: "kept" });
       expect(two.store.content("t")).toEqual({ log: ["a", "b", "c"], cursor: 2 });
       expect(one.store.content("t")).toBeNull();
       expect(await crew.put(router, "t", "b")).toEqual({ seq: 2, by: "s2" });
       expect(await crew.put(router, "t", "d")).toEqual({ seq: 4, by: "s2" });
-      expect(await two.ownership.handOver("t", "s1")).toEqual({ kind: "moved", epoch: 3 });
+      expect(await two.ownership.handOff("t", "s1")).toEqual({ kind: "moved", epoch: 3 });
       expect(await crew.put(router, "t", "e")).toEqual({ seq: 5, by: "s1" });
       expect(crew.problems).toEqual([]);
     });
@@ -94,14 +94,14 @@ for (const kind of backends) {
       const [one, two] = await Promise.all(["s1", "s2"].map((id) => crew.start(id))) as [CrewServer, CrewServer];
       const router = await crew.router();
       await crew.put(router, "t", "a");
-      expect(await one.ownership.handOver("t", "s9")).toMatchObject({
+      expect(await one.ownership.handOff("t", "s9")).toMatchObject({
         kind: "kept",
         why: 'the server "s9" is not there',
       });
       two.store.isFull = true;
-      expect(await one.ownership.handOver("t", "s2")).toEqual({ kind: "kept", why: "FULL" });
+      expect(await one.ownership.handOff("t", "s2")).toEqual({ kind: "kept", why: "FULL" });
       crew.cutOff.add("s2");
-      expect(await one.ownership.handOver("t", "s2")).toEqual({ kind: "kept", why: "s2 is cut off" });
+      expect(await one.ownership.handOff("t", "s2")).toEqual({ kind: "kept", why: "s2 is cut off" });
       expect(one.store.row("t").copy?.epoch).toBe(3);
       expect(await crew.put(router, "t", "b")).toEqual({ seq: 2, by: "s1" });
     });
@@ -113,15 +113,15 @@ for (const kind of backends) {
       const router = await crew.router();
       await crew.put(router, "t", "a");
       crew.isNetworkSlow = true;
-      expect(await one.ownership.handOver("t", "s2")).toMatchObject({ kind: "kept" });
+      expect(await one.ownership.handOff("t", "s2")).toMatchObject({ kind: "kept" });
       crew.isNetworkSlow = false;
       await crew.put(router, "t", "b");
       for (const deliver of crew.transfers) expect((await deliver()).kind).toBe("passed");
       expect(await crew.put(router, "t", "c")).toEqual({ seq: 3, by: "s1" });
-      expect(await one.ownership.handOver("t", "s2")).toMatchObject({ kind: "moved" });
+      expect(await one.ownership.handOff("t", "s2")).toMatchObject({ kind: "moved" });
       expect(await crew.put(router, "t", "d")).toEqual({ seq: 4, by: "s2" });
       for (const deliver of [...crew.transfers]) expect((await deliver()).kind).toBe("passed");
-      expect(await two.ownership.handOver("t", "s1")).toMatchObject({ kind: "moved" });
+      expect(await two.ownership.handOff("t", "s1")).toMatchObject({ kind: "moved" });
       await Promise.all(crew.transfers.map((deliver) => deliver()));
       await two.stop();
       await crew.start("s2");
@@ -137,7 +137,7 @@ for (const kind of backends) {
       const router = await crew.router();
       await crew.put(router, "t", "a");
       for (let turn = 0; turn < 10; turn++) {
-        await Promise.all(servers.flatMap((from) => ["s1", "s2", "s3"].map((to) => from.ownership.handOver("t", to))));
+        await Promise.all(servers.flatMap((from) => ["s1", "s2", "s3"].map((to) => from.ownership.handOff("t", to))));
         await crew.put(router, "t", `m${turn}`);
         await eventually(() => servers.filter(({ store }) => store.content("t") !== null).length === 1);
       }
@@ -150,11 +150,11 @@ for (const kind of backends) {
       const one = await crew.start("s1");
       const router = await crew.router();
       await crew.put(router, "t", "a");
-      const permit = one.ownership.permitNow("t");
+      const permit = one.ownership.currentPermit("t");
       expect(permit?.isConfirmed()).toBe(true);
       await one.zk.close();
       expect(permit?.isConfirmed()).toBe(false);
-      await eventually(() => one.ownership.isThere);
+      await eventually(() => one.ownership.isRegistered);
       expect(permit?.isConfirmed()).toBe(false);
       expect(await crew.put(router, "t", "b")).toEqual({ seq: 2, by: "s1" });
     });
@@ -164,14 +164,14 @@ for (const kind of backends) {
       const one = await crew.start("s1");
       const router = await crew.router();
       await crew.put(router, "t", "a");
-      const permit = one.ownership.permitNow("t");
+      const permit = one.ownership.currentPermit("t");
       expect(permit?.isConfirmed()).toBe(true);
       backend.pause();
       try {
         await eventually(() => permit?.isConfirmed() === false, { what: "the lease to run out" });
         expect(one.zk.session.ended.aborted).toBe(false);
-        expect(one.ownership.permitNow("t")).toBeNull();
-        expect(await one.ownership.standing("t")).toEqual({ kind: "away" });
+        expect(one.ownership.currentPermit("t")).toBeNull();
+        expect(await one.ownership.availability("t")).toEqual({ kind: "away" });
       } finally {
         backend.resume();
       }
@@ -187,7 +187,7 @@ for (const kind of backends) {
         const router = await crew.router();
         const operator = await crew.client();
         await crew.put(router, "t", "a");
-        const permit = one.ownership.permitNow("t");
+        const permit = one.ownership.currentPermit("t");
         proxy.blackHole();
         const confirmations: boolean[] = [];
         const found = await eventually(() => {
@@ -200,9 +200,11 @@ for (const kind of backends) {
         expect(await crew.put(router, "t", "b")).toEqual({ seq: 2 ** 44 + 1, by: "s2" });
         proxy.heal();
         expect(permit?.isConfirmed()).toBe(false);
-        await eventually(() => one.ownership.isThere && one.store.row("t").aside.length === 1, { withinMs: 20_000 });
+        await eventually(() => one.ownership.isRegistered && one.store.row("t").aside.length === 1, {
+          withinMs: 20_000,
+        });
         expect(permit?.isConfirmed()).toBe(false);
-        expect(await one.ownership.standing("t")).toMatchObject({ kind: "elsewhere", owner: "s2" });
+        expect(await one.ownership.availability("t")).toMatchObject({ kind: "elsewhere", owner: "s2" });
         expect(await crew.put(router, "t", "c")).toEqual({ seq: 2 ** 44 + 2, by: "s2" });
       } finally {
         await proxy.close();
@@ -215,7 +217,7 @@ for (const kind of backends) {
       crew.loseDisk("s1");
       await crew.start("s1");
       expect(crew.problems.map(String).join()).toContain("another one of this id is there, at s1");
-      expect(one.ownership.isThere).toBe(true);
+      expect(one.ownership.isRegistered).toBe(true);
     });
 
     test("a server that is gone keeps its topics, and only new ones go to others", async () => {
@@ -247,7 +249,7 @@ for (const kind of backends) {
       const old = crew.store("s1");
       crew.loseDisk("s1");
       const again = await crew.start("s1");
-      expect(again.ownership.isThere).toBe(false);
+      expect(again.ownership.isRegistered).toBe(false);
       expect(crew.problems.splice(0)).toEqual([
         expect.objectContaining({ code: "CONFIG", message: expect.stringContaining('1 topic belongs to "s1"') }),
       ]);
@@ -272,7 +274,7 @@ for (const kind of backends) {
       await crew.put(router, "t", "a");
       const crash = new CrashPoint("setData", "after");
       const two = await crew.start("s2", crash);
-      const moving = one.ownership.handOver("t", "s2").catch(() => {});
+      const moving = one.ownership.handOff("t", "s2").catch(() => {});
       await crash.crashed;
       expect((await anyTopic(crew)).node).toMatchObject({ owner: "s2", state: "moving" });
       await two.zk.close();
@@ -285,7 +287,7 @@ for (const kind of backends) {
     });
 
     const anyTopic = async (crew: OwnershipCrew) => {
-      for await (const listed of listTopics(await crew.client(), crew.path)) return listed;
+      for await (const listed of readTopicList(await crew.client(), crew.path)) return listed;
       throw new Error("there is no topic");
     };
 
@@ -295,10 +297,12 @@ for (const kind of backends) {
       const router = await crew.router();
       await crew.put(router, "t", "a");
       await crew.put(router, "u", "x");
-      expect(await one.ownership.handOver("t", "s2")).toMatchObject({ kind: "moved" });
+      expect(await one.ownership.handOff("t", "s2")).toMatchObject({ kind: "moved" });
       await Promise.all([one.stop(), two.stop()]);
       const operator = await crew.client();
-      for await (const { topic } of listTopics(operator, crew.path)) await operator.delete(crew.path.topic(topic), -1);
+      for await (const { topic } of readTopicList(operator, crew.path)) {
+        await operator.delete(crew.path.topic(topic), -1);
+      }
       await Promise.all(["s1", "s2"].map((id) => crew.start(id)));
       expect(await owners(crew)).toEqual(new Map([["t", "s2"], ["u", "s2"]]));
       expect(await crew.put(await crew.router(), "t", "b")).toEqual({ seq: 2, by: "s2" });

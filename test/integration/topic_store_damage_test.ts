@@ -41,7 +41,7 @@ function putsOf(topic: string) {
 
 /** Everything is put again; throws where something is stored twice, or refused for another reason than its damage. */
 function repeatAll(store: EngineDriver, topic: string): void {
-  if (store.custody.look(topic).copy === null) return;
+  if (store.transfer.look(topic).copy === null) return;
   for (const put of putsOf(topic)) {
     const [answer] = store.execute(put);
     const isSame = answer?.code === "OK" && answer.ids?.[0]?.first === put.counter;
@@ -54,7 +54,7 @@ function repeatAll(store: EngineDriver, topic: string): void {
 /** Two topics with two subscribers each, publishers of many kinds, rows of one and of several messages. */
 function filled(folder: string): void {
   const store = new EngineDriver(folder);
-  store.custody.create("other", { incarnation: "o", baseOffset: 0, epoch: 1 });
+  store.transfer.create("other", { incarnation: "o", baseOffset: 0, epoch: 1 });
   for (const topic of topics) {
     for (const client of subscribers) store.execute({ kind: "subscribe", topic, client, op: 1 });
     for (const put of putsOf(topic)) store.execute(put);

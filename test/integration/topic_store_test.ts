@@ -83,7 +83,7 @@ test("what ownership asks of a store is what this one does", async () => {
   const content = { incarnation: "b", baseOffset: 0, owner: "s1", epoch: 1 };
   await (other.store as OwnedStore).importStaged("news", content, { pieces: withoutPauses(pieces), hash });
   await (other.store as OwnedStore).activate("news", 2, "staged");
-  expect(await other.store.look("news")).toMatchObject({ copy: { epoch: 2, sealedFor: null }, staged: null });
+  expect(await other.store.copiesOf("news")).toMatchObject({ copy: { epoch: 2, sealedFor: null }, staged: null });
   expect(await owned.topics()).toEqual(["news"]);
   expect(owned.storeId).not.toBe(other.store.storeId);
   await store.close();
@@ -252,7 +252,7 @@ test("too much under way is pushed back, and taken again later", async () => {
   while (store.submit(put(taken, taken + 1))) taken++;
   expect(taken).toBe(operationsMax);
   await eventually(() => answers.length === taken, { withinMs: 30_000 });
-  expect(store.outstanding).toBe(0);
+  expect(store.inFlight).toBe(0);
   expect(store.submit(put(taken, taken + 1))).toBe(true);
   await store.close();
 });

@@ -5,9 +5,9 @@ import type {
   IncomingContent,
   OutgoingContent,
   OwnedStore,
-  StoredTopic,
+  TopicCopies,
+  TopicCopy,
 } from "../../src/pubsub/store/owned_store.ts";
-import type { TopicCopy } from "../../src/pubsub/ownership/topic_decision.ts";
 import { BatonError } from "../../src/errors.ts";
 import { newGuid } from "../../src/support/guid.ts";
 
@@ -20,7 +20,7 @@ export interface FakeContent {
 interface Row {
   copy: (TopicCopy & FakeContent) | null;
   staged: (ContentName & FakeContent) | null;
-  dropped: StoredTopic["dropped"];
+  dropped: TopicCopies["dropped"];
   readonly aside: FakeContent[];
 }
 
@@ -34,11 +34,11 @@ export class FakeTopicStore implements OwnedStore {
   #age = 0;
   #isChanged = true;
 
-  age(): Promise<number> {
+  generation(): Promise<number> {
     return Promise.resolve(this.#age);
   }
 
-  raiseAge(above = 0): Promise<number | null> {
+  raiseGeneration(above = 0): Promise<number | null> {
     if (!this.#isChanged && above === 0) return Promise.resolve(null);
     this.#isChanged = false;
     return Promise.resolve(this.#age = Math.max(this.#age, above) + 1);
@@ -81,7 +81,7 @@ export class FakeTopicStore implements OwnedStore {
     return Promise.resolve(stored.map(([topic]) => topic));
   }
 
-  look(topic: string): Promise<StoredTopic> {
+  copiesOf(topic: string): Promise<TopicCopies> {
     return Promise.resolve(this.row(topic));
   }
 

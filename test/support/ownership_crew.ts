@@ -2,7 +2,7 @@
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import { BatonError } from "../../src/errors.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
-import { ServerList } from "../../src/pubsub/ownership/server_list.ts";
+import { AnnouncedServers } from "../../src/pubsub/ownership/server_list.ts";
 import { TopicOwnership } from "../../src/pubsub/ownership/topic_ownership.ts";
 import { TopicRouter } from "../../src/pubsub/ownership/topic_router.ts";
 import type { TransferChannel, TransferReply } from "../../src/pubsub/ownership/transfer_channel.ts";
@@ -55,10 +55,10 @@ export class OwnershipCrew implements AsyncDisposable {
       endpoint: id,
       path: this.path,
       store: crash.around(store, ["topics", "look", "age", "raiseAge"]),
-      place: "here",
+      storeLocation: "here",
       channel: crash.around(this.#channel),
       clock: this.#clock,
-      handOverMs: this.handOverMs,
+      handoffMs: this.handOverMs,
       onProblem: (problem) => crash.isCrashed || this.problems.push(problem),
     });
     const clients: ZooKeeper[] = [];
@@ -87,7 +87,7 @@ export class OwnershipCrew implements AsyncDisposable {
     };
     this.servers.set(id, server);
     this.#ends.push(server.stop);
-    await eventually(() => ownership.isThere || crash.isCrashed || hasEnded, {
+    await eventually(() => ownership.isRegistered || crash.isCrashed || hasEnded, {
       what: `${id} to be there`,
       withinMs: 20_000,
       everyMs: 1,
@@ -108,7 +108,7 @@ export class OwnershipCrew implements AsyncDisposable {
 
   async router(): Promise<TopicRouter> {
     const zk = await this.client();
-    const list = await ServerList.read(zk, this.path.servers, this.#clock);
+    const list = await AnnouncedServers.read(zk, this.path.servers, this.#clock);
     this.#ends.push(() => Promise.resolve(list[Symbol.dispose]()));
     return new TopicRouter(zk, this.path, list);
   }
@@ -126,10 +126,10 @@ export class OwnershipCrew implements AsyncDisposable {
       if (route.kind !== "server") return null;
       const server = this.servers.get(route.id);
       if (server === undefined) return null;
-      const standing = await server.ownership.standing(topic, route.epoch);
+      const standing = await server.ownership.availability(topic, route.epoch);
       if (standing.kind !== "serving") {
         const owner = standing.kind === "elsewhere" ? standing : null;
-        router.corrected(topic, { owner: route.id, epoch: route.epoch }, owner);
+        router.correct(topic, { owner: route.id, epoch: route.epoch }, owner);
         return null;
       }
       const seq = server.store.put(topic, standing.permit.epoch, id);

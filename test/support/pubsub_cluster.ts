@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../src/zookeeper/hosts.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
-import { listTopics } from "../../src/pubsub/ownership/read_topic_list.ts";
+import { readTopicList } from "../../src/pubsub/ownership/read_topic_list.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import type { StoreOptions } from "../../src/pubsub/store/store_options.ts";
 import { newGuid } from "../../src/support/guid.ts";
@@ -125,7 +125,7 @@ export class PubsubCluster implements AsyncDisposable {
   async owners(): Promise<Map<string, string>> {
     await using zk = await this.#connect();
     const owners = new Map<string, string>();
-    for await (const { topic, node } of listTopics(zk, this.path)) owners.set(topic, node.owner);
+    for await (const { topic, node } of readTopicList(zk, this.path)) owners.set(topic, node.owner);
     return owners;
   }
 

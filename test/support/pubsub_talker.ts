@@ -2,7 +2,7 @@
 import { DealerSocket } from "../../src/zeromq/dealer_socket.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import type { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
-import { ServerList } from "../../src/pubsub/ownership/server_list.ts";
+import { AnnouncedServers } from "../../src/pubsub/ownership/server_list.ts";
 import { TopicRouter } from "../../src/pubsub/ownership/topic_router.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { decodeMessage } from "../../src/wire/pubsub/decode_message.ts";
@@ -20,16 +20,16 @@ export class PubsubTalker implements AsyncDisposable {
   readonly router: TopicRouter;
   /** How long one attempt waits for its answer, in milliseconds. */
   attemptMs = 1500;
-  readonly #list: ServerList;
+  readonly #list: AnnouncedServers;
   readonly #dealers = new Map<string, DealerSocket>();
   readonly #waiting = new Map<number, (status: Status) => void>();
   #next = 1;
 
   static async start(zk: ZooKeeper, path: PubsubPath): Promise<PubsubTalker> {
-    return new PubsubTalker(zk, path, await ServerList.read(zk, path.servers, systemClock()));
+    return new PubsubTalker(zk, path, await AnnouncedServers.read(zk, path.servers, systemClock()));
   }
 
-  private constructor(zk: ZooKeeper, path: PubsubPath, list: ServerList) {
+  private constructor(zk: ZooKeeper, path: PubsubPath, list: AnnouncedServers) {
     this.#list = list;
     this.router = new TopicRouter(zk, path, list);
   }
@@ -72,7 +72,7 @@ export class PubsubTalker implements AsyncDisposable {
       if (status.status === "NOT_OWNER") {
         const { owner, epoch: at } = status.headers ?? {};
         const hint = owner === undefined ? null : { owner, epoch: at ?? 0 };
-        this.router.corrected(message.topic, { owner: id, epoch }, hint);
+        this.router.correct(message.topic, { owner: id, epoch }, hint);
       }
       // A put that was refused stays refused, as long as it has the same counter.
       const isPassing = status.status === "FULL" && message.name !== "PUT";

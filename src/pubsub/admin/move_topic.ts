@@ -57,7 +57,7 @@ export async function moveTopic(
     why = messageOf(thrown);
     if (thrown instanceof NeverSent) return kept(why);
   }
-  await nodes.catchUp(topic);
+  await nodes.sync(topic);
   const now = (await nodes.read(topic))?.node;
   // Also where somebody else has asked for it.
   if (now?.owner === to) return { kind: "moved", from: owner, epoch: now.epoch };

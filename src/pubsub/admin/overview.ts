@@ -2,7 +2,7 @@
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { nullIfNoNode } from "../../coordination/request_errors.ts";
 import { type Announcement, parseAnnouncement } from "../ownership/announcements.ts";
-import { type ListedTopic, listTopics } from "../ownership/read_topic_list.ts";
+import { type ListedTopic, readTopicList } from "../ownership/read_topic_list.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
 
 export interface ServerOverview {
@@ -19,7 +19,7 @@ export interface ServerOverview {
 export async function overviewOf(zk: ZooKeeper, path: PubsubPath): Promise<ServerOverview[]> {
   const there = await announced(zk, path);
   const topics = new Map<string, ListedTopic[]>();
-  for await (const listed of listTopics(zk, path)) {
+  for await (const listed of readTopicList(zk, path)) {
     const { owner } = listed.node;
     if (owner !== "") append(topics, owner, listed);
   }

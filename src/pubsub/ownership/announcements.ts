@@ -20,8 +20,8 @@ export interface Announcement {
 }
 
 /** How long a node of the same id may stand in the way: its session is given its time and a little more. */
-const patience = 1.5;
-const lookEveryMs = 500;
+const sessionsWaited = 1.5;
+const checkEveryMs = 500;
 
 /**
  * Makes the node, waits while one of the same id is in the way, and resolves with its path when it belongs to this session.
@@ -40,17 +40,17 @@ export async function announce(
   },
 ): Promise<void> {
   const data = formatAnnouncement(announcement);
-  const waitMs = Math.min(lookEveryMs, zk.session.timeoutMs / 20);
-  const waitMsMax = zk.session.timeoutMs * patience;
+  const waitMs = Math.min(checkEveryMs, zk.session.timeoutMs / 20);
+  const waitMsMax = zk.session.timeoutMs * sessionsWaited;
   let isTold = false;
   for (let waitedMs = 0;; waitedMs += waitMs) {
-    if (await isMade(zk, path, data)) return;
+    if (await tryCreate(zk, path, data)) return;
     const other = await nullIfNoNode(zk.getData(path));
     if (other === null) continue;
     if (other.stat.ephemeralOwner === zk.session.id) return;
     const who = parseAnnouncement(other.data);
     if (who?.storeId === announcement.storeId) {
-      await removed(zk, path, other.stat.version);
+      await removeIfUnchanged(zk, path, other.stat.version);
       continue;
     }
     // An operator who gives up what the server had may take long, and goes.
@@ -99,7 +99,7 @@ export function parseAnnouncement(data: Uint8Array): Announcement | null {
 }
 
 /** False when a node is in the way, or may be: the answer was lost. */
-async function isMade(zk: ZooKeeper, path: string, data: Uint8Array): Promise<boolean> {
+async function tryCreate(zk: ZooKeeper, path: string, data: Uint8Array): Promise<boolean> {
   for (;;) {
     try {
       await zk.create(path, data, { mode: "ephemeral" });
@@ -113,7 +113,7 @@ async function isMade(zk: ZooKeeper, path: string, data: Uint8Array): Promise<bo
   }
 }
 
-async function removed(zk: ZooKeeper, path: string, version: number): Promise<void> {
+async function removeIfUnchanged(zk: ZooKeeper, path: string, version: number): Promise<void> {
   try {
     await zk.delete(path, version);
   } catch (thrown) {

@@ -7,7 +7,7 @@ import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
 import { counted } from "../../support/counted.ts";
 import { nullIfNoNode } from "../../coordination/request_errors.ts";
-import { listTopics } from "./read_topic_list.ts";
+import { readTopicList } from "./read_topic_list.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
 
 /** Rejects with CONFIG when nothing is `stored` of what belongs to the server `id`, and something does. */
@@ -25,7 +25,7 @@ export async function checkEmptiness(
   if (((await nullIfNoNode(zk.getChildren(path.ownedBy(id))))?.children ?? []).length === 0) return;
   let missing = 0;
   // Of a new topic nobody was ever answered OK: it has no data.
-  for await (const { node } of listTopics(zk, path)) if (node.owner === id && node.state !== "new") missing++;
+  for await (const { node } of readTopicList(zk, path)) if (node.owner === id && node.state !== "new") missing++;
   if (missing === 0) return;
   const belong = counted(missing, "topic belongs", "topics belong");
   throw new BatonError(

@@ -3,37 +3,36 @@
  * there is nothing left to do. Whatever is known of the node was read after the server had announced itself.
  */
 import type { Clock } from "../../support/clock.ts";
-import { throwIfAborted } from "../../support/abort.ts";
+import { abortable, throwIfAborted } from "../../support/abort.ts";
 import { backoffMs } from "../../support/backoff.ts";
 import { sleep } from "../../support/deadline.ts";
 import { BatonError, messageOf } from "../../errors.ts";
 import { newGuid } from "../../support/guid.ts";
 import { isTransient } from "../../coordination/request_errors.ts";
-import type { ContentName, IncomingContent, OwnedStore, StoredTopic } from "../store/owned_store.ts";
-import type { TenureLease } from "./ownership_lease.ts";
-import { decideTopic, type TopicAction, type TopicCopy } from "./topic_decision.ts";
+import type { ContentName, IncomingContent, OwnedStore, TopicCopies } from "../store/owned_store.ts";
+import type { OwnershipLease } from "./ownership_lease.ts";
+import { decideTopic, type TopicAction } from "./topic_decision.ts";
+import { type TopicCopy } from "../store/owned_store.ts";
 import { forgotten, takenBack, type TopicNode } from "./topic_node.ts";
-import type { ReadTopic, TopicNodes, WriteOutcome } from "./topic_nodes.ts";
-import type { Peer, TransferChannel, TransferReply } from "./transfer_channel.ts";
-import { receivedUntil, sendTopic } from "./send_topic.ts";
-import { changeStore, missingTopic } from "./change_store.ts";
+import type { ReadTopicNode, TopicNodes, WriteOutcome } from "./topic_nodes.ts";
+import type { ServerAddress, TransferChannel, TransferReply } from "./transfer_channel.ts";
 import { decideTransfer } from "./transfer_decision.ts";
 
 /** What all topics of a session share. */
-export interface Tenure {
+export interface OwnershipContext {
   /** The server's own id. */
   readonly id: string;
   readonly nodes: TopicNodes;
   readonly store: OwnedStore;
   readonly channel: TransferChannel;
-  readonly lease: TenureLease;
+  readonly lease: OwnershipLease;
   readonly clock: Clock;
   /** Aborts with the session. */
   readonly signal: AbortSignal;
   /** How long a hand-over is tried before its owner takes the topic back, in milliseconds. */
-  readonly handOverMs: number;
+  readonly handoffMs: number;
   /** Null when the server is not there. */
-  peer(id: string): Promise<Peer | null>;
+  addressOf(id: string): Promise<ServerAddress | null>;
   /** Of what an operator should know. */
   onProblem(problem: unknown): void;
 }
@@ -44,7 +43,7 @@ export interface Permit {
   readonly incarnation: string;
 }
 
-export type HandOverResult =
+export type HandoffResult =
   | { readonly kind: "moved"; readonly epoch: number }
   /** It is still here, and served. */
   | { readonly kind: "kept"; readonly why: string };
@@ -58,48 +57,48 @@ export class OwnedTopic {
   /** While requests may be let in. */
   permit: Permit | null = null;
   /** As read or written last. */
-  known: ReadTopic | null | undefined = undefined;
+  readNode: ReadTopicNode | null | undefined = undefined;
   /** What was done last: why it is not served. */
-  last: TopicAction["do"] | null = null;
+  lastAction: TopicAction["do"] | null = null;
   /** Its content is on its way, from here or to here, which may take long. */
   isInTransfer = false;
   readonly topic: string;
-  readonly #tenure: Tenure;
-  #tail: Promise<unknown> = Promise.resolve();
-  #queued: Promise<void> | null = null;
+  readonly #context: OwnershipContext;
+  #lastQueued: Promise<unknown> = Promise.resolve();
+  #queuedSettle: Promise<void> | null = null;
   #rechecks = 0;
   #cancelRecheck: () => void = () => {};
-  #giveUpAtMs = 0;
-  #whyKept = "";
+  #handoffDeadlineMs = 0;
+  #keptReason = "";
   #isCounted = false;
-  #waiting = 0;
-  #isOld = false;
+  #queueLength = 0;
+  #mustReadNode = false;
   /** What is known was read behind a sync. */
-  #isFresh = false;
+  #isReadAfterSync = false;
   /** The receiver has said that it has the topic: the node is to be read behind a sync. */
-  #isTold = false;
+  #hasReceiverConfirmed = false;
 
-  constructor(topic: string, tenure: Tenure) {
+  constructor(topic: string, context: OwnershipContext) {
     this.topic = topic;
-    this.#tenure = tenure;
+    this.#context = context;
   }
 
   /** Does what there is to do. Calls that wait for their turn are one. */
   settle(): Promise<void> {
-    if (this.#queued !== null) return this.#queued;
-    const queued = this.#next(() => {
-      this.#queued = null;
-      if (this.#isOld && this.permit === null) this.known = undefined;
-      this.#isOld = false;
+    if (this.#queuedSettle !== null) return this.#queuedSettle;
+    const queued = this.#enqueue(() => {
+      this.#queuedSettle = null;
+      if (this.#mustReadNode && this.permit === null) this.readNode = undefined;
+      this.#mustReadNode = false;
       return this.#settle();
     });
-    this.#queued = queued;
+    this.#queuedSettle = queued;
     return queued;
   }
 
   /** Reads the node again first, unless it is served: then nobody else can have changed it. */
   refresh(): Promise<void> {
-    this.#isOld = true;
+    this.#mustReadNode = true;
     return this.settle();
   }
 
@@ -107,25 +106,27 @@ export class OwnedTopic {
    * Gives the topic to `to`: sends its messages while it is served, seals it, sends the rest. `epoch` names what is to be
    * moved: an old request moves nothing. What fails before the seal leaves everything as it was.
    */
-  handOver(to: string, epoch: number | null): Promise<HandOverResult> {
-    return this.#next(async () => {
+  handOff(to: string, epoch: number | null): Promise<HandoffResult> {
+    return this.#enqueue(async () => {
       await this.#settle();
       const { permit } = this;
       if (permit === null) {
-        const why = this.last === "miss" ? "this server does not have its data" : "this server does not serve it";
+        const why = this.lastAction === "miss" ? "this server does not have its data" : "this server does not serve it";
         return { kind: "kept", why };
       }
       if (epoch !== null && epoch !== permit.epoch) {
         return { kind: "kept", why: `epoch ${epoch} was to be moved, and this is ${permit.epoch}` };
       }
-      if (to === this.#tenure.id) return { kind: "kept", why: "it is there already" };
-      const reply = await this.#sendOpen(to, permit);
-      if (this.permit !== null) return { kind: "kept", why: this.#whyKept === "" ? "it was not taken" : this.#whyKept };
-      this.#isTold = reply?.kind === "taken" || reply?.kind === "passed";
+      if (to === this.#context.id) return { kind: "kept", why: "it is there already" };
+      const reply = await this.#handOffOpen(to, permit);
+      if (this.permit !== null) {
+        return { kind: "kept", why: this.#keptReason === "" ? "it was not taken" : this.#keptReason };
+      }
+      this.#hasReceiverConfirmed = reply?.kind === "taken" || reply?.kind === "passed";
       await this.#settle();
-      const node = this.known?.node;
+      const node = this.readNode?.node;
       if (node?.owner === to) return { kind: "moved", epoch: node.epoch };
-      return { kind: "kept", why: this.#whyKept === "" ? `its node names "${node?.owner}"` : this.#whyKept };
+      return { kind: "kept", why: this.#keptReason === "" ? `its node names "${node?.owner}"` : this.#keptReason };
     });
   }
 
@@ -135,31 +136,31 @@ export class OwnedTopic {
    * more is let in; with null what belongs here and is damaged or missing is given up as well.
    */
   delete(epoch: number | null, whyNot: ((epoch: number) => Promise<string | null>) | null): Promise<DeleteResult> {
-    return this.#next(async () => {
+    return this.#enqueue(async () => {
       await this.#settle();
-      const { known, permit } = this;
-      const isMissing = this.last === "miss" && known?.node.owner === this.#tenure.id;
-      if (known === null || known === undefined || (permit === null && !(isMissing && whyNot === null))) {
+      const { readNode, permit } = this;
+      const isMissing = this.lastAction === "miss" && readNode?.node.owner === this.#context.id;
+      if (readNode === null || readNode === undefined || (permit === null && !(isMissing && whyNot === null))) {
         return { kind: "kept", why: isMissing ? "its data is not here" : "this server does not serve it" };
       }
-      if (epoch !== null && epoch !== known.node.epoch) {
-        return { kind: "kept", why: `it is at epoch ${known.node.epoch}` };
+      if (epoch !== null && epoch !== readNode.node.epoch) {
+        return { kind: "kept", why: `it is at epoch ${readNode.node.epoch}` };
       }
-      const next = forgotten(known.node, newGuid());
+      const next = forgotten(readNode.node, newGuid());
       if (next === null) return { kind: "kept", why: "no message numbers are left for it" };
       this.permit = null;
-      await this.#tenure.store.look(this.topic); // behind all that was let in
-      const why = await whyNot?.(known.node.epoch) ?? null;
+      await this.#context.store.copiesOf(this.topic); // behind all that was let in
+      const why = await whyNot?.(readNode.node.epoch) ?? null;
       if (why !== null) {
         await this.#settle();
         return { kind: "kept", why };
       }
-      await this.#wrote(await this.#write(next), next, known.version + 1);
-      this.known ??= await this.#tenure.nodes.read(this.topic);
-      const isGone = this.known?.node.incarnation === next.incarnation;
+      await this.#wrote(await this.#write(next), next, readNode.version + 1);
+      this.readNode ??= await this.#context.nodes.read(this.topic);
+      const isGone = this.readNode?.node.incarnation === next.incarnation;
       if (isGone) {
-        await this.#tenure.store.drop(this.topic, next.epoch);
-        await this.#tenure.nodes.uncount(this.topic, this.#tenure.id);
+        await this.#context.store.drop(this.topic, next.epoch);
+        await this.#context.nodes.uncount(this.topic, this.#context.id);
       }
       await this.#settle();
       return isGone ? { kind: "deleted" } : { kind: "kept", why: "it was changed meanwhile" };
@@ -168,11 +169,11 @@ export class OwnedTopic {
 
   /** What another server sends. */
   receive(content: ContentName, incoming: IncomingContent): Promise<TransferReply> {
-    return this.#next(async () => {
+    return this.#enqueue(async () => {
       for (let tries = 0;; tries++) {
-        const stored = await this.#tenure.store.look(this.topic);
-        this.known = await this.#tenure.nodes.read(this.topic);
-        const decision = decideTransfer(content, { ...stored, node: this.known?.node ?? null });
+        const stored = await this.#context.store.copiesOf(this.topic);
+        this.readNode = await this.#context.nodes.read(this.topic);
+        const decision = decideTransfer(content, { ...stored, node: this.readNode?.node ?? null });
         if (decision === "passed") return { kind: "passed" };
         if (decision === "stage") {
           const refused = await this.#stage(content, incoming);
@@ -180,7 +181,7 @@ export class OwnedTopic {
         }
         if (decision !== "unknown") break;
         if (tries > 0) return { kind: "refused", why: `"${this.topic}" is not ${content.owner}'s at ${content.epoch}` };
-        await this.#tenure.nodes.catchUp(this.topic);
+        await this.#context.nodes.sync(this.topic);
       }
       await this.#settle();
       return { kind: this.permit === null ? "passed" : "taken" };
@@ -189,49 +190,49 @@ export class OwnedTopic {
 
   /** Somebody's call has not come to its end. */
   get isBusy(): boolean {
-    return this.#waiting > 0;
+    return this.#queueLength > 0;
   }
 
-  /** Resolves when what is under way has come to its end, which the tenure's end brings about. */
+  /** Resolves when what is under way has come to its end, which the end of the session brings about. */
   async close(): Promise<void> {
     this.permit = null;
     this.#cancelRecheck();
-    await this.#tail;
+    await this.#lastQueued;
   }
 
   /** The reply; null when none came, or when the receiver could not be asked. Sealed or not is seen by the permit. */
-  async #sendOpen(to: string, { incarnation, epoch }: Permit): Promise<TransferReply | null> {
-    const { store } = this.#tenure;
-    this.#whyKept = "";
-    const { copy } = await store.look(this.topic);
+  async #handOffOpen(to: string, { incarnation, epoch }: Permit): Promise<TransferReply | null> {
+    const { store } = this.#context;
+    this.#keptReason = "";
+    const { copy } = await store.copiesOf(this.topic);
     if (copy?.incarnation !== incarnation || copy.epoch !== epoch) return null;
     try {
       const reply = await this.#transfer(to, copy);
-      if (reply?.kind === "refused") this.#whyKept = reply.why;
+      if (reply?.kind === "refused") this.#keptReason = reply.why;
       return reply;
     } catch (thrown) {
       if (this.permit === null || !isTransient(thrown)) throw thrown;
-      this.#whyKept = messageOf(thrown);
+      this.#keptReason = messageOf(thrown);
       return null;
     }
   }
 
   async #seal(epoch: number, to: string): Promise<void> {
-    const { store, clock, handOverMs } = this.#tenure;
+    const { store, clock, handoffMs } = this.#context;
     this.permit = null;
     this.isInTransfer = true;
-    this.#giveUpAtMs = clock.now() + handOverMs;
+    this.#handoffDeadlineMs = clock.now() + handoffMs;
     await store.seal(this.topic, epoch, to);
   }
 
   async #stage(content: ContentName, { pieces, hash }: IncomingContent): Promise<TransferReply | null> {
     this.isInTransfer = true;
     try {
-      const incoming = { pieces: receivedUntil(this.#tenure.signal, pieces), hash };
-      await this.#tenure.store.importStaged(this.topic, content, incoming);
+      const incoming = { pieces: receivedUntil(this.#context.signal, pieces), hash };
+      await this.#context.store.importStaged(this.topic, content, incoming);
       return null;
     } catch (thrown) {
-      throwIfAborted(this.#tenure.signal);
+      throwIfAborted(this.#context.signal);
       if (!(thrown instanceof BatonError)) throw thrown;
       return { kind: "refused", why: thrown.message };
     } finally {
@@ -239,27 +240,27 @@ export class OwnedTopic {
     }
   }
 
-  #next<T>(work: () => Promise<T>): Promise<T> {
-    this.#waiting++;
-    const turn = this.#tail.then(() => {
-      throwIfAborted(this.#tenure.signal);
+  #enqueue<T>(work: () => Promise<T>): Promise<T> {
+    this.#queueLength++;
+    const turn = this.#lastQueued.then(() => {
+      throwIfAborted(this.#context.signal);
       return work();
-    }).finally(() => this.#waiting--);
-    this.#tail = turn.catch(() => {});
+    }).finally(() => this.#queueLength--);
+    this.#lastQueued = turn.catch(() => {});
     return turn;
   }
 
   async #settle(): Promise<void> {
-    this.#isFresh = false;
+    this.#isReadAfterSync = false;
     try {
       for (let failures = 0;;) {
-        throwIfAborted(this.#tenure.signal);
+        throwIfAborted(this.#context.signal);
         try {
           if (await this.#step() === "settled") return;
           failures = 0;
         } catch (thrown) {
           if (!isTransient(thrown)) throw thrown;
-          this.known = undefined;
+          this.readNode = undefined;
           await this.#pause(failures++);
         }
       }
@@ -269,48 +270,48 @@ export class OwnedTopic {
   }
 
   async #step(): Promise<"settled" | "goes on"> {
-    const { nodes, store, id } = this.#tenure;
-    if (this.#isTold) await this.#readAgain();
-    this.#isTold = false;
-    if (this.known === undefined) this.known = await nodes.read(this.topic);
-    const { known } = this;
-    const stored = await store.look(this.topic);
-    const action = decideTopic({ me: id, node: known?.node ?? null, ...stored });
-    this.last = action.do;
+    const { nodes, store, id } = this.#context;
+    if (this.#hasReceiverConfirmed) await this.#readAgain();
+    this.#hasReceiverConfirmed = false;
+    if (this.readNode === undefined) this.readNode = await nodes.read(this.topic);
+    const { readNode } = this;
+    const stored = await store.copiesOf(this.topic);
+    const action = decideTopic({ me: id, node: readNode?.node ?? null, ...stored });
+    this.lastAction = action.do;
     if (action.do !== "serve") this.permit = null;
     switch (action.do) {
       case "serve":
-        this.#open(stored);
+        this.#serve(stored);
         return "settled";
       case "register":
         return await this.#wrote(await nodes.create(this.topic, action.next), action.next, 0);
       case "write":
-        return await this.#wrote(await this.#write(action.next), action.next, (known?.version ?? 0) + 1);
+        return await this.#wrote(await this.#write(action.next), action.next, (readNode?.version ?? 0) + 1);
       case "hand over":
-        return await this.#send(action, stored);
+        return await this.#handOffSealed(action, stored);
       case "read again":
         // Read as it is, and still older than what is here: the tree is, and others have to mend it.
-        if (this.#isFresh) {
-          this.#recheck();
+        if (this.#isReadAfterSync) {
+          this.#scheduleRecheck();
           return "settled";
         }
         await this.#readAgain();
         return "goes on";
       case "miss":
-        this.#tenure.onProblem(missingTopic(this.topic, known?.node, id));
+        this.#context.onProblem(missingTopic(this.topic, readNode?.node, id));
         return "settled";
       case "rest":
-        if (stored.copy !== null || stored.staged !== null) this.#recheck();
+        if (stored.copy !== null || stored.staged !== null) this.#scheduleRecheck();
         return "settled";
       default:
-        await changeStore(this.#tenure, this.topic, { action, node: known?.node, stored });
+        await changeStore(this.#context, this.topic, { action, node: readNode?.node, stored });
         return "goes on";
     }
   }
 
-  #open({ copy }: StoredTopic): void {
-    const { nodes, id } = this.#tenure;
-    this.#giveUpAtMs = 0;
+  #serve({ copy }: TopicCopies): void {
+    const { nodes, id } = this.#context;
+    this.#handoffDeadlineMs = 0;
     this.#rechecks = 0;
     if (copy === null || (this.permit?.epoch === copy.epoch && this.permit.incarnation === copy.incarnation)) return;
     this.permit = { epoch: copy.epoch, incarnation: copy.incarnation };
@@ -320,30 +321,33 @@ export class OwnedTopic {
   }
 
   async #write(next: TopicNode): Promise<WriteOutcome> {
-    const version = this.known?.version;
-    return version === undefined ? "refused" : await this.#tenure.nodes.write(this.topic, next, version);
+    const version = this.readNode?.version;
+    return version === undefined ? "refused" : await this.#context.nodes.write(this.topic, next, version);
   }
 
   async #wrote(outcome: WriteOutcome, node: TopicNode, version: number): Promise<"goes on"> {
-    if (outcome === "written") this.known = { node, version };
+    if (outcome === "written") this.readNode = { node, version };
     // Unknown, or others were faster: what the node says decides, once this connection sees it.
     else await this.#readAgain();
     return "goes on";
   }
 
   async #readAgain(): Promise<void> {
-    await this.#tenure.nodes.catchUp(this.topic);
-    this.known = undefined;
-    this.#isFresh = true;
+    await this.#context.nodes.sync(this.topic);
+    this.readNode = undefined;
+    this.#isReadAfterSync = true;
   }
 
   /** One attempt to have the receiver take it; or the topic taken back. */
-  async #send(action: TopicAction & { do: "hand over" }, { copy }: StoredTopic): Promise<"settled" | "goes on"> {
-    const { clock, handOverMs } = this.#tenure;
+  async #handOffSealed(
+    action: TopicAction & { do: "hand over" },
+    { copy }: TopicCopies,
+  ): Promise<"settled" | "goes on"> {
+    const { clock, handoffMs } = this.#context;
     if (copy === null) throw new BatonError("INTERNAL", `"${this.topic}" is to be handed over and is not there`);
     this.isInTransfer = true; // until it has settled, whatever is tried
-    if (this.#giveUpAtMs === 0) this.#giveUpAtMs = clock.now() + handOverMs;
-    const reply = clock.now() < this.#giveUpAtMs ? await this.#transfer(action.to, copy) : null;
+    if (this.#handoffDeadlineMs === 0) this.#handoffDeadlineMs = clock.now() + handoffMs;
+    const reply = clock.now() < this.#handoffDeadlineMs ? await this.#transfer(action.to, copy) : null;
     if (reply?.kind === "taken" || reply?.kind === "passed") {
       this.#rechecks = 0;
       await this.#readAgain();
@@ -351,49 +355,143 @@ export class OwnedTopic {
       if (reply.kind === "passed") await this.#pause(0);
       return "goes on";
     }
-    if (reply?.kind === "refused") this.#whyKept = reply.why;
-    const isHopeless = reply?.kind === "refused" || clock.now() >= this.#giveUpAtMs;
+    if (reply?.kind === "refused") this.#keptReason = reply.why;
+    const isHopeless = reply?.kind === "refused" || clock.now() >= this.#handoffDeadlineMs;
     if (!isHopeless) await this.#pause(this.#rechecks++);
     else if (action.mayTakeBack) return await this.#takeBack();
     else {
-      this.#giveUpAtMs = 0;
-      this.#recheck();
+      this.#handoffDeadlineMs = 0;
+      this.#scheduleRecheck();
       return "settled";
     }
     return "goes on";
   }
 
   async #takeBack(): Promise<"goes on"> {
-    const { known } = this;
-    if (known === null || known === undefined) return "goes on";
-    const next = takenBack(known.node);
-    return await this.#wrote(await this.#write(next), next, known.version + 1);
+    const { readNode } = this;
+    if (readNode === null || readNode === undefined) return "goes on";
+    const next = takenBack(readNode.node);
+    return await this.#wrote(await this.#write(next), next, readNode.version + 1);
   }
 
   /** Null when no answer came. An open copy is sealed on the way. */
   async #transfer(to: string, copy: TopicCopy): Promise<TransferReply | null> {
-    const sent = await sendTopic(this.#tenure, this.topic, copy, {
+    const sent = await sendTopic(this.#context, this.topic, copy, {
       to,
       seal: () => this.#seal(copy.epoch, to),
-      giveUpAtMs: () => this.#giveUpAtMs,
+      deadlineMs: () => this.#handoffDeadlineMs,
     });
     if (sent.kind !== "unanswered") return sent;
-    this.#whyKept = sent.why;
+    this.#keptReason = sent.why;
     return null;
   }
 
   async #pause(failures: number): Promise<void> {
-    const { clock, signal } = this.#tenure;
+    const { clock, signal } = this.#context;
     await sleep(clock, backoffMs(failures, retryWait), signal);
   }
 
   /** Something is left here that others have to move on first. */
-  #recheck(): void {
-    const { clock, signal } = this.#tenure;
+  #scheduleRecheck(): void {
+    const { clock, signal } = this.#context;
     this.#cancelRecheck();
     this.#cancelRecheck = clock.after(recheckWait.firstMs + backoffMs(this.#rechecks++, recheckWait), () => {
       if (signal.aborted) return;
-      this.refresh().catch((thrown) => signal.aborted || this.#tenure.onProblem(thrown));
+      this.refresh().catch((thrown) => signal.aborted || this.#context.onProblem(thrown));
     });
+  }
+}
+
+/** Does nothing for another action than `create`, `activate`, `drop`, `discard` and `set aside`. */
+async function changeStore(
+  context: OwnershipContext,
+  topic: string,
+  { action, node, stored }: {
+    readonly action: TopicAction;
+    readonly node: TopicNode | undefined;
+    readonly stored: TopicCopies;
+  },
+): Promise<void> {
+  const { store, nodes, id } = context;
+  if (action.do === "create" && node !== undefined) {
+    await store.create(topic, { incarnation: node.incarnation, baseOffset: node.baseOffset, epoch: node.epoch });
+  } else if (action.do === "activate" && node !== undefined) {
+    await store.activate(topic, node.epoch, action.what);
+  } else if (action.do === "drop") {
+    await store.drop(topic, action.epoch);
+    await nodes.uncount(topic, id);
+  } else if (action.do === "discard") {
+    await store.discard(topic);
+  } else if (action.do === "set aside") {
+    await store.setAside(topic);
+    context.onProblem(
+      new BatonError(
+        "CONFIG",
+        `What this server has stored of "${topic}" (epoch ${stored.copy?.epoch}) is not what its node names: while ` +
+          "the server was away it was given up, or begun again after the coordination service had lost its data; it is " +
+          "kept aside",
+      ),
+    );
+  }
+}
+
+function missingTopic(topic: string, node: TopicNode | undefined, id: string): BatonError {
+  return new BatonError(
+    "CONFIG",
+    `"${topic}" belongs to this server, "${id}", at epoch ${node?.epoch}, and is not in its store: it stays unavailable ` +
+      "until the store is back, or until it is given up",
+  );
+}
+
+interface SendTopicOptions {
+  readonly to: string;
+  /** Called once for an open copy, when hardly anything of it is left to be sent. */
+  readonly seal: () => Promise<void>;
+  /** When a sealed copy is given up; asked when it is sealed. Before that it may take long, as long as it goes on. */
+  readonly deadlineMs: () => number;
+}
+
+/** Rejects with what finding the receiver rejects with, and with the reason why the session ended. */
+async function sendTopic(
+  { id, store, channel, clock, signal, addressOf }: OwnershipContext,
+  topic: string,
+  { incarnation, baseOffset, epoch, sealedFor }: TopicCopy,
+  { to, seal, deadlineMs }: SendTopicOptions,
+): Promise<TransferReply | { readonly kind: "unanswered"; readonly why: string }> {
+  const receiver = await addressOf(to);
+  if (receiver === null) return { kind: "refused", why: `the server "${to}" is not there` };
+  const late = new AbortController();
+  const reason = () => new BatonError("UNREACHABLE", `The server "${to}" has not taken "${topic}" in time`);
+  const limit = () => clock.after(Math.max(0, deadlineMs() - clock.now()), () => late.abort(reason()));
+  let cancel = sealedFor === null ? () => {} : limit();
+  try {
+    const outgoing = store.export(topic, epoch, async () => {
+      await seal();
+      cancel = limit();
+    });
+    const content = { incarnation, baseOffset, owner: id, epoch };
+    return await channel.transfer(receiver, topic, content, {
+      outgoing,
+      signal: AbortSignal.any([signal, late.signal]),
+    });
+  } catch (thrown) {
+    throwIfAborted(signal);
+    return { kind: "unanswered", why: messageOf(thrown) };
+  } finally {
+    cancel();
+  }
+}
+
+/** What is being received, given up with the session: the next one begins when nothing of this one goes on. */
+async function* receivedUntil<T>(signal: AbortSignal, pieces: AsyncIterable<T>): AsyncGenerator<T, void, void> {
+  const iterator = pieces[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      const { done, value } = await abortable(iterator.next(), signal);
+      if (done === true) return;
+      yield value;
+    }
+  } finally {
+    iterator.return?.()?.catch(() => {}); // it may be waiting for what never comes
   }
 }

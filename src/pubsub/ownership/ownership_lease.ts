@@ -8,12 +8,12 @@ import type { Clock } from "../../support/clock.ts";
  * T, more than a lock's margin, is left for an answer to leave before an operator can have the server forgotten.
  * Monotonic milliseconds; `leaseEndMs` is the session's.
  */
-export function tenureEndMs(leaseEndMs: number, timeoutMs: number): number {
+export function ownershipEndMs(leaseEndMs: number, timeoutMs: number): number {
   const provenMs = leaseEndMs - timeoutMs + timingOf(timeoutMs).marginMs;
   return provenMs + timeoutMs * 2 / 3;
 }
 
-export class TenureLease {
+export class OwnershipLease {
   readonly #session: Session;
   readonly #clock: Clock;
   #isOver = false;
@@ -31,7 +31,7 @@ export class TenureLease {
   /** Whether work may begin. */
   isHeld(): boolean {
     if (this.#isOver || this.#session.ended.aborted) return false;
-    return this.#clock.now() < tenureEndMs(this.#session.leaseEndMs(), this.#session.timeoutMs);
+    return this.#clock.now() < ownershipEndMs(this.#session.leaseEndMs(), this.#session.timeoutMs);
   }
 
   /** Whether OK may be answered now: looks for a suspend first. Costs a read of /proc/uptime: once for each batch. */

@@ -9,35 +9,35 @@ import { BatonError, messageOf } from "../../errors.ts";
 import { isTransient, nullIfNoNode } from "../../coordination/request_errors.ts";
 import { announce, parseAnnouncement } from "./announcements.ts";
 import { checkEmptiness } from "./check_emptiness.ts";
-import { OwnedTopic, type Permit, type Tenure } from "./owned_topic.ts";
+import { OwnedTopic, type OwnershipContext, type Permit } from "./owned_topic.ts";
 import type { OwnedStore } from "../store/owned_store.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
-import { noteAgeEveryMs, StoreAge } from "./store_generation.ts";
-import { TenureLease } from "./ownership_lease.ts";
+import { advanceEveryMs, StoreGeneration } from "./store_generation.ts";
+import { OwnershipLease } from "./ownership_lease.ts";
 import { decideTopic } from "./topic_decision.ts";
 import { TopicNodes } from "./topic_nodes.ts";
-import type { Peer, TransferChannel } from "./transfer_channel.ts";
+import type { ServerAddress, TransferChannel } from "./transfer_channel.ts";
 
-export interface ServerOptions {
+export interface OwnershipOptions {
   readonly id: string;
   /** As proxies and other servers dial it. */
   readonly endpoint: string;
   readonly path: PubsubPath;
   readonly store: OwnedStore;
   /** The machine and the directory in which the store is locked: a copy of the store has another. */
-  readonly place: string;
+  readonly storeLocation: string;
   readonly channel: TransferChannel;
   readonly clock: Clock;
   /** Whether it is to be announced as one that takes no new topics; asked at each session. */
   readonly isDraining?: () => boolean;
   /** How long a hand-over is tried before its owner takes the topic back, in milliseconds; 30,000 when left out. */
-  readonly handOverMs?: number;
+  readonly handoffMs?: number;
   /** Told what an operator should know: data that is missing, or set aside; a node that cannot be read. */
   readonly onProblem: (problem: unknown) => void;
 }
 
 /** How a topic stands at this server. */
-export type Standing =
+export type Availability =
   /** Requests may be let in, and answered OK while `isConfirmed` says so. */
   | { readonly kind: "serving"; readonly permit: Permit }
   /** NOT_OWNER; owner "" is nobody. */
@@ -52,29 +52,29 @@ export type Standing =
   | { readonly kind: "away" };
 
 /** Topics that are looked at beside one another, when there are many. */
-const lookedAtOnce = 32;
+const parallelTopics = 32;
 /** Topics of others that are remembered, so that requests that went astray cost no read each. */
-const strangersMax = 10_000;
-const strangerMs = 500;
+const notOwnedMax = 10_000;
+const notOwnedMs = 500;
 /** How long its end may take for that, in milliseconds. */
-const lastNoteMs = 500;
+const lastAdvanceMs = 500;
 /** Problems that are told during one session. */
-const toldMax = 1000;
+const reportedMax = 1000;
 
-export class ServerTenure {
-  readonly lease: TenureLease;
-  readonly #options: ServerOptions;
+export class OwnershipSession {
+  readonly lease: OwnershipLease;
+  readonly #options: OwnershipOptions;
   readonly #session: ZooKeeper["session"];
-  readonly #age: StoreAge;
-  readonly #tenure: Tenure;
+  readonly #generation: StoreGeneration;
+  readonly #context: OwnershipContext;
   readonly #topics = new Map<string, OwnedTopic>();
-  readonly #strangers = new Map<string, { readonly standing: Standing; readonly readAtMs: number }>();
-  readonly #told = new Set<string>();
-  readonly #over: AbortController;
-  readonly #offs: (() => void)[] = [];
-  #ended: Promise<unknown> | null = null;
-  #aging: Promise<unknown> = Promise.resolve();
-  #cancelNote: () => void = () => {};
+  readonly #notOwned = new Map<string, { readonly availability: Availability; readonly readAtMs: number }>();
+  readonly #reported = new Set<string>();
+  readonly #ended: AbortController;
+  readonly #cleanups: (() => void)[] = [];
+  #closed: Promise<unknown> | null = null;
+  #advancing: Promise<unknown> = Promise.resolve();
+  #cancelAdvance: () => void = () => {};
 
   /**
    * Registers what is stored and in no tree, announces the server, and begins. Rejects with CONFIG when the id is
@@ -82,58 +82,58 @@ export class ServerTenure {
    */
   static async begin(
     zk: ZooKeeper,
-    options: ServerOptions,
+    options: OwnershipOptions,
     signal: AbortSignal,
-  ): Promise<ServerTenure> {
+  ): Promise<OwnershipSession> {
     const nodes = new TopicNodes(zk, options.path);
-    const age = new StoreAge(zk, options.path, options);
-    await age.check();
+    const generation = new StoreGeneration(zk, options.path, options);
+    await generation.check();
     const stored = await options.store.topics();
     await checkEmptiness(zk, options.path, { id: options.id, stored, task: "serve" });
     await forEach(stored, (topic) => register(nodes, options, topic), signal);
-    const { id, endpoint, clock, path, store, place, onProblem } = options;
-    const storeId = `${store.storeId} ${place}`;
+    const { id, endpoint, clock, path, store, storeLocation, onProblem } = options;
+    const storeId = `${store.storeId} ${storeLocation}`;
     const isDraining = options.isDraining?.() ?? false;
     await announce(zk, path.server(id), { id, endpoint, storeId, isDraining }, { clock, signal, onProblem });
     // Not before: what cannot be announced must not make another one too old.
-    await age.prove();
-    const tenure = new ServerTenure(zk, options, nodes, age);
-    void forEach(stored, (topic) => tenure.#settleAtStart(topic), tenure.#over.signal).catch(() => {});
-    return tenure;
+    await generation.confirm();
+    const ownership = new OwnershipSession(zk, options, nodes, generation);
+    void forEach(stored, (topic) => ownership.#settleAtStart(topic), ownership.#ended.signal).catch(() => {});
+    return ownership;
   }
 
-  private constructor(zk: ZooKeeper, options: ServerOptions, nodes: TopicNodes, age: StoreAge) {
+  private constructor(zk: ZooKeeper, options: OwnershipOptions, nodes: TopicNodes, age: StoreGeneration) {
     const { session } = zk;
     this.#session = session;
-    this.#age = age;
+    this.#generation = age;
     this.#options = options;
-    this.#over = new AbortController();
-    this.lease = new TenureLease(session, options.clock);
-    this.#tenure = {
+    this.#ended = new AbortController();
+    this.lease = new OwnershipLease(session, options.clock);
+    this.#context = {
       ...options,
       onProblem: (problem) => this.#report(problem),
       nodes,
       lease: this.lease,
-      signal: this.#over.signal,
-      handOverMs: options.handOverMs ?? 30_000,
-      peer: (id) => peerOf(zk, options.path, id),
+      signal: this.#ended.signal,
+      handoffMs: options.handoffMs ?? 30_000,
+      addressOf: (id) => addressOf(zk, options.path, id),
     };
-    this.#offs.push(session.guard(), onAbort(session.ended, (reason) => this.end(reason)));
-    this.#noteAge();
+    this.#cleanups.push(session.guard(), onAbort(session.ended, (reason) => this.end(reason)));
+    this.#scheduleAdvance();
     void this.#watchOwnNode(zk);
   }
 
-  /** Aborts when nothing is served under this tenure any more. */
-  get over(): AbortSignal {
-    return this.#over.signal;
+  /** Aborts when nothing is served under this ownership any more. */
+  get ended(): AbortSignal {
+    return this.#ended.signal;
   }
 
   end(reason: unknown): void {
     this.lease.end();
-    this.#over.abort(reason);
-    for (const off of this.#offs.splice(0)) off();
-    this.#cancelNote();
-    this.#ended ??= Promise.all([this.#aging, ...[...this.#topics.values()].map((topic) => topic.close())]);
+    this.#ended.abort(reason);
+    for (const off of this.#cleanups.splice(0)) off();
+    this.#cancelAdvance();
+    this.#closed ??= Promise.all([this.#advancing, ...[...this.#topics.values()].map((topic) => topic.close())]);
     this.#topics.clear();
   }
 
@@ -143,39 +143,39 @@ export class ServerTenure {
    */
   async finish(reason: unknown): Promise<void> {
     this.end(reason);
-    await this.#ended;
+    await this.#closed;
     if (this.#session.ended.aborted) return;
     // What was stored last is noted as well, if the coordination service answers soon.
     const { promise: late, resolve } = Promise.withResolvers<void>();
-    const cancel = this.#options.clock.after(lastNoteMs, resolve);
-    await Promise.race([this.#age.advance().catch(() => {}), late]);
+    const cancel = this.#options.clock.after(lastAdvanceMs, resolve);
+    await Promise.race([this.#generation.advance().catch(() => {}), late]);
     cancel();
   }
 
   /** At once, for the topics that are served: the way of almost every request. */
-  permitNow(topic: string): Permit | null {
+  currentPermit(topic: string): Permit | null {
     return this.lease.isHeld() ? this.#topics.get(topic)?.permit ?? null : null;
   }
 
   /** Reads the topic's node where nothing is known. `epoch`: what the asking proxy has read, if it says so. */
-  async standing(topic: string, epoch: number | null = null): Promise<Standing> {
+  async availability(topic: string, epoch: number | null = null): Promise<Availability> {
     if (!this.lease.isHeld()) return { kind: "away" };
-    const permit = this.permitNow(topic);
+    const permit = this.currentPermit(topic);
     if (permit !== null) return { kind: "serving", permit };
-    const stranger = this.#strangers.get(topic);
-    if (stranger !== undefined && this.#isFresh(stranger, epoch)) return stranger.standing;
-    this.#strangers.delete(topic);
+    const cached = this.#notOwned.get(topic);
+    if (cached !== undefined && this.#isCacheFresh(cached, epoch)) return cached.availability;
+    this.#notOwned.delete(topic);
     const owned = this.#topicOf(topic);
-    if (owned.isInTransfer) return this.#standingOf(owned);
+    if (owned.isInTransfer) return this.#availabilityOf(owned);
     await owned.refresh();
     // The proxy has seen more than this server's connection.
-    if (epoch !== null && (owned.known?.node.epoch ?? 0) < epoch) {
-      await this.#tenure.nodes.catchUp(topic);
+    if (epoch !== null && (owned.readNode?.node.epoch ?? 0) < epoch) {
+      await this.#context.nodes.sync(topic);
       await owned.refresh();
     }
-    const standing = this.#standingOf(owned);
-    if (owned.last === "rest" || owned.last === "miss") await this.#forgetStranger(owned, standing);
-    return standing;
+    const availability = this.#availabilityOf(owned);
+    if (owned.lastAction === "rest" || owned.lastAction === "miss") await this.#cacheNotOwned(owned, availability);
+    return availability;
   }
 
   /** The topic, for what changes hands. */
@@ -189,52 +189,55 @@ export class ServerTenure {
   }
 
   /** Again and again, as long as it lasts; a store that turns out to be an older one is not served any more. */
-  #noteAge(): void {
+  #scheduleAdvance(): void {
     const again = () => {
-      this.#aging = this.#age.advance().catch((thrown) => {
+      this.#advancing = this.#generation.advance().catch((thrown) => {
         if (thrown instanceof BatonError && thrown.code === "CONFIG") this.end(thrown);
-        else if (!isTransient(thrown) && !this.#over.signal.aborted) this.#report(thrown);
-      }).finally(() => this.#over.signal.aborted || this.#noteAge());
+        else if (!isTransient(thrown) && !this.#ended.signal.aborted) this.#report(thrown);
+      }).finally(() => this.#ended.signal.aborted || this.#scheduleAdvance());
     };
-    this.#cancelNote = this.#options.clock.after(noteAgeEveryMs, again);
+    this.#cancelAdvance = this.#options.clock.after(advanceEveryMs, again);
   }
 
   #topicOf(name: string): OwnedTopic {
-    throwIfAborted(this.#over.signal);
+    throwIfAborted(this.#ended.signal);
     let topic = this.#topics.get(name);
-    if (topic === undefined) this.#topics.set(name, topic = new OwnedTopic(name, this.#tenure));
+    if (topic === undefined) this.#topics.set(name, topic = new OwnedTopic(name, this.#context));
     return topic;
   }
 
-  #standingOf({ permit, known, last }: OwnedTopic): Standing {
+  #availabilityOf({ permit, readNode, lastAction }: OwnedTopic): Availability {
     if (permit !== null) return { kind: "serving", permit };
-    const node = known?.node;
+    const node = readNode?.node;
     if (node === undefined) return { kind: "unassigned" };
     if (node.owner !== this.#options.id) return { kind: "elsewhere", owner: node.owner, epoch: node.epoch };
-    return last === "miss" ? { kind: "missing" } : { kind: "moving" };
+    return lastAction === "miss" ? { kind: "missing" } : { kind: "moving" };
   }
 
-  #isFresh({ standing, readAtMs }: { standing: Standing; readAtMs: number }, epoch: number | null): boolean {
-    const known = standing.kind === "elsewhere" ? standing.epoch : 0;
-    if (epoch !== null && epoch > known && standing.kind !== "missing") return false;
-    return this.#options.clock.now() - readAtMs < strangerMs;
+  #isCacheFresh(
+    { availability, readAtMs }: { availability: Availability; readAtMs: number },
+    epoch: number | null,
+  ): boolean {
+    const known = availability.kind === "elsewhere" ? availability.epoch : 0;
+    if (epoch !== null && epoch > known && availability.kind !== "missing") return false;
+    return this.#options.clock.now() - readAtMs < notOwnedMs;
   }
 
   /** What is not here takes no more room than its answer, for a moment. */
-  async #forgetStranger(owned: OwnedTopic, standing: Standing): Promise<void> {
-    const { copy, staged } = await this.#options.store.look(owned.topic);
+  async #cacheNotOwned(owned: OwnedTopic, availability: Availability): Promise<void> {
+    const { copy, staged } = await this.#options.store.copiesOf(owned.topic);
     if (copy !== null || staged !== null || owned.permit !== null || owned.isBusy) return;
     this.#topics.delete(owned.topic);
-    this.#strangers.set(owned.topic, { standing, readAtMs: this.#options.clock.now() });
-    const [oldest] = this.#strangers.keys();
-    if (this.#strangers.size > strangersMax && oldest !== undefined) this.#strangers.delete(oldest);
+    this.#notOwned.set(owned.topic, { availability, readAtMs: this.#options.clock.now() });
+    const [oldest] = this.#notOwned.keys();
+    if (this.#notOwned.size > notOwnedMax && oldest !== undefined) this.#notOwned.delete(oldest);
   }
 
   /** Each problem once: a client that asks again and again must not fill a log. */
   #report(problem: unknown): void {
     const text = messageOf(problem);
-    if (this.#told.has(text) || this.#told.size >= toldMax) return;
-    this.#told.add(text);
+    if (this.#reported.has(text) || this.#reported.size >= reportedMax) return;
+    this.#reported.add(text);
     this.#options.onProblem(problem);
   }
 
@@ -242,7 +245,7 @@ export class ServerTenure {
     try {
       await this.#topicOf(topic).settle();
     } catch (thrown) {
-      if (!this.#over.signal.aborted) this.#report(thrown);
+      if (!this.#ended.signal.aborted) this.#report(thrown);
     }
   }
 
@@ -251,20 +254,20 @@ export class ServerTenure {
     const path = this.#options.path.server(this.#options.id);
     try {
       const stat = await zk.exists(path, { watch: () => void this.#watchOwnNode(zk) });
-      if (stat?.ephemeralOwner === zk.session.id || this.#over.signal.aborted) return;
+      if (stat?.ephemeralOwner === zk.session.id || this.#ended.signal.aborted) return;
       this.end(new BatonError("NOT_HELD", `Somebody deleted "${path}", which says that this server is there`));
     } catch {
       // Watches end with the session, which is watched apart from this; a lost answer is made up for by the reconnect.
-      if (!this.#over.signal.aborted) this.#options.clock.after(1000, () => void this.#watchOwnNode(zk));
+      if (!this.#ended.signal.aborted) this.#options.clock.after(1000, () => void this.#watchOwnNode(zk));
     }
   }
 }
 
 /** A topic that is stored and stands in no tree. Only what is missing is made: the session has not been announced yet. */
-async function register(nodes: TopicNodes, { id, store, onProblem }: ServerOptions, topic: string): Promise<void> {
+async function register(nodes: TopicNodes, { id, store, onProblem }: OwnershipOptions, topic: string): Promise<void> {
   try {
     if (await nodes.read(topic) !== null) return;
-    const action = decideTopic({ me: id, node: null, ...await store.look(topic) });
+    const action = decideTopic({ me: id, node: null, ...await store.copiesOf(topic) });
     if (action.do === "register") await nodes.create(topic, action.next);
   } catch (thrown) {
     if (!(thrown instanceof BatonError) || thrown.code !== "CONFIG") throw thrown;
@@ -272,7 +275,7 @@ async function register(nodes: TopicNodes, { id, store, onProblem }: ServerOptio
   }
 }
 
-async function peerOf(zk: ZooKeeper, path: PubsubPath, id: string): Promise<Peer | null> {
+async function addressOf(zk: ZooKeeper, path: PubsubPath, id: string): Promise<ServerAddress | null> {
   const found = await nullIfNoNode(zk.getData(path.server(id)));
   const announcement = found === null ? null : parseAnnouncement(found.data);
   return announcement === null ? null : { id, endpoint: announcement.endpoint };
@@ -290,5 +293,5 @@ async function forEach(
       await work(topic);
     }
   };
-  await Promise.all(Array.from({ length: lookedAtOnce }, worker));
+  await Promise.all(Array.from({ length: parallelTopics }, worker));
 }

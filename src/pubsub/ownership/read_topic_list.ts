@@ -15,7 +15,7 @@ export interface ListedTopic {
 const batchSize = 100;
 
 /** As they are one after the other; what is made meanwhile may be missed. Throws CONFIG for a node that is not understood. */
-export async function* listTopics(zk: ZooKeeper, path: PubsubPath): AsyncGenerator<ListedTopic, void, void> {
+export async function* readTopicList(zk: ZooKeeper, path: PubsubPath): AsyncGenerator<ListedTopic, void, void> {
   const shards = path.shards();
   for (let at = 0; at < shards.length; at += batchSize) {
     const batch = shards.slice(at, at + batchSize);

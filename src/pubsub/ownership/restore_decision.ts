@@ -1,5 +1,5 @@
 /** What becomes of a topic whose owner's store was put back to an earlier time. Pure; the model in test/model asks this function. */
-import type { StagedCopy, TopicCopy } from "./topic_decision.ts";
+import type { StagedCopy, TopicCopy } from "../store/owned_store.ts";
 import { restored, type TopicNode } from "./topic_node.ts";
 
 export type RestoreDecision =

@@ -12,20 +12,20 @@ import { makeParents } from "./topic_nodes.ts";
 
 const retryWait = { firstMs: 50, maxMs: 2000 };
 
-export class ServerList implements Disposable {
+export class AnnouncedServers implements Disposable {
   readonly #zk: ZooKeeper;
   readonly #path: string;
   readonly #clock: Clock;
   readonly #listeners = new Set<() => void>();
   #servers: ReadonlyMap<string, Announcement> = new Map();
-  #tree = "";
+  #treeId = "";
   #reading: Promise<void> | null = null;
   #isOld = false;
   #isClosed = false;
 
   /** Resolves when the list was read once. `path` is the node whose children they are. It ends with the session. */
-  static async read(zk: ZooKeeper, path: string, clock: Clock): Promise<ServerList> {
-    const list = new ServerList(zk, path, clock);
+  static async read(zk: ZooKeeper, path: string, clock: Clock): Promise<AnnouncedServers> {
+    const list = new AnnouncedServers(zk, path, clock);
     for (let failures = 0;; failures++) {
       try {
         await list.#read();
@@ -49,8 +49,8 @@ export class ServerList implements Disposable {
   }
 
   /** Tells the tree in which they stand from one that was made after it was lost. */
-  get tree(): string {
-    return this.#tree;
+  get treeId(): string {
+    return this.#treeId;
   }
 
   /** Told after every change. Returns what takes the listener off. */
@@ -99,7 +99,7 @@ export class ServerList implements Disposable {
       if (announcement !== null) servers.set(announcement.id, announcement);
     }
     this.#servers = servers;
-    this.#tree = `${stat.czxid} ${stat.ctime}`;
+    this.#treeId = `${stat.czxid} ${stat.ctime}`;
     for (const listener of [...this.#listeners]) listener();
   }
 

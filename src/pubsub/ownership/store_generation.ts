@@ -11,19 +11,23 @@ import type { PubsubPath } from "./pubsub_path.ts";
 import { makeParents } from "./topic_nodes.ts";
 
 /** How often it is noted while something is stored, in milliseconds: what is put back by less is not noticed. */
-export const noteAgeEveryMs = 1000;
+export const advanceEveryMs = 1000;
 
-type AgedStore = Pick<OwnedStore, "storeId" | "age" | "raiseAge">;
+type GenerationStore = Pick<OwnedStore, "storeId" | "generation" | "raiseGeneration">;
 
-export class StoreAge {
+export class StoreGeneration {
   readonly #zk: ZooKeeper;
   readonly #path: string;
   readonly #id: string;
-  readonly #store: AgedStore;
+  readonly #store: GenerationStore;
   /** Of the note that this session has written; null: to be read. */
   #version: number | null = null;
 
-  constructor(zk: ZooKeeper, path: PubsubPath, { id, store }: { readonly id: string; readonly store: AgedStore }) {
+  constructor(
+    zk: ZooKeeper,
+    path: PubsubPath,
+    { id, store }: { readonly id: string; readonly store: GenerationStore },
+  ) {
     this.#zk = zk;
     this.#path = path.store(store.storeId);
     this.#id = id;
@@ -31,42 +35,42 @@ export class StoreAge {
   }
 
   /** What is noted, as of now; 0 where nothing is. Throws CONFIG for a note that is not understood. */
-  async noted(): Promise<number> {
+  async recorded(): Promise<number> {
     await this.#zk.sync(this.#path);
     return (await this.#read())?.age ?? 0;
   }
 
   /** Rejects with CONFIG when the store is older than what is noted of it; gives its age. */
   async check(): Promise<number> {
-    const noted = await this.noted();
-    const age = await this.#store.age();
+    const noted = await this.recorded();
+    const age = await this.#store.generation();
     if (age < noted) throw tooOld(this.#id, { age, noted });
     return age;
   }
 
   /** Raises both, or rejects as `check`. Only for who has announced itself. */
-  async prove(): Promise<void> {
+  async confirm(): Promise<void> {
     for (;;) {
       const age = await this.check();
-      if (await this.#note(await this.#store.raiseAge(Math.max(age, 1)) ?? age)) return;
+      if (await this.#record(await this.#store.raiseGeneration(Math.max(age, 1)) ?? age)) return;
     }
   }
 
   /** Raises both when something was stored since. Rejects as `prove`, and with what the coordination service fails with. */
   async advance(): Promise<void> {
-    const age = await this.#store.raiseAge();
-    if (age === null || await this.#note(age)) return;
-    await this.prove();
+    const age = await this.#store.raiseGeneration();
+    if (age === null || await this.#record(age)) return;
+    await this.confirm();
   }
 
   /** An operator says that the store, as it is, is to be gone on with. */
   async accept(): Promise<void> {
-    const noted = await this.noted();
-    while (!(await this.#note(await this.#store.raiseAge(Math.max(noted, 1)) ?? noted))) await this.noted();
+    const noted = await this.recorded();
+    while (!(await this.#record(await this.#store.raiseGeneration(Math.max(noted, 1)) ?? noted))) await this.recorded();
   }
 
   /** False when the note is not what this session has read or written, or the answer was lost. */
-  async #note(age: number): Promise<boolean> {
+  async #record(age: number): Promise<boolean> {
     const data = new TextEncoder().encode(JSON.stringify({ layout: 1, server: this.#id, age }));
     const version = this.#version;
     this.#version = null;

@@ -3,23 +3,8 @@
  * whole protocol but for its two choices: when an owner begins a hand-over, and when it gives one up. Pure; the model in
  * test/model decides by this very function, with reads as old as they may be.
  */
+import type { StagedCopy, TopicCopy } from "../store/owned_store.ts";
 import { confirmed, taken, type TopicNode } from "./topic_node.ts";
-
-/** The content that a server answers from, or has answered from. */
-export interface TopicCopy {
-  readonly incarnation: string;
-  readonly baseOffset: number;
-  readonly epoch: number;
-  /** The server it is to go to: closed for good at this epoch. Null: open. */
-  readonly sealedFor: string | null;
-}
-
-/** A sealed copy's content that was received whole, its hash compared. */
-export interface StagedCopy {
-  readonly incarnation: string;
-  readonly owner: string;
-  readonly epoch: number;
-}
 
 export interface TopicFacts {
   /** The server's own id. */

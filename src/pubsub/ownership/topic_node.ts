@@ -4,7 +4,7 @@
  */
 
 /** Whose sealed copy holds a topic's content, at which epoch. */
-export interface Source {
+export interface ContentSource {
   readonly owner: string;
   readonly epoch: number;
 }
@@ -15,20 +15,20 @@ export interface Source {
  * - stored: the owner has it, at this epoch, and may answer
  * - sealed: as found by its owner when the node itself had been lost: somebody else may have gone on already
  */
-export type TopicState = "new" | "moving" | "stored" | "sealed";
+export type TopicNodeState = "new" | "moving" | "stored" | "sealed";
 
 export interface TopicNode {
   /** The server's id; "" as long as nobody has it. */
   readonly owner: string;
   /** Grows with every change of owner, from 1. */
   readonly epoch: number;
-  readonly state: TopicState;
+  readonly state: TopicNodeState;
   /** Names the content: random, and another one when a topic begins again. */
   readonly incarnation: string;
   /** Every sequence number of this content is greater: none is used again after its predecessor was given up. */
   readonly baseOffset: number;
   /** Of a topic that is moving; null otherwise. */
-  readonly source: Source | null;
+  readonly source: ContentSource | null;
 }
 
 /** More messages than one content will ever have; 511 contents of one topic fit into the exact integers. */

@@ -1,10 +1,10 @@
 /** A topic's node as bytes: JSON that an operator can read. Read strictly: what is not understood is not acted upon. */
 import { BatonError } from "../../errors.ts";
-import type { Source, TopicNode, TopicState } from "./topic_node.ts";
+import type { ContentSource, TopicNode, TopicNodeState } from "./topic_node.ts";
 
 /** Another shape of nodes gets another number: an old baton must not take part in a new one's ownership. */
 const layout = 1;
-const states: readonly string[] = ["new", "moving", "stored", "sealed"] satisfies TopicState[];
+const states: readonly string[] = ["new", "moving", "stored", "sealed"] satisfies TopicNodeState[];
 
 const utf8 = new TextEncoder();
 
@@ -39,12 +39,12 @@ export function parseTopicNode(data: Uint8Array, path: string, topic?: string): 
   if (!isCount(epoch) || epoch < 1 || !isCount(baseOffset)) throw refuse("an epoch and a base_offset were wanted");
   const source = sourceOf(row["source"]);
   if (source === undefined) throw refuse("its source is no source");
-  return { topic: name, owner, epoch, state: state as TopicState, incarnation, baseOffset, source };
+  return { topic: name, owner, epoch, state: state as TopicNodeState, incarnation, baseOffset, source };
 }
 
-function sourceOf(value: unknown): Source | null | undefined {
+function sourceOf(value: unknown): ContentSource | null | undefined {
   if (value === null || value === undefined) return null;
-  const { owner, epoch } = value as Partial<Source>;
+  const { owner, epoch } = value as Partial<ContentSource>;
   return typeof owner === "string" && isCount(epoch) ? { owner, epoch } : undefined;
 }
 

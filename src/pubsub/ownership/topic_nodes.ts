@@ -5,7 +5,7 @@ import type { PubsubPath } from "./pubsub_path.ts";
 import type { TopicNode } from "./topic_node.ts";
 import { formatTopicNode, parseTopicNode } from "./topic_node_data.ts";
 
-export interface ReadTopic {
+export interface ReadTopicNode {
   readonly node: TopicNode;
   /** Guards whatever follows from it. */
   readonly version: number;
@@ -26,7 +26,7 @@ export class TopicNodes {
   }
 
   /** Null when nobody was ever given the topic. */
-  async read(topic: string): Promise<ReadTopic | null> {
+  async read(topic: string): Promise<ReadTopicNode | null> {
     const path = this.#path.topic(topic);
     const found = await nullIfNoNode(this.#zk.getData(path));
     if (found === null) return null;
@@ -35,7 +35,7 @@ export class TopicNodes {
   }
 
   /** What is read next is not older than what anybody has written before. */
-  async catchUp(topic: string): Promise<void> {
+  async sync(topic: string): Promise<void> {
     await this.#zk.sync(this.#path.topic(topic));
   }
 

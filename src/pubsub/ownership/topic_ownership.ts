@@ -5,9 +5,9 @@ import { backoffMs } from "../../support/backoff.ts";
 import { sleep } from "../../support/deadline.ts";
 import { BatonError } from "../../errors.ts";
 import { isTransient } from "../../coordination/request_errors.ts";
-import type { DeleteResult, HandOverResult, Permit } from "./owned_topic.ts";
+import type { DeleteResult, HandoffResult, Permit } from "./owned_topic.ts";
 import type { ContentName, IncomingContent } from "../store/owned_store.ts";
-import { type ServerOptions, ServerTenure, type Standing } from "./ownership_session.ts";
+import { type Availability, type OwnershipOptions, OwnershipSession } from "./ownership_session.ts";
 import type { TransferReply } from "./transfer_channel.ts";
 
 /** Kept from the moment a request is let in to its answer. */
@@ -18,20 +18,21 @@ export interface RequestPermit extends Permit {
   isConfirmed(): boolean;
 }
 
-export type RequestStanding =
+export type RequestAvailability =
   | { readonly kind: "serving"; readonly permit: RequestPermit }
-  | Exclude<Standing, { kind: "serving" }>;
+  | Exclude<Availability, { kind: "serving" }>;
 
 const retryWait = { firstMs: 100, maxMs: 5000 };
 
 export class TopicOwnership {
-  readonly #options: ServerOptions;
-  #tenure: ServerTenure | null = null;
+  readonly #options: OwnershipOptions;
+  #session: OwnershipSession | null = null;
   readonly #listeners = new Set<() => void>();
   /** The last that was given: topics are asked for again and again. */
-  #given: { readonly tenure: ServerTenure; readonly permit: Permit; readonly request: RequestPermit } | null = null;
+  #lastPermit: { readonly session: OwnershipSession; readonly permit: Permit; readonly request: RequestPermit } | null =
+    null;
 
-  constructor(options: ServerOptions) {
+  constructor(options: OwnershipOptions) {
     this.#options = options;
   }
 
@@ -55,8 +56,8 @@ export class TopicOwnership {
   }
 
   /** Whether the server is announced and has its lease. */
-  get isThere(): boolean {
-    return this.#tenure?.lease.isHeld() === true;
+  get isRegistered(): boolean {
+    return this.#session?.lease.isHeld() === true;
   }
 
   /** Told when the server is announced, and when it is no longer. Returns what takes the listener off. */
@@ -65,33 +66,35 @@ export class TopicOwnership {
     return () => void this.#listeners.delete(listener);
   }
 
-  /** At once: the way of almost every request. Null: ask for its standing. */
-  permitNow(topic: string): RequestPermit | null {
-    const tenure = this.#tenure;
-    const permit = tenure?.permitNow(topic) ?? null;
-    if (tenure === null || permit === null) return null;
-    if (this.#given?.permit !== permit || this.#given.tenure !== tenure) {
-      this.#given = { tenure, permit, request: permitOf(tenure, permit) };
+  /** At once: the way of almost every request. Null: ask for its availability. */
+  currentPermit(topic: string): RequestPermit | null {
+    const session = this.#session;
+    const permit = session?.currentPermit(topic) ?? null;
+    if (session === null || permit === null) return null;
+    if (this.#lastPermit?.permit !== permit || this.#lastPermit.session !== session) {
+      this.#lastPermit = { session, permit, request: permitOf(session, permit) };
     }
-    return this.#given.request;
+    return this.#lastPermit.request;
   }
 
-  async standing(topic: string, epoch: number | null = null): Promise<RequestStanding> {
-    const tenure = this.#tenure;
-    if (tenure === null) return { kind: "away" };
+  async availability(topic: string, epoch: number | null = null): Promise<RequestAvailability> {
+    const session = this.#session;
+    if (session === null) return { kind: "away" };
     try {
-      const standing = await tenure.standing(topic, epoch);
-      return standing.kind === "serving" ? { kind: "serving", permit: permitOf(tenure, standing.permit) } : standing;
+      const availability = await session.availability(topic, epoch);
+      return availability.kind === "serving"
+        ? { kind: "serving", permit: permitOf(session, availability.permit) }
+        : availability;
     } catch (thrown) {
-      if (tenure.over.aborted || isTransient(thrown)) return { kind: "away" };
+      if (session.ended.aborted || isTransient(thrown)) return { kind: "away" };
       throw thrown;
     }
   }
 
   /** MERGE: gives a topic to another server. `epoch` makes sure that an old request moves nothing. */
-  async handOver(topic: string, to: string, epoch: number | null = null): Promise<HandOverResult> {
-    if (this.#tenure === null) return { kind: "kept", why: "this server has no session at present" };
-    return await this.#tenure.topic(topic).handOver(to, epoch);
+  async handOff(topic: string, to: string, epoch: number | null = null): Promise<HandoffResult> {
+    if (this.#session === null) return { kind: "kept", why: "this server has no session at present" };
+    return await this.#session.topic(topic).handOff(to, epoch);
   }
 
   /** Gives a topic up that an operator does not want any more; see `OwnedTopic.delete`. */
@@ -100,43 +103,43 @@ export class TopicOwnership {
     epoch: number | null,
     whyNot: ((epoch: number) => Promise<string | null>) | null,
   ): Promise<DeleteResult> {
-    if (this.#tenure === null) return { kind: "kept", why: "this server has no session at present" };
-    return await this.#tenure.topic(topic).delete(epoch, whyNot);
+    if (this.#session === null) return { kind: "kept", why: "this server has no session at present" };
+    return await this.#session.topic(topic).delete(epoch, whyNot);
   }
 
   /** TRANSFER: what another server sends. */
   async receive(topic: string, content: ContentName, incoming: IncomingContent): Promise<TransferReply> {
-    if (this.#tenure === null) return { kind: "refused", why: "this server has no session at present" };
-    return await this.#tenure.topic(topic).receive(content, incoming);
+    if (this.#session === null) return { kind: "refused", why: "this server has no session at present" };
+    return await this.#session.topic(topic).receive(content, incoming);
   }
 
   /** Topics that are served now. */
   served(): Iterable<readonly [topic: string, permit: Permit]> {
-    return this.#tenure?.served() ?? [];
+    return this.#session?.served() ?? [];
   }
 
   async #serve(zk: ZooKeeper, signal: AbortSignal, begun: () => void): Promise<void> {
-    const tenure = await ServerTenure.begin(zk, this.#options, signal);
+    const session = await OwnershipSession.begin(zk, this.#options, signal);
     const { promise, resolve } = Promise.withResolvers<void>();
-    const offs = [onAbort(tenure.over, () => resolve()), onAbort(signal, (reason) => tenure.end(reason))];
-    this.#tenure = tenure;
+    const offs = [onAbort(session.ended, () => resolve()), onAbort(signal, (reason) => session.end(reason))];
+    this.#session = session;
     begun();
-    this.#tell();
+    this.#notify();
     try {
       await promise;
     } finally {
-      this.#tenure = null;
+      this.#session = null;
       for (const off of offs) off();
-      this.#tell();
-      await tenure.finish(new BatonError("NOT_HELD", "The server leaves"));
+      this.#notify();
+      await session.finish(new BatonError("NOT_HELD", "The server leaves"));
     }
   }
 
-  #tell(): void {
+  #notify(): void {
     for (const listener of [...this.#listeners]) listener();
   }
 }
 
-function permitOf({ lease }: ServerTenure, { epoch, incarnation }: Permit): RequestPermit {
+function permitOf({ lease }: OwnershipSession, { epoch, incarnation }: Permit): RequestPermit {
   return { epoch, incarnation, lease, isConfirmed: () => lease.isConfirmed() };
 }

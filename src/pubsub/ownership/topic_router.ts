@@ -4,11 +4,10 @@
  */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { newGuid } from "../../support/guid.ts";
-import { chooseServer } from "./choose_server.ts";
 import type { PubsubPath } from "./pubsub_path.ts";
-import type { ServerList } from "./server_list.ts";
+import type { AnnouncedServers } from "./server_list.ts";
 import { assigned, reassigned } from "./topic_node.ts";
-import { type ReadTopic, TopicNodes } from "./topic_nodes.ts";
+import { type ReadTopicNode, TopicNodes } from "./topic_nodes.ts";
 
 /** Topics that are remembered, some 200 bytes each. */
 export const routesMax = 100_000;
@@ -31,7 +30,7 @@ export interface RouteOptions {
   readonly creates?: boolean;
 }
 
-interface Remembered {
+interface KnownOwner {
   readonly owner: string;
   readonly epoch: number;
 }
@@ -39,10 +38,10 @@ interface Remembered {
 export class TopicRouter {
   readonly #zk: ZooKeeper;
   readonly #path: PubsubPath;
-  readonly #list: ServerList;
+  readonly #list: AnnouncedServers;
   readonly #nodes: TopicNodes;
   readonly #awaited: () => readonly string[];
-  readonly #routes = new Map<string, Remembered>();
+  readonly #routes = new Map<string, KnownOwner>();
   readonly #lookups = new Map<string, Promise<Route>>();
   /** The same, of those that create nothing. */
   readonly #searches = new Map<string, Promise<Route>>();
@@ -50,7 +49,7 @@ export class TopicRouter {
   readonly #assigning = new Map<string, number>();
 
   /** `awaited`: servers that may have topics of which the tree does not know. */
-  constructor(zk: ZooKeeper, path: PubsubPath, list: ServerList, awaited: () => readonly string[] = () => []) {
+  constructor(zk: ZooKeeper, path: PubsubPath, list: AnnouncedServers, awaited: () => readonly string[] = () => []) {
     this.#awaited = awaited;
     this.#zk = zk;
     this.#path = path;
@@ -59,26 +58,26 @@ export class TopicRouter {
   }
 
   /** At once, if it is known and its server is there: the way of almost every request. */
-  routeNow(topic: string): Route | null {
+  cachedRoute(topic: string): Route | null {
     const known = this.#routes.get(topic);
     return known === undefined ? null : this.#toServer(known);
   }
 
   /** Reads the topic's node where it has to, and gives a new topic to a server. Rejects with the session's errors. */
   async route(topic: string, { creates = true }: RouteOptions = {}): Promise<Route> {
-    const now = this.routeNow(topic);
+    const now = this.cachedRoute(topic);
     if (now !== null) return now;
     const lookups = creates ? this.#lookups : this.#searches;
     let lookup = lookups.get(topic);
     if (lookup === undefined) {
-      lookup = (creates ? this.#look(topic) : this.#search(topic)).finally(() => lookups.delete(topic));
+      lookup = (creates ? this.#findOrAssign(topic) : this.#search(topic)).finally(() => lookups.delete(topic));
       lookups.set(topic, lookup);
     }
     return await lookup;
   }
 
   /** A server has answered NOT_OWNER to a request that was sent by `asked`; `owner` is its hint. */
-  corrected(topic: string, asked: Remembered, owner: Remembered | null): void {
+  correct(topic: string, asked: KnownOwner, owner: KnownOwner | null): void {
     const known = this.#routes.get(topic);
     if (owner !== null && owner.owner !== "" && owner.epoch > Math.max(asked.epoch, known?.epoch ?? 0)) {
       this.#remember(topic, owner);
@@ -96,20 +95,20 @@ export class TopicRouter {
   async #search(topic: string): Promise<Route> {
     const known = this.#routeOf(topic, await this.#nodes.read(topic));
     if (known !== null) return known;
-    const lacking = this.#lacking();
+    const lacking = this.#unknownRoute();
     if (lacking !== null) return lacking;
-    await this.#nodes.catchUp(topic);
+    await this.#nodes.sync(topic);
     return this.#routeOf(topic, await this.#nodes.read(topic)) ?? { kind: "no topic" };
   }
 
   /** Why a topic that stands nowhere is not to be taken for a new one. */
-  #lacking(): Route | null {
+  #unknownRoute(): Route | null {
     const awaited = this.#awaited();
     return awaited.length === 0 ? null : { kind: "nobody knows", awaited };
   }
 
   /** Null: it is free to be given to a server. */
-  #routeOf(topic: string, read: ReadTopic | null): Route | null {
+  #routeOf(topic: string, read: ReadTopicNode | null): Route | null {
     if (read === null) return null;
     const { owner, state } = read.node;
     if (state === "new" && !this.#list.servers.has(owner)) return null;
@@ -117,23 +116,23 @@ export class TopicRouter {
     return this.#toServer(read.node) ?? { kind: "unavailable", owner };
   }
 
-  async #look(topic: string): Promise<Route> {
+  async #findOrAssign(topic: string): Promise<Route> {
     for (let tries = 0;; tries++) {
       const read = await this.#nodes.read(topic);
       const route = this.#routeOf(topic, read);
       if (route !== null) return route;
       // They make the nodes before they are back: what they have made meanwhile keeps this from being made.
-      const lacking = read === null ? this.#lacking() : null;
+      const lacking = read === null ? this.#unknownRoute() : null;
       if (lacking !== null) return lacking;
       const assignment = await this.#assign(topic, read);
       if (assignment === "no servers") return { kind: "no servers" };
       // Others were faster, or the answer was lost: what there is now must be seen.
-      if (assignment === "look again") await this.#nodes.catchUp(topic);
+      if (assignment === "look again") await this.#nodes.sync(topic);
       if (tries >= triesMax) return { kind: "unavailable", owner: read?.node.owner ?? "" };
     }
   }
 
-  async #assign(topic: string, read: ReadTopic | null): Promise<"done" | "look again" | "no servers"> {
+  async #assign(topic: string, read: ReadTopicNode | null): Promise<"done" | "look again" | "no servers"> {
     const counts = await this.#counts();
     for (const [id, count] of this.#assigning) if (counts.has(id)) counts.set(id, (counts.get(id) ?? 0) + count);
     const target = chooseServer(counts);
@@ -159,16 +158,29 @@ export class TopicRouter {
     return new Map(ids.map((id, index) => [id, stats[index]?.numChildren ?? 0]));
   }
 
-  #toServer({ owner, epoch }: Remembered): Route | null {
+  #toServer({ owner, epoch }: KnownOwner): Route | null {
     const server = this.#list.servers.get(owner);
     return server === undefined ? null : { kind: "server", id: owner, endpoint: server.endpoint, epoch };
   }
 
-  #remember(topic: string, { owner, epoch }: Remembered): void {
+  #remember(topic: string, { owner, epoch }: KnownOwner): void {
     this.#routes.delete(topic);
     this.#routes.set(topic, { owner, epoch });
     if (this.#routes.size <= routesMax) return;
     const [oldest] = this.#routes.keys();
     if (oldest !== undefined) this.#routes.delete(oldest);
   }
+}
+
+/** The one with the fewest topics; of several the one whose id is the smallest, compared as the paper's strings are. Null: none. */
+export function chooseServer(topics: ReadonlyMap<string, number>): string | null {
+  let best: string | null = null;
+  let fewest = Infinity;
+  for (const [id, count] of topics) {
+    if (count < fewest || (count === fewest && best !== null && id < best)) {
+      best = id;
+      fewest = count;
+    }
+  }
+  return best;
 }

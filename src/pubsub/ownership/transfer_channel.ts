@@ -11,7 +11,7 @@ export type TransferReply =
   | { readonly kind: "passed" }
   | { readonly kind: "refused"; readonly why: string };
 
-export interface Peer {
+export interface ServerAddress {
   readonly id: string;
   /** As the peer has registered it. */
   readonly endpoint: string;
@@ -23,7 +23,7 @@ export interface TransferChannel {
    * reason; then nobody knows what the receiver has done.
    */
   transfer(
-    to: Peer,
+    to: ServerAddress,
     topic: string,
     content: ContentName,
     options: { readonly outgoing: OutgoingContent; readonly signal: AbortSignal },

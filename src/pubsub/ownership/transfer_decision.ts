@@ -1,15 +1,6 @@
 /** Whether a server stages what another one sends it. Pure; the model in test/model asks this very function. */
-import type { StagedCopy, TopicCopy } from "./topic_decision.ts";
+import type { DroppedTopic, StagedCopy, TopicCopy } from "../store/owned_store.ts";
 import type { TopicNode } from "./topic_node.ts";
-
-/** What is offered: the sealed content of `owner` at `epoch`. */
-export type Offer = StagedCopy;
-
-/** Up to which epoch this server knows that the content has gone on elsewhere. */
-export interface DroppedTopic {
-  readonly incarnation: string;
-  readonly epoch: number;
-}
 
 /**
  * - stage: take it in, durably
@@ -19,7 +10,7 @@ export interface DroppedTopic {
  */
 export type TransferDecision = "stage" | "staged" | "passed" | "unknown";
 
-export function decideTransfer({ incarnation, owner, epoch }: Offer, { node, copy, staged, dropped }: {
+export function decideTransfer({ incarnation, owner, epoch }: StagedCopy, { node, copy, staged, dropped }: {
   /** As read in this session. */
   readonly node: TopicNode | null;
   readonly copy: TopicCopy | null;

@@ -3,7 +3,7 @@
  * that stood in it are no new ones: they are their servers', who make their nodes again before they announce themselves.
  * Until all that were there have done so, nobody can say which topic is new. Pure: it is told what was read.
  */
-import type { ServerList } from "../ownership/server_list.ts";
+import type { AnnouncedServers } from "../ownership/server_list.ts";
 
 export class TreeMemory {
   /** Tells the tree from any other; null: none was read yet. */
@@ -18,11 +18,11 @@ export class TreeMemory {
   }
 
   /** To be called with all that is read of the list of servers. True: this is another tree than the one before. */
-  saw({ tree, servers }: Pick<ServerList, "tree" | "servers">): boolean {
-    const isOther = this.#tree !== null && this.#tree !== tree;
+  saw({ treeId, servers }: Pick<AnnouncedServers, "treeId" | "servers">): boolean {
+    const isOther = this.#tree !== null && this.#tree !== treeId;
     if (isOther) { for (const id of this.#servers) this.#awaited.add(id); }
     for (const id of servers.keys()) this.#awaited.delete(id);
-    this.#tree = tree;
+    this.#tree = treeId;
     this.#servers = [...servers.keys()];
     return isOther && this.#awaited.size > 0;
   }

@@ -9,9 +9,9 @@ import { backoffMs } from "../../support/backoff.ts";
 import type { Clock } from "../../support/clock.ts";
 import { sleep } from "../../support/deadline.ts";
 import { announce, type Announcement } from "../ownership/announcements.ts";
-import { listTopics } from "../ownership/read_topic_list.ts";
+import { readTopicList } from "../ownership/read_topic_list.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
-import { ServerList } from "../ownership/server_list.ts";
+import { AnnouncedServers } from "../ownership/server_list.ts";
 import { type Route, type RouteOptions, TopicRouter } from "../ownership/topic_router.ts";
 import type { Directory, Owner } from "./topic_directory.ts";
 import { TreeMemory } from "./reset_detector.ts";
@@ -29,7 +29,7 @@ const topicsMsMax = 1000;
 
 interface Known {
   readonly zk: ZooKeeper;
-  readonly list: ServerList;
+  readonly list: AnnouncedServers;
   readonly router: TopicRouter;
 }
 
@@ -81,7 +81,7 @@ export class SessionDirectory implements Directory {
   }
 
   routeNow(topic: string): Route | null {
-    return this.#known?.router.routeNow(topic) ?? null;
+    return this.#known?.router.cachedRoute(topic) ?? null;
   }
 
   async route(topic: string, options: RouteOptions): Promise<Route> {
@@ -89,7 +89,7 @@ export class SessionDirectory implements Directory {
   }
 
   corrected(topic: string, asked: Owner, hint: Owner | null): void {
-    this.#known?.router.corrected(topic, asked, hint);
+    this.#known?.router.correct(topic, asked, hint);
   }
 
   topics(): Promise<readonly string[]> {
@@ -119,7 +119,7 @@ export class SessionDirectory implements Directory {
       onAbort(signal, (reason) => over.abort(reason)),
       onAbort(over.signal, () => resolve()),
     ];
-    using list = await ServerList.read(zk, path.servers, clock);
+    using list = await AnnouncedServers.read(zk, path.servers, clock);
     this.#remember(list);
     offs.push(list.subscribe(() => {
       this.#remember(list);
@@ -139,7 +139,7 @@ export class SessionDirectory implements Directory {
     }
   }
 
-  #remember(list: ServerList): void {
+  #remember(list: AnnouncedServers): void {
     if (!this.#memory.saw(list)) return;
     const names = this.#memory.awaited.map((id) => `"${id}"`).join(", ");
     const sentence =
@@ -151,7 +151,7 @@ export class SessionDirectory implements Directory {
   async #readTopics(): Promise<readonly string[]> {
     const names: string[] = [];
     // What was deleted or given up, and not put into since, is no topic.
-    for await (const { topic, node } of listTopics(this.#now().zk, this.#options.path)) {
+    for await (const { topic, node } of readTopicList(this.#now().zk, this.#options.path)) {
       if (node.owner !== "") names.push(topic);
     }
     return names;

@@ -7,7 +7,7 @@ import { encodeTopicList } from "../../wire/pubsub/topic_list.ts";
 import type { Announcement } from "../ownership/announcements.ts";
 import { reportEveryMs, reportTopicsMax } from "./server_limits.ts";
 
-export interface ReportOptions {
+export interface ProxyReportOptions {
   readonly server: string;
   readonly clock: Clock;
   readonly socket?: SocketOptions | undefined;
@@ -15,7 +15,7 @@ export interface ReportOptions {
   readonly topics: () => Iterable<string>;
 }
 
-interface Connection {
+interface ProxyConnection {
   readonly endpoint: string;
   readonly dealer: DealerSocket;
 }
@@ -23,14 +23,14 @@ interface Connection {
 const nothing = new Uint8Array(0);
 
 export class ProxyReports implements AsyncDisposable {
-  readonly #options: ReportOptions;
-  readonly #proxies = new Map<string, Connection>();
+  readonly #options: ProxyReportOptions;
+  readonly #proxies = new Map<string, ProxyConnection>();
   #cancelTimer: () => void;
   #isClosed = false;
 
-  constructor(options: ReportOptions) {
+  constructor(options: ProxyReportOptions) {
     this.#options = options;
-    this.#cancelTimer = this.#later();
+    this.#cancelTimer = this.#scheduleReport();
   }
 
   /** The proxies that are there, by id. A new one is told at once. */
@@ -52,7 +52,7 @@ export class ProxyReports implements AsyncDisposable {
       }
       const connection = { endpoint, dealer };
       this.#proxies.set(id, connection);
-      this.#tell([connection]);
+      this.#report([connection]);
     }
   }
 
@@ -62,14 +62,14 @@ export class ProxyReports implements AsyncDisposable {
     await Promise.all([...this.#proxies.values()].map(({ dealer }) => dealer.close({ lingerMs: 0 })));
   }
 
-  #later(): () => void {
+  #scheduleReport(): () => void {
     return this.#options.clock.after(reportEveryMs, () => {
-      this.#tell([...this.#proxies.values()]);
-      this.#cancelTimer = this.#later();
+      this.#report([...this.#proxies.values()]);
+      this.#cancelTimer = this.#scheduleReport();
     });
   }
 
-  #tell(connections: readonly Connection[]): void {
+  #report(connections: readonly ProxyConnection[]): void {
     if (connections.length === 0) return;
     const { server, topics } = this.#options;
     const body = encodeTopicList([...topics()].slice(0, reportTopicsMax));

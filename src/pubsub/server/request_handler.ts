@@ -5,28 +5,28 @@
 import type { Clock } from "../../support/clock.ts";
 import { CachedClock } from "../../support/cached_clock.ts";
 import { messageOf } from "../../errors.ts";
+import { batchMessagesMax, bodyBytesMax } from "../../wire/pubsub/message_limits.ts";
 import type { ClientOperation, StoreResponse } from "../../wire/pubsub/store_operations.ts";
 import { measure, type RequestLatency } from "../request_latency.ts";
-import type { RequestPermit, RequestStanding } from "../ownership/topic_ownership.ts";
-import { answerOf, standingAnswer, type Status, statusOf, unconfirmedAnswer } from "./response_message.ts";
+import type { RequestAvailability, RequestPermit } from "../ownership/topic_ownership.ts";
+import { answerOf, type Status, statusOf, unavailableAnswer, unconfirmedAnswer } from "./response_message.ts";
 import type { ClientMessage, Envelope } from "./server_request.ts";
-import { operationOf } from "./request_operation.ts";
 import { admissionMs, admissionsMax, waitMsMax } from "./server_limits.ts";
 
-export interface DeskOwnership {
-  permitNow(topic: string): RequestPermit | null;
-  standing(topic: string, epoch: number | null): Promise<RequestStanding>;
+export interface RequestOwnership {
+  currentPermit(topic: string): RequestPermit | null;
+  availability(topic: string, epoch: number | null): Promise<RequestAvailability>;
 }
 
-export interface DeskStore {
+export interface RequestStore {
   submit(operation: ClientOperation): boolean;
   cancel(ticket: number): void;
 }
 
-export interface DeskOptions {
+export interface RequestHandlerOptions {
   readonly server: string;
-  readonly ownership: DeskOwnership;
-  readonly store: DeskStore;
+  readonly ownership: RequestOwnership;
+  readonly store: RequestStore;
   readonly clock: Clock;
   readonly reply: (envelope: Envelope, status: Status) => void;
   /** Where a server listens; null when it is not there. */
@@ -35,7 +35,7 @@ export interface DeskOptions {
 }
 
 /** A request that is at the store. */
-interface UnderWay {
+interface InFlightRequest {
   readonly envelope: Envelope;
   readonly message: ClientMessage;
   readonly permit: RequestPermit;
@@ -46,64 +46,65 @@ interface UnderWay {
 }
 
 /** A request whose topic is being looked at. */
-interface Admission {
+interface PendingAdmission {
   readonly envelope: Envelope;
   readonly message: ClientMessage;
   readonly arrivedAtMs: number;
   cancelTimer: () => void;
 }
 
+const nothing = new Uint8Array(0);
 const ticketsMax = 2 ** 31;
 
-export class RequestDesk {
-  readonly #options: DeskOptions;
+export class RequestHandler {
+  readonly #options: RequestHandlerOptions;
   readonly #cachedClock: CachedClock;
-  readonly #underWay = new Map<number, UnderWay>();
+  readonly #inFlight = new Map<number, InFlightRequest>();
   /** Gets that wait: tickets by their envelopes. */
-  readonly #waitingGets = new Map<string, number>();
+  readonly #pendingGets = new Map<string, number>();
   /** By topic, in the order of arrival: whoever comes later for the same topic stays behind. */
-  readonly #admissions = new Map<string, Set<Admission>>();
+  readonly #admissions = new Map<string, Set<PendingAdmission>>();
   #admitted = 0;
   #nextTicket = 0;
-  #isLeaving = false;
+  #isDraining = false;
   #settled: (() => void) | null = null;
 
-  constructor(options: DeskOptions) {
+  constructor(options: RequestHandlerOptions) {
     this.#options = options;
     this.#cachedClock = new CachedClock(options.clock);
   }
 
   /** Requests at the store, gets that wait included. */
-  get underWay(): number {
-    return this.#underWay.size;
+  get inFlight(): number {
+    return this.#inFlight.size;
   }
 
   /** Gets that are kept back until there is a message. */
-  get waiting(): number {
-    return this.#waitingGets.size;
+  get pendingGets(): number {
+    return this.#pendingGets.size;
   }
 
   /** Requests whose topic is being looked at. */
-  get admissions(): number {
+  get pendingAdmissions(): number {
     return this.#admitted;
   }
 
-  take(envelope: Envelope, message: ClientMessage): void {
-    if (this.#isLeaving) return this.#refuse(envelope, message, "this server is leaving; ask again");
+  handle(envelope: Envelope, message: ClientMessage): void {
+    if (this.#isDraining) return this.#refuse(envelope, message, "this server is leaving; ask again");
     const queue = this.#admissions.get(message.topic);
     if (queue !== undefined) return void this.#admit(queue, envelope, message);
-    const permit = this.#options.ownership.permitNow(message.topic);
+    const permit = this.#options.ownership.currentPermit(message.topic);
     if (permit !== null) return this.#submit(envelope, message, permit);
-    const admissions = new Set<Admission>();
+    const admissions = new Set<PendingAdmission>();
     if (!this.#admit(admissions, envelope, message)) return;
     this.#admissions.set(message.topic, admissions);
-    void this.#look(message.topic, admissions, message.headers?.epoch ?? null);
+    void this.#checkAvailability(message.topic, admissions, message.headers?.epoch ?? null);
   }
 
   /** Nobody waits for the answer to what came in this envelope: a get that waits is answered at once. */
   cancel(envelope: Envelope): void {
     const key = keyOf(envelope);
-    const ticket = this.#waitingGets.get(key);
+    const ticket = this.#pendingGets.get(key);
     if (ticket !== undefined) return this.#options.store.cancel(ticket);
     for (const queue of this.#admissions.values()) {
       for (const admission of queue) {
@@ -113,9 +114,9 @@ export class RequestDesk {
   }
 
   /** The same for everything that came by connections that are gone. */
-  cancelGone(isThere: (peer: Uint8Array) => boolean): void {
-    for (const ticket of this.#waitingGets.values()) {
-      const peer = this.#underWay.get(ticket)?.envelope[0];
+  cancelDisconnected(isThere: (peer: Uint8Array) => boolean): void {
+    for (const ticket of this.#pendingGets.values()) {
+      const peer = this.#inFlight.get(ticket)?.envelope[0];
       if (peer !== undefined && !isThere(peer)) this.#options.store.cancel(ticket);
     }
   }
@@ -125,7 +126,7 @@ export class RequestDesk {
     const nowMs = this.#options.clock.now();
     const confirmed = new Map<RequestPermit["lease"], boolean>();
     for (const answer of answers) {
-      const request = this.#underWay.get(answer.ticket);
+      const request = this.#inFlight.get(answer.ticket);
       if (request === undefined) continue;
       this.#forget(answer.ticket, request);
       const { envelope, message, permit, arrivedAtMs, cancelTimer } = request;
@@ -140,13 +141,13 @@ export class RequestDesk {
       }
       reply(envelope, status);
     }
-    this.#tellSettled();
+    this.#notifySettled();
   }
 
   /** The store is broken: nobody knows what became of what it had. */
-  lost(): void {
+  storeFailed(): void {
     const reason = "the server's store failed; nobody knows whether this was done";
-    for (const [ticket, request] of this.#underWay) {
+    for (const [ticket, request] of this.#inFlight) {
       this.#forget(ticket, request);
       const { envelope, message } = request;
       this.#options.reply(
@@ -154,30 +155,30 @@ export class RequestDesk {
         statusOf(this.#options.server, message, "ERROR", { reason, headers: { unknown: true } }),
       );
     }
-    this.#tellSettled();
+    this.#notifySettled();
   }
 
   /** Takes nothing more, answers those who wait, and resolves when everything is answered. */
-  leave(): Promise<void> {
-    this.#isLeaving = true;
+  drain(): Promise<void> {
+    this.#isDraining = true;
     for (const queue of this.#admissions.values()) {
       for (const admission of queue) this.#giveUp(queue, admission, "this server is leaving; ask again");
     }
-    for (const [ticket, { cancelTimer }] of this.#underWay) {
+    for (const [ticket, { cancelTimer }] of this.#inFlight) {
       if (cancelTimer !== null) this.#options.store.cancel(ticket);
     }
-    if (this.#underWay.size === 0) return Promise.resolve();
+    if (this.#inFlight.size === 0) return Promise.resolve();
     return new Promise((resolve) => this.#settled = resolve);
   }
 
   /** False: it was refused. */
-  #admit(queue: Set<Admission>, envelope: Envelope, message: ClientMessage): boolean {
+  #admit(queue: Set<PendingAdmission>, envelope: Envelope, message: ClientMessage): boolean {
     if (this.#admitted >= admissionsMax) {
       this.#refuse(envelope, message, `${admissionsMax} requests wait for topics that are being looked at`);
       return false;
     }
     const { clock } = this.#options;
-    const admission: Admission = { envelope, message, arrivedAtMs: clock.now(), cancelTimer: () => {} };
+    const admission: PendingAdmission = { envelope, message, arrivedAtMs: clock.now(), cancelTimer: () => {} };
     this.#admitted++;
     queue.add(admission);
     const withinMs = Math.min(message.headers?.deadlineMs ?? admissionMs, admissionMs);
@@ -187,23 +188,23 @@ export class RequestDesk {
     return true;
   }
 
-  #giveUp(queue: Set<Admission>, admission: Admission, why: string): void {
+  #giveUp(queue: Set<PendingAdmission>, admission: PendingAdmission, why: string): void {
     if (!this.#release(queue, admission)) return;
     this.#refuse(admission.envelope, admission.message, why);
   }
 
-  #release(queue: Set<Admission>, admission: Admission): boolean {
+  #release(queue: Set<PendingAdmission>, admission: PendingAdmission): boolean {
     if (!queue.delete(admission)) return false;
     admission.cancelTimer();
     this.#admitted--;
     return true;
   }
 
-  async #look(topic: string, queue: Set<Admission>, epoch: number | null): Promise<void> {
-    let standing: RequestStanding | null = null;
+  async #checkAvailability(topic: string, queue: Set<PendingAdmission>, epoch: number | null): Promise<void> {
+    let availability: RequestAvailability | null = null;
     let why = "";
     try {
-      standing = await this.#options.ownership.standing(topic, epoch);
+      availability = await this.#options.ownership.availability(topic, epoch);
     } catch (thrown) {
       why = messageOf(thrown);
     }
@@ -212,9 +213,9 @@ export class RequestDesk {
       this.#release(queue, admission);
       const { envelope, message, arrivedAtMs } = admission;
       const { server, reply, endpointOf } = this.#options;
-      if (standing === null) reply(envelope, statusOf(server, message, "ERROR", { reason: why }));
-      else if (standing.kind === "serving") this.#submit(envelope, message, standing.permit, arrivedAtMs);
-      else reply(envelope, standingAnswer(server, message, standing, endpointOf));
+      if (availability === null) reply(envelope, statusOf(server, message, "ERROR", { reason: why }));
+      else if (availability.kind === "serving") this.#submit(envelope, message, availability.permit, arrivedAtMs);
+      else reply(envelope, unavailableAnswer(server, message, availability, endpointOf));
     }
   }
 
@@ -244,29 +245,29 @@ export class RequestDesk {
     if (!taken) return this.#refuse(envelope, message, "too much is under way at this server; ask again");
     const cancelTimer = waitMs > 0 ? clock.after(waitMs, () => store.cancel(ticket)) : null;
     const key = cancelTimer === null ? "" : keyOf(envelope);
-    if (cancelTimer !== null) this.#waitingGets.set(key, ticket);
-    this.#underWay.set(ticket, { envelope, message, permit, arrivedAtMs, cancelTimer, key });
+    if (cancelTimer !== null) this.#pendingGets.set(key, ticket);
+    this.#inFlight.set(ticket, { envelope, message, permit, arrivedAtMs, cancelTimer, key });
   }
 
   #refuse(envelope: Envelope, message: ClientMessage, reason: string): void {
     this.#options.reply(envelope, statusOf(this.#options.server, message, "OVERLOADED", { reason }));
   }
 
-  #forget(ticket: number, { cancelTimer, key }: UnderWay): void {
-    this.#underWay.delete(ticket);
+  #forget(ticket: number, { cancelTimer, key }: InFlightRequest): void {
+    this.#inFlight.delete(ticket);
     cancelTimer?.();
-    if (this.#waitingGets.get(key) === ticket) this.#waitingGets.delete(key);
+    if (this.#pendingGets.get(key) === ticket) this.#pendingGets.delete(key);
   }
 
   #ticket(): number {
     do {
       this.#nextTicket = (this.#nextTicket + 1) % ticketsMax;
-    } while (this.#underWay.has(this.#nextTicket));
+    } while (this.#inFlight.has(this.#nextTicket));
     return this.#nextTicket;
   }
 
-  #tellSettled(): void {
-    if (this.#underWay.size > 0) return;
+  #notifySettled(): void {
+    if (this.#inFlight.size > 0) return;
     this.#settled?.();
     this.#settled = null;
   }
@@ -284,4 +285,54 @@ function waitMsOf(message: ClientMessage): number {
   if (message.name !== "GET") return 0;
   const { waitMs = 0, deadlineMs = Infinity } = message.headers ?? {};
   return Math.min(waitMs, deadlineMs, waitMsMax);
+}
+
+/** A client's message as an operation of the store. `wait`: a get is held until there is a message. */
+function operationOf(message: ClientMessage, { ticket, epoch, wait }: {
+  readonly ticket: number;
+  readonly epoch: number;
+  readonly wait: boolean;
+}): ClientOperation {
+  const { topic, sender, headers } = message;
+  const session = headers?.session ?? null;
+  if (message.name === "PUT") {
+    // Written out: a spread costs more than all the rest of it.
+    return {
+      kind: "put",
+      ticket,
+      topic,
+      epoch,
+      client: sender,
+      session,
+      registration: headers?.registration ?? 0,
+      counter: message.counter,
+      fromSession: headers?.fromSession ?? null,
+      firstUnacked: headers?.firstUnacked ?? 0,
+      after: headers?.after ?? null,
+      msgId: headers?.msgId ?? null,
+      bodies: message.batch ?? [message.body ?? nothing],
+    };
+  }
+  const common = { ticket, topic, epoch, client: sender, session, registration: headers?.registration ?? 0 };
+  switch (message.name) {
+    case "GET":
+      return {
+        kind: "get",
+        ...common,
+        op: headers?.op ?? null,
+        last: message.last,
+        max: Math.min(Math.max(headers?.max ?? 1, 1), batchMessagesMax),
+        maxBytes: Math.min(headers?.maxBytes ?? 0, bodyBytesMax),
+        wait,
+        peek: headers?.peek ?? false,
+      };
+    case "SEEK":
+      return { kind: "seek", ...common, op: headers?.op ?? null, to: message.to };
+    case "INFO":
+      return { kind: "info", ...common };
+    case "SUBSCRIBE":
+      return { kind: "subscribe", ...common, op: headers?.op ?? null };
+    case "UNSUBSCRIBE":
+      return { kind: "unsubscribe", ...common, op: headers?.op ?? null };
+  }
 }

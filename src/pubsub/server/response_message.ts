@@ -4,7 +4,7 @@ import { batchMessagesMax } from "../../wire/pubsub/message_limits.ts";
 import type { MessageHeaders, MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
 import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
 import type { StoreResponse, TopicInfo } from "../../wire/pubsub/store_operations.ts";
-import type { RequestStanding } from "../ownership/topic_ownership.ts";
+import type { RequestAvailability } from "../ownership/topic_ownership.ts";
 import { rangesOf } from "../store/decide_put.ts";
 import type { ClientMessage } from "./server_request.ts";
 
@@ -74,16 +74,16 @@ function infoHeaders({ position, first, end, pending, subscribers, bytes }: Topi
 }
 
 /** Why a request was not let in: definitely not done. */
-export function standingAnswer(
+export function unavailableAnswer(
   server: string,
   message: { readonly topic: string; readonly headers?: MessageHeaders | undefined },
-  standing: Exclude<RequestStanding, { kind: "serving" }>,
+  availability: Exclude<RequestAvailability, { kind: "serving" }>,
   endpointOf: (id: string) => string | null,
 ): Status {
   const topic = JSON.stringify(message.topic);
-  switch (standing.kind) {
+  switch (availability.kind) {
     case "elsewhere": {
-      const { owner, epoch } = standing;
+      const { owner, epoch } = availability;
       if (owner === "") {
         return statusOf(server, message, "NOT_OWNER", { reason: `nobody has topic ${topic} at present` });
       }

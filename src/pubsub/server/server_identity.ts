@@ -9,7 +9,7 @@ import { flushPath } from "../../storage/flush_path.ts";
 
 const fileName = "server_id";
 
-interface Claim {
+interface DataDirClaim {
   readonly id: string;
   /** Of the file itself; null in a backup. */
   readonly inode: string | null;
@@ -59,7 +59,7 @@ function writeClaim(dataDir: string, id: string, { isBackup }: { readonly isBack
   const path = join(dataDir, fileName);
   try {
     const file = openSync(`${path}.new`, "w", 0o600);
-    const claim: Claim = { id, inode: isBackup ? null : String(fstatSync(file, { bigint: true }).ino) };
+    const claim: DataDirClaim = { id, inode: isBackup ? null : String(fstatSync(file, { bigint: true }).ino) };
     writeSync(file, `${JSON.stringify(claim)}\n`);
     fsyncSync(file);
     closeSync(file);
@@ -71,7 +71,7 @@ function writeClaim(dataDir: string, id: string, { isBackup }: { readonly isBack
 }
 
 /** Null where nobody has claimed it. */
-function readClaim(dataDir: string): Claim | null {
+function readClaim(dataDir: string): DataDirClaim | null {
   const path = join(dataDir, fileName);
   try {
     const { id, inode } = JSON.parse(readFileSync(path, "utf8")) as Record<string, unknown>;

@@ -7,10 +7,10 @@ export const admissionMs = 10_000;
 /** Requests that wait to be let in, of all topics together. */
 export const admissionsMax = 4096;
 /** Topics on their way out, and in, at the same time. */
-export const handOversMax = 32;
-export const arrivalsMax = 32;
+export const handoffsMax = 32;
+export const incomingTransfersMax = 32;
 /** Topics that are looked at for operators at the same time. */
-export const managedMax = 32;
+export const manageRequestsMax = 32;
 /** Pieces of a topic that are sent before the receiver has taken the first of them. */
 export const piecesInFlight = 4;
 /** A transfer of which the other side says nothing for so long is given up, in milliseconds. */

@@ -4,9 +4,9 @@ import type { Clock } from "../../support/clock.ts";
 import type { Announcement } from "../ownership/announcements.ts";
 import { setDraining } from "../ownership/draining.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
-import { ServerList } from "../ownership/server_list.ts";
+import { AnnouncedServers } from "../ownership/server_list.ts";
 
-export interface OthersWatchOptions {
+export interface ServerPresenceOptions {
   /** This server's. */
   readonly id: string;
   readonly endpoint: string;
@@ -18,15 +18,15 @@ export interface OthersWatchOptions {
 }
 
 /** Before it is tried again, in milliseconds. */
-const againMs = 1000;
+const retryMs = 1000;
 
-export class OthersWatch implements Disposable {
-  readonly #options: OthersWatchOptions;
-  #servers: ServerList | null = null;
+export class ServerPresence implements Disposable {
+  readonly #options: ServerPresenceOptions;
+  #servers: AnnouncedServers | null = null;
   #zk: ZooKeeper | null = null;
   #isDraining = false;
 
-  constructor(options: OthersWatchOptions) {
+  constructor(options: ServerPresenceOptions) {
     this.#options = options;
   }
 
@@ -41,7 +41,7 @@ export class OthersWatch implements Disposable {
   }
 
   /** Servers that take new topics. */
-  takers(): string[] {
+  serversTakingTopics(): string[] {
     return [...this.#servers?.servers.values() ?? []].filter(({ isDraining }) => isDraining !== true).map(({ id }) =>
       id
     );
@@ -59,8 +59,8 @@ export class OthersWatch implements Disposable {
     const { path, clock, onProblem, onProxies } = this.#options;
     try {
       const [servers, proxies] = await Promise.all([
-        ServerList.read(zk, path.servers, clock),
-        ServerList.read(zk, path.proxies, clock),
+        AnnouncedServers.read(zk, path.servers, clock),
+        AnnouncedServers.read(zk, path.proxies, clock),
       ]);
       zk.session.ended.addEventListener("abort", () => {
         servers[Symbol.dispose]();
@@ -77,7 +77,7 @@ export class OthersWatch implements Disposable {
     } catch (thrown) {
       if (zk.session.ended.aborted) return;
       onProblem(thrown);
-      clock.after(againMs, () => void this.watch(zk));
+      clock.after(retryMs, () => void this.watch(zk));
     }
   }
 
@@ -86,7 +86,7 @@ export class OthersWatch implements Disposable {
   }
 
   /** It stays so over sessions: whoever has begun to empty it need not look whether one has ended. */
-  #noticeDraining({ servers }: ServerList): void {
+  #noticeDraining({ servers }: AnnouncedServers): void {
     const { id, endpoint, onDraining } = this.#options;
     const own = servers.get(id);
     const isDraining = own?.isDraining ?? false;

@@ -3,16 +3,16 @@ import { BatonError, messageOf } from "../../errors.ts";
 import { counted } from "../../support/counted.ts";
 import type { MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
 import type { DeleteResult } from "../ownership/owned_topic.ts";
-import type { RequestPermit, RequestStanding } from "../ownership/topic_ownership.ts";
-import type { TopicState } from "../store/topic_upkeep.ts";
-import { standingAnswer, type Status, statusOf } from "./response_message.ts";
+import type { RequestAvailability, RequestPermit } from "../ownership/topic_ownership.ts";
+import type { TopicDetails } from "../store/topic_maintenance.ts";
+import { type Status, statusOf, unavailableAnswer } from "./response_message.ts";
 import type { Envelope } from "./server_request.ts";
-import { managedMax } from "./server_limits.ts";
+import { manageRequestsMax } from "./server_limits.ts";
 
-export interface ManagerOptions {
+export interface TopicManagerOptions {
   readonly server: string;
   readonly ownership: {
-    standing(topic: string, epoch: number | null): Promise<RequestStanding>;
+    availability(topic: string, epoch: number | null): Promise<RequestAvailability>;
     delete(
       topic: string,
       epoch: number | null,
@@ -20,7 +20,7 @@ export interface ManagerOptions {
     ): Promise<DeleteResult>;
   };
   readonly store: {
-    show(topic: string, epoch: number): Promise<TopicState>;
+    show(topic: string, epoch: number): Promise<TopicDetails>;
     forgetClient(topic: string, epoch: number, client: string, acceptsLoss: boolean): Promise<void>;
     repair(topic: string, epoch: number): Promise<string[]>;
   };
@@ -32,17 +32,17 @@ type Manage = MessageOf<"MANAGE">;
 const encoder = new TextEncoder();
 
 export class TopicManager {
-  readonly #options: ManagerOptions;
+  readonly #options: TopicManagerOptions;
   #size = 0;
 
-  constructor(options: ManagerOptions) {
+  constructor(options: TopicManagerOptions) {
     this.#options = options;
   }
 
-  take(envelope: Envelope, message: Manage): void {
+  handle(envelope: Envelope, message: Manage): void {
     const { server, reply } = this.#options;
-    if (this.#size >= managedMax) {
-      const reason = `${managedMax} topics are being looked at for operators, which is the limit`;
+    if (this.#size >= manageRequestsMax) {
+      const reason = `${manageRequestsMax} topics are being looked at for operators, which is the limit`;
       return reply(envelope, statusOf(server, message, "OVERLOADED", { reason }));
     }
     this.#size++;
@@ -55,9 +55,11 @@ export class TopicManager {
   async #answer(message: Manage): Promise<Status> {
     const { topic, headers = {} } = message;
     if (headers.action === "delete") return await this.#delete(message, headers.acceptLoss === true);
-    const standing = await this.#options.ownership.standing(topic, headers.epoch ?? null);
-    if (standing.kind !== "serving") return standingAnswer(this.#options.server, message, standing, () => null);
-    const { permit } = standing;
+    const availability = await this.#options.ownership.availability(topic, headers.epoch ?? null);
+    if (availability.kind !== "serving") {
+      return unavailableAnswer(this.#options.server, message, availability, () => null);
+    }
+    const { permit } = availability;
     const done = await this.#work(message, permit);
     if (done === null) {
       const reason = `${JSON.stringify(headers.action ?? "")} is nothing that can be done at a topic`;

@@ -16,18 +16,18 @@ import { encodeTopicList } from "../../wire/pubsub/topic_list.ts";
 import type { PubsubPath } from "../ownership/pubsub_path.ts";
 import { TopicOwnership } from "../ownership/topic_ownership.ts";
 import type { StoreOptions } from "../store/store_options.ts";
-import { type StoreHooks, TopicStore } from "../store/topic_store.ts";
+import { TopicStore, type TopicStoreHooks } from "../store/topic_store.ts";
 import { OverloadReport } from "../overload_report.ts";
 import { type Status, statusOf } from "./response_message.ts";
-import { HandOvers } from "./topic_handoffs.ts";
-import { OthersWatch } from "./server_presence.ts";
+import { TopicHandoffs } from "./topic_handoffs.ts";
+import { ServerPresence } from "./server_presence.ts";
 import { ProxyReports } from "./proxy_reports.ts";
 import { type Envelope, isClientMessage, splitEnvelope } from "./server_request.ts";
-import { RequestDesk } from "./request_handler.ts";
+import { RequestHandler } from "./request_handler.ts";
 import { claimDataDir, makeDataDir } from "./server_identity.ts";
 import { answerBytesWaitingMax, answersWaitingMax } from "./server_limits.ts";
 import { newServerCounters, type ServerCounters } from "./server_counters.ts";
-import { storePlace } from "./store_place.ts";
+import { storeLocation } from "./store_location.ts";
 import { TopicManager } from "./topic_manager.ts";
 import { TransferReceiver } from "./transfer_receiver.ts";
 import { TransferSender } from "./transfer_sender.ts";
@@ -47,7 +47,7 @@ export interface TopicServerOptions {
   readonly clock: Clock;
   readonly store?: Partial<StoreOptions>;
   /** How long a hand-over is tried before the topic is taken back, in milliseconds. */
-  readonly handOverMs?: number | undefined;
+  readonly handoffMs?: number | undefined;
   /** Of the ROUTER, and of the connections to others. */
   readonly security?: { readonly server: SocketOptions; readonly client: SocketOptions } | undefined;
   /** Of the ROUTER. */
@@ -72,14 +72,14 @@ export class TopicServer implements AsyncDisposable {
   #endpoint = "";
   #store!: TopicStore;
   #ownership!: TopicOwnership;
-  #desk!: RequestDesk;
-  #handOvers!: HandOvers;
+  #requests!: RequestHandler;
+  #handoffs!: TopicHandoffs;
   #manager!: TopicManager;
   #receiver!: TransferReceiver;
   #reports: ProxyReports | null = null;
-  #others!: OthersWatch;
+  #presence!: ServerPresence;
   #running: Promise<unknown> = Promise.resolve();
-  #alarm: string | null = null;
+  #diskWarning: string | null = null;
   #closing: Promise<void> | null = null;
 
   /**
@@ -111,7 +111,7 @@ export class TopicServer implements AsyncDisposable {
       // The socket knows that it is gone only when it has ended what it is doing.
       onEvent: (event) => {
         overload.heard(event);
-        if (event.kind === "disconnected") queueMicrotask(() => this.#forgetGone());
+        if (event.kind === "disconnected") queueMicrotask(() => this.#cancelDisconnected());
       },
     });
   }
@@ -126,18 +126,18 @@ export class TopicServer implements AsyncDisposable {
   }
 
   /** Whether it is announced and has its lease. */
-  get isThere(): boolean {
-    return this.#ownership.isThere;
+  get isRegistered(): boolean {
+    return this.#ownership.isRegistered;
   }
 
   /** Whether it is given no new topics. */
   get isDraining(): boolean {
-    return this.#others?.isDraining === true;
+    return this.#presence?.isDraining === true;
   }
 
   /** What is wrong with the disk; null: nothing. */
-  get alarm(): string | null {
-    return this.#alarm;
+  get diskWarning(): string | null {
+    return this.#diskWarning;
   }
 
   /** Names of the topics that are served now. */
@@ -145,10 +145,16 @@ export class TopicServer implements AsyncDisposable {
     for (const [topic] of this.#ownership.served()) yield topic;
   }
 
-  /** Numbers for who watches. */
+  /** Load and counters, for the status page and metrics. */
   async statistics() {
-    const { underWay, waiting, admissions } = this.#desk;
-    const load = { underWay, waiting, admissions, arrivals: this.#receiver.size, handOvers: this.#handOvers.size };
+    const { inFlight, pendingGets, pendingAdmissions } = this.#requests;
+    const load = {
+      inFlight,
+      pendingGets,
+      pendingAdmissions,
+      incomingTransfers: this.#receiver.size,
+      outgoingHandoffs: this.#handoffs.size,
+    };
     return {
       ...load,
       ...await this.#store.statistics(),
@@ -172,20 +178,20 @@ export class TopicServer implements AsyncDisposable {
     const reason = () => new BatonError("TIME_LIMIT", "The server leaves");
     const deadline = deadlineAfter(clock, withinMs, { reason });
     const over = new Promise<void>((resolve) => deadline.signal.addEventListener("abort", () => resolve()));
-    if (handOver) await Promise.race([over, this.#giveAway()]);
+    if (handOver) await Promise.race([over, this.#handOffTopics()]);
     const kept = [...this.topics()];
-    await Promise.race([over, this.#desk.leave()]);
+    await Promise.race([over, this.#requests.drain()]);
     deadline.cancel();
     await this.close();
     return kept;
   }
 
   /** Every topic to the others, while nobody gives it new ones. */
-  async #giveAway(): Promise<void> {
+  async #handOffTopics(): Promise<void> {
     const { id } = this.#options;
-    await this.#others.drain();
-    const others = () => this.#others.takers().filter((other) => other !== id);
-    await this.#handOvers.all(() => [...this.topics()], others);
+    await this.#presence.drain();
+    const others = () => this.#presence.serversTakingTopics().filter((other) => other !== id);
+    await this.#handoffs.handOffAll(() => [...this.topics()], others);
   }
 
   close(): Promise<void> {
@@ -201,10 +207,10 @@ export class TopicServer implements AsyncDisposable {
     const { id, dataDir, clock, path, onProblem } = this.#options;
     makeDataDir(dataDir);
     this.#store = await TopicStore.open(dataDir, {
-      answered: (answers) => this.#desk.answered(answers),
+      answered: (answers) => this.#requests.answered(answers),
       broken: (error) => this.#break(error),
-      alarm: (sentence) => {
-        this.#alarm = sentence;
+      diskWarning: (sentence) => {
+        this.#diskWarning = sentence;
         if (sentence !== null) onProblem(new BatonError("IO", sentence));
       },
       ...problemsOfStore(onProblem),
@@ -212,7 +218,7 @@ export class TopicServer implements AsyncDisposable {
     claimDataDir(dataDir, id, { wasMoved: this.#options.wasMoved ?? false });
     const bound = await this.#router.bind(this.#options.listen, { signal });
     this.#endpoint = this.#options.advertise ?? bound;
-    this.#others = new OthersWatch({
+    this.#presence = new ServerPresence({
       ...{ id, path, clock, onProblem, onDraining: this.#options.onDraining },
       endpoint: this.#endpoint,
       onProxies: (proxies) => this.#reports?.set(proxies),
@@ -222,26 +228,34 @@ export class TopicServer implements AsyncDisposable {
       endpoint: this.#endpoint,
       path,
       store: this.#store,
-      place: storePlace(dataDir),
+      storeLocation: storeLocation(dataDir),
       channel: new TransferSender(id, clock, this.#options.security?.client),
       clock,
-      isDraining: () => this.#others.isDraining,
-      ...(this.#options.handOverMs === undefined ? {} : { handOverMs: this.#options.handOverMs }),
+      isDraining: () => this.#presence.isDraining,
+      ...(this.#options.handoffMs === undefined ? {} : { handoffMs: this.#options.handoffMs }),
       onProblem,
     });
-    this.#connectParts();
+    this.#createParts();
     void this.#pump();
     await this.#announce(signal);
   }
 
-  #connectParts(): void {
+  #createParts(): void {
     const { id, clock } = this.#options;
     const reply = (envelope: Envelope, status: Status) => this.#reply(envelope, status);
     const ownership = this.#ownership;
-    const endpointOf = (server: string) => this.#others.endpointOf(server);
+    const endpointOf = (server: string) => this.#presence.endpointOf(server);
     const { latency } = this.counters;
-    this.#desk = new RequestDesk({ server: id, ownership, store: this.#store, clock, reply, endpointOf, latency });
-    this.#handOvers = new HandOvers({ server: id, ownership, reply });
+    this.#requests = new RequestHandler({
+      server: id,
+      ownership,
+      store: this.#store,
+      clock,
+      reply,
+      endpointOf,
+      latency,
+    });
+    this.#handoffs = new TopicHandoffs({ server: id, ownership, reply });
     this.#manager = new TopicManager({ server: id, ownership, store: this.#store, reply });
     this.#receiver = new TransferReceiver({
       server: id,
@@ -260,12 +274,12 @@ export class TopicServer implements AsyncDisposable {
     const open = async (opening: AbortSignal) => {
       const zk = first ?? await this.#options.connect(opening);
       first = null;
-      void this.#others.watch(zk);
+      void this.#presence.watch(zk);
       return zk;
     };
     const there = new Promise<void>((resolve) => {
       const off = this.#ownership.subscribe(() => {
-        if (!this.#ownership.isThere) return;
+        if (!this.#ownership.isRegistered) return;
         off();
         resolve();
       });
@@ -282,16 +296,16 @@ export class TopicServer implements AsyncDisposable {
 
   async #pump(): Promise<void> {
     try {
-      for await (const batch of this.#router.batches()) for (const frames of batch) this.#take(frames);
+      for await (const batch of this.#router.batches()) for (const frames of batch) this.#receive(frames);
     } catch (thrown) {
       this.#end.reject(thrown);
     }
   }
 
-  #take(frames: readonly Uint8Array[]): void {
+  #receive(frames: readonly Uint8Array[]): void {
     const { envelope, content } = splitEnvelope(frames);
     try {
-      this.#decide(envelope, content);
+      this.#dispatch(envelope, content);
     } catch (thrown) {
       // A bug, or an answer that no message can carry: of one request, and no reason to leave the others alone.
       this.#options.onProblem(thrown);
@@ -303,7 +317,7 @@ export class TopicServer implements AsyncDisposable {
     }
   }
 
-  #decide(envelope: Envelope, content: readonly Uint8Array[]): void {
+  #dispatch(envelope: Envelope, content: readonly Uint8Array[]): void {
     const message = decodeMessage(content);
     if (message.name === null) {
       this.counters.refused++;
@@ -311,11 +325,11 @@ export class TopicServer implements AsyncDisposable {
       return this.#reply(envelope, statusOf(this.#options.id, asked, "BAD_REQUEST", { reason: message.reason }));
     }
     this.counters.requests[message.name]++;
-    if (isClientMessage(message)) this.#desk.take(envelope, message);
-    else this.#takeOther(envelope, message);
+    if (isClientMessage(message)) this.#requests.handle(envelope, message);
+    else this.#dispatchOther(envelope, message);
   }
 
-  #takeOther(envelope: Envelope, message: Message): void {
+  #dispatchOther(envelope: Envelope, message: Message): void {
     const { id } = this.#options;
     switch (message.name) {
       case "HELLO":
@@ -323,13 +337,13 @@ export class TopicServer implements AsyncDisposable {
       case "TOPICS":
         return this.#reply(envelope, { ...statusOf(id, message, "OK"), body: encodeTopicList(this.topics()) });
       case "MERGE":
-        return this.#handOvers.take(envelope, message);
+        return this.#handoffs.handle(envelope, message);
       case "MANAGE":
-        return this.#manager.take(envelope, message);
+        return this.#manager.handle(envelope, message);
       case "CANCEL":
-        return this.#desk.cancel(envelope);
+        return this.#requests.cancel(envelope);
       case "TRANSFER":
-        return this.#receiver.take(envelope, message as MessageOf<"TRANSFER">);
+        return this.#receiver.handle(envelope, message as MessageOf<"TRANSFER">);
       default: {
         const reason = `a server does not take ${message.name}`;
         return this.#reply(envelope, statusOf(id, message, "BAD_REQUEST", { reason }));
@@ -338,8 +352,8 @@ export class TopicServer implements AsyncDisposable {
   }
 
   /** Gets that wait for nobody. */
-  #forgetGone(): void {
-    this.#desk?.cancelGone((peer) => this.#router.peer(peer) !== null);
+  #cancelDisconnected(): void {
+    this.#requests?.cancelDisconnected((peer) => this.#router.peer(peer) !== null);
   }
 
   #reply(envelope: Envelope, status: Status): void {
@@ -354,7 +368,7 @@ export class TopicServer implements AsyncDisposable {
   }
 
   #break(error: BatonError): void {
-    this.#desk?.lost();
+    this.#requests?.storeFailed();
     this.#end.reject(error);
   }
 
@@ -363,7 +377,7 @@ export class TopicServer implements AsyncDisposable {
     this.#receiver?.close();
     await this.#running;
     await this.#reports?.[Symbol.asyncDispose]();
-    this.#others?.[Symbol.dispose]();
+    this.#presence?.[Symbol.dispose]();
     await this.#router.close({ lingerMs });
     await this.#store?.close();
   }
@@ -372,7 +386,7 @@ export class TopicServer implements AsyncDisposable {
 /** What an operator is told of a store, as failures with a row in the table of errors. */
 function problemsOfStore(
   onProblem: (problem: BatonError) => void,
-): Pick<StoreHooks, "warning" | "damage"> {
+): Pick<TopicStoreHooks, "warning" | "damage"> {
   return {
     warning: (sentence) => onProblem(new BatonError("STORE_FULL", sentence)),
     damage: (sentence) => onProblem(new BatonError("IO", `Damaged on the disk, and refused: ${sentence}`)),

@@ -11,9 +11,9 @@ import type { ContentName, IncomingContent } from "../store/owned_store.ts";
 import type { TransferReply } from "../ownership/transfer_channel.ts";
 import { type Status, statusOf } from "./response_message.ts";
 import type { Envelope } from "./server_request.ts";
-import { arrivalsMax, piecesInFlight, transferIdleMs } from "./server_limits.ts";
+import { incomingTransfersMax, piecesInFlight, transferIdleMs } from "./server_limits.ts";
 
-export interface ReceiverOptions {
+export interface TransferReceiverOptions {
   readonly server: string;
   readonly clock: Clock;
   readonly receive: (topic: string, content: ContentName, incoming: IncomingContent) => Promise<TransferReply>;
@@ -26,23 +26,23 @@ interface Piece {
 }
 
 export class TransferReceiver {
-  readonly #options: ReceiverOptions;
+  readonly #options: TransferReceiverOptions;
   /** By topic. */
-  readonly #arrivals = new Map<string, Arrival>();
+  readonly #transfers = new Map<string, IncomingTransfer>();
 
-  constructor(options: ReceiverOptions) {
+  constructor(options: TransferReceiverOptions) {
     this.#options = options;
   }
 
   /** Topics on their way here. */
   get size(): number {
-    return this.#arrivals.size;
+    return this.#transfers.size;
   }
 
-  take(envelope: Envelope, message: MessageOf<"TRANSFER">): void {
+  handle(envelope: Envelope, message: MessageOf<"TRANSFER">): void {
     const { topic, headers } = message;
     const from = senderKey(envelope);
-    const known = this.#arrivals.get(topic);
+    const known = this.#transfers.get(topic);
     if (headers?.part === 0) return this.#begin(known, from, { envelope, message });
     if (known?.from === from && known.add({ envelope, message })) return;
     const reason = headers?.part === undefined
@@ -53,12 +53,12 @@ export class TransferReceiver {
 
   /** Nobody sends any more: what is under way is given up. */
   close(): void {
-    for (const arrival of this.#arrivals.values()) {
+    for (const arrival of this.#transfers.values()) {
       arrival.fail(new BatonError("UNREACHABLE", "this server is leaving"));
     }
   }
 
-  #begin(known: Arrival | undefined, from: string, piece: Piece): void {
+  #begin(known: IncomingTransfer | undefined, from: string, piece: Piece): void {
     const { server, reply } = this.#options;
     const { topic, sender, headers } = piece.message;
     const refuse = (code: StatusCode, reason: string) =>
@@ -68,22 +68,22 @@ export class TransferReceiver {
       return refuse("BAD_REQUEST", "a transfer begins with the headers epoch, incarnation and base-offset");
     }
     known?.fail(new BatonError("UNREACHABLE", `${sender} has begun to send "${topic}" again`));
-    if (known === undefined && this.#arrivals.size >= arrivalsMax) {
-      return refuse("OVERLOADED", `${arrivalsMax} topics are on their way to this server`);
+    if (known === undefined && this.#transfers.size >= incomingTransfersMax) {
+      return refuse("OVERLOADED", `${incomingTransfersMax} topics are on their way to this server`);
     }
-    const arrival = new Arrival(from, this.#options);
-    this.#arrivals.set(topic, arrival);
+    const arrival = new IncomingTransfer(from, this.#options);
+    this.#transfers.set(topic, arrival);
     arrival.add(piece);
     void arrival.run(topic, { incarnation, owner: sender, epoch, baseOffset }).finally(() => {
-      if (this.#arrivals.get(topic) === arrival) this.#arrivals.delete(topic);
+      if (this.#transfers.get(topic) === arrival) this.#transfers.delete(topic);
     });
   }
 }
 
 /** One transfer. */
-class Arrival {
+class IncomingTransfer {
   readonly from: string;
-  readonly #options: ReceiverOptions;
+  readonly #options: TransferReceiverOptions;
   readonly #pieces: Piece[] = [];
   /** Answered when the next one is asked for. */
   #current: Piece | null = null;
@@ -93,7 +93,7 @@ class Arrival {
   #failure: unknown = null;
   #isOver = false;
 
-  constructor(from: string, options: ReceiverOptions) {
+  constructor(from: string, options: TransferReceiverOptions) {
     this.from = from;
     this.#options = options;
   }

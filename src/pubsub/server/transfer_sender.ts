@@ -11,7 +11,7 @@ import { decodeMessage } from "../../wire/pubsub/decode_message.ts";
 import { encodeMessage } from "../../wire/pubsub/encode_message.ts";
 import type { MessageHeaders, MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
 import type { ContentName, OutgoingContent } from "../store/owned_store.ts";
-import type { Peer, TransferChannel, TransferReply } from "../ownership/transfer_channel.ts";
+import type { ServerAddress, TransferChannel, TransferReply } from "../ownership/transfer_channel.ts";
 import { splitEnvelope } from "./server_request.ts";
 import { piecesInFlight, transferIdleMs } from "./server_limits.ts";
 
@@ -29,7 +29,7 @@ export class TransferSender implements TransferChannel {
     this.#socket = socket;
   }
 
-  async transfer(to: Peer, topic: string, content: ContentName, { outgoing, signal: told }: {
+  async transfer(to: ServerAddress, topic: string, content: ContentName, { outgoing, signal: told }: {
     readonly outgoing: OutgoingContent;
     readonly signal: AbortSignal;
   }): Promise<TransferReply> {
@@ -89,7 +89,7 @@ export class TransferSender implements TransferChannel {
 
   /** Rejects with UNREACHABLE when nothing happens for too long, and with the signal's reason. */
   async #inTime<T>(
-    to: Peer,
+    to: ServerAddress,
     topic: string,
     signal: AbortSignal,
     work: (signal: AbortSignal) => Promise<T>,
@@ -109,7 +109,7 @@ export class TransferSender implements TransferChannel {
 }
 
 /** Null: go on. Throws when the receiver cannot say what has become of it. */
-function replyOf(frames: readonly Uint8Array[], to: Peer, topic: string): TransferReply | null {
+function replyOf(frames: readonly Uint8Array[], to: ServerAddress, topic: string): TransferReply | null {
   const message = decodeMessage(splitEnvelope([nothing, ...frames]).content);
   if (message.name !== "STATUS") {
     throw new BatonError("PROTOCOL", `${to.id} has answered a transfer by ${message.name}`);

@@ -2,14 +2,14 @@
 import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
 import type { ClientOperation, StoreResponse } from "../../wire/pubsub/store_operations.ts";
 import { Damaged } from "../../storage/damage.ts";
-import type { Client } from "./topic_client.ts";
-import type { ClientRoom } from "./client_capacity.ts";
+import type { TopicClient } from "./topic_client.ts";
+import type { ClientCapacity } from "./client_capacity.ts";
 import type { ClientTable } from "./client_table.ts";
 import { decideRegistration } from "./decide_registration.ts";
 import { fence } from "./topic_fence.ts";
-import type { Topic } from "./stored_topic.ts";
+import type { StoredTopic } from "./stored_topic.ts";
 
-export type Admission =
+export type AdmissionResult =
   | {
     readonly kind: "refused";
     readonly code: StatusCode;
@@ -17,21 +17,21 @@ export type Admission =
     readonly more?: Partial<StoreResponse>;
   }
   /** `isRaised`: its session is a newer one than before, which is to be stored. */
-  | { readonly kind: "admitted"; readonly client: Client; readonly isNew: boolean; readonly isRaised: boolean };
+  | { readonly kind: "admitted"; readonly client: TopicClient; readonly isNew: boolean; readonly isRaised: boolean };
 
 export class ClientAdmission {
   readonly #clients: ClientTable;
-  readonly #room: ClientRoom;
+  readonly #capacity: ClientCapacity;
 
-  constructor(clients: ClientTable, room: ClientRoom) {
+  constructor(clients: ClientTable, room: ClientCapacity) {
     this.#clients = clients;
-    this.#room = room;
+    this.#capacity = room;
   }
 
   /** Its session is raised. Whoever only asks leaves no trace. `noRoom`: why nothing may change. Throws Damaged. */
-  admit(operation: ClientOperation, topic: Topic, noRoom: string | null): Admission {
+  admit(operation: ClientOperation, topic: StoredTopic, noRoom: string | null): AdmissionResult {
     const { client: name, session } = operation;
-    const known = topic.subscribers.get(name) ?? this.#clients.idle(topic.id, name);
+    const known = topic.subscribers.get(name) ?? this.#clients.findUnsubscribed(topic.id, name);
     const refusal = known === null ? this.#whyNotNew(operation, topic, noRoom) : null;
     if (refusal !== null) return refusal;
     const checked = fence(known ?? { session: 0, key: "" }, session);
@@ -54,14 +54,14 @@ export class ClientAdmission {
   }
 
   /** A request that was refused leaves no client that it made. */
-  withdraw(client: Client, topic: Topic): void {
+  withdraw(client: TopicClient, topic: StoredTopic): void {
     const isPlain = client.session === 0;
     if (!this.#clients.forgetUnstored(client)) return;
     topic.clientCount--;
     if (isPlain) topic.plainCount--;
   }
 
-  #whyNotNew(operation: ClientOperation, topic: Topic, noRoom: string | null): Admission | null {
+  #whyNotNew(operation: ClientOperation, topic: StoredTopic, noRoom: string | null): AdmissionResult | null {
     if (operation.kind === "get" || operation.kind === "seek") {
       return refused("NOT_SUBSCRIBED", "this client is not subscribed to the topic");
     }
@@ -69,12 +69,12 @@ export class ClientAdmission {
     if (topic.damagedClients !== null) throw new Damaged(topic.damagedClients);
     const unregistered = this.#unregistered(operation, topic, null);
     if (unregistered !== null || noRoom !== null) return unregistered;
-    const full = this.#room.whyFull(topic, operation);
+    const full = this.#capacity.whyFull(topic, operation);
     // Where others were forgotten for it, it comes again with the new number: its own requests from before do not count.
     return full === null ? this.#unregistered(operation, topic, null) : refused("FULL", full);
   }
 
-  #unregistered(operation: ClientOperation, topic: Topic, known: Client | null): Admission | null {
+  #unregistered(operation: ClientOperation, topic: StoredTopic, known: TopicClient | null): AdmissionResult | null {
     if (operation.session === null) return null; // it was never forgotten, but by an operator
     const view = { client: known?.registration ?? null, topic: topic.registration };
     if (decideRegistration(operation.registration ?? 0, view) !== "unregistered") return null;
@@ -82,13 +82,13 @@ export class ClientAdmission {
     return refused("UNREGISTERED", reason, { registration: topic.registration });
   }
 
-  #create({ client, session }: ClientOperation, topic: Topic): Client {
+  #create({ client, session }: ClientOperation, topic: StoredTopic): TopicClient {
     topic.clientCount++;
     if (session === null) topic.plainCount++;
     return this.#clients.create(topic.id, client, topic.registration);
   }
 }
 
-function refused(code: StatusCode, reason: string, more?: Partial<StoreResponse>): Admission {
+function refused(code: StatusCode, reason: string, more?: Partial<StoreResponse>): AdmissionResult {
   return { kind: "refused", code, reason, ...(more === undefined ? {} : { more }) };
 }

@@ -3,22 +3,22 @@
  * part is kept for subscribers, and clients without sessions, which can never be forgotten safely, have no more than a part.
  */
 import type { ClientOperation } from "../../wire/pubsub/store_operations.ts";
-import type { Client } from "./topic_client.ts";
+import type { TopicClient } from "./topic_client.ts";
 import type { ClientTable } from "./client_table.ts";
 import { forgottenPerTimeMax } from "./topic_store_limits.ts";
 import type { StoreOptions } from "./store_options.ts";
-import type { Topic } from "./stored_topic.ts";
+import type { StoredTopic } from "./stored_topic.ts";
 import type { TopicDatabase } from "./topic_database.ts";
 
 /** Of all clients: those that are no subscribers, those without a session, those that were busy last and are not forgotten. */
 const publisherShare = 0.75;
 const plainShare = 0.5;
 const busyShare = 0.1;
-const alarmShare = 0.8;
+const warningShare = 0.8;
 /** So many of the oldest are looked at for such as have nothing unresolved. */
 const candidates = 2;
 
-export class ClientRoom {
+export class ClientCapacity {
   readonly #database: TopicDatabase;
   readonly #clients: ClientTable;
   /** Clients that a topic knows at most. */
@@ -41,7 +41,7 @@ export class ClientRoom {
   }
 
   /** Why a client that is not known cannot become so, as a sentence; null: it can. May forget others, in the open transaction. */
-  whyFull(topic: Topic, { kind, session }: ClientOperation): string | null {
+  whyFull(topic: StoredTopic, { kind, session }: ClientOperation): string | null {
     const max = this.max;
     if (kind === "subscribe") {
       if (topic.clientCount >= max) this.#forget(topic);
@@ -55,12 +55,12 @@ export class ClientRoom {
       if (publishers() >= max * publisherShare) this.#forget(topic);
       if (publishers() >= max * publisherShare) return full(publishers(), "publishers", max * publisherShare);
     }
-    this.#look(topic);
+    this.#warnIfNearlyFull(topic);
     return null;
   }
 
   /** How near a topic is to what it can know, from 0 to 1. */
-  shareOf(topic: Topic): number {
+  shareOf(topic: StoredTopic): number {
     return Math.max(topic.clientCount / this.max, topic.plainCount / (this.max * plainShare));
   }
 
@@ -68,13 +68,13 @@ export class ClientRoom {
    * The oldest publishers that never subscribed, have no msg-ids, and are not busy: those first that have said that nothing of
    * theirs is unresolved. What they have asked for before is refused from now on, so that it is never stored twice.
    */
-  #forget(topic: Topic): void {
+  #forget(topic: StoredTopic): void {
     this.#database.begin();
     this.#clients.flush(); // what is looked at is what is stored
-    const busy = new Set(this.#clients.busiest(topic.id, Math.ceil(this.max * busyShare)));
+    const busy = new Set(this.#clients.recentlyActive(topic.id, Math.ceil(this.max * busyShare)));
     const most = Math.min(forgottenPerTimeMax, Math.ceil(this.max / 10));
-    const resolved: Client[] = [];
-    const others: Client[] = [];
+    const resolved: TopicClient[] = [];
+    const others: TopicClient[] = [];
     for (const client of this.#clients.rows.oldestPublishers(topic.id, candidates * most + busy.size)) {
       if (busy.has(client.name)) continue;
       const state = this.#clients.rows.resolution(client);
@@ -90,8 +90,8 @@ export class ClientRoom {
     this.forgotten += gone.length;
   }
 
-  #look(topic: Topic): void {
-    if (this.shareOf(topic) < alarmShare || this.#warned.has(topic.name)) return;
+  #warnIfNearlyFull(topic: StoredTopic): void {
+    if (this.shareOf(topic) < warningShare || this.#warned.has(topic.name)) return;
     this.#warned.add(topic.name);
     const plain = topic.plainCount > 0 ? `, ${topic.plainCount} of them without a session` : "";
     this.#warn(

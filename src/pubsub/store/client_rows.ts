@@ -2,7 +2,7 @@
 import { decodeResolved } from "../../wire/pubsub/topic_transfer_data.ts";
 import { Damaged, sentenceOf } from "../../storage/damage.ts";
 import type { SummedTable } from "../../storage/checksum_table.ts";
-import { type Client, clientOf, nameBytes, nameOf } from "./topic_client.ts";
+import { clientOf, nameBytes, nameOf, type TopicClient } from "./topic_client.ts";
 import { PublisherWindow } from "./publisher_window.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
 import { tables } from "./topic_tables.ts";
@@ -21,14 +21,14 @@ export class ClientRows {
    * may have been subscribed, or have put what comes again.
    */
   load(topicId: number, topic: string, count: number): {
-    readonly subscribers: Map<string, Client>;
+    readonly subscribers: Map<string, TopicClient>;
     readonly count: number;
     /** Of those, without a session. */
     readonly plain: number;
     readonly damaged: string | null;
   } {
     const where = `of topic ${JSON.stringify(topic)}`;
-    const subscribers = new Map<string, Client>();
+    const subscribers = new Map<string, TopicClient>();
     const rows = this.#rowsOf(topicId, where);
     let damaged: string | null = null;
     let plain = 0;
@@ -76,7 +76,7 @@ export class ClientRows {
   }
 
   /** Null: it is not known. Throws Damaged, as all that follow. */
-  client(topicId: number, name: string): Client | null {
+  client(topicId: number, name: string): TopicClient | null {
     const row = this.#read(`client ${JSON.stringify(name)}`, () => {
       const of = "WHERE id = (SELECT id FROM clients WHERE topic = ? AND name = ?)";
       return this.#database.get(`${readClients} ${of}`, topicId, nameBytes(name));
@@ -90,7 +90,7 @@ export class ClientRows {
   }
 
   /** All clients of a topic in the order of their names' bytes, without what is in memory: everything has to be written. */
-  *stored(topicId: number): Generator<Client, void, void> {
+  *all(topicId: number): Generator<TopicClient, void, void> {
     let after: SqlRow | undefined;
     do {
       const rows = this.#database.all(
@@ -106,7 +106,7 @@ export class ClientRows {
   }
 
   /** Those that never subscribed, and have sessions, in the order in which they came; damaged ones are left out. */
-  oldestPublishers(topicId: number, most: number): Client[] {
+  oldestPublishers(topicId: number, most: number): TopicClient[] {
     const sql = `${readClients} WHERE topic = ? AND position IS NULL AND op = 0 AND op_session = 0 AND session > 0
       ORDER BY id LIMIT ?`;
     const rows = this.#read("the clients of a topic", () => this.#database.all(sql, topicId, most));
@@ -117,7 +117,7 @@ export class ClientRows {
    * What is stored of a publisher's puts: all are resolved, as it has said, or it has not said so. `kept`: it must not be forgotten, as
    * it has msg-ids, or has put without a session.
    */
-  resolution(client: Client): "resolved" | "unresolved" | "kept" {
+  resolution(client: TopicClient): "resolved" | "unresolved" | "kept" {
     try {
       const windows = [...this.windows(client).values()];
       if (windows.some(({ session }) => session === 0) || this.of(client, tables.msg_ids).length > 0) return "kept";
@@ -129,7 +129,7 @@ export class ClientRows {
   }
 
   /** What is stored of its windows, without keeping them. Throws Damaged. */
-  windows(client: Client): Map<number, PublisherWindow> {
+  windows(client: TopicClient): Map<number, PublisherWindow> {
     const windows = new Map<number, PublisherWindow>();
     const sql = `SELECT ${tables.windows.all} FROM windows WHERE client = ?`;
     this.#requireIndexes(client);
@@ -152,7 +152,7 @@ export class ClientRows {
   }
 
   /** The rows of a client in one of these tables, in their order. Throws Damaged when one of them is not as it was stored. */
-  of({ id, name }: Client, table: SummedTable<string>): SqlRow[] {
+  of({ id, name }: TopicClient, table: SummedTable<string>): SqlRow[] {
     this.#requireIndexes({ id, name });
     // What the index says is found, and all of it is read from the rows: one that is not there is none.
     const columns = [...table.columns, "sum"].map((column) => `stored.${column}`).join(", ");
@@ -166,7 +166,7 @@ export class ClientRows {
     return rows;
   }
 
-  #requireIndexes({ id, name }: Pick<Client, "id" | "name">): void {
+  #requireIndexes({ id, name }: Pick<TopicClient, "id" | "name">): void {
     const { damagedIndexes } = this.#database;
     if (damagedIndexes !== "all" && !damagedIndexes.has(id)) return;
     throw this.#database.damage.found(`the index of what client ${JSON.stringify(name)} has put is damaged`);

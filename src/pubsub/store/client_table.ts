@@ -9,16 +9,16 @@ import {
   type Resolved,
   type WindowRecord,
 } from "../../wire/pubsub/topic_transfer_data.ts";
-import { type Client, nameBytes, nameOf, rowOf, type StoredKey } from "./topic_client.ts";
+import { nameBytes, nameOf, rowOf, type StoredKey, type TopicClient } from "./topic_client.ts";
 import { ClientRows } from "./client_rows.ts";
 import { deleteRows } from "./delete_rows.ts";
 import { PublisherWindow } from "./publisher_window.ts";
 import {
   countersInMemoryMax,
   forgottenRowsPerDelete,
-  idleClientsInMemoryMax,
-  keysMax,
+  msgIdsMax,
   sessionWindowsMax,
+  unsubscribedClientsInMemoryMax,
 } from "./topic_store_limits.ts";
 import type { TopicDatabase } from "./topic_database.ts";
 import { tables } from "./topic_tables.ts";
@@ -31,15 +31,15 @@ export class ClientTable {
   readonly #database: TopicDatabase;
   readonly rows: ClientRows;
   /** Known clients without a subscription, the busiest last. */
-  readonly #idle = new Map<string, Client>();
+  readonly #unsubscribed = new Map<string, TopicClient>();
   /** The last of them. */
-  #newest: Client | null = null;
+  #newest: TopicClient | null = null;
   /** Whose windows are in memory, and how many counters were added to those since they were forgotten. */
-  readonly #withWindows = new Set<Client>();
+  readonly #withWindows = new Set<TopicClient>();
   #entries = 0;
-  readonly #changed = new Set<Client>();
-  readonly #resolved = new Map<PublisherWindow, { client: Client; entries: Resolved[] }>();
-  readonly #bounds = new Map<PublisherWindow, Client>();
+  readonly #changed = new Set<TopicClient>();
+  readonly #resolved = new Map<PublisherWindow, { client: TopicClient; entries: Resolved[] }>();
+  readonly #bounds = new Map<PublisherWindow, TopicClient>();
   #nextClientId: number;
   #nextResolvedId: number;
   #nextKeyId: number;
@@ -54,23 +54,23 @@ export class ClientTable {
   }
 
   /** A client that is not subscribed; null when it is not known. */
-  idle(topicId: number, name: string): Client | null {
+  findUnsubscribed(topicId: number, name: string): TopicClient | null {
     // A publisher comes again and again: it is where it belongs already.
     if (this.#newest?.topicId === topicId && this.#newest.name === name) return this.#newest;
     const slot = `${topicId} ${name}`;
-    let client = this.#idle.get(slot);
+    let client = this.#unsubscribed.get(slot);
     if (client === undefined) {
       client = this.rows.client(topicId, name) ?? undefined;
       if (client === undefined) return null;
-    } else this.#idle.delete(slot);
-    this.#idle.set(slot, client);
+    } else this.#unsubscribed.delete(slot);
+    this.#unsubscribed.set(slot, client);
     this.#newest = client;
     return client;
   }
 
   /** A client that the topic does not know; `registration`: the topic's number. */
-  create(topicId: number, name: string, registration: number): Client {
-    const client: Client = {
+  create(topicId: number, name: string, registration: number): TopicClient {
+    const client: TopicClient = {
       id: this.#nextClientId++,
       topicId,
       name,
@@ -87,59 +87,61 @@ export class ClientTable {
       msgIds: new Map(),
     };
     this.changed(client);
-    this.keepIdle(client);
+    this.addUnsubscribed(client);
     this.#withWindows.add(client);
     return client;
   }
 
   /** A client that was made for a request which was refused leaves no trace, unless it has raised its session. */
-  forgetUnstored(client: Client): boolean {
+  forgetUnstored(client: TopicClient): boolean {
     const isNew = client.isNew && client.session === 0 && client.windows?.size === 0 && client.position === null;
     if (!isNew || client.opSession + client.op > 0) return false;
     this.#changed.delete(client);
     this.#withWindows.delete(client);
-    this.takeIdle(client);
+    this.removeUnsubscribed(client);
     return true;
   }
 
   /** It has subscribed, and is kept with its topic. */
-  takeIdle(client: Client): void {
+  removeUnsubscribed(client: TopicClient): void {
     if (this.#newest === client) this.#newest = null;
-    this.#idle.delete(`${client.topicId} ${client.name}`);
+    this.#unsubscribed.delete(`${client.topicId} ${client.name}`);
   }
 
-  keepIdle(client: Client): void {
-    this.#idle.set(`${client.topicId} ${client.name}`, client);
+  addUnsubscribed(client: TopicClient): void {
+    this.#unsubscribed.set(`${client.topicId} ${client.name}`, client);
   }
 
   /** Forgets what is in memory of a topic's clients: it was dropped or replaced. */
   forgetTopic(topicId: number): void {
     if (this.#newest?.topicId === topicId) this.#newest = null;
-    for (const [slot, client] of this.#idle) if (client.topicId === topicId) this.#idle.delete(slot);
+    for (const [slot, client] of this.#unsubscribed) if (client.topicId === topicId) this.#unsubscribed.delete(slot);
     for (const client of this.#withWindows) if (client.topicId === topicId) this.#withWindows.delete(client);
   }
 
   /** Names of a topic's clients without a subscription that asked for something last, as far as they are in memory. */
-  busiest(topicId: number, most: number): string[] {
-    return [...this.#idle.values()].filter((client) => client.topicId === topicId).slice(-most).map(({ name }) => name);
+  recentlyActive(topicId: number, most: number): string[] {
+    return [...this.#unsubscribed.values()].filter((client) => client.topicId === topicId).slice(-most).map((
+      { name },
+    ) => name);
   }
 
   /** All that is stored of it, in the open transaction. */
-  forget(client: Client): void {
+  forget(client: TopicClient): void {
     for (const table of ["windows", "resolved", "msg_ids"]) deleteRows(this.#database, table, "client = ?", client.id);
     deleteRows(this.#database, "clients", "id = ?", client.id);
-    const known = this.#idle.get(`${client.topicId} ${client.name}`);
-    this.takeIdle(known ?? client);
+    const known = this.#unsubscribed.get(`${client.topicId} ${client.name}`);
+    this.removeUnsubscribed(known ?? client);
     if (known === undefined) return;
     this.#changed.delete(known);
     this.#withWindows.delete(known);
   }
 
-  changed(client: Client): void {
+  changed(client: TopicClient): void {
     this.#changed.add(client);
   }
 
-  windows(client: Client): Map<number, PublisherWindow> {
+  windows(client: TopicClient): Map<number, PublisherWindow> {
     if (client.windows === null) {
       client.windows = this.rows.windows(client);
       for (const window of client.windows.values()) this.#entries += window.size;
@@ -149,7 +151,7 @@ export class ClientTable {
   }
 
   /** In the open transaction: those that have had message `from` have had all up to `to`. */
-  moveAll(clients: Iterable<Client>, { from, to }: { readonly from: number; readonly to: number }): void {
+  moveSubscribers(clients: Iterable<TopicClient>, { from, to }: { readonly from: number; readonly to: number }): void {
     for (const client of clients) {
       if ((client.position ?? -1) < from) continue;
       client.position = to;
@@ -167,7 +169,7 @@ export class ClientTable {
     this.#entries = 0;
   }
 
-  msgIds(client: Client): Map<string, StoredKey> {
+  msgIds(client: TopicClient): Map<string, StoredKey> {
     client.msgIds ??= new Map(
       this.rows.of(client, tables.msg_ids).map((row) => {
         const key = nameOf(row["key"]);
@@ -182,7 +184,7 @@ export class ClientTable {
    * A new window, stored with the next flush; the oldest session's beyond the limit is forgotten. One that is older than all
    * of them, of which nothing had come before, is kept beside them: its client may not have heard that it came now.
    */
-  createWindow(client: Client, session: number, key: string): PublisherWindow {
+  createWindow(client: TopicClient, session: number, key: string): PublisherWindow {
     const windows = this.windows(client);
     const window = new PublisherWindow(session, key, 0);
     windows.set(session, window);
@@ -201,11 +203,11 @@ export class ClientTable {
   }
 
   /** The window's bound was raised and nothing was added to it. */
-  boundRaised(client: Client, window: PublisherWindow): void {
+  boundRaised(client: TopicClient, window: PublisherWindow): void {
     this.#bounds.set(window, client);
   }
 
-  resolve(client: Client, window: PublisherWindow, entry: Resolved): void {
+  resolve(client: TopicClient, window: PublisherWindow, entry: Resolved): void {
     window.add(entry);
     this.#entries++;
     const pending = this.#resolved.get(window);
@@ -214,10 +216,10 @@ export class ClientTable {
   }
 
   /** In the open transaction; the oldest beyond the limit is forgotten. */
-  addKey(client: Client, key: KeyEntry): void {
+  addKey(client: TopicClient, key: KeyEntry): void {
     const known = this.msgIds(client);
     known.set(key.key, { ...key, rowId: this.insertKey(client.id, key) });
-    if (known.size <= keysMax) return;
+    if (known.size <= msgIdsMax) return;
     for (const oldest of known.values()) {
       known.delete(oldest.key);
       this.#database.run("DELETE FROM msg_ids WHERE id = ?", oldest.rowId);
@@ -227,7 +229,7 @@ export class ClientTable {
 
   /** A client as another server sent it, in the open transaction; gives its number. */
   insert(topicId: number, record: ClientRecord): number {
-    const client: Client = {
+    const client: TopicClient = {
       ...record,
       id: this.#nextClientId++,
       topicId,
@@ -269,16 +271,16 @@ export class ClientTable {
     for (const [window, client] of this.#bounds) this.#writeBound(client, window);
     this.#bounds.clear();
     if (this.#entries > countersInMemoryMax) this.forgetWindows();
-    if (this.#idle.size > idleClientsInMemoryMax) this.#trimIdle();
+    if (this.#unsubscribed.size > unsubscribedClientsInMemoryMax) this.#trimUnsubscribed();
   }
 
-  #writeClient(client: Client): void {
+  #writeClient(client: TopicClient): void {
     client.isNew = false;
     this.#database.run(writeClient, ...tables.clients.bind(rowOf(client)));
   }
 
   /** The bound goes with the entries: after a crash a counter below it is no new one, even if it was never stored. */
-  #writeEntries(client: Client, window: PublisherWindow, entries: readonly Resolved[]): void {
+  #writeEntries(client: TopicClient, window: PublisherWindow, entries: readonly Resolved[]): void {
     window.addRow(this.#insertEntries(client.id, window.session, window.firstUnacked, entries), entries);
     const upTo = window.forgetRows(forgottenRowsPerDelete);
     if (upTo === null) return;
@@ -302,16 +304,16 @@ export class ClientTable {
     return id;
   }
 
-  #writeBound({ id: client }: Client, { session, key, firstUnacked }: PublisherWindow): void {
+  #writeBound({ id: client }: TopicClient, { session, key, firstUnacked }: PublisherWindow): void {
     this.#database.replace(tables.windows, { client, session, key: nameBytes(key), first_unacked: firstUnacked });
   }
 
-  #trimIdle(): void {
+  #trimUnsubscribed(): void {
     this.#newest = null;
-    for (const [slot, client] of this.#idle) {
-      if (this.#idle.size <= idleClientsInMemoryMax) return;
+    for (const [slot, client] of this.#unsubscribed) {
+      if (this.#unsubscribed.size <= unsubscribedClientsInMemoryMax) return;
       this.#withWindows.delete(client);
-      this.#idle.delete(slot);
+      this.#unsubscribed.delete(slot);
     }
   }
 }

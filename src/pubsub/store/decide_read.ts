@@ -16,14 +16,14 @@ export interface LogState {
   readonly baseOffset?: number;
 }
 
-interface Refused {
+interface ReadRefusal {
   readonly kind: "refused";
   readonly code: StatusCode;
   readonly reason: string;
 }
 
 export type GetDecision =
-  | Refused
+  | ReadRefusal
   /** The subscriber is at `position` now; messages from `next` on are for it, `missed` before them are gone. */
   | { readonly kind: "read"; readonly position: number; readonly next: number; readonly missed: number };
 
@@ -49,7 +49,7 @@ export function missedBetween(had: number, next: number, baseOffset = 0): number
 }
 
 export type PlaceDecision =
-  | Refused
+  | ReadRefusal
   /** null: no longer subscribed. `done`: the operation's number is to be stored. */
   | { readonly kind: "placed"; readonly position: number | null; readonly numbered: boolean };
 
@@ -83,10 +83,10 @@ export function decideSeek(seek: SeekOperation, subscriber: SubscriberState, log
   return { kind: "placed", position: wanted, numbered: order === "newer" };
 }
 
-function stale(what: string, op: number | null, { op: done }: SubscriberState): Refused {
+function stale(what: string, op: number | null, { op: done }: SubscriberState): ReadRefusal {
   return refused("STALE_OP", `this ${what} is operation ${op}, and a newer one was done: ${done}`);
 }
 
-function refused(code: StatusCode, reason: string): Refused {
+function refused(code: StatusCode, reason: string): ReadRefusal {
   return { kind: "refused", code, reason };
 }

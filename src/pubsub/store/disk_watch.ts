@@ -2,12 +2,12 @@
  * How full the store's disk is: its own limit, and the file system's room, which others take as well. Looks after commits, and
  * counts what comes in between.
  */
-import { diskAlarmShare, diskFullShare } from "./topic_store_limits.ts";
+import { diskFullShare, diskWarningShare } from "./topic_store_limits.ts";
 import type { TopicDatabase } from "./topic_database.ts";
 
 /** Between two looks at what the store takes, in commits and in bytes, whichever comes first. */
-const commitsPerLook = 64;
-const bytesPerLook = 1 << 20;
+const commitsPerMeasurement = 64;
+const bytesPerMeasurement = 1 << 20;
 /** What is stored lies in the log before it lies in the database. */
 const copies = 2;
 
@@ -27,30 +27,31 @@ export class DiskWatch {
   constructor(database: MeasuredDatabase, maxBytes: number | null) {
     this.#database = database;
     this.#maxBytes = maxBytes;
-    this.look();
+    this.measure();
   }
 
   /** So much is going to be written. */
-  taken(bytes: number): void {
+  expectBytes(bytes: number): void {
     this.#newBytes += bytes;
   }
 
   /** Something was written. */
   committed(): void {
     this.#commits++;
-    if (this.#maxBytes !== null || this.#commits >= commitsPerLook || this.#newBytes >= bytesPerLook) this.look();
-    // A few µs: what somebody else fills is seen before the next message is taken.
-    else if (this.#newBytes > 0) this.#lookAround();
+    if (this.#maxBytes !== null || this.#commits >= commitsPerMeasurement || this.#newBytes >= bytesPerMeasurement) {
+      this.measure();
+    } // A few µs: what somebody else fills is seen before the next message is taken.
+    else if (this.#newBytes > 0) this.#measureFileSystem();
   }
 
-  look(): void {
+  measure(): void {
     this.#usedBytes = this.#database.usedBytes();
-    this.#lookAround();
+    this.#measureFileSystem();
     this.#commits = 0;
     this.#newBytes = 0;
   }
 
-  #lookAround(): void {
+  #measureFileSystem(): void {
     const { bytes, freeBytes } = this.#database.fileSystem();
     this.#fileSystemBytes = bytes;
     this.#fileSystemShare = bytes === 0 ? 0 : 1 - freeBytes / bytes;
@@ -74,14 +75,14 @@ export class DiskWatch {
   }
 
   /** A sentence when the alarm is due; null otherwise. */
-  alarm(): string | null {
-    return this.share >= diskAlarmShare ? this.#sentence(diskAlarmShare) : null;
+  warning(): string | null {
+    return this.share >= diskWarningShare ? this.#sentence(diskWarningShare) : null;
   }
 
   /** A sentence when nothing more may be stored; null otherwise. */
   full(): string | null {
     // What somebody has freed is seen at once, too.
-    if (this.share >= diskFullShare) this.#lookAround();
+    if (this.share >= diskFullShare) this.#measureFileSystem();
     return this.share >= diskFullShare ? this.#sentence(diskFullShare) : null;
   }
 

@@ -12,7 +12,7 @@ import type { SqlRow, TopicDatabase } from "./topic_database.ts";
 import { rowStates, tables } from "./topic_tables.ts";
 
 /** What is to be exported. Asked again and again: all but its name changes until it is sealed. */
-export interface Exported {
+export interface ExportedTopic {
   readonly id: number;
   readonly isSealed: () => boolean;
   readonly record: () => Omit<TopicRecord, "first">;
@@ -33,7 +33,7 @@ export interface ExportStep {
 export function* exportTopic(
   database: TopicDatabase,
   clients: ClientTable,
-  topic: Exported,
+  topic: ExportedTopic,
 ): Generator<ExportStep, string, void> {
   const stream = new PieceStream();
   const { writer } = stream;
@@ -56,7 +56,7 @@ export function* exportTopic(
   const record = topic.record();
   writer.topic({ ...record, first: oldest === null || oldest === undefined ? record.last + 1 : Number(oldest) });
   stream.records++;
-  for (const client of clients.rows.stored(topic.id)) {
+  for (const client of clients.rows.all(topic.id)) {
     writer.client(client);
     stream.records++;
     for (const window of [...clients.rows.windows(client).values()].sort((a, b) => a.session - b.session)) {
@@ -80,7 +80,7 @@ export function* exportTopic(
 }
 
 /** The next rows, as many as one piece takes. */
-function rowsBehind(database: TopicDatabase, topic: Exported, last: number): SqlRow[] {
+function rowsBehind(database: TopicDatabase, topic: ExportedTopic, last: number): SqlRow[] {
   return database.damage.reading(`the messages ${whereOf(topic)}`, () => {
     let bytes = 0, through = -1;
     const next = database.all(
@@ -104,7 +104,7 @@ function rowsBehind(database: TopicDatabase, topic: Exported, last: number): Sql
   });
 }
 
-function checkRow({ damage }: TopicDatabase, topic: Exported, row: SqlRow, last: number): void {
+function checkRow({ damage }: TopicDatabase, topic: ExportedTopic, row: SqlRow, last: number): void {
   if (!hasItsRecords(row) || row["topic"] !== topic.id) {
     throw damage.found(damagedMessages(row, whereOf(topic)));
   }
@@ -114,7 +114,7 @@ function checkRow({ damage }: TopicDatabase, topic: Exported, row: SqlRow, last:
 /** Everything up to `previous` that is not deleted has to have been read. */
 function checkMissing(
   { damage }: Pick<TopicDatabase, "damage">,
-  topic: Exported,
+  topic: ExportedTopic,
   last: number,
   previous: number,
 ): void {
@@ -122,7 +122,7 @@ function checkMissing(
   if (previous > had) throw damage.found(`${rangeOfMessages(had + 1, previous)} ${whereOf(topic)}: the row is missing`);
 }
 
-const whereOf = (topic: Exported) => `of topic ${JSON.stringify(topic.record().name)}`;
+const whereOf = (topic: ExportedTopic) => `of topic ${JSON.stringify(topic.record().name)}`;
 
 /** Records on their way into pieces. */
 class PieceStream {

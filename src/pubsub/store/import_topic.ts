@@ -10,19 +10,11 @@ import {
 } from "../../wire/pubsub/topic_transfer_data.ts";
 import { nameBytes } from "./topic_client.ts";
 import { rowBytesMax, rowMessagesMax } from "./topic_store_limits.ts";
+import type { ContentName } from "./owned_store.ts";
 import type { TopicTable } from "./topic_table.ts";
 import { insertMessages } from "./log_rows.ts";
 import type { TopicDatabase } from "./topic_database.ts";
-import { places } from "./topic_tables.ts";
-
-/** What tells one content from another, wherever it is. */
-export interface ContentName {
-  readonly incarnation: string;
-  readonly baseOffset: number;
-  /** The server that sends it, which has sealed it at this epoch. */
-  readonly owner: string;
-  readonly epoch: number;
-}
+import { topicStates } from "./topic_tables.ts";
 
 export class TopicImport {
   readonly name: string;
@@ -68,7 +60,7 @@ export class TopicImport {
     this.#hash.update(piece);
     const { incarnation, baseOffset, epoch, owner } = this.#content;
     const arriving = { name: this.name, incarnation, baseOffset, epoch, last: baseOffset };
-    this.#topicId ??= this.#topics.insert(arriving, places.arriving, owner);
+    this.#topicId ??= this.#topics.insert(arriving, topicStates.receiving, owner);
     for (const record of this.#reader.push(piece)) this.#receive(record);
   }
 
@@ -78,13 +70,15 @@ export class TopicImport {
     if (found !== hash) throw this.#wrong(`its hash is ${found}, and ${hash} was sent`);
     if (!this.#ended || this.#reader.pendingBytes > 0) throw this.#wrong("its end is missing");
     const row = this.#database.get("SELECT place FROM topics WHERE id = ?", this.#topicId);
-    if (Number(row?.["place"]) !== places.arriving) throw this.#wrong("what came of it has been dropped meanwhile");
+    if (Number(row?.["place"]) !== topicStates.receiving) {
+      throw this.#wrong("what came of it has been dropped meanwhile");
+    }
   }
 
   /** In the open transaction; when that is durable the topic can be opened. */
   finish(): void {
     const ends = { last: this.#last, gone: this.#gone, stored: Math.max(this.#stored, this.#gone) };
-    const row = { ...ends, bytes: this.#bytes, clients: this.#clients, place: places.staged };
+    const row = { ...ends, bytes: this.#bytes, clients: this.#clients, place: topicStates.staged };
     this.#topics.change(this.#topicId ?? 0, { ...row, registration: this.#registration });
   }
 

@@ -103,7 +103,7 @@ export class LogRows {
   }
 
   /** The first row whose messages are all behind `id`. */
-  behind(id: number): RowHead | null {
+  after(id: number): RowHead | null {
     return this.#head("first > ? ORDER BY first", id, (first) => first > id);
   }
 

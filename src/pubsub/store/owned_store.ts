@@ -3,11 +3,31 @@
  * anything in its place. Whatever changes something is durable when its promise resolves, and is done whole or not at all;
  * done twice it is the same as done once. A process that is no more has stopped writing: one process owns a store.
  */
-import type { StagedCopy, TopicCopy } from "../ownership/topic_decision.ts";
-import type { DroppedTopic } from "../ownership/transfer_decision.ts";
+
+/** The content that a server serves, or has served. */
+export interface TopicCopy {
+  readonly incarnation: string;
+  readonly baseOffset: number;
+  readonly epoch: number;
+  /** The server that receives it: closed for good at this epoch. Null: open. */
+  readonly sealedFor: string | null;
+}
+
+/** The content of a sealed copy, received completely and checked against its hash. */
+export interface StagedCopy {
+  readonly incarnation: string;
+  readonly owner: string;
+  readonly epoch: number;
+}
+
+/** A dropped copy: its content continues elsewhere from this epoch on. */
+export interface DroppedTopic {
+  readonly incarnation: string;
+  readonly epoch: number;
+}
 
 /** What is stored of one topic. */
-export interface StoredTopic {
+export interface TopicCopies {
   /** What is answered from, or was. */
   readonly copy: TopicCopy | null;
   /** What was received and not opened yet. */
@@ -40,12 +60,12 @@ export interface OwnedStore {
   /** Names the store for as long as it lives: random, made with it. Two servers of one id are told apart by it. */
   readonly storeId: string;
   /** Grows with what is stored, whenever it is raised: an older copy of the store has a smaller one. */
-  age(): Promise<number>;
+  generation(): Promise<number>;
   /** Raises it above `above`. Null, and nothing is done, where nothing was stored since the last time and `above` is 0. */
-  raiseAge(above?: number): Promise<number | null>;
+  raiseGeneration(above?: number): Promise<number | null>;
   /** Topics with a copy, or with something staged. */
   topics(): Promise<readonly string[]>;
-  look(topic: string): Promise<StoredTopic>;
+  copiesOf(topic: string): Promise<TopicCopies>;
   /** An open topic without messages, whose first sequence number is baseOffset + 1. Takes the place of an empty one of the same incarnation. */
   create(topic: string, copy: Omit<TopicCopy, "sealedFor">): Promise<void>;
   /**

@@ -3,7 +3,7 @@ import type { Resolved } from "../../wire/pubsub/topic_transfer_data.ts";
 import { plainWindowCounters } from "./topic_store_limits.ts";
 
 /** A stored row of resolved counters. */
-interface Row {
+interface WindowRow {
   readonly id: number;
   readonly entries: readonly Resolved[];
   readonly highest: number;
@@ -14,7 +14,7 @@ export class PublisherWindow {
   readonly session: number;
   readonly key: string;
   readonly #resolved = new Map<number, Resolved>();
-  readonly #rows: Row[] = [];
+  readonly #rows: WindowRow[] = [];
   #firstUnacked: number;
   #highest = -1;
 

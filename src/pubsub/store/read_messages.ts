@@ -1,18 +1,18 @@
 /** What a get brings, from the rows of a topic's log. */
 import type { GetOperation, StoredMessage, StoreResponse } from "../../wire/pubsub/store_operations.ts";
 import { messageContentAt } from "../../wire/pubsub/topic_transfer_data.ts";
-import type { Client } from "./topic_client.ts";
+import type { TopicClient } from "./topic_client.ts";
 import { Damaged } from "../../storage/damage.ts";
 import { missedBetween } from "./decide_read.ts";
 import type { LogRow } from "./log_rows.ts";
 import { getBytesDefault } from "./topic_store_limits.ts";
 import { batchMessagesMax, bodyBytesMax } from "../../wire/pubsub/message_limits.ts";
-import type { Topic } from "./stored_topic.ts";
+import type { StoredTopic } from "./stored_topic.ts";
 
-export interface Reading {
+export interface PendingRead {
   readonly get: GetOperation;
-  readonly topic: Topic;
-  readonly client: Client;
+  readonly topic: StoredTopic;
+  readonly client: TopicClient;
   readonly next: number;
   readonly missed: number;
   /** The newest message when it was decided: a later unsubscribe of the same batch cuts nothing off, and adds nothing. */
@@ -20,7 +20,7 @@ export interface Reading {
 }
 
 /** The answer to a get: as many messages as it asks for. Throws Damaged. */
-export function answerFrom(reading: Reading): StoreResponse {
+export function answerFrom(reading: PendingRead): StoreResponse {
   const { get: { ticket, peek }, client } = reading;
   const { messages, missed } = readMessages(reading);
   if (messages.length === 0) {
@@ -38,7 +38,7 @@ export function answerFrom(reading: Reading): StoreResponse {
  * what comes before a damaged one is brought.
  */
 function readMessages(
-  { get, topic, next, last, missed }: Reading,
+  { get, topic, next, last, missed }: PendingRead,
 ): { messages: StoredMessage[]; missed: number } {
   const messages: StoredMessage[] = [];
   const countMax = Math.min(Math.max(1, get.max), batchMessagesMax);
@@ -67,7 +67,7 @@ function readMessages(
   return { messages, missed: gone };
 }
 
-function rowAt(topic: Topic, id: number, hasSome: boolean): LogRow | null {
+function rowAt(topic: StoredTopic, id: number, hasSome: boolean): LogRow | null {
   try {
     return topic.log.rowAt(id);
   } catch (error) {

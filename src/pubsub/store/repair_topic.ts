@@ -9,7 +9,7 @@ import { nameOf } from "./topic_client.ts";
 import { deleteRows, withNewIndexes } from "./delete_rows.ts";
 import { rangeOfMessages } from "../../storage/damage.ts";
 import { hasItsRecords, insertMessages } from "./log_rows.ts";
-import type { Topic } from "./stored_topic.ts";
+import type { StoredTopic } from "./stored_topic.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
 import type { TopicTable } from "./topic_table.ts";
 import { rowStates, tables } from "./topic_tables.ts";
@@ -21,7 +21,7 @@ type DamagedIndexes = TopicDatabase["damagedIndexes"];
  * What was given up, as sentences; none: nothing is damaged. The topic has to be loaded again. Throws BAD_DATA, and changes nothing,
  * where not even the tables can be read.
  */
-export function repairTopic(database: TopicDatabase, topics: TopicTable, topic: Topic): string[] {
+export function repairTopic(database: TopicDatabase, topics: TopicTable, topic: StoredTopic): string[] {
   let done: string[] = [];
   const repair = (indexes: DamagedIndexes) => done = repaired(database, topics, topic, indexes);
   if (database.unlessDamaged(() => void repair(database.damagedIndexes)) === null) return done;
@@ -35,7 +35,7 @@ export function repairTopic(database: TopicDatabase, topics: TopicTable, topic: 
   throw new BatonError("BAD_DATA", why);
 }
 
-function repaired(database: TopicDatabase, topics: TopicTable, topic: Topic, indexes: DamagedIndexes): string[] {
+function repaired(database: TopicDatabase, topics: TopicTable, topic: StoredTopic, indexes: DamagedIndexes): string[] {
   const { bytes, done } = repairMessages(database, topics, topic);
   const { id, registration } = topic;
   const next = registration + 1;
@@ -51,7 +51,7 @@ function repaired(database: TopicDatabase, topics: TopicTable, topic: Topic, ind
 function repairMessages(
   database: TopicDatabase,
   topics: TopicTable,
-  { id, log: { gone, stored } }: Topic,
+  { id, log: { gone, stored } }: StoredTopic,
 ): { readonly bytes: number; readonly done: string[] } {
   const whole = keepWhole(database, "messages", id, (row) => {
     return hasItsRecords(row) && row["topic"] === id && Number(row["first"]) > gone && Number(row["last"]) <= stored;
@@ -75,7 +75,7 @@ function repairMessages(
 
 function repairClients(
   database: TopicDatabase,
-  topic: Topic,
+  topic: StoredTopic,
   registration: number,
   indexes: DamagedIndexes,
 ): { readonly count: number; readonly done: string[] } {

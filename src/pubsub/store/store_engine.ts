@@ -15,29 +15,40 @@ import type {
   StoreResponse,
   SubscribeOperation,
 } from "../../wire/pubsub/store_operations.ts";
-import type { Client } from "./topic_client.ts";
+import type { ClientTable } from "./client_table.ts";
+import type { TopicClient } from "./topic_client.ts";
 import { ClientAdmission } from "./client_admission.ts";
-import { ClientRoom } from "./client_capacity.ts";
+import { ClientCapacity } from "./client_capacity.ts";
 import { Damaged } from "../../storage/damage.ts";
 import { decidePut, type PutDecision, type PutView, rangesOf } from "./decide_put.ts";
 import { decideGet, decideSeek, decideSubscription, type PlaceDecision } from "./decide_read.ts";
 import { DiskWatch } from "./disk_watch.ts";
-import type { EngineHooks } from "./engine_hooks.ts";
-import type { PublisherWindow } from "./publisher_window.ts";
-import { putView } from "./put_view.ts";
-import { answerFrom, type Reading } from "./read_messages.ts";
+import type { RefusedPuts } from "./refused_puts.ts";
+import { fingerprintOf } from "./message_fingerprint.ts";
+import { PublisherWindow } from "./publisher_window.ts";
+import { answerFrom, type PendingRead } from "./read_messages.ts";
 import type { StoreOptions } from "./store_options.ts";
-import type { Topic } from "./stored_topic.ts";
+import { isGivenUp, type StoredTopic, trimTopic, whyFull } from "./stored_topic.ts";
 import type { TopicDatabase } from "./topic_database.ts";
 import { TopicTable } from "./topic_table.ts";
-import { isGivenUp, trimTopic } from "./trim_topic.ts";
 import { WaitingGets } from "./waiting_gets.ts";
-import { whyFull } from "./why_full.ts";
+
+/** Functions that the engine needs of its thread. */
+export interface EngineHooks {
+  /** Called when what it says is durable. */
+  readonly answer: (answer: StoreResponse) => void;
+  /** Milliseconds of the wall clock, to be stored with messages. */
+  readonly wallClockMs: () => number;
+  /** Something that an operator should know, once. */
+  readonly warn?: (sentence: string) => void;
+  /** Of this store, longer than an engine lives. */
+  readonly refusedPuts: RefusedPuts;
+}
 
 export class StoreEngine {
   readonly topics: TopicTable;
   readonly disk: DiskWatch;
-  readonly room: ClientRoom;
+  readonly capacity: ClientCapacity;
   readonly #admission: ClientAdmission;
   readonly #database: TopicDatabase;
   readonly #options: StoreOptions;
@@ -45,15 +56,15 @@ export class StoreEngine {
   readonly #waiting = new WaitingGets();
   /** Of the batch that is under way: */
   #answers: StoreResponse[] = [];
-  #readings: Reading[] = [];
-  readonly #appended = new Set<Topic>();
-  readonly #moved = new Set<Topic>();
+  #readings: PendingRead[] = [];
+  readonly #appended = new Set<StoredTopic>();
+  readonly #changed = new Set<StoredTopic>();
   /** Something is promised that is not on the disk. */
   #mustCommit = false;
   /** Gets that waited, and whose answers are not given yet. */
   #woken: GetOperation[] = [];
   /** Why nothing may change; null: everything may. */
-  #noRoom: string | null = null;
+  #diskFull: string | null = null;
 
   constructor(database: TopicDatabase, options: StoreOptions, hooks: EngineHooks) {
     this.#database = database;
@@ -61,8 +72,8 @@ export class StoreEngine {
     this.#hooks = hooks;
     this.topics = new TopicTable(database);
     this.disk = new DiskWatch(database, options.maxDiskBytes);
-    this.room = new ClientRoom(database, this.topics.clients, options, hooks.warn ?? (() => {}));
-    this.#admission = new ClientAdmission(this.topics.clients, this.room);
+    this.capacity = new ClientCapacity(database, this.topics.clients, options, hooks.warn ?? (() => {}));
+    this.#admission = new ClientAdmission(this.topics.clients, this.capacity);
   }
 
   /**
@@ -72,7 +83,7 @@ export class StoreEngine {
   execute(operations: Iterable<StoreOperation>, noRoom: string | null = null): void {
     this.#answers = [];
     this.#readings = [];
-    this.#noRoom = noRoom;
+    this.#diskFull = noRoom;
     const nowMs = this.#hooks.wallClockMs();
     for (const operation of operations) this.#unlessDamaged(operation, () => this.#apply(operation, nowMs));
     // Publishers may have been forgotten for one that was refused all the same.
@@ -98,7 +109,7 @@ export class StoreEngine {
 
   /** Moves of cursors that nobody waits for are written with the next commit, or here. Whether there was anything to do. */
   settle(): boolean {
-    const idle = !this.topics.clients.hasChanges && this.#moved.size === 0 && !this.topics.hasGarbage;
+    const idle = !this.topics.clients.hasChanges && this.#changed.size === 0 && !this.topics.hasGarbage;
     if (idle || this.#database.inTransaction) return false;
     this.#commit(this.#hooks.wallClockMs());
     return true;
@@ -108,24 +119,24 @@ export class StoreEngine {
   expire(): void {
     const nowMs = this.#hooks.wallClockMs();
     for (const topic of this.topics.all()) {
-      if (topic.sealedFor === null && isGivenUp(topic, this.#options, nowMs)) this.#moved.add(topic);
+      if (topic.sealedFor === null && isGivenUp(topic, this.#options, nowMs)) this.#changed.add(topic);
     }
   }
 
   /** A topic has fewer subscribers than before: the next `settle` deletes what nobody needs. */
-  fewer(topic: Topic): void {
-    this.#moved.add(topic);
+  subscribersRemoved(topic: StoredTopic): void {
+    this.#changed.add(topic);
   }
 
   /** Gets that wait at a topic are answered by what it has become: sealed, moved, dropped. */
-  wakeAll(topic: Topic): void {
+  wakeAll(topic: StoredTopic): void {
     this.#wake(topic);
     this.#release();
   }
 
   /** How near the topic that knows most clients is to what it can know, from 0 to 1. */
   get clientsShare(): number {
-    return [...this.topics.all()].reduce((most, topic) => Math.max(most, this.room.shareOf(topic)), 0);
+    return [...this.topics.all()].reduce((most, topic) => Math.max(most, this.capacity.shareOf(topic)), 0);
   }
 
   /** Gets that wait. */
@@ -154,9 +165,9 @@ export class StoreEngine {
     const topic = this.#topicFor(operation);
     if (topic === null) return;
     const isReading = operation.kind === "get" || operation.kind === "info";
-    if (this.#noRoom !== null && !isReading) {
+    if (this.#diskFull !== null && !isReading) {
       const isEnd = operation.kind === "put" && operation.bodies.length === 0; // so little is worth another try
-      return this.#refuse(operation, isEnd ? "OVERLOADED" : "FULL", this.#noRoom);
+      return this.#refuse(operation, isEnd ? "OVERLOADED" : "FULL", this.#diskFull);
     }
     switch (operation.kind) {
       case "put":
@@ -172,8 +183,8 @@ export class StoreEngine {
     }
   }
 
-  #topicFor(operation: ClientOperation): Topic | null {
-    const topic = this.topics.here(operation.topic);
+  #topicFor(operation: ClientOperation): StoredTopic | null {
+    const topic = this.topics.get(operation.topic);
     if (topic !== null && topic.epoch === operation.epoch && topic.sealedFor === null) return topic;
     const name = JSON.stringify(operation.topic);
     if (topic === null) this.#refuse(operation, "NOT_OWNER", `topic ${name} is not on this server`);
@@ -185,15 +196,15 @@ export class StoreEngine {
   }
 
   /** The client, its session raised; null when it was refused. */
-  #clientFor(operation: ClientOperation, topic: Topic): Client | null {
-    const admission = this.#admission.admit(operation, topic, this.#noRoom);
+  #clientFor(operation: ClientOperation, topic: StoredTopic): TopicClient | null {
+    const admission = this.#admission.admit(operation, topic, this.#diskFull);
     if (admission.kind === "refused") {
-      if (this.#database.inTransaction) this.#moved.add(topic);
+      if (this.#database.inTransaction) this.#changed.add(topic);
       this.#refuse(operation, admission.code, admission.reason, admission.more);
       return null;
     }
     const { client, isNew, isRaised } = admission;
-    if (isNew) this.#moved.add(topic);
+    if (isNew) this.#changed.add(topic);
     if (isRaised) {
       this.#mustCommit = true;
       this.#fenceWaiting(topic, client);
@@ -201,7 +212,7 @@ export class StoreEngine {
     return client;
   }
 
-  #put(put: PutOperation, topic: Topic, nowMs: number): void {
+  #put(put: PutOperation, topic: StoredTopic, nowMs: number): void {
     const client = this.#clientFor(put, topic);
     if (client === null) return;
     const { clients } = this.topics;
@@ -209,7 +220,7 @@ export class StoreEngine {
       this.#hooks.refusedPuts.whyRefused(put) ?? this.disk.full() ??
         whyFull(topic, this.#options, messages, put.bodies);
     const view = putView(put, { client, clients, last: topic.log.last, full });
-    if (put.bodies.length === 0 && put.session !== null) return this.#takenOver(put, client, view);
+    if (put.bodies.length === 0 && put.session !== null) return this.#settleSession(put, client, view);
     const decision = decidePut(put, view);
     if (decision.kind === "refused") {
       this.#admission.withdraw(client, topic);
@@ -234,7 +245,7 @@ export class StoreEngine {
   }
 
   /** A put of nothing: older sessions can do nothing any more, and what became of a message of theirs is final. */
-  #takenOver(put: PutOperation, client: Client, { window, windowGone }: PutView): void {
+  #settleSession(put: PutOperation, client: TopicClient, { window, windowGone }: PutView): void {
     this.#mustCommit = true; // who raised the session, or put the message, may be in this very batch
     const known = windowGone ? undefined : window.get(put.counter);
     const { clients } = this.topics;
@@ -247,8 +258,8 @@ export class StoreEngine {
   }
 
   #store(put: PutOperation, what: {
-    readonly topic: Topic;
-    readonly client: Client;
+    readonly topic: StoredTopic;
+    readonly client: TopicClient;
     readonly window: PublisherWindow;
     readonly decision: PutDecision & { kind: "done" };
     readonly fingerprints: readonly number[];
@@ -271,7 +282,7 @@ export class StoreEngine {
     if (topic.subscribers.size === 0) topic.log.skip(fresh.length);
     else {
       for (const place of fresh) {
-        this.disk.taken((put.bodies[place] as Uint8Array).byteLength);
+        this.disk.expectBytes((put.bodies[place] as Uint8Array).byteLength);
         topic.log.append({
           timeMs: nowMs,
           session: window.session,
@@ -284,7 +295,7 @@ export class StoreEngine {
     }
   }
 
-  #get(get: GetOperation, topic: Topic): void {
+  #get(get: GetOperation, topic: StoredTopic): void {
     const client = this.#clientFor(get, topic);
     if (client === null) return;
     if (get.last >= (topic.log.pendingFirst ?? Infinity)) this.#flush(topic);
@@ -297,11 +308,11 @@ export class StoreEngine {
     const { next, missed } = decision;
     const { last } = topic.log;
     const moves = !get.peek && decision.position !== client.position;
-    if (moves && this.#noRoom !== null && next <= last) return this.#refuse(get, "FULL", this.#noRoom);
-    if (moves && this.#noRoom === null) {
-      topic.place(client, decision.position);
+    if (moves && this.#diskFull !== null && next <= last) return this.#refuse(get, "FULL", this.#diskFull);
+    if (moves && this.#diskFull === null) {
+      topic.moveSubscriber(client, decision.position);
       this.topics.clients.changed(client);
-      this.#moved.add(topic);
+      this.#changed.add(topic);
       // The next message may be answered as new only when it is durable that this one was had.
       if (next <= last) this.#mustCommit = true;
     }
@@ -310,7 +321,7 @@ export class StoreEngine {
     else this.#refuse(get, "NO_MESSAGE", "there is no message that this subscriber has not had", { missed });
   }
 
-  #place(operation: SubscribeOperation | SeekOperation, topic: Topic): void {
+  #place(operation: SubscribeOperation | SeekOperation, topic: StoredTopic): void {
     const client = this.#clientFor(operation, topic);
     if (client === null) return;
     this.#flush(topic);
@@ -325,19 +336,19 @@ export class StoreEngine {
     }
     if (decision.position !== client.position) {
       const { clients } = this.topics;
-      if (decision.position === null) clients.keepIdle(client);
-      else clients.takeIdle(client);
+      if (decision.position === null) clients.addUnsubscribed(client);
+      else clients.removeUnsubscribed(client);
       client.handedOut = 0;
-      topic.place(client, decision.position);
-      this.#moved.add(topic);
+      topic.moveSubscriber(client, decision.position);
+      this.#changed.add(topic);
     }
     this.topics.clients.changed(client);
     this.#answers.push({ ticket: operation.ticket, code: "OK", reason: "" });
     for (const get of this.#waiting.at(topic)) if (get.client === client.name) this.#decideAgain(topic, get);
   }
 
-  #info(info: InfoOperation, topic: Topic): void {
-    this.#answers.push({ ticket: info.ticket, code: "OK", reason: "", info: topic.stateFor(info.client) });
+  #info(info: InfoOperation, topic: StoredTopic): void {
+    this.#answers.push({ ticket: info.ticket, code: "OK", reason: "", info: topic.infoFor(info.client) });
   }
 
   #cancel(ticket: number): void {
@@ -345,20 +356,20 @@ export class StoreEngine {
     if (get !== null) this.#refuse(get, "NO_MESSAGE", "there is no message that this subscriber has not had");
   }
 
-  #fenceWaiting(topic: Topic, client: Client): void {
+  #fenceWaiting(topic: StoredTopic, client: TopicClient): void {
     for (const get of this.#waiting.at(topic)) {
       if (get.client === client.name && get.session !== null) this.#decideAgain(topic, get);
     }
   }
 
   /** Everybody who waits for messages of this topic. */
-  #wake(topic: Topic): void {
+  #wake(topic: StoredTopic): void {
     for (const get of this.#waiting.at(topic)) this.#decideAgain(topic, get);
     if (this.#mustCommit) this.#commit(this.#hooks.wallClockMs());
     else this.#read();
   }
 
-  #decideAgain(topic: Topic, get: GetOperation): void {
+  #decideAgain(topic: StoredTopic, get: GetOperation): void {
     this.#waiting.delete(topic, get.ticket);
     this.#woken.push(get);
     const here = this.#topicFor(get); // a repair has loaded it again
@@ -367,17 +378,17 @@ export class StoreEngine {
 
   /** Reads what the gets of the batch are to bring. */
   #read(): void {
-    for (const reading of this.#readings) this.#unlessDamaged(reading.get, () => this.#bring(reading));
+    for (const reading of this.#readings) this.#unlessDamaged(reading.get, () => this.#answerReading(reading));
     this.#readings = [];
   }
 
-  #bring(reading: Reading): void {
+  #answerReading(reading: PendingRead): void {
     const { topic } = reading;
     if (reading.last >= (topic.log.pendingFirst ?? Infinity)) this.#flush(topic);
     this.#answers.push(answerFrom(reading));
   }
 
-  #flush(topic: Topic): void {
+  #flush(topic: StoredTopic): void {
     if (topic.log.pendingFirst === null) return;
     this.#database.begin();
     topic.log.flush();
@@ -388,11 +399,11 @@ export class StoreEngine {
     for (const topic of this.#appended) topic.log.flush();
     // Before rows are deleted: an answer may have messages that are not needed after it.
     this.#read();
-    const touched = new Set([...this.#appended, ...this.#moved]);
-    this.#moved.clear();
+    const touched = new Set([...this.#appended, ...this.#changed]);
+    this.#changed.clear();
     for (const topic of touched) {
       if (topic.sealedFor !== null) continue; // its content has a hash that others know
-      if (trimTopic(topic, this.#options, nowMs)) this.#moved.add(topic);
+      if (trimTopic(topic, this.#options, nowMs)) this.#changed.add(topic);
       this.topics.writeChanged(topic);
     }
     this.topics.clients.flush();
@@ -406,4 +417,27 @@ export class StoreEngine {
     if (code === "FULL" && operation.kind === "put") this.#hooks.refusedPuts.add(operation);
     this.#answers.push({ ticket: operation.ticket, code, reason, ...more });
   }
+}
+
+/** The stored state of a put's publisher, for `decidePut`. Reads; changes nothing. */
+function putView(
+  put: PutOperation,
+  { client, clients, last, full }: Pick<PutView, "last" | "full"> & {
+    readonly client: TopicClient;
+    readonly clients: ClientTable;
+  },
+): PutView {
+  const identity = put.fromSession ?? put.session;
+  const number = identity?.number ?? 0;
+  const stored = clients.windows(client).get(number) ?? null;
+  const isForeign = stored !== null && identity !== null && stored.key !== identity.key;
+  const isFuture = put.fromSession !== null && number > client.session;
+  return {
+    window: stored ?? new PublisherWindow(number, identity?.key ?? "", 0),
+    windowGone: isForeign || isFuture || (number !== 0 && stored === null && number <= client.forgottenSession),
+    sameKey: put.msgId === null ? null : clients.msgIds(client).get(put.msgId) ?? null,
+    fingerprints: put.bodies.map(fingerprintOf),
+    last,
+    full,
+  };
 }

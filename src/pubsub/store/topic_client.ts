@@ -13,7 +13,7 @@ export const nameOf = (bytes: unknown): string => {
 };
 
 /** A client at one topic. Fields are changed by the engine alone, which then calls `changed`. */
-export interface Client {
+export interface TopicClient {
   readonly id: number;
   readonly topicId: number;
   readonly name: string;
@@ -40,7 +40,7 @@ export interface StoredKey extends KeyEntry {
 }
 
 /** A row of the clients. */
-export function clientOf(row: SqlRow): Client {
+export function clientOf(row: SqlRow): TopicClient {
   const position = row["position"];
   return {
     id: Number(row["id"]),
@@ -61,7 +61,7 @@ export function clientOf(row: SqlRow): Client {
 }
 
 /** The same as a row. */
-export function rowOf(client: Client) {
+export function rowOf(client: TopicClient) {
   return {
     id: client.id,
     topic: client.topicId,

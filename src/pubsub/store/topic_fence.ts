@@ -2,18 +2,18 @@
 import type { SessionToken } from "../../wire/pubsub/field_types.ts";
 
 /** What is stored of a client's session. `session` is 0 before its first. */
-export interface SessionState {
+export interface ClientSessionState {
   readonly session: number;
   readonly key: string;
 }
 
-export type Fenced =
+export type FenceResult =
   /** Go on; with `raised` the session is newer than the stored one, and is to be stored. */
   | { readonly kind: "passed"; readonly raised: boolean }
   | { readonly kind: "fenced"; readonly reason: string };
 
 /** A request without a session is never fenced. Two sessions of one number and two keys are of two states, copies of one or one begun anew: the first wins. */
-export function fence(client: SessionState, session: SessionToken | null): Fenced {
+export function fence(client: ClientSessionState, session: SessionToken | null): FenceResult {
   if (session === null) return { kind: "passed", raised: false };
   if (session.number > client.session) return { kind: "passed", raised: true };
   if (session.number === client.session && session.key === client.key) return { kind: "passed", raised: false };

@@ -40,13 +40,13 @@ export class TopicLog {
   /** Null: there is none. */
   #oldest: RowHead | "damaged" | null;
   /** Subscribers that have not had all of the oldest row. */
-  #behind = 0;
+  #needOldest = 0;
   #pending: TopicDataWriter | null = null;
   #pendingOffsets: number[] = [];
   #pendingFirst = 0;
   /** Rows that were written last, in their order, and which one is before the first of them: what to find out nobody has to ask. */
   #written: RowHead[] = [];
-  #writtenBehind = Infinity;
+  #writtenAfter = Infinity;
   last: number;
   gone: number;
   stored: number;
@@ -93,9 +93,9 @@ export class TopicLog {
   }
 
   /** Takes ids for messages that nobody is there to get. */
-  skip(count: number): void {
+  skip(countSubscribers: number): void {
     this.flush();
-    this.last += count;
+    this.last += countSubscribers;
   }
 
   /** The first id that is not in a row yet; null when all are. */
@@ -121,7 +121,7 @@ export class TopicLog {
     this.#noteWritten(written);
     if (this.#oldest !== null) return;
     this.#oldest = written;
-    this.#behind = this.#subscribers();
+    this.#needOldest = this.#subscribers();
   }
 
   /** Messages behind `from`, up to `to`. */
@@ -144,7 +144,7 @@ export class TopicLog {
     if (ahead !== undefined) return ahead;
     const at = this.#rows.upTo(id);
     if (at !== null && at.last >= id) return this.#rows.load(at);
-    const next = this.#rows.behind(id);
+    const next = this.#rows.after(id);
     // Between what was had and what is there only such may be missing as nobody was subscribed for, or as were given up.
     const had = Math.max(id - 1, this.gone);
     const before = next?.previous ?? this.stored;
@@ -154,10 +154,10 @@ export class TopicLog {
 
   /** How many subscribers need the oldest row, from the beginning: after loading, and when one is added or moved back. */
   count(positions: Positions): void {
-    this.#behind = 0;
+    this.#needOldest = 0;
     const { oldest } = this;
     if (oldest === null) return;
-    for (const position of positions) if (position < oldest.last) this.#behind++;
+    for (const position of positions) if (position < oldest.last) this.#needOldest++;
   }
 
   /** A subscriber has moved; null: it was not, or is no longer, one. */
@@ -165,12 +165,12 @@ export class TopicLog {
     const last = this.oldest?.last ?? -1;
     const was = from !== null && from < last;
     const is = to !== null && to < last;
-    this.#behind += (is ? 1 : 0) - (was ? 1 : 0);
+    this.#needOldest += (is ? 1 : 0) - (was ? 1 : 0);
   }
 
   /** Whether the oldest row can go: everybody has had it. */
-  get hasPassed(): boolean {
-    return this.oldest !== null && this.#behind === 0;
+  get canDeleteOldest(): boolean {
+    return this.oldest !== null && this.#needOldest === 0;
   }
 
   /** Null: there is none, or nobody can say which it is. */
@@ -204,21 +204,21 @@ export class TopicLog {
   }
 
   #noteWritten(row: RowHead): void {
-    if (this.#written.length === 0) this.#writtenBehind = row.first - 1;
+    if (this.#written.length === 0) this.#writtenAfter = row.first - 1;
     if (this.#written.push(row) <= writtenMax) return;
     const gone = this.#written.shift();
-    this.#writtenBehind = gone?.last ?? Infinity;
+    this.#writtenAfter = gone?.last ?? Infinity;
   }
 
   #nextRow({ last }: RowHead): RowHead | "damaged" | null {
-    if (last < this.#writtenBehind) return this.#findOldest();
-    while ((this.#written[0]?.first ?? Infinity) <= last) this.#writtenBehind = this.#written.shift()?.last ?? 0;
+    if (last < this.#writtenAfter) return this.#findOldest();
+    while ((this.#written[0]?.first ?? Infinity) <= last) this.#writtenAfter = this.#written.shift()?.last ?? 0;
     return this.#written[0] ?? null;
   }
 
   #findOldest(): RowHead | "damaged" | null {
     try {
-      const oldest = this.#rows.behind(0);
+      const oldest = this.#rows.after(0);
       const before = oldest?.previous ?? this.stored;
       if (before > this.gone) throw this.#rows.missing(this.gone + 1, before);
       return oldest;

@@ -7,8 +7,7 @@ import { MessageChannel, type MessagePort, Worker } from "node:worker_threads";
 import { BatonError } from "../../errors.ts";
 import { OperationPacker, unpackResponses } from "../../wire/pubsub/store_batch.ts";
 import type { ClientOperation, StoreResponse } from "../../wire/pubsub/store_operations.ts";
-import type { IncomingContent, OutgoingContent } from "./owned_store.ts";
-import type { ContentName } from "./import_topic.ts";
+import type { ContentName, IncomingContent, OutgoingContent, TopicCopies, TopicCopy } from "./owned_store.ts";
 import { getBytesMax } from "./read_messages.ts";
 import {
   batchBytes,
@@ -20,12 +19,11 @@ import {
   sealBelowBytes,
   waitingGetsMax,
 } from "./topic_store_limits.ts";
-import type { StoreCalls, StoreReply, StoreRequest } from "./topic_store_messages.ts";
-import type { TopicState } from "./topic_upkeep.ts";
-import type { StoredTopic, TopicCopy } from "./topic_transfer.ts";
+import type { TopicStoreCalls, TopicStoreReply, TopicStoreRequest } from "./topic_store_messages.ts";
+import type { TopicDetails } from "./topic_maintenance.ts";
 import { defaultStoreOptions, type StoreOptions } from "./store_options.ts";
 
-export interface StoreHooks {
+export interface TopicStoreHooks {
   /** Answers to operations, durable. Bodies are views onto one piece of memory. Not in the order of submission. */
   readonly answered: (answers: readonly StoreResponse[]) => void;
   /**
@@ -34,23 +32,23 @@ export interface StoreHooks {
    */
   readonly broken: (error: BatonError, tickets: readonly number[]) => void;
   /** The disk is fuller than the alarm allows: a sentence; null: it is not any more. */
-  readonly alarm?: (sentence: string | null) => void;
+  readonly diskWarning?: (sentence: string | null) => void;
   /** Something is not as it was stored; whoever asks for it is refused. Told of each row once. */
   readonly damage?: (sentence: string) => void;
   /** What an operator should know, once. */
   readonly warning?: (sentence: string) => void;
 }
 
-interface Waiting {
+interface PendingStoreCall {
   readonly done: (value: unknown) => void;
   readonly failed: (error: BatonError) => void;
 }
 
-type Values<Name extends keyof StoreCalls> = Parameters<StoreCalls[Name]>;
+type StoreCallArguments<Name extends keyof TopicStoreCalls> = Parameters<TopicStoreCalls[Name]>;
 
 export class TopicStore {
   readonly #dataDir: string;
-  readonly #hooks: StoreHooks;
+  readonly #hooks: TopicStoreHooks;
   readonly #worker: Worker;
   /** Not the worker's own port: from this one its thread can also take what has come in the middle of its work. */
   readonly #requests: MessagePort;
@@ -58,19 +56,19 @@ export class TopicStore {
   readonly #packer = new OperationPacker();
   /** What is under way: by ticket, its bytes; -1 for a get that waits. */
   readonly #tickets = new Map<number, number>();
-  readonly #calls = new Map<number, Waiting>();
+  readonly #pendingCalls = new Map<number, PendingStoreCall>();
   #nextCall = 0;
   #storeId = "";
-  #waiting = 0;
+  #waitingGets = 0;
   #bytes = 0;
   /** Batches that the thread has not finished. */
   #batches = 0;
   #isScheduled = false;
   #broken: BatonError | null = null;
-  #opening: Waiting | null = null;
-  #closing: Waiting | null = null;
+  #opening: PendingStoreCall | null = null;
+  #closing: PendingStoreCall | null = null;
 
-  private constructor(dataDir: string, hooks: StoreHooks) {
+  private constructor(dataDir: string, hooks: TopicStoreHooks) {
     this.#dataDir = dataDir;
     this.#hooks = hooks;
     const { port1, port2 } = new MessageChannel();
@@ -80,7 +78,7 @@ export class TopicStore {
       transferList: [port2],
     });
     this.#checkpointer = new Worker(new URL("./topic_store_checkpoint_worker.ts", import.meta.url));
-    this.#worker.on("message", (reply: StoreReply) => this.#received(reply));
+    this.#worker.on("message", (reply: TopicStoreReply) => this.#received(reply));
     this.#worker.on("error", (error) => this.#break(this.#ioError(error.message)));
     this.#worker.on("exit", () => this.#break(this.#ioError("its thread ended")));
     this.#checkpointer.on("message", () => this.#post({ kind: "checkpointed" }));
@@ -95,7 +93,7 @@ export class TopicStore {
    */
   static async open(
     dataDir: string,
-    hooks: StoreHooks,
+    hooks: TopicStoreHooks,
     { acceptDamagedLog = false, ...options }: Partial<StoreOptions> & { readonly acceptDamagedLog?: boolean } = {},
   ): Promise<TopicStore> {
     const store = new TopicStore(dataDir, hooks);
@@ -119,10 +117,12 @@ export class TopicStore {
     if (this.#broken !== null) throw this.#broken;
     const waits = operation.kind === "get" && operation.wait;
     const bytes = waits ? 0 : bytesOf(operation);
-    if (waits ? this.#waiting >= waitingGetsMax : this.#tickets.size - this.#waiting >= operationsMax) return false;
+    if (waits ? this.#waitingGets >= waitingGetsMax : this.#tickets.size - this.#waitingGets >= operationsMax) {
+      return false;
+    }
     if (this.#bytes > 0 && this.#bytes + bytes > operationBytesMax) return false;
     this.#tickets.set(operation.ticket, waits ? -1 : bytes);
-    if (waits) this.#waiting++;
+    if (waits) this.#waitingGets++;
     this.#bytes += bytes;
     this.#packer.add(operation);
     if (this.#packer.count >= batchOperations || this.#packer.byteLength >= batchBytes) this.#postBatch();
@@ -143,27 +143,27 @@ export class TopicStore {
   }
 
   /** Operations under way, waiting gets included. */
-  get outstanding(): number {
+  get inFlight(): number {
     return this.#tickets.size;
   }
 
   /** Of two copies of a store the newer one's is greater, if something was stored in between and the age was raised since. */
-  age(): Promise<number> {
-    return this.#call("age");
+  generation(): Promise<number> {
+    return this.#call("generation");
   }
 
   /** Raises it, durably, above `above`. Null, and nothing is done, where nothing was stored since and `above` is 0. */
-  raiseAge(above = 0): Promise<number | null> {
-    return this.#call("raiseAge", above);
+  raiseGeneration(above = 0): Promise<number | null> {
+    return this.#call("raiseGeneration", above);
   }
 
   /** Topics with a copy, or with something staged. */
   topics(): Promise<string[]> {
-    return this.#call("names");
+    return this.#call("topicNames");
   }
 
-  look(topic: string): Promise<StoredTopic> {
-    return this.#call("look", topic);
+  copiesOf(topic: string): Promise<TopicCopies> {
+    return this.#call("copiesOf", topic);
   }
 
   /** An open topic without messages, whose first id is baseOffset + 1. Rejects with STALE_TOKEN when another one is here. */
@@ -246,7 +246,7 @@ export class TopicStore {
   }
 
   /** What an operator does. All reject with STALE_TOKEN when the topic is not served here in this epoch. */
-  show(topic: string, epoch: number): Promise<TopicState> {
+  show(topic: string, epoch: number): Promise<TopicDetails> {
     return this.#call("show", topic, epoch);
   }
 
@@ -259,11 +259,11 @@ export class TopicStore {
   }
 
   /** What is here of each topic that has a copy. */
-  summaries(): Promise<ReturnType<StoreCalls["summaries"]>> {
+  summaries(): Promise<ReturnType<TopicStoreCalls["summaries"]>> {
     return this.#call("summaries");
   }
 
-  statistics(): Promise<ReturnType<StoreCalls["statistics"]>> {
+  statistics(): Promise<ReturnType<TopicStoreCalls["statistics"]>> {
     return this.#call("statistics");
   }
 
@@ -299,22 +299,25 @@ export class TopicStore {
     this.#post({ kind: "batch", bytes }, [bytes.buffer as ArrayBuffer]);
   }
 
-  #post(request: StoreRequest, transfer: ArrayBuffer[] = []): void {
+  #post(request: TopicStoreRequest, transfer: ArrayBuffer[] = []): void {
     if (this.#broken === null) this.#requests.postMessage(request, transfer);
   }
 
-  #call<Name extends keyof StoreCalls>(method: Name, ...values: Values<Name>): Promise<ReturnType<StoreCalls[Name]>> {
+  #call<Name extends keyof TopicStoreCalls>(
+    method: Name,
+    ...values: StoreCallArguments<Name>
+  ): Promise<ReturnType<TopicStoreCalls[Name]>> {
     if (this.#broken !== null) return Promise.reject(this.#broken);
     // What was submitted before comes before.
     if (this.#packer.count > 0) this.#postBatch();
     return new Promise((resolve, failed) => {
       const id = this.#nextCall++;
-      this.#calls.set(id, { done: (value) => resolve(value as ReturnType<StoreCalls[Name]>), failed });
+      this.#pendingCalls.set(id, { done: (value) => resolve(value as ReturnType<TopicStoreCalls[Name]>), failed });
       this.#post({ kind: "call", id, method, values });
     });
   }
 
-  #received(reply: StoreReply): void {
+  #received(reply: TopicStoreReply): void {
     switch (reply.kind) {
       case "answers":
         this.#batches -= reply.batches;
@@ -330,7 +333,7 @@ export class TopicStore {
         this.#break(new BatonError(reply.code, reply.message));
         break;
       case "alarm":
-        this.#hooks.alarm?.(reply.sentence);
+        this.#hooks.diskWarning?.(reply.sentence);
         break;
       case "damage":
       case "warning":
@@ -355,15 +358,15 @@ export class TopicStore {
     for (const { ticket } of answers) {
       const bytes = this.#tickets.get(ticket) ?? 0;
       this.#tickets.delete(ticket);
-      if (bytes < 0) this.#waiting--;
+      if (bytes < 0) this.#waitingGets--;
       else this.#bytes -= bytes;
     }
     this.#hooks.answered(answers);
   }
 
-  #returned(reply: Extract<StoreReply, { kind: "returned" | "refused" }>): void {
-    const waiting = this.#calls.get(reply.id);
-    this.#calls.delete(reply.id);
+  #returned(reply: Extract<TopicStoreReply, { kind: "returned" | "refused" }>): void {
+    const waiting = this.#pendingCalls.get(reply.id);
+    this.#pendingCalls.delete(reply.id);
     if (reply.kind === "returned") waiting?.done(reply.value);
     else waiting?.failed(new BatonError(reply.code, reply.message));
   }
@@ -371,8 +374,8 @@ export class TopicStore {
   #break(error: BatonError): void {
     if (this.#broken !== null) return;
     this.#broken = error;
-    for (const { failed } of this.#calls.values()) failed(error);
-    this.#calls.clear();
+    for (const { failed } of this.#pendingCalls.values()) failed(error);
+    this.#pendingCalls.clear();
     const opening = this.#opening;
     this.#closing?.failed(error);
     if (opening !== null) opening.failed(error);

@@ -7,13 +7,13 @@ export const sessionWindowCountersMax = 65_536;
 /** Earlier sessions of a client whose counters are remembered, for puts that are resumed. */
 export const sessionWindowsMax = 8;
 /** msg-ids that are remembered of a publisher at a topic, the newest. */
-export const keysMax = 10_000;
+export const msgIdsMax = 10_000;
 /** Clients that a topic knows, subscribed or not. */
 export const clientsPerTopicMax = 100_000;
 /** Publishers that are forgotten together when there are too many. */
 export const forgottenPerTimeMax = 1024;
 /** Clients that are kept in memory although they are not subscribed. */
-export const idleClientsInMemoryMax = 10_000;
+export const unsubscribedClientsInMemoryMax = 10_000;
 /** Counters that come into memory before all are forgotten there, and read again where they are needed. */
 export const countersInMemoryMax = 1_000_000;
 /** Puts that were refused because there was no room, and are refused again should they come once more; the newest. */
@@ -53,7 +53,7 @@ export const deletedRowsPerCommitMax = 64;
 export const forgottenRowsPerDelete = 32;
 
 /** Parts of the disk limit. */
-export const diskAlarmShare = 0.8;
+export const diskWarningShare = 0.8;
 export const diskFullShare = 0.95;
 
 /** One piece of a topic on its way to another server. */

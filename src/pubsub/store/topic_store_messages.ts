@@ -1,18 +1,18 @@
 /** What is said between a topic store and its threads. */
 import type { ErrorCode } from "../../errors.ts";
 import type { StoreOptions } from "./store_options.ts";
-import type { TopicCustody } from "./topic_transfer.ts";
+import type { TopicTransfer } from "./topic_transfer.ts";
 import type { TopicSummary } from "./topic_table.ts";
-import type { TopicUpkeep } from "./topic_upkeep.ts";
+import type { TopicMaintenance } from "./topic_maintenance.ts";
 
 /** Things that are asked for one at a time, and awaited: their arguments and what they give. */
-export type StoreCalls =
+export type TopicStoreCalls =
   & Pick<
-    TopicCustody,
-    | "age"
-    | "raiseAge"
-    | "names"
-    | "look"
+    TopicTransfer,
+    | "generation"
+    | "raiseGeneration"
+    | "topicNames"
+    | "copiesOf"
     | "create"
     | "seal"
     | "activate"
@@ -28,10 +28,10 @@ export type StoreCalls =
     | "importDone"
     | "importEnd"
   >
-  & Pick<TopicUpkeep, "show" | "forgetClient" | "repair">
-  & { summaries: () => TopicSummary[]; statistics: () => StoreStatistics };
+  & Pick<TopicMaintenance, "show" | "forgetClient" | "repair">
+  & { summaries: () => TopicSummary[]; statistics: () => TopicStoreStatistics };
 
-export interface StoreStatistics {
+export interface TopicStoreStatistics {
   readonly topics: number;
   readonly waitingGets: number;
   /** What is taken of the database, in bytes, and of the nearer disk limit, from 0 to 1. */
@@ -48,7 +48,7 @@ export interface StoreStatistics {
   readonly clientsForgotten: number;
 }
 
-export type StoreRequest =
+export type TopicStoreRequest =
   | {
     readonly kind: "open";
     readonly dataDir: string;
@@ -57,12 +57,12 @@ export type StoreRequest =
   }
   /** Operations, packed. */
   | { readonly kind: "batch"; readonly bytes: Uint8Array }
-  | { readonly kind: "call"; readonly id: number; readonly method: keyof StoreCalls; readonly values: unknown[] }
+  | { readonly kind: "call"; readonly id: number; readonly method: keyof TopicStoreCalls; readonly values: unknown[] }
   /** The log was copied by the other thread. */
   | { readonly kind: "checkpointed" }
   | { readonly kind: "close" };
 
-export type StoreReply =
+export type TopicStoreReply =
   | { readonly kind: "opened"; readonly storeId: string }
   | { readonly kind: "closed" }
   /** Answers, packed; so many batches are done with them. */

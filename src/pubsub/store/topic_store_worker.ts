@@ -7,10 +7,10 @@ import type { ExportStep } from "./export_topic.ts";
 import { RefusedPuts } from "./refused_puts.ts";
 import { StoreEngine } from "./store_engine.ts";
 import { answerPieceBytes, transactionBytes } from "./topic_store_limits.ts";
-import type { StoreCalls, StoreReply, StoreRequest } from "./topic_store_messages.ts";
+import type { TopicStoreCalls, TopicStoreReply, TopicStoreRequest } from "./topic_store_messages.ts";
 import type { StoreOptions } from "./store_options.ts";
-import { TopicCustody } from "./topic_transfer.ts";
-import { TopicUpkeep } from "./topic_upkeep.ts";
+import { TopicTransfer } from "./topic_transfer.ts";
+import { TopicMaintenance } from "./topic_maintenance.ts";
 import { checkpointAtOnceBytes, checkpointBytes, isDiskFull, storeError, TopicDatabase } from "./topic_database.ts";
 
 /** Moves of cursors that nobody waits for are on the disk after so long, or after `idleMs` where others come all the time. */
@@ -27,23 +27,23 @@ if (port === null) throw new Error("The store's thread was started as a program 
 const requests = workerData as MessagePort;
 
 /** After a write that found no room nothing is written for so long. */
-const restMs = 1_000;
+const pauseMs = 1_000;
 /** So long after it the store counts as full that has stored nothing since: a quota is not seen before one writes. */
-const refusalCountsMs = 30_000;
-const noRoom = "the disk of this server is full, and nothing was changed";
+const fullAfterRefusalMs = 30_000;
+const diskFull = "the disk of this server is full, and nothing was changed";
 
-class OpenStore {
+class WorkerStore {
   readonly #database: TopicDatabase;
   readonly #options: StoreOptions;
   #engine!: StoreEngine;
-  #custody!: TopicCustody;
-  #upkeep!: TopicUpkeep;
+  #transfer!: TopicTransfer;
+  #maintenance!: TopicMaintenance;
   readonly #answers = new ResponsePacker();
   readonly #refusedPuts = new RefusedPuts();
   /** Answered of the batch that is under way. */
   #answered: number[] = [];
   /** Nothing is written until then: the disk had no room. */
-  #restsUntilMs = 0;
+  #pausedUntilMs = 0;
   /** So often in a row, without a transaction that found some. */
   #refusals = 0;
   #commitsAtRefusal = -1;
@@ -52,7 +52,7 @@ class OpenStore {
   #expired = { atMs: 0, tookMs: 0 };
   #timer: ReturnType<typeof setTimeout> | undefined;
   #isCheckpointing = false;
-  #alarm: string | null = null;
+  #diskWarning: string | null = null;
   #workedMs = 0;
   readonly #expires: boolean;
 
@@ -63,7 +63,7 @@ class OpenStore {
     this.#database.damage.onFound = (sentence) => reply({ kind: "damage", sentence });
     try {
       this.#load();
-      this.#custody.dropArrivals();
+      this.#transfer.dropIncomplete();
     } catch (error) {
       this.#database.close();
       throw storeError(error, dataDir);
@@ -76,17 +76,17 @@ class OpenStore {
     this.#answered = [];
     const batches = [bytes];
     try {
-      this.#engine.execute(operationsOf(batches, next), this.#isResting ? noRoom : null);
+      this.#engine.execute(operationsOf(batches, next), this.#isPaused ? diskFull : null);
     } catch (error) {
-      this.#outOfRoom(error);
-      this.#engine.execute(without(this.#answered, operationsOf(batches, () => null)), noRoom);
+      this.#recoverFromFullDisk(error);
+      this.#engine.execute(without(this.#answered, operationsOf(batches, () => null)), diskFull);
     }
     this.#sendAnswers(batches.length);
     this.#afterWork();
   }
 
-  get #isResting(): boolean {
-    return performance.now() < this.#restsUntilMs;
+  get #isPaused(): boolean {
+    return performance.now() < this.#pausedUntilMs;
   }
 
   /** What is on the disk, into memory. */
@@ -101,42 +101,42 @@ class OpenStore {
         if (this.#answers.byteLength >= answerPieceBytes) this.#sendAnswers(0);
       },
     });
-    this.#custody = new TopicCustody(this.#database, this.#engine, this.#custody ?? null);
-    this.#upkeep = new TopicUpkeep(this.#database, this.#engine);
+    this.#transfer = new TopicTransfer(this.#database, this.#engine, this.#transfer ?? null);
+    this.#maintenance = new TopicMaintenance(this.#database, this.#engine);
   }
 
   /**
    * Of a transaction that found no room nothing is stored: what is in memory is read from the disk again, and goes on being
    * read. Any other error is thrown: after it nobody can say what is on the disk.
    */
-  #outOfRoom(error: unknown): void {
+  #recoverFromFullDisk(error: unknown): void {
     if (!isDiskFull(error)) throw error;
     this.#database.rollBack();
-    this.#engine.abandon(noRoom);
+    this.#engine.abandon(diskFull);
     this.#load();
     // In the log there may be room again when what it has is in the database.
     this.#database.checkpoint();
     this.#refusedAtMs = performance.now();
-    this.#restsUntilMs = this.#refusedAtMs + restMs;
+    this.#pausedUntilMs = this.#refusedAtMs + pauseMs;
     this.#refusals = this.#database.commits === this.#commitsAtRefusal ? this.#refusals + 1 : 0;
     this.#commitsAtRefusal = this.#database.commits;
     clearTimeout(this.#timer);
     // What nobody waits for is tried less and less often: each time all who wait for a message have to ask again.
-    this.#after(restMs * 2 ** Math.min(this.#refusals, 5), () => this.#rested());
+    this.#after(pauseMs * 2 ** Math.min(this.#refusals, 5), () => this.#resume());
   }
 
-  #rested(): void {
-    this.#custody.dropArrivals();
+  #resume(): void {
+    this.#transfer.dropIncomplete();
     this.#settle();
   }
 
-  call(id: number, method: keyof StoreCalls, values: readonly unknown[]): void {
+  call(id: number, method: keyof TopicStoreCalls, values: readonly unknown[]): void {
     try {
       const value = this.#called(method, values);
       reply({ kind: "returned", id, value }, buffersOf(value));
     } catch (error) {
-      const refusal = isDiskFull(error) ? new BatonError("STORE_FULL", `Cannot ${method}: ${noRoom}`) : error;
-      if (refusal !== error) this.#outOfRoom(error);
+      const refusal = isDiskFull(error) ? new BatonError("STORE_FULL", `Cannot ${method}: ${diskFull}`) : error;
+      if (refusal !== error) this.#recoverFromFullDisk(error);
       // A refusal changes nothing; anything else may have left memory and disk apart.
       if (!(refusal instanceof BatonError) || refusal.code === "IO") throw refusal;
       reply({ kind: "refused", id, code: refusal.code, message: refusal.message });
@@ -145,7 +145,7 @@ class OpenStore {
     this.#afterWork();
   }
 
-  #called(method: keyof StoreCalls, values: readonly unknown[]): unknown {
+  #called(method: keyof TopicStoreCalls, values: readonly unknown[]): unknown {
     if (method === "summaries") return this.#engine.topics.summaries();
     if (method === "statistics") {
       return {
@@ -157,20 +157,20 @@ class OpenStore {
         commits: this.#database.commits,
         damages: this.#database.damage.count,
         clientsShare: this.#engine.clientsShare,
-        clientsForgotten: this.#engine.room.forgotten,
+        clientsForgotten: this.#engine.capacity.forgotten,
       };
     }
     if (method === "show" || method === "forgetClient" || method === "repair") {
-      return (this.#upkeep[method] as (...values: never[]) => unknown).apply(this.#upkeep, values as never[]);
+      return (this.#maintenance[method] as (...values: never[]) => unknown).apply(this.#maintenance, values as never[]);
     }
-    return (this.#custody[method] as (...values: never[]) => unknown).apply(this.#custody, values as never[]);
+    return (this.#transfer[method] as (...values: never[]) => unknown).apply(this.#transfer, values as never[]);
   }
 
   /** Why a put would be refused for want of room on the disk; null: it would not. Others may have filled it since the last commit. */
   #whyFull(): string | null {
     const hasStoredSince = this.#database.commits !== this.#commitsAtRefusal;
-    if (!hasStoredSince && performance.now() - this.#refusedAtMs < refusalCountsMs) return noRoom;
-    this.#engine.disk.look();
+    if (!hasStoredSince && performance.now() - this.#refusedAtMs < fullAfterRefusalMs) return diskFull;
+    this.#engine.disk.measure();
     return this.#engine.disk.full();
   }
 
@@ -202,9 +202,9 @@ class OpenStore {
 
   #afterWork(): void {
     this.#checkpoint(checkpointBytes);
-    const alarm = this.#engine.disk.alarm();
-    if ((alarm === null) !== (this.#alarm === null)) reply({ kind: "alarm", sentence: alarm });
-    this.#alarm = alarm;
+    const alarm = this.#engine.disk.warning();
+    if ((alarm === null) !== (this.#diskWarning === null)) reply({ kind: "alarm", sentence: alarm });
+    this.#diskWarning = alarm;
     this.#workedMs = performance.now();
     // From the first work on, not from the last: whoever asks all the time must not keep moves from the disk.
     if (this.#timer === undefined) this.#after(settleMs, () => this.#settle());
@@ -219,7 +219,7 @@ class OpenStore {
     this.#expire();
     if (performance.now() - this.#workedMs < idleMs) return this.#settle();
     this.#checkpoint(idleCheckpointBytes);
-    this.#engine.disk.look();
+    this.#engine.disk.measure();
     if (this.#database.shrink(shrinkPages)) return this.#after(0, () => this.#idle());
     if (this.#database.hasLongLog) {
       if (!this.#isCheckpointing) this.#database.shortenLog();
@@ -253,7 +253,7 @@ class OpenStore {
         try {
           work();
         } catch (error) {
-          this.#outOfRoom(error);
+          this.#recoverFromFullDisk(error);
         }
         if (this.#answers.count > 0) this.#sendAnswers(0);
       }),
@@ -302,11 +302,11 @@ function buffersOf(value: unknown): ArrayBuffer[] {
   return piece instanceof Uint8Array ? [piece.buffer as ArrayBuffer] : [];
 }
 
-let store: OpenStore | null = null;
+let store: WorkerStore | null = null;
 let dataDir = "";
 let isBroken = false;
 
-function reply(message: StoreReply, transfer: ArrayBuffer[] = []): void {
+function reply(message: TopicStoreReply, transfer: ArrayBuffer[] = []): void {
   port?.postMessage(message, transfer);
 }
 
@@ -324,10 +324,10 @@ function guarded(work: () => void): () => void {
   };
 }
 
-function answer(request: StoreRequest): void {
+function answer(request: TopicStoreRequest): void {
   if (request.kind === "open") {
     dataDir = request.dataDir;
-    store = new OpenStore(request.dataDir, request.options, request.acceptDamagedLog);
+    store = new WorkerStore(request.dataDir, request.options, request.acceptDamagedLog);
     return reply({ kind: "opened", storeId: store.storeId });
   }
   if (store === null) throw new Error("the store is not open");
@@ -342,21 +342,21 @@ function answer(request: StoreRequest): void {
 }
 
 /** Came behind a batch, and is none. */
-let turn: StoreRequest | null = null;
+let heldBack: TopicStoreRequest | null = null;
 
 /** What has come since the work began; everything in its order. */
 function nextBatch(): Uint8Array | null {
-  if (turn !== null) return null;
-  const request = (receiveMessageOnPort(requests) as { message: StoreRequest } | undefined)?.message ?? null;
+  if (heldBack !== null) return null;
+  const request = (receiveMessageOnPort(requests) as { message: TopicStoreRequest } | undefined)?.message ?? null;
   if (request?.kind === "batch") return request.bytes;
-  turn = request;
+  heldBack = request;
   return null;
 }
 
-requests.on("message", (request: StoreRequest) => {
+requests.on("message", (request: TopicStoreRequest) => {
   guarded(() => {
-    for (let next: StoreRequest | null = request; next !== null; next = turn) {
-      turn = null;
+    for (let next: TopicStoreRequest | null = request; next !== null; next = heldBack) {
+      heldBack = null;
       answer(next);
     }
   })();

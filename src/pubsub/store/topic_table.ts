@@ -5,11 +5,11 @@ import { nameBytes, nameOf } from "./topic_client.ts";
 import { ClientTable } from "./client_table.ts";
 import { deleteRows } from "./delete_rows.ts";
 import { deletedRowsPerCommitMax, rowCacheBytesMax, topicsMax } from "./topic_store_limits.ts";
-import { Topic } from "./stored_topic.ts";
+import { StoredTopic } from "./stored_topic.ts";
 import { Damaged } from "../../storage/damage.ts";
 import { RowCache } from "./log_rows.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
-import { places, tables } from "./topic_tables.ts";
+import { tables, topicStates } from "./topic_tables.ts";
 
 export interface TopicSummary {
   readonly name: string;
@@ -25,9 +25,9 @@ export class TopicTable {
   readonly clients: ClientTable;
   readonly #database: TopicDatabase;
   readonly #cache = new RowCache(rowCacheBytesMax);
-  readonly #here = new Map<string, Topic>();
+  readonly #topics = new Map<string, StoredTopic>();
   /** What was written last of those that are here. */
-  readonly #written = new Map<Topic, string>();
+  readonly #written = new Map<StoredTopic, string>();
   #nextRowId: number;
   #nextTopicId: number;
   readonly #garbage: number[];
@@ -40,8 +40,8 @@ export class TopicTable {
     const newest = (sql: string) => Number(database.get(sql)?.["id"] ?? 0);
     const given = newest("SELECT max(seq) AS id FROM sqlite_sequence");
     this.#nextTopicId = Math.max(given, newest("SELECT max(id) AS id FROM topics")) + 1;
-    this.#garbage = this.#idsAt(places.dropped);
-    for (const id of this.#idsAt(places.here)) this.#loadWhole(id);
+    this.#garbage = this.#idsAt(topicStates.dropped);
+    for (const id of this.#idsAt(topicStates.get)) this.#loadWhole(id);
   }
 
   /** Those that are damaged are left out, and told. */
@@ -80,24 +80,24 @@ export class TopicTable {
     return found === undefined ? null : this.row(Number(found["id"]));
   }
 
-  here(name: string): Topic | null {
-    return this.#here.get(name) ?? null;
+  get(name: string): StoredTopic | null {
+    return this.#topics.get(name) ?? null;
   }
 
   /** Those that are served or sealed. */
-  all(): Iterable<Topic> {
-    return this.#here.values();
+  all(): Iterable<StoredTopic> {
+    return this.#topics.values();
   }
 
   get count(): number {
-    return this.#here.size;
+    return this.#topics.size;
   }
 
   /** Ids of rows of messages, which are never given twice. */
   readonly nextRowId = (): number => this.#nextRowId++;
 
   summaries(): TopicSummary[] {
-    return [...this.#here.values()].map(({ name, epoch, sealedFor, log, subscribers }) => ({
+    return [...this.#topics.values()].map(({ name, epoch, sealedFor, log, subscribers }) => ({
       name,
       epoch,
       sealedFor,
@@ -114,7 +114,7 @@ export class TopicTable {
     place: number,
     sender: string | null,
   ): number {
-    if (this.#here.size >= topicsMax) {
+    if (this.#topics.size >= topicsMax) {
       throw new BatonError(
         "BAD_DATA",
         `Cannot add topic ${JSON.stringify(topic.name)}: ${topicsMax} are a server's limit`,
@@ -122,7 +122,7 @@ export class TopicTable {
     }
     const id = this.#nextTopicId++;
     const { name, last, incarnation, baseOffset, epoch } = topic;
-    this.#clearWay(name, place);
+    this.#setAsideDamaged(name, place);
     this.#database.insert(tables.topics, {
       ...{ id, name: nameBytes(name), place, incarnation, base_offset: baseOffset, epoch, sealed_for: null, sender },
       // A registration number above all that clients may have from an earlier incarnation, whose base offset was lower.
@@ -136,7 +136,7 @@ export class TopicTable {
     const row = this.row(id);
     if (row === null) throw new Error(`topic ${id} is missing or damaged`);
     const next = { ...row, ...changes } as Record<(typeof tables.topics.columns)[number], SqlRow[string]>;
-    if (next.place !== row["place"]) this.#clearWay(nameOf(row["name"]), Number(next.place));
+    if (next.place !== row["place"]) this.#setAsideDamaged(nameOf(row["name"]), Number(next.place));
     const columns = [...Object.keys(changes), "sum"].map((column) => `${column} = ?`).join(", ");
     this.#database.run(
       `UPDATE topics SET ${columns} WHERE id = ?`,
@@ -147,27 +147,27 @@ export class TopicTable {
   }
 
   /** A damaged topic of this name is put aside, so that another one can be in its place: nothing was answered from it. */
-  #clearWay(name: string, place: number): void {
-    if (place >= places.dropped) return;
+  #setAsideDamaged(name: string, place: number): void {
+    if (place >= topicStates.dropped) return;
     const found = this.#database.get("SELECT id FROM topics WHERE name = ? AND place = ?", nameBytes(name), place);
     const id = Number(found?.["id"]);
     if (found !== undefined && this.row(id) === null) {
-      this.#database.run("UPDATE topics SET place = ? WHERE id = ?", places.aside, id);
+      this.#database.run("UPDATE topics SET place = ? WHERE id = ?", topicStates.setAside, id);
     }
   }
 
   /** Takes a topic's row into memory, to be served. Throws Damaged. */
-  load(id: number): Topic {
+  load(id: number): StoredTopic {
     const row = this.row(id);
     if (row === null) throw this.#database.damage.found(`row ${id} of the topics of this store is damaged`);
-    const topic = new Topic(row, this.#database, this.clients, this.#cache, this.nextRowId);
-    this.#here.set(topic.name, topic);
+    const topic = new StoredTopic(row, this.#database, this.clients, this.#cache, this.nextRowId);
+    this.#topics.set(topic.name, topic);
     this.#written.set(topic, endsOf(topic));
     return topic;
   }
 
   /** Its numbers, in the open transaction. */
-  write(topic: Topic): void {
+  write(topic: StoredTopic): void {
     const {
       log: { last, gone, stored, bytes },
       id,
@@ -194,7 +194,7 @@ export class TopicTable {
         ...{
           id,
           name: nameBytes(name),
-          place: places.here,
+          place: topicStates.get,
           incarnation,
           base_offset: baseOffset,
           epoch,
@@ -209,27 +209,27 @@ export class TopicTable {
   }
 
   /** The same, where they are not what was written last. */
-  writeChanged(topic: Topic): void {
+  writeChanged(topic: StoredTopic): void {
     if (this.#written.get(topic) !== endsOf(topic)) this.write(topic);
   }
 
   /** In the open transaction. Its rows go little by little. */
   drop(id: number): void {
-    this.#move(id, places.dropped);
+    this.#move(id, topicStates.dropped);
     this.#garbage.push(id);
   }
 
   /** In the open transaction. Nobody answers from it any more, and nothing is deleted. */
   setAside(id: number): void {
-    this.#move(id, places.aside);
+    this.#move(id, topicStates.setAside);
   }
 
   #move(id: number, place: number): void {
     if (this.row(id) !== null) this.change(id, { place }); // a damaged one serves nobody when the store is opened again
-    for (const topic of this.#here.values()) {
+    for (const topic of this.#topics.values()) {
       if (topic.id !== id) continue;
       this.#written.delete(topic);
-      this.#here.delete(topic.name);
+      this.#topics.delete(topic.name);
       this.clients.forgetTopic(id);
     }
   }
@@ -271,6 +271,6 @@ export class TopicTable {
   }
 }
 
-function endsOf({ log: { last, gone, stored, bytes }, clientCount, registration }: Topic): string {
+function endsOf({ log: { last, gone, stored, bytes }, clientCount, registration }: StoredTopic): string {
   return `${last} ${gone} ${stored} ${bytes} ${clientCount} ${registration}`;
 }

@@ -10,7 +10,7 @@ export const applicationId = 0x62745453;
  * Places of a topic: served or sealed; received whole; dropped, to go little by little; being received; put aside for an
  * operator to look at.
  */
-export const places = { here: 0, staged: 1, dropped: 2, arriving: 3, aside: 4 } as const;
+export const topicStates = { get: 0, staged: 1, dropped: 2, receiving: 3, setAside: 4 } as const;
 
 export const tables = {
   /** `gone`: the newest message whose row was deleted; `stored`: the newest that is in a row; `clients`: how many rows they have. */
@@ -63,7 +63,7 @@ export const schema = `
     incarnation TEXT NOT NULL, base_offset INTEGER NOT NULL, epoch INTEGER NOT NULL, sealed_for TEXT, sender TEXT,
     last INTEGER NOT NULL, gone INTEGER NOT NULL, stored INTEGER NOT NULL, bytes INTEGER NOT NULL,
     clients INTEGER NOT NULL, registration INTEGER NOT NULL, sum INTEGER NOT NULL);
-  CREATE UNIQUE INDEX IF NOT EXISTS topics_name ON topics (name, place) WHERE place < ${places.dropped};
+  CREATE UNIQUE INDEX IF NOT EXISTS topics_name ON topics (name, place) WHERE place < ${topicStates.dropped};
   CREATE TABLE IF NOT EXISTS messages (id INTEGER PRIMARY KEY, topic INTEGER NOT NULL, first INTEGER NOT NULL,
     last INTEGER NOT NULL, previous INTEGER NOT NULL, bytes INTEGER NOT NULL, state INTEGER NOT NULL,
     content_sum INTEGER NOT NULL, sum INTEGER NOT NULL, records BLOB NOT NULL);

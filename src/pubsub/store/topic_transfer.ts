@@ -6,44 +6,28 @@
 import { BatonError } from "../../errors.ts";
 import { nameBytes, nameOf } from "./topic_client.ts";
 import { type ExportStep, exportTopic } from "./export_topic.ts";
-import { type ContentName, TopicImport } from "./import_topic.ts";
+import { TopicImport } from "./import_topic.ts";
+import type { ContentName, TopicCopies, TopicCopy } from "./owned_store.ts";
 import type { StoreEngine } from "./store_engine.ts";
 import { droppedTopicsMax, exportsMax, importsMax } from "./topic_store_limits.ts";
-import type { Topic } from "./stored_topic.ts";
+import type { StoredTopic } from "./stored_topic.ts";
 import type { TopicTable } from "./topic_table.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
-import { places, tables } from "./topic_tables.ts";
+import { tables, topicStates } from "./topic_tables.ts";
 import { Damaged } from "../../storage/damage.ts";
 
-/** A topic's content that is here. */
-export interface TopicCopy {
-  readonly incarnation: string;
-  readonly baseOffset: number;
-  readonly epoch: number;
-  /** The server it is to go to: closed for good at this epoch. null: open. */
-  readonly sealedFor: string | null;
-}
-
-export interface StoredTopic {
-  readonly copy: TopicCopy | null;
-  /** What was received whole and not opened yet. */
-  readonly staged: { readonly incarnation: string; readonly owner: string; readonly epoch: number } | null;
-  /** What is remembered of the last copy that was dropped. */
-  readonly dropped: { readonly incarnation: string; readonly epoch: number } | null;
-}
-
-export class TopicCustody {
+export class TopicTransfer {
   readonly #database: TopicDatabase;
   readonly #engine: StoreEngine;
   readonly #topics: TopicTable;
   readonly #imports = new Map<number, TopicImport>();
-  readonly #exports = new Map<number, { readonly of: Topic; readonly epoch: number; readonly steps: Steps }>();
+  readonly #exports = new Map<number, { readonly of: StoredTopic; readonly epoch: number; readonly steps: Steps }>();
   #nextTransfer: number;
   /** Transactions when the age was raised last. */
-  #agedAt = -1;
+  #raisedAtCommit = -1;
 
   /** `before`: whose place it takes, so that no transfer has the number of another one. */
-  constructor(database: TopicDatabase, engine: StoreEngine, before: TopicCustody | null = null) {
+  constructor(database: TopicDatabase, engine: StoreEngine, before: TopicTransfer | null = null) {
     this.#database = database;
     this.#engine = engine;
     this.#topics = engine.topics;
@@ -51,10 +35,10 @@ export class TopicCustody {
   }
 
   /** What was being received when the store was closed, or found no room, is sent again from the beginning. */
-  dropArrivals(): void {
+  dropIncomplete(): void {
     // Others have begun since: what is dropped below one of them would be missing in the topic.
     const underWay = new Set([...this.#imports.values()].map(({ topicId }) => topicId));
-    const left = this.#database.all("SELECT id FROM topics WHERE place = ?", places.arriving)
+    const left = this.#database.all("SELECT id FROM topics WHERE place = ?", topicStates.receiving)
       .map(({ id }) => Number(id))
       .filter((id) => !underWay.has(id));
     if (left.length === 0) return;
@@ -64,24 +48,24 @@ export class TopicCustody {
   }
 
   /** Grows whenever something was stored, and is noted elsewhere: a store that is behind the note is an older copy. */
-  age(): number {
+  generation(): number {
     const row = this.#database.get(`SELECT ${tables.age.all} FROM age`);
     return row === undefined ? 0 : Number(this.#database.damage.checked(tables.age, row, "of this store")["age"]);
   }
 
   /** Raises the age above `above`. Null, and nothing is done, when nothing was stored since the last time. */
-  raiseAge(above: number): number | null {
-    if (this.#database.commits === this.#agedAt && above === 0) return null;
-    const age = Math.max(above === 0 ? this.age() : this.#ageOrNone(), above) + 1;
+  raiseGeneration(above: number): number | null {
+    if (this.#database.commits === this.#raisedAtCommit && above === 0) return null;
+    const age = Math.max(above === 0 ? this.generation() : this.#generationOrZero(), above) + 1;
     this.#transaction(() => this.#database.replace(tables.age, { id: 0, age }));
-    this.#agedAt = this.#database.commits;
+    this.#raisedAtCommit = this.#database.commits;
     return age;
   }
 
   /** Whoever names an age that is to be passed knows of it: a damaged one does not count. */
-  #ageOrNone(): number {
+  #generationOrZero(): number {
     try {
-      return this.age();
+      return this.generation();
     } catch (error) {
       if (error instanceof Damaged) return 0;
       throw error;
@@ -89,18 +73,18 @@ export class TopicCustody {
   }
 
   /** Topics with a copy, or with something staged. */
-  names(): string[] {
+  topicNames(): string[] {
     const rows = this.#database.all(
       "SELECT id FROM topics WHERE place IN (?, ?) ORDER BY name",
-      places.here,
-      places.staged,
+      topicStates.get,
+      topicStates.staged,
     );
     const whole = rows.map(({ id }) => this.#topics.row(Number(id))).filter((row) => row !== null);
     return [...new Set(whole.map(({ name }) => nameOf(name)))];
   }
 
-  look(name: string): StoredTopic {
-    const here = this.#topics.here(name);
+  copiesOf(name: string): TopicCopies {
+    const here = this.#topics.get(name);
     const staged = this.#staged(name);
     const dropped = this.#dropped(name);
     return {
@@ -119,7 +103,7 @@ export class TopicCustody {
 
   /** An open topic without messages, whose first id is baseOffset + 1. Takes the place of an empty one of the same incarnation. */
   create(name: string, { incarnation, baseOffset, epoch }: Omit<TopicCopy, "sealedFor">): void {
-    const here = this.#topics.here(name);
+    const here = this.#topics.get(name);
     if (here?.incarnation === incarnation && here.epoch === epoch && here.sealedFor === null) return;
     if (
       here !== null && (here.incarnation !== incarnation || here.log.last !== here.baseOffset || here.epoch >= epoch)
@@ -129,14 +113,14 @@ export class TopicCustody {
     if (here !== null) return this.#reopen(here, epoch);
     this.#transaction(() => {
       this.#topics.load(
-        this.#topics.insert({ name, incarnation, baseOffset, epoch, last: baseOffset }, places.here, null),
+        this.#topics.insert({ name, incarnation, baseOffset, epoch, last: baseOffset }, topicStates.get, null),
       );
     });
   }
 
   /** Nothing more is done at the topic in this epoch, what was let in before included. */
   seal(name: string, epoch: number, to: string): void {
-    const topic = this.#mustHave(name, epoch);
+    const topic = this.#require(name, epoch);
     if (topic.sealedFor === to) return;
     if (topic.sealedFor !== null) throw stale(`Cannot seal topic ${quoted(name)} for ${quoted(to)}: ${stateOf(topic)}`);
     this.#engine.settle();
@@ -149,7 +133,7 @@ export class TopicCustody {
 
   /** Opens the own sealed copy, or what was staged in the place of any copy, at this epoch. */
   activate(name: string, epoch: number, what: "copy" | "staged"): void {
-    const here = this.#topics.here(name);
+    const here = this.#topics.get(name);
     if (here?.epoch === epoch && here.sealedFor === null) return;
     if (here !== null && here.epoch >= epoch) {
       throw stale(`Cannot open topic ${quoted(name)} at epoch ${epoch}: ${stateOf(here)}`);
@@ -167,7 +151,7 @@ export class TopicCustody {
     const id = Number(staged["id"]);
     this.#transaction(() => {
       if (here !== null) this.#topics.drop(here.id);
-      this.#topics.change(id, { place: places.here, epoch, sender: null });
+      this.#topics.change(id, { place: topicStates.get, epoch, sender: null });
     });
     this.#topics.load(id);
     if (here !== null) this.#engine.wakeAll(here);
@@ -175,7 +159,7 @@ export class TopicCustody {
 
   /** Removes the copy if it is of an epoch before this one, and remembers its incarnation with this epoch. */
   drop(name: string, epoch: number): void {
-    const here = this.#topics.here(name);
+    const here = this.#topics.get(name);
     if (here === null || here.epoch >= epoch) return;
     this.#engine.settle();
     this.#transaction(() => {
@@ -194,7 +178,7 @@ export class TopicCustody {
    * that is here is at the end, and has missed nothing that is known of.
    */
   continueBehind(name: string, baseOffset: number): void {
-    const topic = this.#topics.here(name);
+    const topic = this.#topics.get(name);
     if (topic === null) throw missing(name, "");
     if (topic.baseOffset >= baseOffset) return;
     this.#engine.settle();
@@ -203,7 +187,7 @@ export class TopicCustody {
       // One number more, so that it does not look like a topic that has had no message.
       // Registration numbers that clients were given in the lost time do not count either.
       this.#topics.change(id, { base_offset: baseOffset, last: baseOffset + 1, registration: baseOffset });
-      this.#topics.clients.moveAll(topic.subscribers.values(), { from: last, to: baseOffset + 1 });
+      this.#topics.clients.moveSubscribers(topic.subscribers.values(), { from: last, to: baseOffset + 1 });
     });
     this.#topics.load(id);
   }
@@ -216,7 +200,7 @@ export class TopicCustody {
 
   /** Puts the copy where nothing answers from it and an operator finds it. */
   setAside(name: string): void {
-    const here = this.#topics.here(name);
+    const here = this.#topics.get(name);
     if (here === null) return;
     this.#engine.settle();
     this.#transaction(() => this.#topics.setAside(here.id));
@@ -225,7 +209,7 @@ export class TopicCustody {
 
   /** Begins to read a topic, gives a number for it. The end of it is there to be read when it is sealed. */
   exportBegin(name: string, epoch: number): number {
-    const topic = this.#mustHave(name, epoch);
+    const topic = this.#require(name, epoch);
     if (topic.damagedClients !== null) {
       throw new BatonError("BAD_DATA", `Topic ${quoted(name)} cannot be sent: ${topic.damagedClients}`);
     }
@@ -246,15 +230,15 @@ export class TopicCustody {
     const found = this.#exports.get(transfer);
     if (found === undefined) throw new BatonError("NOT_HELD", `Export ${transfer} has ended`);
     const { of, epoch, steps } = found;
-    if (this.#mustHave(of.name, epoch) !== of) throw stale(`Topic ${quoted(of.name)} was replaced`);
-    const next = this.#wholeOnly(of.name, () => steps.next());
+    if (this.#require(of.name, epoch) !== of) throw stale(`Topic ${quoted(of.name)} was replaced`);
+    const next = this.#refuseDamaged(of.name, () => steps.next());
     if (next.done !== true) return { ...next.value, hash: null };
     this.#exports.delete(transfer);
     return { piece: null, isCaughtUp: false, hash: next.value };
   }
 
   /** A topic is not handed over with less than it has: its owner goes on serving what is not damaged. */
-  #wholeOnly<T>(topic: string, read: () => T): T {
+  #refuseDamaged<T>(topic: string, read: () => T): T {
     try {
       return read();
     } catch (error) {
@@ -300,7 +284,7 @@ export class TopicCustody {
     if (received !== undefined) this.#transaction(() => received.abandon());
   }
 
-  #reopen(topic: Topic, epoch: number): void {
+  #reopen(topic: StoredTopic, epoch: number): void {
     this.#transaction(() => {
       topic.epoch = epoch;
       topic.sealedFor = null;
@@ -323,7 +307,7 @@ export class TopicCustody {
 
   /** What is damaged is as good as not there: it was answered from by nobody, and its sender has it still. */
   #staged(name: string): SqlRow | undefined {
-    return this.#topics.find(name, places.staged) ?? undefined;
+    return this.#topics.find(name, topicStates.staged) ?? undefined;
   }
 
   #dropped(name: string): SqlRow | null {
@@ -336,8 +320,8 @@ export class TopicCustody {
     }
   }
 
-  #mustHave(name: string, epoch: number): Topic {
-    const topic = this.#topics.here(name);
+  #require(name: string, epoch: number): StoredTopic {
+    const topic = this.#topics.get(name);
     if (topic === null) throw missing(name, "");
     if (topic.epoch === epoch) return topic;
     throw stale(`Topic ${quoted(name)} is wanted in epoch ${epoch}: ${stateOf(topic)}`);
@@ -359,7 +343,7 @@ export class TopicCustody {
 type Steps = Generator<ExportStep, string, void>;
 
 const quoted = (name: string) => JSON.stringify(name);
-const stateOf = ({ incarnation, epoch, sealedFor }: Topic) =>
+const stateOf = ({ incarnation, epoch, sealedFor }: StoredTopic) =>
   `${incarnation} in epoch ${epoch}${sealedFor === null ? "" : `, sealed for ${quoted(sealedFor)},`}`;
 const stale = (message: string) => new BatonError("STALE_TOKEN", message);
 const missing = (name: string, where: string) =>

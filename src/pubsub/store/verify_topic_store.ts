@@ -10,9 +10,9 @@ import { nameOf } from "./topic_client.ts";
 import { rangeOfMessages, sentenceOf } from "../../storage/damage.ts";
 import { damagedMessages, hasItsRecords } from "./log_rows.ts";
 import { databaseName, openToRead, type SqlRow } from "./topic_database.ts";
-import { places, rowStates, schema, tables } from "./topic_tables.ts";
+import { rowStates, schema, tables, topicStates } from "./topic_tables.ts";
 
-export interface StoreReport {
+export interface TopicStoreReport {
   readonly topics: number;
   readonly messages: number;
   readonly clients: number;
@@ -31,7 +31,7 @@ interface TopicRows {
 }
 
 /** Reads every row once. Throws CONFIG where there is no store of a known format, IO when it cannot be read at all. */
-export function verifyStore(dataDir: string): StoreReport {
+export function verifyStore(dataDir: string): TopicStoreReport {
   const damage = damageInLog(join(dataDir, databaseName));
   const database = openToRead(dataDir);
   try {
@@ -43,7 +43,7 @@ export function verifyStore(dataDir: string): StoreReport {
 }
 
 /** The same of a database that is open; one moment of it, whatever is written meanwhile. */
-export function verifyRows(database: DatabaseSync): StoreReport {
+export function verifyRows(database: DatabaseSync): TopicStoreReport {
   const { problems, say } = problemList();
   const report = { topics: 0, messages: 0, clients: 0 };
   database.exec("BEGIN");
@@ -86,7 +86,7 @@ function verifyTopic(database: DatabaseSync, row: SqlRow, { say, report }: {
   readonly say: Say;
   readonly report: { topics: number; messages: number; clients: number };
 }): void {
-  if (Number(row["place"]) === places.dropped || Number(row["place"]) === places.arriving) return;
+  if (Number(row["place"]) === topicStates.dropped || Number(row["place"]) === topicStates.receiving) return;
   report.topics++;
   if (!tables.topics.isWhole(row)) return; // said already, and nothing can be compared with it
   const number = (name: string) => Number(row[name]);

@@ -1,17 +1,17 @@
 /** Gets that wait for a message, by topic. Decides nothing. */
 import type { GetOperation } from "../../wire/pubsub/store_operations.ts";
-import type { Topic } from "./stored_topic.ts";
+import type { StoredTopic } from "./stored_topic.ts";
 
 export class WaitingGets {
-  readonly #topics = new Map<Topic, Map<number, GetOperation>>();
+  readonly #topics = new Map<StoredTopic, Map<number, GetOperation>>();
 
-  add(topic: Topic, get: GetOperation): void {
+  add(topic: StoredTopic, get: GetOperation): void {
     const gets = this.#topics.get(topic);
     if (gets === undefined) this.#topics.set(topic, new Map([[get.ticket, get]]));
     else gets.set(get.ticket, get);
   }
 
-  delete(topic: Topic, ticket: number): void {
+  delete(topic: StoredTopic, ticket: number): void {
     const gets = this.#topics.get(topic);
     gets?.delete(ticket);
     if (gets?.size === 0) this.#topics.delete(topic);
@@ -29,7 +29,7 @@ export class WaitingGets {
   }
 
   /** A copy: it may be changed meanwhile. */
-  at(topic: Topic): GetOperation[] {
+  at(topic: StoredTopic): GetOperation[] {
     const gets = this.#topics.get(topic);
     return gets === undefined ? [] : [...gets.values()];
   }

@@ -25,11 +25,11 @@ export const defects: readonly Defect[] = [
     what: "what was had is known in memory only",
     changes: [{
       file: engine,
-      from: `      topic.place(client, decision.position);
+      from: `      topic.moveSubscriber(client, decision.position);
       this.topics.clients.changed(client);
-      this.#moved.add(topic);
+      this.#changed.add(topic);
       // The next`,
-      to: `      topic.place(client, decision.position);
+      to: `      topic.moveSubscriber(client, decision.position);
       // The next`,
     }],
     scene: scenes.restartAfterGets,
@@ -103,7 +103,7 @@ export const defects: readonly Defect[] = [
     number: 7,
     what: "messages that everybody has had stay on the disk",
     changes: [{
-      file: `${store}/trim_topic.ts`,
+      file: `${store}/stored_topic.ts`,
       from: "  const { log } = topic;\n  for",
       to: "  const { log } = topic;\n  if (nowMs > 0) return false;\n  for",
     }],
@@ -115,11 +115,11 @@ export const defects: readonly Defect[] = [
     what: "a server serves what it is asked for, whoever has it",
     changes: [{
       file: "src/pubsub/server/request_handler.ts",
-      from: `    const permit = this.#options.ownership.permitNow(message.topic);
+      from: `    const permit = this.#options.ownership.currentPermit(message.topic);
     if (permit !== null) return`,
       to: `    const guess = { incarnation: "guess", baseOffset: 0, epoch: 1 };
     const { store } = this.#options as unknown as { store: { create(...of: unknown[]): Promise<void> } };
-    let permit = this.#options.ownership.permitNow(message.topic);
+    let permit = this.#options.ownership.currentPermit(message.topic);
     if (permit === null) {
       store.create(message.topic, guess).catch(() => {});
       permit = { epoch: 1, lease: { isConfirmed: () => true }, isConfirmed: () => true };

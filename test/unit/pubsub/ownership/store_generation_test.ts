@@ -1,7 +1,7 @@
 /** An older copy of a server's store is not served, whenever it was taken, and nobody else is disturbed by it. */
 import { expect, test } from "bun:test";
 import { PubsubPath } from "../../../../src/pubsub/ownership/pubsub_path.ts";
-import { StoreAge } from "../../../../src/pubsub/ownership/store_generation.ts";
+import { StoreGeneration } from "../../../../src/pubsub/ownership/store_generation.ts";
 import { eventually } from "../../../support/eventually.ts";
 import { FakeTree } from "../../../support/fake_tree.ts";
 import { type Cut, FakeZooKeeper } from "../../../support/fake_zookeeper.ts";
@@ -12,20 +12,20 @@ import { OwnershipCrew } from "../../../support/ownership_crew.ts";
 const path = new PubsubPath("/baton");
 
 /** Numbers that can be put back. */
-class AgedNumbers {
+class GenerationNumbers {
   readonly storeId = "store";
   isChanged = false;
   kept: number;
 
-  constructor(age = 0) {
-    this.kept = age;
+  constructor(generation = 0) {
+    this.kept = generation;
   }
 
-  age(): Promise<number> {
+  generation(): Promise<number> {
     return Promise.resolve(this.kept);
   }
 
-  raiseAge(above = 0): Promise<number | null> {
+  raiseGeneration(above = 0): Promise<number | null> {
     if (!this.isChanged && above === 0) return Promise.resolve(null);
     this.isChanged = false;
     return Promise.resolve(this.kept = Math.max(this.kept, above) + 1);
@@ -35,29 +35,30 @@ class AgedNumbers {
 function rig(cut?: Cut) {
   const tree = new FakeTree();
   const zk = new FakeZooKeeper(tree, hastyClock(100), { timeoutMs: 1e9, ...(cut === undefined ? {} : { cut }) });
-  const store = new AgedNumbers();
-  const session = () => new StoreAge(zk, path, { id: "s1", store });
+  const store = new GenerationNumbers();
+  const session = () => new StoreGeneration(zk, path, { id: "s1", store });
   const noted = () =>
-    new StoreAge(new FakeZooKeeper(tree, hastyClock(100), { timeoutMs: 1e9 }), path, { id: "s1", store }).noted();
+    new StoreGeneration(new FakeZooKeeper(tree, hastyClock(100), { timeoutMs: 1e9 }), path, { id: "s1", store })
+      .recorded();
   return { zk, store, session, noted };
 }
 
 test("a store is served again as often as it is started, and refused when it was put back", async () => {
   const { store, session } = rig();
-  await session().prove();
-  await session().prove();
+  await session().confirm();
+  await session().confirm();
   const copied = store.kept;
-  await session().prove();
+  await session().confirm();
   store.kept = copied;
-  expect(session().prove()).rejects.toMatchObject({ code: "CONFIG", message: expect.stringContaining("older copy") });
+  expect(session().confirm()).rejects.toMatchObject({ code: "CONFIG", message: expect.stringContaining("older copy") });
   await session().accept();
-  await session().prove();
+  await session().confirm();
 });
 
 test("a copy that was taken while the server ran is known by what was stored since, and not by what was not", async () => {
   const { store, session, noted } = rig();
   const running = session();
-  await running.prove();
+  await running.confirm();
   const copied = store.kept;
   await running.advance();
   expect(store.kept).toBe(copied);
@@ -71,9 +72,9 @@ test("a copy that was taken while the server ran is known by what was stored sin
 
 test("a note of which the store is ahead is an older one, or was not written any more: the store goes on", async () => {
   const { store, session, noted } = rig();
-  await session().prove();
+  await session().confirm();
   store.kept += 5;
-  await session().prove();
+  await session().confirm();
   expect(await noted()).toBe(store.kept);
 });
 
@@ -82,12 +83,12 @@ test("whichever answer is lost, the note is never ahead of the store", async () 
     const { zk, store, session, noted } = rig(cut);
     for (let life = 0; life < 3; life++) {
       const age = session();
-      await eventually(() => age.prove().then(() => true));
+      await eventually(() => age.confirm().then(() => true));
       store.isChanged = true;
       await age.advance().catch(() => {});
       expect(await noted()).toBeLessThanOrEqual(store.kept);
     }
-    await eventually(() => session().prove().then(() => true));
+    await eventually(() => session().confirm().then(() => true));
     expect(await noted()).toBe(store.kept);
     return zk.sent.length;
   });
@@ -106,6 +107,6 @@ test("a server stops serving when its store turns out to be an older one, and a 
   // As if the machine had been put back while another copy of it went on.
   await one.zk.setData(noted, new TextEncoder().encode(JSON.stringify({ layout: 1, server: "s1", age: 1000 })), -1);
   await crew.put(router, "t", "b").catch(() => {});
-  await eventually(() => !one.ownership.isThere && crew.problems.length > 0);
+  await eventually(() => !one.ownership.isRegistered && crew.problems.length > 0);
   expect(crew.problems).toContainEqual(expect.objectContaining({ code: "CONFIG" }));
 });

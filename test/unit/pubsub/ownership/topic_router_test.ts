@@ -1,8 +1,7 @@
 import { expect, test } from "bun:test";
-import { chooseServer } from "../../../../src/pubsub/ownership/choose_server.ts";
+import { chooseServer, routesMax, TopicRouter } from "../../../../src/pubsub/ownership/topic_router.ts";
 import { PubsubPath } from "../../../../src/pubsub/ownership/pubsub_path.ts";
-import { ServerList } from "../../../../src/pubsub/ownership/server_list.ts";
-import { routesMax, TopicRouter } from "../../../../src/pubsub/ownership/topic_router.ts";
+import { AnnouncedServers } from "../../../../src/pubsub/ownership/server_list.ts";
 import { assigned, confirmed, taken } from "../../../../src/pubsub/ownership/topic_node.ts";
 import { TopicNodes } from "../../../../src/pubsub/ownership/topic_nodes.ts";
 import { announce } from "../../../../src/pubsub/ownership/announcements.ts";
@@ -25,7 +24,7 @@ async function proxyAmong(...ids: string[]) {
   };
   for (const id of ids) await start(id);
   const zk = new FakeZooKeeper(tree, clock);
-  const list = await ServerList.read(zk, path.servers, clock);
+  const list = await AnnouncedServers.read(zk, path.servers, clock);
   return { zk, list, router: new TopicRouter(zk, path, list), nodes: new TopicNodes(zk, path), servers, start };
 }
 
@@ -50,7 +49,7 @@ test("a topic that is known costs no request, and one that many ask for at once 
   const after = zk.sent.length;
   expect(after - before).toBeLessThan(15);
   await router.route("t");
-  expect(router.routeNow("t")).toEqual({ kind: "server", id: "s1", endpoint: "at s1", epoch: 1 });
+  expect(router.cachedRoute("t")).toEqual({ kind: "server", id: "s1", endpoint: "at s1", epoch: 1 });
   expect(zk.sent.length).toBe(after);
 });
 
@@ -72,14 +71,14 @@ test("a server's hint is believed when it is newer, and makes the proxy look whe
   const { router, nodes, zk } = await proxyAmong("s1", "s2");
   await router.route("t");
   const asked = { owner: "s1", epoch: 1 };
-  router.corrected("t", asked, { owner: "s2", epoch: 2 });
-  expect(router.routeNow("t")).toMatchObject({ id: "s2", epoch: 2 });
-  router.corrected("t", asked, null); // the answer to an earlier request: it is known already
-  router.corrected("t", asked, { owner: "s1", epoch: 1 });
-  expect(router.routeNow("t")).toMatchObject({ id: "s2", epoch: 2 });
+  router.correct("t", asked, { owner: "s2", epoch: 2 });
+  expect(router.cachedRoute("t")).toMatchObject({ id: "s2", epoch: 2 });
+  router.correct("t", asked, null); // the answer to an earlier request: it is known already
+  router.correct("t", asked, { owner: "s1", epoch: 1 });
+  expect(router.cachedRoute("t")).toMatchObject({ id: "s2", epoch: 2 });
   await nodes.write("t", taken(taken(assigned("s1", "b"), "s2"), "s1"), 0);
-  router.corrected("t", { owner: "s2", epoch: 2 }, null);
-  expect(router.routeNow("t")).toBeNull();
+  router.correct("t", { owner: "s2", epoch: 2 }, null);
+  expect(router.cachedRoute("t")).toBeNull();
   const before = zk.sent.length;
   expect(await router.route("t")).toMatchObject({ id: "s1", epoch: 3 });
   expect(zk.sent.length - before).toBe(1);
@@ -90,20 +89,20 @@ test("a server that comes back at another address is found there", async () => {
   await router.route("t");
   servers.get("s1")?.expire();
   await settled();
-  expect(router.routeNow("t")).toBeNull();
+  expect(router.cachedRoute("t")).toBeNull();
   await start("s1");
   await settled();
-  expect(router.routeNow("t")).toMatchObject({ id: "s1" });
+  expect(router.cachedRoute("t")).toMatchObject({ id: "s1" });
 });
 
 test("what is remembered is bounded", async () => {
   const { router } = await proxyAmong("s1");
   for (let topic = 0; topic < routesMax + 10; topic++) {
-    router.corrected(`t${topic}`, { owner: "s0", epoch: 1 }, { owner: "s1", epoch: 2 });
+    router.correct(`t${topic}`, { owner: "s0", epoch: 1 }, { owner: "s1", epoch: 2 });
   }
   expect(router.size).toBe(routesMax);
-  expect(router.routeNow("t9")).toBeNull();
-  expect(router.routeNow("t10")).not.toBeNull();
+  expect(router.cachedRoute("t9")).toBeNull();
+  expect(router.cachedRoute("t10")).not.toBeNull();
 });
 
 test("who only asks makes no topic, and is told of one that was made just now elsewhere", async () => {

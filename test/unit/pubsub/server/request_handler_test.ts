@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
-import type { RequestPermit, RequestStanding } from "../../../../src/pubsub/ownership/topic_ownership.ts";
+import type { RequestAvailability, RequestPermit } from "../../../../src/pubsub/ownership/topic_ownership.ts";
 import type { Status } from "../../../../src/pubsub/server/response_message.ts";
 import type { ClientMessage } from "../../../../src/pubsub/server/server_request.ts";
-import { RequestDesk } from "../../../../src/pubsub/server/request_handler.ts";
+import { RequestHandler } from "../../../../src/pubsub/server/request_handler.ts";
 import { admissionsMax, waitMsMax } from "../../../../src/pubsub/server/server_limits.ts";
 import type { ClientOperation, StoreResponse } from "../../../../src/wire/pubsub/store_operations.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
@@ -11,13 +11,13 @@ const bytes = (text: string) => new TextEncoder().encode(text);
 const text = (body: Uint8Array | undefined) => new TextDecoder().decode(body);
 const envelope = [bytes("proxy"), bytes("7"), new Uint8Array(0)];
 
-/** A desk between a store and an ownership that do what the test says. */
+/** A handler between a store and an ownership that do what the test says. */
 function rig() {
   const clock = new FakeClock();
   const submitted: ClientOperation[] = [];
   const cancelled: number[] = [];
   const answers: Status[] = [];
-  const lookups: ((standing: RequestStanding) => void)[] = [];
+  const lookups: ((availability: RequestAvailability) => void)[] = [];
   const world = { isHeld: true, epoch: 3 as number | null, isFull: false, confirmations: 0 };
   const lease = {
     isConfirmed() {
@@ -31,12 +31,12 @@ function rig() {
     lease,
     isConfirmed: lease.isConfirmed,
   });
-  const desk = new RequestDesk({
+  const handler = new RequestHandler({
     server: "s1",
     clock,
     ownership: {
-      permitNow: () => world.epoch === null ? null : permit(),
-      standing: () => new Promise((resolve) => lookups.push(resolve)),
+      currentPermit: () => world.epoch === null ? null : permit(),
+      availability: () => new Promise((resolve) => lookups.push(resolve)),
     },
     store: {
       submit(operation) {
@@ -51,12 +51,12 @@ function rig() {
     },
     endpointOf: (id) => id === "s2" ? "tcp://b:1" : null,
   });
-  const take = (message: ClientMessage) => desk.take(envelope, message);
+  const take = (message: ClientMessage) => handler.handle(envelope, message);
   const answer = (code: StoreResponse["code"], more: Partial<StoreResponse> = {}) => {
     const ticket = submitted.at(-1)?.ticket ?? -1;
-    desk.answered([{ ticket, code, reason: "", ...more }]);
+    handler.answered([{ ticket, code, reason: "", ...more }]);
   };
-  return { desk, clock, world, submitted, cancelled, answers, lookups, take, answer, permit };
+  return { handler, clock, world, submitted, cancelled, answers, lookups, take, answer, permit };
 }
 
 const put: ClientMessage = { name: "PUT", sender: "bob", topic: "t", counter: 1, body: bytes("x"), headers: {} };
@@ -92,9 +92,9 @@ test.each(unconfirmed)(
 );
 
 test("the lease is looked at once for all answers that come together", () => {
-  const { desk, answers, take, submitted, world } = rig();
+  const { handler, answers, take, submitted, world } = rig();
   for (let counter = 1; counter <= 50; counter++) take({ ...put, counter });
-  desk.answered(submitted.map(({ ticket }) => ({ ticket, code: "OK", reason: "" })));
+  handler.answered(submitted.map(({ ticket }) => ({ ticket, code: "OK", reason: "" })));
   expect(answers).toHaveLength(50);
   expect(world.confirmations).toBe(1);
 });
@@ -112,18 +112,18 @@ test("requests for a topic that is being looked at stay in their order, and one 
   expect(submitted.map((operation) => operation.kind === "put" && operation.counter)).toEqual([1, 2, 3]);
 });
 
-const refusals: [RequestStanding, string, string][] = [
+const refusals: [RequestAvailability, string, string][] = [
   [{ kind: "elsewhere", owner: "s2", epoch: 9 }, "NOT_OWNER", "tcp://b:1"],
   [{ kind: "unassigned" }, "NOT_OWNER", ""],
   [{ kind: "moving" }, "OVERLOADED", ""],
   [{ kind: "away" }, "OVERLOADED", ""],
   [{ kind: "missing" }, "DAMAGED", ""],
 ] as const;
-test.each(refusals)("%j is answered %s and nothing is stored", async (standing, code, endpoint) => {
+test.each(refusals)("%j is answered %s and nothing is stored", async (availability, code, endpoint) => {
   const { take, lookups, answers, submitted, world } = rig();
   world.epoch = null;
   take(put);
-  lookups[0]?.(standing);
+  lookups[0]?.(availability);
   await Promise.resolve();
   expect(answers[0]?.status).toBe(code as Status["status"]);
   expect(answers[0]?.headers?.endpoint ?? "").toBe(endpoint);
@@ -162,17 +162,17 @@ test("a get waits for as long as it says, as its deadline says, and as the serve
       waitMsMax,
     ]] as const
   ) {
-    const { take, clock, cancelled, submitted, desk, answer, answers } = rig();
+    const { take, clock, cancelled, submitted, handler, answer, answers } = rig();
     take({ ...get, headers });
     expect(submitted).toMatchObject([{ kind: "get", wait: true }]);
-    expect(desk.waiting).toBe(1);
+    expect(handler.pendingGets).toBe(1);
     await clock.advance(ms - 1);
     expect(cancelled).toEqual([]);
     await clock.advance(1);
     expect(cancelled).toEqual([submitted[0]?.ticket ?? -1]);
     answer("NO_MESSAGE");
     expect(answers.map(({ status }) => status)).toEqual(["NO_MESSAGE"]);
-    expect([desk.waiting, desk.underWay]).toEqual([0, 0]);
+    expect([handler.pendingGets, handler.inFlight]).toEqual([0, 0]);
   }
 });
 
@@ -185,47 +185,47 @@ test("too much is pushed back: at the store, and before it", () => {
   waiting.world.epoch = null;
   for (let topic = 0; topic <= admissionsMax; topic++) waiting.take({ ...put, topic: `t${topic}` });
   expect(waiting.answers).toMatchObject([{ status: "OVERLOADED" }]);
-  expect([waiting.desk.admissions, waiting.lookups.length]).toEqual([admissionsMax, admissionsMax]);
+  expect([waiting.handler.pendingAdmissions, waiting.lookups.length]).toEqual([admissionsMax, admissionsMax]);
 });
 
 test("a broken store: whoever is not answered hears that nobody knows", () => {
-  const { desk, take, answers } = rig();
+  const { handler, take, answers } = rig();
   take(put);
   take(get);
-  desk.lost();
+  handler.storeFailed();
   expect(answers.map(({ status, headers }) => [status, headers?.unknown])).toEqual([["ERROR", true], ["ERROR", true]]);
 });
 
 test("a server that leaves answers those who wait, takes nothing new, and is done when the last answer is out", async () => {
-  const { desk, take, answer, answers, cancelled, submitted, world } = rig();
+  const { handler, take, answer, answers, cancelled, submitted, world } = rig();
   take({ ...get, headers: { waitMs: 5000 } });
   world.epoch = null;
   take({ ...put, topic: "u" });
-  const left = desk.leave();
+  const left = handler.drain();
   expect(cancelled).toEqual([submitted[0]?.ticket ?? -1]);
   take(put);
   expect(answers.map(({ status }) => status)).toEqual(["OVERLOADED", "OVERLOADED"]);
   answer("NO_MESSAGE");
   await left;
-  expect(desk.underWay).toBe(0);
+  expect(handler.inFlight).toBe(0);
 });
 
 test("a get that waits for nobody is cancelled: by its envelope, by its connection, and while its topic is looked at", () => {
-  const { desk, take, cancelled, submitted, world, answers, answer } = rig();
+  const { handler, take, cancelled, submitted, world, answers, answer } = rig();
   take({ ...get, headers: { waitMs: 20_000 } });
   take(get); // it does not wait
   const waiting = submitted[0]?.ticket ?? -1;
-  desk.cancel([bytes("proxy"), bytes("8"), new Uint8Array(0)]);
-  desk.cancelGone(() => true);
-  expect([desk.waiting, cancelled]).toEqual([1, []]);
-  desk.cancel(envelope.map((frame) => frame.slice()));
-  desk.cancelGone((peer) => text(peer) !== "proxy");
+  handler.cancel([bytes("proxy"), bytes("8"), new Uint8Array(0)]);
+  handler.cancelDisconnected(() => true);
+  expect([handler.pendingGets, cancelled]).toEqual([1, []]);
+  handler.cancel(envelope.map((frame) => frame.slice()));
+  handler.cancelDisconnected((peer) => text(peer) !== "proxy");
   expect(cancelled).toEqual([waiting, waiting]);
-  desk.answered([{ ticket: waiting, code: "NO_MESSAGE", reason: "" }]);
-  expect([desk.waiting, answers.length]).toEqual([0, 1]);
+  handler.answered([{ ticket: waiting, code: "NO_MESSAGE", reason: "" }]);
+  expect([handler.pendingGets, answers.length]).toEqual([0, 1]);
   answer("OK");
   world.epoch = null;
   take({ ...get, headers: { waitMs: 20_000 } });
-  desk.cancel(envelope);
-  expect([desk.admissions, answers.at(-1)?.status]).toEqual([0, "OVERLOADED"]);
+  handler.cancel(envelope);
+  expect([handler.pendingAdmissions, answers.at(-1)?.status]).toEqual([0, "OVERLOADED"]);
 });

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { BatonError } from "../../../../src/errors.ts";
 import type { TransferReply } from "../../../../src/pubsub/ownership/transfer_channel.ts";
 import type { Status } from "../../../../src/pubsub/server/response_message.ts";
-import { arrivalsMax, transferIdleMs } from "../../../../src/pubsub/server/server_limits.ts";
+import { incomingTransfersMax, transferIdleMs } from "../../../../src/pubsub/server/server_limits.ts";
 import { TransferReceiver } from "../../../../src/pubsub/server/transfer_receiver.ts";
 import type { MessageHeaders } from "../../../../src/wire/pubsub/pubsub_messages.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
@@ -34,7 +34,7 @@ function rig(end: (taken: string[]) => Promise<TransferReply> = () => Promise.re
   const send = (part: number, text: string, more: MessageHeaders = {}, from = "a", topic = "t") => {
     const headers = { epoch: 1, hash: "h", incarnation: "b", baseOffset: 0, part, ...more };
     const body = text === "" ? undefined : bytes(text);
-    receiver.take([bytes(from), new Uint8Array(0)], { name: "TRANSFER", sender: "s1", topic, headers, body });
+    receiver.handle([bytes(from), new Uint8Array(0)], { name: "TRANSFER", sender: "s1", topic, headers, body });
   };
   const said = () =>
     answers.map(([, { status, headers }]) => `${status}${headers?.part ?? ""}${headers?.final ? "!" : ""}`);
@@ -112,7 +112,7 @@ test("a sender that says nothing more is given up, and what it sent is not kept 
 
 test("so many topics arrive at once, and not one more", async () => {
   const { send, answers } = rig();
-  for (let topic = 0; topic <= arrivalsMax; topic++) send(0, "x", {}, "a", `t${topic}`);
+  for (let topic = 0; topic <= incomingTransfersMax; topic++) send(0, "x", {}, "a", `t${topic}`);
   await settled();
   expect(answers.filter(([, { status }]) => status === "OVERLOADED")).toHaveLength(1);
 });

@@ -57,10 +57,10 @@ describe("a topic with as many publishers as it can know", () => {
     expect(names).toContain("reader");
     // Those that were busy last are there, and of the others those whose outcome may not be known.
     for (let number = 490; number < 500; number++) expect(names).toContain(job(number));
-    expect(store.engine.room.forgotten).toBe(500 - (names.length - 1));
-    expect(store.engine.topics.here("news")?.clientCount).toBe(names.length);
+    expect(store.engine.capacity.forgotten).toBe(500 - (names.length - 1));
+    expect(store.engine.topics.get("news")?.clientCount).toBe(names.length);
     store.reopen();
-    expect(store.engine.topics.here("news")).toMatchObject({ clientCount: names.length, damagedClients: null });
+    expect(store.engine.topics.get("news")).toMatchObject({ clientCount: names.length, damagedClients: null });
     store.close();
   });
 
@@ -69,7 +69,7 @@ describe("a topic with as many publishers as it can know", () => {
     store.execute({ kind: "subscribe", client: "reader", op: 1 });
     for (let number = 0; number < 76; number++) comes(store, number);
     expect(known(store)).not.toContain(job(0));
-    const end = () => store.engine.topics.here("news")?.log.last;
+    const end = () => store.engine.topics.get("news")?.log.last;
     const before = end();
     expect(codes(store.execute(once(0), once(0)))).toEqual(["UNREGISTERED", "UNREGISTERED"]);
     store.reopen();
@@ -88,13 +88,13 @@ describe("a topic with as many publishers as it can know", () => {
   test("keeps its number on the way to another server", () => {
     const from = driver({ clientsMax }), to = driver({ clientsMax });
     for (let number = 0; number < 76; number++) comes(from, number);
-    from.custody.seal("news", 1, "s2");
+    from.transfer.seal("news", 1, "s2");
     const { pieces, hash } = from.exported();
-    to.custody.drop("news", 2);
-    const transfer = to.custody.importBegin("news", { incarnation: "b", baseOffset: 0, owner: "s1", epoch: 1 });
-    for (const piece of pieces) to.custody.importPiece(transfer, piece);
-    to.custody.importDone(transfer, hash);
-    to.custody.activate("news", 2, "staged");
+    to.transfer.drop("news", 2);
+    const transfer = to.transfer.importBegin("news", { incarnation: "b", baseOffset: 0, owner: "s1", epoch: 1 });
+    for (const piece of pieces) to.transfer.importPiece(transfer, piece);
+    to.transfer.importDone(transfer, hash);
+    to.transfer.activate("news", 2, "staged");
     expect(to.execute({ ...once(0), epoch: 2 })[0]).toMatchObject({ code: "UNREGISTERED", registration: 1 });
     expect(to.execute({ ...once(75), epoch: 2, registration: 1 })[0]).toMatchObject({ code: "OK" });
     from.close();
@@ -168,7 +168,7 @@ describe("the content that a topic begins again with", () => {
     store.execute({ kind: "subscribe", client: "reader", op: 1 });
     for (const number of [1, 2, 3]) {
       comes(store, number);
-      store.upkeep.forgetClient("news", 1, job(number), true);
+      store.maintenance.forgetClient("news", 1, job(number), true);
     }
     return store;
   }
@@ -177,12 +177,12 @@ describe("the content that a topic begins again with", () => {
     const store = forgetful();
     const early = once(4, { registration: 3 });
     expect(codes(store.execute(early))).toEqual(["OK"]);
-    store.custody.drop("news", 2);
-    store.custody.create("news", { incarnation: "c", baseOffset, epoch: 2 });
+    store.transfer.drop("news", 2);
+    store.transfer.create("news", { incarnation: "c", baseOffset, epoch: 2 });
     const again = { ...early, epoch: 2 };
     expect(store.execute(again)[0]).toMatchObject({ code: "UNREGISTERED", registration: baseOffset });
     expect(codes(store.execute({ ...once(5), epoch: 2, registration: baseOffset }))).toEqual(["OK"]);
-    store.upkeep.forgetClient("news", 2, job(5), true);
+    store.maintenance.forgetClient("news", 2, job(5), true);
     expect(codes(store.execute({ ...once(5), epoch: 2, registration: baseOffset }, again))).toEqual([
       "UNREGISTERED",
       "UNREGISTERED",
@@ -194,10 +194,10 @@ describe("the content that a topic begins again with", () => {
     const store = forgetful();
     const early = once(4, { registration: 3 });
     expect(codes(store.execute(early))).toEqual(["OK"]);
-    store.custody.continueBehind("news", baseOffset);
+    store.transfer.continueBehind("news", baseOffset);
     expect(codes(store.execute(early, once(5, { registration: 7 })))).toEqual(["OK", "UNREGISTERED"]);
     expect(codes(store.execute(once(5, { registration: baseOffset })))).toEqual(["OK"]);
-    store.upkeep.forgetClient("news", 1, job(5), true);
+    store.maintenance.forgetClient("news", 1, job(5), true);
     expect(codes(store.execute(once(5, { registration: baseOffset })))).toEqual(["UNREGISTERED"]);
     store.close();
   });
@@ -207,17 +207,17 @@ describe("a client that an operator has forgotten", () => {
   test("comes as a new one, and what it asked for before is refused", () => {
     const store = driver({ clientsMax });
     store.execute({ kind: "subscribe", client: "reader", op: 1 }, once(1), resolved(1));
-    store.upkeep.forgetClient("news", 1, job(1), false);
+    store.maintenance.forgetClient("news", 1, job(1), false);
     expect(known(store)).toEqual(["reader"]);
     expect(codes(store.execute(once(1)))).toEqual(["UNREGISTERED"]);
     expect(comes(store, 1)?.code).toBe("OK");
-    expect(store.upkeep.show("news", 1)).toMatchObject({
+    expect(store.maintenance.show("news", 1)).toMatchObject({
       ...{ epoch: 1, first: 1, end: 2, clients: 2, plainClients: 1, clientsMax, subscribers: 1, damage: null },
       slowest: [{ client: "reader", position: 0, pending: 2 }],
     });
-    expect(() => store.upkeep.show("news", 2)).toThrow("is not served here in epoch 2");
+    expect(() => store.maintenance.show("news", 2)).toThrow("is not served here in epoch 2");
     store.reopen();
-    expect(store.engine.topics.here("news")).toMatchObject({ clientCount: 2, registration: 1, damagedClients: null });
+    expect(store.engine.topics.get("news")).toMatchObject({ clientCount: 2, registration: 1, damagedClients: null });
     store.close();
   });
 
@@ -236,14 +236,14 @@ describe("a client that an operator has forgotten", () => {
       p: /without a session/,
     };
     for (const [client, reason] of Object.entries(why)) {
-      expect(() => store.upkeep.forgetClient("news", 1, client, false)).toThrow(reason);
-      store.upkeep.forgetClient("news", 1, client, true);
-      expect(() => store.upkeep.forgetClient("news", 1, client, true)).toThrow("does not know a client");
+      expect(() => store.maintenance.forgetClient("news", 1, client, false)).toThrow(reason);
+      store.maintenance.forgetClient("news", 1, client, true);
+      expect(() => store.maintenance.forgetClient("news", 1, client, true)).toThrow("does not know a client");
     }
     expect(known(store)).toEqual([]);
     store.engine.settle();
     expect(store.database.get("SELECT count(*) AS n FROM messages")?.["n"]).toBe(0);
-    expect(store.engine.topics.here("news")).toMatchObject({ clientCount: 0, plainCount: 0 });
+    expect(store.engine.topics.get("news")).toMatchObject({ clientCount: 0, plainCount: 0 });
     store.close();
   });
 });

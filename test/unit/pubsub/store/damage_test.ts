@@ -14,7 +14,7 @@ const damagedRows = (...ids: number[]) =>
 /** Messages 1 to 5 in a row each, for bob; the store was opened again, so that nothing of them is in memory. */
 function filled(): EngineDriver {
   const store = driver();
-  store.custody.create("other", { incarnation: "o", baseOffset: 0, epoch: 1 });
+  store.transfer.create("other", { incarnation: "o", baseOffset: 0, epoch: 1 });
   store.execute({ kind: "subscribe", op: 1 }, { kind: "subscribe", topic: "other", op: 1 });
   for (let id = 1; id <= 5; id++) store.execute(put(id, `body ${id}`, { client: "ann" }));
   store.execute(put(1, "of the other", { client: "ann", topic: "other" }));
@@ -159,18 +159,18 @@ describe("a damaged row of a topic", () => {
   test("makes this topic unavailable, and no other", () => {
     const store = filled();
     damage(store, "UPDATE topics SET last = 2 WHERE id = 1");
-    expect(store.custody.look("news").copy).toBe(null);
-    expect(store.custody.names()).toEqual(["other"]);
+    expect(store.transfer.copiesOf("news").copy).toBe(null);
+    expect(store.transfer.topicNames()).toEqual(["other"]);
     expect(codes(store.execute(get(0), get(0, { topic: "other" })))).toEqual(["NOT_OWNER", "OK"]);
   });
 
   test("is put aside when an operator has the topic begin again", () => {
     const store = filled();
     damage(store, "UPDATE topics SET last = 2 WHERE id = 1");
-    store.custody.create("news", { incarnation: "later", baseOffset: 100, epoch: 2 });
-    expect(store.custody.look("news").copy).toMatchObject({ incarnation: "later", epoch: 2 });
+    store.transfer.create("news", { incarnation: "later", baseOffset: 100, epoch: 2 });
+    expect(store.transfer.copiesOf("news").copy).toMatchObject({ incarnation: "later", epoch: 2 });
     store.reopen();
-    expect(store.custody.look("news").copy).toMatchObject({ incarnation: "later", epoch: 2 });
+    expect(store.transfer.copiesOf("news").copy).toMatchObject({ incarnation: "later", epoch: 2 });
     expect(store.database.get("SELECT place FROM topics WHERE id = 1")?.["place"]).toBe(4);
   });
 });
@@ -185,7 +185,7 @@ describe("a client that its index does not lead to", () => {
       store.execute(once, put(1, "y", { client: "anybody", session }));
       changeName(store, "somebody", "somebodz", place);
       expect(codes(store.execute(once, put(1, "y", { client: "anybody", session })))).toEqual(["DAMAGED", "OK"]);
-      expect(store.upkeep.repair("news", 1)).toHaveLength(1);
+      expect(store.maintenance.repair("news", 1)).toHaveLength(1);
       const again = store.execute(once)[0];
       if (again?.code === "OK") expect(again.ids).toEqual([{ first: 6, last: 6 }]);
       else expect(again).toMatchObject({ code: "UNREGISTERED" });
@@ -202,7 +202,7 @@ describe("a topic that is dropped", () => {
       store.execute(put(1, "x", { client: "somebody", session: { number: 1, key: "k" } }));
       store.engine.settle();
       changeName(store, "somebody", "somebodz", place);
-      store.custody.drop("news", 2);
+      store.transfer.drop("news", 2);
       for (let commits = 0; store.engine.topics.hasGarbage; commits++) {
         expect(commits).toBeLessThan(20);
         store.engine.settle();
@@ -235,7 +235,7 @@ describe("what an operator gives up as damaged", () => {
     const shop = { client: "shop", session: { number: 1, key: "k" }, counter: 1 };
     store.execute({ ...put(1, "tick"), ...shop, msgId: "key" }, put(2, "tick", { ...shop, counter: 2 }));
     damage(store, "UPDATE clients SET op = 7 WHERE name = CAST('shop' AS BLOB)");
-    expect(store.upkeep.repair("news", 1)).toEqual(["clients that nobody can name any more: 1"]);
+    expect(store.maintenance.repair("news", 1)).toEqual(["clients that nobody can name any more: 1"]);
     store.reopen();
     const till = { client: "till", session: { number: 1, key: "other" }, registration: 1 };
     expect(codes(store.execute(put(1, "tick", { ...till, msgId: "key" })))).toEqual(["OK"]);
@@ -254,7 +254,7 @@ describe("what an operator gives up as damaged", () => {
     store.onAnswer = (answer) => given.push(...texts(answer));
     store.execute({ kind: "subscribe", client: "late", op: 1 });
     store.execute(get(5, { client: "late", wait: true }));
-    expect(store.upkeep.repair("news", 1)).toEqual(["message 3"]);
+    expect(store.maintenance.repair("news", 1)).toEqual(["message 3"]);
     expect(store.engine.waitingCount).toBe(1);
     store.execute(put(6, "body 6", { client: "ann" }));
     expect([given, store.engine.waitingCount]).toEqual([["body 6"], 0]);
@@ -265,13 +265,13 @@ describe("what an operator gives up as damaged", () => {
     damage(store, "UPDATE messages SET last = 9 WHERE id = 2");
     damage(store, "DELETE FROM messages WHERE id = 4");
     flipped(store, "messages", "records", 5);
-    expect(store.upkeep.repair("news", 1)).toEqual(["message 2", "messages 4 to 5"]);
-    expect(store.upkeep.repair("news", 1)).toEqual([]);
+    expect(store.maintenance.repair("news", 1)).toEqual(["message 2", "messages 4 to 5"]);
+    expect(store.maintenance.repair("news", 1)).toEqual([]);
     store.execute(put(6, "body 6", { client: "ann" }));
     const content = store.exported.bind(store);
-    store.custody.seal("news", 1, "s2");
+    store.transfer.seal("news", 1, "s2");
     expect(content().pieces.length).toBeGreaterThan(0);
-    store.custody.activate("news", 2, "copy");
+    store.transfer.activate("news", 2, "copy");
     store.close();
     expect(verifyStore(store.folder).problems).toEqual([]);
     store.reopen();
@@ -295,7 +295,7 @@ describe("what an operator gives up as damaged", () => {
     damage(store, "UPDATE clients SET op = 7 WHERE name = CAST('carl' AS BLOB)");
     damage(store, "UPDATE resolved SET first_unacked = 1 WHERE session = 1");
     expect(codes(store.execute(paid, get(5, { client: "carl" })))).toEqual(["DAMAGED", "DAMAGED"]);
-    expect(store.upkeep.repair("news", 1)).toEqual([
+    expect(store.maintenance.repair("news", 1)).toEqual([
       "clients that nobody can name any more: 1",
       'what client "shop" has put',
     ]);
@@ -312,9 +312,9 @@ describe("what an operator gives up as damaged", () => {
 
 test("the age of a store that is damaged is not taken for an age", () => {
   const store = filled();
-  store.custody.raiseAge(10);
+  store.transfer.raiseGeneration(10);
   damage(store, "UPDATE age SET age = 5");
-  expect(() => store.custody.age()).toThrow("of the age of this store is damaged");
-  expect(store.custody.raiseAge(20)).toBe(21);
-  expect(store.custody.age()).toBe(21);
+  expect(() => store.transfer.generation()).toThrow("of the age of this store is damaged");
+  expect(store.transfer.raiseGeneration(20)).toBe(21);
+  expect(store.transfer.generation()).toBe(21);
 });

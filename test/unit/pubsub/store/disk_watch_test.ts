@@ -12,14 +12,14 @@ function watch(takenMiB: number, storeMiB: number, maxMiB: number | null): DiskW
 
 test("a file system over the limit is told as it is", () => {
   const disk = watch(96, 1, null);
-  disk.taken(4 * mebibyte);
+  disk.expectBytes(4 * mebibyte);
   expect(disk.full()).toBe("96 % of the file system is taken; the limit is 95 %");
 });
 
 test("what is being written counts, and is not told as taken", () => {
   const disk = watch(94, 1, null);
   expect(disk.full()).toBeNull();
-  disk.taken(4 * mebibyte);
+  disk.expectBytes(4 * mebibyte);
   expect(disk.share).toBeGreaterThan(1);
   expect(disk.full()).toBe(
     "94 % of the file system is taken, and with what is being written too much; the limit is 95 %",
@@ -29,8 +29,8 @@ test("what is being written counts, and is not told as taken", () => {
 test("of the store's own limit the same", () => {
   const disk = watch(1, 9, 10);
   expect(disk.full()).toBeNull();
-  expect(disk.alarm()).toBe("the store takes 9437184 of 10485760 bytes; the limit is 80 %");
-  disk.taken(mebibyte);
+  expect(disk.warning()).toBe("the store takes 9437184 of 10485760 bytes; the limit is 80 %");
+  disk.expectBytes(mebibyte);
   expect(disk.full()).toBe(
     "the store takes 9437184 of 10485760 bytes, and with what is being written too much; the limit is 95 %",
   );
@@ -38,7 +38,7 @@ test("of the store's own limit the same", () => {
 
 test("of two limits the one is told that is over", () => {
   const disk = watch(91, 92, 100);
-  disk.taken(2.5 * mebibyte);
+  disk.expectBytes(2.5 * mebibyte);
   expect(disk.full()).toBe(
     "91 % of the file system is taken, and with what is being written too much; the limit is 95 %",
   );

@@ -8,9 +8,9 @@ import { OperationPacker, unpackOperations } from "../../../../src/wire/pubsub/s
 import { RefusedPuts } from "../../../../src/pubsub/store/refused_puts.ts";
 import { StoreEngine } from "../../../../src/pubsub/store/store_engine.ts";
 import { defaultStoreOptions, type StoreOptions } from "../../../../src/pubsub/store/store_options.ts";
-import { TopicCustody } from "../../../../src/pubsub/store/topic_transfer.ts";
+import { TopicTransfer } from "../../../../src/pubsub/store/topic_transfer.ts";
 import { TopicDatabase } from "../../../../src/pubsub/store/topic_database.ts";
-import { TopicUpkeep } from "../../../../src/pubsub/store/topic_upkeep.ts";
+import { TopicMaintenance } from "../../../../src/pubsub/store/topic_maintenance.ts";
 
 /** An operation of one kind, as much of it as the test wants to say. */
 export type Some<Kind extends StoreOperation["kind"]> =
@@ -42,8 +42,8 @@ export class EngineDriver {
   readonly #warn: (sentence: string) => void;
   database!: TopicDatabase;
   engine!: StoreEngine;
-  custody!: TopicCustody;
-  upkeep!: TopicUpkeep;
+  transfer!: TopicTransfer;
+  maintenance!: TopicMaintenance;
   #answers: StoreResponse[] = [];
   #ticket = 1000;
   #isOpen = false;
@@ -63,7 +63,7 @@ export class EngineDriver {
     this.#warn = warn;
     this.#options = { ...defaultStoreOptions, ...options };
     this.#open();
-    if (creates) this.custody.create("news", { incarnation: "b", baseOffset: 0, epoch: 1 });
+    if (creates) this.transfer.create("news", { incarnation: "b", baseOffset: 0, epoch: 1 });
   }
 
   get folder(): string {
@@ -105,10 +105,10 @@ export class EngineDriver {
 
   /** The stream of the topic `news`, which is sealed at this epoch. */
   exported(epoch = 1): { readonly pieces: Uint8Array[]; readonly hash: string } {
-    const transfer = this.custody.exportBegin("news", epoch);
+    const transfer = this.transfer.exportBegin("news", epoch);
     const pieces: Uint8Array[] = [];
     for (;;) {
-      const { piece, hash } = this.custody.exportNext(transfer);
+      const { piece, hash } = this.transfer.exportNext(transfer);
       if (hash !== null) return { pieces, hash };
       if (piece !== null) pieces.push(piece);
     }
@@ -136,8 +136,8 @@ export class EngineDriver {
       refusedPuts: new RefusedPuts(),
       warn: this.#warn,
     });
-    this.custody = new TopicCustody(this.database, this.engine);
-    this.upkeep = new TopicUpkeep(this.database, this.engine);
-    this.custody.dropArrivals();
+    this.transfer = new TopicTransfer(this.database, this.engine);
+    this.maintenance = new TopicMaintenance(this.database, this.engine);
+    this.transfer.dropIncomplete();
   }
 }

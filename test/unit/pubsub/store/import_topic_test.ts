@@ -7,21 +7,21 @@ const driver = engineDrivers();
 
 /** Sends it while `meanwhile` happens to it, which comes when all that is there was sent, and opens it in epoch 2. */
 function handOver(from: EngineDriver, to: EngineDriver, meanwhile: () => void): void {
-  const outgoing = from.custody.exportBegin("news", 1);
-  to.custody.drop("news", 2);
-  const incoming = to.custody.importBegin("news", { incarnation: "b", baseOffset: 0, owner: "s1", epoch: 1 });
+  const outgoing = from.transfer.exportBegin("news", 1);
+  to.transfer.drop("news", 2);
+  const incoming = to.transfer.importBegin("news", { incarnation: "b", baseOffset: 0, owner: "s1", epoch: 1 });
   for (let rounds = 0;;) {
-    const { piece, isCaughtUp, hash } = from.custody.exportNext(outgoing);
-    if (piece !== null) to.custody.importPiece(incoming, piece);
+    const { piece, isCaughtUp, hash } = from.transfer.exportNext(outgoing);
+    if (piece !== null) to.transfer.importPiece(incoming, piece);
     if (hash !== null) {
-      to.custody.importDone(incoming, hash);
+      to.transfer.importDone(incoming, hash);
       break;
     }
     if (!isCaughtUp) continue;
     if (rounds++ === 0) meanwhile();
-    else from.custody.seal("news", 1, "s2");
+    else from.transfer.seal("news", 1, "s2");
   }
-  to.custody.activate("news", 2, "staged");
+  to.transfer.activate("news", 2, "staged");
 }
 
 test.each([

@@ -17,8 +17,8 @@ const refusals: readonly [string, Some<"put">, (store: EngineDriver) => void][] 
   ["OVERLOADED", put(3, "three", { session, after: 2 }), (store) => store.execute(put(2, "two", { session }))],
   ["FULL", put(2, "two", { session }), (store) => store.execute(get(1, { client: "alice" }))],
   ["NOT_OWNER", put(2, "two", { session, epoch: 2 }), (store) => {
-    store.custody.seal("news", 1, "s2");
-    store.custody.activate("news", 2, "copy");
+    store.transfer.seal("news", 1, "s2");
+    store.transfer.activate("news", 2, "copy");
   }],
 ];
 
@@ -31,7 +31,7 @@ test.each(refusals)(
     expect(store.execute(end(refused.counter as number))[0]).toMatchObject({ code: "OK" });
     store.reopen();
     heal(store);
-    const epoch = store.engine.topics.here("news")?.epoch as number;
+    const epoch = store.engine.topics.get("news")?.epoch as number;
     expect(codes(store.execute({ ...refused, epoch }))).toEqual(["FENCED"]);
     store.close();
   },

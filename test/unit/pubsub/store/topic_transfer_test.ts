@@ -21,10 +21,10 @@ function codeThrown(work: () => void): string | undefined {
   }
 }
 
-function received({ custody }: EngineDriver, { pieces, hash }: { pieces: Uint8Array[]; hash: string }, epoch = 1) {
-  const transfer = custody.importBegin("news", { incarnation: "b", baseOffset: 0, owner: "s1", epoch });
-  for (const piece of pieces) custody.importPiece(transfer, piece);
-  custody.importDone(transfer, hash);
+function received({ transfer }: EngineDriver, { pieces, hash }: { pieces: Uint8Array[]; hash: string }, epoch = 1) {
+  const importId = transfer.importBegin("news", { incarnation: "b", baseOffset: 0, owner: "s1", epoch });
+  for (const piece of pieces) transfer.importPiece(importId, piece);
+  transfer.importDone(importId, hash);
 }
 
 function filled(): EngineDriver {
@@ -42,18 +42,18 @@ function filled(): EngineDriver {
 describe("a hand-over", () => {
   test("moves the log, the cursors, the windows and the msg-ids, with the hash compared, and ids go on", () => {
     const from = filled(), to = driver();
-    to.custody.drop("news", 2);
-    from.custody.seal("news", 1, "s2");
+    to.transfer.drop("news", 2);
+    from.transfer.seal("news", 1, "s2");
     const content = from.exported();
     received(to, content);
-    expect(to.custody.look("news")).toEqual({
+    expect(to.transfer.copiesOf("news")).toEqual({
       copy: null,
       staged: { incarnation: "b", owner: "s1", epoch: 1 },
       dropped: { incarnation: "b", epoch: 2 },
     });
     to.reopen();
-    to.custody.activate("news", 2, "staged");
-    from.custody.drop("news", 2);
+    to.transfer.activate("news", 2, "staged");
+    from.transfer.drop("news", 2);
     const at = { epoch: 2, client: "alice", session: { number: 3, key: "k" } };
     expect(to.execute({ kind: "get", ...at, last: -1, max: 100 })[0]?.messages?.map(({ id }) => id)).toEqual(
       Array.from({ length: 44 }, (_, index) => index + 8),
@@ -81,9 +81,9 @@ describe("a hand-over", () => {
 
   test("conserves the hash: what was received gives the same stream again", () => {
     const from = filled(), to = driver();
-    from.custody.seal("news", 1, "s2");
+    from.transfer.seal("news", 1, "s2");
     const content = from.exported();
-    to.custody.drop("news", 2);
+    to.transfer.drop("news", 2);
     received(to, content);
     const id = Number(to.database.get("SELECT id FROM topics WHERE place = 1")?.["id"]);
     const last = Number(to.database.get("SELECT last FROM topics WHERE place = 1")?.["last"]);
@@ -103,7 +103,7 @@ describe("a hand-over", () => {
   test("begins while the topic is open, and has what was put, got and trimmed until the seal", () => {
     const from = filled(), to = driver();
     const expected = filled();
-    to.custody.drop("news", 2);
+    to.transfer.drop("news", 2);
     const more = (store: EngineDriver) => {
       store.execute({ kind: "put", counter: 51, bodies: bodies("later") });
       store.execute({ kind: "put", counter: 52, msgId: "another", bodies: bodies("last") });
@@ -111,21 +111,21 @@ describe("a hand-over", () => {
       store.execute({ kind: "get", client: "alice", session: { number: 3, key: "k" }, last: 20, max: 1 });
       store.execute({ kind: "get", client: "zoë", last: 30, max: 1 });
     };
-    const transfer = from.custody.exportBegin("news", 1);
+    const transfer = from.transfer.exportBegin("news", 1);
     const pieces: Uint8Array[] = [];
     let hash: string | null = null;
     for (let rounds = 0; hash === null;) {
-      const step = from.custody.exportNext(transfer);
+      const step = from.transfer.exportNext(transfer);
       if (step.piece !== null) pieces.push(step.piece);
       hash = step.hash;
       if (!step.isCaughtUp) continue;
       if (rounds++ === 0) more(from);
-      else from.custody.seal("news", 1, "s2");
+      else from.transfer.seal("news", 1, "s2");
     }
     expect(pieces.length).toBe(3);
     more(expected);
     received(to, { pieces, hash });
-    for (const store of [to, expected]) store.custody.activate("news", 2, store === to ? "staged" : "copy");
+    for (const store of [to, expected]) store.transfer.activate("news", 2, store === to ? "staged" : "copy");
     const read = (store: EngineDriver) =>
       store.execute(
         { kind: "get", epoch: 2, client: "zoë", last: -1, max: 100 },
@@ -139,27 +139,27 @@ describe("a hand-over", () => {
 
   test("gives no more of a topic that has gone on since", () => {
     const store = filled();
-    const begin = () => store.custody.exportBegin("news", 1);
+    const begin = () => store.transfer.exportBegin("news", 1);
     const [sealed, replaced] = [begin(), begin()];
-    store.custody.seal("news", 1, "s2");
-    expect(store.custody.exportNext(sealed).piece).not.toBeNull();
-    store.custody.activate("news", 2, "copy");
+    store.transfer.seal("news", 1, "s2");
+    expect(store.transfer.exportNext(sealed).piece).not.toBeNull();
+    store.transfer.activate("news", 2, "copy");
     for (const transfer of [sealed, replaced]) {
-      expect(codeThrown(() => store.custody.exportNext(transfer))).toBe("STALE_TOKEN");
+      expect(codeThrown(() => store.transfer.exportNext(transfer))).toBe("STALE_TOKEN");
     }
     store.close();
   });
 
   test("cuts a long message into pieces that a message has room for", () => {
     const from = driver(), to = driver();
-    to.custody.drop("news", 2);
+    to.transfer.drop("news", 2);
     from.execute({ kind: "subscribe", client: "alice" });
     from.execute({ kind: "put", counter: 1, bodies: [new Uint8Array(5_000_000).fill(7)] });
-    from.custody.seal("news", 1, "s2");
+    from.transfer.seal("news", 1, "s2");
     const content = from.exported();
     expect(Math.max(...content.pieces.map(({ byteLength }) => byteLength))).toBeLessThan(2 ** 21);
     received(to, content);
-    to.custody.activate("news", 2, "staged");
+    to.transfer.activate("news", 2, "staged");
     const [answer] = to.execute({ kind: "get", epoch: 2, client: "alice", last: -1, max: 1 });
     expect(answer?.messages?.[0]?.body.byteLength).toBe(5_000_000);
     for (const store of [from, to]) store.close();
@@ -167,7 +167,7 @@ describe("a hand-over", () => {
 
   test("answers nobody between the seal and a higher epoch, whatever happens to the process", () => {
     const store = filled();
-    store.custody.seal("news", 1, "s2");
+    store.transfer.seal("news", 1, "s2");
     const get = { kind: "get", client: "zoë", last: -1 } as const;
     expect(store.execute(get, { kind: "put", counter: 99, bodies: bodies("x") }).map(({ code }) => code)).toEqual([
       "OVERLOADED",
@@ -175,8 +175,8 @@ describe("a hand-over", () => {
     ]);
     store.reopen();
     expect(store.execute(get)[0]?.code).toBe("OVERLOADED");
-    expect(codeThrown(() => store.custody.activate("news", 1, "copy"))).toBe("STALE_TOKEN");
-    store.custody.activate("news", 2, "copy");
+    expect(codeThrown(() => store.transfer.activate("news", 1, "copy"))).toBe("STALE_TOKEN");
+    store.transfer.activate("news", 2, "copy");
     expect(store.execute(get)[0]?.code).toBe("NOT_OWNER");
     expect(store.execute({ ...get, epoch: 2 })[0]?.messages?.[0]?.id).toBe(1);
     store.close();
@@ -188,46 +188,46 @@ describe("a hand-over", () => {
     store.execute({ kind: "get", wait: true, ticket: 5 });
     const answers: string[] = [];
     store.onAnswer = ({ ticket, code }) => answers.push(`${ticket} ${code}`);
-    store.custody.seal("news", 1, "s2");
+    store.transfer.seal("news", 1, "s2");
     expect(answers).toEqual(["5 OVERLOADED"]);
     store.close();
   });
 
   test("refuses data that was cut, changed or mixed up, and keeps nothing of it", () => {
     const from = filled(), to = driver();
-    from.custody.seal("news", 1, "s2");
+    from.transfer.seal("news", 1, "s2");
     const { pieces, hash } = from.exported();
     const whole = Uint8Array.from(pieces.flatMap((piece) => [...piece]));
     const cut = { pieces: [whole.subarray(0, whole.byteLength - 5)], hash };
     const changed = { pieces: [whole.with(whole.byteLength - 100, 7)], hash };
     for (const wrong of [cut, changed, { pieces: [whole, whole], hash }, { pieces: [whole.subarray(9)], hash }]) {
       expect(["BAD_DATA", "PROTOCOL"]).toContain(codeThrown(() => received(to, wrong)) ?? "nothing was thrown");
-      expect(to.custody.look("news").staged).toBeNull();
+      expect(to.transfer.copiesOf("news").staged).toBeNull();
     }
     while (to.engine.settle());
     expect(to.database.get("SELECT count(*) AS n FROM messages")?.["n"]).toBe(0);
     // In other pieces it is the same.
     received(to, { pieces: [whole.subarray(0, 3), whole.subarray(3, 500), whole.subarray(500)], hash });
-    expect(to.custody.look("news").staged).not.toBeNull();
+    expect(to.transfer.copiesOf("news").staged).not.toBeNull();
     from.close();
     to.close();
   });
 
   test("of a higher epoch takes the place of what is here, and a lower one does not", () => {
     const from = filled(), to = driver();
-    from.custody.seal("news", 1, "s2");
+    from.transfer.seal("news", 1, "s2");
     received(to, from.exported());
-    expect(codeThrown(() => to.custody.activate("news", 1, "staged"))).toBeUndefined(); // it is served in this epoch already
+    expect(codeThrown(() => to.transfer.activate("news", 1, "staged"))).toBeUndefined(); // it is served in this epoch already
     expect(to.execute({ kind: "info", client: "zoë" })[0]?.info?.end).toBe(0);
-    to.custody.activate("news", 2, "staged");
+    to.transfer.activate("news", 2, "staged");
     expect(to.execute({ kind: "info", client: "zoë", epoch: 2 })[0]?.info).toMatchObject({ end: 51, pending: 51 });
-    expect(codeThrown(() => to.custody.create("news", { incarnation: "b", baseOffset: 0, epoch: 1 }))).toBe(
+    expect(codeThrown(() => to.transfer.create("news", { incarnation: "b", baseOffset: 0, epoch: 1 }))).toBe(
       "STALE_TOKEN",
     );
-    to.custody.drop("news", 2);
-    expect(to.custody.look("news").copy?.epoch).toBe(2);
-    to.custody.drop("news", 3);
-    expect(to.custody.look("news")).toMatchObject({ copy: null, dropped: { incarnation: "b", epoch: 3 } });
+    to.transfer.drop("news", 2);
+    expect(to.transfer.copiesOf("news").copy?.epoch).toBe(2);
+    to.transfer.drop("news", 3);
+    expect(to.transfer.copiesOf("news")).toMatchObject({ copy: null, dropped: { incarnation: "b", epoch: 3 } });
     from.close();
     to.close();
   });
@@ -251,14 +251,14 @@ describe("a hand-over", () => {
       for (const client of ["reader", "late"]) {
         from.execute({ kind: "get", client, last: Math.min(acked, end), max: 1 });
       }
-      from.custody.seal("news", 1, "s2");
+      from.transfer.seal("news", 1, "s2");
       const { pieces, hash } = from.exported();
       const whole = Uint8Array.from(pieces.flatMap((bytes) => [...bytes]));
       const cut: Uint8Array[] = [];
       for (let at = 0; at < whole.byteLength; at += piece) cut.push(whole.subarray(at, at + piece));
       received(to, { pieces: cut, hash });
-      to.custody.activate("news", 2, "staged");
-      from.custody.activate("news", 2, "copy");
+      to.transfer.activate("news", 2, "staged");
+      from.transfer.activate("news", 2, "copy");
       const read = (store: EngineDriver) =>
         store.execute({ kind: "get", epoch: 2, client: "late", last: -1, max: 100, peek: true }).map((answer) => ({
           ...answer,
@@ -281,7 +281,7 @@ property(
   }),
   ({ changes, move }) => {
     const from = filled(), to = driver();
-    from.custody.seal("news", 1, "s2");
+    from.transfer.seal("news", 1, "s2");
     const pieces = from.exported().pieces.map((piece) => [...piece]);
     from.close();
     const bytes = pieces.flat();
@@ -298,11 +298,11 @@ property(
 
 test("a topic that is put aside is not answered from, and not deleted", () => {
   const store = filled();
-  store.custody.setAside("news");
+  store.transfer.setAside("news");
   while (store.engine.settle());
   expect(store.execute({ kind: "put", counter: 1, bodies: bodies("x") })[0]?.code).toBe("NOT_OWNER");
   expect(store.database.get("SELECT sum(last - first + 1) AS n FROM messages")?.["n"]).toBe(51);
-  store.custody.create("news", { incarnation: "c", baseOffset: 1000, epoch: 5 });
+  store.transfer.create("news", { incarnation: "c", baseOffset: 1000, epoch: 5 });
   expect(store.execute({ kind: "put", epoch: 5, counter: 1, bodies: bodies("x") })[0]?.ids).toEqual([{
     first: 1001,
     last: 1001,
@@ -319,8 +319,8 @@ describe("a topic that was put back to an earlier time", () => {
     const store = filled();
     // alice has had 7, zoë nothing; a third one everything.
     store.execute({ kind: "subscribe", client: "late" });
-    store.custody.continueBehind("news", baseOffset);
-    store.custody.continueBehind("news", baseOffset);
+    store.transfer.continueBehind("news", baseOffset);
+    store.transfer.continueBehind("news", baseOffset);
     store.reopen();
     const get = (client: string, last: number) => store.execute({ kind: "get", client, last, max: 100 });
     const pending = (client: string) => store.execute({ kind: "info", client })[0]?.info?.pending;
@@ -348,14 +348,14 @@ describe("a topic that was put back to an earlier time", () => {
     const from = driver({ retainMessages: 21 }), to = driver();
     from.execute({ kind: "subscribe", client: "slow" });
     for (let counter = 1; counter <= 20; counter++) from.execute({ kind: "put", counter, bodies: bodies("x") });
-    from.custody.continueBehind("news", baseOffset);
+    from.transfer.continueBehind("news", baseOffset);
     from.execute({ kind: "put", counter: 21, bodies: bodies("y") });
-    from.custody.seal("news", 1, "s2");
+    from.transfer.seal("news", 1, "s2");
     const { pieces, hash } = from.exported();
-    const transfer = to.custody.importBegin("news", { incarnation: "b", baseOffset, owner: "s1", epoch: 1 });
-    for (const piece of pieces) to.custody.importPiece(transfer, piece);
-    to.custody.importDone(transfer, hash);
-    to.custody.activate("news", 2, "staged");
+    const transfer = to.transfer.importBegin("news", { incarnation: "b", baseOffset, owner: "s1", epoch: 1 });
+    for (const piece of pieces) to.transfer.importPiece(transfer, piece);
+    to.transfer.importDone(transfer, hash);
+    to.transfer.activate("news", 2, "staged");
     expect(to.execute({ kind: "info", epoch: 2, client: "slow" })[0]?.info).toMatchObject({ pending: 21 });
     const [old] = to.execute({ kind: "get", epoch: 2, client: "slow", last: -1, max: 100 });
     expect([ids([old ?? {}]).length, old?.missed]).toEqual([20, 0]);
@@ -369,7 +369,7 @@ test("a dropped topic's rows go little by little", () => {
   const store = driver();
   store.execute({ kind: "subscribe" });
   for (let counter = 0; counter < 300; counter++) store.execute({ kind: "put", counter, bodies: bodies("x") });
-  store.custody.drop("news", 2);
+  store.transfer.drop("news", 2);
   let steps = 0;
   while (store.engine.settle()) steps++;
   expect(steps).toBeGreaterThan(4);

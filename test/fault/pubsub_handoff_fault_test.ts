@@ -11,7 +11,7 @@ import process from "node:process";
 import { connect } from "../../src/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../src/zookeeper/hosts.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
-import { listTopics } from "../../src/pubsub/ownership/read_topic_list.ts";
+import { readTopicList } from "../../src/pubsub/ownership/read_topic_list.ts";
 import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import { verifyStore } from "../../src/pubsub/store/verify_topic_store.ts";
 import { type Backend, keeper, type RunningBackend, zooKeeper } from "../support/backends.ts";
@@ -132,7 +132,7 @@ class Pair implements AsyncDisposable {
   /** Who owns the topic, once one does and has stored it, and the other one says so. */
   async #settled(): Promise<{ owner: string; epoch: number }> {
     return await eventually(async () => {
-      for await (const { node } of listTopics(this.#zk, path)) {
+      for await (const { node } of readTopicList(this.#zk, path)) {
         const { owner, epoch, state } = node;
         const known = this.#owners.get(epoch) ?? owner;
         if (known !== owner) throw new Error(`epoch ${epoch} was ${known}'s, and is ${owner}'s`);

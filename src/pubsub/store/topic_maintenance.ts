@@ -2,13 +2,13 @@
 import { BatonError } from "../../errors.ts";
 import { Damaged } from "../../storage/damage.ts";
 import { counted } from "../../support/counted.ts";
-import type { Client } from "./topic_client.ts";
+import type { TopicClient } from "./topic_client.ts";
 import { repairTopic } from "./repair_topic.ts";
 import type { StoreEngine } from "./store_engine.ts";
-import type { Topic } from "./stored_topic.ts";
+import type { StoredTopic } from "./stored_topic.ts";
 import type { TopicDatabase } from "./topic_database.ts";
 
-export interface TopicState {
+export interface TopicDetails {
   readonly epoch: number;
   /** The oldest message that is there, and the newest that was given; one behind it when there is none. */
   readonly first: number;
@@ -28,7 +28,7 @@ export interface TopicState {
 /** Subscribers of a topic that are shown. */
 const subscribersShownMax = 1000;
 
-export class TopicUpkeep {
+export class TopicMaintenance {
   readonly #database: TopicDatabase;
   readonly #engine: StoreEngine;
 
@@ -37,18 +37,18 @@ export class TopicUpkeep {
     this.#engine = engine;
   }
 
-  show(name: string, epoch: number): TopicState {
+  show(name: string, epoch: number): TopicDetails {
     const topic = this.#serving(name, epoch);
     const { log: { first, last, bytes }, clientCount, plainCount, subscribers } = topic;
     const places = [...subscribers.values()].map(({ name: client, position }) => ({
       client,
       position: position ?? 0,
-      pending: topic.pendingBehind(position ?? 0),
+      pending: topic.pendingAfter(position ?? 0),
     }));
     const slowest = places.sort((a, b) => b.pending - a.pending || (a.client < b.client ? -1 : 1));
     return {
       ...{ epoch, first, end: last, bytes, clients: clientCount, plainClients: plainCount },
-      clientsMax: this.#engine.room.max,
+      clientsMax: this.#engine.capacity.max,
       subscribers: subscribers.size,
       slowest: slowest.slice(0, subscribersShownMax),
       damage: topic.damagedClients,
@@ -71,14 +71,14 @@ export class TopicUpkeep {
       );
     }
     this.#transaction(() => {
-      topic.place(client, null);
+      topic.moveSubscriber(client, null);
       this.#engine.topics.clients.forget(client);
       topic.clientCount--;
       if (client.session === 0) topic.plainCount--;
       topic.registration++;
       this.#engine.topics.write(topic);
     });
-    this.#engine.fewer(topic);
+    this.#engine.subscribersRemoved(topic);
     this.#engine.wakeAll(topic);
   }
 
@@ -96,11 +96,11 @@ export class TopicUpkeep {
     return done;
   }
 
-  #find(topic: Topic, name: string): Client {
+  #find(topic: StoredTopic, name: string): TopicClient {
     const { clients } = this.#engine.topics;
-    let client: Client | null;
+    let client: TopicClient | null;
     try {
-      client = topic.subscribers.get(name) ?? clients.idle(topic.id, name);
+      client = topic.subscribers.get(name) ?? clients.findUnsubscribed(topic.id, name);
     } catch (error) {
       if (!(error instanceof Damaged)) throw error;
       throw new BatonError("BAD_DATA", `${error.message}: baton pubsub topic repair gives up what is damaged`);
@@ -113,9 +113,9 @@ export class TopicUpkeep {
   }
 
   /** Why it should not be forgotten; null: nothing is lost by it. */
-  #lossOf(topic: Topic, client: Client): string | null {
+  #lossOf(topic: StoredTopic, client: TopicClient): string | null {
     if (client.position !== null) {
-      return `is subscribed, with ${counted(topic.pendingBehind(client.position), "message")} that it has not had`;
+      return `is subscribed, with ${counted(topic.pendingAfter(client.position), "message")} that it has not had`;
     }
     const state = this.#engine.topics.clients.rows.resolution(client);
     if (state === "unresolved") {
@@ -126,8 +126,8 @@ export class TopicUpkeep {
       : null;
   }
 
-  #serving(name: string, epoch: number): Topic {
-    const topic = this.#engine.topics.here(name);
+  #serving(name: string, epoch: number): StoredTopic {
+    const topic = this.#engine.topics.get(name);
     if (topic !== null && topic.epoch === epoch && topic.sealedFor === null) return topic;
     throw new BatonError("STALE_TOKEN", `Topic ${JSON.stringify(name)} is not served here in epoch ${epoch}`);
   }

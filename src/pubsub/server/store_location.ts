@@ -3,7 +3,7 @@ import { readFileSync, statSync } from "node:fs";
 import { hostname } from "node:os";
 
 /** Of a directory that is there. */
-export function storePlace(dataDir: string): string {
+export function storeLocation(dataDir: string): string {
   const { dev, ino } = statSync(dataDir, { bigint: true });
   return `${hostname()} ${machineId()} ${dev}:${ino}`;
 }

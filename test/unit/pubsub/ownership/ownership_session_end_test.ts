@@ -30,11 +30,11 @@ test("a seal that the disk is slow with is done before anything is decided anew"
     await disk.promise;
     return await seal.apply(store, words);
   };
-  const moving = server?.ownership.handOver("t", "s2").then(() => "done", () => "given up");
+  const moving = server?.ownership.handOff("t", "s2").then(() => "done", () => "given up");
   await asked.promise;
   const first = server?.zk as FakeZooKeeper;
   first.expire();
-  await eventually(() => server?.ownership.isThere === false);
+  await eventually(() => server?.ownership.isRegistered === false);
   for (const id of ["s3", "s4", "s5"]) await crew.start(id); // time enough to open another session
   expect(server?.zk === first).toBe(true);
   disk.resolve();
@@ -50,17 +50,17 @@ test("what fails before the seal leaves the topic where it is, at its epoch, and
   const one = crew.servers.get("s1");
   for (const [pieces, why] of [[0, "no room"], [1, "s2 broke off"]] as const) {
     crew.unwilling.set("s2", pieces);
-    expect(await one?.ownership.handOver("t", "s2")).toEqual({ kind: "kept", why });
-    expect(one?.ownership.permitNow("t")?.epoch).toBe(1);
+    expect(await one?.ownership.handOff("t", "s2")).toEqual({ kind: "kept", why });
+    expect(one?.ownership.currentPermit("t")?.epoch).toBe(1);
     expect(one?.store.row("t").copy).toMatchObject({ epoch: 1, sealedFor: null });
   }
-  expect(await one?.ownership.handOver("t", "s9")).toMatchObject({
+  expect(await one?.ownership.handOff("t", "s9")).toMatchObject({
     kind: "kept",
     why: expect.stringContaining("not there"),
   });
   expect(await crew.put(router, "t", "b")).toEqual({ seq: 2, by: "s1" });
   crew.unwilling.clear();
-  expect(await one?.ownership.handOver("t", "s2")).toMatchObject({ kind: "moved", epoch: 2 });
+  expect(await one?.ownership.handOff("t", "s2")).toMatchObject({ kind: "moved", epoch: 2 });
   expect(await crew.put(router, "t", "c")).toEqual({ seq: 3, by: "s2" });
 });
 
@@ -70,7 +70,7 @@ test("what is being received is given up with the session", async () => {
   await crew.put(router, "t", "a");
   crew.isNetworkSlow = true;
   const [one, two] = [crew.servers.get("s1"), crew.servers.get("s2")];
-  const moving = one?.ownership.handOver("t", "s2").catch(() => {});
+  const moving = one?.ownership.handOff("t", "s2").catch(() => {});
   await eventually(() => crew.transfers.length === 1);
   const copy = one?.store.row("t").copy;
   const isAsked = Promise.withResolvers<void>();
@@ -87,7 +87,7 @@ test("what is being received is given up with the session", async () => {
   await isAsked.promise;
   (two?.zk as FakeZooKeeper).expire();
   expect(await receiving).toBe("given up");
-  await eventually(() => two?.ownership.isThere);
+  await eventually(() => two?.ownership.isRegistered);
   expect(two?.store.row("t").staged).toBeNull();
   for (const deliver of crew.transfers) expect(await deliver()).toEqual({ kind: "taken" });
   expect(await crew.put(router, "t", "b")).toEqual({ seq: 2, by: "s2" });
@@ -115,9 +115,9 @@ test("while a topic is on its way, whoever asks for it is told so at once", asyn
   await crew.put(router, "t", "a");
   crew.cutOff.add("s2");
   const one = crew.servers.get("s1");
-  const moving = one?.ownership.handOver("t", "s2");
+  const moving = one?.ownership.handOff("t", "s2");
   await eventually(() => crew.transfers.length >= 2);
-  for (let turn = 0; turn < 20; turn++) expect(await one?.ownership.standing("t")).toEqual({ kind: "moving" });
+  for (let turn = 0; turn < 20; turn++) expect(await one?.ownership.availability("t")).toEqual({ kind: "moving" });
   crew.cutOff.delete("s2");
   expect((await moving)?.kind).toBe("moved");
 });

@@ -30,7 +30,7 @@ for (const [index, party] of parties.entries()) {
       const router = await crew.router();
       expect(await crew.put(router, "t", "a")).toEqual({ seq: 1, by: "s1" });
       // Refused before anything was sealed: an operator asks again.
-      await eventually(async () => (await one.ownership.handOver("t", "s2")).kind === "moved");
+      await eventually(async () => (await one.ownership.handOff("t", "s2")).kind === "moved");
       expect(await crew.put(router, "t", "b")).toEqual({ seq: 2, by: "s2" });
       await eventually(() => one.store.row("t").copy === null);
       expect(two.store.content("t")?.log).toEqual(["a", "b"]);

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { TopicCustody } from "../../../../src/pubsub/store/topic_transfer.ts";
+import { TopicTransfer } from "../../../../src/pubsub/store/topic_transfer.ts";
 import { type EngineDriver, engineDrivers } from "./engine_driver.ts";
 import { bodies } from "./some_operations.ts";
 
@@ -13,7 +13,7 @@ function sealed() {
   for (let counter = 1; counter <= messages; counter++) {
     from.execute({ kind: "put", counter, bodies: bodies(`body ${counter}`) });
   }
-  from.custody.seal("news", 1, "s2");
+  from.transfer.seal("news", 1, "s2");
   const content = from.exported();
   from.close();
   return content;
@@ -28,18 +28,18 @@ for (const [when, isCollected] of [["at once", true], ["later", false]] as const
     const { pieces: [first = new Uint8Array(), ...others], hash } = sealed();
     const content = { incarnation: "b", baseOffset: 0, owner: "s1", epoch: 1 };
     const to = driver();
-    to.custody.drop("news", 2);
-    to.custody.importPiece(to.custody.importBegin("news", content), first);
+    to.transfer.drop("news", 2);
+    to.transfer.importPiece(to.transfer.importBegin("news", content), first);
     // As when the disk was full: what is in memory is read anew, and what had come by then is dropped some seconds later.
-    const custody = new TopicCustody(to.database, to.engine, to.custody);
-    const transfer = custody.importBegin("news", content);
-    custody.importPiece(transfer, first);
-    custody.dropArrivals();
+    const transfer = new TopicTransfer(to.database, to.engine, to.transfer);
+    const importId = transfer.importBegin("news", content);
+    transfer.importPiece(importId, first);
+    transfer.dropIncomplete();
     if (isCollected) collect(to);
-    for (const piece of others) custody.importPiece(transfer, piece);
-    custody.importDone(transfer, hash);
+    for (const piece of others) transfer.importPiece(importId, piece);
+    transfer.importDone(importId, hash);
     collect(to);
-    custody.activate("news", 2, "staged");
+    transfer.activate("news", 2, "staged");
     const [read] = to.execute({ kind: "get", epoch: 2, client: "alice", last: -1, max: 100 });
     expect(read?.messages?.length).toBe(messages);
     expect(to.database.all("SELECT DISTINCT topic FROM messages").length).toBe(1);

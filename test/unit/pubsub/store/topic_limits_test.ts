@@ -133,7 +133,7 @@ describe("what is stored", () => {
     while (stored < 100 && codes(small.execute(put(stored, "x".repeat(10_000))))[0] === "OK") stored++;
     expect(stored).toBeGreaterThan(5);
     expect(stored).toBeLessThan(20);
-    expect(small.engine.disk.alarm()).toContain("of 200000 bytes");
+    expect(small.engine.disk.warning()).toContain("of 200000 bytes");
     expect(codes(small.execute(get(3, { client: "alice" }), { kind: "unsubscribe", client: "alice" }))).toEqual([
       "OK",
       "OK",
@@ -210,10 +210,10 @@ test("messages that have become too old go without anybody's doing, and not from
   store.engine.expire();
   expect(store.engine.settle()).toBe(false);
   store.nowMs += 2000;
-  store.custody.seal("news", 1, "s2");
+  store.transfer.seal("news", 1, "s2");
   store.engine.expire();
   expect(store.engine.settle()).toBe(false);
-  store.custody.activate("news", 2, "copy");
+  store.transfer.activate("news", 2, "copy");
   store.engine.expire();
   expect(store.engine.settle()).toBe(true);
   expect(store.execute(get(-1, { client: "alice", epoch: 2 }))[0]).toMatchObject({ code: "NO_MESSAGE", missed: 1 });
@@ -225,7 +225,7 @@ test("a topic with rows left to delete keeps its content from the seal on", () =
   store.execute({ kind: "subscribe", client: "alice" });
   for (let counter = 1; counter <= 300; counter++) store.execute(put(counter, "x"));
   store.execute({ kind: "unsubscribe", client: "alice" });
-  store.custody.seal("news", 1, "s2");
+  store.transfer.seal("news", 1, "s2");
   const rows = () => store.database.get("SELECT count(*) AS n FROM messages")?.["n"];
   const sealed = rows();
   while (store.engine.settle());
