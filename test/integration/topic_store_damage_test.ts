@@ -41,7 +41,7 @@ function putsOf(topic: string) {
 
 /** Everything is put again; throws where something is stored twice, or refused for another reason than its damage. */
 function repeatAll(store: EngineDriver, topic: string): void {
-  if (store.transfer.look(topic).copy === null) return;
+  if (store.transfer.copiesOf(topic).copy === null) return;
   for (const put of putsOf(topic)) {
     const [answer] = store.execute(put);
     const isSame = answer?.code === "OK" && answer.ids?.[0]?.first === put.counter;
