@@ -1,5 +1,5 @@
 /** Settings and commands as people read them: help pages, and the generated documentation from the same lines. */
-import { type Setting, type SettingTable, variableOf } from "../src/config/setting.ts";
+import { isPerName, type Setting, type SettingTable, variableOf } from "../src/config/setting.ts";
 import { type Command, commonSettings } from "./command.ts";
 
 /** Help is wrapped to this many columns. */
@@ -39,7 +39,7 @@ function optionLines(settings: SettingTable): string[] {
     if (form === null) continue;
     const short = form.startsWith("--") ? `    ${form}` : form;
     const ending = defaultForm(setting);
-    const variable = setting.key === undefined ? "" : ` [${variableOf(setting.key)}]`;
+    const variable = setting.key === undefined || isPerName(setting.key) ? "" : ` [${variableOf(setting.key)}]`;
     const help = `${setting.help}${ending === "" ? "" : ` (default: ${ending})`}${variable}`;
     const [first = "", ...more] = wrap(help, columns - 34);
     if (short.length > 30) lines.push(`  ${short}`, `${" ".repeat(34)}${first}`);

@@ -19,3 +19,10 @@ test("what nobody threw on purpose is 70, and asks to be reported", async () => 
   expect(io.stderr()).toStartWith("baton: internal error, please report it: a bug\nTypeError: a bug\n");
   expect(internalError("thrown text", fakeIo())).toBe(exitCodes.INTERNAL);
 });
+
+test("a page of help names no variable for a setting that each component has of its own, for none is read", async () => {
+  const io = fakeIo();
+  expect(await runCommandLine(["pool", "--help"], io)).toBe(exitCodes.SUCCESS);
+  expect(io.stdout()).toContain("[BATON_SCOPE]");
+  expect(io.stdout()).not.toContain("BATON_POOL_COMPONENT_NAME");
+});
