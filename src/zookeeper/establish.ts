@@ -60,17 +60,15 @@ export async function establish(endpoint: Endpoint, wish: SessionWish, { options
   });
   const outcome = Promise.withResolvers<Accepted | typeof expired>();
   outcome.promise.catch(() => {}); // the dial may fail first, and nobody would look
-  let framed = false;
   // Those who have nothing to say yet, and those who wait for something else than ZooKeeper's protocol.
   const hint = () =>
-    wish.identity !== null || framed
+    wish.identity !== null || handshake.hasResponse
       ? ""
       : options.tls === undefined
       ? " (as a server without a quorum does, and a port that wants TLS)"
       : " (as a server without a quorum does)";
   const stream = new FrameStream({
     frame(frame) {
-      framed = true;
       const step = handshake.receive(frame);
       progress(`no answer to ${handshake.stage}`);
       if (step.kind === "send") { for (const bytes of step.bytes) stream.send(bytes); }
@@ -79,7 +77,7 @@ export async function establish(endpoint: Endpoint, wish: SessionWish, { options
     },
     turn() {},
     closed(error) {
-      const foreign = !framed && error instanceof BatonError && error.code === "PROTOCOL";
+      const foreign = !handshake.hasResponse && error instanceof BatonError && error.code === "PROTOCOL";
       if (foreign) outcome.reject(foreignProtocol(error, { isTls: options.tls !== undefined }));
       else outcome.reject(error ?? new Error(`closed the connection during ${handshake.stage}${hint()}`));
     },
@@ -109,7 +107,7 @@ export async function establish(endpoint: Endpoint, wish: SessionWish, { options
   }
 }
 
-/** The first bytes are no frame: most likely the port of a web server, or one that wants TLS. */
+/** The first bytes are no response to a handshake: most likely the port of a web server, or one that wants TLS. */
 function foreignProtocol(error: BatonError, { isTls }: { readonly isTls: boolean }): ForeignProtocol {
   const hint = isTls ? "" : "; does this port want TLS?";
   const message = `it does not seem to speak ZooKeeper's protocol (${error.message})${hint}`;

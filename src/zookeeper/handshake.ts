@@ -59,6 +59,7 @@ export class Handshake {
   readonly #options: HandshakeOptions;
   #accepted: Omit<Accepted, "kind" | "nextXid"> | null = null;
   #stage: "session" | "SASL" | "authentication" = "session";
+  #hasResponse = false;
   #xid = 1;
   #authReplies = 0;
 
@@ -69,6 +70,11 @@ export class Handshake {
   /** What the server owes an answer to. */
   get stage(): string {
     return this.#stage === "session" ? "the handshake" : this.#stage === "SASL" ? "SASL" : "the authentication";
+  }
+
+  /** Whether the server has sent a response to the ConnectRequest that can be read, whatever it says. */
+  get hasResponse(): boolean {
+    return this.#hasResponse;
   }
 
   /** The frame that opens the connection. */
@@ -101,6 +107,7 @@ export class Handshake {
 
   #receiveSession(reader: ByteReader): HandshakeStep {
     const response = connectResponse.read(reader);
+    this.#hasResponse = true;
     if (response.timeOut <= 0) return { kind: "expired" };
     if (response.readOnly) throw protocolError("The server is read-only at present: it has lost its quorum");
     if (response.passwd === null) throw protocolError("The server gave the session no password");

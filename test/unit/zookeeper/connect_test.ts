@@ -99,6 +99,11 @@ describe("connect", () => {
     const { clock, outcome } = begin(ensemble, { retries: 0 });
     await clock.advance(1000);
     expect(outcome()).toMatchObject({ code: "UNREACHABLE", message: expect.stringContaining("read-only") });
+    const later = begin(ensemble, { connectTimeoutMs: 60_000 });
+    await later.clock.advance(1000);
+    ensemble.server(1).session = "accept";
+    await later.clock.advance(2000);
+    expect(later.outcome()).toBe("connected");
   });
 
   test("says so when a server speaks something else", async () => {
@@ -111,6 +116,21 @@ describe("connect", () => {
     expect(outcome()).toMatchObject({
       code: "UNREACHABLE",
       message: expect.stringContaining("10.0.0.1:2181: it does not seem to speak ZooKeeper's protocol (A frame claims"),
+    });
+  });
+
+  test("takes for something else what has the length of a frame, and is none that opens a session", async () => {
+    const ensemble = new ScriptedEnsemble(1);
+    ensemble.server(1).mode = "silent";
+    const { clock, outcome } = begin(ensemble, { connectTimeoutMs: 60_000 });
+    await settled();
+    ensemble.server(1).connections[0]?.send(new Uint8Array(4)); // an empty frame
+    await clock.advance(1000);
+    expect(outcome()).toMatchObject({
+      code: "UNREACHABLE",
+      message: expect.stringContaining(
+        "10.0.0.1:2181: it does not seem to speak ZooKeeper's protocol (Cannot read 4 bytes",
+      ),
     });
   });
 
