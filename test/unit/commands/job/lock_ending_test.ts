@@ -29,7 +29,7 @@ describe("how a command ended, as an exit code", () => {
     ],
     [{ kind: "time_limit", child: killed }, 124, "time_limit", /longer than 1.5 s \(--max-hold\)/],
     [{ kind: "breach", child: null, survivors: [12, 13] }, 83, "fence_breach", /still there: 12, 13/],
-    [{ kind: "not_found", message: "no" }, 127, "not_found", /^no$/],
+    [{ kind: "not_found", message: "no" }, 127, "command_not_found", /^no$/],
     [{ kind: "not_executable", message: "no" }, 126, "not_executable", /^no$/],
     [{ kind: "start_failed", message: "no" }, 125, "start_failed", /^no$/],
   ];
