@@ -1,20 +1,22 @@
 /**
- * The first word chooses the command. Every failure becomes one sentence and one number here.
+ * The command line: its first argument selects the command, and each failure becomes one message and one exit code.
  *
- * lock, which runs most often, is loaded at once. The others come in a few parts, each with what its commands share: in
- * twenty small ones, as the bundler would cut it, loading took a millisecond longer.
+ * `lock` runs most often, so it is loaded immediately. The other commands are loaded in a few groups that share code: with one part per
+ * command, loading took a millisecond longer.
  */
 import { helpersEnded } from "../src/process/spawn/helper_process.ts";
 import { type Io, systemIo } from "../src/terminal/io.ts";
 import { BatonError, messageOf } from "../src/errors.ts";
-import { type Command, runCommand } from "./command.ts";
+import { didYouMean } from "../src/support/did_you_mean.ts";
+import type { Command } from "./command.ts";
 import { firstWords, membersOf, nameAt, wordsOf } from "./command_names.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "./exit_codes.ts";
 import { lockCommand } from "./lock/lock.ts";
+import { runCommand } from "./run_command.ts";
 
 export { systemIo };
 
-/** In the order of the help page. A command of two words belongs to a group: the first word alone is none. */
+/** The commands in the order of the help page. A command of two words belongs to a group; the first word alone is no command. */
 export const commandLoaders: Readonly<Record<string, () => Promise<Command>>> = {
   lock: () => Promise.resolve(lockCommand),
   hold: async () => (await import("./hold/hold.ts")).holdCommand,
@@ -53,19 +55,19 @@ export const commandLoaders: Readonly<Record<string, () => Promise<Command>>> = 
   keeper: async () => (await import("./keeper/keeper.ts")).keeperCommand,
   completion: async () => (await import("./completion.ts")).completionCommand,
   config: async () => (await import("./config.ts")).configCommand,
-  help: async () => (await import("./help.ts")).helpCommand,
+  help: async () => (await import("./help.ts")).helpCommandFor(commandLoaders),
 };
 
 /**
- * Runs one command line, without the program's name. Rejects only with StoppedBySignal and ReaderGone, which end the
- * process by a signal.
+ * Runs one command line, without the name of the program. Rejects only with StoppedBySignal and ReaderGone, which end the process
+ * with a signal.
  */
-export async function runCommandLine(words: readonly string[], io: Io): Promise<ExitCode> {
+export async function runCommandLine(args: readonly string[], io: Io): Promise<ExitCode> {
   try {
-    return await dispatch(words, io);
+    return await dispatch(args, io);
   } catch (thrown) {
     if (thrown instanceof BatonError) {
-      const hint = thrown.code === "USAGE" ? `\nbaton: see: baton ${helpWords(words)}` : "";
+      const hint = thrown.code === "USAGE" ? `\nbaton: see: baton ${helpArgs(args)}` : "";
       io.err(`baton: ${thrown.message}${hint}\n`);
       return exitCodeOf(thrown.code);
     }
@@ -76,7 +78,7 @@ export async function runCommandLine(words: readonly string[], io: Io): Promise<
   }
 }
 
-/** Says what there is to say of a bug. */
+/** Prints a bug with its stack. */
 export function internalError(thrown: unknown, io: Io): ExitCode {
   const stack = thrown instanceof Error ? `${thrown.stack}\n` : "";
   io.err(`baton: internal error, please report it: ${messageOf(thrown)}\n${stack}`);
@@ -85,10 +87,11 @@ export function internalError(thrown: unknown, io: Io): ExitCode {
 
 const endsProcess: ReadonlySet<string> = new Set(["StoppedBySignal", "ReaderGone"]);
 
-async function dispatch(words: readonly string[], io: Io): Promise<ExitCode> {
-  const [first, ...rest] = words;
+async function dispatch(args: readonly string[], io: Io): Promise<ExitCode> {
+  const [first, ...rest] = args;
   if (first === undefined || first === "--help" || first === "-h") {
-    const { helpCommand } = await import("./help.ts");
+    const { helpCommandFor } = await import("./help.ts");
+    const helpCommand = helpCommandFor(commandLoaders);
     if (first !== undefined) return runCommand(helpCommand, [], io);
     await runCommand(helpCommand, [], { ...io, out: io.err });
     return exitCodes.USAGE;
@@ -99,25 +102,38 @@ async function dispatch(words: readonly string[], io: Io): Promise<ExitCode> {
     return await complete(new Map(loaded.map((command) => [command.name, command])), rest, io);
   }
   if (first === "__holder") return await (await import("./hold/holder.ts")).runHolder(io);
-  const name = nameAt(words, commandLoaders);
+  const name = nameAt(args, commandLoaders);
   const load = name === null ? undefined : commandLoaders[name];
-  if (name !== null && load !== undefined) return await runLoaded(await load(), words.slice(wordsOf(name)), io);
+  if (name !== null && load !== undefined) return await runLoaded(await load(), args.slice(wordsOf(name)), io);
   if (membersOf(first, Object.keys(commandLoaders)).length > 0) {
     const { groupHelp } = await import("./help.ts");
-    return await groupHelp(words, io);
+    return await groupHelp(args, commandLoaders, io);
   }
-  const { complaintAboutFirst } = await import("./unknown_word.ts");
-  throw new BatonError("USAGE", complaintAboutFirst(words, firstWords(Object.keys(commandLoaders))));
+  throw new BatonError("USAGE", unknownCommandMessage(args, firstWords(Object.keys(commandLoaders))));
 }
 
-async function runLoaded(command: Command, words: readonly string[], io: Io): Promise<ExitCode> {
-  if (!command.isEvaluated) return await runCommand(command, words, io);
+async function runLoaded(command: Command, args: readonly string[], io: Io): Promise<ExitCode> {
+  if (!command.isEvaluated) return await runCommand(command, args, io);
   const { evaluated } = await import("./evaluated.ts");
-  return await evaluated(() => runCommand(command, words, io), io);
+  return await evaluated(() => runCommand(command, args, io), io);
 }
 
-function helpWords(words: readonly string[]): string {
-  const name = nameAt(words, commandLoaders);
-  const isGroup = membersOf(words[0] ?? "", Object.keys(commandLoaders)).length > 0;
-  return name !== null ? `${name} --help` : isGroup ? `${words[0]} --help` : "--help";
+function helpArgs(args: readonly string[]): string {
+  const name = nameAt(args, commandLoaders);
+  const isGroup = membersOf(args[0] ?? "", Object.keys(commandLoaders)).length > 0;
+  return name !== null ? `${name} --help` : isGroup ? `${args[0]} --help` : "--help";
+}
+
+/** The message for a first argument that is no command. `commands`: the first words of all commands. */
+export function unknownCommandMessage([first = "", ...rest]: readonly string[], commands: readonly string[]): string {
+  const command = rest.find((arg) => commands.includes(arg));
+  const isOption = first.startsWith("-");
+  if (isOption && command !== undefined) {
+    return `Options follow the command, as in: baton ${command} ${first} …`;
+  }
+  const suggestion = didYouMean(first, [...commands, "--help", "--version"]);
+  const order = suggestion === "" && command !== undefined
+    ? `; the command comes first, as in: baton ${command} ${first}`
+    : "";
+  return `There is no ${isOption ? "option" : "command"} "${first}"${suggestion}${order}`;
 }

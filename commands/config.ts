@@ -1,4 +1,4 @@
-/** `baton config check|show`: are the files and variables good, and what follows from them. */
+/** `baton config check|show`: checks the files and variables, or prints the resulting settings. */
 import type { Io } from "../src/terminal/io.ts";
 import { printTable } from "../src/terminal/table.ts";
 import { type ConfigSources, type Origin, resolveOne, sectionNames } from "../src/config/resolve_settings.ts";
@@ -12,27 +12,26 @@ import { type ExitCode, exitCodes } from "./exit_codes.ts";
 import type { ConfigJson } from "./json_shapes/machine_shapes.ts";
 
 const settings = {
-  origin: setting(toggle(), { flag: "--origin", help: "say where each value came from", default: false }),
+  origin: setting(toggle(), { flag: "--origin", help: "print the origin of each value", default: false }),
   json: setting(toggle(), { flag: "--json", help: "print one JSON object", default: false }),
   ...allSettings,
 } satisfies SettingTable;
 
 export const configCommand = defineCommand({
   name: "config",
-  summary: "check the configuration, or show what it comes to",
+  summary: "check the configuration, or print the resulting settings",
   usage: "check|show [options]",
   details: [
-    "A value comes from the command line, else from its BATON_… variable, else from the file named with --config or else " +
-    "$XDG_CONFIG_HOME/baton/config.toml (~/.config/baton without that variable), else from /etc/baton/config.toml, else " +
-    "it is the default. The files may also be JSON: config.json.",
-    "check exits with 78 and names the file, the line, the key and the value of everything that is wrong. Files are checked " +
-    "as a whole whenever they are read, so every other command does the same; check looks also into what only the commands " +
-    "look into that go by it: addresses, templates, schedules, names.",
-    "show takes the options of the other commands, to say what they would come to.",
+    "The value of a setting is taken from the first of: the command line, the BATON_… variable, the file given with --config or " +
+    "else $XDG_CONFIG_HOME/baton/config.toml (~/.config/baton/config.toml without that variable), " +
+    "/etc/baton/config.toml, the default. Files are TOML.",
+    "check prints the file, line, key and value of each mistake, and exits with 78. Every command checks the whole file when it " +
+    "reads one; check also tests values that other commands test only when they use them: addresses, templates, schedules, names.",
+    "show accepts the options of the other commands and prints the settings that result.",
   ],
   examples: [
-    ["baton config check --config ./baton.toml", "is this file good?"],
-    ["baton config show --origin", "all settings, and where each value came from"],
+    ["baton config check --config ./baton.toml", "check one file"],
+    ["baton config show --origin", "print all settings with their origins"],
   ],
   settings,
   takesMistakes: true,
@@ -46,11 +45,11 @@ async function runConfig({ names, values, sources, io, mistakes = [] }: Call<typ
   const [action, ...more] = names;
   if (more.length > 0 || (action !== "check" && action !== "show")) {
     const given = action === undefined
-      ? "and none is given"
+      ? "but none was given"
       : `not "${names.join(" ")}"${didYouMean(action, ["check", "show"])}`;
-    throw new BatonError("USAGE", `baton config takes one word, check or show, ${given}`);
+    throw new BatonError("USAGE", `baton config takes check or show, ${given}`);
   }
-  if (action === "check" && values.origin) throw new BatonError("USAGE", "--origin is for baton config show");
+  if (action === "check" && values.origin) throw new BatonError("USAGE", "--origin is an option of baton config show");
   const [first] = mistakes;
   if (action === "show" && first !== undefined) throw first;
   if (action === "check") {
@@ -59,13 +58,13 @@ async function runConfig({ names, values, sources, io, mistakes = [] }: Call<typ
       try {
         check();
       } catch (thrown) {
-        // A command line that is wrong is no mistake of the configuration.
+        // An invalid command line is not a mistake in the configuration.
         if (!(thrown instanceof BatonError) || thrown.code === "USAGE") throw thrown;
         all.push(thrown);
       }
     };
     (await import("./checked_settings.ts")).checkSettings(values, sources, collect);
-    if (all.length > 0) return sayMistakes(all, io);
+    if (all.length > 0) return printMistakes(all, io);
   }
   const resolved: SettingRow[] = Object.entries<SettingTable[string]>(allSettings).flatMap(([name, one]) => {
     const { key } = one;
@@ -81,11 +80,11 @@ async function runConfig({ names, values, sources, io, mistakes = [] }: Call<typ
   resolved.push(...componentRows(sources));
   const files = sources.files.map((file) => file.path);
   if (values.json) {
-    const answer: ConfigJson = { version: 1, files, settings: resolved };
-    io.out(JSON.stringify(answer) + "\n");
+    const response: ConfigJson = { version: 1, files, settings: resolved };
+    io.out(JSON.stringify(response) + "\n");
   } else if (action === "check") {
     const checked = files.length === 0 ? "there is no configuration file" : `checked ${files.join(", ")}`;
-    if (!values.quiet) io.err(`baton: the configuration is good; ${checked}\n`);
+    if (!values.quiet) io.err(`baton: the configuration is valid; ${checked}\n`);
   } else if (values.origin) {
     printTable(io, resolved.map((row) => [row.key, row.value ?? "-", describe(row.origin)]));
   } else {
@@ -100,7 +99,7 @@ interface SettingRow {
   readonly origin: Origin;
 }
 
-/** What files say of components that users have named; the rest has its default. */
+/** The settings that files contain for components named by users; other settings have their default. */
 function componentRows(sources: ConfigSources): SettingRow[] {
   const settings = Object.entries<SettingTable[string]>(poolComponentSettings);
   return sectionNames(poolComponentSettings, sources.files).flatMap((section) =>
@@ -113,8 +112,8 @@ function componentRows(sources: ConfigSources): SettingRow[] {
   );
 }
 
-/** Each once, in a line of its own: one wrong value may be in the way of several checks. */
-function sayMistakes(mistakes: readonly BatonError[], io: Io): ExitCode {
+/** Prints each message once: one wrong value may fail several checks. */
+function printMistakes(mistakes: readonly BatonError[], io: Io): ExitCode {
   for (const message of new Set(mistakes.map(({ message }) => message))) io.err(`baton: ${message}\n`);
   return exitCodes.CONFIG;
 }

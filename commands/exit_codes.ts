@@ -1,4 +1,4 @@
-/** The numbers baton exits with, and which failure gets which. A failure without a row does not compile. */
+/** The exit codes of baton, and the exit code of each error code. An error code without a row does not compile. */
 import type { ErrorCode } from "../src/errors.ts";
 
 export const exitCodes = {
@@ -30,38 +30,39 @@ export const exitCodes = {
 
 export type ExitCodeName = keyof typeof exitCodes;
 
-/** What `baton help exit-codes` says of each; also the only place where they are explained. */
+/** The meanings that `baton help exit-codes` prints. They are explained only here. */
 export const exitCodeMeanings = {
   SUCCESS: "success",
-  FALSE: "no: the lock is free, there is no message, the named thing does not exist, this is not the leader",
-  USAGE: "the command line is wrong",
-  BAD_DATA: "bad data: a message is too large, a counter was used again",
+  FALSE:
+    "the result of a check is no, or the named object does not exist: the lock is free, there is no message, this is not the leader",
+  USAGE: "the command line is invalid",
+  BAD_DATA: "invalid input data: a message is too large, a counter was used again",
   UNREACHABLE:
-    "no server answered; definitely nothing was done; retry-processor run --once, --until-empty: a dead letter is not delivered",
-  INTERNAL: "an internal error: a bug in baton, or a server that breaks the protocol",
-  CANNOT_CREATE: "a file could not be created",
+    "no server responded, and nothing was done; for retry-processor run --once, --until-empty: a dead letter was not delivered",
+  INTERNAL: "internal error: a bug in baton, or a server violates the protocol",
+  CANNOT_CREATE: "a file or socket could not be created",
   IO: "local input or output failed",
   BUSY:
-    "busy (-n), or the wait expired (-w), settable with -E; retry-processor call: failed, and stored to be tried again",
+    "busy (-n), or the wait timed out (-w); -E sets another code; for retry-processor call: failed, and stored for a retry",
   OUTCOME_UNKNOWN:
-    "the outcome is unknown: a change was asked for and its answer never came; not from baton lock, which finds out",
-  REFUSED: "refused by an ACL, an authentication, or the permissions of a socket",
-  CONFIG: "a configuration file, value, limit or scope does not fit",
-  LOST: "the lock or the leadership was lost; the child was stopped in time",
-  REVOKED: "revoked, pre-empted, or resigned by request",
-  SKIPPED: "skipped, because it was done elsewhere; settable",
-  BARRIER_BROKEN: "the barrier is broken: one of its members was lost before the start",
-  FENCE_BREACH: "the child could not be confirmed dead before the lease ended",
-  FENCED: "another session of this client id took over",
-  STORE_FULL: "the store is full, over its limit",
-  STALE_TOKEN: "the fencing token is stale: somebody was granted the lock since",
-  TIME_LIMIT: "the child ran longer than --max-hold",
-  START_FAILED: "the child could not be started",
+    "the outcome is unknown: a change was requested and no response arrived; baton lock never exits with this code",
+  REFUSED: "access denied by an ACL, by authentication, or by the permissions of a socket",
+  CONFIG: "invalid or conflicting configuration: a file, a value, a limit or a scope",
+  LOST: "the lock or the leadership was lost; the command was stopped in time",
+  REVOKED: "revoked, preempted, or resigned on request",
+  SKIPPED: "skipped, because another call does the work; -E sets another code",
+  BARRIER_BROKEN: "the barrier is broken: a member was lost before the start",
+  FENCE_BREACH: "baton could not confirm before the end of the lease that all processes of the command are dead",
+  FENCED: "another session of this client ID took over",
+  STORE_FULL: "the store is full: a limit was reached",
+  STALE_TOKEN: "the fencing token is stale: the lock was granted to another holder since",
+  TIME_LIMIT: "the command ran longer than --max-hold",
+  START_FAILED: "the command could not be started",
   NOT_EXECUTABLE: "the command is not executable",
   COMMAND_NOT_FOUND: "the command was not found",
 } as const satisfies Record<ExitCodeName, string>;
 
-/** A number from 0 to 255: one of the table, the child's own, or one the user chose. */
+/** A number from 0 to 255: one of the table, the exit code of a command, or one set by the user. */
 export type ExitCode = number;
 
 const exitCodeNames = {
@@ -102,7 +103,7 @@ const exitCodeNames = {
   NOT_FOUND: "FALSE",
 } as const satisfies Record<ErrorCode, ExitCodeName>;
 
-/** The number a failure exits with. */
+/** The exit code of an error code. */
 export function exitCodeOf(code: ErrorCode): ExitCode {
   return exitCodes[exitCodeNames[code]];
 }

@@ -1,15 +1,18 @@
-/** `baton help`: the commands, and the tables that the code itself goes by. */
+/** `baton help`: the list of commands, and the tables of exit codes, variables and configuration keys. */
 import type { Io } from "../src/terminal/io.ts";
 import { childVariables, messageVariables } from "../src/config/child_variables.ts";
 import { isPerName, type SettingTable, variableOf } from "../src/config/setting.ts";
 import { allSettings, fileSettings } from "../src/config/settings.ts";
 import { BatonError } from "../src/errors.ts";
 import { didYouMean } from "../src/support/did_you_mean.ts";
-import { type Command, defineCommand, runCommand } from "./command.ts";
-import { commandLoaders } from "./command_line.ts";
+import { type Command, defineCommand } from "./command.ts";
 import { firstWords, membersOf, nameAt, wordsOf } from "./command_names.ts";
 import { type ExitCode, exitCodeMeanings, type ExitCodeName, exitCodes } from "./exit_codes.ts";
 import { defaultForm, flagForm, wrap } from "./help_text.ts";
+import { runCommand } from "./run_command.ts";
+
+/** The commands by name; each is loaded when it is needed. */
+type CommandLoaders = Readonly<Record<string, () => Promise<Command>>>;
 
 const topics: Readonly<Record<string, () => string>> = {
   "exit-codes": exitCodesHelp,
@@ -17,45 +20,50 @@ const topics: Readonly<Record<string, () => string>> = {
   config: configHelp,
 };
 
-export const helpCommand = defineCommand({
-  name: "help",
-  summary: "help on a command, or on exit-codes, environment, config",
-  usage: "[COMMAND | exit-codes | environment | config]",
-  details: ["Without a word: the list of commands."],
-  examples: [
-    ["baton help lock", "the same as baton lock --help"],
-    ["baton help exit-codes", "what each number means"],
-  ],
-  settings: {},
-  runsNothing: true,
-  get completes() {
-    return [...new Set([...firstWords(Object.keys(commandLoaders)), ...Object.keys(topics)])];
-  },
-  async run({ names, io }) {
-    const [word] = names;
-    const name = nameAt(names, commandLoaders);
-    const isGroup = membersOf(word ?? "", Object.keys(commandLoaders)).length > 0;
-    if (names.length > (name === null ? 1 : wordsOf(name)) && !isGroup) {
-      throw new BatonError("USAGE", `baton help takes one word, not "${names.join(" ")}"`);
-    }
-    // "config" is a command and a topic: the topic is the larger half, and it mentions the command.
-    const topic = word === undefined ? undefined : Object.hasOwn(topics, word) ? topics[word] : undefined;
-    if (topic !== undefined) io.out(topic());
-    else if (word === undefined) io.out(await overview());
-    else if (name !== null) {
-      const command = await commandLoaders[name]?.();
-      if (command !== undefined) return await runCommand(command, ["--help"], io);
-    } else if (isGroup) return await groupHelp([...names, "--help"], io);
-    else {
-      const known = [...firstWords(Object.keys(commandLoaders)), ...Object.keys(topics)];
-      throw new BatonError("USAGE", `There is no help on "${word}"${didYouMean(word, known)}`);
-    }
-    return exitCodes.SUCCESS;
-  },
-});
+export function helpCommandFor(loaders: CommandLoaders): Command {
+  const known = [...new Set([...firstWords(Object.keys(loaders)), ...Object.keys(topics)])];
+  return defineCommand({
+    name: "help",
+    summary: "print help on a command, or on exit-codes, environment, config",
+    usage: "[COMMAND | exit-codes | environment | config]",
+    details: ["Without an argument, it prints the list of commands."],
+    examples: [
+      ["baton help lock", "the same as baton lock --help"],
+      ["baton help exit-codes", "the meaning of each exit code"],
+    ],
+    settings: {},
+    runsNothing: true,
+    completes: known,
+    async run({ names, io }) {
+      const [word] = names;
+      const name = nameAt(names, loaders);
+      const isGroup = membersOf(word ?? "", Object.keys(loaders)).length > 0;
+      if (names.length > (name === null ? 1 : wordsOf(name)) && !isGroup) {
+        throw new BatonError("USAGE", `baton help takes one argument, not "${names.join(" ")}"`);
+      }
+      // "config" is a command and a topic. The topic has more text, and it mentions the command.
+      const topic = word === undefined ? undefined : Object.hasOwn(topics, word) ? topics[word] : undefined;
+      if (topic !== undefined) io.out(topic());
+      else if (word === undefined) io.out(await overview(loaders));
+      else if (name !== null) {
+        const command = await loaders[name]?.();
+        if (command !== undefined) return await runCommand(command, ["--help"], io);
+      } else if (isGroup) return await groupHelp([...names, "--help"], loaders, io);
+      else throw new BatonError("USAGE", `There is no help on "${word}"${didYouMean(word, known)}`);
+      return exitCodes.SUCCESS;
+    },
+  });
+}
 
-/** What a group has, for its word alone (which is no command: 64) and for `--help`. Throws USAGE for what it does not have. */
-export async function groupHelp([group = "", word, ...more]: readonly string[], io: Io): Promise<ExitCode> {
+/**
+ * Prints the commands of a group: exit code 0 with `--help`, 64 for the name of the group alone. Throws USAGE for a command that the
+ * group does not have.
+ */
+export async function groupHelp(
+  [group = "", word, ...more]: readonly string[],
+  commandLoaders: CommandLoaders,
+  io: Io,
+): Promise<ExitCode> {
   const members = membersOf(group, Object.keys(commandLoaders));
   const asksForHelp = [word, ...more].some((one) => one === "--help" || one === "-h");
   if (word !== undefined && !asksForHelp) {
@@ -67,31 +75,31 @@ export async function groupHelp([group = "", word, ...more]: readonly string[], 
     "",
     ...await summaries(loaders),
     "",
-    `baton ${group} COMMAND --help says more.`,
+    `baton ${group} COMMAND --help prints the help of a command.`,
     "",
   ].join("\n");
   (asksForHelp ? io.out : io.err)(text);
   return asksForHelp ? exitCodes.SUCCESS : exitCodes.USAGE;
 }
 
-async function overview(): Promise<string> {
+async function overview(loaders: CommandLoaders): Promise<string> {
   return [
-    "baton runs commands under locks, as leaders and at barriers, over processes, machines, or a ZooKeeper ensemble.",
+    "baton coordinates processes: locks, leader election, barriers, job pools, publish/subscribe and retries; on one machine, or on many with ZooKeeper.",
     "",
     "Usage: baton COMMAND [options]",
     "",
-    ...await summaries(Object.values(commandLoaders)),
+    ...await summaries(Object.values(loaders)),
     "",
     "Examples:",
     "  baton lock nightly -- ./backup.sh",
     "  baton who nightly",
     "",
-    "baton COMMAND --help says more; baton help exit-codes|environment|config has the tables; baton --version.",
+    "See also: baton COMMAND --help, baton help exit-codes|environment|config, baton --version.",
     "",
   ].join("\n");
 }
 
-/** A line for each command: its name, and what it is for. */
+/** One line for each command: name and summary. */
 async function summaries(loaders: readonly (() => Promise<Command>)[]): Promise<string[]> {
   const commands = await Promise.all(loaders.map((load) => load()));
   const nameColumns = Math.max(...commands.map(({ name }) => name.length)) + 2;
@@ -103,14 +111,14 @@ function exitCodesHelp(): string {
     `  ${String(code).padStart(5)}  ${exitCodeMeanings[name as ExitCodeName]}`
   );
   return [
-    "The child's own exit code passes through untouched. baton's own, when there is none to give:",
+    "baton exits with the exit code of the command that it ran. Its own exit codes are:",
     "",
     ...rows,
-    "  128+n  the child ended by signal n",
+    "  128+n  the command was ended by signal n",
     "",
     ...wrap(
-      "baton itself, stopped by a signal while it waits, dies of that signal. A child may use the same numbers: " +
-        "--status-fd and --status-file say for certain what happened.",
+      "A signal that stops baton while it waits ends baton itself with that signal. A command may use the same exit codes: " +
+        "--status-fd and --status-file report the exact reason.",
       100,
     ),
     "",
@@ -122,19 +130,19 @@ function environmentHelp(): string {
     key === undefined ? [] : [entry(variableOf(key), help)]
   );
   return [
-    "Read by baton, each also a key of the configuration file (baton help config):",
+    "Variables that baton reads; each is also a key of the configuration file (baton help config):",
     "",
     ...settings.flat(),
     "",
-    "Set for the child:",
+    "Variables that baton sets for commands:",
     "",
     ...Object.entries(childVariables).flatMap(([name, meaning]) => entry(name, meaning)),
     "",
-    "Set for what runs for a message:",
+    "Variables that baton sets for commands that process a message:",
     "",
     ...Object.entries(messageVariables).flatMap(([name, meaning]) => entry(name, meaning)),
     "",
-    "Secrets are taken out of the child's environment unless --pass-auth is given.",
+    "Variables with secrets are removed from the environment of commands, unless --pass-auth is given.",
     "",
   ].join("\n");
 }
@@ -158,10 +166,10 @@ function configHelp(): string {
   });
   return [
     ...wrap(
-      "A value comes from the command line, else from its variable, else from the file named with --config or else " +
-        "$XDG_CONFIG_HOME/baton/config.toml (or config.json; ~/.config/baton without that variable), else from " +
-        "/etc/baton/config.toml, else it is the default. baton config show --origin says which it was. Where a key has NAME, there is " +
-        "a section for each name that you choose, such as [pool.component.import]; such a key has no variable.",
+      "The value of a setting is taken from the first of: the command line, the environment variable, the file given with --config " +
+        "or else $XDG_CONFIG_HOME/baton/config.toml (~/.config/baton/config.toml without that variable), " +
+        "/etc/baton/config.toml, the default. Files are TOML. baton config show --origin prints the origin of each value. A key with " +
+        "NAME has a section for each name that you choose, such as [pool.component.import]; it has no variable.",
       100,
     ),
     "",

@@ -1,28 +1,25 @@
 /**
- * The command line and the variables have to be UTF-8. The runtime reads other bytes as U+FFFD, and two names that differ
- * in them would become one lock, one client, one store. Only the words of a command that is started as it stands are
- * passed on byte for byte.
+ * Checks that arguments and variables are UTF-8. The runtime reads other bytes as U+FFFD, so two different names would become the same
+ * lock, client or store. Only the arguments of a command to run may have other bytes; they are passed on unchanged.
  */
 import { isUnreadableVariable, unreadableArgument } from "../src/process/spawn/raw_arguments.ts";
 import { type SettingTable, variableOf } from "../src/config/setting.ts";
 import { BatonError } from "../src/errors.ts";
 
-/** `words` are the last ones of this process, `passedOn` of them go to a command as they are. Throws USAGE. */
-export function refuseUnreadableWords(words: readonly string[], passedOn: number): void {
-  const found = unreadableArgument(words);
-  if (found === null || found.index >= words.length - passedOn) return;
+/** `args` are the last arguments of this process; the last `passedOn` of them go to a command unchanged. Throws USAGE. */
+export function refuseUnreadableArgs(args: readonly string[], passedOn: number): void {
+  const found = unreadableArgument(args);
+  if (found === null || found.index >= args.length - passedOn) return;
   const { index, bytes } = found;
   throw new BatonError(
     "USAGE",
     bytes === null
-      ? `Cannot use ${JSON.stringify(words[index])}: without /proc nothing tells U+FFFD from bytes that are not UTF-8`
-      : `Cannot use "${
-        escaped(bytes)
-      }": it is not valid UTF-8. Only the words of a command after -- may be other bytes`,
+      ? `Cannot use ${JSON.stringify(args[index])}: without /proc, U+FFFD and invalid UTF-8 look the same`
+      : `Cannot use "${escaped(bytes)}": it is not valid UTF-8; only the command after -- may have such arguments`,
   );
 }
 
-/** Variables of settings that no flag gives another value. Throws CONFIG; never prints the value, which may be a secret. */
+/** Checks the variables of settings without a flag on the command line. Throws CONFIG; the value is not printed, as it may be a secret. */
 export function refuseUnreadableVariables(
   settings: SettingTable,
   { flags, env }: {

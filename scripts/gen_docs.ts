@@ -68,13 +68,13 @@ function environmentPage(): string {
     "",
     ...table(["variable", "file key", "meaning"], read),
     "",
-    "Secrets are taken out of the child's environment unless `--pass-auth` is given.",
+    "Variables with secrets are removed from the environment of commands, unless `--pass-auth` is given.",
     "",
-    "## Set for the child",
+    "## Set for commands",
     "",
     ...table(["variable", "meaning"], rows(childVariables)),
     "",
-    "## Set for what runs for a message",
+    "## Set for commands that process a message",
     "",
     ...table(["variable", "meaning"], rows(messageVariables)),
   ]);
@@ -89,12 +89,11 @@ function configurationPage(): string {
   });
   return page(
     "Configuration",
-    "A value comes from the command line, else from its variable, else from the file named with `--config` or else " +
-      "`$XDG_CONFIG_HOME/baton/config.toml` (`~/.config/baton` without that variable), else from " +
-      "`/etc/baton/config.toml`, else it is the default. The files may also be JSON (`config.json`). " +
-      "`baton config check` says what is wrong with a file, `baton config show --origin` where each value came from. " +
-      "Durations are written with a unit (`250ms`, `10s`, `5m`, `2h`), sizes too (`64KiB`). Where a key has NAME, there is a section " +
-      "for each name that you choose, such as `[pool.component.import]`; such a key has no variable.",
+    "The value of a setting is taken from the first of: the command line, the environment variable, the file given with " +
+      "`--config` or else `$XDG_CONFIG_HOME/baton/config.toml` (`~/.config/baton/config.toml` without that variable), " +
+      "`/etc/baton/config.toml`, the default. Files are TOML. `baton config check` lists the mistakes in a file, " +
+      "`baton config show --origin` the origin of each value. Durations and sizes have a unit (`250ms`, `10s`, `5m`, `2h`; " +
+      "`64KiB`). A key with NAME has a section for each name that you choose, such as `[pool.component.import]`; it has no variable.",
     table(["file key", "flag", "variable", "meaning", "default"], rows),
   );
 }

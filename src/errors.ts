@@ -1,55 +1,55 @@
-/** The closed list of failures baton can report. What number a failure exits with is decided in commands/exit_codes.ts alone. */
+/** The error codes of baton. Their exit codes are assigned only in commands/exit_codes.ts. */
 
 export const errorCodes = [
-  /** The command line is wrong. */
+  /** The command line, or an argument of the library, is invalid. */
   "USAGE",
   /** Input data is malformed or over a limit. */
   "BAD_DATA",
-  /** No server answered; definitely nothing was done. */
+  /** No server responded, and nothing was done. */
   "UNREACHABLE",
   /** A bug in baton. */
   "INTERNAL",
-  /** A peer broke the protocol. */
+  /** A peer violated the protocol. */
   "PROTOCOL",
-  /** A peer broke ZeroMQ's protocol, or went over a limit of this side. */
+  /** A peer violated the ZeroMQ protocol, or exceeded a limit of this side. */
   "ZMTP_PROTOCOL",
-  /** A ZeroMQ socket was used out of turn, or after its end: a bug of whoever uses it. */
+  /** A ZeroMQ socket was used in the wrong state, or after it was closed: a bug of the caller. */
   "ZMTP_STATE",
-  /** A message is for a ZeroMQ peer that is not connected. */
+  /** The ZeroMQ peer that a message is for is not connected. */
   "ZMTP_UNROUTABLE",
   /** A file or socket could not be created. */
   "CANNOT_CREATE",
   /** Local input or output failed. */
   "IO",
-  /** Somebody else holds the lock and the caller did not want to wait. */
+  /** Another holder has the lock, and the caller does not wait. */
   "LOCK_BUSY",
-  /** The wait for the lock expired. */
+  /** The wait for the lock timed out. */
   "LOCK_TIMEOUT",
-  /** A request was sent, its answer never came, and what happened could not be found out. */
+  /** A request was sent, no response arrived, and the outcome could not be determined. */
   "OUTCOME_UNKNOWN",
-  /** An ACL or an authentication refused it. */
+  /** An ACL or the authentication denies access. */
   "REFUSED",
-  /** A configuration file, value or place is not usable. */
+  /** A configuration file, a value or a server address is invalid. */
   "CONFIG",
-  /** A lock's stored limit differs from the one asked for. */
+  /** The stored limit of a lock differs from the requested one. */
   "LIMIT_MISMATCH",
-  /** The lock would not reach as far as the script demands. */
+  /** The scope of the lock is smaller than the requested one. */
   "SCOPE_MISMATCH",
-  /** The servers have ended the session: nothing was heard of it for its timeout. */
+  /** The servers ended the session: they received nothing from it during its timeout. */
   "SESSION_EXPIRED",
-  /** No server has answered for as long as was waited. */
+  /** No server responded in time. */
   "CONNECTION_LOST",
-  /** What is to be given back is not held. */
+  /** The lock to release is not held. */
   "NOT_HELD",
   /** The lock was held and is no longer. */
   "LOCK_LOST",
-  /** An operator, or a program, took the lock back. */
+  /** An operator or a program revoked the lock. */
   "REVOKED",
-  /** Not everybody of a barrier was there when the wait for them expired. */
+  /** The wait for the members of a barrier, or for a gate, timed out. */
   "BARRIER_TIMEOUT",
   /** A member of a barrier was lost before the start. */
   "BARRIER_BROKEN",
-  /** A lower fencing token than one that was seen before. */
+  /** The fencing token is lower than one that was seen before. */
   "STALE_TOKEN",
   /** There is no such topic, or the publish/subscribe client is not subscribed to it. */
   "NOT_SUBSCRIBED",
@@ -57,7 +57,7 @@ export const errorCodes = [
   "FENCED",
   /** A topic, or the disk of its server, has reached its limit. */
   "STORE_FULL",
-  /** The child could not be confirmed dead before the lease ended. */
+  /** Before the end of the lease, it could not be confirmed that all processes of the command are dead. */
   "FENCE_BREACH",
   /** The command ran longer than allowed. */
   "TIME_LIMIT",
@@ -67,17 +67,17 @@ export const errorCodes = [
   "NOT_EXECUTABLE",
   /** The command to run was not found. */
   "COMMAND_NOT_FOUND",
-  /** The answer is no, or a condition of the request is not met: the lock is free, the node has another version. */
+  /** The result of a check is no, or a condition of the request is not met, such as the version of a node. */
   "FALSE",
-  /** The lock holder, leader, node, topic, client or message that was named does not exist. */
+  /** The given lock holder, leader, node, topic, client or message does not exist. */
   "NOT_FOUND",
 ] as const;
 
 export type ErrorCode = (typeof errorCodes)[number];
 
 /**
- * A failure with a row in the table above and a full sentence: what was tried, with which value, and what the state is.
- * Everything baton throws on purpose is one of these; anything else that surfaces is a bug and is reported as INTERNAL.
+ * An error with a code of the list above and a message: what could not be done, with which value, and why. All errors that baton
+ * throws intentionally are of this class. Any other error is a bug and is reported as INTERNAL.
  */
 export class BatonError extends Error {
   readonly code: ErrorCode;
@@ -89,7 +89,7 @@ export class BatonError extends Error {
   }
 }
 
-/** The text of whatever was thrown. */
+/** The message of a thrown value. */
 export function messageOf(thrown: unknown): string {
   return thrown instanceof Error ? thrown.message : String(thrown);
 }

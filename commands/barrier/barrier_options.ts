@@ -7,7 +7,7 @@ import { text, toggle } from "../../src/config/value_types.ts";
 import { BatonError } from "../../src/errors.ts";
 import { barrierPath } from "../../src/coordination/barrier/barrier_path.ts";
 import type { Call } from "../command.ts";
-import { givenFlag } from "../given_flag.ts";
+import { givenFlag } from "../command.ts";
 import { conflictExitCode, jobFlags, jobSettings } from "../job/job_flags.ts";
 
 /** What only this command line can say, and what the section [barrier] can, too. */

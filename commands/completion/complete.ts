@@ -7,7 +7,8 @@ import { type ConfigSources, resolveSettings, sectionNames } from "../../src/con
 import type { SettingValues } from "../../src/config/setting.ts";
 import { connectionSettings, fileSettings, poolComponentSettings } from "../../src/config/settings.ts";
 import { decodeLockName } from "../../src/coordination/lock/lock_name.ts";
-import { type Command, commonSettings, flagsOf, type ServedNames } from "../command.ts";
+import { type Command, commonSettings, type ServedNames } from "../command.ts";
+import { flagsOf } from "../run_command.ts";
 import { coordinationOf } from "../../src/coordination/connect/coordination_servers.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { candidates, commandAt, matching } from "./candidates.ts";

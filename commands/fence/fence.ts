@@ -6,7 +6,7 @@ import { BatonError } from "../../src/errors.ts";
 import { didYouMean } from "../../src/support/did_you_mean.ts";
 import { type Call, defineCommand } from "../command.ts";
 import type { ExitCode } from "../exit_codes.ts";
-import { givenFlag } from "../given_flag.ts";
+import { givenFlag } from "../command.ts";
 
 const runSettings = {
   store: setting(text("file"), {

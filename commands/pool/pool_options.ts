@@ -9,7 +9,7 @@ import type { PoolPath } from "../../src/coordination/pool/pool_path.ts";
 import { nearestWord } from "../../src/support/did_you_mean.ts";
 import type { Call } from "../command.ts";
 import { exitCodes } from "../exit_codes.ts";
-import { givenFlag } from "../given_flag.ts";
+import { givenFlag } from "../command.ts";
 import { jobSettings, statusFlags } from "../job/job_flags.ts";
 import { configuredPoolPath } from "./configured_path.ts";
 

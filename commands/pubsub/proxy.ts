@@ -1,6 +1,6 @@
 /** `baton pubsub proxy`: its words. What it does is in run_proxy.ts. */
 import { pubsubKeySettings, pubsubProxySettings, pubsubServiceSettings } from "../../src/config/pubsub_settings.ts";
-import { logSettings } from "../../src/config/log_settings.ts";
+import { logSettings } from "../../src/config/command_settings.ts";
 import type { SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
 import { BatonError } from "../../src/errors.ts";

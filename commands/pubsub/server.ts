@@ -1,6 +1,6 @@
 /** `baton pubsub server`: its words. What it does is in run_server.ts and the operator's part beside it. */
 import { pubsubKeySettings, pubsubServerSettings, pubsubServiceSettings } from "../../src/config/pubsub_settings.ts";
-import { logSettings } from "../../src/config/log_settings.ts";
+import { logSettings } from "../../src/config/command_settings.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
 import { text, toggle } from "../../src/config/value_types.ts";

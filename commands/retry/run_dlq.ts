@@ -13,7 +13,7 @@ import { sleep } from "../../src/support/deadline.ts";
 import { didYouMean } from "../../src/support/did_you_mean.ts";
 import { BulkProgressLine } from "../bulk_progress.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
-import { givenFlag } from "../given_flag.ts";
+import { givenFlag } from "../command.ts";
 import { type DlqCall, dlqFlagsNotOf, dlqOperations } from "./dlq.ts";
 import { whereOf } from "./message_filter.ts";
 import { OpenStore } from "./open_store.ts";

@@ -7,7 +7,7 @@ import {
   retryServeSettings,
   retryStoreSettings,
 } from "../../src/config/retry_settings.ts";
-import { logSettings } from "../../src/config/log_settings.ts";
+import { logSettings } from "../../src/config/command_settings.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { duration, text, toggle } from "../../src/config/value_types.ts";
 import { type Call, defineCommand } from "../command.ts";

@@ -1,41 +1,34 @@
-/** Where configuration files are, and what they say. Which of their values counts is in resolve.ts. */
+/** Finds and reads the configuration files. resolve_settings.ts decides which of their values is used. */
 import { closeSync, openSync } from "node:fs";
 import { BatonError, messageOf } from "../errors.ts";
 import { readAtMost } from "../support/read_at_most.ts";
 import { utf8Text } from "../support/utf8_text.ts";
+import type { ConfigFile } from "./resolve_settings.ts";
 import type { SettingTable } from "./setting.ts";
 
-/** A configuration file longer than this is a mistake. */
+/** The maximum size of a configuration file. */
 const fileBytesMax = 256 * 1024;
 
-export interface ConfigFile {
-  readonly path: string;
-  /** File key → the value, written as a flag would write it. */
-  readonly values: ReadonlyMap<string, string>;
-  /** The line of a key, counted from 1. Looked up only when somebody wants to know. */
-  lineOf(key: string): number | null;
-}
-
 export interface ConfigFileOptions {
-  /** The file the user named; it must exist. */
+  /** The file given by the user. It must exist. */
   readonly named?: string | undefined;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** The machine's folder; another one in tests. */
+  /** The folder of the machine's file; tests use another one. */
   readonly systemFolder?: string;
-  /** The home that the user database names, for tests. Throws where it names none. */
+  /** The home folder from the user database, for tests. Throws if the user has no entry. */
   readonly accountHome?: () => string;
-  /** Is told every mistake, and what is none counts; left out: the first mistake is thrown. */
+  /** Called with each mistake; correct settings are still used. Left out: the first mistake is thrown. */
   readonly onMistake?: (mistake: BatonError) => void;
 }
 
 /**
- * The files that are there, the strongest first: the named one or else the user's, then the machine's. Every one is
- * checked as a whole. Throws CONFIG with file, line, key, value and what was wanted.
+ * Reads the files that exist, sorted by precedence: the named file or else the user's, then the machine's. Each file is checked as a
+ * whole. Throws CONFIG with the file, the line, the key, the value and the expected form.
  */
 export async function readConfigFiles(settings: SettingTable, options: ConfigFileOptions): Promise<ConfigFile[]> {
   const { named } = options;
   const own = named === undefined ? await userFile(options) : { path: named, source: read(named, true) ?? "" };
-  const files = [own, firstOf(options.systemFolder ?? "/etc/baton")].filter((file) => file !== null);
+  const files = [own, fileIn(options.systemFolder ?? "/etc/baton")].filter((file) => file !== null);
   if (files.length === 0) return [];
   const { checkedConfigFile } = await import("./config_syntax.ts"); // zod and the TOML parser cost a millisecond
   return files.flatMap((source) => {
@@ -49,32 +42,30 @@ export async function readConfigFiles(settings: SettingTable, options: ConfigFil
 }
 
 /**
- * XDG_CONFIG_HOME or ~/.config. Without HOME, as in an empty environment, the account's own home folder counts, so that
- * a job reads the same file wherever it was started.
+ * The user's file, in XDG_CONFIG_HOME or ~/.config. Without HOME, as in an empty environment, the home folder of the user database is
+ * used, so that a command reads the same file from cron and from a shell.
  */
 async function userFile(
   { env, accountHome }: ConfigFileOptions,
 ): Promise<{ path: string; source: string } | null> {
   const configHome = env["XDG_CONFIG_HOME"];
-  if (configHome?.startsWith("/")) return firstOf(`${configHome}/baton`, "XDG_CONFIG_HOME");
+  if (configHome?.startsWith("/")) return fileIn(`${configHome}/baton`, "XDG_CONFIG_HOME");
   const home = env["HOME"];
-  if (home) return firstOf(`${home}/.config/baton`, "HOME");
+  if (home) return fileIn(`${home}/.config/baton`, "HOME");
   const { userInfo } = await import("node:os");
   try {
-    return firstOf(`${accountHome === undefined ? userInfo().homedir : accountHome()}/.config/baton`);
+    return fileIn(`${accountHome === undefined ? userInfo().homedir : accountHome()}/.config/baton`);
   } catch (thrown) {
     if (thrown instanceof BatonError) throw thrown;
-    return null; // a user without an entry, as containers have
+    return null; // the user has no entry, which is common in containers
   }
 }
 
-/** `variable` is the one that the folder follows from, if any. */
-function firstOf(folder: string, variable?: string): { path: string; source: string } | null {
-  for (const path of [`${folder}/config.toml`, `${folder}/config.json`]) {
-    const source = read(path, false, variable);
-    if (source !== null) return { path, source };
-  }
-  return null;
+/** `variable` is the environment variable that the folder is derived from, if any. */
+function fileIn(folder: string, variable?: string): { path: string; source: string } | null {
+  const path = `${folder}/config.toml`;
+  const source = read(path, false, variable);
+  return source === null ? null : { path, source };
 }
 
 function read(path: string, required: boolean, variable?: string): string | null {
@@ -84,10 +75,10 @@ function read(path: string, required: boolean, variable?: string): string | null
   } catch (thrown) {
     const code = (thrown as NodeJS.ErrnoException).code;
     if (!required && (code === "ENOENT" || code === "ENOTDIR")) return null;
-    // As after su or sudo, which may leave another user's home in the environment.
+    // After su or sudo, the environment may still name the home folder of another user.
     const advice = variable === undefined || code === "EMFILE" || code === "ENFILE"
       ? ""
-      : `; the path follows from ${variable}: set it to a folder of this user's, or name a file with --config FILE`;
+      : `; the path comes from ${variable}: set it to a folder of this user, or use --config FILE`;
     throw new BatonError("CONFIG", `Cannot read the configuration file ${path}: ${messageOf(thrown)}${advice}`, {
       cause: thrown,
     });

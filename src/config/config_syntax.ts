@@ -1,19 +1,18 @@
-/** A configuration file's text to checked values. Loaded only when there is such a file. */
-import { TomlError } from "smol-toml";
+/** Turns the text of a configuration file into checked values. It is loaded only if there is such a file. */
+import { parse, TomlError } from "smol-toml";
 import * as z from "zod/mini";
 import { BatonError, messageOf } from "../errors.ts";
 import { didYouMean } from "../support/did_you_mean.ts";
-import type { ConfigFile } from "./config_file.ts";
-import { JsonSyntaxError, parseJsonSource } from "./json_source.ts";
+import type { ConfigFile } from "./resolve_settings.ts";
 import type { Setting, SettingTable } from "./setting.ts";
-import { parseTomlSource, tomlLineOf } from "./toml_source.ts";
 
-interface Document {
+interface ConfigDocument {
   readonly value: unknown;
+  /** The line of a key, counted from 1; null if the key is not in the file. */
   lineOf(key: string): number | null;
 }
 
-/** Throws the first mistake. */
+/** Throws the first mistake of the file. */
 export function parseConfigFile(settings: SettingTable, source: ConfigSource): ConfigFile {
   const { file, mistakes: [mistake] } = checkedConfigFile(settings, source);
   if (file === null || mistake !== undefined) throw mistake;
@@ -26,23 +25,22 @@ interface ConfigSource {
 }
 
 /**
- * Checks the whole file, settings of other commands included. Every mistake is an error CONFIG, in the order of the lines; what is not
- * one is in `file`, which is null where nothing can be read.
+ * Checks the whole file, including settings of other commands. Each mistake is a CONFIG error; they are sorted by line. `file` holds
+ * the settings without a mistake; it is null if the file is not TOML.
  */
 export function checkedConfigFile(
   settings: SettingTable,
   { path, source }: ConfigSource,
 ): { readonly file: ConfigFile | null; readonly mistakes: readonly BatonError[] } {
-  let document: Document;
+  let document: ConfigDocument;
   try {
-    document = path.endsWith(".json") ? readJson(path, source) : readToml(path, source);
+    document = { value: parse(source), lineOf: (key) => lineOfKey(source, key) };
   } catch (thrown) {
-    if (thrown instanceof BatonError) return { file: null, mistakes: [thrown] };
-    throw thrown;
+    return { file: null, mistakes: [syntaxError(path, thrown)] };
   }
   const declared = Object.values(settings).filter((setting) => setting.key !== undefined);
   const { error } = schemaOf(declared).safeParse(document.value);
-  const mistakes = (error?.issues ?? []).flatMap((issue) => complaints(path, document, declared, issue));
+  const mistakes = (error?.issues ?? []).flatMap((issue) => mistakesOf(path, document, declared, issue));
   mistakes.sort((one, other) => (one.line ?? 0) - (other.line ?? 0));
   const values = new Map<string, string>();
   for (const setting of declared) {
@@ -54,29 +52,47 @@ export function checkedConfigFile(
   return { file: { path, values, lineOf: document.lineOf }, mistakes: mistakes.map(({ error }) => error) };
 }
 
-function readToml(path: string, source: string): Document {
-  try {
-    return { value: parseTomlSource(source), lineOf: (key) => tomlLineOf(source, key) };
-  } catch (thrown) {
-    const where = thrown instanceof TomlError ? `${path}, line ${thrown.line}` : path;
-    const [why] = messageOf(thrown).split("\n");
-    throw new BatonError("CONFIG", `${where}: this is not TOML: ${why}`, { cause: thrown });
-  }
+function syntaxError(path: string, cause: unknown): BatonError {
+  const where = cause instanceof TomlError ? `${path}, line ${cause.line}` : path;
+  const [why] = messageOf(cause).split("\n");
+  const advice = path.endsWith(".json") ? "; JSON files are not read: write the settings as TOML" : "";
+  return new BatonError("CONFIG", `${where}: not valid TOML: ${why}${advice}`, { cause });
 }
 
-function readJson(path: string, source: string): Document {
-  try {
-    const { value, lines } = parseJsonSource(source);
-    return { value, lineOf: (key) => lines.get(key) ?? null };
-  } catch (thrown) {
-    if (!(thrown instanceof JsonSyntaxError)) throw thrown;
-    throw new BatonError("CONFIG", `${path}, line ${thrown.line}: this is not JSON: ${thrown.message}`, {
-      cause: thrown,
-    });
+/**
+ * The line that sets a dotted key, counted from 1. The parser reports no positions. Therefore longer and longer parts of the text are
+ * parsed: the statement of the key starts after the last line up to which the text is valid without the key. This takes quadratic
+ * time, so it is done for messages only.
+ */
+function lineOfKey(source: string, key: string): number | null {
+  const lines = source.split("\n");
+  let lastValid = 0;
+  for (let count = 1; count <= lines.length; count++) {
+    let value: unknown;
+    try {
+      value = parse(lines.slice(0, count).join("\n"));
+    } catch {
+      continue; // inside a value of several lines
+    }
+    if (hasKey(value, key)) return lastValid + 1;
+    lastValid = count;
   }
+  return null;
 }
 
-/** Strict at every level; each value comes out as a flag would write it, after its own type has accepted it. */
+/** A quoted name may itself contain dots. */
+function hasKey(document: unknown, key: string): boolean {
+  if (typeof document !== "object" || document === null) return false;
+  if (Object.hasOwn(document, key)) return true;
+  return Object.entries(document).some(([name, inner]) =>
+    key.startsWith(`${name}.`) && hasKey(inner, key.slice(name.length + 1))
+  );
+}
+
+/**
+ * The schema of a file. Unknown keys are refused at every level. A value is accepted by the type of its setting and comes out in the
+ * form that its flag takes.
+ */
 function schemaOf(declared: readonly Setting<unknown>[]): z.ZodMiniType {
   interface Section {
     [name: string]: Section | z.ZodMiniType;
@@ -132,29 +148,29 @@ function leafSchema(setting: Setting<unknown>): z.ZodMiniType {
   }
 }
 
-interface Complaint {
+interface ConfigMistake {
   readonly line: number | null;
   readonly error: BatonError;
 }
 
-/** One for each name that is unknown, else one. */
-function complaints(
+/** One mistake for each unknown name; one for any other issue. */
+function mistakesOf(
   path: string,
-  document: Document,
+  document: ConfigDocument,
   declared: readonly Setting<unknown>[],
   issue: z.core.$ZodIssue,
-): Complaint[] {
+): ConfigMistake[] {
   const unknown = issue.code === "unrecognized_keys" ? issue.keys : [undefined];
   return unknown.map((name) => {
     const key = [...issue.path, ...name === undefined ? [] : [name]].join(".");
     const line = document.lineOf(key);
-    return { line, error: complaint(path, document, declared, issue, { key, line, unknown: name }) };
+    return { line, error: errorOf(path, document, declared, issue, { key, line, unknown: name }) };
   });
 }
 
-function complaint(
+function errorOf(
   path: string,
-  document: Document,
+  document: ConfigDocument,
   declared: readonly Setting<unknown>[],
   issue: z.core.$ZodIssue,
   { key, line, unknown }: { readonly key: string; readonly line: number | null; readonly unknown: string | undefined },
@@ -165,12 +181,11 @@ function complaint(
     if (keys.includes(key) && unknown.includes(".")) {
       return new BatonError(
         "CONFIG",
-        `${where}: "${unknown}" is one name in its quotation marks: ${remedy(path, unknown)}`,
+        `${where}: "${unknown}" in quotation marks is a single name: write ${unknown} = … without the quotation marks`,
       );
     }
     return new BatonError("CONFIG", `${where}: there is no setting "${key}"${didYouMean(key, keys)}`);
   }
-  if (key === "") return new BatonError("CONFIG", `${path} must contain an object with settings`);
   const setting = declared.find((candidate) =>
     candidate.key !== undefined && keyLike(candidate.key, issue.path) === key
   );
@@ -180,27 +195,20 @@ function complaint(
     return new BatonError("CONFIG", `${where}: ${key}: ${issue.message}`);
   }
   const wanted = setting === undefined
-    ? "a section with settings in it"
-    : `written as ${fileTypes[setting.type.fileType]}`;
+    ? "a section: write it as [SECTION] with settings below it"
+    : fileTypes[setting.type.fileType];
   return new BatonError("CONFIG", `${where}: ${key} = ${value} is not ${wanted}`);
 }
 
-/** How a section and a key are written where they were taken for one name. */
-function remedy(path: string, name: string): string {
-  if (!path.endsWith(".json")) return `write ${name} = … without them`;
-  const [leaf = "", ...sections] = name.split(".").reverse();
-  return `write ${sections.reduce((inner, section) => `"${section}": {${inner}}`, `"${leaf}": …`)}`;
-}
-
 const fileTypes = {
-  string: "a text in quotation marks",
+  string: "a string in quotation marks",
   integer: "a whole number without quotation marks",
   boolean: "true or false without quotation marks",
-  strings: "a text or a list of texts",
-  words: "a text or a list of texts",
+  strings: "a string or an array of strings",
+  words: "a string or an array of strings",
 } as const;
 
-/** Where a setting's values are: one place, or one for each section that the user has named. */
+/** The paths of a setting's values: one path, or one for each section that the user named. */
 function pathsOf(key: string, document: unknown): string[][] {
   const parts = key.split(".");
   const at = parts.indexOf("NAME");
@@ -210,7 +218,7 @@ function pathsOf(key: string, document: unknown): string[][] {
   return names.map((name) => parts.with(at, name));
 }
 
-/** A declared key, with the name in it that a place of the document has there. */
+/** The declared key with NAME replaced by the name that stands there in `path`. */
 function keyLike(key: string, path: readonly PropertyKey[]): string {
   return key.split(".").map((part, at) => (part === "NAME" ? String(path[at] ?? part) : part)).join(".");
 }

@@ -1,6 +1,5 @@
-/** Who wins when a setting is named more than once: flag > variable > file > default. The only place that knows. */
+/** Resolves the value of a setting: flag, else variable, else file, else default. This order is implemented only here. */
 import { BatonError, messageOf } from "../errors.ts";
-import type { ConfigFile } from "./config_file.ts";
 import {
   isPerName,
   keyOfName,
@@ -11,13 +10,21 @@ import {
   variableOf,
 } from "./setting.ts";
 
+export interface ConfigFile {
+  readonly path: string;
+  /** File key → the value, in the form that the flag takes. */
+  readonly values: ReadonlyMap<string, string>;
+  /** The line of a key, counted from 1. It is computed on each call. */
+  lineOf(key: string): number | null;
+}
+
 export interface ConfigSources {
-  /** Setting name → what the command line says. */
+  /** Setting name → the value on the command line. */
   readonly flags: ReadonlyMap<string, string>;
   readonly env: Readonly<Record<string, string | undefined>>;
-  /** The strongest first. */
+  /** Sorted by precedence; the first file wins. */
   readonly files: readonly ConfigFile[];
-  /** Whose section counts, of those that users name. */
+  /** The name of the section to use, among the sections named by users. */
   readonly section?: string | undefined;
 }
 
@@ -28,17 +35,17 @@ export type Origin =
   | { readonly kind: "file"; readonly name: string; readonly line: number | null }
   | { readonly kind: "default" };
 
-interface Found {
+interface FoundValue {
   readonly written: string;
-  /** What the value is called where it stands, for messages. */
+  /** The place of the value, for messages. */
   readonly where: () => string;
   readonly origin: () => Origin;
   readonly code: "USAGE" | "CONFIG";
 }
 
 /**
- * The value of every setting of the table. An empty variable counts as not set. Throws USAGE for a bad flag, CONFIG for
- * a bad variable (files were checked when they were read). With `onMistake` that is told instead, and the default counts.
+ * The values of all settings of the table. An empty variable counts as not set. Throws USAGE for an invalid flag and CONFIG for an
+ * invalid variable; files were checked when they were read. With `onMistake`, CONFIG errors are passed to it and the default is used.
  */
 export function resolveSettings<S extends SettingTable>(
   settings: S,
@@ -58,7 +65,7 @@ export function resolveSettings<S extends SettingTable>(
   return values as SettingValues<S>;
 }
 
-/** One setting's value and where it came from. Throws as `resolveSettings` does. */
+/** The value of one setting and its origin. Throws the same errors as `resolveSettings`. */
 export function resolveOne<T>(
   name: string,
   setting: Setting<T>,
@@ -70,32 +77,32 @@ export function resolveOne<T>(
     return { value: setting.type.parse(found.written), origin: found.origin };
   } catch (thrown) {
     const why = setting.secret === true ? `the value is not ${setting.type.placeholder}` : messageOf(thrown);
-    throw blame(found, why, thrown);
+    throw errorAt(found, why, thrown);
   }
 }
 
-/** The names that users have given sections of these settings, in their order. */
+/** The names that users gave to sections of these settings, sorted. */
 export function sectionNames(settings: SettingTable, files: readonly ConfigFile[]): string[] {
   const keys = Object.values(settings).flatMap(({ key }) => key ?? []);
   const written = files.flatMap(({ values }) => [...values.keys()]);
   return [...new Set(written.flatMap((one) => keys.flatMap((key) => nameInKey(key, one) ?? [])))].sort();
 }
 
-/** What `act` throws is the fault of a setting's value: the message begins with where that stands. */
+/** Runs `act`. Its errors are caused by the value of the setting, so their message begins with the place of that value. */
 export function atOrigin<T>(name: string, setting: Setting<unknown>, sources: ConfigSources, act: () => T): T {
   try {
     return act();
   } catch (thrown) {
-    throw blame(find(name, setting, sources), messageOf(thrown), thrown);
+    throw errorAt(find(name, setting, sources), messageOf(thrown), thrown);
   }
 }
 
-function blame(found: Found | null, why: string, cause: unknown): BatonError {
+function errorAt(found: FoundValue | null, why: string, cause: unknown): BatonError {
   if (found === null) return new BatonError("CONFIG", why, { cause });
   return new BatonError(found.code, `${found.where()}: ${why}`, { cause });
 }
 
-function find(name: string, setting: Setting<unknown>, sources: ConfigSources): Found | null {
+function find(name: string, setting: Setting<unknown>, sources: ConfigSources): FoundValue | null {
   const flag = sources.flags.get(name);
   if (flag !== undefined) {
     const long = setting.flag?.split(", ").pop() ?? name;
@@ -103,11 +110,11 @@ function find(name: string, setting: Setting<unknown>, sources: ConfigSources): 
   }
   if (setting.key === undefined) return null;
   const { section } = sources;
-  const isOfSection = isPerName(setting.key);
-  if (isOfSection && section === undefined) return null;
+  const isPerSection = isPerName(setting.key);
+  if (isPerSection && section === undefined) return null;
   const key = section === undefined ? setting.key : keyOfName(setting.key, section);
   const variable = variableOf(key);
-  const inherited = isOfSection ? undefined : sources.env[variable];
+  const inherited = isPerSection ? undefined : sources.env[variable];
   if (inherited) {
     const origin = () => ({ kind: "environment", name: variable }) as const;
     return { written: inherited, where: () => variable, origin, code: "CONFIG" };

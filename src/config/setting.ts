@@ -1,70 +1,67 @@
 /**
- * A setting is declared once: its flag, the variable and the file key that go by the same name, its help, type and
- * default. Who wins when several of them name a value is in resolve.ts.
+ * The declaration of a setting: flag, file key, environment variable, help, type and default. resolve_settings.ts decides which of
+ * several given values is used.
  */
 import type { ValueType } from "./value_types.ts";
 
 export interface Setting<T> {
   readonly type: ValueType<NonNullable<T>>;
   readonly help: string;
-  /** As the help shows it, without the value: `-z, --servers`. A secret has none: argv is readable by everybody. */
+  /** The flag without its value: `-z, --servers`. Secrets have no flag, because all users can read a command line. */
   readonly flag?: string;
-  /** Its place in a file, `session.timeout`; the variable BATON_SESSION_TIMEOUT follows. Left out: a flag only. */
+  /** The key in a file: `session.timeout`, which gives the variable BATON_SESSION_TIMEOUT. Left out: the setting is a flag only. */
   readonly key?: string;
   readonly default?: NonNullable<T>;
-  /** What happens when nothing names a value, where there is no default to print. */
+  /** The behaviour without a value, for the help of a setting that has no default value. */
   readonly unset?: string;
-  /**
-   * As a flag it is given once: a second one would be another thing to do, to take or to leave out, and no correction of the
-   * first.
-   */
+  /** The flag may be given only once: a second one does not replace the first, so the user probably wants both. */
   readonly once?: boolean;
-  /** Its value is never printed, and its variable is not handed to the child. */
+  /** The value is never printed, and the variable is removed from the environment of commands. */
   readonly secret?: boolean;
 }
 
 export type SettingTable = Readonly<Record<string, Setting<unknown>>>;
 
-/** The values of a table of settings; undefined only where a setting has no default. */
+/** The values of a table of settings. A value can be undefined only if the setting has no default. */
 export type SettingValues<S> = { readonly [Name in keyof S]: S[Name] extends Setting<infer T> ? T : never };
 
-type Declaration<T> = Omit<Setting<T>, "type" | "default">;
+type SettingDeclaration<T> = Omit<Setting<T>, "type" | "default">;
 
 export function setting<T extends NonNullable<unknown>>(
   type: ValueType<T>,
-  declaration: Declaration<T> & { readonly default: NoInfer<T> },
+  declaration: SettingDeclaration<T> & { readonly default: NoInfer<T> },
 ): Setting<T>;
 export function setting<T extends NonNullable<unknown>>(
   type: ValueType<T>,
-  declaration: Declaration<T>,
+  declaration: SettingDeclaration<T>,
 ): Setting<T | undefined>;
 export function setting<T extends NonNullable<unknown>>(
   type: ValueType<T>,
-  declaration: Declaration<T> & { readonly default?: NoInfer<T> },
+  declaration: SettingDeclaration<T> & { readonly default?: NoInfer<T> },
 ): Setting<T> | Setting<T | undefined> {
   return { type, ...declaration };
 }
 
-/** In a key, the place of a name that the user chooses: there is a section for each. Such a key has no variable. */
+/** The part of a key that stands for a name chosen by the user. Each name has its own section. Such a key has no variable. */
 const namePlace = ".NAME.";
 
 export function isPerName(key: string): boolean {
   return key.includes(namePlace);
 }
 
-/** The key of a setting in the section of this name. */
+/** The key of a setting in the section called `name`. */
 export function keyOfName(key: string, name: string): string {
   return key.replace(namePlace, () => `.${name}.`);
 }
 
-/** The name in whose section a key of a file is; null: it is none of this setting's. */
+/** The name of the section that a key of a file belongs to; null if the key is not one of this setting. */
 export function nameInKey(key: string, written: string): string | null {
   const [before = "", after] = key.split("NAME");
   if (after === undefined || !written.startsWith(before) || !written.endsWith(after)) return null;
   return written.length > before.length + after.length ? written.slice(before.length, -after.length) : null;
 }
 
-/** The variable of a file key: `session.timeout` is BATON_SESSION_TIMEOUT. */
+/** The environment variable of a file key: `session.timeout` gives BATON_SESSION_TIMEOUT. */
 export function variableOf(key: string): string {
   return `BATON_${key.replaceAll(".", "_").toUpperCase()}`;
 }

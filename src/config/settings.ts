@@ -1,4 +1,4 @@
-/** Every setting that a file or a variable can give, each declared once. Flags of a single command live with the command. */
+/** All settings that files and variables can set; each is declared once. Settings that are flags only are declared with their command. */
 import { barrierSettings, electSettings, keeperSettings } from "./command_settings.ts";
 import { pubsubSettings } from "./pubsub_settings.ts";
 import { retrySettings } from "./retry_settings.ts";
@@ -18,212 +18,222 @@ import {
   toggle,
 } from "./value_types.ts";
 
-/** More is a mistake: each is a process, and a lock. */
+/** The maximum of --jobs: each job is a process and a lock. */
 const poolJobsMax = 1000;
 
 export const scopes = ["user", "machine", "cluster"] as const;
-/** How far a lock reaches: the processes of this user, of this machine, or of everything that knows the servers. */
+/** The processes that share a lock: those of this user, of this machine, or of all machines that use the same servers. */
 export type Scope = (typeof scopes)[number];
 
-/** For every command that talks to a coordination server. */
+/** Settings of all commands that use a coordination server. */
 export const connectionSettings = {
   servers: setting(text("host:port,…[/chroot]"), {
     flag: "-z, --servers",
     key: "servers",
-    help: "the ZooKeeper servers, or unix:PATH, or `embedded` for this machine's own keeper",
-    unset: "the embedded keeper, and a line on stderr says so",
+    help: "ZooKeeper servers; unix:PATH for a Unix socket, or `embedded` for the keeper of this machine",
+    unset: "the embedded keeper; a message on stderr says so",
   }),
   root: setting(text("path"), {
     flag: "--root",
     key: "root",
-    help: "the node under which everything of baton lives",
+    help: "ZooKeeper node below which baton keeps all of its nodes",
     default: "/baton",
   }),
   sessionTimeout: setting(sessionTimeout({ minMs: 2000 }), {
     flag: "--session-timeout",
     key: "session.timeout",
-    help: "how long the servers wait for a silent client before they give its locks to others",
+    help:
+      "time after which the servers end the session of a client that they no longer hear from; its locks then go to other clients",
     default: 10_000,
   }),
   connectTimeout: setting(duration({ minMs: 1 }), {
     flag: "--connect-timeout",
     key: "connect.timeout",
-    help: "how long to look for a server that answers",
-    unset: "what -w says, else 10s; without limit when connect.retries is given",
+    help: "maximum time to connect to a server; then exit 69",
+    unset: "the value of -w, else 10s; no limit if connect.retries is set",
   }),
   connectRetries: setting(integer("count", { min: 0, max: 1_000_000 }), {
     key: "connect.retries",
-    help: "how many times to go through the list of servers again",
-    unset: "as often as connect.timeout leaves time for",
+    help: "number of additional passes over the list of servers",
+    unset: "no limit within connect.timeout",
   }),
   connectDelay: setting(duration(), {
     key: "connect.delay",
-    help: "the wait before the servers are tried again",
-    unset: "a random wait that grows from try to try",
+    help: "pause between two passes over the list of servers",
+    unset: "random, longer after each pass",
   }),
   connectMaxRequestSize: setting(size(), {
     key: "connect.max_request_size",
-    help: "no request is longer: what jute.maxbuffer is on the servers",
+    help: "maximum size of a request; use the value of jute.maxbuffer of the servers",
     default: 0xfffff,
   }),
   tls: setting(toggle(), {
     flag: "--tls",
     key: "tls.enabled",
-    help: "talk TLS to the servers, but never to a unix socket; any other tls setting turns it on too",
+    help: "use TLS for TCP connections to the servers (never for Unix sockets); any other tls setting turns it on, too",
     default: false,
   }),
   tlsCa: setting(text("file"), {
     flag: "--tls-ca",
     key: "tls.ca",
-    help: "PEM file with the authorities to trust",
+    help: "PEM file with the trusted certificate authorities",
     unset: "the system's",
   }),
   tlsCert: setting(text("file"), {
     flag: "--tls-cert",
     key: "tls.cert",
-    help: "PEM file with this client's certificate",
+    help: "PEM file with the client certificate",
   }),
-  tlsKey: setting(text("file"), { flag: "--tls-key", key: "tls.key", help: "PEM file with this client's private key" }),
+  tlsKey: setting(text("file"), {
+    flag: "--tls-key",
+    key: "tls.key",
+    help: "PEM file with the private key of the client certificate",
+  }),
   tlsPassphrase: setting(text("text"), {
     key: "tls.passphrase",
-    help: "what opens the private key",
+    help: "passphrase of the private key",
     secret: true,
   }),
   tlsServerName: setting(text("name"), {
     flag: "--tls-server-name",
     key: "tls.server_name",
-    help: "the name the server's certificate must carry",
-    unset: "the host name",
+    help: "name that the server certificate must contain",
+    unset: "the host name of the server",
   }),
   authCredentials: setting(text("scheme:credentials"), {
     key: "auth.credentials",
-    help: "who this client is, such as digest:USER:PASSWORD",
+    help: "ZooKeeper credentials of this client, for example digest:USER:PASSWORD",
     secret: true,
   }),
   authFile: setting(text("file"), {
     flag: "--auth-file",
     key: "auth.file",
-    help: "file with one scheme:credentials in each line, which nobody else may read",
+    help: "file with one scheme:credentials per line; no other user may have read access to it",
   }),
   acl: setting(list("open|creator|scheme:id:perms,…"), {
     flag: "--acl",
     key: "acl",
-    help: "who may use the nodes baton makes: everybody, the authenticated creator, or a list",
+    help:
+      "access to the nodes that baton creates: open (all clients), creator (the authenticated creator), or a list of ACL entries",
     default: ["open"],
   }),
   keeperDir: setting(absolutePath("folder"), {
     key: "keeper.dir",
-    help: "where the embedded keeper keeps its data and its socket",
-    unset: "a folder of the user's, the same from cron and from a login shell",
+    help: "folder for the data and the socket of the embedded keeper",
+    unset: "a folder of this user, the same from cron and from a login shell",
   }),
 } satisfies SettingTable;
 
-/** For `baton lock`. */
+/** Settings of `baton lock`. */
 export const lockSettings = {
   scope: setting(choice(scopes), {
     flag: "--scope",
     key: "scope",
-    help: "how far the lock has to reach at least; exit 78 when it would not",
+    help: "minimum scope of the lock; exit 78 if the servers do not provide it",
+    unset: "any scope",
   }),
   priority: setting(priority(), {
     flag: "--priority",
     key: "lock.priority",
-    help: "the place in the queue, lowest number first: foreground is 100, background 200",
+    help: "position in the queue: the lowest number is served first; foreground is 100, background is 200",
     default: 100,
   }),
   foregroundWait: setting(duration(), {
     key: "lock.foreground.wait",
-    help: "how long a foreground call waits for the lock when -w does not say",
-    unset: "for ever",
+    help: "maximum wait for the lock with a priority below 200, if -w is not given",
+    unset: "no limit",
   }),
   backgroundWait: setting(duration(), {
     key: "lock.background.wait",
-    help: "how long a background call (priority 200 and up) waits for the lock when -w does not say",
-    unset: "for ever",
+    help: "maximum wait for the lock with priority 200 and up, if -w is not given",
+    unset: "no limit",
   }),
   killAfter: setting(duration(), {
     flag: "--kill-after",
     key: "lock.kill_after",
-    help: "how long a child that baton stops has before it is killed; a signal to baton is only passed on",
+    help: "time between --signal and SIGKILL when baton stops the command; a signal sent to baton is only forwarded",
     default: 5000,
   }),
   onDoubt: setting(choice(["ignore", "freeze"]), {
     flag: "--on-doubt",
     key: "lock.on_doubt",
-    help: "what happens to the child while the servers are silent, before the lock is lost: run on, or be stopped",
+    help:
+      "what happens to the command while no server responds and the lock is not lost yet: it continues (ignore) or is suspended (freeze)",
     default: "ignore",
   }),
   signal: setting(signalName(), {
     flag: "--signal",
     key: "lock.signal",
-    help: "the signal that tells the child to stop",
+    help: "signal with which baton asks the command to stop",
     default: "SIGTERM",
   }),
   publishCommand: setting(toggle(), {
     flag: "--publish-command",
     key: "lock.publish_command",
-    help: "let others read the whole command line of the holder, not only its first word",
+    help: "publish the full command line of the holder; otherwise other clients see the program name only",
     default: false,
   }),
 } satisfies SettingTable;
 
-/** For `baton pool`. */
+/** Settings of `baton pool`. */
 export const poolSettings = {
   poolComponentPath: setting(text("template"), {
     key: "pool.component_path",
-    help: "the node of a pool's own lock, made of {root} and {component}; the same in all calls, else 78",
+    help:
+      "template of the path of a pool's own lock, with {root} and {component}; must be the same in all calls, else exit 78",
     default: "{root}/locks/{component}",
   }),
   poolItemPath: setting(text("template"), {
     key: "pool.item_path",
     help:
-      "the node of an item's lock, made of {root}, {component}, {item}, and {1} to {9} for the item's words; the same in all calls, else 78",
+      "template of the path of an item's lock, with {root}, {component}, {item}, and {1} to {9} for the words of the item; must be the same in all calls, else exit 78",
     default: "{root}/locks/{component}%2F{item}",
   }),
 } satisfies SettingTable;
 
-/** Of one component of `baton pool`: a section for each, and flags of the command. */
+/** Settings of one component of `baton pool`: a section of a file for each component, and flags of the command. */
 export const poolComponentSettings = {
   query: setting(text("command"), {
     flag: "--query",
     key: "pool.component.NAME.query",
     once: true,
-    help: "a line of shell that prints the items, one to a line; it runs under the component's lock",
+    help: "shell command that prints the items, one per line; it runs while this call holds the component's lock",
   }),
   jobs: setting(integer("count", { min: 1, max: poolJobsMax }), {
     flag: "-j, --jobs",
     key: "pool.component.NAME.jobs",
-    help: "how many items run at once in this call",
+    help: "number of items that this call runs at the same time",
     default: 1,
   }),
   total: setting(integer("count", { min: 1, max: 1_000_000 }), {
     flag: "--total",
     key: "pool.component.NAME.total",
     help:
-      "how many items of the component run at once in all calls, on all machines; the same number in all of them, else 78",
+      "number of items of the component that run at the same time in all calls on all machines; must be the same in all calls, else exit 78",
+    unset: "no limit",
   }),
   doneTtl: setting(duration({ minMs: 1 }), {
     flag: "--done-ttl",
     key: "pool.component.NAME.done_ttl",
-    help: "remember for so long how items have ended, and skip those that ended with 0",
+    help: "how long the result of an item is kept; an item that exited with 0 is not run again during this time",
+    unset: "results are not kept",
   }),
   retries: setting(integer("count", { min: 0, max: 1000 }), {
     flag: "--retries",
     key: "pool.component.NAME.retries",
-    help: "run an item that failed again, up to so many times",
+    help: "how many times a failed item is run again",
     default: 0,
   }),
   componentCommand: setting(commandLine(), {
     key: "pool.component.NAME.command",
     help:
-      "what is run for each item where nothing stands after --: a list is the command's words; a text is a line for " +
-      "/bin/sh -c, in which {} and {item} become the item as one quoted word",
+      "command to run for each item if the call has none after --: an array is a program with its arguments; a string is run by /bin/sh -c, with {} and {item} replaced by the quoted item",
   }),
 } satisfies SettingTable;
 
-/** What the command line of `baton config` and variables can give. */
+/** Settings that variables and the command line of `baton config` can set. */
 export const allSettings = {
-  // First: a flag that others have, too, is theirs in `baton config show`.
+  // These come first: where two settings share a flag, the later one takes it in `baton config show`.
   ...keeperSettings,
   ...electSettings,
   ...barrierSettings,
@@ -234,5 +244,5 @@ export const allSettings = {
   ...retrySettings,
 } satisfies SettingTable;
 
-/** What a file may contain. */
+/** Settings that a file may contain. */
 export const fileSettings = { ...allSettings, ...poolComponentSettings } satisfies SettingTable;

@@ -1,16 +1,16 @@
-/** What a setting's value can be: how it is written in a flag, a variable or a file, and what was wanted when it is wrong. */
+/** The types of settings: how a value is written in a flag, a variable or a file, and the message for an invalid value. */
 import { BatonError } from "../errors.ts";
 import { parseDuration } from "../support/duration.ts";
 import { isPriorityName, namedPriorities } from "../support/priority.ts";
 
 export interface ValueType<T> {
-  /** What the help shows for it: `<duration>`; empty for a switch, which takes no value. */
+  /** The name of the value in the help: `<duration>`; empty for a switch, which takes no value. */
   readonly placeholder: string;
-  /** How a file writes it: TOML's and JSON's own types. */
+  /** The TOML type of the value in a file. */
   readonly fileType: "string" | "integer" | "boolean" | "strings" | "words";
-  /** The value that `text` stands for. Throws USAGE, with a sentence that quotes the text and says what was wanted. */
+  /** Parses `text`. Throws USAGE with a message that quotes the text and names the expected form. */
   parse(text: string): T;
-  /** The value as a person would write it. */
+  /** The text that `parse` reads as this value. */
   format(value: T): string;
 }
 
@@ -21,13 +21,13 @@ export function text(placeholder: string): ValueType<string> {
     fileType: "string",
     parse(written) {
       if (written !== "") return written;
-      throw new BatonError("USAGE", `the value is empty, and ${placeholder} is wanted`);
+      throw new BatonError("USAGE", `the value is empty; expected ${placeholder}`);
     },
     format: (value) => value,
   };
 }
 
-/** A path from the root: what a relative one means would change with the working folder. */
+/** An absolute path. The meaning of a relative path would depend on the working folder. */
 export function absolutePath(placeholder: string): ValueType<string> {
   return {
     placeholder,
@@ -37,7 +37,7 @@ export function absolutePath(placeholder: string): ValueType<string> {
   };
 }
 
-/** One of a closed list of words. */
+/** One of a fixed list of words. */
 export function choice<const T extends string>(words: readonly T[]): ValueType<T> {
   return {
     placeholder: words.join("|"),
@@ -47,7 +47,7 @@ export function choice<const T extends string>(words: readonly T[]): ValueType<T
   };
 }
 
-/** A whole number between two bounds, both allowed. */
+/** A whole number between two bounds, both included. */
 export function integer(placeholder: string, bounds: { min: number; max: number }): ValueType<number> {
   return {
     placeholder,
@@ -61,7 +61,7 @@ export function integer(placeholder: string, bounds: { min: number; max: number 
   };
 }
 
-/** A duration with its unit; whole milliseconds in the code. */
+/** A duration with a unit; the value is in whole milliseconds. */
 export function duration({ minMs = 0, maxMs = Infinity }: { minMs?: number; maxMs?: number } = {}): ValueType<number> {
   return {
     placeholder: "duration",
@@ -76,14 +76,14 @@ export function duration({ minMs = 0, maxMs = Infinity }: { minMs?: number; maxM
   };
 }
 
-/** How long a server waits for a silent client. ZooKeeper's protocol has 31 bits of milliseconds for it, which are 24 days. */
+/** A session timeout. ZooKeeper's protocol has 31 bits of milliseconds for it, which is 24 days. */
 export function sessionTimeout({ minMs }: { minMs: number }): ValueType<number> {
   return duration({ minMs, maxMs: 24 * 86_400_000 });
 }
 
 const sizeUnits: Record<string, number> = { B: 1, KiB: 1024, MiB: 1024 ** 2, GiB: 1024 ** 3, TiB: 1024 ** 4 };
 
-/** A size with its unit (`512B`, `64KiB`, `1MiB`); bytes in the code. */
+/** A size with a unit (`512B`, `64KiB`, `1MiB`); the value is in bytes. */
 export function size({ minBytes = 0 }: { minBytes?: number } = {}): ValueType<number> {
   return {
     placeholder: "size",
@@ -99,7 +99,7 @@ export function size({ minBytes = 0 }: { minBytes?: number } = {}): ValueType<nu
   };
 }
 
-/** On or off. As a flag it takes no value; in a variable it is written true or false. */
+/** A switch. The flag takes no value; a variable is true or false. */
 export function toggle(): ValueType<boolean> {
   return {
     placeholder: "",
@@ -114,8 +114,8 @@ export function toggle(): ValueType<boolean> {
 }
 
 /**
- * Texts, with commas between them, one at least; in a file also an array. `eachCounts`: by its place, so that one that is left
- * empty is no slip of the hand without a meaning.
+ * A list of at least one text, separated by commas; in a file also an array. `eachCounts`: positions have a meaning, so an empty text
+ * is an error.
  */
 export function list(
   placeholder: string,
@@ -127,14 +127,14 @@ export function list(
     parse(written) {
       const all = written.split(",").map((part) => part.trim());
       const parts = all.filter((part) => part !== "");
-      if (eachCounts && parts.length < all.length) refuse(written, `a list with a ${placeholder} in each place`);
-      return parts.length > 0 ? parts : refuse(written, `a list of ${placeholder} with at least one of them`);
+      if (eachCounts && parts.length < all.length) refuse(written, `a list with a ${placeholder} in each position`);
+      return parts.length > 0 ? parts : refuse(written, `a list with at least one ${placeholder}`);
     },
     format: (values) => values.join(","),
   };
 }
 
-/** A command in a file: a list is its words, a text is a line of shell. It has no flag; it is handed on as JSON. */
+/** A command in a file: an array is a program with its arguments, a string is a shell command. It has no flag; it is passed on as JSON. */
 export function commandLine(): ValueType<string | readonly string[]> {
   return {
     placeholder: "command",
@@ -142,7 +142,7 @@ export function commandLine(): ValueType<string | readonly string[]> {
     parse(written) {
       const value = JSON.parse(written) as string | readonly string[];
       const [first] = typeof value === "string" ? [value.trim()] : value;
-      return first ? value : refuse(written, "a line of shell, or a list of words that begins with a program");
+      return first ? value : refuse(written, "a shell command, or an array that begins with a program");
     },
     format: (value) => JSON.stringify(value),
   };
@@ -150,7 +150,7 @@ export function commandLine(): ValueType<string | readonly string[]> {
 
 const signals = ["HUP", "INT", "QUIT", "ABRT", "KILL", "USR1", "USR2", "ALRM", "TERM"] as const;
 
-/** A signal that can end a process, with or without SIG. */
+/** A signal that can end a process, with or without the prefix SIG. */
 export function signalName(): ValueType<NodeJS.Signals> {
   return {
     placeholder: "name",
@@ -163,7 +163,7 @@ export function signalName(): ValueType<NodeJS.Signals> {
   };
 }
 
-/** A place in a queue, the lowest number first. */
+/** A position in a queue; the lowest number is first. */
 export function priority(): ValueType<number> {
   const numbers = integer("0-999", { min: 0, max: 999 });
   return {
@@ -178,8 +178,8 @@ export function priority(): ValueType<number> {
   };
 }
 
-function refuse(written: string, wanted: string): never {
-  throw new BatonError("USAGE", `"${written}" is not ${wanted}`);
+function refuse(written: string, expected: string): never {
+  throw new BatonError("USAGE", `"${written}" is not ${expected}`);
 }
 
 function writeSize(bytes: number): string {
@@ -188,7 +188,7 @@ function writeSize(bytes: number): string {
   return `${bytes / factor}${name}`;
 }
 
-/** The shortest form that `parseDuration` reads back as the same number. */
+/** The shortest form that `parseDuration` reads as the same value. */
 function writeDuration(milliseconds: number): string {
   for (const [unit, factor] of [["h", 3_600_000], ["m", 60_000], ["s", 1000]] as const) {
     if (milliseconds > 0 && milliseconds % factor === 0) return `${milliseconds / factor}${unit}`;

@@ -156,13 +156,13 @@ describe("a component's section", () => {
     writeFileSync(session.path("pool.toml"), source.join("\n"));
     const { code, stderr } = await session.run('"$baton" config check --config pool.toml');
     expect([code, stderr.trim().split("\n")]).toEqual([78, [
-      'baton: pool.toml, line 5: pool.component.a.b.jobs = {"x":1} is not written as a whole number without quotation marks',
+      'baton: pool.toml, line 5: pool.component.a.b.jobs = {"x":1} is not a whole number without quotation marks',
       'baton: pool.toml, line 8: there is no setting "pool.component.export.simultaneous"',
       'baton: pool.toml, line 9: there is no setting "pool.component.export.jops", did you mean "pool.component.export.jobs"?',
-      'baton: pool.toml, line 10: pool.component.export.total = "2" is not written as a whole number without quotation marks',
+      'baton: pool.toml, line 10: pool.component.export.total = "2" is not a whole number without quotation marks',
       'baton: pool.toml, line 11: pool.component.export.command: "[]" is not a line of shell, or a list of words that begins with a program',
       'baton: pool.toml, line 12: pool.component.export.done_ttl: "soon" is not a duration: write a number with a unit, such as 250ms, 10s, 5m or 2h',
-      "baton: pool.toml, line 14: pool.component.broken = 1 is not a section with settings in it",
+      "baton: pool.toml, line 14: pool.component.broken = 1 is not a section: write it as [SECTION] with settings below it",
     ]]);
   });
 });

@@ -95,13 +95,18 @@ describe("config check", () => {
     const ended = await session.run('"$baton" config check --config broken.toml', { BATON_RETRY_RATE: "fast" });
     expect([ended.code, ended.stderr]).toEqual([
       78,
-      expect.stringMatching(/broken\.toml, line 1: this is not TOML[^]*BATON_RETRY_RATE: /),
+      expect.stringMatching(/broken\.toml, line 1: not valid TOML[^]*BATON_RETRY_RATE: /),
     ]);
   });
 
   const files: [name: string, source: string, code: number, stderr: RegExp][] = [
-    ["good.toml", 'servers = "zk1"\n', 0, /^baton: the configuration is good; checked good\.toml\n$/],
-    ["good.json", '{"servers": "zk1"}', 0, /^baton: the configuration is good/],
+    ["good.toml", 'servers = "zk1"\n', 0, /^baton: the configuration is valid; checked good\.toml\n$/],
+    [
+      "old.json",
+      '{"servers": "zk1"}',
+      78,
+      /^baton: old\.json, line 1: not valid TOML: .*write the settings as TOML\n$/,
+    ],
     [
       "typo.toml",
       "\n[lock]\nkil_after = '1s'\n",
@@ -145,7 +150,12 @@ describe("config check", () => {
       78,
       /^baton: relative\.toml, line 2: pool\.item_path: "\{component\}\/\{1\}" cannot be .* is not a path of ZooKeeper's/,
     ],
-    ["templates.toml", '[pool]\nitem_path = "{root}/{component}/B{1}-RT{9}"\n', 0, /^baton: the configuration is good/],
+    [
+      "templates.toml",
+      '[pool]\nitem_path = "{root}/{component}/B{1}-RT{9}"\n',
+      0,
+      /^baton: the configuration is valid/,
+    ],
     ["codes.toml", '[retry]\nretry_on = "abc"\n', 78, /^baton: codes\.toml, line 2: retry\.retry_on: .*"abc"/],
     ["cron.toml", '[retry]\ncron = "often"\n', 78, /^baton: cron\.toml, line 2: retry\.cron: "often" is no schedule/],
     ["delays.toml", '[retry]\ndelays = ["1s", "x"]\n', 78, /^baton: delays\.toml, line 2: retry\.delays: "x" is not a/],
@@ -185,9 +195,9 @@ describe("config check", () => {
       '[retry]\nretry_on = ["65", "5xx", "404-410"]\ncron = "*/5 * * * *"\nrate = "10/s"\nbackoff = "list"\n' +
       'dead_letter = "topic:x"\n[pubsub]\nproxies = "a:1,tcp://b:2"\n[pubsub.server]\nlisten = "tcp://0.0.0.0:0"\n',
       0,
-      /^baton: the configuration is good/,
+      /^baton: the configuration is valid/,
     ],
-    ["broken.toml", "servers = \n", 78, /^baton: broken\.toml, line 1: this is not TOML/],
+    ["broken.toml", "servers = \n", 78, /^baton: broken\.toml, line 1: not valid TOML/],
   ];
   for (const [name, source, code, stderr] of files) {
     test(`${name} gives ${code}`, async () => {

@@ -20,7 +20,7 @@ test("words in the wrong place, unknown or missing", async () => {
   const wrong: [words: string, says: string][] = [
     ["", "Usage: baton COMMAND"],
     ["whoo x", 'There is no command "whoo", did you mean "who"?'],
-    ["--json who x", "The command comes first and its options behind it, as in: baton who --json"],
+    ["--json who x", "Options follow the command, as in: baton who --json"],
     ["nightly who", 'There is no command "nightly"; the command comes first, as in: baton who nightly'],
     ["who", "baton who needs the name of one lock, and none is given, as in: baton who NAME"],
     ["who a b", 'baton who needs the name of one lock, and "a", "b" are given'],

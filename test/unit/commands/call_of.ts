@@ -1,5 +1,6 @@
 /** A command as it was called, by way of everything that stands before it: words, settings, configuration. Runs nothing. */
-import { type Call, defineCommand, runCommand } from "../../../commands/command.ts";
+import { type Call, defineCommand } from "../../../commands/command.ts";
+import { runCommand } from "../../../commands/run_command.ts";
 import { exitCodes } from "../../../commands/exit_codes.ts";
 import type { Io } from "../../../src/terminal/io.ts";
 import type { SettingTable } from "../../../src/config/setting.ts";

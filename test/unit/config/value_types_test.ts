@@ -24,7 +24,7 @@ test("a wrong value is quoted, with what was wanted", () => {
     [() => types.integer("n", { min: 1, max: 9 }).parse("1e0"), /"1e0" is not/],
     [() => types.choice(["user", "machine"]).parse("Machine"), /"Machine" is not one of user, machine/],
     [() => types.toggle().parse("maybe"), /"maybe" is not true or false/],
-    [() => types.text("file").parse(""), /^the value is empty, and file is wanted$/],
+    [() => types.text("file").parse(""), /^the value is empty; expected file$/],
     [() => types.absolutePath("folder").parse("a/b"), /"a\/b" is not an absolute path/],
     [() => types.signalName().parse("FOO"), /"FOO" is not one of HUP/],
     [() => types.priority().parse("1000"), /"1000" is not foreground, background/],
@@ -44,5 +44,7 @@ test("named priorities and signals are what the design says", () => {
 
 test("a list drops empty parts and spaces, and has something in it", () => {
   expect(types.list("x").parse("a, b,,c")).toEqual(["a", "b", "c"]);
-  for (const written of ["", " , "]) expect(() => types.list("x").parse(written)).toThrow(/is not a list of x with at/);
+  for (const written of ["", " , "]) {
+    expect(() => types.list("x").parse(written)).toThrow(/is not a list with at least one x/);
+  }
 });

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { flagsOf } from "../../../../commands/command.ts";
+import { flagsOf } from "../../../../commands/run_command.ts";
 import { FakeClock } from "../../../support/fake_clock.ts";
 import { PoolSignals } from "../../../../commands/pool/pool_signals.ts";
 import {

@@ -1,15 +1,15 @@
-/** A first word that is no command: what was probably meant. */
+/** The message for a first argument that is no command. */
 import { expect, test } from "bun:test";
-import { complaintAboutFirst } from "../../../commands/unknown_word.ts";
+import { unknownCommandMessage } from "../../../commands/command_line.ts";
 
-test("a word that nobody knows, a slip, a wrong order", () => {
+test("an unknown word, a typing error, a wrong order", () => {
   const cases: [words: string, says: string][] = [
     ["whoo", 'There is no command "whoo", did you mean "who"?'],
     ["--hepl", 'There is no option "--hepl", did you mean "--help"?'],
-    ["-q who x", "The command comes first and its options behind it, as in: baton who -q …"],
+    ["-q who x", "Options follow the command, as in: baton who -q …"],
     ["--json", 'There is no option "--json"'],
     ["nightly who", 'There is no command "nightly"; the command comes first, as in: baton who nightly'],
     ["nightly", 'There is no command "nightly"'],
   ];
-  for (const [words, says] of cases) expect(complaintAboutFirst(words.split(" "), ["who", "lock"])).toBe(says);
+  for (const [words, says] of cases) expect(unknownCommandMessage(words.split(" "), ["who", "lock"])).toBe(says);
 });
