@@ -135,3 +135,38 @@ test("what the disk has damaged is refused by name and counted, and is given up 
   expect(await operator("server verify --data-dir s1")).toMatchObject({ code: 0 });
   proxy.child.kill("SIGTERM");
 });
+
+test("of two operators one deletes a topic; one whose own row is damaged is told apart, and can only be given up", async () => {
+  const first = await startServer();
+  await startProxy();
+  await client("alice subscribe news");
+  const twice = await Promise.all([1, 2].map(() => operator("topic delete news --accept-loss")));
+  expect(twice.map(({ code }) => code).sort()).toEqual([0, 1]);
+  for (const topic of ["lost", "kept"]) await client(`alice subscribe ${topic}`);
+  first.child.kill("SIGTERM");
+  await first.ended;
+  expect(await operator("topic delete lost --accept-loss")).toMatchObject({
+    code: 69,
+    stderr: expect.stringContaining('Cannot delete topic "lost": its owner, the server "s1", is not there'),
+  });
+  const { DatabaseSync } = await import("node:sqlite");
+  const store = new DatabaseSync(session.path("s1/topics.sqlite"));
+  store.exec("UPDATE topics SET last = last + 7 WHERE name = CAST('lost' AS BLOB)");
+  store.close();
+  await startServer();
+  for (const words of ["topic show lost", "topic repair lost --accept-loss", "server forget-client lost alice"]) {
+    expect([words, await operator(words)]).toEqual([
+      words,
+      expect.objectContaining({ code: 74, stderr: expect.stringContaining("its data is missing or damaged there") }),
+    ]);
+  }
+  expect((await operator("topic repair lost --accept-loss")).stderr).toContain("topic delete TOPIC --accept-loss");
+  expect(await operator("topic delete lost")).toMatchObject({
+    code: 64,
+    stderr: expect.stringContaining("missing or damaged there: --accept-loss gives it up"),
+  });
+  expect(await operator("topic delete lost --accept-loss")).toMatchObject({ code: 0 });
+  expect(await client("alice subscribe lost")).toMatchObject({ code: 0 });
+  expect(await session.run('echo 1 | "$baton" pubsub client bob put lost -')).toMatchObject({ code: 0 });
+  expect(await client("alice get lost")).toMatchObject({ code: 0, stdout: "1\n" });
+});

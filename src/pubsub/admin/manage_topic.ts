@@ -28,7 +28,8 @@ export interface Managed {
 
 /**
  * Rejects with NOT_FOUND where there is no such topic or client, UNREACHABLE where its owner is not there or it is not served at
- * present, USAGE where something would be lost by it that is not accepted, OUTCOME_UNKNOWN, or INTERNAL.
+ * present, USAGE where something would be lost by it that is not accepted, IO where what it needs is damaged, OUTCOME_UNKNOWN, or
+ * INTERNAL.
  */
 export async function manageTopic(
   zk: ZooKeeper,
@@ -41,7 +42,10 @@ export async function manageTopic(
   const { owner, epoch } = node;
   const found = await nullIfNoNode(zk.getData(path.server(owner)));
   const announced = found === null ? null : parseAnnouncement(found.data);
-  const cannot = `Cannot ${action} topic "${topic}"`;
+  const what = action === "forget-client"
+    ? `forget client "${client}" of topic "${topic}"`
+    : `${action} topic "${topic}"`;
+  const cannot = `Cannot ${what}`;
   if (announced === null) {
     throw new BatonError("UNREACHABLE", `${cannot}: its owner, the server "${owner}", is not there`);
   }
@@ -58,13 +62,23 @@ export async function manageTopic(
     if (answer.status === "OK") return { owner, value: JSON.parse(why) };
     if (answer.status === "NOT_SUBSCRIBED") throw new BatonError("NOT_FOUND", why);
     if (answer.status === "BAD_REQUEST") throw new BatonError("USAGE", why);
+    if (answer.status === "DAMAGED") {
+      const next =
+        "restore its server from a backup, or give the topic up: baton pubsub topic delete TOPIC --accept-loss";
+      throw new BatonError("IO", `${cannot}: ${why}${action === "forget-client" ? "" : `; ${next}`}`);
+    }
     if (answer.status !== "ERROR") throw new BatonError("UNREACHABLE", `${cannot}: ${why}`);
-    const code = answer.headers?.unknown === true && action !== "show" ? "OUTCOME_UNKNOWN" : "INTERNAL";
-    throw new BatonError(code, `${cannot}: ${why}`);
+    if (answer.headers?.unknown === true && action !== "show") throw new BatonError("OUTCOME_UNKNOWN", why);
+    throw new BatonError("INTERNAL", `${cannot}: ${why}`);
   } catch (thrown) {
     throwIfAborted(options.signal);
     if (thrown instanceof NeverSent) throw new BatonError("UNREACHABLE", `${cannot}: ${messageOf(thrown)}`);
-    const isAnswerLost = thrown instanceof BatonError && thrown.code === "OUTCOME_UNKNOWN" && action === "show";
-    throw isAnswerLost ? new BatonError("UNREACHABLE", thrown.message) : thrown;
+    if (!(thrown instanceof BatonError) || thrown.code !== "OUTCOME_UNKNOWN") throw thrown;
+    if (action === "show") throw new BatonError("UNREACHABLE", `${cannot}: ${thrown.message}`);
+    const next = "baton pubsub topic ls and show tell, and it may be asked for again";
+    throw new BatonError(
+      "OUTCOME_UNKNOWN",
+      `Nobody can say whether this was done, ${what}: ${thrown.message}; ${next}`,
+    );
   }
 }

@@ -16,6 +16,7 @@ import { type TopicCopy } from "../store/owned_store.ts";
 import { forgotten, takenBack, type TopicNode } from "./topic_node.ts";
 import type { ReadTopicNode, TopicNodes, WriteOutcome } from "./topic_nodes.ts";
 import type { ServerAddress, TransferChannel, TransferReply } from "./transfer_channel.ts";
+import { type DeleteResult, whyNotDeleted } from "./topic_deletion.ts";
 import { decideTransfer } from "./transfer_decision.ts";
 
 /** What all topics of a session share. */
@@ -47,8 +48,6 @@ export type HandoffResult =
   | { readonly kind: "moved"; readonly epoch: number }
   /** It is still here, and served. */
   | { readonly kind: "kept"; readonly why: string };
-
-export type DeleteResult = { readonly kind: "deleted" } | { readonly kind: "kept"; readonly why: string };
 
 const retryWait = { firstMs: 50, maxMs: 2000 };
 const recheckWait = { firstMs: 500, maxMs: 30_000 };
@@ -140,12 +139,10 @@ export class OwnedTopic {
       await this.#settle();
       const { readNode, permit } = this;
       const isMissing = this.lastAction === "miss" && readNode?.node.owner === this.#context.id;
-      if (readNode === null || readNode === undefined || (permit === null && !(isMissing && whyNot === null))) {
-        return { kind: "kept", why: isMissing ? "its data is not here" : "this server does not serve it" };
-      }
-      if (epoch !== null && epoch !== readNode.node.epoch) {
-        return { kind: "kept", why: `it is at epoch ${readNode.node.epoch}` };
-      }
+      const facts = { node: readNode?.node, epoch, isServed: permit !== null, isMissing, acceptsLoss: whyNot === null };
+      const whyKept = whyNotDeleted(facts);
+      if (whyKept !== null) return whyKept;
+      if (readNode === null || readNode === undefined) return { kind: "gone" };
       const next = forgotten(readNode.node, newGuid());
       if (next === null) return { kind: "kept", why: "no message numbers are left for it" };
       this.permit = null;
@@ -153,7 +150,7 @@ export class OwnedTopic {
       const why = await whyNot?.(readNode.node.epoch) ?? null;
       if (why !== null) {
         await this.#settle();
-        return { kind: "kept", why };
+        return { kind: "refused", why };
       }
       await this.#wrote(await this.#write(next), next, readNode.version + 1);
       this.readNode ??= await this.#context.nodes.read(this.topic);

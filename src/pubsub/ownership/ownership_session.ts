@@ -178,8 +178,9 @@ export class OwnershipSession {
     return availability;
   }
 
-  /** The topic, for what changes hands. */
+  /** The topic, for what changes hands: what was remembered of it counts no longer. */
   topic(name: string): OwnedTopic {
+    this.#notOwned.delete(name);
     return this.#topicOf(name);
   }
 

@@ -2,7 +2,7 @@
 import { BatonError, messageOf } from "../../errors.ts";
 import { counted } from "../../support/counted.ts";
 import type { MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
-import type { DeleteResult } from "../ownership/owned_topic.ts";
+import type { DeleteResult } from "../ownership/topic_deletion.ts";
 import type { RequestAvailability, RequestPermit } from "../ownership/topic_ownership.ts";
 import type { TopicDetails } from "../store/topic_maintenance.ts";
 import { type Status, statusOf, unavailableAnswer } from "./response_message.ts";
@@ -103,9 +103,12 @@ export class TopicManager {
     };
     const result = await ownership.delete(topic, headers.epoch ?? null, acceptsLoss ? null : whyNot);
     if (result.kind === "deleted") return this.#ok(message, {});
-    return statusOf(server, message, "BAD_REQUEST", {
-      reason: `topic ${JSON.stringify(topic)} was not deleted: ${result.why}`,
-    });
+    const name = `topic ${JSON.stringify(topic)}`;
+    if (result.kind === "gone") {
+      return statusOf(server, message, "NOT_SUBSCRIBED", { reason: `There is no ${name}` });
+    }
+    const code = result.kind === "refused" ? "BAD_REQUEST" : "OVERLOADED";
+    return statusOf(server, message, code, { reason: `${name} was not deleted: ${result.why}` });
   }
 
   #ok(message: Manage, value: unknown): Status {
@@ -116,7 +119,8 @@ export class TopicManager {
     const { server } = this.#options;
     const code = thrown instanceof BatonError ? thrown.code : null;
     const reason = messageOf(thrown);
-    if (code === "USAGE" || code === "BAD_DATA") return statusOf(server, message, "BAD_REQUEST", { reason });
+    if (code === "USAGE") return statusOf(server, message, "BAD_REQUEST", { reason });
+    if (code === "BAD_DATA") return statusOf(server, message, "DAMAGED", { reason });
     if (code === "NOT_FOUND") return statusOf(server, message, "NOT_SUBSCRIBED", { reason });
     if (code === "STALE_TOKEN") return statusOf(server, message, "OVERLOADED", { reason });
     return statusOf(server, message, "ERROR", { reason, headers: { unknown: true } });
