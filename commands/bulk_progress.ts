@@ -1,7 +1,7 @@
 /** How far many messages are: how many, how fast, and how long it will still take; one line, on a terminal only. */
 import type { Io } from "../src/terminal/io.ts";
 import { WaitLine } from "../src/terminal/progress_line.ts";
-import { counted } from "../src/support/counted.ts";
+import { counted } from "../src/support/text.ts";
 import { formatDuration } from "../src/support/duration.ts";
 
 const showEveryMs = 200;

@@ -8,8 +8,16 @@
  * What is exported here is what a version number promises; everything else may change.
  */
 export { connect, type ConnectOptions } from "./zookeeper/zookeeper_client.ts";
-export { parseServers, type ServerList } from "./zookeeper/hosts.ts";
-export type { Acl, CreateMode, Session, SessionState, Stat, WatchEvent, ZooKeeper } from "./zookeeper/zookeeper.ts";
+export { parseServers, type ZooKeeperServerList } from "./zookeeper/hosts.ts";
+export type {
+  Acl,
+  CreateMode,
+  Stat,
+  WatchEvent,
+  ZooKeeper,
+  ZooKeeperSession,
+  ZooKeeperSessionState,
+} from "./zookeeper/zookeeper.ts";
 export { ZooKeeperError } from "./zookeeper/zookeeper_error.ts";
 export { BatonError, type ErrorCode } from "./errors.ts";
 export { type Keeper, type KeeperOptions, startKeeper } from "./keeper/lifecycle/start_keeper.ts";

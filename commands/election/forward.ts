@@ -1,6 +1,6 @@
 /** `baton forward`: a port of this machine that leads to whoever leads. */
 import { rmSync } from "node:fs";
-import { Forwarder } from "../../src/sockets/tcp_forwarder.ts";
+import { TcpForwarder } from "../../src/sockets/tcp_forwarder.ts";
 import { processSignals } from "../../src/process/supervise/signal_source.ts";
 import { StopRequest } from "../../src/process/supervise/stopped_by_signal.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
@@ -10,9 +10,9 @@ import { BatonError } from "../../src/errors.ts";
 import { connectTimeoutMsDefault } from "../../src/zookeeper/zookeeper_client.ts";
 import type { LeaderChange } from "../../src/coordination/election/leader_changes.ts";
 import { clearSocketPath } from "../../src/sockets/clear_socket_path.ts";
-import { type Address, formatAddress } from "../../src/sockets/connection.ts";
+import { type Address, formatAddress, type Listener } from "../../src/sockets/connection.ts";
 import { dial } from "../../src/sockets/dial.ts";
-import { listen, type Listener } from "../../src/sockets/listen.ts";
+import { listen } from "../../src/sockets/listen.ts";
 import { parseAddress, parseListenAddress } from "../../src/sockets/parse_address.ts";
 import { whyNotListening } from "../../src/sockets/why_not_listening.ts";
 import { systemClock } from "../../src/support/clock.ts";
@@ -59,12 +59,12 @@ export const forwardCommand = defineCommand({
     };
     const at = listenAddressOf(values.listen);
     using stop = new StopRequest(processSignals());
-    const forwarder = new Forwarder({
+    const forwarder = new TcpForwarder({
       dial,
       clock: systemClock(),
       connectTimeoutMs: values.connectTimeout ?? connectTimeoutMsDefault,
       connectionsMax: values.maxConnections,
-      say,
+      log: say,
     });
     const listener = await listenAt(at, forwarder);
     try {
@@ -75,7 +75,7 @@ export const forwardCommand = defineCommand({
         if (values.verbose) {
           say(address === null ? `nobody leads "${name}"` : `"${name}" is at ${formatAddress(address)}`);
         }
-        forwarder.lead(address);
+        forwarder.setLeader(address);
       }
       throw stop.signal.reason;
     } finally {
@@ -95,7 +95,7 @@ function listenAddressOf(written: string | undefined): Address {
   throw new BatonError("USAGE", `Cannot listen on "${written}": write :port, host:port, [address]:port or unix:/path`);
 }
 
-async function listenAt(address: Address, forwarder: Forwarder): Promise<Listener> {
+async function listenAt(address: Address, forwarder: TcpForwarder): Promise<Listener> {
   try {
     if (address.kind === "unix") await clearSocketPath(address.path);
     return await listen(address, forwarder.accept, { halfOpen: true });

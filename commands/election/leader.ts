@@ -7,7 +7,7 @@ import type { Grant } from "../../src/coordination/election/election_history.ts"
 import type { LeaderChange } from "../../src/coordination/election/leader_changes.ts";
 import { type LeaderStatus, leaderStatus } from "../../src/coordination/election/leader_status.ts";
 import { systemClock } from "../../src/support/clock.ts";
-import { WaitOver } from "../../src/support/deadline.ts";
+import { WaitTimeout } from "../../src/support/deadline.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { alsoUsed } from "../operator/also_used.ts";
 import { type Call, defineCommand } from "../command.ts";
@@ -99,7 +99,7 @@ async function wait(call: LeaderCall, name: string): Promise<ExitCode> {
     }
     throw limit.signal.reason;
   } catch (thrown) {
-    throw isVacant && thrown instanceof WaitOver ? nobody() : thrown;
+    throw isVacant && thrown instanceof WaitTimeout ? nobody() : thrown;
   } finally {
     limit.cancel();
   }

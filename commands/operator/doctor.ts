@@ -10,7 +10,7 @@ import { interopRecipes } from "../../src/coordination/interop/interop_node_name
 import { diagnose, type DiagnosisFinding } from "../../src/coordination/admin/diagnose.ts";
 import { diagnoseInterop } from "../../src/coordination/admin/diagnose_interop.ts";
 import { sessionTimeoutMsMin } from "../../src/coordination/lock/acquire_lock.ts";
-import { counted } from "../../src/support/counted.ts";
+import { counted } from "../../src/support/text.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { defineCommand } from "../command.ts";
 import { onlyInteropPath } from "./name_arguments.ts";

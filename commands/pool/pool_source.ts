@@ -7,7 +7,7 @@ import { itemsBytesMax, listedItems, parseItems } from "../../src/coordination/p
 import type { PoolPath } from "../../src/coordination/pool/pool_path.ts";
 import { abortable } from "../../src/support/abort.ts";
 import { formatDuration } from "../../src/support/duration.ts";
-import { lineNotUtf8 } from "../../src/support/utf8_text.ts";
+import { lineNotUtf8 } from "../../src/support/text.ts";
 import type { ItemSource } from "./pool_options.ts";
 
 export interface ReadItemsOptions {

@@ -6,7 +6,7 @@ import type { HolderStatus } from "../../src/coordination/lock/lock_status.ts";
 import { type PoolItemStatus, type PoolStatus, poolStatus } from "../../src/coordination/pool/read_pool_status.ts";
 import type { PoolTemplates } from "../../src/coordination/pool/pool_path.ts";
 import { differingPaths } from "../../src/coordination/pool/pool_terms.ts";
-import { printable } from "../../src/support/printable.ts";
+import { printable } from "../../src/support/text.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import type { Call } from "../command.ts";
 import { connected } from "../coordination/connected.ts";

@@ -18,7 +18,7 @@ import type { PoolCounts } from "../../src/coordination/pool/work_list.ts";
 import type { PoolWait } from "../../src/coordination/pool/pool_run_options.ts";
 import { abortable, onAbort } from "../../src/support/abort.ts";
 import type { Clock } from "../../src/support/clock.ts";
-import { counted } from "../../src/support/counted.ts";
+import { counted } from "../../src/support/text.ts";
 import { announcedPlace } from "../coordination/announced_place.ts";
 import type { Coordination } from "../../src/coordination/connect/coordination_servers.ts";
 import { type ExitCode, exitCodeOf, exitCodes } from "../exit_codes.ts";

@@ -2,7 +2,7 @@
 import { BatonError } from "../../src/errors.ts";
 import { Publisher } from "../../src/pubsub/client/publisher.ts";
 import { Subscriber } from "../../src/pubsub/client/subscriber.ts";
-import { counted } from "../../src/support/counted.ts";
+import { counted } from "../../src/support/text.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { PubsubBenchJson } from "../json_shapes/pubsub_client_shapes.ts";
 import { type ClientPlace, findPlace } from "./client_place.ts";

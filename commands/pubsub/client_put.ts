@@ -3,7 +3,7 @@ import type { ClientState } from "../../src/pubsub/client/client_state.ts";
 import { type InputNotes, SequenceNotes, StreamNotes, WholeNotes } from "../../src/pubsub/client/input_checkpoints.ts";
 import { emptyChain } from "../../src/pubsub/client/rolling_digest.ts";
 import { Publisher } from "../../src/pubsub/client/publisher.ts";
-import { counted } from "../../src/support/counted.ts";
+import { counted } from "../../src/support/text.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { BulkProgressLine } from "../bulk_progress.ts";
 import type { ClientCall } from "./client.ts";

@@ -9,7 +9,7 @@ import { chained, emptyChain } from "../../src/pubsub/client/rolling_digest.ts";
 import type { WholeNotes } from "../../src/pubsub/client/input_checkpoints.ts";
 import { messageBytesMax } from "../../src/pubsub/client/client_limits.ts";
 import { splitItems } from "../../src/pubsub/client/split_items.ts";
-import { counted } from "../../src/support/counted.ts";
+import { counted } from "../../src/support/text.ts";
 import type { ClientCall } from "./client.ts";
 
 /** What is put. */

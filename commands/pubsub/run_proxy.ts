@@ -13,7 +13,7 @@ import { Proxy } from "../../src/pubsub/proxy/pubsub_proxy.ts";
 import { SessionDirectory } from "../../src/pubsub/proxy/zookeeper_directory.ts";
 import { formatAddress } from "../../src/sockets/connection.ts";
 import { type Clock, systemClock } from "../../src/support/clock.ts";
-import { counted } from "../../src/support/counted.ts";
+import { counted } from "../../src/support/text.ts";
 import { type Coordination, coordinationOf, reach } from "../../src/coordination/connect/coordination_servers.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { checkListenAddress } from "../listen_address.ts";

@@ -13,7 +13,7 @@ import type { StoreOptions } from "../../src/pubsub/store/store_options.ts";
 import { TopicServer } from "../../src/pubsub/server/topic_server.ts";
 import { formatAddress } from "../../src/sockets/connection.ts";
 import { systemClock } from "../../src/support/clock.ts";
-import { counted } from "../../src/support/counted.ts";
+import { counted } from "../../src/support/text.ts";
 import { coordinationOf, reach } from "../../src/coordination/connect/coordination_servers.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import { checkListenAddress } from "../listen_address.ts";

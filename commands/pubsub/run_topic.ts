@@ -8,7 +8,7 @@ import { PubsubPath } from "../../src/pubsub/ownership/pubsub_path.ts";
 import type { TopicDetails } from "../../src/pubsub/store/topic_maintenance.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { didYouMean } from "../../src/support/did_you_mean.ts";
-import { printable } from "../../src/support/printable.ts";
+import { printable } from "../../src/support/text.ts";
 import { connected } from "../coordination/connected.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type {

@@ -1,5 +1,5 @@
 /** `baton pubsub server forget-client TOPIC CLIENT`: makes room at a topic, or lets a client begin anew there. */
-import { printable } from "../../src/support/printable.ts";
+import { printable } from "../../src/support/text.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { PubsubClientForgottenJson } from "../json_shapes/pubsub_topic_shapes.ts";
 import { manage } from "./run_topic.ts";

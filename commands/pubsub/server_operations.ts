@@ -14,9 +14,9 @@ import { markBackup } from "../../src/pubsub/server/server_identity.ts";
 import { backupStore } from "../../src/pubsub/store/backup_store.ts";
 import { verifyStore } from "../../src/pubsub/store/verify_topic_store.ts";
 import { systemClock } from "../../src/support/clock.ts";
-import { counted } from "../../src/support/counted.ts";
+import { counted } from "../../src/support/text.ts";
 import { didYouMean } from "../../src/support/did_you_mean.ts";
-import { printable } from "../../src/support/printable.ts";
+import { printable } from "../../src/support/text.ts";
 import { connected } from "../coordination/connected.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type {

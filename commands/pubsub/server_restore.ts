@@ -7,7 +7,7 @@ import { claimDataDir } from "../../src/pubsub/server/server_identity.ts";
 import { TopicStore } from "../../src/pubsub/store/topic_store.ts";
 import { verifyStore } from "../../src/pubsub/store/verify_topic_store.ts";
 import { connected } from "../coordination/connected.ts";
-import { printable } from "../../src/support/printable.ts";
+import { printable } from "../../src/support/text.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { PubsubRestoredJson } from "../json_shapes/pubsub_server_shapes.ts";
 import type { ServerCall } from "./server.ts";

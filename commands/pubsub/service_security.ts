@@ -6,7 +6,7 @@ import { curveDialing, curveListening } from "../../src/zeromq/curve_security.ts
 import type { SocketOptions } from "../../src/zeromq/socket_options.ts";
 import { BatonError, messageOf } from "../../src/errors.ts";
 import { ClientAcl } from "../../src/pubsub/client_acl.ts";
-import { utf8Text } from "../../src/support/utf8_text.ts";
+import { utf8Text } from "../../src/support/text.ts";
 
 export interface ServiceSecurity {
   /** For a socket that proxies and servers come by: nobody else has the service's key. */

@@ -4,7 +4,7 @@ import { retryPolicySettings } from "../../src/config/retry_settings.ts";
 import type { SettingTable } from "../../src/config/setting.ts";
 import { BatonError } from "../../src/errors.ts";
 import { nextTry, type RetryPolicy } from "../../src/retry/queue/retry_policy.ts";
-import { counted } from "../../src/support/counted.ts";
+import { counted } from "../../src/support/text.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { type Call, defineCommand } from "../command.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";

@@ -20,7 +20,7 @@ export function openKafkaLetters(
   return new KafkaLetters({
     addresses: brokers,
     topic,
-    makes,
+    createAs: makes,
     clientId: `baton-${storeName}`,
     dial,
     tls: files && tlsFilesOf(files, (_, act) => act()),

@@ -3,7 +3,7 @@ import type { Io } from "../../src/terminal/io.ts";
 import { type LogEntry, logLine } from "../../src/terminal/log_line.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import type { ProcessorEvent } from "../../src/retry/processor/retry_processor.ts";
-import { counted } from "../../src/support/counted.ts";
+import { counted } from "../../src/support/text.ts";
 
 export type RetryLog = (
   level: LogEntry["level"],

@@ -7,7 +7,7 @@ import { filled, fullBucket, parseRate, type Rate, tokenAtMs } from "../../src/r
 import { changesMax } from "../../src/retry/queue/retry_store_limits.ts";
 import type { StoreMethods } from "../../src/retry/queue/store_methods.ts";
 import type { ClaimedMessage } from "../../src/retry/queue/stored_message.ts";
-import { counted } from "../../src/support/counted.ts";
+import { counted } from "../../src/support/text.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { sleep } from "../../src/support/deadline.ts";
 import { didYouMean } from "../../src/support/did_you_mean.ts";

@@ -8,7 +8,7 @@ import { BatonError } from "../../src/errors.ts";
 import { splitItems } from "../../src/pubsub/client/split_items.ts";
 import { RetryStore } from "../../src/retry/queue/retry_store.ts";
 import type { MessageHead, NewMessage } from "../../src/retry/queue/stored_message.ts";
-import { counted } from "../../src/support/counted.ts";
+import { counted } from "../../src/support/text.ts";
 import { throwIfAborted } from "../../src/support/abort.ts";
 import { type ExitCode, exitCodes } from "../exit_codes.ts";
 import type { RetrySubmitJson } from "../json_shapes/retry_shapes.ts";

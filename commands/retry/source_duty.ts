@@ -4,7 +4,7 @@ import { Subscriber } from "../../src/pubsub/client/subscriber.ts";
 import type { OpenClient } from "../../src/retry/dead_letters/topic_sink.ts";
 import { TopicSource } from "../../src/retry/processor/topic_source.ts";
 import { systemClock } from "../../src/support/clock.ts";
-import { counted } from "../../src/support/counted.ts";
+import { counted } from "../../src/support/text.ts";
 import { checkMs } from "./check_place.ts";
 import type { RetryLog } from "./retry_log.ts";
 import { isTaken, type TopicWay } from "./topic_way.ts";

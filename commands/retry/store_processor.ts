@@ -23,7 +23,7 @@ import { changesMax } from "../../src/retry/queue/retry_store_limits.ts";
 import type { Target } from "../../src/retry/targets/target.ts";
 import { systemClock } from "../../src/support/clock.ts";
 import { sleep } from "../../src/support/deadline.ts";
-import { counted } from "../../src/support/counted.ts";
+import { counted } from "../../src/support/text.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 import { checkMs } from "./check_place.ts";
 import { openLetterPlace } from "./open_letter_place.ts";

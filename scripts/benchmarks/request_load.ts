@@ -5,12 +5,12 @@
 import type { Address, Connection } from "../../src/sockets/connection.ts";
 import { dial } from "../../src/sockets/dial.ts";
 import type { ByteWriter } from "../../src/wire/bytes.ts";
-import { encodeFrame, FrameDecoder } from "../../src/wire/jute/jute_frame.ts";
-import { openAcl } from "../../src/wire/jute/open_acl.ts";
+import { encodeFrame, JuteFrameDecoder } from "../../src/wire/jute/jute_frame.ts";
+import { openAcl } from "../../src/wire/jute/zookeeper_operations.ts";
 import {
   type OperationName,
+  type OperationRequest,
   operations,
-  type RequestOf,
   specialXid,
 } from "../../src/wire/jute/zookeeper_operations.ts";
 import { RequestHeader } from "../../src/wire/jute/zookeeper_records.ts";
@@ -26,9 +26,9 @@ const errorAt = 12;
 export type Frame = Uint8Array;
 
 /** One request as it goes over the wire. */
-export function requestFrame<Name extends OperationName>(name: Name, request: RequestOf<Name>): Frame {
+export function requestFrame<Name extends OperationName>(name: Name, request: OperationRequest<Name>): Frame {
   const { code } = operations[name];
-  const codec = operations[name].request as unknown as Codec<RequestOf<Name>>;
+  const codec = operations[name].request as unknown as Codec<OperationRequest<Name>>;
   return encodeFrame((writer: ByteWriter) => {
     RequestHeader.write(writer, { xid: 1, type: code });
     codec.write(writer, request);
@@ -42,7 +42,7 @@ export const watchFrame = (path: string): Frame => requestFrame("getData", { pat
 export const setFrame = (path: string): Frame => requestFrame("setData", { path, data, version: -1 });
 
 export class RequestLoad {
-  readonly #decoder = new FrameDecoder(64 << 20);
+  readonly #decoder = new JuteFrameDecoder(64 << 20);
   #connection: Connection | null = null;
   #isGreeted = false;
   #reply: (isGood: boolean) => void = () => {};

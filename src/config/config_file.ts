@@ -2,7 +2,7 @@
 import { closeSync, openSync } from "node:fs";
 import { BatonError, messageOf } from "../errors.ts";
 import { readAtMost } from "../support/read_at_most.ts";
-import { utf8Text } from "../support/utf8_text.ts";
+import { utf8Text } from "../support/text.ts";
 import type { ConfigFile } from "./resolve_settings.ts";
 import type { SettingTable } from "./setting.ts";
 

@@ -1,5 +1,5 @@
 /** How an attempt at a lock waits: for a watch, for a pause to be over; and how all of that is ended at once. */
-import type { Session } from "../zookeeper/zookeeper.ts";
+import type { ZooKeeperSession } from "../zookeeper/zookeeper.ts";
 import { backoffMs } from "../support/backoff.ts";
 import type { Clock } from "../support/clock.ts";
 import { Event } from "../support/event.ts";
@@ -13,12 +13,12 @@ export interface ArmedWatch {
 const retryWait = { firstMs: 20, maxMs: 500 };
 
 export class AttemptWaits {
-  readonly #session: Session;
+  readonly #session: ZooKeeperSession;
   readonly #clock: Clock;
   #isStopped = false;
   #event: Event | null = null;
 
-  constructor(session: Session, clock: Clock) {
+  constructor(session: ZooKeeperSession, clock: Clock) {
     this.#session = session;
     this.#clock = clock;
   }

@@ -1,5 +1,5 @@
 /** A lease that begins when the session's own is about to end is lost before anybody can use it. */
-import type { Session } from "../zookeeper/zookeeper.ts";
+import type { ZooKeeperSession } from "../zookeeper/zookeeper.ts";
 import { steadyLeaseMs } from "../zookeeper/session_timing.ts";
 import { BatonError } from "../errors.ts";
 import { onAbort } from "../support/abort.ts";
@@ -10,7 +10,7 @@ import type { Clock } from "../support/clock.ts";
  * guarded, in a process that stood still, may live with nothing to show for it; then the leader is asked. Rejects with
  * the signal's reason, and UNREACHABLE when nothing was heard within T and `isPatient` is false.
  */
-export async function waitForFreshLease(session: Session, { clock, signal, isPatient }: {
+export async function waitForFreshLease(session: ZooKeeperSession, { clock, signal, isPatient }: {
   readonly clock: Clock;
   readonly signal: AbortSignal;
   readonly isPatient: boolean;

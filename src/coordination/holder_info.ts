@@ -3,7 +3,7 @@ import { hostname } from "node:os";
 import process from "node:process";
 import { isFields, jsonFields, textOf } from "../support/json_fields.ts";
 import { isInstant } from "../support/instant.ts";
-import { printable } from "../support/printable.ts";
+import { printable } from "../support/text.ts";
 import { userName } from "../support/user_name.ts";
 
 export interface HolderInfo {

@@ -1,5 +1,5 @@
 /** How long leaving may take. */
-import type { Session } from "../zookeeper/zookeeper.ts";
+import type { ZooKeeperSession } from "../zookeeper/zookeeper.ts";
 import type { Clock } from "../support/clock.ts";
 
 /**
@@ -12,7 +12,7 @@ export type LeaveReason = keyof typeof leaveMsMax;
 
 /** Null when it takes longer than leaving may; what was begun goes on until the session ends. */
 export async function withinLeaveTime<T>(
-  { session, clock, why }: { readonly session: Session; readonly clock: Clock; readonly why: LeaveReason },
+  { session, clock, why }: { readonly session: ZooKeeperSession; readonly clock: Clock; readonly why: LeaveReason },
   work: Promise<T>,
 ): Promise<T | null> {
   const { promise, resolve } = Promise.withResolvers<null>();

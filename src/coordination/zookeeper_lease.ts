@@ -8,7 +8,7 @@ import { BatonError, messageOf } from "../errors.ts";
 import { onAbort } from "../support/abort.ts";
 import { backoffMs } from "../support/backoff.ts";
 import type { Clock } from "../support/clock.ts";
-import { printable } from "../support/printable.ts";
+import { printable } from "../support/text.ts";
 import { Event } from "../support/event.ts";
 import { parseNodeInfo, type Revocation } from "./holder_info.ts";
 import type { Lease, LockMode } from "../process/lease.ts";

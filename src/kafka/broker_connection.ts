@@ -1,17 +1,17 @@
 /** One connection to a Kafka broker: one request after the other, each with its answer. Owns the socket, and no retry. */
 import { BatonError, messageOf } from "../errors.ts";
 import { type Address, type Connection, formatAddress, type TlsOptions } from "../sockets/connection.ts";
-import type { Dial } from "../sockets/dial.ts";
+import type { Dial } from "../sockets/connection.ts";
 import { onAbort, throwIfAborted } from "../support/abort.ts";
 import { newGuid } from "../support/guid.ts";
 import { protocolError } from "../wire/bytes.ts";
 import { kafkaErrorName } from "../wire/kafka/kafka_error_codes.ts";
-import { correlationOf, decodeResponse, encodeRequest } from "../wire/kafka/request_frame.ts";
+import { correlationOf, decodeResponse, encodeRequest } from "../wire/kafka/kafka_request_frame.ts";
 import {
   apiVersions,
   type KafkaRequest,
-  type RequestOf,
-  type ResponseOf,
+  type KafkaRequestOf,
+  type KafkaResponseOf,
   saslAuthenticate,
   saslHandshake,
 } from "../wire/kafka/kafka_requests.ts";
@@ -27,7 +27,7 @@ export interface BrokerOptions {
   readonly credentials: KafkaCredentials | null;
 }
 
-interface Waiting {
+interface PendingResponse {
   readonly correlation: number;
   readonly answered: (frame: Uint8Array) => void;
   readonly failed: (error: unknown) => void;
@@ -39,16 +39,16 @@ export class BrokerConnection {
   readonly #frames: FrameStream;
   readonly #versions = new Map<number, { readonly min: number; readonly max: number }>();
   #connection: Connection | null = null;
-  #waiting: Waiting | null = null;
+  #pending: PendingResponse | null = null;
   #correlation = 0;
-  #isOver = false;
+  #isClosed = false;
 
   private constructor(name: string, clientId: string) {
     this.name = name;
     this.#clientId = clientId;
     this.#frames = new FrameStream({
       frame: (frame) => this.#answered(frame),
-      turn: () => {},
+      chunkEnd: () => {},
       closed: (error) => this.#closed(error),
     });
   }
@@ -67,7 +67,7 @@ export class BrokerConnection {
     }
     try {
       if (credentials !== null) await broker.#authenticate(credentials, signal);
-      await broker.#learnVersions(signal);
+      await broker.#fetchVersions(signal);
       return broker;
     } catch (error) {
       broker.close();
@@ -75,24 +75,28 @@ export class BrokerConnection {
     }
   }
 
-  get isOver(): boolean {
-    return this.#isOver;
+  get isClosed(): boolean {
+    return this.#isClosed;
   }
 
-  speaks({ key, version }: KafkaRequest): boolean {
+  supports({ key, version }: KafkaRequest): boolean {
     const known = this.#versions.get(key);
     return known !== undefined && version >= known.min && version <= known.max;
   }
 
   /** Rejects with CONNECTION_LOST when the connection ends first: whether it was done nobody can say then. */
-  async ask<R extends KafkaRequest>(request: R, value: RequestOf<R>, signal: AbortSignal): Promise<ResponseOf<R>> {
-    if (this.#waiting !== null) throw new BatonError("INTERNAL", `Two requests at once to ${this.name}`);
-    if (this.#isOver) throw this.#lost(null);
+  async request<R extends KafkaRequest>(
+    request: R,
+    value: KafkaRequestOf<R>,
+    signal: AbortSignal,
+  ): Promise<KafkaResponseOf<R>> {
+    if (this.#pending !== null) throw new BatonError("INTERNAL", `Two requests at once to ${this.name}`);
+    if (this.#isClosed) throw this.#lost(null);
     const correlation = this.#correlation++;
-    const answer = Promise.withResolvers<ResponseOf<R>>();
+    const answer = Promise.withResolvers<KafkaResponseOf<R>>();
     // The frame is the socket's: it is read before the call returns.
     const answered = (frame: Uint8Array) => answer.resolve(decodeResponse(request, frame));
-    this.#waiting = { correlation, answered, failed: answer.reject };
+    this.#pending = { correlation, answered, failed: answer.reject };
     const off = onAbort(signal, (reason) => {
       // Its answer may still come; nothing can be asked on this connection any more.
       answer.reject(reason);
@@ -103,31 +107,31 @@ export class BrokerConnection {
       return await answer.promise;
     } finally {
       off();
-      this.#waiting = null;
+      this.#pending = null;
     }
   }
 
   close(): void {
-    if (this.#isOver) return;
-    this.#isOver = true;
+    if (this.#isClosed) return;
+    this.#isClosed = true;
     this.#connection?.destroy();
     this.#frames.destroy();
   }
 
-  async #learnVersions(signal: AbortSignal): Promise<void> {
-    const { error, apis } = await this.ask(apiVersions, {}, signal);
+  async #fetchVersions(signal: AbortSignal): Promise<void> {
+    const { error, apis } = await this.request(apiVersions, {}, signal);
     if (error !== 0) throw protocolError(`${this.name} answers ApiVersions with ${kafkaErrorName(error)}`);
     for (const { key, min, max } of apis ?? []) this.#versions.set(key, { min, max });
   }
 
   async #authenticate({ mechanism, user, password }: KafkaCredentials, signal: AbortSignal): Promise<void> {
-    const shaken = await this.ask(saslHandshake, { mechanism }, signal);
+    const shaken = await this.request(saslHandshake, { mechanism }, signal);
     if (shaken.error !== 0) {
       const known = (shaken.mechanisms ?? []).join(", ");
       throw new BatonError("REFUSED", `${this.name} does not take a password by ${mechanism}; it knows ${known}`);
     }
     const say = async (text: string): Promise<string> => {
-      const { error, message, bytes } = await this.ask(saslAuthenticate, { bytes: Buffer.from(text) }, signal);
+      const { error, message, bytes } = await this.request(saslAuthenticate, { bytes: Buffer.from(text) }, signal);
       if (error === 0) return new TextDecoder().decode(bytes ?? new Uint8Array(0));
       throw new BatonError("REFUSED", `${this.name} refuses the user "${user}": ${message ?? kafkaErrorName(error)}`);
     };
@@ -139,7 +143,7 @@ export class BrokerConnection {
 
   /** What it throws ends the connection. */
   #answered(frame: Uint8Array): void {
-    const waiting = this.#waiting;
+    const waiting = this.#pending;
     if (waiting === null || correlationOf(frame) !== waiting.correlation) {
       throw protocolError(`${this.name} answers what it was not asked`);
     }
@@ -147,8 +151,8 @@ export class BrokerConnection {
   }
 
   #closed(error: Error | null): void {
-    this.#isOver = true;
-    this.#waiting?.failed(this.#lost(error));
+    this.#isClosed = true;
+    this.#pending?.failed(this.#lost(error));
   }
 
   #lost(error: Error | null): BatonError {

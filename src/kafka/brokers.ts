@@ -32,7 +32,7 @@ export class Brokers {
   async at(address: Address, signal: AbortSignal): Promise<BrokerConnection> {
     const name = formatAddress(address);
     const known = this.#open.get(name);
-    if (known !== undefined && !known.isOver) return known;
+    if (known !== undefined && !known.isClosed) return known;
     const { clock } = this.#options;
     const reason = () => new BatonError("UNREACHABLE", `${name}: no answer for ${attemptMs / 1000} s`);
     const deadline = deadlineAfter(clock, attemptMs, { signal, reason });
@@ -47,7 +47,7 @@ export class Brokers {
 
   /** Any: one that is spoken to already, else the first that answers. Rejects with UNREACHABLE when none does. */
   async any(signal: AbortSignal): Promise<BrokerConnection> {
-    for (const broker of this.#open.values()) if (!broker.isOver) return broker;
+    for (const broker of this.#open.values()) if (!broker.isClosed) return broker;
     const failures: string[] = [];
     for (const address of this.#options.addresses) {
       try {

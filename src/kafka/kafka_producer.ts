@@ -16,26 +16,26 @@ import {
   kafkaErrorName,
   kafkaErrors,
 } from "../wire/kafka/kafka_error_codes.ts";
-import { encodeBatch, type KafkaRecord, noStamp, type ProducerStamp } from "../wire/kafka/record_batch.ts";
+import { encodeBatch, type KafkaRecord, noProducerStamp, type ProducerStamp } from "../wire/kafka/record_batch.ts";
 import { initProducerId, produce } from "../wire/kafka/kafka_requests.ts";
 import type { BrokerConnection } from "./broker_connection.ts";
 import { Brokers, type BrokersOptions } from "./brokers.ts";
-import { partitionOf } from "./partition_of.ts";
-import { makeTopic, type TopicShape, viewTopic } from "./topic_view.ts";
+import { createTopic, describeTopic, type KafkaTopicShape } from "./kafka_topic_metadata.ts";
+import { crc32c } from "../wire/kafka/crc32c.ts";
 
 export type { KafkaRecord };
 
 export interface KafkaProducerOptions extends BrokersOptions {
   readonly topic: string;
   /** How it is made when it is not there; null: then nothing can be sent. */
-  readonly makes: TopicShape | null;
+  readonly createAs: KafkaTopicShape | null;
   /** For one record, all attempts included. */
   readonly timeoutMs: number;
 }
 
 const backoff = { firstMs: 100, maxMs: 1000 };
 /** A record at which the connection ends so often may be the reason: a broker closes it where a request is over its limit. */
-const lossesMax = 3;
+const connectionLossesMax = 3;
 
 export class KafkaProducer {
   readonly #options: KafkaProducerOptions;
@@ -46,9 +46,9 @@ export class KafkaProducer {
   /** The number of the next record in each partition. */
   readonly #sequences = new Map<number, number>();
   /** The record that was sent and not answered for: nobody knows whether the broker has counted it. */
-  #doubt: { readonly key: string; readonly partition: number } | null = null;
+  #unconfirmed: { readonly key: string; readonly partition: number } | null = null;
   /** How often a connection has ended instead of an answer. */
-  #losses = 0;
+  #connectionLosses = 0;
 
   constructor(options: KafkaProducerOptions) {
     this.#options = options;
@@ -61,7 +61,7 @@ export class KafkaProducer {
    */
   async check(signal: AbortSignal): Promise<void> {
     await this.#within(signal, async (ending) => {
-      if (this.#leaders.length === 0) await this.#learn(ending);
+      if (this.#leaders.length === 0) await this.#refreshMetadata(ending);
     });
   }
 
@@ -73,11 +73,11 @@ export class KafkaProducer {
     await this.#within(signal, async (ending) => {
       let losses = 0;
       for (let attempt = 0;; attempt++) {
-        const before = this.#losses;
+        const before = this.#connectionLosses;
         const obstacle = await this.#attempt(record, ending);
         if (obstacle === null) return;
-        losses += this.#losses - before;
-        if (losses >= lossesMax) throw this.#failure("CONNECTION_LOST", obstacle);
+        losses += this.#connectionLosses - before;
+        if (losses >= connectionLossesMax) throw this.#failure("CONNECTION_LOST", obstacle);
         const wait = sleep(this.#options.clock, backoffMs(attempt, backoff), ending);
         // What was in the way says more than that the time is over.
         await wait.catch((reason) => {
@@ -94,34 +94,34 @@ export class KafkaProducer {
   /** Null: it is there. A text: what was in the way, and may not be the next time. */
   async #attempt(record: KafkaRecord, signal: AbortSignal): Promise<string | null> {
     try {
-      if (this.#leaders.length === 0) await this.#learn(signal);
+      if (this.#leaders.length === 0) await this.#refreshMetadata(signal);
     } catch (error) {
       if (signal.aborted || !isLost(error)) throw error;
       return messageOf(error);
     }
-    const partition = this.#doubt?.key === record.key
-      ? this.#doubt.partition
+    const partition = this.#unconfirmed?.key === record.key
+      ? this.#unconfirmed.partition
       : partitionOf(record.key, this.#leaders.length);
     // Another record instead of the one in doubt would have its number: the broker could take it for that one.
-    if (this.#doubt !== null && this.#doubt.key !== record.key) this.#forgetProducer();
+    if (this.#unconfirmed !== null && this.#unconfirmed.key !== record.key) this.#forgetProducer();
     const leader = this.#leaders[partition] ?? null;
-    if (leader === null) return this.#learnAgain(`partition ${partition} has no leader`);
+    if (leader === null) return this.#forgetLeaders(`partition ${partition} has no leader`);
     let broker: BrokerConnection;
     try {
       broker = await this.#brokers.at(leader, signal);
     } catch (error) {
       if (signal.aborted || !(error instanceof BatonError) || error.code !== "UNREACHABLE") throw error;
       // Where the others are gone as well, asking for another leader says so.
-      return this.#learnAgain(`the leader of partition ${partition} cannot be reached, ${messageOf(error)}`);
+      return this.#forgetLeaders(`the leader of partition ${partition} cannot be reached, ${messageOf(error)}`);
     }
     try {
       const obstacle = this.#producer === null ? await this.#register(broker, signal) : null;
-      if (obstacle !== null) return this.#learnAgain(obstacle);
-      return this.#judge(await this.#produce(broker, record, partition, signal), partition);
+      if (obstacle !== null) return this.#forgetLeaders(obstacle);
+      return this.#handleResult(await this.#produce(broker, record, partition, signal), partition);
     } catch (error) {
       if (signal.aborted || !isLost(error)) throw error;
-      this.#losses++;
-      return this.#learnAgain(messageOf(error));
+      this.#connectionLosses++;
+      return this.#forgetLeaders(messageOf(error));
     }
   }
 
@@ -132,13 +132,13 @@ export class KafkaProducer {
     signal: AbortSignal,
   ): Promise<number> {
     const { topic, timeoutMs } = this.#options;
-    const producer = this.#producer ?? noStamp;
-    const sequence = producer.producerId === noStamp.producerId
-      ? noStamp.sequence
+    const producer = this.#producer ?? noProducerStamp;
+    const sequence = producer.producerId === noProducerStamp.producerId
+      ? noProducerStamp.sequence
       : this.#sequences.get(partition) ?? 0;
     const records = encodeBatch(record, { ...producer, sequence });
-    this.#doubt = { key: record.key, partition };
-    const { topics } = await broker.ask(produce, {
+    this.#unconfirmed = { key: record.key, partition };
+    const { topics } = await broker.request(produce, {
       transactionalId: null,
       acks: -1,
       timeoutMs,
@@ -148,11 +148,11 @@ export class KafkaProducer {
   }
 
   /** As `#attempt`. */
-  #judge(error: number, partition: number): string | null {
+  #handleResult(error: number, partition: number): string | null {
     // A number that the broker has had already: the record is there from the time before.
     if (error === kafkaErrors.NONE || error === kafkaErrors.DUPLICATE_SEQUENCE) {
       this.#sequences.set(partition, ((this.#sequences.get(partition) ?? 0) + 1) & 0x7fffffff);
-      this.#doubt = null;
+      this.#unconfirmed = null;
       return null;
     }
     const name = kafkaErrorName(error);
@@ -161,57 +161,59 @@ export class KafkaProducer {
       return name;
     }
     if (isRecordRefused(error)) {
-      this.#doubt = null;
+      this.#unconfirmed = null;
       throw this.#failure("BAD_DATA", `the broker does not take this message (${name})`);
     }
     if (isNotAllowed(error)) throw this.#failure("REFUSED", `this client may not write to it (${name})`);
-    return this.#learnAgain(name);
+    return this.#forgetLeaders(name);
   }
 
   #forgetProducer(): void {
     this.#producer = null;
-    this.#doubt = null;
+    this.#unconfirmed = null;
     this.#sequences.clear();
   }
 
-  #learnAgain(obstacle: string): string {
+  #forgetLeaders(obstacle: string): string {
     this.#leaders = [];
     return obstacle;
   }
 
   /** Gets this producer its number. As `#attempt`. */
   async #register(broker: BrokerConnection, signal: AbortSignal): Promise<string | null> {
-    if (!broker.speaks(initProducerId)) {
-      this.#producer = noStamp;
+    if (!broker.supports(initProducerId)) {
+      this.#producer = noProducerStamp;
       return null;
     }
-    const answer = await broker.ask(initProducerId, { transactionalId: null, timeoutMs: 60_000 }, signal);
+    const answer = await broker.request(initProducerId, { transactionalId: null, timeoutMs: 60_000 }, signal);
     const { error, producerId, producerEpoch } = answer;
     const why = `the broker gives this producer no number (${kafkaErrorName(error)})`;
     if (isRetriable(error)) return why;
     if (error === kafkaErrors.NONE) this.#producer = { producerId, producerEpoch };
     // Before 2.8 a right of its own (IDEMPOTENT_WRITE on the cluster): without it the record's key has to tell repetitions.
-    else if (error === kafkaErrors.CLUSTER_AUTHORIZATION_FAILED) this.#producer = noStamp;
+    else if (error === kafkaErrors.CLUSTER_AUTHORIZATION_FAILED) this.#producer = noProducerStamp;
     else throw this.#failure("UNREACHABLE", why);
     return null;
   }
 
-  async #learn(signal: AbortSignal): Promise<void> {
-    const { topic, makes, clock } = this.#options;
+  async #refreshMetadata(signal: AbortSignal): Promise<void> {
+    const { topic, createAs, clock } = this.#options;
     let isAsked = false;
     for (let attempt = 0;; attempt++) {
       const broker = await this.#brokers.any(signal);
-      const { leaders, controller, obstacle } = await viewTopic(broker, topic, signal);
+      const { leaders, controller, obstacle } = await describeTopic(broker, topic, signal);
       if (leaders.length > 0) {
         this.#leaders = leaders;
         return;
       }
       const missing = `there is no such topic at ${this.#brokers.names}`;
-      if (makes === null && obstacle === null) throw this.#failure("CONFIG", `${missing}; make it, or add ?create=yes`);
+      if (createAs === null && obstacle === null) {
+        throw this.#failure("CONFIG", `${missing}; make it, or add ?create=yes`);
+      }
       let why = obstacle ?? `${missing} yet, which was asked for`;
-      if (makes !== null && obstacle === null && !isAsked) {
+      if (createAs !== null && obstacle === null && !isAsked) {
         const maker = controller === null ? broker : await this.#brokers.at(controller, signal);
-        const refusal = await makeTopic(maker, topic, makes, signal);
+        const refusal = await createTopic(maker, topic, createAs, signal);
         isAsked = refusal === null;
         why = refusal ?? why;
       }
@@ -242,4 +244,8 @@ export class KafkaProducer {
 /** The connection has ended, and another one may do better. */
 function isLost(error: unknown): boolean {
   return error instanceof BatonError && error.code === "CONNECTION_LOST";
+}
+
+export function partitionOf(key: string, partitions: number): number {
+  return crc32c(new TextEncoder().encode(key)) % partitions;
 }

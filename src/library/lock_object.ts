@@ -13,7 +13,7 @@ import { acquireLock, type AcquireOptions } from "../coordination/lock/acquire_l
 import { encodeLockName } from "../coordination/lock/lock_name.ts";
 import { throwIfAborted } from "../support/abort.ts";
 import { namedPriorities, type PriorityName } from "../support/priority.ts";
-import { WaitOver } from "../support/deadline.ts";
+import { WaitTimeout } from "../support/deadline.ts";
 import { callLimit } from "./call_limit.ts";
 import { ownInfo } from "./own_info.ts";
 import { sessionExpired } from "./session_expired.ts";
@@ -148,7 +148,7 @@ export class Lock implements AsyncDisposable {
     const expired = zk === null ? null : sessionExpired(what, zk, thrown);
     if (expired !== null) return expired;
     if (!(thrown instanceof BatonError)) return thrown;
-    if (thrown instanceof WaitOver) {
+    if (thrown instanceof WaitTimeout) {
       return new BatonError("CONNECTION_LOST", `Cannot ${what}: ${messageOf(thrown)}`, { cause: thrown });
     }
     const { session } = zk ?? {};

@@ -49,7 +49,7 @@ export class BunConnection implements Connection {
   }
 
   /** From here on `handlers` hears what happens. */
-  serve(handlers: ConnectionHandlers): void {
+  setHandlers(handlers: ConnectionHandlers): void {
     this.#handlers = handlers;
     if (this.#closed) queueMicrotask(() => handlers.closed(null)); // the peer was gone before anybody could listen
   }

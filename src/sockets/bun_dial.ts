@@ -2,8 +2,8 @@
 import { onAbort, throwIfAborted } from "../support/abort.ts";
 import { BunConnection, bunHalfOpenHandlers, bunHandlers } from "./bun_connection.ts";
 import { type Address, formatAddress } from "./connection.ts";
-import type { Dial } from "./dial.ts";
-import { selfConnection } from "./self_connection.ts";
+import type { Dial } from "./connection.ts";
+import { selfConnectionError } from "./self_connection.ts";
 
 /** Attempts that were given up but that the kernel is still making: Bun offers nothing to cancel them by. */
 const abandoned = new Set<string>();
@@ -37,12 +37,12 @@ export const bunDial: Dial = async (address, handlers, { signal, halfOpen: allow
     attempt.then((socket) => {
       settle();
       if (signal?.aborted) return socket.terminate();
-      const alone = selfConnection(socket, address);
+      const alone = selfConnectionError(socket, address);
       if (alone !== null) {
         socket.terminate();
         return reject(alone);
       }
-      connection.serve(handlers);
+      connection.setHandlers(handlers);
       resolve(connection);
     }, (error) => {
       settle();

@@ -2,7 +2,7 @@
 import type { Socket, SocketHandler } from "bun";
 import { BunConnection, bunHalfOpenHandlers, bunHandlers } from "./bun_connection.ts";
 import { formatAddress } from "./connection.ts";
-import type { Listen } from "./listen.ts";
+import type { Listen } from "./connection.ts";
 
 // deno-lint-ignore require-await -- async so that a failure to listen is a rejection, as the contract says
 export const bunListen: Listen = async (address, accept, { halfOpen: allowHalfOpen = false } = {}) => {
@@ -14,7 +14,7 @@ export const bunListen: Listen = async (address, accept, { halfOpen: allowHalfOp
     const connection = new BunConnection(peer);
     socket.data = connection;
     connection.opened(socket);
-    connection.serve(accept(connection));
+    connection.setHandlers(accept(connection));
   };
   const handlers: SocketHandler<BunConnection> = { ...(allowHalfOpen ? bunHalfOpenHandlers : bunHandlers), open };
   if (address.kind === "unix") {

@@ -3,7 +3,8 @@ import { type BigIntStats, lstatSync, rmSync } from "node:fs";
 import process from "node:process";
 import { type Clock, systemClock } from "../support/clock.ts";
 import { deadlineAfter } from "../support/deadline.ts";
-import { type Dial, dial as systemDial } from "./dial.ts";
+import { dial as systemDial } from "./dial.ts";
+import { type Dial } from "./connection.ts";
 
 /** The system's room for a unix socket's path, without the zero at its end. */
 export const socketPathBytesMax = process.platform === "linux" ? 107 : 103;
@@ -12,13 +13,13 @@ export const socketPathBytesMax = process.platform === "linux" ? 107 : 103;
 const answerMsMax = 2_000;
 
 /** What a connection to a socket fails with that nobody stands behind. */
-const nobodyThere: readonly unknown[] = ["ECONNREFUSED", "ENOENT"];
+const noListenerCodes: readonly unknown[] = ["ECONNREFUSED", "ENOENT"];
 
 const inUse = "somebody else listens there already";
 
-export interface ClearOptions {
+export interface ClearSocketOptions {
   /** The caller knows that whoever still listens there has no right to: it is taken away from him. */
-  readonly isMine?: boolean;
+  readonly mayTakeOver?: boolean;
   /** How it is found out whether somebody answers. */
   readonly dial?: Dial;
   readonly clock?: Clock;
@@ -27,7 +28,7 @@ export interface ClearOptions {
 /** Throws the end of a sentence when something stays in the way. */
 export async function clearSocketPath(
   path: string,
-  { isMine = false, dial = systemDial, clock = systemClock() }: ClearOptions = {},
+  { mayTakeOver = false, dial = systemDial, clock = systemClock() }: ClearSocketOptions = {},
 ): Promise<void> {
   const bytes = Buffer.byteLength(path);
   if (bytes > socketPathBytesMax) {
@@ -36,7 +37,7 @@ export async function clearSocketPath(
   const found = socketFile(path);
   if (found === null) return;
   if (!found.isSocket()) throw new Error("a file that is no socket stands there");
-  if (!isMine && await isAnswered(path, dial, clock)) throw new Error(inUse);
+  if (!mayTakeOver && await hasListener(path, dial, clock)) throw new Error(inUse);
   const again = socketFile(path);
   // Somebody else may have cleared it and bound in the meantime.
   if (again !== null && !isSameFile(again, found)) throw new Error(inUse);
@@ -53,14 +54,14 @@ export function isSameFile(one: BigIntStats, other: BigIntStats | null): boolean
   return one.ino === other?.ino && one.dev === other.dev && one.mtimeNs === other.mtimeNs;
 }
 
-async function isAnswered(path: string, dial: Dial, clock: Clock): Promise<boolean> {
+async function hasListener(path: string, dial: Dial, clock: Clock): Promise<boolean> {
   const deadline = deadlineAfter(clock, answerMsMax, { reason: () => new Error("no answer") });
   try {
     (await dial({ kind: "unix", path }, { data() {}, closed() {} }, { signal: deadline.signal })).destroy();
     return true;
   } catch (error) {
     // Anything else, such as a queue of connections that is full, is no proof that nobody is there.
-    return !nobodyThere.includes((error as NodeJS.ErrnoException).code);
+    return !noListenerCodes.includes((error as NodeJS.ErrnoException).code);
   } finally {
     deadline.cancel();
   }

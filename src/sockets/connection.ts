@@ -47,6 +47,41 @@ export interface Connection {
   destroy(): void;
 }
 
+export interface DialOptions {
+  /** TLS over the stream when given, with the server's certificate checked. */
+  readonly tls?: TlsOptions;
+  /** The peer's end is told by `ended` and closes its half only. Not with TLS. */
+  readonly halfOpen?: boolean;
+  /** Ends the attempt; the promise then rejects with the signal's reason. No effect on a connection that was made. */
+  readonly signal?: AbortSignal;
+}
+
+/** How a connection is made; a test may put its own in place of `dial`. */
+export type Dial = (address: Address, handlers: ConnectionHandlers, options?: DialOptions) => Promise<Connection>;
+
+export interface ListenOptions {
+  /** TLS with this certificate and key; when `ca` is given, clients must show a certificate signed by it. */
+  readonly tls?: TlsOptions;
+  /** A peer's end is told by `ended` and closes its half only. Not with TLS. */
+  readonly halfOpen?: boolean;
+  /** How long the TLS handshake of a new connection may take, in milliseconds; 10,000 when left out. */
+  readonly handshakeMsMax?: number;
+  /** TLS handshakes at the same time over TCP; for one more the oldest is closed. 1,000 when left out. */
+  readonly handshakesMax?: number;
+}
+
+/** Called for every new connection; what it returns hears what happens on it. */
+export type Accept = (connection: Connection) => ConnectionHandlers;
+
+export interface Listener {
+  /** Where it really listens: port 0 is replaced by the port the system chose. */
+  readonly address: Address;
+  /** No new connections; those already accepted go on. */
+  close(): Promise<void>;
+}
+
+export type Listen = (address: Address, accept: Accept, options?: ListenOptions) => Promise<Listener>;
+
 /** An address as users write it. */
 export function formatAddress(address: Address): string {
   if (address.kind === "unix") return `unix:${address.path}`;

@@ -3,19 +3,7 @@
  * suite tests them. Owns no retry and no deadline: the caller's signal is both.
  */
 import { bunDial, isCancellationNeeded } from "./bun_dial.ts";
-import type { Address, Connection, ConnectionHandlers, TlsOptions } from "./connection.ts";
-
-export interface DialOptions {
-  /** TLS over the stream when given, with the server's certificate checked. */
-  readonly tls?: TlsOptions;
-  /** The peer's end is told by `ended` and closes its half only. Not with TLS. */
-  readonly halfOpen?: boolean;
-  /** Ends the attempt; the promise then rejects with the signal's reason. No effect on a connection that was made. */
-  readonly signal?: AbortSignal;
-}
-
-/** How a connection is made; a test may put its own in place of `dial`. */
-export type Dial = (address: Address, handlers: ConnectionHandlers, options?: DialOptions) => Promise<Connection>;
+import type { Dial } from "./connection.ts";
 
 /**
  * Connects to `address`; a host name is looked up by the system. Rejects with the system's error (`code` ECONNREFUSED,

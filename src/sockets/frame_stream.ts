@@ -1,6 +1,6 @@
 /** A connection as a stream of frames. Who listens changes once: the handshake first, then the link. */
 import type { Connection, ConnectionHandlers } from "./connection.ts";
-import { FrameDecoder } from "../wire/jute/jute_frame.ts";
+import { JuteFrameDecoder } from "../wire/jute/jute_frame.ts";
 
 /**
  * The longest frame taken from a server. Servers limit what they are sent, not what they answer: the names of 100,000
@@ -13,20 +13,20 @@ export interface FrameListener {
   /** One frame; a view that is valid for the call. What it throws ends the connection. */
   frame(frame: Uint8Array): void;
   /** All frames that came together have been handed over. */
-  turn(): void;
+  chunkEnd(): void;
   /** The connection is over. Called once; not after `destroy`. */
   closed(error: Error | null): void;
 }
 
 export class FrameStream implements ConnectionHandlers {
-  readonly #decoder: FrameDecoder;
+  readonly #decoder: JuteFrameDecoder;
   #connection: Connection | null = null;
   #listener: FrameListener;
   #failure: Error | null = null;
   #over = false;
 
   constructor(listener: FrameListener) {
-    this.#decoder = new FrameDecoder(replyBytesMax);
+    this.#decoder = new JuteFrameDecoder(replyBytesMax);
     this.#listener = listener;
   }
 
@@ -57,7 +57,7 @@ export class FrameStream implements ConnectionHandlers {
         this.#listener.frame(frame);
         if (this.#over) return;
       }
-      this.#listener.turn();
+      this.#listener.chunkEnd();
     } catch (error) {
       this.#failure = error instanceof Error ? error : new Error(String(error));
       this.#connection?.destroy();

@@ -2,9 +2,9 @@
 import net from "node:net";
 import { onAbort, throwIfAborted } from "../support/abort.ts";
 import { type Address, formatAddress, type TlsOptions } from "./connection.ts";
-import type { Dial } from "./dial.ts";
+import type { Dial } from "./connection.ts";
 import { NodeConnection } from "./node_connection.ts";
-import { selfConnection } from "./self_connection.ts";
+import { selfConnectionError } from "./self_connection.ts";
 
 export const nodeDial: Dial = async (address, handlers, { tls, signal, halfOpen: allowHalfOpen = false } = {}) => {
   throwIfAborted(signal);
@@ -27,7 +27,7 @@ export const nodeDial: Dial = async (address, handlers, { tls, signal, halfOpen:
     socket.once(tls === undefined ? "connect" : "secureConnect", () => {
       offAbort();
       if (signal?.aborted) return;
-      const alone = selfConnection(socket, address);
+      const alone = selfConnectionError(socket, address);
       if (alone !== null) {
         socket.destroy();
         return reject(alone);

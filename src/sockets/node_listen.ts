@@ -2,7 +2,7 @@
 import net, { type Server, type Socket } from "node:net";
 import type { TLSSocket } from "node:tls";
 import { type Address, formatAddress } from "./connection.ts";
-import type { Listen } from "./listen.ts";
+import type { Listen } from "./connection.ts";
 import { NodeConnection } from "./node_connection.ts";
 
 /** Whoever has not finished the TLS handshake by then is closed: nobody above knows of the connection yet. */

@@ -3,7 +3,7 @@ import type { KeyObject, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import process from "node:process";
 import { BatonError, messageOf } from "../errors.ts";
-import { checkPrivateAt } from "../support/private_file.ts";
+import { checkPrivateFile } from "../support/private_file.ts";
 
 const certificateBlock =
   /-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----[^-]*-----END (?:X509 |TRUSTED )?CERTIFICATE-----/;
@@ -20,7 +20,7 @@ export function readCertificates(file: string): string {
 export function readPrivateKey(file: string, passphrase: string | undefined): string {
   const pem = read(file);
   privateKey(pem, file, passphrase);
-  checkPrivateAt(file, "The private key");
+  checkPrivateFile(file, "The private key");
   return pem;
 }
 

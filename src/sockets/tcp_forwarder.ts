@@ -9,50 +9,50 @@ import type { Clock } from "../support/clock.ts";
 import { deadlineAfter, sleep } from "../support/deadline.ts";
 import { formatDuration } from "../support/duration.ts";
 import { type Address, type Connection, type ConnectionHandlers, formatAddress } from "./connection.ts";
-import type { Dial } from "./dial.ts";
+import type { Dial } from "./connection.ts";
 import { SpliceEnd } from "./splice_connections.ts";
 
-export interface ForwarderOptions {
+export interface TcpForwarderOptions {
   readonly dial: Dial;
   readonly clock: Clock;
   /** How long a new connection waits for a leader that answers. */
   readonly connectTimeoutMs: number;
   readonly connectionsMax: number;
   /** Hears of what a user would wonder about, a sentence at a time. */
-  readonly say: (sentence: string) => void;
+  readonly log: (sentence: string) => void;
 }
 
 /** From one leader to the next. */
-interface Reign {
+interface CurrentLeader {
   /** Null when nobody leads, or nobody can be connected to. */
   readonly address: Address | null;
-  readonly over: AbortController;
+  readonly replaced: AbortController;
 }
 
 /** A leader that was elected a moment ago may not listen yet. */
 const retryWait = { firstMs: 20, maxMs: 250 };
 
-export class Forwarder {
-  readonly #options: ForwarderOptions;
+export class TcpForwarder {
+  readonly #options: TcpForwarderOptions;
   readonly #open = new Set<SpliceEnd>();
-  #reign: Reign = { address: null, over: new AbortController() };
+  #leader: CurrentLeader = { address: null, replaced: new AbortController() };
   #isFull = false;
   #isClosed = false;
 
-  constructor(options: ForwarderOptions) {
+  constructor(options: TcpForwarderOptions) {
     this.#options = options;
   }
 
   /** Somebody else leads, or, with null, nobody. */
-  lead(address: Address | null): void {
-    const before = this.#reign;
-    this.#reign = { address, over: new AbortController() };
-    before.over.abort();
+  setLeader(address: Address | null): void {
+    const before = this.#leader;
+    this.#leader = { address, replaced: new AbortController() };
+    before.replaced.abort();
   }
 
   close(): void {
     this.#isClosed = true;
-    this.lead(null);
+    this.setLeader(null);
     for (const end of this.#open) end.destroy();
   }
 
@@ -60,9 +60,9 @@ export class Forwarder {
   readonly accept = (connection: Connection): ConnectionHandlers => {
     const end = new SpliceEnd(() => this.#open.delete(end));
     end.attach(connection);
-    const { connectionsMax, say } = this.#options;
+    const { connectionsMax, log } = this.#options;
     if (this.#isClosed || this.#open.size >= connectionsMax) {
-      if (!this.#isFull) say(`${connectionsMax} connections are open (--max-connections); new ones are closed`);
+      if (!this.#isFull) log(`${connectionsMax} connections are open (--max-connections); new ones are closed`);
       this.#isFull = true;
       connection.destroy();
       return end;
@@ -75,32 +75,33 @@ export class Forwarder {
   };
 
   async #serve(client: SpliceEnd, peer: string): Promise<void> {
-    const { clock, connectTimeoutMs, say } = this.#options;
+    const { clock, connectTimeoutMs, log } = this.#options;
     let why = "nobody leads";
     const deadline = deadlineAfter(clock, connectTimeoutMs, { reason: () => null });
     try {
       for (let failures = 0; !deadline.signal.aborted && !client.isClosed && !this.#isClosed; failures++) {
-        const reign = this.#reign;
+        const reign = this.#leader;
         const { address } = reign;
         if (address === null) {
-          await changed(reign, deadline.signal);
+          await leaderReplaced(reign, deadline.signal);
           continue;
         }
         try {
           return await this.#join(client, address, { reign, signal: deadline.signal });
         } catch (thrown) {
-          if (!deadline.signal.aborted && !reign.over.signal.aborted) why = messageOf(thrown);
+          if (!deadline.signal.aborted && !reign.replaced.signal.aborted) why = messageOf(thrown);
         }
         // Over at once when another leads.
-        await sleep(clock, backoffMs(failures, retryWait), AbortSignal.any([reign.over.signal, deadline.signal])).catch(
-          () => {},
-        );
+        await sleep(clock, backoffMs(failures, retryWait), AbortSignal.any([reign.replaced.signal, deadline.signal]))
+          .catch(
+            () => {},
+          );
       }
     } finally {
       deadline.cancel();
     }
     if (!client.isClosed && !this.#isClosed) {
-      say(`a connection from ${peer} is closed: ${why}, for ${formatDuration(connectTimeoutMs)}`);
+      log(`a connection from ${peer} is closed: ${why}, for ${formatDuration(connectTimeoutMs)}`);
     }
     client.destroy();
   }
@@ -108,9 +109,9 @@ export class Forwarder {
   async #join(
     client: SpliceEnd,
     address: Address,
-    { reign, signal }: { readonly reign: Reign; readonly signal: AbortSignal },
+    { reign, signal }: { readonly reign: CurrentLeader; readonly signal: AbortSignal },
   ): Promise<void> {
-    const { signal: over } = reign.over;
+    const { signal: over } = reign.replaced;
     let off = () => {};
     const server = new SpliceEnd(() => off());
     const connection = await this.#options.dial(address, server, {
@@ -132,9 +133,9 @@ export class Forwarder {
 }
 
 /** Resolves when another leads, or when the signal aborts. */
-function changed(reign: Reign, signal: AbortSignal): Promise<void> {
+function leaderReplaced(reign: CurrentLeader, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
-    const either = AbortSignal.any([reign.over.signal, signal]);
+    const either = AbortSignal.any([reign.replaced.signal, signal]);
     onAbort(either, () => resolve());
   });
 }

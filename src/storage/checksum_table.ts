@@ -5,12 +5,12 @@
 import { crc32 } from "node:zlib";
 import type { SqlRow, SqlValue } from "./sql_row.ts";
 
-export interface SummedTable<Column extends string> {
+export interface ChecksumTable<Column extends string> {
   readonly name: string;
   /** All but `sum`, in the order in which the checksum takes them. */
   readonly columns: readonly Column[];
   /** The columns of a row with its checksum, for a SELECT: what is left out cannot be checked. */
-  readonly all: string;
+  readonly allColumns: string;
   readonly insert: string;
   readonly replace: string;
   /** What `insert` and `replace` bind. Values of other columns than these are not looked at. */
@@ -18,21 +18,21 @@ export interface SummedTable<Column extends string> {
   /** The checksum that a row of these values has. */
   sumOf(row: Readonly<Record<Column, SqlValue>>): number;
   /** Whether a row that was read has the values that were stored. */
-  isWhole(row: SqlRow): boolean;
+  isIntact(row: SqlRow): boolean;
 }
 
-export function summedTable<const Column extends string>(
+export function checksumTable<const Column extends string>(
   name: string,
   columns: readonly Column[],
-): SummedTable<Column> {
-  const all = [...columns, "sum"].join(", ");
-  const into = `INTO ${name} (${all}) VALUES (${[...columns, "sum"].map(() => "?").join(", ")})`;
+): ChecksumTable<Column> {
+  const allColumns = [...columns, "sum"].join(", ");
+  const into = `INTO ${name} (${allColumns}) VALUES (${[...columns, "sum"].map(() => "?").join(", ")})`;
   const valuesOf = (row: Readonly<Record<Column, SqlValue>>) => columns.map((column) => row[column]);
   const sumOf = (row: Readonly<Record<Column, SqlValue>>) => checksumOf(valuesOf(row));
   return {
     name,
     columns,
-    all,
+    allColumns,
     insert: `INSERT ${into}`,
     replace: `INSERT OR REPLACE ${into}`,
     sumOf,
@@ -41,7 +41,7 @@ export function summedTable<const Column extends string>(
       values.push(checksumOf(values));
       return values;
     },
-    isWhole: (row) => row["sum"] === sumOf(row as Record<Column, SqlValue>),
+    isIntact: (row) => row["sum"] === sumOf(row as Record<Column, SqlValue>),
   };
 }
 

@@ -6,7 +6,7 @@
 import { closeSync, constants, fsyncSync, openSync, readFileSync, rmSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
 import { crc32 } from "node:zlib";
-import { flushPath } from "./flush_path.ts";
+import { flushPath } from "./durable_file.ts";
 
 const numberBytes = 8;
 const markBytes = numberBytes + 4;
@@ -24,7 +24,7 @@ export function readMark(path: string): bigint {
   return bytes.readUInt32BE(numberBytes) === crc32(bytes.subarray(0, numberBytes)) ? bytes.readBigUInt64BE(0) : 0n;
 }
 
-export class StoredMark {
+export class CommittedMark {
   readonly #path: string;
   #file: number | null = null;
 

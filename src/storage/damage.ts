@@ -3,15 +3,15 @@
  * request that met it is refused; what is told once, and counted, is each row.
  */
 import type { SqlRow } from "./sql_row.ts";
-import { isDamage, type SummedTable } from "./checksum_table.ts";
+import { type ChecksumTable, isDamage } from "./checksum_table.ts";
 
 /** Rows that are told of; the rest is as many. */
-const toldMax = 10_000;
+const reportedMax = 10_000;
 
 /** A sentence without its end, to stand behind "…, " or before it: `row 17 of the messages of topic "news" is damaged`. */
-export class Damaged extends Error {}
+export class DamageError extends Error {}
 
-export class DamageNotes {
+export class DamageLog {
   readonly #known = new Set<string>();
   /** Told of each damage once. */
   onFound: (sentence: string) => void = () => {};
@@ -22,17 +22,17 @@ export class DamageNotes {
   }
 
   /** To be thrown, or not. */
-  found(sentence: string): Damaged {
-    if (!this.#known.has(sentence) && this.#known.size < toldMax) {
+  found(sentence: string): DamageError {
+    if (!this.#known.has(sentence) && this.#known.size < reportedMax) {
       this.#known.add(sentence);
       this.onFound(sentence);
     }
-    return new Damaged(sentence);
+    return new DamageError(sentence);
   }
 
   /** The row of this table. Throws Damaged when it is not as it was stored. `where`: as in "of topic news". */
-  checked<Row extends SqlRow>(table: SummedTable<string>, row: Row, where: string): Row {
-    if (table.isWhole(row)) return row;
+  checked<Row extends SqlRow>(table: ChecksumTable<string>, row: Row, where: string): Row {
+    if (table.isIntact(row)) return row;
     throw this.found(sentenceOf(table.name, row["id"], where));
   }
 
@@ -41,7 +41,7 @@ export class DamageNotes {
     try {
       return read();
     } catch (error) {
-      if (error instanceof Damaged || !isDamage(error)) throw error;
+      if (error instanceof DamageError || !isDamage(error)) throw error;
       throw this.found(`${what} cannot be read: ${(error as Error).message}`);
     }
   }

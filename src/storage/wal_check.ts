@@ -9,7 +9,7 @@
  * commit before it has begun the log again, and that begins with another header.
  */
 import { closeSync, existsSync, fstatSync, openSync, readSync } from "node:fs";
-import { blockFor } from "../support/block_for.ts";
+import { blockFor } from "../support/write_whole.ts";
 
 const logHeaderBytes = 32;
 const frameHeaderBytes = 24;
@@ -24,18 +24,18 @@ const headerReads = 10;
 const pauseMs = 3;
 
 /** Salts, checksums and the like, as pairs of 32-bit numbers. */
-type Pair = readonly [number, number];
+type NumberPair = readonly [number, number];
 
-interface LogHeader {
+interface WalHeader {
   readonly pageBytes: number;
-  readonly salts: Pair;
-  readonly sums: Pair;
+  readonly salts: NumberPair;
+  readonly sums: NumberPair;
   readonly isBigEndian: boolean;
 }
 
 /** Frames that a log with these salts is known to have stored, up to and with the last of a commit; `why` for the message. */
 interface StoredFrames {
-  readonly salts: Pair;
+  readonly salts: NumberPair;
   readonly count: number;
   readonly why: string;
 }
@@ -56,7 +56,7 @@ export function damageInLog(databasePath: string, read: ReadFile = bytesOf): str
     const log = read(logPath, Infinity);
     const header = log === null ? "none" : headerOf(log);
     if (log === null || header === "none") return null;
-    if (isOfAnotherFile(databasePath, read)) return strangeLog;
+    if (isOfAnotherFile(databasePath, read)) return otherFilesLog;
     const staysAsItIs = () => hasHeaderOf(log, read(logPath, logHeaderBytes));
     if (header === null) {
       blockFor(pauseMs);
@@ -64,7 +64,7 @@ export function damageInLog(databasePath: string, read: ReadFile = bytesOf): str
       if (damagedHeaders === headerReads) return "the log's header is damaged, so that nothing of the log can be read";
       continue;
     }
-    const frames = new Frames(log, header);
+    const frames = new WalFrames(log, header);
     const whole = frames.wholeCount();
     const stored = [...framesIndexed(index), ...(seen === null ? [] : [seen])]
       .find(({ salts, count }) => isSame(salts, header.salts) && count > whole);
@@ -81,7 +81,7 @@ export function damageInLog(databasePath: string, read: ReadFile = bytesOf): str
   return null;
 }
 
-const strangeLog = "the log beside it is that of the file that was here before: remove what ends in -wal and -shm";
+const otherFilesLog = "the log beside it is that of the file that was here before: remove what ends in -wal and -shm";
 
 /**
  * A database that has never had a log says so (its header's write version): such a one was put beside this log, which SQLite would
@@ -92,14 +92,14 @@ function isOfAnotherFile(databasePath: string, read: ReadFile): boolean {
   return read(databasePath, writeVersionAt + 1)?.[writeVersionAt] === 1;
 }
 
-class Frames {
+class WalFrames {
   readonly #log: Uint8Array;
   readonly #view: DataView;
-  readonly #header: LogHeader;
+  readonly #header: WalHeader;
   readonly #frameBytes: number;
   readonly #count: number;
 
-  constructor(log: Uint8Array, header: LogHeader) {
+  constructor(log: Uint8Array, header: WalHeader) {
     this.#log = log;
     this.#view = viewOf(log);
     this.#header = header;
@@ -159,7 +159,7 @@ class Frames {
 }
 
 /** Null: it does not fit itself. None: nothing was ever written, or all of it is kept free for later. */
-function headerOf(log: Uint8Array): LogHeader | "none" | null {
+function headerOf(log: Uint8Array): WalHeader | "none" | null {
   const bytes = log.subarray(0, logHeaderBytes);
   if (bytes.byteLength < logHeaderBytes || bytes.every((byte) => byte === 0)) return "none";
   const view = viewOf(bytes);
@@ -188,7 +188,7 @@ function framesIndexed(index: Uint8Array | null): StoredFrames[] {
 }
 
 /** SQLite's checksum of pairs of 32-bit words, going on from `before`. */
-function summed(bytes: Uint8Array, before: Pair, isBigEndian: boolean): Pair {
+function summed(bytes: Uint8Array, before: NumberPair, isBigEndian: boolean): NumberPair {
   const view = viewOf(bytes);
   let [first, second] = before;
   for (let at = 0; at < bytes.byteLength; at += 8) {
@@ -198,11 +198,11 @@ function summed(bytes: Uint8Array, before: Pair, isBigEndian: boolean): Pair {
   return [first, second];
 }
 
-function pairAt(view: DataView, at: number): Pair {
+function pairAt(view: DataView, at: number): NumberPair {
   return [view.getUint32(at), view.getUint32(at + 4)];
 }
 
-function isSame(left: Pair, right: Pair): boolean {
+function isSame(left: NumberPair, right: NumberPair): boolean {
   return left[0] === right[0] && left[1] === right[1];
 }
 

@@ -28,7 +28,7 @@ export function deadlineAfter(clock: Clock, delayMs: number, { signal, reason }:
 }
 
 /** The reason of a signal whose time is over. What is waited for may know more than that no server has answered. */
-export class WaitOver extends BatonError {
+export class WaitTimeout extends BatonError {
   readonly waitMs: number;
 
   constructor(waitMs: number) {
@@ -46,7 +46,7 @@ export function waitLimit(
 ): Deadline {
   if (waitMs === undefined) return { signal: signal ?? new AbortController().signal, cancel() {} };
   const leftMs = Math.max(1, waitMs - (clock.now() - sinceMs));
-  return deadlineAfter(clock, leftMs, { signal, reason: () => new WaitOver(waitMs) });
+  return deadlineAfter(clock, leftMs, { signal, reason: () => new WaitTimeout(waitMs) });
 }
 
 /** Waits, or rejects with the signal's reason. */

@@ -3,6 +3,6 @@ import type { Stats } from "node:fs";
 
 type Numbers = Pick<Stats, "dev" | "ino">;
 
-export function isOneFile(one: Numbers, other: Numbers): boolean {
+export function isSameFile(one: Numbers, other: Numbers): boolean {
   return one.dev === other.dev && one.ino === other.ino;
 }

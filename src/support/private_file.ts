@@ -7,7 +7,7 @@ import { BatonError } from "../errors.ts";
  * As PostgreSQL has it: one's own file is for oneself; one that root has put there may be for a group too, which only reads.
  * `what` begins the sentence. Throws CONFIG.
  */
-export function checkPrivate(file: string, what: string, { mode, uid }: Stats): void {
+export function checkPrivateMode(file: string, what: string, { mode, uid }: Stats): void {
   const user = process.geteuid?.();
   const printed = (mode & 0o777).toString(8).padStart(3, "0");
   if (user !== undefined && uid !== user && uid !== 0) {
@@ -21,9 +21,9 @@ export function checkPrivate(file: string, what: string, { mode, uid }: Stats): 
 }
 
 /** The same of a file that was just read by its name; what is none, as a pipe of the shell's `<(…)`, is its maker's matter. */
-export function checkPrivateAt(file: string, what: string): void {
+export function checkPrivateFile(file: string, what: string): void {
   const stat = statSync(file, { throwIfNoEntry: false });
-  if (stat?.isFile()) checkPrivate(file, what, stat);
+  if (stat?.isFile()) checkPrivateMode(file, what, stat);
 }
 
 const config = (message: string): BatonError => new BatonError("CONFIG", message);

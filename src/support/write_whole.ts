@@ -1,6 +1,5 @@
 /** Writes all of a text to a descriptor that may be a pipe which another program made non-blocking. */
 import { writeSync } from "node:fs";
-import { blockFor } from "./block_for.ts";
 
 /**
  * Writes all of it to a descriptor before it returns, whatever the kernel takes at once. A full pipe that somebody made
@@ -27,4 +26,9 @@ export function writeWhole(
 /** The name of the system call's error: "EPIPE". Undefined when the value is no error of a system call. */
 export function errnoOf(thrown: unknown): string | undefined {
   return (thrown as NodeJS.ErrnoException).code;
+}
+
+/** Stops this thread: for code that cannot wait in another way, as between two tries of a call that is synchronous. */
+export function blockFor(milliseconds: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, milliseconds);
 }

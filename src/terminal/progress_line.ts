@@ -1,6 +1,6 @@
 /** One line on a terminal that says what a wait is waiting for, and that is wiped away at the end. Never in a pipe. */
 import type { Io } from "./io.ts";
-import { printable } from "../support/printable.ts";
+import { printable } from "../support/text.ts";
 
 export class WaitLine implements Disposable {
   readonly #io: Io;

@@ -2,8 +2,8 @@
 import { rmSync } from "node:fs";
 import { BatonError, messageOf } from "../errors.ts";
 import { clearSocketPath } from "../sockets/clear_socket_path.ts";
-import { type Address, type Connection, formatAddress } from "../sockets/connection.ts";
-import { listen, type Listener } from "../sockets/listen.ts";
+import { type Address, type Connection, formatAddress, type Listener } from "../sockets/connection.ts";
+import { listen } from "../sockets/listen.ts";
 import { parseListenAddress } from "../sockets/parse_address.ts";
 import { whyNotListening } from "../sockets/why_not_listening.ts";
 import { abortable } from "../support/abort.ts";

@@ -1,5 +1,5 @@
 /** Rows in columns, for people; programs ask for --json. */
-import { printable } from "../support/printable.ts";
+import { printable } from "../support/text.ts";
 import type { Io } from "./io.ts";
 
 /** Every column as wide as its longest cell; nothing is printed for no rows. */

@@ -1,7 +1,7 @@
 /** Key files of CURVE: read and checked before a handshake fails for a reason nobody understands. */
 import { closeSync, constants, fstatSync, openSync, readFileSync, type Stats } from "node:fs";
 import { BatonError, messageOf } from "../errors.ts";
-import { checkPrivate } from "../support/private_file.ts";
+import { checkPrivateMode } from "../support/private_file.ts";
 import { type X25519Secret, x25519Secret } from "../support/x25519.ts";
 import { type CurveCertificate, parseCertificate } from "./curve_certificate.ts";
 
@@ -18,7 +18,7 @@ export function readSecretKey(file: string): X25519Secret {
     const other = file.endsWith(".pub") ? file.slice(0, -4) : `${file}_secret`;
     throw config(`${file} has a public key only, and the secret one is wanted here, which is likely in ${other}`);
   }
-  checkPrivate(file, "The secret key", stat);
+  checkPrivateMode(file, "The secret key", stat);
   const secret = x25519Secret(secretKey);
   secretKey.fill(0);
   return secret;

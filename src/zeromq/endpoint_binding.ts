@@ -5,8 +5,7 @@
 import { type BigIntStats, rmSync } from "node:fs";
 import { BatonError } from "../errors.ts";
 import { clearSocketPath, isSameFile, socketFile } from "../sockets/clear_socket_path.ts";
-import type { Address } from "../sockets/connection.ts";
-import type { Accept, Listener } from "../sockets/listen.ts";
+import type { Accept, Address, Listener } from "../sockets/connection.ts";
 import { whyNotListening } from "../sockets/why_not_listening.ts";
 import { throwIfAborted } from "../support/abort.ts";
 import { formatEndpoint } from "./endpoint.ts";

@@ -13,7 +13,7 @@ import {
 } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { BatonError, messageOf } from "../errors.ts";
-import { flushPath } from "../storage/flush_path.ts";
+import { flushPath } from "../storage/durable_file.ts";
 import { x25519KeyBytes, x25519Secret } from "../support/x25519.ts";
 import { publicCertificate, secretCertificate } from "./curve_certificate.ts";
 

@@ -1,7 +1,8 @@
 /** Options of a ZeroMQ socket and their defaults. */
 import { BatonError } from "../errors.ts";
-import { type Dial, dial } from "../sockets/dial.ts";
-import { type Listen, listen } from "../sockets/listen.ts";
+import { dial } from "../sockets/dial.ts";
+import { type Dial, type Listen } from "../sockets/connection.ts";
+import { listen } from "../sockets/listen.ts";
 import { type Clock, systemClock } from "../support/clock.ts";
 import { type ZmtpLimits, zmtpLimitsDefault } from "../wire/zmtp/zmtp_limits.ts";
 import type {

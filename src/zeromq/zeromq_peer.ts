@@ -4,7 +4,7 @@
  * its connection.
  */
 import { setImmediate } from "node:timers";
-import { Fifo } from "../support/fifo.ts";
+import { FifoQueue } from "../support/fifo_queue.ts";
 import { frameCostBytes } from "../wire/zmtp/zmtp_limits.ts";
 import type { PeerDescription } from "../wire/zmtp/zmtp_peer.ts";
 import type { Inbox } from "./inbound_fair_queue.ts";
@@ -32,9 +32,9 @@ export class Peer implements Inbox {
   whenRead: (() => void) | null = null;
   readonly #options: ResolvedOptions;
   #link: Link | null = null;
-  readonly #outbox = new Fifo<readonly Uint8Array[]>();
+  readonly #outbox = new FifoQueue<readonly Uint8Array[]>();
   #outboxBytes = 0;
-  #inbox = new Fifo<Uint8Array[]>();
+  #inbox = new FifoQueue<Uint8Array[]>();
   #inboxBytes = 0;
   #isHeldBack = false;
   /** Messages taken since others were last given a turn. */
@@ -153,7 +153,7 @@ export class Peer implements Inbox {
   inherit(before: Peer): void {
     this.#inbox = before.#inbox;
     this.#inboxBytes = before.#inboxBytes;
-    before.#inbox = new Fifo();
+    before.#inbox = new FifoQueue();
     before.#inboxBytes = 0;
     before.whenRead?.();
   }

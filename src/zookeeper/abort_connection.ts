@@ -4,13 +4,16 @@ import { ByteReader } from "../wire/bytes.ts";
 import { encodeFrame } from "../wire/jute/jute_frame.ts";
 import { operations } from "../wire/jute/zookeeper_operations.ts";
 import { ReplyHeader, RequestHeader } from "../wire/jute/zookeeper_records.ts";
-import type { Established } from "./establish.ts";
+import type { EstablishedConnection } from "./establish.ts";
 
 /**
  * Sends closeSession, and closes the connection when the server has answered, or has closed it, or when the signal aborts.
  * Resolves with the error number of the answer, 0 for none, or with null when there was no answer. Never rejects.
  */
-export function closeOn({ accepted, stream }: Established, signal: AbortSignal): Promise<number | null> {
+export function closeSessionOn(
+  { accepted, stream }: EstablishedConnection,
+  signal: AbortSignal,
+): Promise<number | null> {
   const xid = accepted.nextXid;
   return new Promise((resolve) => {
     let offAbort = () => {};
@@ -25,7 +28,7 @@ export function closeOn({ accepted, stream }: Established, signal: AbortSignal):
         const reply = ReplyHeader.read(new ByteReader(bytes));
         if (reply.xid === xid) over(reply.err);
       },
-      turn() {},
+      chunkEnd() {},
       closed: () => over(null),
     });
     stream.send(encodeFrame((writer) => RequestHeader.write(writer, { xid, type: operations.closeSession.code })));

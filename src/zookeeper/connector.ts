@@ -3,14 +3,19 @@ import { BatonError } from "../errors.ts";
 import { type Address, formatAddress } from "../sockets/connection.ts";
 import { backoffMs } from "../support/backoff.ts";
 import type { Clock } from "../support/clock.ts";
-import { deadlineAfter, sleep, WaitOver } from "../support/deadline.ts";
-import { formatDuration } from "../support/duration.ts";
-import { ConnectReport } from "./connect_report.ts";
+import { deadlineAfter, sleep, WaitTimeout } from "../support/deadline.ts";
 import { describeFailure } from "../sockets/describe_failure.ts";
-import { establish, type Established, type EstablishOptions, expired, type SessionWish } from "./establish.ts";
+import {
+  establish,
+  type EstablishedConnection,
+  type EstablishOptions,
+  expired,
+  type SessionRequest,
+} from "./establish.ts";
 import type { Endpoint, Hosts } from "./hosts.ts";
-import { type LastingFault, lastingFault, LastingFaults } from "./permanent_error.ts";
-import { race } from "./race.ts";
+import { type PermanentFault, permanentFault, PermanentFaults } from "./permanent_error.ts";
+import { race } from "./staggered_race.ts";
+import { formatDuration } from "../support/duration.ts";
 
 export interface RoundOptions {
   readonly attemptMs: number;
@@ -23,7 +28,7 @@ export interface RoundOptions {
 
 /** `refused`: another try would end the same way. */
 export type RoundOutcome =
-  | { readonly kind: "accepted"; readonly established: Established }
+  | { readonly kind: "accepted"; readonly established: EstablishedConnection }
   | { readonly kind: "expired" }
   | { readonly kind: "refused"; readonly error: BatonError }
   | { readonly kind: "failed" };
@@ -52,16 +57,16 @@ export class Connector {
   }
 
   /** Tries every server once. Rejects only with the signal's reason. */
-  async round(wish: SessionWish, options: RoundOptions): Promise<RoundOutcome> {
+  async round(wanted: SessionRequest, options: RoundOptions): Promise<RoundOutcome> {
     const { attemptMs, staggerMs, signal, except, report = new ConnectReport() } = options;
     const { endpoints, failures } = await this.#hosts.round(attemptMs, signal);
-    const faults: LastingFault[] = [];
+    const faults: PermanentFault[] = [];
     for (const { name, why } of failures) report.fail(name, why);
     const exceptName = except === undefined ? null : formatAddress(except);
     const candidates = endpoints.filter((endpoint) => formatAddress(endpoint.address) !== exceptName);
     const outcome = await race<Endpoint, RoundOutcome>(candidates, {
       attempt: (endpoint, raceSignal) =>
-        this.#attempt(endpoint, wish, { attemptMs, signal: raceSignal, report, faults }),
+        this.#attempt(endpoint, wanted, { attemptMs, signal: raceSignal, report, faults }),
       discard(late) {
         if (late.kind === "accepted") late.established.stream.destroy();
       },
@@ -70,29 +75,29 @@ export class Connector {
     // One server with a bad certificate is passed over; when it is all of them, waiting does not help.
     if (faults.length === 0 || faults.length < candidates.length + failures.length) return { kind: "failed" };
     const text = `Cannot open a ZooKeeper session: ${report.describe(this.#clock.now())}`;
-    return { kind: "refused", error: new LastingFaults(faults, text) };
+    return { kind: "refused", error: new PermanentFaults(faults, text) };
   }
 
-  async #attempt(endpoint: Endpoint, wish: SessionWish, { attemptMs, signal, report, faults }: {
+  async #attempt(endpoint: Endpoint, wanted: SessionRequest, { attemptMs, signal, report, faults }: {
     readonly attemptMs: number;
     readonly signal: AbortSignal;
     readonly report: ConnectReport;
-    readonly faults: LastingFault[];
+    readonly faults: PermanentFault[];
   }): Promise<RoundOutcome> {
     const { name } = endpoint;
     const deadline = deadlineAfter(this.#clock, attemptMs, { signal, reason: () => timeIsUp });
     report.begin(name, this.#clock.now());
     try {
-      const established = await establish(endpoint, wish, {
+      const established = await establish(endpoint, wanted, {
         options: this.#options,
         signal: deadline.signal,
         progress: (waitingFor) => report.waitFor(name, waitingFor),
       });
       if (established !== expired) return { kind: "accepted", established };
-      if (wish.identity !== null) return { kind: "expired" };
+      if (wanted.identity !== null) return { kind: "expired" };
       throw new Error("it refused to open a session"); // others may not
     } catch (error) {
-      const fault = lastingFault(error, this.#options.tls);
+      const fault = permanentFault(error, this.#options.tls);
       if (fault !== null) faults.push(fault);
       if (error === timeIsUp) report.timeOut(name, this.#clock.now());
       else report.fail(name, fault?.text ?? describeFailure(error, this.#options));
@@ -104,18 +109,18 @@ export class Connector {
   }
 
   /** Round after round until a server accepts. Rejects UNREACHABLE, REFUSED, or with the signal's reason. */
-  async open(options: NewSessionOptions): Promise<Established> {
+  async open(options: NewSessionOptions): Promise<EstablishedConnection> {
     const { timeoutMs, connectTimeoutMs, retries, delayMs, unreachableHint, signal } = options;
     const report = new ConnectReport();
     const startMs = this.#clock.now();
     const tooLate = new Error("the connect timeout is over");
     const deadline = deadlineAfter(this.#clock, connectTimeoutMs, { signal, reason: () => tooLate });
     const attemptMs = Math.min(connectTimeoutMs, Math.max(1000, timeoutMs / 3));
-    const wish: SessionWish = { identity: null, timeoutMs, lastZxid: 0n };
+    const wanted: SessionRequest = { identity: null, timeoutMs, lastZxid: 0n };
     try {
       for (let retry = 0;; retry++) {
         const round = { attemptMs, staggerMs: timeoutMs / 12, signal: deadline.signal, report };
-        const outcome = await this.round(wish, round);
+        const outcome = await this.round(wanted, round);
         if (outcome.kind === "accepted") return outcome.established;
         if (outcome.kind === "refused" && !mayPass(outcome.error, retry, retries)) throw outcome.error;
         if (retries !== undefined && retry >= retries) throw tooLate;
@@ -123,7 +128,7 @@ export class Connector {
         await sleep(this.#clock, pauseMs, deadline.signal);
       }
     } catch (error) {
-      if (error !== tooLate && !(error instanceof WaitOver)) throw error;
+      if (error !== tooLate && !(error instanceof WaitTimeout)) throw error;
       const nowMs = this.#clock.now();
       const tried = `Cannot open a ZooKeeper session within ${formatDuration(nowMs - startMs)}`;
       const hint = unreachableHint === undefined ? "" : `; ${unreachableHint}`;
@@ -135,7 +140,7 @@ export class Connector {
 }
 
 function mayPass(error: BatonError, retry: number, retries: number | undefined): boolean {
-  return error instanceof LastingFaults && error.isFromSecondTry && retry === 0 && retries !== 0;
+  return error instanceof PermanentFaults && error.isFromSecondTry && retry === 0 && retries !== 0;
 }
 
 const timeIsUp = new Error("the attempt ran out of time");
@@ -143,4 +148,39 @@ const timeIsUp = new Error("the attempt ran out of time");
 /** A broken or absent server may be another one at the next try; wrong credentials or a wrong place stay wrong. */
 function isFinal(error: BatonError): boolean {
   return error.code !== "PROTOCOL" && error.code !== "UNREACHABLE";
+}
+
+export class ConnectReport {
+  readonly #failed = new Map<string, string>();
+  readonly #waiting = new Map<string, { sinceMs: number; waitingFor: string }>();
+
+  begin(name: string, nowMs: number): void {
+    this.#waiting.set(name, { sinceMs: nowMs, waitingFor: "no connection" });
+  }
+
+  /** What the attempt at `name` has not got yet: "no answer to the handshake". */
+  waitFor(name: string, waitingFor: string): void {
+    const entry = this.#waiting.get(name);
+    if (entry !== undefined) entry.waitingFor = waitingFor;
+  }
+
+  fail(name: string, why: string): void {
+    this.#waiting.delete(name);
+    this.#failed.set(name, why);
+  }
+
+  /** The attempt ran out of time. */
+  timeOut(name: string, nowMs: number): void {
+    const entry = this.#waiting.get(name);
+    if (entry !== undefined) this.fail(name, `${entry.waitingFor} within ${formatDuration(nowMs - entry.sinceMs)}`);
+  }
+
+  /** Each server tried and what happened there, separated by semicolons. */
+  describe(nowMs: number): string {
+    for (const name of [...this.#waiting.keys()]) {
+      // An attempt that the end of all attempts cut short says less than the one before it.
+      if (!this.#failed.has(name)) this.timeOut(name, nowMs);
+    }
+    return [...this.#failed].map(([name, why]) => `${name}: ${why}`).join("; ");
+  }
 }

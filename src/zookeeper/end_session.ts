@@ -1,10 +1,11 @@
 /** Ends the session of another process, which must be dead: everything that the session has on the server goes with it. */
-import { type Dial, dial } from "../sockets/dial.ts";
+import { dial } from "../sockets/dial.ts";
+import { type Dial } from "../sockets/connection.ts";
 import { type Resolve, resolveHost } from "../sockets/resolve_host.ts";
 import { backoffMs } from "../support/backoff.ts";
 import type { Clock } from "../support/clock.ts";
 import { deadlineAfter, sleep } from "../support/deadline.ts";
-import { closeOn } from "./abort_connection.ts";
+import { closeSessionOn } from "./abort_connection.ts";
 import { Connector } from "./connector.ts";
 import { Hosts } from "./hosts.ts";
 import { parseSessionHandle } from "./session_handle.ts";
@@ -29,14 +30,14 @@ export async function endSession(word: string, options: EndSessionOptions): Prom
   const hosts = new Hosts(servers, { resolve: options.resolve ?? resolveHost, clock });
   const connector = new Connector(hosts, { dial: options.dial ?? dial, clock, tls, auth });
   // The server counts anew from here, by what is asked for: where closing fails, the shortest time is left to wait.
-  const wish = { identity, timeoutMs: 1, lastZxid: 0n };
+  const wanted = { identity, timeoutMs: 1, lastZxid: 0n };
   const { signal, cancel } = deadlineAfter(clock, limitMs, { reason: () => null });
   try {
     for (let failures = 0;; failures++) {
-      const outcome = await connector.round(wish, { attemptMs, staggerMs, signal });
+      const outcome = await connector.round(wanted, { attemptMs, staggerMs, signal });
       if (outcome.kind === "expired") return true;
       if (outcome.kind === "refused") return false;
-      const err = outcome.kind === "accepted" ? await closeOn(outcome.established, signal) : null;
+      const err = outcome.kind === "accepted" ? await closeSessionOn(outcome.established, signal) : null;
       if (err !== null) return err === 0; // else it would be refused again
       await sleep(clock, backoffMs(failures, retryWait), signal);
     }

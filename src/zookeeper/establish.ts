@@ -1,41 +1,45 @@
 /** One attempt at one server: look, dial, say the handshake, all before one signal ends it. */
 import { BatonError } from "../errors.ts";
-import type { TlsOptions } from "../sockets/connection.ts";
-import type { Dial } from "../sockets/dial.ts";
+import type { Dial, TlsOptions } from "../sockets/connection.ts";
 import { isIpLiteral } from "../sockets/resolve_host.ts";
 import { abortable, onAbort, throwIfAborted } from "../support/abort.ts";
 import type { Clock } from "../support/clock.ts";
 import { newGuid } from "../support/guid.ts";
 import { systemCode } from "../sockets/describe_failure.ts";
 import { FrameStream } from "../sockets/frame_stream.ts";
-import { type Accepted, type Credentials, Handshake, type SessionIdentity } from "./handshake.ts";
+import {
+  type AcceptedSession,
+  SessionHandshake,
+  type SessionIdentity,
+  type ZooKeeperCredentials,
+} from "./handshake.ts";
 import type { Endpoint } from "./hosts.ts";
-import { ForeignProtocol } from "./permanent_error.ts";
+import { WrongProtocol } from "./permanent_error.ts";
 
 /** What is the same for every attempt of a client. */
 export interface EstablishOptions {
   readonly dial: Dial;
   readonly clock: Clock;
   readonly tls?: TlsOptions | undefined;
-  readonly auth: readonly Credentials[];
+  readonly auth: readonly ZooKeeperCredentials[];
   readonly startServer?: (() => Promise<void>) | undefined;
 }
 
 /** What is asked for. */
-export interface SessionWish {
+export interface SessionRequest {
   /** The session to resume; null asks for a new one. */
   readonly identity: SessionIdentity | null;
   readonly timeoutMs: number;
   readonly lastZxid: bigint;
 }
 
-export interface Established {
+export interface EstablishedConnection {
   readonly endpoint: Endpoint;
   readonly stream: FrameStream;
-  readonly accepted: Accepted;
+  readonly accepted: AcceptedSession;
   /** When the ConnectRequest was sent, on the clock. */
   readonly connectSentMs: number;
-  /** Of the wish: the server has seen as much, and perhaps no more. */
+  /** Of the wanted: the server has seen as much, and perhaps no more. */
   readonly lastZxid: bigint;
 }
 
@@ -46,23 +50,23 @@ export const expired = Symbol("expired");
  * Resolves with a connection that is ready for requests, or with `expired`. Rejects with what went wrong: a system error,
  * a BatonError, or the signal's reason. `progress` hears what is being waited for.
  */
-export async function establish(endpoint: Endpoint, wish: SessionWish, { options, signal, progress }: {
+export async function establish(endpoint: Endpoint, wanted: SessionRequest, { options, signal, progress }: {
   readonly options: EstablishOptions;
   readonly signal: AbortSignal;
   readonly progress: (waitingFor: string) => void;
-}): Promise<Established | typeof expired> {
+}): Promise<EstablishedConnection | typeof expired> {
   const sasl = options.auth.find((credentials) => credentials.scheme === "sasl");
-  const handshake = new Handshake({
-    ...wish,
+  const handshake = new SessionHandshake({
+    ...wanted,
     auth: options.auth.filter((credentials) => credentials.scheme !== "sasl"),
     // Loaded only when asked for: node:crypto is slow to load.
     sasl: sasl === undefined ? null : (await import("./sasl_digest_md5.ts")).saslDigestMd5(sasl.credentials, newGuid()),
   });
-  const outcome = Promise.withResolvers<Accepted | typeof expired>();
+  const outcome = Promise.withResolvers<AcceptedSession | typeof expired>();
   outcome.promise.catch(() => {}); // the dial may fail first, and nobody would look
   // Those who have nothing to say yet, and those who wait for something else than ZooKeeper's protocol.
   const hint = () =>
-    wish.identity !== null || handshake.hasResponse
+    wanted.identity !== null || handshake.hasResponse
       ? ""
       : options.tls === undefined
       ? " (as a server without a quorum does, and a port that wants TLS)"
@@ -75,10 +79,10 @@ export async function establish(endpoint: Endpoint, wish: SessionWish, { options
       else if (step.kind === "expired") outcome.resolve(expired);
       else if (step.kind === "accepted") outcome.resolve(step);
     },
-    turn() {},
+    chunkEnd() {},
     closed(error) {
       const foreign = !handshake.hasResponse && error instanceof BatonError && error.code === "PROTOCOL";
-      if (foreign) outcome.reject(foreignProtocol(error, { isTls: options.tls !== undefined }));
+      if (foreign) outcome.reject(wrongProtocol(error, { isTls: options.tls !== undefined }));
       else outcome.reject(error ?? new Error(`closed the connection during ${handshake.stage}${hint()}`));
     },
   });
@@ -96,7 +100,7 @@ export async function establish(endpoint: Endpoint, wish: SessionWish, { options
     const connectSentMs = options.clock.now();
     connection.write(handshake.begin());
     const accepted = await outcome.promise;
-    if (accepted !== expired) return { endpoint, stream, accepted, connectSentMs, lastZxid: wish.lastZxid };
+    if (accepted !== expired) return { endpoint, stream, accepted, connectSentMs, lastZxid: wanted.lastZxid };
     stream.destroy();
     return expired;
   } catch (error) {
@@ -108,10 +112,10 @@ export async function establish(endpoint: Endpoint, wish: SessionWish, { options
 }
 
 /** The first bytes are no response to a handshake: most likely the port of a web server, or one that wants TLS. */
-function foreignProtocol(error: BatonError, { isTls }: { readonly isTls: boolean }): ForeignProtocol {
+function wrongProtocol(error: BatonError, { isTls }: { readonly isTls: boolean }): WrongProtocol {
   const hint = isTls ? "" : "; does this port want TLS?";
   const message = `it does not seem to speak ZooKeeper's protocol (${error.message})${hint}`;
-  return new ForeignProtocol(error.code, message, { cause: error });
+  return new WrongProtocol(error.code, message, { cause: error });
 }
 
 /** A local server that is not there is started, once per attempt. */
@@ -122,14 +126,14 @@ async function dialOrStart<T>(endpoint: Endpoint, { startServer }: EstablishOpti
   try {
     return await dialNow();
   } catch (error) {
-    if (endpoint.address.kind !== "unix" || startServer === undefined || !isAbsent(error)) throw error;
+    if (endpoint.address.kind !== "unix" || startServer === undefined || !isNotListening(error)) throw error;
     await abortable(startServer(), signal);
     return await dialNow();
   }
 }
 
 /** The errors of a socket that nobody listens at. */
-function isAbsent(error: unknown): boolean {
+function isNotListening(error: unknown): boolean {
   const code = systemCode(error);
   return code === "ENOENT" || code === "ECONNREFUSED";
 }

@@ -15,7 +15,7 @@ import type { SaslExchange } from "./sasl_digest_md5.ts";
 import { ZooKeeperError } from "./zookeeper_error.ts";
 
 /** Scheme `digest` (or any other the server knows) with `user:password`; `sasl` is SASL DIGEST-MD5. */
-export interface Credentials {
+export interface ZooKeeperCredentials {
   readonly scheme: string;
   readonly credentials: string;
 }
@@ -26,18 +26,18 @@ export interface SessionIdentity {
   readonly password: Uint8Array;
 }
 
-export interface HandshakeOptions {
+export interface SessionHandshakeOptions {
   /** The session to resume; null asks for a new one. */
   readonly identity: SessionIdentity | null;
   /** The session timeout to ask for, in milliseconds. */
   readonly timeoutMs: number;
   readonly lastZxid: bigint;
   /** Sent as auth packets, in this order. */
-  readonly auth: readonly Credentials[];
+  readonly auth: readonly ZooKeeperCredentials[];
   readonly sasl: SaslExchange | null;
 }
 
-export interface Accepted {
+export interface AcceptedSession {
   readonly kind: "accepted";
   readonly identity: SessionIdentity;
   /** As negotiated, in milliseconds. */
@@ -46,24 +46,24 @@ export interface Accepted {
   readonly nextXid: number;
 }
 
-export type HandshakeStep =
+export type SessionHandshakeStep =
   | { readonly kind: "send"; readonly bytes: Uint8Array[] }
   | { readonly kind: "wait" }
   | { readonly kind: "expired" }
-  | Accepted;
+  | AcceptedSession;
 
 /** The protocol's int. No server grants as much. */
 const timeOutMax = 0x7fffffff;
 
-export class Handshake {
-  readonly #options: HandshakeOptions;
-  #accepted: Omit<Accepted, "kind" | "nextXid"> | null = null;
+export class SessionHandshake {
+  readonly #options: SessionHandshakeOptions;
+  #accepted: Omit<AcceptedSession, "kind" | "nextXid"> | null = null;
   #stage: "session" | "SASL" | "authentication" = "session";
   #hasResponse = false;
   #xid = 1;
   #authReplies = 0;
 
-  constructor(options: HandshakeOptions) {
+  constructor(options: SessionHandshakeOptions) {
     this.#options = options;
   }
 
@@ -93,7 +93,7 @@ export class Handshake {
   }
 
   /** Throws PROTOCOL for bytes that make no sense, AUTHFAILED when the server refuses the credentials. */
-  receive(frame: Uint8Array): HandshakeStep {
+  receive(frame: Uint8Array): SessionHandshakeStep {
     const reader = new ByteReader(frame);
     switch (this.#stage) {
       case "session":
@@ -105,7 +105,7 @@ export class Handshake {
     }
   }
 
-  #receiveSession(reader: ByteReader): HandshakeStep {
+  #receiveSession(reader: ByteReader): SessionHandshakeStep {
     const response = connectResponse.read(reader);
     this.#hasResponse = true;
     if (response.timeOut <= 0) return { kind: "expired" };
@@ -119,7 +119,7 @@ export class Handshake {
     return { kind: "send", bytes: [this.#saslFrame(new Uint8Array(0))] };
   }
 
-  #receiveSasl(reader: ByteReader): HandshakeStep {
+  #receiveSasl(reader: ByteReader): SessionHandshakeStep {
     const { err } = ReplyHeader.read(reader);
     if (err !== 0) throw authFailed("sasl", err);
     const { token } = SaslToken.read(reader);
@@ -128,7 +128,7 @@ export class Handshake {
     return answer === null ? this.#beginAuth() : { kind: "send", bytes: [this.#saslFrame(answer)] };
   }
 
-  #beginAuth(): HandshakeStep {
+  #beginAuth(): SessionHandshakeStep {
     if (this.#options.auth.length === 0) return this.#finish();
     this.#stage = "authentication";
     return {
@@ -142,13 +142,13 @@ export class Handshake {
     };
   }
 
-  #receiveAuth(reader: ByteReader): HandshakeStep {
+  #receiveAuth(reader: ByteReader): SessionHandshakeStep {
     const { err } = ReplyHeader.read(reader);
     if (err !== 0) throw authFailed(this.#options.auth[this.#authReplies]?.scheme ?? "", err);
     return ++this.#authReplies === this.#options.auth.length ? this.#finish() : { kind: "wait" };
   }
 
-  #finish(): HandshakeStep {
+  #finish(): SessionHandshakeStep {
     if (this.#accepted === null) throw protocolError("The server accepted credentials without a session");
     return { kind: "accepted", ...this.#accepted, nextXid: this.#xid };
   }

@@ -9,7 +9,7 @@ import { formatDuration } from "../support/duration.ts";
 import { describeFailure } from "../sockets/describe_failure.ts";
 import { validatePath } from "./node_path_names.ts";
 
-export interface ServerList {
+export interface ZooKeeperServerList {
   readonly addresses: readonly Address[];
   /** Empty, or the path that is the root for this client. */
   readonly chroot: string;
@@ -21,7 +21,7 @@ const portDefault = 2181;
  * Reads `host:port,[::1]:2181/chroot` (port 2181 when left out; the chroot stands once, at the end) or
  * `unix:/path/of/keeper.sock`. Throws USAGE.
  */
-export function parseServers(text: string): ServerList {
+export function parseServers(text: string): ZooKeeperServerList {
   if (text.startsWith("unix:")) {
     const path = text.slice("unix:".length);
     if (!path.startsWith("/")) throw usage(text, "after `unix:` stands the absolute path of a socket");
@@ -74,21 +74,21 @@ export interface ServerFailure {
   readonly why: string;
 }
 
-export interface Round {
+export interface LookupRound {
   readonly endpoints: Endpoint[];
   readonly failures: ServerFailure[];
 }
 
 /** Turns the list into endpoints, anew for each round: names may have moved. */
 export class Hosts {
-  readonly #list: ServerList;
+  readonly #list: ZooKeeperServerList;
   readonly #resolve: Resolve;
   readonly #clock: Clock;
   readonly #random: () => number;
   /** The last answer for each name: better than nothing while the resolver is silent. */
   readonly #known = new Map<string, string[]>();
 
-  constructor(list: ServerList, { resolve, clock, random = Math.random }: {
+  constructor(list: ZooKeeperServerList, { resolve, clock, random = Math.random }: {
     readonly resolve: Resolve;
     readonly clock: Clock;
     readonly random?: () => number;
@@ -100,7 +100,7 @@ export class Hosts {
   }
 
   /** Shuffled, so that many clients spread over the servers. A name gets `lookupMs`; then its last addresses serve. */
-  async round(lookupMs: number, signal: AbortSignal): Promise<Round> {
+  async round(lookupMs: number, signal: AbortSignal): Promise<LookupRound> {
     const endpoints: Endpoint[] = [];
     const failures: ServerFailure[] = [];
     await Promise.all(this.#list.addresses.map(async (address) => {

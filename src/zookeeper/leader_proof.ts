@@ -19,7 +19,7 @@ export function provesByLeader(code: number): boolean {
 }
 
 /** Send times closer together than this share of the relay time are kept as the earlier one. */
-const grain = 16;
+const sendTimeGrain = 16;
 
 export class LeaderProof {
   #relayMs: number;
@@ -52,7 +52,7 @@ export class LeaderProof {
     const sent = this.#sentMs;
     while (sent.length > 1 && (sent[1] as number) <= nowMs - this.#relayMs) sent.shift();
     const last = sent.at(-1);
-    if (last === undefined || nowMs - last >= this.#relayMs / grain) sent.push(nowMs);
+    if (last === undefined || nowMs - last >= this.#relayMs / sendTimeGrain) sent.push(nowMs);
     const [oldest = nowMs] = sent;
     return oldest <= nowMs - this.#relayMs ? oldest : -Infinity;
   }

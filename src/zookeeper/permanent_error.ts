@@ -1,10 +1,9 @@
 /** What makes a server unusable also for the next try: it is refused at once, where all servers have such a fault. */
 import { BatonError, messageOf } from "../errors.ts";
 import type { TlsOptions } from "../sockets/connection.ts";
-import { certificateFault } from "./certificate_fault.ts";
 import { systemCode } from "../sockets/describe_failure.ts";
 
-export interface LastingFault {
+export interface PermanentFault {
   readonly code: "REFUSED" | "UNREACHABLE";
   /** In a few words, for the sentence that names the server. */
   readonly text: string;
@@ -13,13 +12,13 @@ export interface LastingFault {
 }
 
 /** The port answers, and not in ZooKeeper's protocol. */
-export class ForeignProtocol extends BatonError {}
+export class WrongProtocol extends BatonError {}
 
 /** All servers have such a fault. */
-export class LastingFaults extends BatonError {
+export class PermanentFaults extends BatonError {
   readonly isFromSecondTry: boolean;
 
-  constructor(faults: readonly LastingFault[], message: string) {
+  constructor(faults: readonly PermanentFault[], message: string) {
     super(faults.some(({ code }) => code === "REFUSED") ? "REFUSED" : "UNREACHABLE", message);
     this.isFromSecondTry = faults.some(({ isFromSecondTry }) => isFromSecondTry);
   }
@@ -29,13 +28,13 @@ export class LastingFaults extends BatonError {
  * Null when the next try may end otherwise. A name that cannot be looked up is no such fault: it may be there when the
  * host it names has started.
  */
-export function lastingFault(error: unknown, tls: TlsOptions | undefined): LastingFault | null {
+export function permanentFault(error: unknown, tls: TlsOptions | undefined): PermanentFault | null {
   const certificate = certificateFault(error, tls);
   if (certificate !== null) {
-    const code = certificate.whose === "client" ? "REFUSED" : "UNREACHABLE";
+    const code = certificate.owner === "client" ? "REFUSED" : "UNREACHABLE";
     return { code, text: certificate.text, isFromSecondTry: false };
   }
-  if (error instanceof ForeignProtocol) {
+  if (error instanceof WrongProtocol) {
     return { code: "UNREACHABLE", text: messageOf(error), isFromSecondTry: false };
   }
   const code = systemCode(error);
@@ -55,3 +54,51 @@ const notTls: ReadonlySet<string> = new Set([
   "ERR_SSL_PACKET_LENGTH_TOO_LONG",
   "ERR_SSL_HTTP_REQUEST",
 ]);
+
+export interface CertificateFault {
+  /** Whose certificate is not accepted. */
+  readonly owner: "client" | "server";
+  /** In a few words, as in "zk1:2281: its certificate has expired". */
+  readonly text: string;
+}
+
+/** What a server says of the client's certificate (RFC 8446, section 6.2), as the last words of the code. */
+const alerts =
+  /^ERR_SSL_\w+_ALERT_(BAD_CERTIFICATE|UNSUPPORTED_CERTIFICATE|CERTIFICATE_(?:REVOKED|EXPIRED|UNKNOWN|REQUIRED)|UNKNOWN_CA|ACCESS_DENIED)$/;
+
+const untrustedCodes: readonly unknown[] = [
+  "SELF_SIGNED_CERT_IN_CHAIN",
+  "DEPTH_ZERO_SELF_SIGNED_CERT",
+  "UNABLE_TO_GET_ISSUER_CERT",
+  "UNABLE_TO_GET_ISSUER_CERT_LOCALLY",
+  "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
+];
+
+/** Null when the failure is about something else. `tls` is what the connection was tried with. */
+export function certificateFault(error: unknown, tls: TlsOptions | undefined): CertificateFault | null {
+  if (tls === undefined) return null;
+  const code = systemCode(error);
+  const alert = typeof code === "string" ? alerts.exec(code)?.[1] : undefined;
+  if (alert !== undefined) {
+    const why = alert.toLowerCase().replaceAll("_", " ");
+    return tls.cert === undefined
+      ? { owner: "client", text: `it wants a certificate of its clients, and tls.cert names none (alert: ${why})` }
+      : { owner: "client", text: `it refuses the certificate in tls.cert (alert: ${why})` };
+  }
+  const text = serverText(code, error, tls);
+  return text === null ? null : { owner: "server", text };
+}
+
+function serverText(code: unknown, error: unknown, { ca }: TlsOptions): string | null {
+  const message = messageOf(error);
+  if (untrustedCodes.includes(code)) {
+    const trusted = ca === undefined ? "the system's; tls.ca can name another" : "those in tls.ca";
+    return `its certificate is not from an authority that is trusted here, which are ${trusted} (${message})`;
+  }
+  if (code === "CERT_HAS_EXPIRED") return "its certificate has expired";
+  if (code === "CERT_NOT_YET_VALID") return "its certificate is not valid yet";
+  if (code !== "ERR_TLS_CERT_ALTNAME_INVALID") return null;
+  return `its certificate is for another name (${
+    message.replace(/^Hostname\/IP does not match certificate's altnames: /, "")
+  })`;
+}

@@ -2,39 +2,42 @@
 import { backoffMs, type BackoffOptions } from "../support/backoff.ts";
 import type { Clock } from "../support/clock.ts";
 import type { Connector, RoundOptions, RoundOutcome } from "./connector.ts";
-import type { SessionWish } from "./establish.ts";
+import type { SessionRequest } from "./establish.ts";
 import { ZooKeeperError } from "./zookeeper_error.ts";
 
 /** What one round asks for and goes by: the session may have been given other servers since the last one. */
-export interface SearchRound extends Pick<RoundOptions, "attemptMs" | "staggerMs" | "except"> {
-  readonly wish: SessionWish;
+export interface ServerSearchRound extends Pick<RoundOptions, "attemptMs" | "staggerMs" | "except"> {
+  readonly sessionRequest: SessionRequest;
   /** The wait after it when it fails. */
   readonly backoff: BackoffOptions;
 }
 
 /** What another round would not change: a server took the session, the servers do not know it any more or refuse the credentials. */
-export type Finding =
+export type SearchResult =
   | Extract<RoundOutcome, { kind: "accepted" | "expired" }>
   | { readonly kind: "refused"; readonly error: ZooKeeperError };
 
-export interface SearchOwner {
+export interface ServerSearchOwner {
   /** `attempt` counts the rounds of this search in vain, from 0. */
-  nextRound(attempt: number): SearchRound;
+  nextRound(attempt: number): ServerSearchRound;
   /** The search is over. Not called after `stop`. */
-  found(finding: Finding): void;
+  found(finding: SearchResult): void;
 }
 
 export class ServerSearch {
   readonly #connector: Connector;
   readonly #clock: Clock;
-  readonly #owner: SearchOwner;
+  readonly #owner: ServerSearchOwner;
   #running: AbortController | null = null;
   #acceptedMs = -Infinity;
   /** Servers in a row that took the session and lost it again at once. */
-  #inVain = 0;
+  #shortConnections = 0;
   #endPause: () => void = () => {};
 
-  constructor(owner: SearchOwner, { connector, clock }: { readonly connector: Connector; readonly clock: Clock }) {
+  constructor(
+    owner: ServerSearchOwner,
+    { connector, clock }: { readonly connector: Connector; readonly clock: Clock },
+  ) {
     this.#owner = owner;
     this.#connector = connector;
     this.#clock = clock;
@@ -58,16 +61,16 @@ export class ServerSearch {
   }
 
   async #run(signal: AbortSignal): Promise<void> {
-    await this.#restAfterInVain();
+    await this.#pauseAfterShortConnections();
     if (signal.aborted) return;
     for (let attempt = 0;; attempt++) {
-      const { wish, backoff, ...limits } = this.#owner.nextRound(attempt);
-      const outcome = await this.#connector.round(wish, { ...limits, signal });
+      const { sessionRequest, backoff, ...limits } = this.#owner.nextRound(attempt);
+      const outcome = await this.#connector.round(sessionRequest, { ...limits, signal });
       if (signal.aborted) {
         if (outcome.kind === "accepted") outcome.established.stream.destroy();
         return;
       }
-      const finding = findingOf(outcome);
+      const finding = resultOf(outcome);
       if (finding !== null) {
         this.#running = null;
         this.#acceptedMs = this.#clock.now();
@@ -82,10 +85,10 @@ export class ServerSearch {
    * What a server says may end every connection as soon as it is made: a watch it does not take back, an answer that cannot be
    * read. Once may be chance; from then on whoever accepts at once is not asked again at once.
    */
-  #restAfterInVain(): Promise<void> {
+  #pauseAfterShortConnections(): Promise<void> {
     const { backoff } = this.#owner.nextRound(0);
-    this.#inVain = this.#clock.now() - this.#acceptedMs < backoff.maxMs ? this.#inVain + 1 : 0;
-    return this.#inVain < 2 ? Promise.resolve() : this.#pause(backoffMs(this.#inVain - 2, backoff));
+    this.#shortConnections = this.#clock.now() - this.#acceptedMs < backoff.maxMs ? this.#shortConnections + 1 : 0;
+    return this.#shortConnections < 2 ? Promise.resolve() : this.#pause(backoffMs(this.#shortConnections - 2, backoff));
   }
 
   #pause(delayMs: number): Promise<void> {
@@ -100,7 +103,7 @@ export class ServerSearch {
 }
 
 /** Null when another round may end otherwise. A local server that could not be started may be by the next one. */
-function findingOf(outcome: RoundOutcome): Finding | null {
+function resultOf(outcome: RoundOutcome): SearchResult | null {
   if (outcome.kind === "failed") return null;
   if (outcome.kind !== "refused") return outcome;
   return outcome.error instanceof ZooKeeperError ? { kind: "refused", error: outcome.error } : null;

@@ -4,21 +4,21 @@
  */
 import type { TlsOptions } from "../sockets/connection.ts";
 import type { ConnectOptions } from "./zookeeper_client.ts";
-import type { Credentials, SessionIdentity } from "./handshake.ts";
-import type { ServerList } from "./hosts.ts";
-import type { Session } from "./zookeeper.ts";
+import type { SessionIdentity, ZooKeeperCredentials } from "./handshake.ts";
+import type { ZooKeeperServerList } from "./hosts.ts";
+import type { ZooKeeperSession } from "./zookeeper.ts";
 
 export interface SessionHandle {
-  readonly servers: ServerList;
+  readonly servers: ZooKeeperServerList;
   readonly tls?: TlsOptions | undefined;
   /** Servers that demand it (enforce.auth.enabled) take no request before it, closeSession neither. */
-  readonly auth: readonly Credentials[];
+  readonly auth: readonly ZooKeeperCredentials[];
   readonly identity: SessionIdentity;
 }
 
 export function formatSessionHandle(
   { servers, tls, auth = [] }: ConnectOptions,
-  { id, password }: Pick<Session, "id" | "password">,
+  { id, password }: Pick<ZooKeeperSession, "id" | "password">,
 ): string {
   const text = JSON.stringify({ servers, tls, auth, id: String(id), password: base64(password) });
   return base64(new TextEncoder().encode(text));

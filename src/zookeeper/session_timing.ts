@@ -1,7 +1,7 @@
 /** What a session does at which age. Pure: ages in, decisions out; all times are monotonic milliseconds. */
 
 /** The design's fractions of T, the negotiated session timeout. */
-export interface Timing {
+export interface SessionTiming {
   /** Silence on our side after which a ping goes out. */
   readonly pingMs: number;
   /** Age of the oldest unanswered request at which other servers are tried. */
@@ -14,7 +14,7 @@ export interface Timing {
   readonly staggerMs: number;
 }
 
-export function timingOf(timeoutMs: number): Timing {
+export function timingOf(timeoutMs: number): SessionTiming {
   return {
     pingMs: timeoutMs / 12,
     doubtMs: timeoutMs / 6,
@@ -45,32 +45,32 @@ export function steadyLeaseMs(timeoutMs: number): number {
 }
 
 /** What a connection has to show. */
-export interface Signs {
+export interface LivenessFacts {
   /** When the last heartbeat was sent, or what serves as one. */
-  readonly lastBeatMs: number;
-  readonly isBeatUnanswered: boolean;
+  readonly lastHeartbeatMs: number;
+  readonly isHeartbeatPending: boolean;
   /** Send time of the oldest request without an answer; null when all are answered. */
   readonly oldestUnansweredMs: number | null;
 }
 
 /** What to do now, and when to look again. */
-export interface Vigil {
+export interface HeartbeatDecision {
   readonly action: "trust" | "ping" | "doubt" | "drop";
-  readonly lookAgainMs: number;
+  readonly nextCheckMs: number;
 }
 
 /** A heartbeat that waits for its answer shows the connection's health as well as another one would. */
-export function vigil(nowMs: number, signs: Signs, timeoutMs: number): Vigil {
+export function heartbeatAction(nowMs: number, facts: LivenessFacts, timeoutMs: number): HeartbeatDecision {
   const timing = timingOf(timeoutMs);
-  const pingAtMs = signs.lastBeatMs + timing.pingMs;
-  const isPingDue = !signs.isBeatUnanswered && nowMs >= pingAtMs;
-  const doubtAtMs = signs.oldestUnansweredMs === null ? Infinity : signs.oldestUnansweredMs + timing.doubtMs;
+  const pingAtMs = facts.lastHeartbeatMs + timing.pingMs;
+  const isPingDue = !facts.isHeartbeatPending && nowMs >= pingAtMs;
+  const doubtAtMs = facts.oldestUnansweredMs === null ? Infinity : facts.oldestUnansweredMs + timing.doubtMs;
   const dropAtMs = doubtAtMs - timing.doubtMs + timing.dropMs;
-  if (nowMs >= dropAtMs) return { action: "drop", lookAgainMs: nowMs };
-  if (nowMs >= doubtAtMs) return { action: "doubt", lookAgainMs: dropAtMs };
-  if (isPingDue) return { action: "ping", lookAgainMs: Math.min(nowMs + timing.pingMs, doubtAtMs) };
+  if (nowMs >= dropAtMs) return { action: "drop", nextCheckMs: nowMs };
+  if (nowMs >= doubtAtMs) return { action: "doubt", nextCheckMs: dropAtMs };
+  if (isPingDue) return { action: "ping", nextCheckMs: Math.min(nowMs + timing.pingMs, doubtAtMs) };
   // The answer to a heartbeat may come at any time, and then the next one is due before the doubt would have been.
-  return { action: "trust", lookAgainMs: nowMs < pingAtMs ? Math.min(pingAtMs, doubtAtMs) : doubtAtMs };
+  return { action: "trust", nextCheckMs: nowMs < pingAtMs ? Math.min(pingAtMs, doubtAtMs) : doubtAtMs };
 }
 
 /**

@@ -23,7 +23,7 @@ const kindsOf: Record<EventTypeName, readonly WatchKind[]> = {
 export const setWatchesBytesMax = 128 * 1024;
 
 /** The watchers of one kind at one path. */
-interface Entry {
+interface WatchEntry {
   readonly watchers: Set<Watcher>;
   /**
    * What happened up to here has been told. Null while the connection at hand tells it: then that is whatever was seen last.
@@ -39,8 +39,8 @@ export interface RearmBatch {
   confirmed(): void;
 }
 
-export class Watches {
-  readonly #tables: Record<WatchKind, Map<string, Entry>> = {
+export class SessionWatches {
+  readonly #tables: Record<WatchKind, Map<string, WatchEntry>> = {
     data: new Map(),
     exist: new Map(),
     child: new Map(),
@@ -121,7 +121,7 @@ export class Watches {
 interface WatchedPath {
   readonly kind: WatchKind;
   readonly path: string;
-  readonly entry: Entry;
+  readonly entry: WatchEntry;
 }
 
 function batchOf(relativeZxid: bigint, watched: readonly WatchedPath[]): RearmBatch {

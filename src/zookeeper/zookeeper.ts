@@ -20,13 +20,13 @@ export interface WatchEvent {
 export type Watcher = (event: WatchEvent) => void;
 
 /** Every operation can be given up; giving up does not undo what the server may have done. */
-export interface RequestOptions {
+export interface OperationOptions {
   readonly signal?: AbortSignal;
 }
-export interface ReadOptions extends RequestOptions {
+export interface ReadOptions extends OperationOptions {
   readonly watch?: Watcher;
 }
-export interface CreateOptions extends RequestOptions {
+export interface CreateOptions extends OperationOptions {
   /** "persistent" when left out. */
   readonly mode?: CreateMode;
   /** Open to everybody when left out, unless the client was given a default. */
@@ -39,15 +39,15 @@ export interface CreateOptions extends RequestOptions {
  * - doubtful: a request has been waiting for T/6; other servers are being tried
  * - ended: expired, closed or refused; nothing works any more
  */
-export type SessionState = "connecting" | "connected" | "doubtful" | "ended";
+export type ZooKeeperSessionState = "connecting" | "connected" | "doubtful" | "ended";
 
-export interface Session {
+export interface ZooKeeperSession {
   readonly id: bigint;
   /** A secret: with it any process can take up the session, or end it. */
   readonly password: Uint8Array;
   /** T, as negotiated with the server, in milliseconds. */
   readonly timeoutMs: number;
-  readonly state: SessionState;
+  readonly state: ZooKeeperSessionState;
   /**
    * Monotonic milliseconds (on the client's clock) up to which no server can have ended this session: the send time of
    * the last request that the leader is known to have heard of + T − max(0.5 s, 5 % T). It moves with the leader's
@@ -70,21 +70,21 @@ export interface Session {
  * OPERATIONTIMEOUT when it was never sent (definitely not done), SESSIONEXPIRED when the session has ended.
  */
 export interface ZooKeeper extends AsyncDisposable {
-  readonly session: Session;
+  readonly session: ZooKeeperSession;
   /** For nodes that are made without an ACL of their own, by whomever. */
   readonly acl: Acl[];
   create(path: string, data: Uint8Array, options?: CreateOptions): Promise<{ path: string; stat: Stat | null }>;
-  delete(path: string, version: number, options?: RequestOptions): Promise<void>;
+  delete(path: string, version: number, options?: OperationOptions): Promise<void>;
   exists(path: string, options?: ReadOptions): Promise<Stat | null>;
   getData(path: string, options?: ReadOptions): Promise<{ data: Uint8Array; stat: Stat }>;
-  setData(path: string, data: Uint8Array, version: number, options?: RequestOptions): Promise<Stat>;
+  setData(path: string, data: Uint8Array, version: number, options?: OperationOptions): Promise<Stat>;
   getChildren(path: string, options?: ReadOptions): Promise<{ children: string[]; stat: Stat }>;
-  getAcl(path: string, options?: RequestOptions): Promise<{ acl: Acl[]; stat: Stat }>;
-  setAcl(path: string, acl: Acl[], version: number, options?: RequestOptions): Promise<Stat>;
+  getAcl(path: string, options?: OperationOptions): Promise<{ acl: Acl[]; stat: Stat }>;
+  setAcl(path: string, acl: Acl[], version: number, options?: OperationOptions): Promise<Stat>;
   /** All or nothing. Rejects with the first failing operation's error and its `index`. Paths are without the chroot. */
-  multi(requests: MultiRequest[], options?: RequestOptions): Promise<MultiResult[]>;
+  multi(requests: MultiRequest[], options?: OperationOptions): Promise<MultiResult[]>;
   /** Waits until the server has everything that the leader had committed when it was asked. */
-  sync(path: string, options?: RequestOptions): Promise<void>;
+  sync(path: string, options?: OperationOptions): Promise<void>;
   /** Ends the session on the server, bounded in time; the server deletes the session's ephemeral nodes. */
   close(): Promise<void>;
 }

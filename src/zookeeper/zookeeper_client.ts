@@ -3,7 +3,8 @@
  * answer means; how requests travel is the session's business.
  */
 import type { TlsOptions } from "../sockets/connection.ts";
-import { type Dial, dial } from "../sockets/dial.ts";
+import { dial } from "../sockets/dial.ts";
+import { type Dial } from "../sockets/connection.ts";
 import { type Resolve, resolveHost } from "../sockets/resolve_host.ts";
 import { throwIfAborted } from "../support/abort.ts";
 import { type Clock, systemClock } from "../support/clock.ts";
@@ -19,25 +20,25 @@ import {
   createFlag,
   multiCode,
   type OperationName,
+  type OperationRequest,
+  type OperationResponse,
   operations,
-  type RequestOf,
-  type ResponseOf,
 } from "../wire/jute/zookeeper_operations.ts";
 import type { Codec } from "../wire/jute/jute_codec.ts";
 import type { Acl, Stat } from "../wire/jute/zookeeper_records.ts";
-import { ClientSession } from "./zookeeper_session.ts";
+import { ZooKeeperClientSession } from "./zookeeper_session.ts";
 import { Connector } from "./connector.ts";
-import type { Credentials } from "./handshake.ts";
-import { Hosts, type ServerList } from "./hosts.ts";
+import type { ZooKeeperCredentials } from "./handshake.ts";
+import { Hosts, type ZooKeeperServerList } from "./hosts.ts";
 import { Chroot } from "./node_path_names.ts";
-import type { Call } from "./zookeeper_request.ts";
-import { Watches } from "./watches.ts";
-import type { CreateOptions, ReadOptions, RequestOptions, Session, ZooKeeper } from "./zookeeper.ts";
-import { type Deed, refusal, ZooKeeperError } from "./zookeeper_error.ts";
-import { openAcl } from "../wire/jute/open_acl.ts";
+import type { OperationCall } from "./zookeeper_request.ts";
+import { SessionWatches } from "./watches.ts";
+import type { CreateOptions, OperationOptions, ReadOptions, ZooKeeper, ZooKeeperSession } from "./zookeeper.ts";
+import { type OperationLabel, responseError, ZooKeeperError } from "./zookeeper_error.ts";
+import { openAcl } from "../wire/jute/zookeeper_operations.ts";
 
 export interface ConnectOptions {
-  readonly servers: ServerList;
+  readonly servers: ZooKeeperServerList;
   /** T to ask for, in milliseconds; the server may grant another one. 10,000 when left out. */
   readonly sessionTimeoutMs?: number;
   /** How long `connect` tries, in milliseconds. 10,000 when left out, unlimited when `retries` is given. */
@@ -48,7 +49,7 @@ export interface ConnectOptions {
   readonly delayMs?: number;
   readonly tls?: TlsOptions;
   /** Said at every connection before anything else. */
-  readonly auth?: readonly Credentials[];
+  readonly auth?: readonly ZooKeeperCredentials[];
   /** For nodes created without an ACL of their own; open to everybody when left out. */
   readonly acl?: Acl[];
   /** The server's jute.maxbuffer, in bytes: no request may be longer. */
@@ -94,9 +95,9 @@ export async function connect(options: ConnectOptions): Promise<ZooKeeper> {
   });
   const chroot = new Chroot(options.servers.chroot);
   const { frameBytesMax = frameBytesMaxDefault } = options;
-  const watches = new Watches({ frameBytesMax });
+  const watches = new SessionWatches({ frameBytesMax });
   const toClientPath = (path: string) => chroot.toClient(path);
-  const session = new ClientSession(established, { clock, connector, timeoutMs, watches, toClientPath });
+  const session = new ZooKeeperClientSession(established, { clock, connector, timeoutMs, watches, toClientPath });
   return new ZooKeeperClient(session, { watches, chroot, acl: options.acl, frameBytesMax });
 }
 
@@ -110,14 +111,14 @@ function oneAtATime(start: () => Promise<void>): () => Promise<void> {
 }
 
 class ZooKeeperClient implements ZooKeeper {
-  readonly #session: ClientSession;
-  readonly #watches: Watches;
+  readonly #session: ZooKeeperClientSession;
+  readonly #watches: SessionWatches;
   readonly #chroot: Chroot;
   readonly acl: Acl[];
   readonly #frameBytesMax: number;
 
-  constructor(session: ClientSession, { watches, chroot, acl = openAcl, frameBytesMax }: {
-    readonly watches: Watches;
+  constructor(session: ZooKeeperClientSession, { watches, chroot, acl = openAcl, frameBytesMax }: {
+    readonly watches: SessionWatches;
     readonly chroot: Chroot;
     readonly acl?: Acl[] | undefined;
     readonly frameBytesMax: number;
@@ -129,7 +130,7 @@ class ZooKeeperClient implements ZooKeeper {
     this.#frameBytesMax = frameBytesMax;
   }
 
-  get session(): Session {
+  get session(): ZooKeeperSession {
     return this.#session;
   }
 
@@ -149,20 +150,20 @@ class ZooKeeperClient implements ZooKeeper {
     const { mode = "persistent", acl = this.acl } = options;
     const flags = createFlag[mode];
     const serverPath = this.#chroot.toServer(path, isSequential(flags));
-    const created = await this.#ask(mode === "container" ? "createContainer" : "create2", {
-      deed: { action: "create", path },
+    const created = await this.#request(mode === "container" ? "createContainer" : "create2", {
+      label: { action: "create", path },
       request: { path: serverPath, data, acl, flags },
       signal: options.signal,
     });
     return { path: this.#chroot.toClient(created.path), stat: created.stat };
   }
 
-  async #makeChroot({ signal }: RequestOptions): Promise<void> {
+  async #makeChroot({ signal }: OperationOptions): Promise<void> {
     const names = this.#chroot.prefix.slice(1).split("/");
     for (let count = 1; count <= names.length; count++) {
       const path = `/${names.slice(0, count).join("/")}`;
-      await this.#ask("create2", {
-        deed: { action: "create the chroot's node", path },
+      await this.#request("create2", {
+        label: { action: "create the chroot's node", path },
         request: { path, data: new Uint8Array(0), acl: this.acl, flags: createFlag.persistent },
         signal,
         expected: { NODEEXISTS: null },
@@ -170,15 +171,15 @@ class ZooKeeperClient implements ZooKeeper {
     }
   }
 
-  async delete(path: string, version: number, { signal }: RequestOptions = {}): Promise<void> {
+  async delete(path: string, version: number, { signal }: OperationOptions = {}): Promise<void> {
     const request = { path: this.#chroot.toServer(path), version };
-    await this.#ask("delete", { deed: { action: "delete", path }, request, signal });
+    await this.#request("delete", { label: { action: "delete", path }, request, signal });
   }
 
   async exists(path: string, { watch, signal }: ReadOptions = {}): Promise<Stat | null> {
     const serverPath = this.#chroot.toServer(path);
-    const found = await this.#ask("exists", {
-      deed: { action: "look for", path, reads: true },
+    const found = await this.#request("exists", {
+      label: { action: "look for", path, reads: true },
       request: { path: serverPath, watch: watch !== undefined },
       signal,
       replied: (err) => {
@@ -192,8 +193,8 @@ class ZooKeeperClient implements ZooKeeper {
 
   async getData(path: string, { watch, signal }: ReadOptions = {}): Promise<{ data: Uint8Array; stat: Stat }> {
     const serverPath = this.#chroot.toServer(path);
-    const { data, stat } = await this.#ask("getData", {
-      deed: { action: "read", path, reads: true },
+    const { data, stat } = await this.#request("getData", {
+      label: { action: "read", path, reads: true },
       request: { path: serverPath, watch: watch !== undefined },
       signal,
       replied: (err) => {
@@ -203,15 +204,15 @@ class ZooKeeperClient implements ZooKeeper {
     return { data: data ?? new Uint8Array(0), stat };
   }
 
-  async setData(path: string, data: Uint8Array, version: number, { signal }: RequestOptions = {}): Promise<Stat> {
+  async setData(path: string, data: Uint8Array, version: number, { signal }: OperationOptions = {}): Promise<Stat> {
     const request = { path: this.#chroot.toServer(path), data, version };
-    return (await this.#ask("setData", { deed: { action: "write", path }, request, signal })).stat;
+    return (await this.#request("setData", { label: { action: "write", path }, request, signal })).stat;
   }
 
   async getChildren(path: string, { watch, signal }: ReadOptions = {}): Promise<{ children: string[]; stat: Stat }> {
     const serverPath = this.#chroot.toServer(path);
-    const { children, stat } = await this.#ask("getChildren2", {
-      deed: { action: "list", path, reads: true },
+    const { children, stat } = await this.#request("getChildren2", {
+      label: { action: "list", path, reads: true },
       request: { path: serverPath, watch: watch !== undefined },
       signal,
       replied: (err) => {
@@ -221,35 +222,39 @@ class ZooKeeperClient implements ZooKeeper {
     return { children: children ?? [], stat };
   }
 
-  async getAcl(path: string, { signal }: RequestOptions = {}): Promise<{ acl: Acl[]; stat: Stat }> {
+  async getAcl(path: string, { signal }: OperationOptions = {}): Promise<{ acl: Acl[]; stat: Stat }> {
     const request = { path: this.#chroot.toServer(path) };
-    const { acl, stat } = await this.#ask("getAcl", {
-      deed: { action: "read the ACL of", path, reads: true },
+    const { acl, stat } = await this.#request("getAcl", {
+      label: { action: "read the ACL of", path, reads: true },
       request,
       signal,
     });
     return { acl: acl ?? [], stat };
   }
 
-  async setAcl(path: string, acl: Acl[], version: number, { signal }: RequestOptions = {}): Promise<Stat> {
+  async setAcl(path: string, acl: Acl[], version: number, { signal }: OperationOptions = {}): Promise<Stat> {
     const request = { path: this.#chroot.toServer(path), acl, version };
-    return (await this.#ask("setAcl", { deed: { action: "set the ACL of", path }, request, signal })).stat;
+    return (await this.#request("setAcl", { label: { action: "set the ACL of", path }, request, signal })).stat;
   }
 
-  async sync(path: string, { signal }: RequestOptions = {}): Promise<void> {
+  async sync(path: string, { signal }: OperationOptions = {}): Promise<void> {
     const request = { path: this.#chroot.toServer(path) };
-    await this.#ask("sync", { deed: { action: "wait for the leader's state of", path, reads: true }, request, signal });
+    await this.#request("sync", {
+      label: { action: "wait for the leader's state of", path, reads: true },
+      request,
+      signal,
+    });
   }
 
-  async multi(requests: MultiRequest[], { signal }: RequestOptions = {}): Promise<MultiResult[]> {
+  async multi(requests: MultiRequest[], { signal }: OperationOptions = {}): Promise<MultiResult[]> {
     const sent = requests.map((request) => this.#onServer(request));
-    const deed = { action: "do the transaction at", path: requests[0]?.path ?? "/" };
+    const label = { action: "do the transaction at", path: requests[0]?.path ?? "/" };
     const results = await this.#call({
-      deed,
+      label,
       code: multiCode,
-      body: this.#body(deed, (writer) => multiRequest.write(writer, sent)),
-      answer(err, reader) {
-        if (err !== 0) throw refusal(deed, err);
+      body: this.#body(label, (writer) => multiRequest.write(writer, sent)),
+      decode(err, reader) {
+        if (err !== 0) throw responseError(label, err);
         return multiResponse.read(reader);
       },
     }, signal);
@@ -257,7 +262,7 @@ class ZooKeeperClient implements ZooKeeper {
     const culprit = results[failed];
     if (culprit !== undefined && isFailure(culprit)) {
       const request = requests[failed];
-      throw refusal({ action: request?.type ?? "do", path: request?.path ?? "" }, culprit.err, failed);
+      throw responseError({ action: request?.type ?? "do", path: request?.path ?? "" }, culprit.err, failed);
     }
     return results.map((result) => "path" in result ? { ...result, path: this.#chroot.toClient(result.path) } : result);
   }
@@ -271,42 +276,42 @@ class ZooKeeperClient implements ZooKeeper {
   }
 
   /** `replied` sees the error number before anybody else; an `expected` error has a result instead of a rejection. */
-  #ask<Name extends OperationName, Expected = never>(name: Name, { deed, request, signal, replied, expected }: {
-    readonly deed: Deed;
-    readonly request: RequestOf<Name>;
+  #request<Name extends OperationName, Expected = never>(name: Name, { label, request, signal, replied, expected }: {
+    readonly label: OperationLabel;
+    readonly request: OperationRequest<Name>;
     readonly signal: AbortSignal | undefined;
     readonly replied?: (err: number) => void;
     readonly expected?: Readonly<Partial<Record<ZooKeeperErrorName, Expected>>>;
-  }): Promise<ResponseOf<Name> | Expected> {
+  }): Promise<OperationResponse<Name> | Expected> {
     const row = rowOf(name);
     return this.#call({
-      deed,
+      label,
       code: row.code,
-      body: this.#body(deed, (writer) => row.request.write(writer, request)),
-      answer(err: number, reader: ByteReader): ResponseOf<Name> | Expected {
+      body: this.#body(label, (writer) => row.request.write(writer, request)),
+      decode(err: number, reader: ByteReader): OperationResponse<Name> | Expected {
         replied?.(err);
         if (err === 0) return row.response.read(reader);
         const name = zooKeeperErrorName(err);
         const instead = name === undefined ? undefined : expected?.[name];
         if (instead !== undefined) return instead;
-        throw refusal(deed, err);
+        throw responseError(label, err);
       },
     }, signal);
   }
 
-  #call<T>(call: Call<T>, signal: AbortSignal | undefined): Promise<T> {
+  #call<T>(call: OperationCall<T>, signal: AbortSignal | undefined): Promise<T> {
     return this.#session.request(call, signal);
   }
 
-  #body(deed: Deed, write: (writer: ByteWriter) => void): Uint8Array {
+  #body(label: OperationLabel, write: (writer: ByteWriter) => void): Uint8Array {
     const writer = new ByteWriter();
     write(writer);
     const frameBytes = writer.length + requestHeaderBytes;
     if (frameBytes > this.#frameBytesMax) {
       throw new ZooKeeperError(
         "BADARGUMENTS",
-        `Cannot ${deed.action} "${deed.path}": the request takes ${frameBytes} bytes, ${this.#frameBytesMax} are allowed (connect.max_request_size, the servers' jute.maxbuffer)`,
-        { path: deed.path },
+        `Cannot ${label.action} "${label.path}": the request takes ${frameBytes} bytes, ${this.#frameBytesMax} are allowed (connect.max_request_size, the servers' jute.maxbuffer)`,
+        { path: label.path },
       );
     }
     return writer.finish();
@@ -319,14 +324,14 @@ class ZooKeeperClient implements ZooKeeper {
   }
 }
 
-interface Row<Name extends OperationName> {
+interface OperationRow<Name extends OperationName> {
   readonly code: number;
-  readonly request: Codec<RequestOf<Name>>;
-  readonly response: Codec<ResponseOf<Name>>;
+  readonly request: Codec<OperationRequest<Name>>;
+  readonly response: Codec<OperationResponse<Name>>;
 }
 
 /** TypeScript does not see that a row of the table has the types that its own name stands for. */
-const rowOf = <Name extends OperationName>(name: Name) => operations[name] as unknown as Row<Name>;
+const rowOf = <Name extends OperationName>(name: Name) => operations[name] as unknown as OperationRow<Name>;
 
 const { NONODE } = zooKeeperErrorNumbers;
 

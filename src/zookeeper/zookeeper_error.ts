@@ -2,7 +2,7 @@
 import { BatonError, type ErrorCode } from "../errors.ts";
 import { type ZooKeeperErrorName, zooKeeperErrorName } from "../wire/jute/zookeeper_error_codes.ts";
 
-interface Meaning {
+interface ErrorMeaning {
   /** What becomes of it when nobody handles it by name. */
   readonly code: ErrorCode;
   readonly text: string;
@@ -43,7 +43,7 @@ const meanings = {
   SESSIONCLOSEDREQUIRESASLAUTH: { code: "REFUSED", text: "the server demands SASL authentication" },
   QUOTAEXCEEDED: { code: "REFUSED", text: "a quota, or a limit of the keeper, is exceeded" },
   THROTTLEDOP: { code: "UNREACHABLE", text: "too many requests are waiting" },
-} as const satisfies Record<ZooKeeperErrorName, Meaning>;
+} as const satisfies Record<ZooKeeperErrorName, ErrorMeaning>;
 
 export interface ZooKeeperErrorDetails {
   readonly path?: string;
@@ -77,21 +77,21 @@ export class ZooKeeperError extends BatonError {
 }
 
 /** What a failure is told about: `{ action: "create", path: "/a" }`. */
-export interface Deed {
+export interface OperationLabel {
   readonly action: string;
   readonly path: string;
   readonly reads?: boolean;
 }
 
 /** The error for a number that the server answered with. */
-export function refusal(deed: Deed, err: number, index?: number): ZooKeeperError {
+export function responseError(label: OperationLabel, err: number, index?: number): ZooKeeperError {
   const name = zooKeeperErrorName(err);
   const why = name === undefined
     ? `error ${err}, which is unknown here`
-    : `${name}: ${name === "NOAUTH" ? notAllowed(deed) : meanings[name].text}`;
+    : `${name}: ${name === "NOAUTH" ? missingPermission(label) : meanings[name].text}`;
   const place = index === undefined ? "" : ` (operation ${index + 1} of its transaction)`;
-  return new ZooKeeperError(name ?? err, `Cannot ${deed.action} "${deed.path}"${place}: the server answered ${why}`, {
-    ...deed,
+  return new ZooKeeperError(name ?? err, `Cannot ${label.action} "${label.path}"${place}: the server answered ${why}`, {
+    ...label,
     ...(index === undefined ? {} : { index }),
   });
 }
@@ -115,7 +115,7 @@ const permissions: Readonly<Record<string, string>> = {
   "set the ACL of": "a (admin)",
 };
 
-function notAllowed({ action, path }: Deed): string {
+function missingPermission({ action, path }: OperationLabel): string {
   const permission = permissions[action];
   if (permission === undefined) return meanings.NOAUTH.text;
   const isOfParent = /^[cd] /.test(permission);
@@ -125,12 +125,12 @@ function notAllowed({ action, path }: Deed): string {
 }
 
 /** The error for an operation that this side gave up. */
-export function failure(
-  deed: Deed,
+export function localError(
+  label: OperationLabel,
   reason: ZooKeeperErrorName,
   { why = meanings[reason].text, cause }: { readonly why?: string; readonly cause?: unknown } = {},
 ): ZooKeeperError {
-  return new ZooKeeperError(reason, `Cannot ${deed.action} "${deed.path}": ${why}`, { ...deed, cause });
+  return new ZooKeeperError(reason, `Cannot ${label.action} "${label.path}": ${why}`, { ...label, cause });
 }
 
 /** Whether this is why a session has ended: the servers ended it, or this side closed it. */

@@ -4,32 +4,32 @@
  */
 import process from "node:process";
 import type { Clock } from "../support/clock.ts";
-import { Fifo } from "../support/fifo.ts";
+import { FifoQueue } from "../support/fifo_queue.ts";
 import { ByteReader, ByteWriter, protocolError } from "../wire/bytes.ts";
 import { eventType, type EventTypeName, operations, specialXid } from "../wire/jute/zookeeper_operations.ts";
 import { WatcherEvent } from "../wire/jute/zookeeper_records.ts";
 import { LeaderProof, provesByLeader } from "./leader_proof.ts";
 import type { FrameListener, FrameStream } from "../sockets/frame_stream.ts";
-import type { Signs } from "./session_timing.ts";
+import type { LivenessFacts } from "./session_timing.ts";
 import type { RearmBatch } from "./watches.ts";
 
 /** Who waits for one reply. Neither method may throw. */
-export interface Reply {
+export interface ReplyHandler {
   /** `reader` stands at the body, which is there only when `err` is 0. */
-  answer(err: number, reader: ByteReader): void;
+  received(err: number, reader: ByteReader): void;
   /** The connection was lost first. */
-  lose(cause: Error | null): void;
+  connectionLost(cause: Error | null): void;
 }
 
-export interface LinkOwner {
-  event(type: EventTypeName, path: string): void;
+export interface ZooKeeperLinkOwner {
+  eventReceived(type: EventTypeName, path: string): void;
   /** At least one reply came with the last bytes. */
-  answered(): void;
-  /** The connection is over, and every reply still owed was told so. Called once; not after `destroy`. */
-  lost(error: Error | null): void;
+  repliesReceived(): void;
+  /** The connection is over, and every reply still pending was told so. Called once; not after `destroy`. */
+  connectionLost(error: Error | null): void;
 }
 
-export interface LinkOptions {
+export interface ZooKeeperLinkOptions {
   readonly clock: Clock;
   /** The first xid to use. */
   readonly nextXid: number;
@@ -40,62 +40,66 @@ export interface LinkOptions {
   readonly lastZxid: bigint;
 }
 
-interface Owed {
+interface PendingRequest {
   readonly xid: number;
   readonly code: number;
   readonly sentMs: number;
   /** See LeaderProof. */
   readonly provesMs: number;
-  readonly reply: Reply;
+  readonly reply: ReplyHandler;
 }
 
 const xidMax = 0x7fffffff;
-const noBody = new Uint8Array(0);
+const emptyBody = new Uint8Array(0);
 const eventNames = new Map<number, EventTypeName>(
   Object.entries(eventType).map(([name, number]) => [number, name as EventTypeName]),
 );
 
-export class Link implements FrameListener {
+export class ZooKeeperLink implements FrameListener {
   readonly #stream: FrameStream;
-  readonly #owner: LinkOwner;
+  readonly #owner: ZooKeeperLinkOwner;
   readonly #clock: Clock;
-  readonly #owed = new Fifo<Owed>();
+  readonly #pending = new FifoQueue<PendingRequest>();
   #batch: ByteWriter | null = null;
   #batchMs = 0;
   #batchProvesMs = 0;
   #nextXid: number;
   #lastSentMs: number;
   /** Of a request that the leader answers. */
-  #lastAskedMs: number;
-  #asksOwed = 0;
+  #lastLeaderRequestMs: number;
+  #leaderRequestsPending = 0;
   readonly #proof: LeaderProof;
   #lastZxid: bigint;
-  #newlyAnswered = false;
+  #hasNewReplies = false;
   #over = false;
 
-  constructor(stream: FrameStream, owner: LinkOwner, options: LinkOptions) {
+  constructor(stream: FrameStream, owner: ZooKeeperLinkOwner, options: ZooKeeperLinkOptions) {
     this.#stream = stream;
     this.#owner = owner;
     this.#clock = options.clock;
     this.#nextXid = options.nextXid;
     this.#lastSentMs = options.connectSentMs;
-    this.#lastAskedMs = options.connectSentMs;
+    this.#lastLeaderRequestMs = options.connectSentMs;
     this.#proof = new LeaderProof(options.relayMs, options.connectSentMs);
     this.#lastZxid = options.lastZxid;
     stream.listen(this);
   }
 
   /** Replies that have not come yet. */
-  get owed(): number {
-    return this.#owed.length;
+  get inFlight(): number {
+    return this.#pending.length;
   }
 
   /** A heartbeat is anything that is sent or, if the leader has to be heard of, only what the leader answers. */
-  signs(isLeaderAsked: boolean): Signs {
-    const oldestUnansweredMs = this.#owed.peek()?.sentMs ?? null;
+  livenessFacts(isLeaderAsked: boolean): LivenessFacts {
+    const oldestUnansweredMs = this.#pending.peek()?.sentMs ?? null;
     return isLeaderAsked
-      ? { lastBeatMs: this.#lastAskedMs, isBeatUnanswered: this.#asksOwed > 0, oldestUnansweredMs }
-      : { lastBeatMs: this.#lastSentMs, isBeatUnanswered: oldestUnansweredMs !== null, oldestUnansweredMs };
+      ? {
+        lastHeartbeatMs: this.#lastLeaderRequestMs,
+        isHeartbeatPending: this.#leaderRequestsPending > 0,
+        oldestUnansweredMs,
+      }
+      : { lastHeartbeatMs: this.#lastSentMs, isHeartbeatPending: oldestUnansweredMs !== null, oldestUnansweredMs };
   }
 
   /** Send time of the last request that the leader is known to have heard of. */
@@ -113,18 +117,18 @@ export class Link implements FrameListener {
   }
 
   /** Sends a request under the next number. */
-  send(code: number, body: Uint8Array, reply: Reply): void {
+  send(code: number, body: Uint8Array, reply: ReplyHandler): void {
     const xid = this.#nextXid;
     this.#nextXid = xid === xidMax ? 1 : xid + 1;
     this.#write(xid, code, { body, reply });
   }
 
   ping(): void {
-    this.#write(specialXid.ping, operations.ping.code, { body: noBody, reply: ignoredReply });
+    this.#write(specialXid.ping, operations.ping.code, { body: emptyBody, reply: ignoredReply });
   }
 
   /** A ping that goes through the leader. */
-  askLeader(): void {
+  pingLeader(): void {
     this.send(operations.sync.code, rootPath, ignoredReply);
   }
 
@@ -132,16 +136,16 @@ export class Link implements FrameListener {
     this.#write(specialXid.setWatches, operations.setWatches.code, {
       body,
       reply: {
-        answer(err) {
+        received(err) {
           if (err !== 0) throw protocolError(`The server would not set the watches again: it answered error ${err}`);
           confirmed();
         },
-        lose() {},
+        connectionLost() {},
       },
     });
   }
 
-  /** Closes at once; the owner is not told, the replies still owed are. */
+  /** Closes at once; the owner is not told, the replies still pending are. */
   destroy(cause: Error | null): void {
     this.#stream.destroy();
     this.#fail(cause);
@@ -157,34 +161,38 @@ export class Link implements FrameListener {
     if (xid === specialXid.event) {
       const event = WatcherEvent.read(reader);
       const type = eventNames.get(event.type);
-      if (type !== undefined) this.#owner.event(type, event.path);
+      if (type !== undefined) this.#owner.eventReceived(type, event.path);
       return;
     }
-    const owed = this.#owed.peek();
-    if (owed === undefined || owed.xid !== xid) {
-      throw protocolError(`The server answered request ${xid}, but the next in order is ${owed?.xid ?? "none"}`);
+    const pending = this.#pending.peek();
+    if (pending === undefined || pending.xid !== xid) {
+      throw protocolError(`The server answered request ${xid}, but the next in order is ${pending?.xid ?? "none"}`);
     }
-    this.#owed.shift();
-    if (provesByLeader(owed.code)) this.#asksOwed--;
-    this.#proof.answered(owed.code, err, owed.provesMs);
-    this.#newlyAnswered = true;
-    owed.reply.answer(err, reader);
+    this.#pending.shift();
+    if (provesByLeader(pending.code)) this.#leaderRequestsPending--;
+    this.#proof.answered(pending.code, err, pending.provesMs);
+    this.#hasNewReplies = true;
+    pending.reply.received(err, reader);
   }
 
-  turn(): void {
-    if (!this.#newlyAnswered) return;
-    this.#newlyAnswered = false;
-    this.#owner.answered();
+  chunkEnd(): void {
+    if (!this.#hasNewReplies) return;
+    this.#hasNewReplies = false;
+    this.#owner.repliesReceived();
   }
 
   closed(error: Error | null): void {
     this.#fail(error);
-    this.#owner.lost(error);
+    this.#owner.connectionLost(error);
   }
 
   /** All requests of this turn share one send time, that of the first: early is the safe side for a lease. */
-  #write(xid: number, code: number, { body, reply }: { readonly body: Uint8Array; readonly reply: Reply }): void {
-    if (this.#over) return reply.lose(null);
+  #write(
+    xid: number,
+    code: number,
+    { body, reply }: { readonly body: Uint8Array; readonly reply: ReplyHandler },
+  ): void {
+    if (this.#over) return reply.connectionLost(null);
     let batch = this.#batch;
     if (batch === null) {
       batch = new ByteWriter(body.byteLength + 128);
@@ -200,10 +208,10 @@ export class Link implements FrameListener {
     batch.i32(code);
     batch.raw(body);
     if (provesByLeader(code)) {
-      this.#lastAskedMs = this.#batchMs;
-      this.#asksOwed++;
+      this.#lastLeaderRequestMs = this.#batchMs;
+      this.#leaderRequestsPending++;
     }
-    this.#owed.push({ xid, code, sentMs: this.#batchMs, provesMs: this.#batchProvesMs, reply });
+    this.#pending.push({ xid, code, sentMs: this.#batchMs, provesMs: this.#batchProvesMs, reply });
   }
 
   #flush(): void {
@@ -215,11 +223,11 @@ export class Link implements FrameListener {
 
   #fail(cause: Error | null): void {
     this.#over = true;
-    for (const { reply } of this.#owed.drain()) reply.lose(cause);
+    for (const { reply } of this.#pending.drain()) reply.connectionLost(cause);
   }
 }
 
 /** The body of a sync of `/`. */
 const rootPath = new Uint8Array([0, 0, 0, 1, 0x2f]);
 
-const ignoredReply: Reply = { answer() {}, lose() {} };
+const ignoredReply: ReplyHandler = { received() {}, connectionLost() {} };

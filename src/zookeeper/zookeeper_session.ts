@@ -5,18 +5,26 @@
  */
 import type { BatonError } from "../errors.ts";
 import type { Clock } from "../support/clock.ts";
-import { Fifo } from "../support/fifo.ts";
+import { FifoQueue } from "../support/fifo_queue.ts";
 import { type EventTypeName, operations } from "../wire/jute/zookeeper_operations.ts";
 import type { Connector } from "./connector.ts";
-import type { Established } from "./establish.ts";
-import { Link, type LinkOwner } from "./zookeeper_link.ts";
-import { type Call, Request } from "./zookeeper_request.ts";
-import { type Finding, type SearchOwner, type SearchRound, ServerSearch } from "./server_search.ts";
-import { askShortestTimeout } from "./shortest_timeout.ts";
-import { leaseEndMs, relayMs, resumeAttemptMs, type Signs, timingOf, type Vigil, vigil } from "./session_timing.ts";
-import type { Watches } from "./watches.ts";
-import type { Session, SessionState, WatchEvent } from "./zookeeper.ts";
-import { failure, ZooKeeperError } from "./zookeeper_error.ts";
+import type { EstablishedConnection } from "./establish.ts";
+import { ZooKeeperLink, type ZooKeeperLinkOwner } from "./zookeeper_link.ts";
+import { type OperationCall, ZooKeeperRequest } from "./zookeeper_request.ts";
+import { type SearchResult, ServerSearch, type ServerSearchOwner, type ServerSearchRound } from "./server_search.ts";
+import { probeShortestTimeout } from "./shortest_timeout.ts";
+import {
+  heartbeatAction,
+  type HeartbeatDecision,
+  leaseEndMs,
+  type LivenessFacts,
+  relayMs,
+  resumeAttemptMs,
+  timingOf,
+} from "./session_timing.ts";
+import type { SessionWatches } from "./watches.ts";
+import type { WatchEvent, ZooKeeperSession, ZooKeeperSessionState } from "./zookeeper.ts";
+import { localError, ZooKeeperError } from "./zookeeper_error.ts";
 
 /**
  * Requests on the way at once. The server stops reading at 1,000 (globalOutstandingLimit); with more, a request's age
@@ -27,36 +35,36 @@ const inFlightMax = 1000;
 /** Requests waiting to be sent. */
 const queuedMax = 100_000;
 
-export interface ClientSessionOptions {
+export interface ZooKeeperClientSessionOptions {
   readonly clock: Clock;
   readonly connector: Connector;
   /** The timeout to ask for at every connection, in milliseconds. */
   readonly timeoutMs: number;
-  readonly watches: Watches;
+  readonly watches: SessionWatches;
   /** Turns the server's path in an event into the caller's. */
   readonly toClientPath: (path: string) => string;
 }
 
-type Change = "state" | "renewed";
+type SessionChange = "state" | "renewed";
 
-export class ClientSession implements Session, LinkOwner, SearchOwner {
-  readonly #options: ClientSessionOptions;
+export class ZooKeeperClientSession implements ZooKeeperSession, ZooKeeperLinkOwner, ServerSearchOwner {
+  readonly #options: ZooKeeperClientSessionOptions;
   readonly #clock: Clock;
-  readonly #queue = new Fifo<Request<unknown>>();
-  readonly #listeners = new Set<(change: Change) => void>();
-  readonly #changes = new Set<Change>();
+  readonly #queue = new FifoQueue<ZooKeeperRequest<unknown>>();
+  readonly #listeners = new Set<(change: SessionChange) => void>();
+  readonly #changes = new Set<SessionChange>();
   readonly #ended = new AbortController();
-  #established: Established;
-  #link: Link | null = null;
-  #state: SessionState = "connecting";
+  #established: EstablishedConnection;
+  #link: ZooKeeperLink | null = null;
+  #state: ZooKeeperSessionState = "connecting";
   #provenMs = -Infinity;
   /** When there was a connection last. */
   #lostMs = Infinity;
-  #guards = 0;
+  #guardCount = 0;
   /** The shortest timeout that the servers grant, in milliseconds; null until a guarded session has asked. */
-  #shortestMs: number | null = null;
-  #askingShortest = false;
-  #hasWaitedATurn = false;
+  #shortestTimeoutMs: number | null = null;
+  #isProbingTimeout = false;
+  #hasYielded = false;
   #lastZxid = 0n;
   #connections = 0;
   readonly #search: ServerSearch;
@@ -64,7 +72,7 @@ export class ClientSession implements Session, LinkOwner, SearchOwner {
   #cancelWake: () => void = () => {};
   #closing: Promise<void> | null = null;
 
-  constructor(established: Established, options: ClientSessionOptions) {
+  constructor(established: EstablishedConnection, options: ZooKeeperClientSessionOptions) {
     this.#options = options;
     this.#clock = options.clock;
     this.#established = established;
@@ -84,7 +92,7 @@ export class ClientSession implements Session, LinkOwner, SearchOwner {
     return this.#established.accepted.timeoutMs;
   }
 
-  get state(): SessionState {
+  get state(): ZooKeeperSessionState {
     return this.#state;
   }
 
@@ -101,27 +109,27 @@ export class ClientSession implements Session, LinkOwner, SearchOwner {
   }
 
   guard(): () => void {
-    this.#guards++;
+    this.#guardCount++;
     let guarded = true;
     return () => {
-      if (guarded) this.#guards--;
+      if (guarded) this.#guardCount--;
       guarded = false;
     };
   }
 
-  subscribe(listener: (change: Change) => void): () => void {
-    const own = (change: Change) => listener(change);
+  subscribe(listener: (change: SessionChange) => void): () => void {
+    const own = (change: SessionChange) => listener(change);
     this.#listeners.add(own);
     return () => this.#listeners.delete(own);
   }
 
   /** Sends when connected, within T; see ZooKeeper for what it rejects with. */
-  request<T>(call: Call<T>, signal?: AbortSignal): Promise<T> {
+  request<T>(call: OperationCall<T>, signal?: AbortSignal): Promise<T> {
     if (signal?.aborted) return Promise.reject(signal.reason);
     if (this.#closing !== null || this.#state === "ended") {
-      return Promise.reject(failure(call.deed, "SESSIONEXPIRED", { cause: this.#ended.signal.reason }));
+      return Promise.reject(localError(call.label, "SESSIONEXPIRED", { cause: this.#ended.signal.reason }));
     }
-    return this.#enqueue(new Request(call, this.#clock.now() + this.timeoutMs, signal));
+    return this.#enqueue(new ZooKeeperRequest(call, this.#clock.now() + this.timeoutMs, signal));
   }
 
   /** Ends the session on the server after everything that was asked before; gives up after T/3. Never rejects. */
@@ -130,15 +138,18 @@ export class ClientSession implements Session, LinkOwner, SearchOwner {
     return this.#closing;
   }
 
-  event(type: EventTypeName, path: string): void {
+  eventReceived(type: EventTypeName, path: string): void {
     const event: WatchEvent = { type, path: this.#options.toClientPath(path) };
     for (const watcher of this.#options.watches.take(type, path)) queueMicrotask(() => watcher(event));
   }
 
-  answered(): void {
+  repliesReceived(): void {
     if (this.#link === null) return;
     this.#provenMs = Math.max(this.#provenMs, this.#link.provenMs);
-    if (this.#state === "doubtful" && !isDoubtful(vigil(this.#clock.now(), this.#signs(this.#link), this.timeoutMs))) {
+    if (
+      this.#state === "doubtful" &&
+      !isDoubtful(heartbeatAction(this.#clock.now(), this.#livenessFacts(this.#link), this.timeoutMs))
+    ) {
       this.#search.stop();
       this.#setState("connected");
     }
@@ -146,7 +157,7 @@ export class ClientSession implements Session, LinkOwner, SearchOwner {
     this.#announce("renewed");
   }
 
-  lost(_error: Error | null): void {
+  connectionLost(_error: Error | null): void {
     if (this.#link === null || this.#state === "ended") return;
     this.#lastZxid = this.#link.lastZxid;
     this.#link = null;
@@ -155,10 +166,10 @@ export class ClientSession implements Session, LinkOwner, SearchOwner {
     this.#search.start();
   }
 
-  #enqueue<T>(request: Request<T>): Promise<T> {
+  #enqueue<T>(request: ZooKeeperRequest<T>): Promise<T> {
     if (this.#queue.length >= queuedMax) request.fail("THROTTLEDOP", undefined, `${queuedMax} requests are waiting`);
     else {
-      this.#queue.push(request as Request<unknown>);
+      this.#queue.push(request as ZooKeeperRequest<unknown>);
       this.#pump();
       this.#scheduleQueue();
     }
@@ -170,7 +181,7 @@ export class ClientSession implements Session, LinkOwner, SearchOwner {
     const link = this.#link;
     if (link === null || this.#state !== "connected" || this.#queue.length === 0) return;
     const nowMs = this.#clock.now();
-    while (link.owed < inFlightMax) {
+    while (link.inFlight < inFlightMax) {
       const request = this.#queue.shift();
       if (request === undefined) return;
       if (request.settled) continue;
@@ -179,17 +190,17 @@ export class ClientSession implements Session, LinkOwner, SearchOwner {
     }
   }
 
-  #adopt(established: Established): void {
+  #adopt(established: EstablishedConnection): void {
     const { accepted, connectSentMs, stream } = established;
     const old = this.#link;
     this.#lastZxid = this.#seenZxid;
     this.#established = established;
-    this.#link = new Link(stream, this, {
+    this.#link = new ZooKeeperLink(stream, this, {
       clock: this.#clock,
       nextXid: accepted.nextXid,
       connectSentMs,
       // Behind a unix socket there is one server, and it is its own leader.
-      relayMs: this.#standsAlone ? 0 : relayMs(accepted.timeoutMs, this.#shortestMs),
+      relayMs: this.#isStandalone ? 0 : relayMs(accepted.timeoutMs, this.#shortestTimeoutMs),
       lastZxid: this.#lastZxid,
     });
     this.#provenMs = Math.max(this.#provenMs, connectSentMs);
@@ -208,11 +219,11 @@ export class ClientSession implements Session, LinkOwner, SearchOwner {
     const timing = timingOf(this.timeoutMs);
     // This process was stopped or busy: answers may be waiting to be read. One turn of the loop lets them in; a loop that
     // is always busy gets no second one, or it would never say anything.
-    this.#hasWaitedATurn = !this.#hasWaitedATurn && link !== null && nowMs - dueMs > timing.pingMs / 2;
-    if (this.#hasWaitedATurn) return this.#wakeBy(nowMs);
+    this.#hasYielded = !this.#hasYielded && link !== null && nowMs - dueMs > timing.pingMs / 2;
+    if (this.#hasYielded) return this.#wakeBy(nowMs);
     if (link !== null) {
-      const { action, lookAgainMs } = vigil(nowMs, this.#signs(link), this.timeoutMs);
-      if (action === "ping") this.#isLeaderAsked ? this.#askLeader(link) : link.ping();
+      const { action, nextCheckMs } = heartbeatAction(nowMs, this.#livenessFacts(link), this.timeoutMs);
+      if (action === "ping") this.#needsLeader ? this.#pingLeader(link) : link.ping();
       if (action === "doubt" && this.#state === "connected") {
         this.#setState("doubtful");
         this.#search.start();
@@ -220,35 +231,35 @@ export class ClientSession implements Session, LinkOwner, SearchOwner {
       if (action === "drop") {
         const silence = new Error(`the server did not answer for ${Math.round(timing.dropMs)} ms`);
         link.destroy(silence);
-        this.lost(silence);
-      } else this.#wakeBy(lookAgainMs);
+        this.connectionLost(silence);
+      } else this.#wakeBy(nextCheckMs);
     }
     this.#scheduleQueue();
   }
 
   /** A lock is held long enough for a heartbeat: worth knowing how much of its lease the servers' tick takes. */
-  #askLeader(link: Link): void {
-    link.askLeader();
-    if (this.#shortestMs !== null || this.#askingShortest) return;
-    this.#askingShortest = true;
+  #pingLeader(link: ZooKeeperLink): void {
+    link.pingLeader();
+    if (this.#shortestTimeoutMs !== null || this.#isProbingTimeout) return;
+    this.#isProbingTimeout = true;
     const limits = { clock: this.#clock, attemptMs: timingOf(this.timeoutMs).doubtMs, signal: this.ended };
-    void askShortestTimeout(this.#options.connector, limits).then((shortestMs) => {
-      this.#askingShortest = false;
-      this.#shortestMs = shortestMs;
+    void probeShortestTimeout(this.#options.connector, limits).then((shortestMs) => {
+      this.#isProbingTimeout = false;
+      this.#shortestTimeoutMs = shortestMs;
       this.#link?.shortenRelay(relayMs(this.timeoutMs, shortestMs));
     });
   }
 
-  #signs(link: Link): Signs {
-    return link.signs(this.#isLeaderAsked);
+  #livenessFacts(link: ZooKeeperLink): LivenessFacts {
+    return link.livenessFacts(this.#needsLeader);
   }
 
   /** A server that stands alone answers pings at once; a sync would wait for its disk. */
-  get #isLeaderAsked(): boolean {
-    return this.#guards > 0 && !this.#standsAlone;
+  get #needsLeader(): boolean {
+    return this.#guardCount > 0 && !this.#isStandalone;
   }
 
-  get #standsAlone(): boolean {
+  get #isStandalone(): boolean {
     return this.#established.endpoint.address.kind === "unix";
   }
 
@@ -274,12 +285,12 @@ export class ClientSession implements Session, LinkOwner, SearchOwner {
   }
 
   /** While a link lives, the other servers are asked only. */
-  nextRound(attempt: number): SearchRound {
+  nextRound(attempt: number): ServerSearchRound {
     return {
-      wish: {
+      sessionRequest: {
         identity: this.#established.accepted.identity,
         timeoutMs: this.#options.timeoutMs,
-        lastZxid: attempt % 2 === 1 && this.#isOverdue ? 0n : this.#seenZxid,
+        lastZxid: attempt % 2 === 1 && this.#isSearchOverdue ? 0n : this.#seenZxid,
       },
       attemptMs: resumeAttemptMs(this.#clock.now(), this.leaseEndMs(), this.timeoutMs),
       staggerMs: timingOf(this.timeoutMs).staggerMs,
@@ -288,8 +299,10 @@ export class ClientSession implements Session, LinkOwner, SearchOwner {
     };
   }
 
-  found(finding: Finding): void {
-    if (finding.kind !== "accepted") return this.#end(finding.kind === "expired" ? this.#expiry() : finding.error);
+  found(finding: SearchResult): void {
+    if (finding.kind !== "accepted") {
+      return this.#end(finding.kind === "expired" ? this.#expiredError() : finding.error);
+    }
     // The server in doubt has answered meanwhile: this one may not know yet what it said, and would show what was before.
     if (finding.established.lastZxid < this.#seenZxid) {
       finding.established.stream.destroy();
@@ -302,7 +315,7 @@ export class ClientSession implements Session, LinkOwner, SearchOwner {
    * Servers that were set up anew know less than was seen, and close without a word: a session would look for ever. Asked as
    * by somebody who has seen nothing, they say that they do not know it. Should one know it, `found` does not take that.
    */
-  get #isOverdue(): boolean {
+  get #isSearchOverdue(): boolean {
     return this.#link === null && this.#clock.now() >= this.#lostMs + 2 * this.timeoutMs;
   }
 
@@ -316,11 +329,11 @@ export class ClientSession implements Session, LinkOwner, SearchOwner {
     const deadlineMs = this.#clock.now() + limitMs;
     const cancelLimit = this.#clock.after(limitMs, () => this.#end(closedError()));
     const { code } = operations.closeSession;
-    const deed = { action: "close the session", path: "/" };
+    const label = { action: "close the session", path: "/" };
     const body = new Uint8Array(0);
     while (!this.#isEnded() && this.#clock.now() < deadlineMs) {
       try {
-        await this.#enqueue(new Request({ deed, code, body, answer: () => {} }, deadlineMs));
+        await this.#enqueue(new ZooKeeperRequest({ label, code, body, decode: () => {} }, deadlineMs));
         break;
       } catch (error) {
         // Closing twice does no harm: a lost answer is asked for again as long as there is time.
@@ -347,18 +360,18 @@ export class ClientSession implements Session, LinkOwner, SearchOwner {
     this.#ended.abort(error);
   }
 
-  #expiry(): ZooKeeperError {
+  #expiredError(): ZooKeeperError {
     return new ZooKeeperError("SESSIONEXPIRED", `The session 0x${this.id.toString(16)} has expired on the server`);
   }
 
-  #setState(state: SessionState): void {
+  #setState(state: ZooKeeperSessionState): void {
     if (state === this.#state) return;
     this.#state = state;
     this.#announce("state");
   }
 
   /** Listeners hear of it when the turn is over and everything fits together again. */
-  #announce(change: Change): void {
+  #announce(change: SessionChange): void {
     if (this.#changes.size === 0) {
       queueMicrotask(() => {
         const changes = [...this.#changes];
@@ -372,7 +385,7 @@ export class ClientSession implements Session, LinkOwner, SearchOwner {
   }
 }
 
-function isDoubtful({ action }: Vigil): boolean {
+function isDoubtful({ action }: HeartbeatDecision): boolean {
   return action === "doubt" || action === "drop";
 }
 

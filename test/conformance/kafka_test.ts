@@ -16,7 +16,7 @@ function producerOf(address: string, topic: string, makes: { partitions: number;
   return new KafkaProducer({
     addresses: [parsed],
     topic,
-    makes,
+    createAs: makes,
     clientId: "test",
     dial,
     tls: null,

@@ -13,7 +13,7 @@ function producerOf(broker: FakeKafkaBroker, options: Partial<KafkaProducerOptio
   const producer = new KafkaProducer({
     addresses: [broker.address],
     topic: "Dead",
-    makes: null,
+    createAs: null,
     clientId: "test",
     dial,
     tls: null,
@@ -117,7 +117,7 @@ describe("a Kafka producer", () => {
     await it.producer.send(record("a"), never);
     expect([broker.produced.length, broker.asked.filter((name) => name === "InitProducerId").length]).toEqual([1, 7]);
 
-    using made = producerOf(broker, { topic: "New", makes: { partitions: 1, replication: 1 }, timeoutMs: 20_000 });
+    using made = producerOf(broker, { topic: "New", createAs: { partitions: 1, replication: 1 }, timeoutMs: 20_000 });
     broker.errors.create.push(kafkaErrors.NOT_CONTROLLER, kafkaErrors.THROTTLING_QUOTA_EXCEEDED);
     await made.producer.check(never);
     expect(broker.topics.get("New")).toBe(1);
@@ -144,12 +144,12 @@ describe("a Kafka producer", () => {
     using strict = producerOf(broker);
     expect(await failureCode(strict.producer.check(never))).toBe("CONFIG");
     expect(broker.topics.size).toBe(0);
-    using made = producerOf(broker, { makes: { partitions: 3, replication: 2 } });
+    using made = producerOf(broker, { createAs: { partitions: 3, replication: 2 } });
     await made.producer.send(record("a"), never);
     expect(broker.topics.get("Dead")).toBe(3);
     broker.topics.clear();
     broker.makesTopics = false;
-    using slow = producerOf(broker, { makes: { partitions: 3, replication: 2 }, timeoutMs: 300 });
+    using slow = producerOf(broker, { createAs: { partitions: 3, replication: 2 }, timeoutMs: 300 });
     expect(await slow.producer.check(never).catch(String)).toContain("yet, which was asked for");
     broker.makesTopics = true;
     await slow.producer.send(record("b"), never);

@@ -2,8 +2,8 @@
  * A Kafka broker that does what a test says, where a real one could not be brought to it: it answers by the same tables that the
  * client asks by, so what the bytes are has to be shown elsewhere (test/conformance/kafka_test.ts).
  */
-import { type Connection, formatAddress, type TlsOptions } from "../../src/sockets/connection.ts";
-import { listen, type Listener } from "../../src/sockets/listen.ts";
+import { type Connection, formatAddress, type Listener, type TlsOptions } from "../../src/sockets/connection.ts";
+import { listen } from "../../src/sockets/listen.ts";
 import { ByteReader } from "../../src/wire/bytes.ts";
 import { text } from "../../src/wire/kafka/kafka_codec.ts";
 import {
@@ -16,7 +16,7 @@ import {
   saslAuthenticate,
   saslHandshake,
 } from "../../src/wire/kafka/kafka_requests.ts";
-import { encodeFrame, FrameDecoder } from "../../src/wire/jute/jute_frame.ts";
+import { encodeFrame, JuteFrameDecoder } from "../../src/wire/jute/jute_frame.ts";
 import { ScramServer } from "./scram_server.ts";
 
 const known: readonly KafkaRequest[] = [
@@ -65,7 +65,7 @@ export class FakeKafkaBroker {
     for (const [name, partitions] of Object.entries(topics)) broker.topics.set(name, partitions);
     broker.#listener = await listen({ kind: "tcp", host: "127.0.0.1", port: 0 }, (connection) => {
       broker.#connections.add(connection);
-      const frames = new FrameDecoder(1 << 24);
+      const frames = new JuteFrameDecoder(1 << 24);
       return {
         data(chunk) {
           for (const frame of frames.push(chunk)) broker.#answer(connection, frame.slice());

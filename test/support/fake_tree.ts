@@ -1,5 +1,5 @@
 /** A coordination server's tree in memory, as far as recipes need it: versions, sequences, ephemerals, containers, watches. */
-import { failure, ZooKeeperError } from "../../src/zookeeper/zookeeper_error.ts";
+import { localError, ZooKeeperError } from "../../src/zookeeper/zookeeper_error.ts";
 import type { MultiRequest, MultiResult, Stat, Watcher, WatchEvent } from "../../src/zookeeper/zookeeper.ts";
 import type { ZooKeeperErrorName } from "../../src/wire/jute/zookeeper_error_codes.ts";
 import { createFlag } from "../../src/wire/jute/zookeeper_operations.ts";
@@ -33,7 +33,7 @@ const root: FakeNode = {
 const parentOf = (path: string): string => path.slice(0, path.lastIndexOf("/")) || "/";
 
 export function refuse(reason: ZooKeeperErrorName, action: string, path: string, index?: number): ZooKeeperError {
-  const error = failure({ action, path }, reason);
+  const error = localError({ action, path }, reason);
   return new ZooKeeperError(reason, error.message, index === undefined ? { path } : { path, index });
 }
 

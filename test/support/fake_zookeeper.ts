@@ -5,7 +5,7 @@
 import type * as api from "../../src/zookeeper/zookeeper.ts";
 import { BatonError } from "../../src/errors.ts";
 import { createFlag } from "../../src/wire/jute/zookeeper_operations.ts";
-import { openAcl } from "../../src/wire/jute/open_acl.ts";
+import { openAcl } from "../../src/wire/jute/zookeeper_operations.ts";
 import type { Clock } from "../../src/support/clock.ts";
 import { childrenIn, type FakeTree, refuse, type Snapshot, statIn } from "./fake_tree.ts";
 
@@ -196,11 +196,11 @@ export class FakeZooKeeper implements api.ZooKeeper {
   }
 }
 
-export class FakeSession implements api.Session {
+export class FakeSession implements api.ZooKeeperSession {
   readonly id: bigint;
   readonly password = new Uint8Array(16);
   readonly timeoutMs: number;
-  state: api.SessionState = "connected";
+  state: api.ZooKeeperSessionState = "connected";
   connections = 1;
   readonly #ended = new AbortController();
   readonly #listeners = new Set<(change: "state" | "renewed") => void>();
@@ -238,7 +238,7 @@ export class FakeSession implements api.Session {
     for (const listener of [...this.#listeners]) listener("renewed");
   }
 
-  setState(state: api.SessionState): void {
+  setState(state: api.ZooKeeperSessionState): void {
     this.state = state;
     for (const listener of [...this.#listeners]) listener("state");
   }

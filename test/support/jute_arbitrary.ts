@@ -1,6 +1,6 @@
 /** Random values for whatever a jute codec can carry, read off its declaration. */
 import * as fc from "fast-check";
-import { type AnyCodec, boolean, buffer, int, long, ustring, type ValueOf } from "../../src/wire/jute/jute_codec.ts";
+import { type AnyCodec, boolean, buffer, type CodecValue, int, long, ustring } from "../../src/wire/jute/jute_codec.ts";
 import {
   type MultiOperationName,
   multiOperations,
@@ -16,8 +16,8 @@ export const anyBytes = fc.uint8Array({ maxLength: 200 });
 export const anyText = fc.string({ unit: "binary", maxLength: 40 });
 
 /** Values of a codec. */
-export function valuesOf<C extends AnyCodec>(codec: C): fc.Arbitrary<ValueOf<C>> {
-  return anyValuesOf(codec) as fc.Arbitrary<ValueOf<C>>;
+export function valuesOf<C extends AnyCodec>(codec: C): fc.Arbitrary<CodecValue<C>> {
+  return anyValuesOf(codec) as fc.Arbitrary<CodecValue<C>>;
 }
 
 function anyValuesOf(codec: AnyCodec): fc.Arbitrary<unknown> {

@@ -5,16 +5,16 @@
 import { connect, type Socket } from "node:net";
 import process from "node:process";
 import { type ByteWriter } from "../../src/wire/bytes.ts";
-import { encodeFrame, FrameDecoder } from "../../src/wire/jute/jute_frame.ts";
+import { encodeFrame, JuteFrameDecoder } from "../../src/wire/jute/jute_frame.ts";
 import { type MultiRequest, multiRequest } from "../../src/wire/jute/multi_request.ts";
-import { openAcl } from "../../src/wire/jute/open_acl.ts";
+import { openAcl } from "../../src/wire/jute/zookeeper_operations.ts";
 import {
   createFlag,
   multiCode,
   multiReadCode,
   type OperationName,
+  type OperationRequest,
   operations,
-  type RequestOf,
   specialXid,
 } from "../../src/wire/jute/zookeeper_operations.ts";
 import { AuthPacket, RequestHeader } from "../../src/wire/jute/zookeeper_records.ts";
@@ -43,11 +43,11 @@ function request(code: number, body: (writer: ByteWriter) => void = () => {}, xi
   });
 }
 
-function call<Name extends OperationName>(operation: Name, value: RequestOf<Name>): Uint8Array {
+function call<Name extends OperationName>(operation: Name, value: OperationRequest<Name>): Uint8Array {
   const { code } = operations[operation];
   return request(
     code,
-    (writer) => (operations[operation].request as unknown as Codec<RequestOf<Name>>).write(writer, value),
+    (writer) => (operations[operation].request as unknown as Codec<OperationRequest<Name>>).write(writer, value),
   );
 }
 
@@ -90,7 +90,7 @@ async function flood(bytes: Uint8Array | (() => Uint8Array), { before = [] as Ui
 
 /** So many answers. */
 function answers(socket: Socket, count: number): Promise<void> {
-  const decoder = new FrameDecoder(64 << 20);
+  const decoder = new JuteFrameDecoder(64 << 20);
   return new Promise((resolve) => {
     let seen = 0;
     socket.on("data", (chunk: Uint8Array) => {

@@ -6,7 +6,7 @@ import { connect, type Socket } from "node:net";
 import type { Address } from "../../src/sockets/connection.ts";
 import { ByteReader, type ByteWriter } from "../../src/wire/bytes.ts";
 import type { Codec } from "../../src/wire/jute/jute_codec.ts";
-import { encodeFrame, FrameDecoder } from "../../src/wire/jute/jute_frame.ts";
+import { encodeFrame, JuteFrameDecoder } from "../../src/wire/jute/jute_frame.ts";
 import { type MultiRequest, multiRequest, multiResponse, type MultiResult } from "../../src/wire/jute/multi_request.ts";
 import * as table from "../../src/wire/jute/zookeeper_operations.ts";
 import { AuthPacket, ReplyHeader, RequestHeader, WatcherEvent } from "../../src/wire/jute/zookeeper_records.ts";
@@ -44,7 +44,7 @@ const answerMsMax = 15_000;
 
 export class RawClient {
   readonly #socket: Socket;
-  readonly #decoder = new FrameDecoder();
+  readonly #decoder = new JuteFrameDecoder();
   readonly #waiting: { xid: number; resolve: (reply: Reply) => void; reject: (error: Error) => void }[] = [];
   #hello: ((frame: Uint8Array | null) => void) | null = null;
   #nextXid = 1;
@@ -152,12 +152,12 @@ export class RawClient {
   /** One operation of the table. Rejects only when the connection closes: errors are in the reply. */
   async call<Name extends table.OperationName>(
     name: Name,
-    request: table.RequestOf<Name>,
-  ): Promise<Reply<table.ResponseOf<Name>>> {
+    request: table.OperationRequest<Name>,
+  ): Promise<Reply<table.OperationResponse<Name>>> {
     const row = table.operations[name];
-    const codec = row.request as unknown as Codec<table.RequestOf<Name>>;
+    const codec = row.request as unknown as Codec<table.OperationRequest<Name>>;
     const reply = await this.send(row.code, (writer) => codec.write(writer, request));
-    return decoded(reply, row.response as unknown as Codec<table.ResponseOf<Name>>);
+    return decoded(reply, row.response as unknown as Codec<table.OperationResponse<Name>>);
   }
 
   async multi(requests: MultiRequest[]): Promise<Reply<MultiResult[]>> {

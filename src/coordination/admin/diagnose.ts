@@ -2,7 +2,7 @@
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { messageOf } from "../../errors.ts";
 import { formatDuration } from "../../support/duration.ts";
-import { printable } from "../../support/printable.ts";
+import { printable } from "../../support/text.ts";
 import { nameOfHolder, type NodeInfo, parseNodeInfo } from "../holder_info.ts";
 import { decodeLockName } from "../lock/lock_name.ts";
 import { parseContender, parseHolder } from "../lock/lock_nodes.ts";

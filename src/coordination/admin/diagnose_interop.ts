@@ -1,7 +1,7 @@
 /** Finds trouble with locks of Curator's and kazoo's: looks at those below a node once. Their own programs would not say. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { hiddenIfNoAuth } from "../request_errors.ts";
-import { printable } from "../../support/printable.ts";
+import { printable } from "../../support/text.ts";
 import { type InteropRecipe, namingOf, parseInteropNode, recipeOf } from "../interop/interop_node_names.ts";
 import { type InteropNodeList, interopNodes } from "./list_interop.ts";
 import { type Diagnosis, type DiagnosisFinding, sequenceMax, sequenceWarning } from "./diagnose.ts";

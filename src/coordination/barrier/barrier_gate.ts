@@ -4,9 +4,9 @@ import { BatonError, messageOf } from "../../errors.ts";
 import { abortable, onAbort, throwIfAborted } from "../../support/abort.ts";
 import { backoffMs } from "../../support/backoff.ts";
 import { type Clock, systemClock } from "../../support/clock.ts";
-import { waitLimit, WaitOver } from "../../support/deadline.ts";
+import { waitLimit, WaitTimeout } from "../../support/deadline.ts";
 import { formatDuration } from "../../support/duration.ts";
-import { printable } from "../../support/printable.ts";
+import { printable } from "../../support/text.ts";
 import { Event } from "../../support/event.ts";
 import { gatePath } from "./barrier_path.ts";
 import { createParents } from "../lock/create_contender.ts";
@@ -92,7 +92,7 @@ export async function waitGate(
       await abortable(event.wait(), signal);
     }
   } catch (thrown) {
-    if (!(thrown instanceof WaitOver)) throw thrown;
+    if (!(thrown instanceof WaitTimeout)) throw thrown;
     throw closer === null ? unanswered(name, thrown) : closed(name, thrown.waitMs, closer);
   } finally {
     limit.cancel();
@@ -107,7 +107,7 @@ function closed(name: string, waitMs: number, data: Uint8Array): BatonError {
   return new BatonError("BARRIER_TIMEOUT", `Gate "${name}" is closed${within}; ${nameOfHolder(info)} closed it${why}`);
 }
 
-function unanswered(name: string, { waitMs }: WaitOver): BatonError {
+function unanswered(name: string, { waitMs }: WaitTimeout): BatonError {
   const message = `Cannot tell whether gate "${name}" is open: no server has answered within ${formatDuration(waitMs)}`;
   return new BatonError("UNREACHABLE", message);
 }

@@ -1,7 +1,7 @@
 /** The sentences about a barrier that was not passed: who is there, how many are missing, who is in the way. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { formatDuration } from "../../support/duration.ts";
-import { printable } from "../../support/printable.ts";
+import { printable } from "../../support/text.ts";
 import { cameBefore, responseName } from "./barrier_nodes.ts";
 import type { BarrierPath } from "./barrier_path.ts";
 import { participantNodes, type ParticipantStatus, participantStatuses, readBarrier } from "./barrier_view.ts";

@@ -7,9 +7,9 @@ import { isSessionEnd } from "../../zookeeper/zookeeper_error.ts";
 import { BatonError, messageOf } from "../../errors.ts";
 import { onAbort, throwIfAborted } from "../../support/abort.ts";
 import { type Clock, systemClock } from "../../support/clock.ts";
-import { waitLimit, WaitOver } from "../../support/deadline.ts";
+import { waitLimit, WaitTimeout } from "../../support/deadline.ts";
 import { formatDuration } from "../../support/duration.ts";
-import { printable } from "../../support/printable.ts";
+import { printable } from "../../support/text.ts";
 import { type BarrierMembership, ZooKeeperMembership } from "./barrier_membership.ts";
 import { barrierStatus, describeBarrier } from "./barrier_messages.ts";
 import type { OnMemberLost, ParticipantNode } from "./barrier_nodes.ts";
@@ -110,17 +110,17 @@ class BarrierEntry {
     }
     const passing = this.#party.run();
     passing.catch(() => {}); // looked at below, however this ends
-    const stopped = Promise.withResolvers<WaitOver | "signal" | "session">();
+    const stopped = Promise.withResolvers<WaitTimeout | "signal" | "session">();
     const limit = waitLimit(this.#clock, wait === "forever" ? undefined : wait, { signal, sinceMs: this.#startedMs });
     const offs = [
       onAbort(session.ended, () => stopped.resolve("session")),
-      onAbort(limit.signal, (reason) => stopped.resolve(reason instanceof WaitOver ? reason : "signal")),
+      onAbort(limit.signal, (reason) => stopped.resolve(reason instanceof WaitTimeout ? reason : "signal")),
       limit.cancel,
     ];
     try {
       const first = await Promise.race([passing, stopped.promise]);
       if (first === "session") throw this.#sessionEnded();
-      if (first === "signal" || first instanceof WaitOver) return await this.#giveUp(first, passing);
+      if (first === "signal" || first instanceof WaitTimeout) return await this.#giveUp(first, passing);
       return await this.#proven(first);
     } catch (thrown) {
       const isLost = thrown instanceof BatonError && thrown.code === "LOCK_LOST";
@@ -135,7 +135,7 @@ class BarrierEntry {
   }
 
   /** It may have been started in the same moment: then a wait that is over has ended well. */
-  async #giveUp(why: WaitOver | "signal", passing: Promise<ParticipantOutcome>): Promise<BarrierMembership> {
+  async #giveUp(why: WaitTimeout | "signal", passing: Promise<ParticipantOutcome>): Promise<BarrierMembership> {
     const { signal, parties } = this.#options;
     const { guid } = this.#party;
     if (why === "signal") {
@@ -186,7 +186,7 @@ class BarrierEntry {
   async #proven(outcome: ParticipantOutcome): Promise<BarrierMembership> {
     const { session } = this.#zk;
     // What has started is not given up because the wait for the start is over.
-    const signal = this.#options.signal?.reason instanceof WaitOver ? undefined : this.#options.signal;
+    const signal = this.#options.signal?.reason instanceof WaitTimeout ? undefined : this.#options.signal;
     const ends = AbortSignal.any([session.ended, ...(signal === undefined ? [] : [signal])]);
     if (outcome.do === "started") {
       try {

@@ -4,7 +4,7 @@ import { type ConnectOptions, connectTimeoutMsDefault } from "../../zookeeper/zo
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { onAbort } from "../../support/abort.ts";
 import type { Clock } from "../../support/clock.ts";
-import { type Deadline, waitLimit, WaitOver } from "../../support/deadline.ts";
+import { type Deadline, waitLimit, WaitTimeout } from "../../support/deadline.ts";
 import { formatDuration } from "../../support/duration.ts";
 import type { Coordination } from "./coordination_servers.ts";
 import { sessionTimeoutWarning } from "./session_timeout_warning.ts";
@@ -70,7 +70,7 @@ export async function closeSession(zk: ZooKeeper, clock: Clock, stop: AbortSigna
   const tooLate = Promise.withResolvers<void>();
   let cancel = () => {};
   const off = onAbort(stop, (reason) => {
-    cancel = clock.after(reason instanceof WaitOver ? closeMsMax.late : closeMsMax.stopped, tooLate.resolve);
+    cancel = clock.after(reason instanceof WaitTimeout ? closeMsMax.late : closeMsMax.stopped, tooLate.resolve);
   });
   await Promise.race([zk.close().catch(() => {}), tooLate.promise]);
   off();

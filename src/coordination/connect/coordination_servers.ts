@@ -10,14 +10,14 @@ import { connectionSettings, type Scope, scopes } from "../../config/settings.ts
 import { BatonError, messageOf } from "../../errors.ts";
 import { type KeeperLocation, keeperLocation, keeperLogName } from "../../keeper/lifecycle/keeper_location.ts";
 import type { TlsOptions } from "../../sockets/connection.ts";
-import { checkPrivateAt } from "../../support/private_file.ts";
-import { utf8Text } from "../../support/utf8_text.ts";
+import { checkPrivateFile } from "../../support/private_file.ts";
+import { utf8Text } from "../../support/text.ts";
 import { aclOf, credentialsOf } from "./acl_option.ts";
 import { tlsFilesOf } from "./tls_files.ts";
 
 const tlsNames = ["tls", "tlsCa", "tlsCert", "tlsKey", "tlsServerName"] as const;
 
-type Values = SettingValues<typeof connectionSettings>;
+type ConnectionValues = SettingValues<typeof connectionSettings>;
 
 export interface Coordination {
   /** As `--servers` and the child's BATON_SERVERS take it. */
@@ -34,12 +34,12 @@ export interface Coordination {
  * Decides it, and reads the files that belong to it (certificates, credentials). Servers named are never replaced by the
  * embedded keeper, whatever fails. Throws USAGE or CONFIG, by where the wrong value stands.
  */
-export function coordinationOf(values: Values, sources: ConfigSources, signal?: AbortSignal): Coordination {
+export function coordinationOf(values: ConnectionValues, sources: ConfigSources, signal?: AbortSignal): Coordination {
   const connection = connectionOptions(values, sources);
   const named = values.servers;
   if (named !== undefined && named !== "embedded" && !named.startsWith("unix:")) {
     const servers = atOrigin("servers", sources, () => parseServers(named));
-    const unreachableHint = whoNamedThem(sources);
+    const unreachableHint = originOfServers(sources);
     return {
       servers: named,
       root: values.root,
@@ -77,13 +77,16 @@ function refuseTls({ flags }: ConfigSources, named = "embedded"): void {
 }
 
 /** Where this user's keeper is, by `keeper.dir` and the rules of place.ts. Throws CONFIG. */
-export function ownKeeperLocation({ keeperDir }: Pick<Values, "keeperDir">, sources: ConfigSources): KeeperLocation {
+export function ownKeeperLocation(
+  { keeperDir }: Pick<ConnectionValues, "keeperDir">,
+  sources: ConfigSources,
+): KeeperLocation {
   const env = keeperDir === undefined ? sources.env : { ...sources.env, BATON_KEEPER_DIR: keeperDir };
   return atOrigin("keeperDir", sources, () => keeperLocation(env));
 }
 
 /** Undefined where the caller has just typed it. */
-function whoNamedThem(sources: ConfigSources): string | undefined {
+function originOfServers(sources: ConfigSources): string | undefined {
   if (sources.flags.has("servers")) return undefined;
   const variable = variableOf("servers");
   if (sources.env[variable]) return `${variable} names these servers`;
@@ -116,7 +119,7 @@ function socketScope(path: string): Scope {
   }
 }
 
-function connectionOptions(values: Values, sources: ConfigSources): Omit<ConnectOptions, "servers"> {
+function connectionOptions(values: ConnectionValues, sources: ConfigSources): Omit<ConnectOptions, "servers"> {
   const auth = [
     ...atOrigin(
       "authCredentials",
@@ -148,7 +151,7 @@ function connectionOptions(values: Values, sources: ConfigSources): Omit<Connect
   };
 }
 
-function tlsOf(values: Values, sources: ConfigSources): TlsOptions | undefined {
+function tlsOf(values: ConnectionValues, sources: ConfigSources): TlsOptions | undefined {
   const options = optional({
     ...tlsFilesOf(values, (name, read) => atOrigin(name, sources, read)),
     passphrase: values.tlsPassphrase,
@@ -160,7 +163,7 @@ function tlsOf(values: Values, sources: ConfigSources): TlsOptions | undefined {
 function readCredentials(file: string, sources: ConfigSources): ReturnType<typeof credentialsOf> {
   return atOrigin("authFile", sources, () => {
     const found = credentialsOf(textOf(file), (line) => `${file}, line ${line}`);
-    checkPrivateAt(file, "The file with credentials");
+    checkPrivateFile(file, "The file with credentials");
     if (found.length > 0) return found;
     throw new BatonError(
       "CONFIG",
@@ -179,7 +182,7 @@ function textOf(file: string): string {
   return utf8Text(bytes, file);
 }
 
-function atOrigin<T>(name: keyof Values, sources: ConfigSources, read: () => T): T {
+function atOrigin<T>(name: keyof ConnectionValues, sources: ConfigSources, read: () => T): T {
   return atOriginOf(name, connectionSettings[name], sources, read);
 }
 

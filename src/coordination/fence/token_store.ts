@@ -18,8 +18,8 @@ import { BatonError, messageOf } from "../../errors.ts";
 import { throwIfAborted } from "../../support/abort.ts";
 import type { Clock } from "../../support/clock.ts";
 import { sleep } from "../../support/deadline.ts";
-import { flushPath } from "../../storage/flush_path.ts";
-import { isOneFile } from "../../support/one_file.ts";
+import { flushPath } from "../../storage/durable_file.ts";
+import { isSameFile } from "../../support/one_file.ts";
 import type { Libc } from "../../process/libc.ts";
 import { type FencedToken, formatTokenSlot, readTokenSlots, slotBytes } from "./token_slots.ts";
 
@@ -80,13 +80,13 @@ export class TokenStore implements Disposable {
 
   #isThere(): boolean {
     const [own, named] = [fstatSync(this.#fd), statSync(this.#path, { throwIfNoEntry: false })];
-    return named !== undefined && isOneFile(named, own);
+    return named !== undefined && isSameFile(named, own);
   }
 
   /** Linux says of a descriptor which locks it has (proc(5), /proc/pid/fdinfo); what does not say so has none. */
   #isHeldBy(fd: number): boolean {
     try {
-      return isOneFile(fstatSync(this.#fd), fstatSync(fd)) &&
+      return isSameFile(fstatSync(this.#fd), fstatSync(fd)) &&
         /^lock:.*\bFLOCK\b/m.test(readFileSync(`/proc/self/fdinfo/${fd}`, "latin1"));
     } catch {
       return false;

@@ -1,6 +1,6 @@
 /** Who holds a foreign lock and who waits, for people and for messages: a look, no decision. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
-import { printable } from "../../support/printable.ts";
+import { printable } from "../../support/text.ts";
 import { type NodeInfo, parseNodeInfo } from "../holder_info.ts";
 import type { LockStatus, LockStatusOptions } from "../lock/lock_status.ts";
 import { nullIfNoNode } from "../request_errors.ts";

@@ -6,7 +6,7 @@ import type { Acl, ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../../errors.ts";
 import { abortable, onAbort, throwIfAborted } from "../../support/abort.ts";
 import { type Clock, systemClock } from "../../support/clock.ts";
-import { type Deadline, waitLimit, WaitOver } from "../../support/deadline.ts";
+import { type Deadline, waitLimit, WaitTimeout } from "../../support/deadline.ts";
 import { formatDuration } from "../../support/duration.ts";
 import { Contender, type Granted, type LimitPolicy } from "./lock_contender.ts";
 import type { LockStateCodec } from "./lock_state_codec.ts";
@@ -209,7 +209,7 @@ class LockAcquisition {
       }
       throw await this.#refusal("LOCK_BUSY", { within: "", why: "answered" });
     } catch (thrown) {
-      const isLate = thrown instanceof WaitOver && thrown === stop.signal.reason;
+      const isLate = thrown instanceof WaitTimeout && thrown === stop.signal.reason;
       const failure = isLate ? await this.#late(thrown) : thrown;
       await this.#leave(isLate ? "late" : stop.signal.aborted ? "stopped" : "answered");
       throw session.ended.aborted && !this.#options.signal?.aborted ? this.#sessionEnded(failure) : failure;
@@ -265,7 +265,7 @@ class LockAcquisition {
   }
 
   /** Returns LOCK_TIMEOUT only when a server has reported the lock as busy: a grant without a response may have been made. */
-  async #late({ waitMs }: WaitOver): Promise<BatonError> {
+  async #late({ waitMs }: WaitTimeout): Promise<BatonError> {
     if (this.#candidate.isBusy) {
       return await this.#refusal("LOCK_TIMEOUT", { within: ` within ${waitMs} ms`, why: "late" });
     }

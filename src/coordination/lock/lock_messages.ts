@@ -1,6 +1,6 @@
 /** The sentences that say why a lock was not had: who holds it, since when, why, and how many are ahead. */
 import { formatDuration } from "../../support/duration.ts";
-import { printable } from "../../support/printable.ts";
+import { printable } from "../../support/text.ts";
 import { nameOfHolder } from "../holder_info.ts";
 import type { HolderStatus, LockStatus } from "./lock_status.ts";
 

@@ -3,9 +3,8 @@
  * `--total` says. Texts and data; who shows them, and who looks at them, is pool_presence.ts.
  */
 import { BatonError } from "../../errors.ts";
-import { fingerprint } from "../../support/fingerprint.ts";
 import { jsonFields, textOf } from "../../support/json_fields.ts";
-import { printable } from "../../support/printable.ts";
+import { printable } from "../../support/text.ts";
 import { type HolderInfo, nameOfHolder, parseNodeInfo } from "../holder_info.ts";
 import type { PoolPath, PoolTemplates } from "./pool_path.ts";
 
@@ -71,3 +70,13 @@ export function differingPaths(own: PoolTemplates, shown: PoolTemplates): readon
 const whereFrom = ". baton config show --origin says where the path here comes from";
 
 const totalOf = ({ total }: PoolTerms): string => (total === null ? "without --total" : `with --total ${total}`);
+
+const prime = 0x100000001b3n;
+const offset = 0xcbf29ce484222325n;
+
+/** FNV-1a of the UTF-8, as 16 hexadecimal digits. Not safe against forgery; node:crypto costs 3 ms of a start. */
+function fingerprint(text: string): string {
+  let hash = offset;
+  for (const byte of utf8.encode(text)) hash = BigInt.asUintN(64, (hash ^ BigInt(byte)) * prime);
+  return hash.toString(16).padStart(16, "0");
+}

@@ -6,7 +6,7 @@
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
 import { onAbort, throwIfAborted } from "../../support/abort.ts";
-import { counted } from "../../support/counted.ts";
+import { counted } from "../../support/text.ts";
 import { Event } from "../../support/event.ts";
 import type { Lease } from "../../process/lease.ts";
 import { LeaseSet } from "../lock/lease_set.ts";

@@ -12,7 +12,7 @@ import { dial } from "../../sockets/dial.ts";
 import { abortable } from "../../support/abort.ts";
 import { backoffMs } from "../../support/backoff.ts";
 import { formatDuration } from "../../support/duration.ts";
-import { registerOwnChild } from "../../support/child_pids.ts";
+import { registerOwnChild } from "../../support/own_children.ts";
 import { selfCommand } from "../../support/self_exec.ts";
 import { keeperMark } from "../../support/keeper_process.ts";
 import { createFolders, type KeeperLocation, keeperLogName } from "./keeper_location.ts";

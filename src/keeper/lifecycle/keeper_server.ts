@@ -17,7 +17,7 @@ import { ContainerReaper } from "../state/container_reaper.ts";
 import { reportOf } from "../protocol/keeper_report.ts";
 import { GroupCommitQueue } from "../protocol/group_commit_queue.ts";
 import { SessionClock } from "../state/session_clock.ts";
-import type { Session } from "../state/session_table.ts";
+import type { KeeperSession } from "../state/session_table.ts";
 import { KeeperState } from "../state/keeper_state.ts";
 import { CommitCounters, type KeeperStatistics, statisticsOf } from "../protocol/keeper_report.ts";
 import { KeeperStore } from "../storage/keeper_store.ts";
@@ -176,7 +176,7 @@ export class KeeperServer implements ConnectionHost {
     return this.#connections.hasRoom(connection, sessionId);
   }
 
-  sessionAttached(connection: ClientConnection, session: Session): void {
+  sessionAttached(connection: ClientConnection, session: KeeperSession): void {
     this.#connections.sessionAttached(connection, session);
   }
 

@@ -14,7 +14,7 @@ import { isFourLetterWord } from "./four_letter_words.ts";
 import { ReadBuffer } from "./read_buffer.ts";
 import type { KeeperLimits } from "../state/keeper_limits.ts";
 import type { GroupCommitQueue, PendingReply, Recipient } from "./group_commit_queue.ts";
-import { type Session, sessionPasswordBytes } from "../state/session_table.ts";
+import { type KeeperSession, sessionPasswordBytes } from "../state/session_table.ts";
 import type { KeeperState } from "../state/keeper_state.ts";
 import type { FairScheduler, Worker } from "./fair_scheduler.ts";
 
@@ -39,7 +39,7 @@ export interface ConnectionHost {
   /** False when its address has as many connections with a session as it may; one that takes its own session over is let in. */
   hasRoom(connection: ClientConnection, sessionId: bigint): boolean;
   /** The session is this connection's from now on; another one that had it is closed. */
-  sessionAttached(connection: ClientConnection, session: Session): void;
+  sessionAttached(connection: ClientConnection, session: KeeperSession): void;
   /** The connection is gone. */
   closed(connection: ClientConnection): void;
   /** What the connection makes the keeper hold: requests that are not whole or wait, answers that it has not taken. */
@@ -66,8 +66,8 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
   readonly #identities: Identity[];
   /** The first bytes, until it is clear whether they are a word; then null. */
   #firstBytes: Uint8Array | null = new Uint8Array(0);
-  #session: Session | null = null;
-  #requester: { session: Session; identities: readonly Identity[]; watcher: ClientConnection } | null = null;
+  #session: KeeperSession | null = null;
+  #requester: { session: KeeperSession; identities: readonly Identity[]; watcher: ClientConnection } | null = null;
   #ended = false;
   #paused = false;
   #outstanding = 0;
@@ -97,7 +97,7 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
     return this.#identities;
   }
 
-  get session(): Session | null {
+  get session(): KeeperSession | null {
     return this.#session;
   }
 
@@ -208,7 +208,7 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
 
   #handleRequest(
     reader: ByteReader,
-    requester: { session: Session; identities: readonly Identity[]; watcher: ClientConnection },
+    requester: { session: KeeperSession; identities: readonly Identity[]; watcher: ClientConnection },
   ): void {
     const { state, commitQueue } = this.#host;
     const xid = reader.i32();
@@ -283,7 +283,7 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
     if (!this.#host.hasRoom(this, request.sessionId)) return this.destroy();
     const timeoutMs = this.#host.negotiate(request.timeOut);
     const nowMs = this.#host.now();
-    let session: Session | undefined;
+    let session: KeeperSession | undefined;
     let pending: PendingReply | undefined;
     if (request.sessionId === 0n) {
       if (!writable || !this.#host.roomForSession()) return this.destroy();
@@ -305,7 +305,7 @@ export class ClientConnection implements ConnectionHandlers, Recipient, Worker {
     this.#sendConnectResponse(request, session, pending ?? commitQueue.enqueue(this));
   }
 
-  #sendConnectResponse(request: ConnectRequest, session: Session | null, pending: PendingReply): void {
+  #sendConnectResponse(request: ConnectRequest, session: KeeperSession | null, pending: PendingReply): void {
     this.#writeFrame(pending.writer, () =>
       connectResponse.write(pending.writer, {
         protocolVersion: 0,

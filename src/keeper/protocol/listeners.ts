@@ -5,9 +5,9 @@
 import { chmodSync, mkdirSync, rmSync, statSync } from "node:fs";
 import { dirname } from "node:path";
 import { BatonError, messageOf } from "../../errors.ts";
-import { type Address, formatAddress, type TlsOptions } from "../../sockets/connection.ts";
+import { type Accept, type Address, formatAddress, type Listener, type TlsOptions } from "../../sockets/connection.ts";
 import { clearSocketPath } from "../../sockets/clear_socket_path.ts";
-import { type Accept, listen, type Listener } from "../../sockets/listen.ts";
+import { listen } from "../../sockets/listen.ts";
 import { whyNotListening } from "../../sockets/why_not_listening.ts";
 
 export type AcceptAt = (address: Address) => Accept;
@@ -106,7 +106,7 @@ export class Listeners {
       if (address.kind === "tcp") return await listen(address, accept, tls === undefined ? {} : { tls, handshakesMax });
       const forAll = this.#options.openSocketPaths.includes(address.path);
       createFolder(dirname(address.path), forAll);
-      await clearSocketPath(address.path, { isMine: dirname(address.path) === this.#options.dataDir });
+      await clearSocketPath(address.path, { mayTakeOver: dirname(address.path) === this.#options.dataDir });
       const listener = await listen(address, accept);
       if (forAll) chmodSync(address.path, 0o666);
       return listener;

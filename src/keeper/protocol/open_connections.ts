@@ -7,7 +7,7 @@ import type { Clock } from "../../support/clock.ts";
 import type { ClientConnection } from "./client_connection.ts";
 import { ConnectionTable } from "./connection_table.ts";
 import type { KeeperLimits } from "../state/keeper_limits.ts";
-import type { Session } from "../state/session_table.ts";
+import type { KeeperSession } from "../state/session_table.ts";
 
 /** A connection that has not opened a session by then is closed; so is one that was told the end and stays. */
 const handshakeMsMax = 10_000;
@@ -65,7 +65,7 @@ export class OpenConnections {
     return this.#table.hasRoom(connection, this.#connectionsBySession.get(sessionId));
   }
 
-  sessionAttached(connection: ClientConnection, session: Session): void {
+  sessionAttached(connection: ClientConnection, session: KeeperSession): void {
     this.#table.sessionOpened(connection);
     const before = this.#connectionsBySession.get(session.id);
     this.#connectionsBySession.set(session.id, connection);

@@ -2,13 +2,13 @@
  * What came in on one connection and was not looked at yet: bytes in, one frame at a time out, so that whoever sends ten
  * thousand requests at once can be left in the middle of them for the others' sake. Never touches a socket or a clock.
  */
-import { FrameDecoder } from "../../wire/jute/jute_frame.ts";
+import { JuteFrameDecoder } from "../../wire/jute/jute_frame.ts";
 
 /** Decoded at once; what is left over of it when the turn ends is copied frame by frame. */
 const pieceBytes = 4096;
 
 export class ReadBuffer {
-  readonly #decoder: FrameDecoder;
+  readonly #decoder: JuteFrameDecoder;
   /** Not decoded yet, in order; the first from `#at` on. */
   #chunks: Uint8Array[] = [];
   #offset = 0;
@@ -17,7 +17,7 @@ export class ReadBuffer {
   #next = 0;
 
   constructor(frameBytesMax: number) {
-    this.#decoder = new FrameDecoder(frameBytesMax);
+    this.#decoder = new JuteFrameDecoder(frameBytesMax);
   }
 
   /** Whether there is something to be decoded or taken. */

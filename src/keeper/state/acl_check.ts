@@ -3,7 +3,7 @@
  * IPAuthenticationProvider. Pure; where an identity comes from is the connection's business.
  */
 import { createHash } from "node:crypto";
-import { openAcl } from "../../wire/jute/open_acl.ts";
+import { openAcl } from "../../wire/jute/zookeeper_operations.ts";
 import { permission } from "../../wire/jute/zookeeper_operations.ts";
 import type { Acl } from "../../wire/jute/zookeeper_records.ts";
 import { refuse } from "./operation_error.ts";

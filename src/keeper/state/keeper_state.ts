@@ -8,12 +8,12 @@ import type { AnyCodec } from "../../wire/jute/jute_codec.ts";
 import { zooKeeperErrorNumbers } from "../../wire/jute/zookeeper_error_codes.ts";
 import { operations, permission } from "../../wire/jute/zookeeper_operations.ts";
 import type { Acl } from "../../wire/jute/zookeeper_records.ts";
-import { openAcl } from "../../wire/jute/open_acl.ts";
+import { openAcl } from "../../wire/jute/zookeeper_operations.ts";
 import { type Identity, permits } from "./acl_check.ts";
 import type { KeeperLimits } from "./keeper_limits.ts";
-import { type Operation, operationsByCode } from "./operation_table.ts";
+import { type KeeperOperation, operationsByCode } from "./operation_table.ts";
 import { OperationError } from "./operation_error.ts";
-import { type Session, sessionPasswordBytes, SessionTable } from "./session_table.ts";
+import { type KeeperSession, sessionPasswordBytes, SessionTable } from "./session_table.ts";
 import { Transaction } from "./transaction.ts";
 import { Tree, type ZNode } from "./tree.ts";
 import { WatchTable } from "./watch_table.ts";
@@ -22,7 +22,7 @@ import { WatchTable } from "./watch_table.ts";
 export interface StoredPiece {
   readonly zxid: bigint;
   readonly nodes: readonly ZNode[];
-  readonly sessions: readonly Omit<Session, "deadlineMs">[];
+  readonly sessions: readonly Omit<KeeperSession, "deadlineMs">[];
 }
 
 /** The answer to one request; `write` appends its body, which only a success has. */
@@ -35,8 +35,8 @@ export interface OperationResult {
 }
 
 /** Who asks. `Watcher` stands for the connection, and is what events are told to. */
-export interface Requester<Watcher> {
-  readonly session: Session;
+export interface OperationRequester<Watcher> {
+  readonly session: KeeperSession;
   readonly identities: readonly Identity[];
   readonly watcher: Watcher;
 }
@@ -119,7 +119,7 @@ export class KeeperState<Watcher> {
   }
 
   /** Everything since the last call, for the log. */
-  takeChanges(): { zxid: bigint; nodes: Map<number, ZNode | null>; sessions: Map<bigint, Session | null> } {
+  takeChanges(): { zxid: bigint; nodes: Map<number, ZNode | null>; sessions: Map<bigint, KeeperSession | null> } {
     this.#zxidLogged = this.#zxid;
     return { zxid: this.#zxid, nodes: this.tree.takeChanges(), sessions: this.sessions.takeChanges() };
   }
@@ -128,13 +128,13 @@ export class KeeperState<Watcher> {
    * A new session. Its number is random, so that none ever comes twice, also when the log has never heard of the first;
    * unlike in the real server it takes no zxid, which nobody may see before the log has it.
    */
-  openSession(timeoutMs: number, nowMs: number): Session {
+  openSession(timeoutMs: number, nowMs: number): KeeperSession {
     const id = (1n << 56n) | BigInt(`0x${randomBytes(7).toString("hex")}`);
     return this.sessions.add({ id, password: randomBytes(sessionPasswordBytes), timeoutMs }, nowMs);
   }
 
   /** Ends a session: its ephemerals go with it, in one transaction. */
-  closeSession(session: Session): void {
+  closeSession(session: KeeperSession): void {
     const transaction = this.#begin(session.id, []);
     for (const node of [...this.tree.ephemeralsOf(session.id)]) transaction.remove(node);
     this.sessions.remove(session);
@@ -143,7 +143,7 @@ export class KeeperState<Watcher> {
 
   /** Some sessions that are not connected and own nothing: nobody else could get anything by their end. */
   endIdleSessions(isConnected: (id: bigint) => boolean, countMax: number): void {
-    const isIdle = ({ id }: Session) => !isConnected(id) && this.tree.ephemeralCountOf(id) === 0;
+    const isIdle = ({ id }: KeeperSession) => !isConnected(id) && this.tree.ephemeralCountOf(id) === 0;
     for (const session of [...this.sessions.all].filter(isIdle).slice(0, countMax)) this.closeSession(session);
   }
 
@@ -160,7 +160,7 @@ export class KeeperState<Watcher> {
   }
 
   /** Carries out one request. `reader` stands behind the request's header. */
-  apply(code: number, reader: ByteReader, requester: Requester<Watcher>): OperationResult {
+  apply(code: number, reader: ByteReader, requester: OperationRequester<Watcher>): OperationResult {
     if (code === operations.closeSession.code) {
       this.closeSession(requester.session);
       return { zxid: this.#zxid, error: 0, write: null, last: true };
@@ -173,9 +173,9 @@ export class KeeperState<Watcher> {
   }
 
   #applyWrite(
-    operation: Operation & { kind: "write" },
+    operation: KeeperOperation & { kind: "write" },
     reader: ByteReader,
-    requester: Requester<Watcher>,
+    requester: OperationRequester<Watcher>,
   ): OperationResult {
     const transaction = this.#begin(requester.session.id, requester.identities);
     let result: OperationResult | null = null;

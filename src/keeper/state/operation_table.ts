@@ -10,7 +10,7 @@ import {
   operations,
   reconfigCode,
 } from "../../wire/jute/zookeeper_operations.ts";
-import type { RequestOf, ResponseOf } from "../../wire/jute/zookeeper_operations.ts";
+import type { OperationRequest, OperationResponse } from "../../wire/jute/zookeeper_operations.ts";
 import { empty } from "../../wire/jute/jute_codec.ts";
 import * as reads from "./read_operations.ts";
 import type { ReadRequester, ReadState } from "./read_operations.ts";
@@ -30,25 +30,28 @@ interface ReadOperation extends OperationRecords {
   readonly kind: "read";
   run(request: never, state: ReadState, requester: ReadRequester): unknown;
 }
-export type Operation = WriteOperation | ReadOperation;
+export type KeeperOperation = WriteOperation | ReadOperation;
 
-type Write<Name extends OperationName> = (request: RequestOf<Name>, transaction: Transaction) => ResponseOf<Name>;
+type Write<Name extends OperationName> = (
+  request: OperationRequest<Name>,
+  transaction: Transaction,
+) => OperationResponse<Name>;
 type Read<Name extends OperationName> = (
-  request: RequestOf<Name>,
+  request: OperationRequest<Name>,
   state: ReadState,
   requester: ReadRequester,
-) => ResponseOf<Name>;
+) => OperationResponse<Name>;
 
-const table = new Map<number, Operation>();
+const table = new Map<number, KeeperOperation>();
 
 function write<Name extends OperationName>(name: Name, run: Write<Name>): void {
   const { code, request, response } = operations[name];
-  table.set(code, { kind: "write", request, response, run } as unknown as Operation);
+  table.set(code, { kind: "write", request, response, run } as unknown as KeeperOperation);
 }
 
 function read<Name extends OperationName>(name: Name, run: Read<Name>): void {
   const { code, request, response } = operations[name];
-  table.set(code, { kind: "read", request, response, run } as unknown as Operation);
+  table.set(code, { kind: "read", request, response, run } as unknown as KeeperOperation);
 }
 
 const create2: Write<"create2"> = (request, transaction) => {
@@ -98,18 +101,18 @@ table.set(multiCode, {
   request: multiRequest,
   response: multiResponse,
   run: runMulti,
-} as unknown as Operation);
+} as unknown as KeeperOperation);
 table.set(multiReadCode, {
   kind: "read",
   request: multiRequest,
   response: multiResponse,
   run: runMultiRead,
-} as unknown as Operation);
+} as unknown as KeeperOperation);
 for (const code of [checkCode, reconfigCode]) {
   table.set(code, { kind: "read", request: empty, response: empty, run: () => refuse("UNIMPLEMENTED") });
 }
 
-export const operationsByCode: ReadonlyMap<number, Operation> = table;
+export const operationsByCode: ReadonlyMap<number, KeeperOperation> = table;
 
 const ok = 0;
 const runtimeInconsistency = -2;

@@ -1,9 +1,14 @@
 /** The operations that change no node: reads and watches. Source: FinalRequestProcessor, DataTree. */
-import { eventType, permission, type RequestOf, type ResponseOf } from "../../wire/jute/zookeeper_operations.ts";
+import {
+  eventType,
+  type OperationRequest,
+  type OperationResponse,
+  permission,
+} from "../../wire/jute/zookeeper_operations.ts";
 import { checkAcl, type Identity, maskDigests, permits } from "./acl_check.ts";
 import type { KeeperLimits } from "./keeper_limits.ts";
 import { refuse } from "./operation_error.ts";
-import type { Session } from "./session_table.ts";
+import type { KeeperSession } from "./session_table.ts";
 import { statOf, type Tree, type ZNode } from "./tree.ts";
 import { watchMode, type WatchTable } from "./watch_table.ts";
 
@@ -16,16 +21,16 @@ export interface ReadState {
 }
 
 export interface ReadRequester {
-  readonly session: Session;
+  readonly session: KeeperSession;
   readonly identities: readonly Identity[];
   readonly watcher: unknown;
 }
 
 export function exists(
-  { path, watch }: RequestOf<"exists">,
+  { path, watch }: OperationRequest<"exists">,
   state: ReadState,
   requester: ReadRequester,
-): ResponseOf<"exists"> {
+): OperationResponse<"exists"> {
   if (path.includes("\0")) refuse("BADARGUMENTS");
   const node = state.tree.get(path);
   if (node !== undefined) checkAcl(node.acl, permission.read, requester.identities);
@@ -34,20 +39,20 @@ export function exists(
 }
 
 export function getData(
-  { path, watch }: RequestOf<"getData">,
+  { path, watch }: OperationRequest<"getData">,
   state: ReadState,
   requester: ReadRequester,
-): ResponseOf<"getData"> {
+): OperationResponse<"getData"> {
   const node = readable(path, state, requester);
   if (watch) watchData(path, state, requester);
   return { data: node.data, stat: statOf(node) };
 }
 
 export function getChildren(
-  { path, watch }: RequestOf<"getChildren2">,
+  { path, watch }: OperationRequest<"getChildren2">,
   state: ReadState,
   requester: ReadRequester,
-): ResponseOf<"getChildren2"> {
+): OperationResponse<"getChildren2"> {
   const node = readable(path, state, requester);
   if (watch) {
     checkWatchLimits(path, 1, state, requester);
@@ -57,10 +62,10 @@ export function getChildren(
 }
 
 export function getAcl(
-  { path }: RequestOf<"getAcl">,
+  { path }: OperationRequest<"getAcl">,
   state: ReadState,
   requester: ReadRequester,
-): ResponseOf<"getAcl"> {
+): OperationResponse<"getAcl"> {
   const node = state.tree.get(path) ?? refuse("NONODE");
   checkAcl(node.acl, permission.read | permission.admin, requester.identities);
   const open = permits(node.acl, permission.admin, requester.identities);
@@ -68,23 +73,27 @@ export function getAcl(
 }
 
 export function getAllChildrenNumber(
-  { path }: RequestOf<"getAllChildrenNumber">,
+  { path }: OperationRequest<"getAllChildrenNumber">,
   state: ReadState,
   requester: ReadRequester,
-): ResponseOf<"getAllChildrenNumber"> {
+): OperationResponse<"getAllChildrenNumber"> {
   return { totalNumber: state.tree.descendantCount(readable(path, state, requester)) };
 }
 
 export function getEphemerals(
-  { prefixPath }: RequestOf<"getEphemerals">,
+  { prefixPath }: OperationRequest<"getEphemerals">,
   state: ReadState,
   requester: ReadRequester,
-): ResponseOf<"getEphemerals"> {
+): OperationResponse<"getEphemerals"> {
   const paths = [...state.tree.ephemeralsOf(requester.session.id)].map((node) => node.path);
   return { ephemerals: paths.filter((path) => path.startsWith(prefixPath)) };
 }
 
-export function whoAmI(_: RequestOf<"whoAmI">, _state: ReadState, requester: ReadRequester): ResponseOf<"whoAmI"> {
+export function whoAmI(
+  _: OperationRequest<"whoAmI">,
+  _state: ReadState,
+  requester: ReadRequester,
+): OperationResponse<"whoAmI"> {
   const user = ({ scheme, id }: Identity) => scheme === "digest" ? id.slice(0, id.indexOf(":")) : id;
   return {
     clientInfo: requester.identities.map((identity) => ({ authScheme: identity.scheme, user: user(identity) })),
@@ -92,10 +101,10 @@ export function whoAmI(_: RequestOf<"whoAmI">, _state: ReadState, requester: Rea
 }
 
 export function addWatch(
-  { path, mode }: RequestOf<"addWatch">,
+  { path, mode }: OperationRequest<"addWatch">,
   state: ReadState,
   requester: ReadRequester,
-): ResponseOf<"addWatch"> {
+): OperationResponse<"addWatch"> {
   if (mode !== 0 && mode !== 1) refuse("MARSHALLINGERROR");
   checkWatchLimits(path, 2, state, requester);
   state.watches.addPersistent(path || "/", requester.watcher, mode === 0 ? watchMode.persistent : watchMode.recursive);
@@ -112,10 +121,10 @@ function modesOf(type: number): number | undefined {
 }
 
 export function checkWatches(
-  { path, type }: RequestOf<"checkWatches">,
+  { path, type }: OperationRequest<"checkWatches">,
   state: ReadState,
   requester: ReadRequester,
-): ResponseOf<"checkWatches"> {
+): OperationResponse<"checkWatches"> {
   if (!watcherTypes.has(type)) refuse("MARSHALLINGERROR");
   const { data, children } = state.watches;
   const modes = modesOf(type);
@@ -125,10 +134,10 @@ export function checkWatches(
 }
 
 export function removeWatches(
-  { path, type }: RequestOf<"removeWatches">,
+  { path, type }: OperationRequest<"removeWatches">,
   state: ReadState,
   requester: ReadRequester,
-): ResponseOf<"removeWatches"> {
+): OperationResponse<"removeWatches"> {
   if (!watcherTypes.has(type)) refuse("MARSHALLINGERROR");
   const { data, children } = state.watches;
   const modes = modesOf(type);
@@ -142,10 +151,10 @@ export function removeWatches(
  * What happened to a node that it may not read is not told, here either: the watch is set instead.
  */
 export function setWatches(
-  request: RequestOf<"setWatches2">,
+  request: OperationRequest<"setWatches2">,
   state: ReadState,
   requester: ReadRequester,
-): ResponseOf<"setWatches2"> {
+): OperationResponse<"setWatches2"> {
   const { tree, watches } = state;
   const { watcher } = requester;
   const mayRead = (node: ZNode) => permits(node.acl, permission.read, requester.identities);

@@ -6,7 +6,7 @@ import { timingSafeEqual } from "node:crypto";
 
 export const sessionPasswordBytes = 16;
 
-export interface Session {
+export interface KeeperSession {
   readonly id: bigint;
   readonly password: Uint8Array;
   timeoutMs: number;
@@ -16,9 +16,9 @@ export interface Session {
 
 export class SessionTable {
   readonly #tickTimeMs: number;
-  readonly #sessions = new Map<bigint, Session>();
-  readonly #byDeadline = new Map<number, Set<Session>>();
-  #changed = new Map<bigint, Session | null>();
+  readonly #sessions = new Map<bigint, KeeperSession>();
+  readonly #byDeadline = new Map<number, Set<KeeperSession>>();
+  #changed = new Map<bigint, KeeperSession | null>();
   /** Of the changed, those that are new and nothing else. */
   #opened = 0;
 
@@ -30,7 +30,7 @@ export class SessionTable {
     return this.#sessions.size;
   }
 
-  get all(): Iterable<Session> {
+  get all(): Iterable<KeeperSession> {
     return this.#sessions.values();
   }
 
@@ -43,20 +43,20 @@ export class SessionTable {
     return this.#changed.size > this.#opened;
   }
 
-  get(id: bigint): Session | undefined {
+  get(id: bigint): KeeperSession | undefined {
     return this.#sessions.get(id);
   }
 
   /** The session, if the password is its own. */
-  find(id: bigint, password: Uint8Array | null): Session | undefined {
+  find(id: bigint, password: Uint8Array | null): KeeperSession | undefined {
     const session = this.#sessions.get(id);
     if (session === undefined || password?.byteLength !== session.password.byteLength) return undefined;
     return timingSafeEqual(session.password, password) ? session : undefined;
   }
 
   /** Takes in a new or restored session; its full timeout starts now. */
-  add(start: { id: bigint; password: Uint8Array; timeoutMs: number }, nowMs: number): Session {
-    const session: Session = { ...start, deadlineMs: NaN };
+  add(start: { id: bigint; password: Uint8Array; timeoutMs: number }, nowMs: number): KeeperSession {
+    const session: KeeperSession = { ...start, deadlineMs: NaN };
     this.#sessions.set(session.id, session);
     this.#changed.set(session.id, session);
     this.#opened++;
@@ -65,14 +65,14 @@ export class SessionTable {
   }
 
   /** Each connection negotiates anew; what was negotiated must survive a restart, because the client counts on it. */
-  setTimeout(session: Session, timeoutMs: number): void {
+  setTimeout(session: KeeperSession, timeoutMs: number): void {
     if (session.timeoutMs === timeoutMs) return;
     session.timeoutMs = timeoutMs;
     this.#changeUrgently(session.id, session);
   }
 
   /** Something was heard of it. */
-  touch(session: Session, nowMs: number): void {
+  touch(session: KeeperSession, nowMs: number): void {
     const deadlineMs = (Math.floor((nowMs + session.timeoutMs) / this.#tickTimeMs) + 1) * this.#tickTimeMs;
     if (deadlineMs === session.deadlineMs) return;
     this.#leaveBucket(session);
@@ -82,34 +82,34 @@ export class SessionTable {
     else bucket.add(session);
   }
 
-  remove(session: Session): void {
+  remove(session: KeeperSession): void {
     this.#sessions.delete(session.id);
     this.#changeUrgently(session.id, null);
     this.#leaveBucket(session);
   }
 
   /** Those whose time has passed; they stay until they are removed. */
-  overdue(nowMs: number): Session[] {
-    const sessions: Session[] = [];
+  overdue(nowMs: number): KeeperSession[] {
+    const sessions: KeeperSession[] = [];
     for (const [deadlineMs, bucket] of this.#byDeadline) {
       if (deadlineMs <= nowMs) sessions.push(...bucket);
     }
     return sessions;
   }
 
-  takeChanges(): Map<bigint, Session | null> {
+  takeChanges(): Map<bigint, KeeperSession | null> {
     const changed = this.#changed;
     this.#changed = new Map();
     this.#opened = 0;
     return changed;
   }
 
-  #changeUrgently(id: bigint, session: Session | null): void {
+  #changeUrgently(id: bigint, session: KeeperSession | null): void {
     this.#changed.set(id, session);
     this.#opened = 0; // they are stored along with it
   }
 
-  #leaveBucket(session: Session): void {
+  #leaveBucket(session: KeeperSession): void {
     const bucket = this.#byDeadline.get(session.deadlineMs);
     bucket?.delete(session);
     if (bucket?.size === 0) this.#byDeadline.delete(session.deadlineMs);

@@ -3,7 +3,7 @@
  * server makes them. Collects the events; they are for the caller to fire when the whole succeeded.
  * Source: PrepRequestProcessor.pRequest2Txn, DataTree.processTxn.
  */
-import { createFlag, eventType, permission, type RequestOf } from "../../wire/jute/zookeeper_operations.ts";
+import { createFlag, eventType, type OperationRequest, permission } from "../../wire/jute/zookeeper_operations.ts";
 import type { Acl } from "../../wire/jute/zookeeper_records.ts";
 import { checkAcl, type Identity, resolveAcl } from "./acl_check.ts";
 import type { KeeperLimits } from "./keeper_limits.ts";
@@ -29,12 +29,12 @@ export interface TransactionContext {
   readonly sequenceStart: number;
 }
 
-interface CreateMode {
+interface CreateModeTraits {
   readonly kind: NodeKind;
   readonly sequential: boolean;
 }
 
-const createModes = new Map<number, CreateMode>([
+const createModes = new Map<number, CreateModeTraits>([
   [createFlag.persistent, { kind: "persistent", sequential: false }],
   [createFlag.ephemeral, { kind: "ephemeral", sequential: false }],
   [createFlag.persistentSequential, { kind: "persistent", sequential: true }],
@@ -68,7 +68,7 @@ export class Transaction {
     this.triggers.length = 0;
   }
 
-  create(request: RequestOf<"create">, ttl = -1n): ZNode {
+  create(request: OperationRequest<"create">, ttl = -1n): ZNode {
     const mode = createModes.get(request.flags) ?? refuse("BADARGUMENTS");
     if (mode.kind === "ttl" ? ttl <= 0n || ttl > ttlMsMax : ttl >= 0n) refuse("BADARGUMENTS");
     const parentPath = parentOf(request.path);
@@ -113,7 +113,7 @@ export class Transaction {
     return node;
   }
 
-  delete(request: RequestOf<"delete">): void {
+  delete(request: OperationRequest<"delete">): void {
     const parentPath = parentOf(request.path);
     if (isSpecialPath(request.path)) refuse("BADARGUMENTS");
     const parent = this.#existing(parentPath);
@@ -138,7 +138,7 @@ export class Transaction {
     );
   }
 
-  setData(request: RequestOf<"setData">): ZNode {
+  setData(request: OperationRequest<"setData">): ZNode {
     checkPath(request.path);
     const node = this.#existing(request.path);
     checkAcl(node.acl, permission.write, this.#context.identities);
@@ -154,7 +154,7 @@ export class Transaction {
     return node;
   }
 
-  setAcl(request: RequestOf<"setAcl">): ZNode {
+  setAcl(request: OperationRequest<"setAcl">): ZNode {
     checkPath(request.path);
     const acl = this.#resolvedAcl(request.acl);
     const node = this.#existing(request.path);
@@ -175,7 +175,7 @@ export class Transaction {
     checkVersion(node.version, request.version);
   }
 
-  #resolvedAcl(acl: RequestOf<"create">["acl"]): readonly Acl[] {
+  #resolvedAcl(acl: OperationRequest<"create">["acl"]): readonly Acl[] {
     const resolved = resolveAcl(acl, this.#context.identities);
     return resolved.length > this.#context.limits.aclEntriesMax ? refuse("INVALIDACL") : resolved;
   }

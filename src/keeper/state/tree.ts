@@ -2,7 +2,7 @@
  * The nodes, as they are after everything applied so far. Knows which nodes changed since it was last asked, so that
  * the log can be told; checks nothing: what may be done is decided in transaction.ts.
  */
-import { openAcl } from "../../wire/jute/open_acl.ts";
+import { openAcl } from "../../wire/jute/zookeeper_operations.ts";
 import type { Acl, Stat } from "../../wire/jute/zookeeper_records.ts";
 
 export type NodeKind = "persistent" | "ephemeral" | "container" | "ttl";

@@ -3,7 +3,7 @@ import { closeSync, existsSync, fsyncSync, openSync, renameSync, rmSync, statSyn
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { BatonError, messageOf } from "../../errors.ts";
-import { flushPath } from "../../storage/flush_path.ts";
+import { flushPath } from "../../storage/durable_file.ts";
 import { olderThanMark, ownerOfCopies, readPieces, storedFormat } from "./keeper_database.ts";
 import { damageInLog } from "../../storage/wal_check.ts";
 import { databaseName, decodeRows, nodeOf, sessionOf } from "./stored_records.ts";

@@ -7,10 +7,10 @@ import { existsSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { BatonError } from "../../errors.ts";
-import { flushFolders } from "../../storage/flush_folders.ts";
-import { makeDatabaseFile } from "../../storage/make_database_file.ts";
-import { reserveFile } from "../../storage/disk_reserve.ts";
-import { readMark, StoredMark } from "../../storage/committed_mark.ts";
+import { flushParentFolders } from "../../storage/durable_file.ts";
+import { createDatabaseFile } from "../../storage/create_database_file.ts";
+import { reserveFile } from "../../storage/durable_file.ts";
+import { CommittedMark, readMark } from "../../storage/committed_mark.ts";
 import { damageInLog } from "../../storage/wal_check.ts";
 import {
   databaseName,
@@ -49,7 +49,7 @@ export class KeeperDatabase {
   readonly #owner: DatabaseSync;
   readonly #database: DatabaseSync;
   readonly #logPath: string;
-  readonly #mark: StoredMark;
+  readonly #mark: CommittedMark;
   /** The next commit may be the first in a log that begins again. */
   #logBegins = true;
   /** What the rows call this owner; random, as a number would come again with a copy. */
@@ -62,7 +62,7 @@ export class KeeperDatabase {
   constructor(dataDir: string) {
     const path = join(dataDir, databaseName);
     this.#logPath = `${path}-wal`;
-    this.#mark = new StoredMark(join(dataDir, markName));
+    this.#mark = new CommittedMark(join(dataDir, markName));
     this.#owner = own(join(dataDir, ownerName));
     try {
       const damage = damageInLog(path) ?? olderThanMark(path);
@@ -213,12 +213,12 @@ function* rowsOf(database: DatabaseSync, sql: string): Generator<StoredRow, void
 
 function openRows(
   path: string,
-  { owner, mark }: { readonly owner: string; readonly mark: StoredMark },
+  { owner, mark }: { readonly owner: string; readonly mark: CommittedMark },
 ): DatabaseSync {
   const found = statSync(path, { throwIfNoEntry: false });
   if (found === undefined) {
     mark.remove(); // of another one
-    makeDatabaseFile(path);
+    createDatabaseFile(path);
   } // To SQLite an empty file is a database without tables; no keeper leaves one.
   else if (found.size === 0) throw new BatonError("CONFIG", cutOff(path));
   const database = new DatabaseSync(path);
@@ -233,7 +233,7 @@ function openRows(
     const isRestored = isCopy(database);
     if (isRestored) mark.remove();
     // Before anything is in it, so that who finds something there need not.
-    if (format === 0 || isRestored) flushFolders(dirname(path));
+    if (format === 0 || isRestored) flushParentFolders(dirname(path));
     database.exec("BEGIN IMMEDIATE");
     if (format === 1) addChecksums(database);
     database.exec(`

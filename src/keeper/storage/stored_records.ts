@@ -6,8 +6,8 @@ import { crc32 } from "node:zlib";
 import { ByteReader, ByteWriter, protocolError } from "../../wire/bytes.ts";
 import { buffer, int, long, record, ustring, vector } from "../../wire/jute/jute_codec.ts";
 import { Acl } from "../../wire/jute/zookeeper_records.ts";
-import { openAcl } from "../../wire/jute/open_acl.ts";
-import type { Session } from "../state/session_table.ts";
+import { openAcl } from "../../wire/jute/zookeeper_operations.ts";
+import type { KeeperSession } from "../state/session_table.ts";
 import type { NodeKind, ZNode } from "../state/tree.ts";
 
 /** The database's file in the data directory. */
@@ -51,7 +51,7 @@ const kinds: readonly NodeKind[] = ["persistent", "ephemeral", "container", "ttl
 export function encodeChanges(changes: {
   zxid: bigint;
   nodes: ReadonlyMap<number, ZNode | null>;
-  sessions: ReadonlyMap<bigint, Session | null>;
+  sessions: ReadonlyMap<bigint, KeeperSession | null>;
 }): Uint8Array {
   const writer = new ByteWriter(1024);
   writer.i64(changes.zxid);
@@ -135,7 +135,7 @@ export function nodeOf(row: StoredRow): ZNode {
 }
 
 /** Throws PROTOCOL for a row that is not as it was stored: the database is damaged. */
-export function sessionOf(row: StoredRow): Omit<Session, "deadlineMs"> {
+export function sessionOf(row: StoredRow): Omit<KeeperSession, "deadlineMs"> {
   const { id } = row;
   const { password, timeoutMs } = StoredSession.read(new ByteReader(checked(row)));
   if (password === null) throw protocolError(`Session ${id} is stored without a password`);

@@ -1,6 +1,6 @@
 /** Where a holder says that a lock was lost, when `baton hold` and its stderr are gone. */
 import { constants, fstatSync, openSync, statSync } from "node:fs";
-import { isOneFile } from "../../support/one_file.ts";
+import { isSameFile } from "../../support/one_file.ts";
 
 /**
  * A descriptor, or undefined for nowhere. stderr itself, if nobody waits for its end longer than for the script's:
@@ -11,7 +11,7 @@ export function laterStderr(scriptPid: number): number | undefined {
     const own = fstatSync(2);
     if (!own.isFIFO() && !own.isSocket()) return 2;
     for (const fd of [1, 2]) {
-      if (isOneFile(statSync(`/proc/${scriptPid}/fd/${fd}`), own)) return 2;
+      if (isSameFile(statSync(`/proc/${scriptPid}/fd/${fd}`), own)) return 2;
     }
   } catch {
     // closed, or not ours to look at

@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 import { basename } from "node:path";
 import { messageOf } from "../../errors.ts";
 import { onAbort } from "../../support/abort.ts";
-import { printable } from "../../support/printable.ts";
+import { printable } from "../../support/text.ts";
 import type { ChildEnd, ChildEnding, ChildOutcome } from "../spawn/child_outcome.ts";
 import { type ChildEvent, ChildRun } from "../supervise/child_run.ts";
 import type { StopReason } from "../supervise/child_plan.ts";

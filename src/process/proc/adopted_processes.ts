@@ -1,6 +1,6 @@
 /** What this process has taken in as the adopter of orphans. */
 import process from "node:process";
-import { isAdopted } from "../../support/child_pids.ts";
+import { isAdopted } from "../../support/own_children.ts";
 import type { Libc } from "../libc.ts";
 import { childrenOf, descendantsOf } from "./process_table.ts";
 

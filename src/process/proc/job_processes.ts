@@ -3,7 +3,7 @@
  * on Linux baton takes in orphans, so that everything the job ever started is below baton itself; where that fails, the
  * process group and the cookie in the environment; without /proc (macOS) the process group alone.
  */
-import { isOwnChild } from "../../support/child_pids.ts";
+import { isOwnChild } from "../../support/own_children.ts";
 import { allBelow, reapAdopted } from "./adopted_processes.ts";
 import { KillCgroup } from "./kill_cgroup.ts";
 import { KnownProcesses } from "./known_processes.ts";

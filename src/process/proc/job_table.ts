@@ -3,7 +3,7 @@
  * it saw; what follows from it is attribute_processes.ts, who is signalled shared_job_processes.ts.
  */
 import process from "node:process";
-import { isOwnChild } from "../../support/child_pids.ts";
+import { isOwnChild } from "../../support/own_children.ts";
 import { allBelow, reapAdopted } from "./adopted_processes.ts";
 import { attributeProcesses, type Owners, type SeenProcess } from "./attribute_processes.ts";
 import type { Libc } from "../libc.ts";

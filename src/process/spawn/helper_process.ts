@@ -3,7 +3,7 @@
  * starts it sees it: lines in, lines out, its end. Under Bun by Bun.spawn, else by node:child_process. Knows nothing of
  * what the lines mean.
  */
-import { registerOwnChild } from "../../support/child_pids.ts";
+import { registerOwnChild } from "../../support/own_children.ts";
 import { selfCommand } from "../../support/self_exec.ts";
 import { onUnnamedSignal } from "../proc/unnamed_signal.ts";
 

@@ -3,7 +3,7 @@ import type { StdioOptions } from "node:child_process";
 import { readFileSync } from "node:fs";
 import process from "node:process";
 import { messageOf } from "../../errors.ts";
-import { awaitStatus } from "../../support/child_pids.ts";
+import { awaitStatus } from "../../support/own_children.ts";
 import { childEndOf } from "./child_end.ts";
 import type { ChildEnd } from "./child_outcome.ts";
 import { resolveCommand, type ResolvedCommand } from "./resolve_command.ts";

@@ -10,11 +10,11 @@ import { BatonError, messageOf } from "../../errors.ts";
 import { backoffMs } from "../../support/backoff.ts";
 import type { Clock } from "../../support/clock.ts";
 import { sleep } from "../../support/deadline.ts";
-import { flushFolders } from "../../storage/flush_folders.ts";
-import { makePrivateFile } from "../../storage/make_private_file.ts";
+import { flushParentFolders } from "../../storage/durable_file.ts";
+import { createPrivateFile } from "../../storage/durable_file.ts";
 import type { SqlRow, SqlValue } from "../../storage/sql_row.ts";
 import { checkSqliteFormat } from "../../storage/sqlite_format.ts";
-import { isDamage, type SummedTable } from "../../storage/checksum_table.ts";
+import { type ChecksumTable, isDamage } from "../../storage/checksum_table.ts";
 import { noMessageId, type SessionToken } from "../../wire/pubsub/field_types.ts";
 import { applicationId, schema, storedFormat, tables } from "./client_tables.ts";
 import { joinBodies, splitBodies } from "../../wire/pubsub/joined_bodies.ts";
@@ -106,7 +106,7 @@ export class ClientState implements Disposable {
   private constructor(folder: string, id: string) {
     this.id = id;
     this.path = stateFile(folder, id);
-    makePrivateFile(this.path); // bodies whose outcome is not known are in it
+    createPrivateFile(this.path); // bodies whose outcome is not known are in it
     const database = new DatabaseSync(this.path);
     try {
       // Exclusive: the lock is held until the file is closed or the process is gone, however that happens.
@@ -117,7 +117,7 @@ export class ClientState implements Disposable {
       const what = `state of client "${id}"`;
       checkSqliteFormat(database, { what, folder, path: this.path, applicationId, format: storedFormat });
       // Before anything is in it, so that who finds something there need not.
-      if (Number(database.prepare("PRAGMA user_version").get()?.["user_version"]) === 0) flushFolders(folder);
+      if (Number(database.prepare("PRAGMA user_version").get()?.["user_version"]) === 0) flushParentFolders(folder);
       database.exec(`${schema} PRAGMA user_version = ${storedFormat}; PRAGMA application_id = ${applicationId}`);
       const { client } = tables;
       database.prepare(`${client.insert} ON CONFLICT DO NOTHING`).run(...client.bind({ only: 0, id, session: 0 }));
@@ -325,17 +325,17 @@ export class ClientState implements Disposable {
   }
 
   /** In a `write`. */
-  #put<Column extends string>(table: SummedTable<Column>, row: Readonly<Record<Column, SqlValue>>): void {
+  #put<Column extends string>(table: ChecksumTable<Column>, row: Readonly<Record<Column, SqlValue>>): void {
     this.#run(table.replace, ...table.bind(row));
   }
 
   /** Rows as they were stored. Throws IO for one that is not: what it says may be another message, or another place. */
-  #whole(table: SummedTable<string>, condition: string, ...values: (number | string)[]): SqlRow[] {
+  #whole(table: ChecksumTable<string>, condition: string, ...values: (number | string)[]): SqlRow[] {
     const where = `The state of client "${this.id}" at ${this.path} is damaged`;
     try {
-      const sql = `SELECT ${table.all} FROM ${table.name} ${condition}`;
+      const sql = `SELECT ${table.allColumns} FROM ${table.name} ${condition}`;
       const rows = this.#prepared(sql).all(...values) as SqlRow[];
-      if (rows.every((row) => table.isWhole(row))) return rows;
+      if (rows.every((row) => table.isIntact(row))) return rows;
     } catch (cause) {
       if (!isDamage(cause)) throw cause;
       throw new BatonError("IO", `${where}: ${messageOf(cause)}${damaged} ${this.path}`, { cause });

@@ -1,5 +1,5 @@
 /** The tables of a client's state, each row with a checksum over all of it, and the form that a database of them names. */
-import { summedTable } from "../../storage/checksum_table.ts";
+import { checksumTable } from "../../storage/checksum_table.ts";
 
 /** PRAGMA user_version. Versions before the first release wrote 1 to 4. */
 export const storedFormat = 5;
@@ -7,10 +7,10 @@ export const storedFormat = 5;
 export const applicationId = 0x62745043;
 
 export const tables = {
-  client: summedTable("client", ["only", "id", "session"]),
-  places: summedTable("places", ["topic", "cursor", "intent", "folder"]),
-  registrations: summedTable("registrations", ["topic", "number"]),
-  intents: summedTable("intents", [
+  client: checksumTable("client", ["only", "id", "session"]),
+  places: checksumTable("places", ["topic", "cursor", "intent", "folder"]),
+  registrations: checksumTable("registrations", ["topic", "number"]),
+  intents: checksumTable("intents", [
     "id",
     "topic",
     "registration",
@@ -22,7 +22,7 @@ export const tables = {
     "lengths",
     "bodies",
   ]),
-  inputs: summedTable("inputs", ["topic", "name", "taken", "chain"]),
+  inputs: checksumTable("inputs", ["topic", "name", "taken", "chain"]),
 } as const;
 
 export const schema = `

@@ -23,8 +23,8 @@ import {
 } from "node:fs";
 import { join, resolve } from "node:path";
 import { BatonError, messageOf } from "../../errors.ts";
-import { flushFolders } from "../../storage/flush_folders.ts";
-import { flushPath } from "../../storage/flush_path.ts";
+import { flushParentFolders } from "../../storage/durable_file.ts";
+import { flushPath } from "../../storage/durable_file.ts";
 import type { ClientState } from "./client_state.ts";
 
 /** In the folder: whose it is. */
@@ -176,7 +176,7 @@ function mark(path: string, client: string, topic: string): void {
   const bytes = new TextEncoder().encode(wanted);
   try {
     // Before the mark is there, so that who finds it need not.
-    if (!existsSync(file)) flushFolders(path);
+    if (!existsSync(file)) flushParentFolders(path);
     writeFlushed(file, bytes, "wx");
     flushPath(path);
   } catch (thrown) {

@@ -4,7 +4,7 @@
  */
 import { BatonError } from "../../errors.ts";
 import { abortable, throwIfAborted } from "../../support/abort.ts";
-import { counted } from "../../support/counted.ts";
+import { counted } from "../../support/text.ts";
 import type { ClientSession } from "./pubsub_client_session.ts";
 import type { PutIntents } from "./client_state.ts";
 import type { InputNotes } from "./input_checkpoints.ts";

@@ -5,7 +5,7 @@
  */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
-import { counted } from "../../support/counted.ts";
+import { counted } from "../../support/text.ts";
 import { nullIfNoNode } from "../../coordination/request_errors.ts";
 import { readTopicList } from "./read_topic_list.ts";
 import type { PubsubPath } from "./pubsub_path.ts";

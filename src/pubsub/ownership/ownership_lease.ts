@@ -1,5 +1,5 @@
 /** Until when a server may answer OK for what it owns. */
-import type { Session } from "../../zookeeper/zookeeper.ts";
+import type { ZooKeeperSession } from "../../zookeeper/zookeeper.ts";
 import { timingOf } from "../../zookeeper/session_timing.ts";
 import type { Clock } from "../../support/clock.ts";
 
@@ -14,11 +14,11 @@ export function ownershipEndMs(leaseEndMs: number, timeoutMs: number): number {
 }
 
 export class OwnershipLease {
-  readonly #session: Session;
+  readonly #session: ZooKeeperSession;
   readonly #clock: Clock;
   #isOver = false;
 
-  constructor(session: Session, clock: Clock) {
+  constructor(session: ZooKeeperSession, clock: Clock) {
     this.#session = session;
     this.#clock = clock;
   }

@@ -1,5 +1,5 @@
 /** Requests in the order of their clients' turns: one of each, so that a client with many does not stand before all others. */
-import { Fifo } from "../../support/fifo.ts";
+import { FifoQueue } from "../../support/fifo_queue.ts";
 
 /** A place in the queue; good for taking the element out again. */
 export interface Place<T> {
@@ -9,14 +9,14 @@ export interface Place<T> {
 }
 
 interface Line<T> {
-  readonly places: Fifo<Place<T>>;
+  readonly places: FifoQueue<Place<T>>;
   live: number;
 }
 
 export class TurnQueue<K, T> {
   readonly #lines = new Map<K, Line<T>>();
   /** Clients that have a line, the next one first. */
-  readonly #turns = new Fifo<K>();
+  readonly #turns = new FifoQueue<K>();
   #length = 0;
 
   get length(): number {
@@ -26,7 +26,7 @@ export class TurnQueue<K, T> {
   push(client: K, item: T): Place<T> {
     let line = this.#lines.get(client);
     if (line === undefined) {
-      this.#lines.set(client, line = { places: new Fifo(), live: 0 });
+      this.#lines.set(client, line = { places: new FifoQueue(), live: 0 });
       this.#turns.push(client);
     }
     const place = { item, line };

@@ -5,7 +5,7 @@
 import { closeSync, fstatSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { BatonError, messageOf } from "../../errors.ts";
-import { flushPath } from "../../storage/flush_path.ts";
+import { flushPath } from "../../storage/durable_file.ts";
 
 const fileName = "server_id";
 

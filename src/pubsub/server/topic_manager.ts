@@ -1,6 +1,6 @@
 /** MANAGE: what an operator asks about one topic of this server. Lets in by the topic's permit, and says OK only under the lease. */
 import { BatonError, messageOf } from "../../errors.ts";
-import { counted } from "../../support/counted.ts";
+import { counted } from "../../support/text.ts";
 import type { MessageOf } from "../../wire/pubsub/pubsub_messages.ts";
 import type { DeleteResult } from "../ownership/topic_deletion.ts";
 import type { RequestAvailability, RequestPermit } from "../ownership/topic_ownership.ts";

@@ -3,9 +3,9 @@ import { closeSync, existsSync, mkdirSync, openSync, renameSync, rmSync } from "
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { BatonError, messageOf } from "../../errors.ts";
-import { counted } from "../../support/counted.ts";
-import { flushFolders } from "../../storage/flush_folders.ts";
-import { flushPath } from "../../storage/flush_path.ts";
+import { counted } from "../../support/text.ts";
+import { flushParentFolders } from "../../storage/durable_file.ts";
+import { flushPath } from "../../storage/durable_file.ts";
 import { damageInLog } from "../../storage/wal_check.ts";
 import { databaseName, openToRead, storeError } from "./topic_database.ts";
 import { verifyRows } from "./verify_topic_store.ts";
@@ -35,7 +35,7 @@ export function backupStore(dataDir: string, target: string, mark: () => void = 
     mark();
     renameSync(part, path);
     ours = path;
-    flushFolders(target);
+    flushParentFolders(target);
   } catch (error) {
     const { code, syscall } = error as NodeJS.ErrnoException;
     if (syscall === "mkdir") {

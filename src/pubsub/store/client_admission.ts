@@ -1,7 +1,7 @@
 /** Which client a request is of, and whether it may go on: not fenced, registered, and with room at the topic for one that is new. */
 import type { StatusCode } from "../../wire/pubsub/status_codes.ts";
 import type { ClientOperation, StoreResponse } from "../../wire/pubsub/store_operations.ts";
-import { Damaged } from "../../storage/damage.ts";
+import { DamageError } from "../../storage/damage.ts";
 import type { TopicClient } from "./topic_client.ts";
 import type { ClientCapacity } from "./client_capacity.ts";
 import type { ClientTable } from "./client_table.ts";
@@ -66,7 +66,7 @@ export class ClientAdmission {
       return refused("NOT_SUBSCRIBED", "this client is not subscribed to the topic");
     }
     // The one whose row is damaged may be this one.
-    if (topic.damagedClients !== null) throw new Damaged(topic.damagedClients);
+    if (topic.damagedClients !== null) throw new DamageError(topic.damagedClients);
     const unregistered = this.#unregistered(operation, topic, null);
     if (unregistered !== null || noRoom !== null) return unregistered;
     const full = this.#capacity.whyFull(topic, operation);

@@ -1,13 +1,13 @@
 /** What is stored of clients, as it is read: every row is checked against what was stored. Everything has to be written. */
 import { decodeResolved } from "../../wire/pubsub/topic_transfer_data.ts";
-import { Damaged, sentenceOf } from "../../storage/damage.ts";
-import type { SummedTable } from "../../storage/checksum_table.ts";
+import { DamageError, sentenceOf } from "../../storage/damage.ts";
+import type { ChecksumTable } from "../../storage/checksum_table.ts";
 import { clientOf, nameBytes, nameOf, type TopicClient } from "./topic_client.ts";
 import { PublisherWindow } from "./publisher_window.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
 import { tables } from "./topic_tables.ts";
 
-const readClients = `SELECT ${tables.clients.all} FROM clients`;
+const readClients = `SELECT ${tables.clients.allColumns} FROM clients`;
 
 export class ClientRows {
   readonly #database: TopicDatabase;
@@ -34,7 +34,7 @@ export class ClientRows {
     let plain = 0;
     for (const row of rows ?? []) {
       if (row["session"] === 0) plain++;
-      if (!tables.clients.isWhole(row) || row["topic"] !== topicId) {
+      if (!tables.clients.isIntact(row) || row["topic"] !== topicId) {
         damaged = this.#database.damage.found(sentenceOf("clients", row["id"], where)).message;
       } else if (row["position"] !== null) {
         const client = clientOf(row);
@@ -56,7 +56,7 @@ export class ClientRows {
     try {
       return this.#database.damage.reading(`the clients ${where}`, () => this.#database.all(sql, topicId));
     } catch (error) {
-      if (error instanceof Damaged) return null;
+      if (error instanceof DamageError) return null;
       throw error;
     }
   }
@@ -70,7 +70,7 @@ export class ClientRows {
     try {
       return this.#database.damage.reading(`the clients ${where}`, read) === 0;
     } catch (error) {
-      if (error instanceof Damaged) return false;
+      if (error instanceof DamageError) return false;
       throw error;
     }
   }
@@ -110,7 +110,7 @@ export class ClientRows {
     const sql = `${readClients} WHERE topic = ? AND position IS NULL AND op = 0 AND op_session = 0 AND session > 0
       ORDER BY id LIMIT ?`;
     const rows = this.#read("the clients of a topic", () => this.#database.all(sql, topicId, most));
-    return rows.filter((row) => tables.clients.isWhole(row)).map((row) => clientOf(row));
+    return rows.filter((row) => tables.clients.isIntact(row)).map((row) => clientOf(row));
   }
 
   /**
@@ -123,7 +123,7 @@ export class ClientRows {
       if (windows.some(({ session }) => session === 0) || this.of(client, tables.msg_ids).length > 0) return "kept";
       return windows.every((window) => window.entries().length === 0) ? "resolved" : "unresolved";
     } catch (error) {
-      if (error instanceof Damaged) return "kept";
+      if (error instanceof DamageError) return "kept";
       throw error;
     }
   }
@@ -131,7 +131,7 @@ export class ClientRows {
   /** What is stored of its windows, without keeping them. Throws Damaged. */
   windows(client: TopicClient): Map<number, PublisherWindow> {
     const windows = new Map<number, PublisherWindow>();
-    const sql = `SELECT ${tables.windows.all} FROM windows WHERE client = ?`;
+    const sql = `SELECT ${tables.windows.allColumns} FROM windows WHERE client = ?`;
     this.#requireIndexes(client);
     const what = `the windows of client ${JSON.stringify(client.name)}`;
     for (const row of this.#read(what, () => this.#database.all(sql, client.id))) {
@@ -152,7 +152,7 @@ export class ClientRows {
   }
 
   /** The rows of a client in one of these tables, in their order. Throws Damaged when one of them is not as it was stored. */
-  of({ id, name }: TopicClient, table: SummedTable<string>): SqlRow[] {
+  of({ id, name }: TopicClient, table: ChecksumTable<string>): SqlRow[] {
     this.#requireIndexes({ id, name });
     // What the index says is found, and all of it is read from the rows: one that is not there is none.
     const columns = [...table.columns, "sum"].map((column) => `stored.${column}`).join(", ");
@@ -172,7 +172,7 @@ export class ClientRows {
     throw this.#database.damage.found(`the index of what client ${JSON.stringify(name)} has put is damaged`);
   }
 
-  #checked(table: SummedTable<string>, row: SqlRow, name: string): SqlRow {
+  #checked(table: ChecksumTable<string>, row: SqlRow, name: string): SqlRow {
     return this.#database.damage.checked(table, row, whereOf(name));
   }
 

@@ -96,7 +96,7 @@ function rowsBehind(database: TopicDatabase, topic: ExportedTopic, last: number)
     }
     if (through < 0) return [];
     return database.all(
-      `SELECT ${tables.messages.all}, records FROM messages WHERE topic = ? AND first > ? AND first <= ? ORDER BY first`,
+      `SELECT ${tables.messages.allColumns}, records FROM messages WHERE topic = ? AND first > ? AND first <= ? ORDER BY first`,
       topic.id,
       last,
       through,

@@ -4,7 +4,7 @@
  */
 import { crc32 } from "node:zlib";
 import { messageOffsets } from "../../wire/pubsub/topic_transfer_data.ts";
-import { type Damaged, rangeOfMessages, sentenceOf } from "../../storage/damage.ts";
+import { type DamageError, rangeOfMessages, sentenceOf } from "../../storage/damage.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
 import { rowStates, tables } from "./topic_tables.ts";
 
@@ -119,7 +119,7 @@ export class LogRows {
     const what = `row ${id} of the messages ${this.#where}`;
     const row = this.#database.damage.reading(
       what,
-      () => this.#database.get(`SELECT ${messages.all}, records FROM messages WHERE id = ?`, id),
+      () => this.#database.get(`SELECT ${messages.allColumns}, records FROM messages WHERE id = ?`, id),
     );
     if (row === undefined) throw this.#database.damage.found(`${what} is missing`);
     const loaded = logRow(row);
@@ -130,25 +130,25 @@ export class LogRows {
   }
 
   /** Messages from `first` to `last` were stored and are not there. */
-  missing(first: number, last: number): Damaged {
+  missing(first: number, last: number): DamageError {
     return this.#database.damage.found(`${rangeOfMessages(first, last)} ${this.#where}: the row is missing`);
   }
 
   #head(condition: string, id: number, isWanted: (first: number) => boolean): RowHead | null {
     const row = this.#database.damage.reading(`the messages ${this.#where}`, () =>
       this.#database.get(
-        `SELECT ${messages.all} FROM messages
+        `SELECT ${messages.allColumns} FROM messages
          WHERE id = (SELECT id FROM messages WHERE topic = ? AND ${condition} LIMIT 1)`,
         this.#topicId,
         id,
       ));
     if (row === undefined) return null;
     const head = headOf(row);
-    if (!messages.isWhole(row) || row["topic"] !== this.#topicId || !isWanted(head.first)) throw this.#damaged(row);
+    if (!messages.isIntact(row) || row["topic"] !== this.#topicId || !isWanted(head.first)) throw this.#damaged(row);
     return head;
   }
 
-  #damaged(row: SqlRow): Damaged {
+  #damaged(row: SqlRow): DamageError {
     return this.#database.damage.found(damagedMessages(row, this.#where));
   }
 
@@ -158,7 +158,7 @@ export class LogRows {
     let rows: SqlRow[];
     try {
       rows = this.#database.all(
-        `SELECT ${messages.all}, records FROM messages WHERE topic = ? AND first > ? AND bytes < ?
+        `SELECT ${messages.allColumns}, records FROM messages WHERE topic = ? AND first > ? AND bytes < ?
          ORDER BY first LIMIT ?`,
         this.#topicId,
         last,
@@ -186,7 +186,7 @@ export function insertMessages(
 ): void {
   const row = { id, topic, first, last, previous, bytes, state, content_sum: crc32(records) };
   database.run(
-    `INSERT INTO messages (${messages.all}, records) VALUES (${"?, ".repeat(messages.columns.length + 1)}?)`,
+    `INSERT INTO messages (${messages.allColumns}, records) VALUES (${"?, ".repeat(messages.columns.length + 1)}?)`,
     ...messages.bind(row),
     records,
   );
@@ -206,14 +206,14 @@ function headOf(row: SqlRow): RowHead {
 /** Whether a row of messages that was read with its records has what was stored. */
 export function hasItsRecords(row: SqlRow): row is SqlRow & { records: Uint8Array } {
   const { records } = row;
-  return messages.isWhole(row) && records instanceof Uint8Array && records.byteLength === row["bytes"] &&
+  return messages.isIntact(row) && records instanceof Uint8Array && records.byteLength === row["bytes"] &&
     crc32(records) === row["content_sum"];
 }
 
 /** What is said of a row that is not as it was stored. Where its numbers are what is damaged, they say nothing. */
 export function damagedMessages(row: SqlRow, where: string): string {
   const { id, first, last } = headOf(row);
-  const which = messages.isWhole(row) ? ` (${rangeOfMessages(first, last)})` : "";
+  const which = messages.isIntact(row) ? ` (${rangeOfMessages(first, last)})` : "";
   return `${sentenceOf("messages", id, where)}${which}`;
 }
 

@@ -2,7 +2,7 @@
 import type { GetOperation, StoredMessage, StoreResponse } from "../../wire/pubsub/store_operations.ts";
 import { messageContentAt } from "../../wire/pubsub/topic_transfer_data.ts";
 import type { TopicClient } from "./topic_client.ts";
-import { Damaged } from "../../storage/damage.ts";
+import { DamageError } from "../../storage/damage.ts";
 import { missedBetween } from "./decide_read.ts";
 import type { LogRow } from "./log_rows.ts";
 import { getBytesDefault } from "./topic_store_limits.ts";
@@ -71,7 +71,7 @@ function rowAt(topic: StoredTopic, id: number, hasSome: boolean): LogRow | null 
   try {
     return topic.log.rowAt(id);
   } catch (error) {
-    if (hasSome && error instanceof Damaged) return null; // the next get is told
+    if (hasSome && error instanceof DamageError) return null; // the next get is told
     throw error;
   }
 }

@@ -79,7 +79,7 @@ function repairClients(
   registration: number,
   indexes: DamagedIndexes,
 ): { readonly count: number; readonly done: string[] } {
-  const isWhole = (row: SqlRow) => tables.clients.isWhole(row) && row["topic"] === topic.id;
+  const isWhole = (row: SqlRow) => tables.clients.isIntact(row) && row["topic"] === topic.id;
   const whole = keepWhole(database, "clients", topic.id, isWhole, { onLost: (id) => deletePuts(database, id) });
   const lost = topic.clientCount - whole.length;
   const done = lost > 0 ? [`clients that nobody can name any more: ${lost}`] : [];
@@ -104,8 +104,8 @@ function deletePuts(database: TopicDatabase, client: number): void {
 function hasWholeCounters(database: TopicDatabase, client: number): boolean {
   try {
     return [tables.windows, tables.resolved, tables.msg_ids].every((table) => {
-      const rows = database.all(`SELECT ${table.all} FROM ${table.name} WHERE client = ?`, client);
-      return rows.every((row) => table.isWhole(row));
+      const rows = database.all(`SELECT ${table.allColumns} FROM ${table.name} WHERE client = ?`, client);
+      return rows.every((row) => table.isIntact(row));
     });
   } catch (error) {
     if (isDamage(error)) return false;
@@ -129,9 +129,9 @@ function keepWhole(
   }
   const whole: SqlRow[] = [];
   for (const id of ids) {
-    const row = database.get(`SELECT ${table.all}${columns} FROM ${name} WHERE id = ?`, id);
+    const row = database.get(`SELECT ${table.allColumns}${columns} FROM ${name} WHERE id = ?`, id);
     if (row !== undefined && isWhole(row)) whole.push({ ...row, records: null });
-    else if (row === undefined || row["topic"] === topic || !table.isWhole(row)) {
+    else if (row === undefined || row["topic"] === topic || !table.isIntact(row)) {
       deleteRows(database, name, "id = ?", id);
       onLost(id);
     }

@@ -19,7 +19,7 @@ import type { ClientTable } from "./client_table.ts";
 import type { TopicClient } from "./topic_client.ts";
 import { ClientAdmission } from "./client_admission.ts";
 import { ClientCapacity } from "./client_capacity.ts";
-import { Damaged } from "../../storage/damage.ts";
+import { DamageError } from "../../storage/damage.ts";
 import { decidePut, type PutDecision, type PutView, rangesOf } from "./decide_put.ts";
 import { decideGet, decideSeek, decideSubscription, type PlaceDecision } from "./decide_read.ts";
 import { DiskWatch } from "./disk_watch.ts";
@@ -155,7 +155,7 @@ export class StoreEngine {
     try {
       work();
     } catch (error) {
-      if (!(error instanceof Damaged) || operation.kind === "cancel") throw error;
+      if (!(error instanceof DamageError) || operation.kind === "cancel") throw error;
       this.#refuse(operation, "DAMAGED", error.message);
     }
   }

@@ -7,15 +7,15 @@ import { existsSync, mkdirSync, statfsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
 import { BatonError, messageOf } from "../../errors.ts";
-import { FilesInPlace } from "../../storage/database_files.ts";
-import { flushFolders } from "../../storage/flush_folders.ts";
-import { makePrivateFile } from "../../storage/make_private_file.ts";
-import { reserveFile } from "../../storage/disk_reserve.ts";
+import { OpenFilesCheck } from "../../storage/open_files_check.ts";
+import { flushParentFolders } from "../../storage/durable_file.ts";
+import { createPrivateFile } from "../../storage/durable_file.ts";
+import { reserveFile } from "../../storage/durable_file.ts";
 import { checkSqliteFormat } from "../../storage/sqlite_format.ts";
 import { damageInLog } from "../../storage/wal_check.ts";
 import type { SqlRow, SqlValue } from "../../storage/sql_row.ts";
-import { isDamage, type SummedTable } from "../../storage/checksum_table.ts";
-import { DamageNotes } from "../../storage/damage.ts";
+import { type ChecksumTable, isDamage } from "../../storage/checksum_table.ts";
+import { DamageLog } from "../../storage/damage.ts";
 import { clientsOfDamagedIndexes } from "./index_check.ts";
 import { applicationId, schema, storedFormat, tables } from "./topic_tables.ts";
 
@@ -46,9 +46,9 @@ export class TopicDatabase {
   #loggedBytes = 0;
   #isOpen = false;
   #damagedIndexes: ReadonlySet<number> | "all" | null = null;
-  readonly #files: FilesInPlace;
+  readonly #files: OpenFilesCheck;
   /** What is not as it was stored. */
-  readonly damage = new DamageNotes();
+  readonly damage = new DamageLog();
   /** Statements that were run: what work costs, in tests. */
   statements = 0;
   commits = 0;
@@ -76,13 +76,13 @@ export class TopicDatabase {
     }
     // Names of new files are on the disk before anything in them is answered for.
     try {
-      flushFolders(dataDir);
+      flushParentFolders(dataDir);
     } catch (error) {
       this.close();
       throw storeError(error, dataDir);
     }
     const names = [databaseName, `${databaseName}-wal`]; // another owner is found by its rows
-    this.#files = new FilesInPlace(dataDir, names, { lookMs });
+    this.#files = new OpenFilesCheck(dataDir, names, { lookMs });
   }
 
   /** Runs a statement that gives no rows. */
@@ -104,11 +104,11 @@ export class TopicDatabase {
   }
 
   /** A new row; `replace`: in the place of one with the same key. */
-  insert<Column extends string>(table: SummedTable<Column>, row: Readonly<Record<Column, SqlValue>>): void {
+  insert<Column extends string>(table: ChecksumTable<Column>, row: Readonly<Record<Column, SqlValue>>): void {
     this.run(table.insert, ...table.bind(row));
   }
 
-  replace<Column extends string>(table: SummedTable<Column>, row: Readonly<Record<Column, SqlValue>>): void {
+  replace<Column extends string>(table: ChecksumTable<Column>, row: Readonly<Record<Column, SqlValue>>): void {
     this.run(table.replace, ...table.bind(row));
   }
 
@@ -124,7 +124,7 @@ export class TopicDatabase {
   /** Random, made with the store: names it for as long as it lives. Throws Damaged. */
   get storeId(): string {
     const { store } = tables;
-    const row = this.get(`SELECT ${store.all} FROM store`) ?? {};
+    const row = this.get(`SELECT ${store.allColumns} FROM store`) ?? {};
     return String(this.damage.checked(store, row, "of this folder")["name"]);
   }
 
@@ -176,7 +176,7 @@ export class TopicDatabase {
 
   /** The next commit looks at the files, however new the last look is. */
   lookAgain(): void {
-    this.#files.lookAgain();
+    this.#files.invalidate();
   }
 
   confirm(): void {
@@ -304,7 +304,7 @@ export function storeError(error: unknown, dataDir: string): BatonError {
 
 function openRows(dataDir: string, owner: string): DatabaseSync {
   const path = join(dataDir, databaseName);
-  makePrivateFile(path);
+  createPrivateFile(path);
   const database = new DatabaseSync(path);
   try {
     // Before the first table: so that a file can become shorter again.
@@ -339,7 +339,7 @@ function damagedLog(dataDir: string, damage: string): string {
 /** Locked until it is closed or the process is gone, however that happens. */
 function own(dataDir: string): DatabaseSync {
   const path = join(dataDir, ownerName);
-  makePrivateFile(path); // who could read it could lock it
+  createPrivateFile(path); // who could read it could lock it
   const database = new DatabaseSync(path);
   try {
     database.exec("BEGIN EXCLUSIVE");

@@ -3,7 +3,7 @@
  * Knows where the oldest row is and how many subscribers still need it, so that neither a put nor a get asks all of them.
  */
 import { messageAt, type MessageRecord, TopicDataWriter } from "../../wire/pubsub/topic_transfer_data.ts";
-import { Damaged } from "../../storage/damage.ts";
+import { DamageError } from "../../storage/damage.ts";
 import { type LogRow, LogRows, type RowCache, type RowHead } from "./log_rows.ts";
 import { rowBytesMax, rowMessagesMax } from "./topic_store_limits.ts";
 import type { TopicDatabase } from "./topic_database.ts";
@@ -186,7 +186,7 @@ export class TopicLog {
       const row = this.#rows.load(oldest);
       return row.offsets.length === 0 ? 0 : messageAt(row.records, row.offsets.at(-1) ?? 0).timeMs;
     } catch (error) {
-      if (error instanceof Damaged) return null;
+      if (error instanceof DamageError) return null;
       throw error;
     }
   }
@@ -223,7 +223,7 @@ export class TopicLog {
       if (before > this.gone) throw this.#rows.missing(this.gone + 1, before);
       return oldest;
     } catch (error) {
-      if (error instanceof Damaged) return "damaged";
+      if (error instanceof DamageError) return "damaged";
       throw error;
     }
   }

@@ -1,7 +1,7 @@
 /** What an operator does at one topic of a store: looks, has a client forgotten, gives up what is damaged. Each a transaction. */
 import { BatonError } from "../../errors.ts";
-import { Damaged } from "../../storage/damage.ts";
-import { counted } from "../../support/counted.ts";
+import { DamageError } from "../../storage/damage.ts";
+import { counted } from "../../support/text.ts";
 import type { TopicClient } from "./topic_client.ts";
 import { repairTopic } from "./repair_topic.ts";
 import type { StoreEngine } from "./store_engine.ts";
@@ -102,7 +102,7 @@ export class TopicMaintenance {
     try {
       client = topic.subscribers.get(name) ?? clients.findUnsubscribed(topic.id, name);
     } catch (error) {
-      if (!(error instanceof Damaged)) throw error;
+      if (!(error instanceof DamageError)) throw error;
       throw new BatonError("BAD_DATA", `${error.message}: baton pubsub topic repair gives up what is damaged`);
     }
     if (client !== null) return client;

@@ -6,7 +6,7 @@ import { ClientTable } from "./client_table.ts";
 import { deleteRows } from "./delete_rows.ts";
 import { deletedRowsPerCommitMax, rowCacheBytesMax, topicsMax } from "./topic_store_limits.ts";
 import { StoredTopic } from "./stored_topic.ts";
-import { Damaged } from "../../storage/damage.ts";
+import { DamageError } from "../../storage/damage.ts";
 import { RowCache } from "./log_rows.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
 import { tables, topicStates } from "./topic_tables.ts";
@@ -56,7 +56,7 @@ export class TopicTable {
     try {
       this.load(id);
     } catch (error) {
-      if (!(error instanceof Damaged)) throw error;
+      if (!(error instanceof DamageError)) throw error;
     }
   }
 
@@ -65,11 +65,11 @@ export class TopicTable {
     const { damage } = this.#database;
     const where = "of this store";
     try {
-      const read = () => this.#database.get(`SELECT ${tables.topics.all} FROM topics WHERE id = ?`, id);
+      const read = () => this.#database.get(`SELECT ${tables.topics.allColumns} FROM topics WHERE id = ?`, id);
       const row = damage.reading(`row ${id} of the topics ${where}`, read);
       return row === undefined ? null : damage.checked(tables.topics, row, where);
     } catch (error) {
-      if (error instanceof Damaged) return null;
+      if (error instanceof DamageError) return null;
       throw error;
     }
   }

@@ -1,5 +1,5 @@
 /** The tables of a topic store, each row with a checksum over all of it, and the form that a database of them names. */
-import { summedTable } from "../../storage/checksum_table.ts";
+import { checksumTable } from "../../storage/checksum_table.ts";
 
 /** PRAGMA user_version: the form of the tables and of what lies in them. Versions before the first release wrote 1 and 2. */
 export const storedFormat = 3;
@@ -14,7 +14,7 @@ export const topicStates = { get: 0, staged: 1, dropped: 2, receiving: 3, setAsi
 
 export const tables = {
   /** `gone`: the newest message whose row was deleted; `stored`: the newest that is in a row; `clients`: how many rows they have. */
-  topics: summedTable("topics", [
+  topics: checksumTable("topics", [
     "id",
     "name",
     "place",
@@ -34,8 +34,8 @@ export const tables = {
    * `previous`: the last message of the row before it, so that one that is missing is noticed. The records have a checksum of
    * their own, as a column beside `sum`: to check where a row belongs nobody has to read them.
    */
-  messages: summedTable("messages", ["id", "topic", "first", "last", "previous", "bytes", "state", "content_sum"]),
-  clients: summedTable("clients", [
+  messages: checksumTable("messages", ["id", "topic", "first", "last", "previous", "bytes", "state", "content_sum"]),
+  clients: checksumTable("clients", [
     "id",
     "topic",
     "name",
@@ -47,12 +47,12 @@ export const tables = {
     "position",
     "registration",
   ]),
-  windows: summedTable("windows", ["client", "session", "key", "first_unacked"]),
-  resolved: summedTable("resolved", ["id", "client", "session", "first_unacked", "entries"]),
-  msg_ids: summedTable("msg_ids", ["id", "client", "key", "message", "fingerprint"]),
-  dropped: summedTable("dropped", ["name", "incarnation", "epoch"]),
-  age: summedTable("age", ["id", "age"]),
-  store: summedTable("store", ["id", "name"]),
+  windows: checksumTable("windows", ["client", "session", "key", "first_unacked"]),
+  resolved: checksumTable("resolved", ["id", "client", "session", "first_unacked", "entries"]),
+  msg_ids: checksumTable("msg_ids", ["id", "client", "key", "message", "fingerprint"]),
+  dropped: checksumTable("dropped", ["name", "incarnation", "epoch"]),
+  age: checksumTable("age", ["id", "age"]),
+  store: checksumTable("store", ["id", "name"]),
 } as const;
 
 /** Records that a row of messages has, or what has become of them: an operator has given them up as damaged. */

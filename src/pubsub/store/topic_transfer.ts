@@ -14,7 +14,7 @@ import type { StoredTopic } from "./stored_topic.ts";
 import type { TopicTable } from "./topic_table.ts";
 import type { SqlRow, TopicDatabase } from "./topic_database.ts";
 import { tables, topicStates } from "./topic_tables.ts";
-import { Damaged } from "../../storage/damage.ts";
+import { DamageError } from "../../storage/damage.ts";
 
 export class TopicTransfer {
   readonly #database: TopicDatabase;
@@ -49,7 +49,7 @@ export class TopicTransfer {
 
   /** Grows whenever something was stored, and is noted elsewhere: a store that is behind the note is an older copy. */
   generation(): number {
-    const row = this.#database.get(`SELECT ${tables.age.all} FROM age`);
+    const row = this.#database.get(`SELECT ${tables.age.allColumns} FROM age`);
     return row === undefined ? 0 : Number(this.#database.damage.checked(tables.age, row, "of this store")["age"]);
   }
 
@@ -67,7 +67,7 @@ export class TopicTransfer {
     try {
       return this.generation();
     } catch (error) {
-      if (error instanceof Damaged) return 0;
+      if (error instanceof DamageError) return 0;
       throw error;
     }
   }
@@ -242,7 +242,7 @@ export class TopicTransfer {
     try {
       return read();
     } catch (error) {
-      if (!(error instanceof Damaged)) throw error;
+      if (!(error instanceof DamageError)) throw error;
       throw new BatonError("BAD_DATA", `Topic ${quoted(topic)} cannot be sent: ${error.message}`);
     }
   }
@@ -311,11 +311,11 @@ export class TopicTransfer {
   }
 
   #dropped(name: string): SqlRow | null {
-    const row = this.#database.get(`SELECT ${tables.dropped.all} FROM dropped WHERE name = ?`, nameBytes(name));
+    const row = this.#database.get(`SELECT ${tables.dropped.allColumns} FROM dropped WHERE name = ?`, nameBytes(name));
     try {
       return row === undefined ? null : this.#database.damage.checked(tables.dropped, row, "of this store");
     } catch (error) {
-      if (error instanceof Damaged) return null; // as if it had been long ago: the topic's node is asked
+      if (error instanceof DamageError) return null; // as if it had been long ago: the topic's node is asked
       throw error;
     }
   }

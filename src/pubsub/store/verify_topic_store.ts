@@ -2,9 +2,9 @@
 import { join } from "node:path";
 import type { DatabaseSync } from "node:sqlite";
 import { messageOf } from "../../errors.ts";
-import { counted } from "../../support/counted.ts";
+import { counted } from "../../support/text.ts";
 import { damageInLog } from "../../storage/wal_check.ts";
-import { problemList, type Say, verifyPart, verifyTables } from "../../storage/verify_tables.ts";
+import { problemList, type ReportProblem, verifyPart, verifyTables } from "../../storage/verify_tables.ts";
 import { decodeResolved, messageAt, messageOffsets } from "../../wire/pubsub/topic_transfer_data.ts";
 import { nameOf } from "./topic_client.ts";
 import { rangeOfMessages, sentenceOf } from "../../storage/damage.ts";
@@ -54,7 +54,7 @@ export function verifyRows(database: DatabaseSync): TopicStoreReport {
     columns: { messages: ", records" },
     damaged: (table, row) => {
       const isMessages = table.name === "messages";
-      if (isMessages ? hasItsRecords(row) : table.isWhole(row)) return null;
+      if (isMessages ? hasItsRecords(row) : table.isIntact(row)) return null;
       const where = ofWhat(database, row);
       return isMessages ? damagedMessages(row, where) : sentenceOf(table.name, row["id"], where);
     },
@@ -83,12 +83,12 @@ function ofWhat(database: DatabaseSync, { topic }: SqlRow): string {
 }
 
 function verifyTopic(database: DatabaseSync, row: SqlRow, { say, report }: {
-  readonly say: Say;
+  readonly say: ReportProblem;
   readonly report: { topics: number; messages: number; clients: number };
 }): void {
   if (Number(row["place"]) === topicStates.dropped || Number(row["place"]) === topicStates.receiving) return;
   report.topics++;
-  if (!tables.topics.isWhole(row)) return; // said already, and nothing can be compared with it
+  if (!tables.topics.isIntact(row)) return; // said already, and nothing can be compared with it
   const number = (name: string) => Number(row[name]);
   const topic = {
     id: number("id"),
@@ -106,7 +106,7 @@ function verifyTopic(database: DatabaseSync, row: SqlRow, { say, report }: {
 function verifyClients(
   database: DatabaseSync,
   { id, title, last, clients }: TopicRows,
-  say: Say,
+  say: ReportProblem,
   report: { clients: number },
 ): void {
   let found = 0;
@@ -138,7 +138,7 @@ function verifyClients(
 function verifyMessages(
   database: DatabaseSync,
   { id, title, last, gone, stored, bytes }: TopicRows,
-  say: Say,
+  say: ReportProblem,
   report: { messages: number },
 ): void {
   let before = gone;

@@ -2,7 +2,7 @@
 import { closeSync, fstatSync, fsyncSync, ftruncateSync, openSync, readSync, writeSync } from "node:fs";
 import { dirname } from "node:path";
 import { BatonError, messageOf } from "../../errors.ts";
-import { flushPath } from "../../storage/flush_path.ts";
+import { flushPath } from "../../storage/durable_file.ts";
 import type { ClaimedMessage } from "../queue/stored_message.ts";
 import { letterLine, letterLineStart, type LetterRules } from "./dead_letter_record.ts";
 import type { LetterPlace, OpenPlace } from "./dead_letter_forwarder.ts";

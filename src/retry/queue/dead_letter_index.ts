@@ -67,7 +67,9 @@ export class LetterBook {
 
   /** No letter rests any more: somebody who begins has not seen what was in the way. */
   wakeLetters(): void {
-    const rows = this.#database.all(`SELECT ${tables.letter_troubles.all} FROM letter_troubles WHERE rested_ms > 0`);
+    const rows = this.#database.all(
+      `SELECT ${tables.letter_troubles.allColumns} FROM letter_troubles WHERE rested_ms > 0`,
+    );
     for (const row of rows) {
       const [seq, failures, error] = [Number(row["seq"]), Number(row["failures"]), String(row["error"])];
       this.#database.replace(tables.letter_troubles, { seq, failures, rested_ms: 0, error });

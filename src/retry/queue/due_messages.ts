@@ -62,7 +62,7 @@ export function countDamaged(database: RetryDatabase): number {
   let count = 0;
   for (let after = -1, rows: SqlRow[] = []; after < 0 || rows.length === pageRows;) {
     rows = database.all("SELECT * FROM messages WHERE state < 2 AND seq > ? ORDER BY seq LIMIT ?", after, pageRows);
-    count += rows.filter((row) => !tables.messages.isWhole(row)).length;
+    count += rows.filter((row) => !tables.messages.isIntact(row)).length;
     after = Math.max(after + 1, Number(rows.at(-1)?.["seq"] ?? 0));
   }
   return count;

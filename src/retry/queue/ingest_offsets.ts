@@ -37,7 +37,7 @@ export class SourceBook {
   }
 
   #last(topic: string): number {
-    const row = this.#database.get(`SELECT ${tables.sources.all} FROM sources WHERE topic = ?`, topic);
+    const row = this.#database.get(`SELECT ${tables.sources.allColumns} FROM sources WHERE topic = ?`, topic);
     if (row === undefined) return -1;
     if (this.#database.wholeOrNull(tables.sources, row) !== null) return Number(row["last"]);
     const what = `up to which message of topic ${JSON.stringify(topic)} it has taken in`;

@@ -2,7 +2,7 @@
  * Whose turn it is among the messages of a key: one that is open has it, and the others stand behind it. Kept with every change, so
  * that who takes messages in the order of their keys finds them without a look at all that wait behind others.
  */
-import { Damaged } from "../../storage/damage.ts";
+import { DamageError } from "../../storage/damage.ts";
 import type { RetryDatabase } from "./retry_database.ts";
 import { tables } from "./retry_tables.ts";
 
@@ -47,7 +47,7 @@ export class KeyTurns {
     try {
       this.#database.change(tables.messages, { seq }, { turn });
     } catch (error) {
-      if (!(error instanceof Damaged)) throw error;
+      if (!(error instanceof DamageError)) throw error;
     }
   }
 }

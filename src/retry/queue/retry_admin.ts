@@ -57,7 +57,7 @@ export class RetryOperator {
   change(id: string, change: Change, nowMs: number): Refusal | null {
     const row = this.#row(id);
     if (row === null) return "unknown";
-    if (!tables.messages.isWhole(row)) {
+    if (!tables.messages.isIntact(row)) {
       if (change !== "cancel" && change !== "purge") this.#checkWhole(row);
       this.#remove(Number(row["seq"]));
       return null;
@@ -106,7 +106,7 @@ export class RetryOperator {
     );
     let gone = 0;
     for (const row of rows) {
-      if (!tables.messages.isWhole(row)) gone += this.#remove(Number(row["seq"]));
+      if (!tables.messages.isIntact(row)) gone += this.#remove(Number(row["seq"]));
       else if (this.#changeRow(row, "purge", nowMs)) gone++;
     }
     return gone;

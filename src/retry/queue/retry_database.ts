@@ -6,17 +6,17 @@
 import { mkdirSync, statfsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync, type StatementSync } from "node:sqlite";
-import { blockFor } from "../../support/block_for.ts";
+import { blockFor } from "../../support/write_whole.ts";
 import { BatonError, messageOf } from "../../errors.ts";
-import { FilesInPlace } from "../../storage/database_files.ts";
-import { flushFolders } from "../../storage/flush_folders.ts";
-import { makeDatabaseFile } from "../../storage/make_database_file.ts";
-import { reserveFile } from "../../storage/disk_reserve.ts";
+import { OpenFilesCheck } from "../../storage/open_files_check.ts";
+import { flushParentFolders } from "../../storage/durable_file.ts";
+import { createDatabaseFile } from "../../storage/create_database_file.ts";
+import { reserveFile } from "../../storage/durable_file.ts";
 import { checkSqliteFormat } from "../../storage/sqlite_format.ts";
-import { DamageNotes, sentenceOf } from "../../storage/damage.ts";
+import { DamageLog, sentenceOf } from "../../storage/damage.ts";
 import { damageInLog } from "../../storage/wal_check.ts";
 import { type SqlRow, type SqlValue, withNearestNumbers } from "../../storage/sql_row.ts";
-import type { SummedTable } from "../../storage/checksum_table.ts";
+import type { ChecksumTable } from "../../storage/checksum_table.ts";
 import { refuseNetworkFolder } from "./network_folder.ts";
 import { applicationId, schema, storedFormat, tables } from "./retry_tables.ts";
 import { accessError } from "./store_access.ts";
@@ -32,10 +32,10 @@ export type { SqlRow };
 export class RetryDatabase {
   readonly folder: string;
   readonly #database: DatabaseSync;
-  readonly #files: FilesInPlace;
+  readonly #files: OpenFilesCheck;
   readonly #statements = new Map<string, StatementSync>();
   /** What is not as it was stored. */
-  readonly damage = new DamageNotes();
+  readonly damage = new DamageLog();
   #dataVersion = -1;
   commits = 0;
 
@@ -59,12 +59,12 @@ export class RetryDatabase {
     }
     // Names of new files are on the disk before anything in them is answered for.
     try {
-      flushFolders(folder);
+      flushParentFolders(folder);
     } catch (error) {
       this.#database.close();
       throw storeError(error, folder);
     }
-    this.#files = new FilesInPlace(folder, [databaseName, `${databaseName}-wal`], { lookMs });
+    this.#files = new OpenFilesCheck(folder, [databaseName, `${databaseName}-wal`], { lookMs });
   }
 
   /** The number of the row that was inserted, if one was, and how many were changed. */
@@ -86,11 +86,11 @@ export class RetryDatabase {
   }
 
   /** A new row; `replace`: in the place of one with the same key. In a transaction, as `change`. */
-  insert<Column extends string>(table: SummedTable<Column>, row: Readonly<Record<Column, SqlValue>>): void {
+  insert<Column extends string>(table: ChecksumTable<Column>, row: Readonly<Record<Column, SqlValue>>): void {
     this.run(table.insert, ...table.bind(row));
   }
 
-  replace<Column extends string>(table: SummedTable<Column>, row: Readonly<Record<Column, SqlValue>>): void {
+  replace<Column extends string>(table: ChecksumTable<Column>, row: Readonly<Record<Column, SqlValue>>): void {
     this.run(table.replace, ...table.bind(row));
   }
 
@@ -101,13 +101,13 @@ export class RetryDatabase {
 
   /** Changes the row with this key. False: there is none. Throws Damaged, and changes nothing, when it is not as it was stored. */
   change<Column extends string>(
-    table: SummedTable<Column>,
+    table: ChecksumTable<Column>,
     key: Partial<Record<Column, number | string>>,
     changes: { readonly [Name in Column]?: SqlValue },
   ): boolean {
     const [[column = "", value = ""] = []] = Object.entries<number | string | undefined>(key);
     const changed = Object.entries<SqlValue | undefined>(changes).filter(([, value]) => value !== undefined);
-    const row = this.get(`SELECT ${table.all} FROM ${table.name} WHERE ${column} = ?`, value);
+    const row = this.get(`SELECT ${table.allColumns} FROM ${table.name} WHERE ${column} = ?`, value);
     if (row === undefined) return false;
     this.damage.checked(table, row, whereOf(table.name, value));
     const sum = table.sumOf({ ...row, ...changes } as Record<Column, SqlValue>);
@@ -121,7 +121,7 @@ export class RetryDatabase {
    * Up to `max` rows that are not damaged: damaged ones are reported, and keep no others back. `read` gives the first `limit` rows,
    * always in the same order.
    */
-  wholeRows(table: SummedTable<string>, max: number, read: (limit: number) => SqlRow[]): SqlRow[] {
+  wholeRows(table: ChecksumTable<string>, max: number, read: (limit: number) => SqlRow[]): SqlRow[] {
     for (let limit = max;;) {
       const rows = read(limit);
       const whole = rows.filter((row) => this.wholeOrNull(table, row) !== null);
@@ -131,8 +131,8 @@ export class RetryDatabase {
   }
 
   /** The row, unless it is damaged: that is told. */
-  wholeOrNull<Row extends SqlRow>(table: SummedTable<string>, row: Row): Row | null {
-    if (table.isWhole(row)) return row;
+  wholeOrNull<Row extends SqlRow>(table: ChecksumTable<string>, row: Row): Row | null {
+    if (table.isIntact(row)) return row;
     this.damage.found(sentenceOf(table.name, row["seq"] ?? row["id"], "of this store"));
     return null;
   }
@@ -304,7 +304,7 @@ function openTables(folder: string): DatabaseSync {
   // To SQLite an empty file is a database without tables; no baton leaves one.
   if (found?.size === 0) throw new BatonError("CONFIG", cutOff(path));
   // Before the first table: so that a file can become shorter again.
-  if (isNew) makeDatabaseFile(path, "PRAGMA auto_vacuum = INCREMENTAL");
+  if (isNew) createDatabaseFile(path, "PRAGMA auto_vacuum = INCREMENTAL");
   const database = new DatabaseSync(path);
   try {
     database.exec(`PRAGMA busy_timeout = ${busyMs}`);
@@ -317,7 +317,7 @@ function openTables(folder: string): DatabaseSync {
       const name = storeName();
       const sum = tables.store.sumOf({ id: 0, name, paused: 0, redrives: 0 });
       database.exec(`BEGIN IMMEDIATE; ${schema}
-        INSERT OR IGNORE INTO store (${tables.store.all}) VALUES (0, '${name}', 0, 0, ${sum});
+        INSERT OR IGNORE INTO store (${tables.store.allColumns}) VALUES (0, '${name}', 0, 0, ${sum});
         PRAGMA user_version = ${storedFormat}; PRAGMA application_id = ${applicationId};
         COMMIT`);
     }

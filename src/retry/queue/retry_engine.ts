@@ -19,7 +19,7 @@ import {
   type TryEnd,
 } from "./message_life.ts";
 import { dueMessages, type DueOptions, nextDueMs } from "./due_messages.ts";
-import { Damaged } from "../../storage/damage.ts";
+import { DamageError } from "../../storage/damage.ts";
 import { KeyTurns } from "./key_ordering.ts";
 import type { RetryDatabase, SqlRow } from "./retry_database.ts";
 import { tables } from "./retry_tables.ts";
@@ -79,7 +79,7 @@ export class RetryEngine {
     this.#turns = new KeyTurns(database);
     this.totals = new RetryTotals(database);
     this.room = new RetryRoom(database, this.totals, rules);
-    const row = database.get(`SELECT ${tables.store.all} FROM store WHERE id = 0`) ?? {};
+    const row = database.get(`SELECT ${tables.store.allColumns} FROM store WHERE id = 0`) ?? {};
     this.#name = String(database.damage.checked(tables.store, row, "of this folder")["name"]);
   }
 
@@ -146,7 +146,7 @@ export class RetryEngine {
     try {
       return this.#database.change(tables.processors, { id: owner }, { end_ms: endMs });
     } catch (error) {
-      if (error instanceof Damaged) return false; // others take it for ended as well
+      if (error instanceof DamageError) return false; // others take it for ended as well
       throw error;
     }
   }
@@ -171,7 +171,7 @@ export class RetryEngine {
     readonly nowMs: number;
   }): number {
     let count = 0;
-    for (const row of this.#database.all(`SELECT ${tables.processors.all} FROM processors`)) {
+    for (const row of this.#database.all(`SELECT ${tables.processors.allColumns} FROM processors`)) {
       const isWhole = this.#database.wholeOrNull(tables.processors, row) !== null;
       if (isWhole && row["boot"] === boot && bootMs <= Number(row["end_ms"]) + graceMs) continue;
       const owner = Number(row["id"]);
@@ -218,7 +218,7 @@ export class RetryEngine {
       this.#content(Number(row["seq"]));
       return null;
     } catch (error) {
-      if (error instanceof Damaged) return error.message;
+      if (error instanceof DamageError) return error.message;
       throw error;
     }
   }
@@ -228,10 +228,10 @@ export class RetryEngine {
     const { bodies } = tables;
     const { damage } = this.#database;
     const what = `the content of message ${this.idOf(seq)}`;
-    const sql = `SELECT ${bodies.all} FROM bodies WHERE seq = ?`;
+    const sql = `SELECT ${bodies.allColumns} FROM bodies WHERE seq = ?`;
     const row = damage.reading(what, () => this.#database.get(sql, seq));
     if (row === undefined) throw damage.found(`${what} is missing`);
-    if (!bodies.isWhole(row)) throw damage.found(`${what} is damaged`);
+    if (!bodies.isIntact(row)) throw damage.found(`${what} is damaged`);
     return { head: JSON.parse(String(row["head"])) as MessageHead, body: row["body"] as Uint8Array };
   }
 
@@ -298,7 +298,7 @@ export class RetryEngine {
     try {
       return { ...this.messageOf(row), ...this.#content(Number(row["seq"])) };
     } catch (error) {
-      if (!(error instanceof Damaged)) throw error;
+      if (!(error instanceof DamageError)) throw error;
       throw new BatonError("BAD_DATA", `The message store in ${this.#database.folder} is damaged: ${error.message}`);
     }
   }

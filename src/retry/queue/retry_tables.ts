@@ -1,5 +1,5 @@
 /** The tables of a message store, each row with a checksum over all of it, and the form that a database of them names. */
-import { summedTable } from "../../storage/checksum_table.ts";
+import { checksumTable } from "../../storage/checksum_table.ts";
 
 /** PRAGMA user_version: the form of the tables and of what lies in them. 1 was without checksums. */
 export const storedFormat = 2;
@@ -7,9 +7,9 @@ export const storedFormat = 2;
 export const applicationId = 0x62745254;
 
 export const tables = {
-  store: summedTable("store", ["id", "name", "paused", "redrives"]),
-  totals: summedTable("totals", ["state", "count", "bytes"]),
-  messages: summedTable("messages", [
+  store: checksumTable("store", ["id", "name", "paused", "redrives"]),
+  totals: checksumTable("totals", ["state", "count", "bytes"]),
+  messages: checksumTable("messages", [
     "seq",
     "state",
     "key",
@@ -30,10 +30,10 @@ export const tables = {
     "bytes",
     "turn",
   ]),
-  bodies: summedTable("bodies", ["seq", "head", "body"]),
-  processors: summedTable("processors", ["id", "boot", "end_ms", "pid", "since_ms"]),
-  letter_troubles: summedTable("letter_troubles", ["seq", "failures", "rested_ms", "error"]),
-  sources: summedTable("sources", ["topic", "last"]),
+  bodies: checksumTable("bodies", ["seq", "head", "body"]),
+  processors: checksumTable("processors", ["id", "boot", "end_ms", "pid", "since_ms"]),
+  letter_troubles: checksumTable("letter_troubles", ["seq", "failures", "rested_ms", "error"]),
+  sources: checksumTable("sources", ["topic", "last"]),
 } as const;
 
 export const schema = `

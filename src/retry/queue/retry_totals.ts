@@ -32,7 +32,7 @@ export class RetryTotals {
   count(state: MessageState, count: number, bytes: number): void {
     const isKept = kept.includes(state);
     const number = stateNumbers[state];
-    const row = this.#database.get(`SELECT ${tables.totals.all} FROM totals WHERE state = ?`, number);
+    const row = this.#database.get(`SELECT ${tables.totals.allColumns} FROM totals WHERE state = ?`, number);
     const known = row !== undefined && this.#database.wholeOrNull(tables.totals, row) !== null;
     const before = known ? row : row === undefined ? null : this.#countedBefore(number, count, bytes);
     this.#database.replace(tables.totals, {

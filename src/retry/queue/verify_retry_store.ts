@@ -1,7 +1,7 @@
 /** Looks at everything in a message store, in use or not, and says what does not fit together. Changes nothing. */
 import { type MessageState, messageStates } from "./message_life.ts";
 import { RetryDatabase } from "./retry_database.ts";
-import { problemList, type Say, verifyPart, verifyTables } from "../../storage/verify_tables.ts";
+import { problemList, type ReportProblem, verifyPart, verifyTables } from "../../storage/verify_tables.ts";
 import { stateNumbers } from "./retry_totals.ts";
 import { schema, tables } from "./retry_tables.ts";
 
@@ -36,7 +36,7 @@ export function verifyStore(folder: string): VerifyReport {
 
 type Counted = Record<MessageState, { count: number; bytes: number }>;
 
-function verifyMessages(database: RetryDatabase, say: Say): Counted {
+function verifyMessages(database: RetryDatabase, say: ReportProblem): Counted {
   const counted = Object.fromEntries(messageStates.map((state) => [state, { count: 0, bytes: 0 }])) as Counted;
   const rows = database.iterate(
     `SELECT m.*, length(b.body) AS body_bytes, p.id AS processor FROM messages AS m LEFT JOIN bodies AS b ON b.seq = m.seq
@@ -69,7 +69,7 @@ function verifyMessages(database: RetryDatabase, say: Say): Counted {
 }
 
 /** Of what is over the count goes on when its rows are forgotten. */
-function verifyTotals(database: RetryDatabase, counted: Counted, say: Say): void {
+function verifyTotals(database: RetryDatabase, counted: Counted, say: ReportProblem): void {
   for (const state of ["waiting", "in_flight", "dead"] as const) {
     const row = database.get("SELECT count, bytes FROM totals WHERE state = ?", stateNumbers[state]);
     const { count, bytes } = counted[state];

@@ -20,7 +20,7 @@ export interface AnyCodec {
 }
 
 /** The TypeScript type of a codec's values. */
-export type ValueOf<C extends AnyCodec> = ReturnType<C["read"]>;
+export type CodecValue<C extends AnyCodec> = ReturnType<C["read"]>;
 
 export const int: Codec<number> = {
   bytesMin: 4,
@@ -87,7 +87,7 @@ export function vector<T>(element: Codec<T>): Codec<T[] | null> & { readonly ele
   };
 }
 
-type RecordOf<F extends Record<string, AnyCodec>> = { [Name in keyof F]: ValueOf<F[Name]> };
+type RecordOf<F extends Record<string, AnyCodec>> = { [Name in keyof F]: CodecValue<F[Name]> };
 
 /** A record: its fields in the order of the declaration. */
 export function record<F extends Record<string, AnyCodec>>(fields: F): Codec<RecordOf<F>> & { readonly fields: F } {

@@ -8,7 +8,7 @@ export const frameBytesMaxDefault = 0xfffff;
  * Cuts a stream of chunks into frames. A length outside 0…frameBytesMax is a protocol error, raised before anything
  * is allocated. The frames of one chunk are views onto it; only a frame that spans chunks is copied, once.
  */
-export class FrameDecoder {
+export class JuteFrameDecoder {
   readonly #frameBytesMax: number;
   readonly #header = new Uint8Array(4);
   #headerLength = 0;

@@ -3,7 +3,7 @@
  * Source: MultiOperationRecord, MultiResponse.
  */
 import { type ByteReader, type ByteWriter, protocolError } from "../bytes.ts";
-import { type AnyCodec, type Codec, empty, type ValueOf } from "./jute_codec.ts";
+import { type AnyCodec, type Codec, type CodecValue, empty } from "./jute_codec.ts";
 import * as records from "./zookeeper_records.ts";
 
 const errorType = -1;
@@ -25,21 +25,21 @@ export const multiOperations = {
 export type MultiOperationName = keyof typeof multiOperations;
 /** One operation: `{ type: "delete", path: "/a", version: -1 }`. */
 export type MultiRequest = {
-  [Name in MultiOperationName]: { type: Name } & ValueOf<(typeof multiOperations)[Name]["request"]>;
+  [Name in MultiOperationName]: { type: Name } & CodecValue<(typeof multiOperations)[Name]["request"]>;
 }[MultiOperationName];
 /** One operation's outcome, or the number of its error. */
 export type MultiResult =
-  | { [Name in MultiOperationName]: { type: Name } & ValueOf<(typeof multiOperations)[Name]["response"]> }[
+  | { [Name in MultiOperationName]: { type: Name } & CodecValue<(typeof multiOperations)[Name]["response"]> }[
     MultiOperationName
   ]
   | { type: "error"; err: number };
 
-interface Row {
+interface MultiOperationRow {
   readonly code: number;
   readonly request: Codec<object>;
   readonly response: Codec<object>;
 }
-const rowOf = (name: MultiOperationName): Row => multiOperations[name] as unknown as Row;
+const rowOf = (name: MultiOperationName): MultiOperationRow => multiOperations[name] as unknown as MultiOperationRow;
 const namesByCode = new Map<number, MultiOperationName>(
   Object.entries(multiOperations).map(([name, row]) => [row.code, name as MultiOperationName]),
 );

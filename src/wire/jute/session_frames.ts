@@ -3,7 +3,7 @@
  * and a server answers in the shape it was asked in.
  */
 import type { ByteReader, ByteWriter } from "../bytes.ts";
-import type { Codec, ValueOf } from "./jute_codec.ts";
+import type { Codec, CodecValue } from "./jute_codec.ts";
 import * as records from "./zookeeper_records.ts";
 
 function withReadOnly<T extends object>(body: Codec<T>): Codec<T & { readOnly: boolean | undefined }> {
@@ -21,6 +21,6 @@ function withReadOnly<T extends object>(body: Codec<T>): Codec<T & { readOnly: b
 }
 
 export const connectRequest = withReadOnly(records.ConnectRequest);
-export type ConnectRequest = ValueOf<typeof connectRequest>;
+export type ConnectRequest = CodecValue<typeof connectRequest>;
 export const connectResponse = withReadOnly(records.ConnectResponse);
-export type ConnectResponse = ValueOf<typeof connectResponse>;
+export type ConnectResponse = CodecValue<typeof connectResponse>;

@@ -1,6 +1,7 @@
 /** Every operation of the protocol: its number, what is sent and what comes back. Client and server read the same table. */
-import { type AnyCodec, empty, type ValueOf } from "./jute_codec.ts";
+import { type AnyCodec, type CodecValue, empty } from "./jute_codec.ts";
 import * as records from "./zookeeper_records.ts";
+import type { Acl } from "./zookeeper_records.ts";
 
 export const operations = {
   create: { code: 1, request: records.CreateRequest, response: records.PathResponse },
@@ -30,8 +31,8 @@ export const operations = {
 } as const satisfies Record<string, { code: number; request: AnyCodec; response: AnyCodec }>;
 
 export type OperationName = keyof typeof operations;
-export type RequestOf<Name extends OperationName> = ValueOf<(typeof operations)[Name]["request"]>;
-export type ResponseOf<Name extends OperationName> = ValueOf<(typeof operations)[Name]["response"]>;
+export type OperationRequest<Name extends OperationName> = CodecValue<(typeof operations)[Name]["request"]>;
+export type OperationResponse<Name extends OperationName> = CodecValue<(typeof operations)[Name]["response"]>;
 
 /** Operations whose body is a list of others; their bodies are in multi.ts. */
 export const multiCode = 14;
@@ -68,3 +69,6 @@ export const createFlag = {
   persistentTtl: 5,
   persistentSequentialTtl: 6,
 } as const;
+
+/** One object for all, so that it costs nothing and is told by identity: not to be changed. */
+export const openAcl: Acl[] = [{ perms: permission.all, id: { scheme: "world", id: "anyone" } }];

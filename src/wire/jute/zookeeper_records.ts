@@ -1,9 +1,9 @@
 /** The records of zookeeper.jute (3.8), names and field order as there. */
-import { boolean, buffer, int, long, record, ustring, type ValueOf, vector } from "./jute_codec.ts";
+import { boolean, buffer, type CodecValue, int, long, record, ustring, vector } from "./jute_codec.ts";
 
 export const Id = record({ scheme: ustring, id: ustring });
 export const Acl = record({ perms: int, id: Id });
-export type Acl = ValueOf<typeof Acl>;
+export type Acl = CodecValue<typeof Acl>;
 
 export const Stat = record({
   czxid: long,
@@ -18,7 +18,7 @@ export const Stat = record({
   numChildren: int,
   pzxid: long,
 });
-export type Stat = ValueOf<typeof Stat>;
+export type Stat = CodecValue<typeof Stat>;
 
 /** Without the trailing readOnly byte, which clients before 3.4 do not send: see session_frames.ts. */
 export const ConnectRequest = record({

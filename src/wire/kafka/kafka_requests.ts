@@ -2,7 +2,17 @@
  * What is asked of a Kafka broker, and what it answers: names, order and versions as in the Kafka protocol guide. Each version is
  * one that brokers from 0.11 to 4 know (KIP-896 says which ones 4 has left out), but for making topics, which takes 2.4.
  */
-import { type AnyCodec, boolean, buffer, empty, int, long, record, type ValueOf, vector } from "../jute/jute_codec.ts";
+import {
+  type AnyCodec,
+  boolean,
+  buffer,
+  type CodecValue,
+  empty,
+  int,
+  long,
+  record,
+  vector,
+} from "../jute/jute_codec.ts";
 import { short, text } from "./kafka_codec.ts";
 
 export interface KafkaRequest<Request extends AnyCodec = AnyCodec, Response extends AnyCodec = AnyCodec> {
@@ -14,8 +24,8 @@ export interface KafkaRequest<Request extends AnyCodec = AnyCodec, Response exte
   readonly response: Response;
 }
 
-export type RequestOf<R extends KafkaRequest> = ValueOf<R["request"]>;
-export type ResponseOf<R extends KafkaRequest> = ValueOf<R["response"]>;
+export type KafkaRequestOf<R extends KafkaRequest> = CodecValue<R["request"]>;
+export type KafkaResponseOf<R extends KafkaRequest> = CodecValue<R["response"]>;
 
 const Broker = record({ nodeId: int, host: text, port: int, rack: text });
 const Partition = record({

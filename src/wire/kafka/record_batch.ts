@@ -21,7 +21,7 @@ export interface ProducerStamp {
 }
 
 /** Of a producer that the broker does not look after. */
-export const noStamp: ProducerStamp = { producerId: -1n, producerEpoch: -1, sequence: -1 };
+export const noProducerStamp: ProducerStamp = { producerId: -1n, producerEpoch: -1, sequence: -1 };
 
 /** From the partition leader's epoch up to the checksum, which covers all that follows it. */
 const checkedFrom = 4 + 1 + 4;

@@ -2,17 +2,17 @@ import { expect, test } from "bun:test";
 import { spawnSync } from "node:child_process";
 import { join } from "node:path";
 import process from "node:process";
-import { selfConnection } from "../../../src/sockets/self_connection.ts";
+import { selfConnectionError } from "../../../src/sockets/self_connection.ts";
 
 const port = 40_000;
 
 test("both ends of a connection to itself are the same, and of no other", () => {
   const [address, own] = [{ kind: "tcp", host: "localhost", port } as const, "127.0.0.1"];
   const ends = { localAddress: own, localPort: port, remoteAddress: own, remotePort: port };
-  expect(selfConnection(ends, address)).toMatchObject({ code: "ECONNREFUSED" });
-  expect(selfConnection({ ...ends, localPort: port + 1 }, address)).toBeNull();
-  expect(selfConnection({ ...ends, remoteAddress: "127.0.0.2" }, address)).toBeNull();
-  expect(selfConnection({}, { kind: "unix", path: "/a" })).toBeNull();
+  expect(selfConnectionError(ends, address)).toMatchObject({ code: "ECONNREFUSED" });
+  expect(selfConnectionError({ ...ends, localPort: port + 1 }, address)).toBeNull();
+  expect(selfConnectionError({ ...ends, remoteAddress: "127.0.0.2" }, address)).toBeNull();
+  expect(selfConnectionError({}, { kind: "unix", path: "/a" })).toBeNull();
 });
 
 /** Not every kernel lets every user have one. */

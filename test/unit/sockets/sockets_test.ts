@@ -4,9 +4,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { bunDial } from "../../../src/sockets/bun_dial.ts";
 import { bunListen } from "../../../src/sockets/bun_listen.ts";
-import type { Address, Connection, ConnectionHandlers } from "../../../src/sockets/connection.ts";
-import type { Dial } from "../../../src/sockets/dial.ts";
-import type { Listen, Listener } from "../../../src/sockets/listen.ts";
+import type {
+  Address,
+  Connection,
+  ConnectionHandlers,
+  Dial,
+  Listen,
+  Listener,
+} from "../../../src/sockets/connection.ts";
 import { nodeDial } from "../../../src/sockets/node_dial.ts";
 import { nodeListen } from "../../../src/sockets/node_listen.ts";
 

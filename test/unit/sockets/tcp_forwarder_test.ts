@@ -1,10 +1,11 @@
 /** What goes through a forwarder, over real sockets on this machine. */
 import { afterEach, describe, expect, test } from "bun:test";
-import { Forwarder, type ForwarderOptions } from "../../../src/sockets/tcp_forwarder.ts";
+import { TcpForwarder, type TcpForwarderOptions } from "../../../src/sockets/tcp_forwarder.ts";
 import { waitingBytesMax } from "../../../src/sockets/splice_connections.ts";
 import type { Address, Connection, ConnectionHandlers } from "../../../src/sockets/connection.ts";
 import { dial } from "../../../src/sockets/dial.ts";
-import { listen, type Listener } from "../../../src/sockets/listen.ts";
+import { listen } from "../../../src/sockets/listen.ts";
+import { type Listener } from "../../../src/sockets/connection.ts";
 import { systemClock } from "../../../src/support/clock.ts";
 import { eventually } from "../../support/eventually.ts";
 
@@ -52,14 +53,14 @@ async function serve(name: string): Promise<{ address: Address; ears: Ear[]; lis
   return { address: listener.address, ears, listener };
 }
 
-async function forward(options: Partial<ForwarderOptions> = {}) {
+async function forward(options: Partial<TcpForwarderOptions> = {}) {
   const said: string[] = [];
-  const forwarder = new Forwarder({
+  const forwarder = new TcpForwarder({
     dial,
     clock: systemClock(),
     connectTimeoutMs: 5000,
     connectionsMax: 100,
-    say: (sentence) => said.push(sentence),
+    log: (sentence) => said.push(sentence),
     ...options,
   });
   const listener = await listen(loopback, forwarder.accept, { halfOpen: true });
@@ -78,7 +79,7 @@ describe("a forwarder", () => {
   test("carries both ways, and passes on each end by itself", async () => {
     const leader = await serve("a");
     const { forwarder, call } = await forward();
-    forwarder.lead(leader.address);
+    forwarder.setLeader(leader.address);
     const client = await call();
     client.say("question");
     client.connection?.end();
@@ -94,14 +95,14 @@ describe("a forwarder", () => {
   test("closes what is open when the leader changes, and new connections reach the new one", async () => {
     const [first, second] = [await serve("first"), await serve("second")];
     const { forwarder, call } = await forward();
-    forwarder.lead(first.address);
+    forwarder.setLeader(first.address);
     const early = await call();
     await eventually(() => early.text === "first ");
-    forwarder.lead(second.address);
+    forwarder.setLeader(second.address);
     await eventually(() => early.closings.length === 1 && first.ears[0]?.closings.length === 1);
     const late = await call();
     await eventually(() => late.text === "second ");
-    forwarder.lead(null);
+    forwarder.setLeader(null);
     await eventually(() => late.closings.length === 1);
   });
 
@@ -111,9 +112,9 @@ describe("a forwarder", () => {
     client.say("early");
     const gone = await serve("gone");
     await gone.listener.close();
-    forwarder.lead(gone.address); // refuses
+    forwarder.setLeader(gone.address); // refuses
     const leader = await serve("b");
-    forwarder.lead(leader.address);
+    forwarder.setLeader(leader.address);
     await eventually(() => leader.ears[0]?.text === "early" && client.text === "b ");
   });
 
@@ -124,7 +125,7 @@ describe("a forwarder", () => {
     expect(said[0]).toMatch(/^a connection from 127\.0\.0\.1:\d+ is closed: nobody leads, for 50 ms$/);
     const gone = await serve("gone");
     await gone.listener.close();
-    forwarder.lead(gone.address);
+    forwarder.setLeader(gone.address);
     const refused = await call();
     await eventually(() => refused.closings.length === 1);
     expect(said[1]).toMatch(/is closed: .*(ECONNREFUSED|[Ff]ailed to connect)/);
@@ -133,7 +134,7 @@ describe("a forwarder", () => {
   test("has no more connections than it may, and says so once", async () => {
     const leader = await serve("a");
     const { forwarder, call, said } = await forward({ connectionsMax: 2 });
-    forwarder.lead(leader.address);
+    forwarder.setLeader(leader.address);
     const clients = [await call(), await call()];
     await eventually(() => clients.every(({ text }) => text === "a "));
     for (let more = 0; more < 2; more++) {
@@ -150,7 +151,7 @@ describe("a forwarder", () => {
   test("holds back who sends faster than the other reads, and loses nothing", async () => {
     const leader = await serve("a");
     const { forwarder, call } = await forward();
-    forwarder.lead(leader.address);
+    forwarder.setLeader(leader.address);
     const client = await call();
     const ear = await eventually(() => leader.ears[0]);
     ear.connection?.pause();
@@ -173,7 +174,7 @@ describe("a forwarder", () => {
   test("closes the other side when one is gone", async () => {
     const leader = await serve("a");
     const { forwarder, call } = await forward();
-    forwarder.lead(leader.address);
+    forwarder.setLeader(leader.address);
     const client = await call();
     await eventually(() => client.text === "a ");
     leader.ears[0]?.connection?.destroy();

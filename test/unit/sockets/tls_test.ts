@@ -3,7 +3,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Address, TlsOptions } from "../../../src/sockets/connection.ts";
 import { dial } from "../../../src/sockets/dial.ts";
-import { listen, type Listener } from "../../../src/sockets/listen.ts";
+import { listen } from "../../../src/sockets/listen.ts";
+import { type Listener } from "../../../src/sockets/connection.ts";
 
 const pem = (name: string) => readFileSync(join(import.meta.dir, "../../fixtures/tls", name), "utf8");
 const ca = pem("ca.pem");

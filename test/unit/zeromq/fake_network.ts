@@ -1,7 +1,5 @@
 /** A network in memory: connections that can be cut, held up and made silent, and whose writes are counted. */
-import type { Address, Connection, ConnectionHandlers } from "../../../src/sockets/connection.ts";
-import type { Dial } from "../../../src/sockets/dial.ts";
-import type { Accept, Listen } from "../../../src/sockets/listen.ts";
+import type { Accept, Address, Connection, ConnectionHandlers, Dial, Listen } from "../../../src/sockets/connection.ts";
 import { formatEndpoint } from "../../../src/zeromq/endpoint.ts";
 import { onAbort } from "../../../src/support/abort.ts";
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { DealerSocket } from "../../../src/zeromq/dealer_socket.ts";
 import { RouterSocket } from "../../../src/zeromq/router_socket.ts";
-import type { Dial } from "../../../src/sockets/dial.ts";
+import type { Dial } from "../../../src/sockets/connection.ts";
 import { command, frame, greeting, join, ready, text } from "../../support/zmtp_bytes.ts";
 import { rawPeer } from "./raw_peer.ts";
 import { bytes, outcome, SocketRig, words } from "./socket_rig.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { ConnectReport } from "../../../src/zookeeper/connect_report.ts";
+import { ConnectReport } from "../../../src/zookeeper/connector.ts";
 
 test("an attempt that is cut short does not hide why the one before it failed", () => {
   const report = new ConnectReport();

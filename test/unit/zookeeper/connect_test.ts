@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { connect, type ConnectOptions } from "../../../src/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../../src/zookeeper/hosts.ts";
 import { BatonError } from "../../../src/errors.ts";
-import type { Dial } from "../../../src/sockets/dial.ts";
+import type { Dial } from "../../../src/sockets/connection.ts";
 import { waitLimit } from "../../../src/support/deadline.ts";
 import { FakeClock, settled } from "../../support/fake_clock.ts";
 import { ScriptedEnsemble } from "./scripted_ensemble.ts";

@@ -1,9 +1,8 @@
 /** Servers without sockets, for tests of the client: each does what the test tells it to, and remembers what it heard. */
-import type { ConnectionHandlers } from "../../../src/sockets/connection.ts";
+import type { ConnectionHandlers, Dial } from "../../../src/sockets/connection.ts";
 import { formatAddress } from "../../../src/sockets/connection.ts";
-import type { Dial } from "../../../src/sockets/dial.ts";
 import { ByteReader, type ByteWriter } from "../../../src/wire/bytes.ts";
-import { encodeFrame, FrameDecoder } from "../../../src/wire/jute/jute_frame.ts";
+import { encodeFrame, JuteFrameDecoder } from "../../../src/wire/jute/jute_frame.ts";
 import { operations, specialXid } from "../../../src/wire/jute/zookeeper_operations.ts";
 import { Stat, WatcherEvent } from "../../../src/wire/jute/zookeeper_records.ts";
 import { type ConnectRequest, connectRequest, connectResponse } from "../../../src/wire/jute/session_frames.ts";
@@ -74,7 +73,7 @@ export class ScriptedConnection {
   readonly server: ScriptedServer;
   readonly handlers: ConnectionHandlers;
   open = true;
-  #decoder = new FrameDecoder();
+  #decoder = new JuteFrameDecoder();
   #hello = false;
   #writes = 0;
   #held: (() => void)[] = [];

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { connect } from "../../../src/zookeeper/zookeeper_client.ts";
 import { parseServers } from "../../../src/zookeeper/hosts.ts";
-import type { Dial } from "../../../src/sockets/dial.ts";
+import type { Dial } from "../../../src/sockets/connection.ts";
 import { operations } from "../../../src/wire/jute/zookeeper_operations.ts";
 import { FakeClock, settled } from "../../support/fake_clock.ts";
 import { ScriptedEnsemble } from "./scripted_ensemble.ts";

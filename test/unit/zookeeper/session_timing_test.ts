@@ -1,13 +1,19 @@
 import { describe, expect, test } from "bun:test";
-import { leaseEndMs, relayMs, steadyLeaseMs, timingOf, vigil } from "../../../src/zookeeper/session_timing.ts";
+import {
+  heartbeatAction,
+  leaseEndMs,
+  relayMs,
+  steadyLeaseMs,
+  timingOf,
+} from "../../../src/zookeeper/session_timing.ts";
 
 const T = 6000;
-const idle = (lastBeatMs: number) => ({ lastBeatMs, isBeatUnanswered: false, oldestUnansweredMs: null });
-const waiting = (sentMs: number) => ({ lastBeatMs: sentMs, isBeatUnanswered: true, oldestUnansweredMs: sentMs });
+const idle = (lastHeartbeatMs: number) => ({ lastHeartbeatMs, isHeartbeatPending: false, oldestUnansweredMs: null });
+const waiting = (sentMs: number) => ({ lastHeartbeatMs: sentMs, isHeartbeatPending: true, oldestUnansweredMs: sentMs });
 /** Other requests are on the way, but no heartbeat. */
-const busy = (lastBeatMs: number, oldestUnansweredMs: number) => ({
-  lastBeatMs,
-  isBeatUnanswered: false,
+const busy = (lastHeartbeatMs: number, oldestUnansweredMs: number) => ({
+  lastHeartbeatMs,
+  isHeartbeatPending: false,
   oldestUnansweredMs,
 });
 
@@ -59,8 +65,8 @@ describe("the vigil over a connection", () => {
     [1000, waiting(0), "doubt", 2000],
     [1999, waiting(0), "doubt", 2000],
     [2000, waiting(0), "drop", 2000],
-  ])("at %d ms, %o: %s, and look again at %d ms", (nowMs, signs, action, lookAgainMs) => {
-    expect(vigil(nowMs, signs, T)).toEqual({ action: action as "trust", lookAgainMs });
+  ])("at %d ms, %o: %s, and check again at %d ms", (nowMs, facts, action, nextCheckMs) => {
+    expect(heartbeatAction(nowMs, facts, T)).toEqual({ action: action as "trust", nextCheckMs });
   });
 
   test("leaves time to fail over: the connection is dropped by T/2 after the last answer, before any lease ends", () => {

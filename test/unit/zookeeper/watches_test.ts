@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { type RearmBatch, setWatchesBytesMax, Watches } from "../../../src/zookeeper/watches.ts";
+import { type RearmBatch, SessionWatches, setWatchesBytesMax } from "../../../src/zookeeper/watches.ts";
 import { ByteReader } from "../../../src/wire/bytes.ts";
 import { SetWatchesRequest } from "../../../src/wire/jute/zookeeper_records.ts";
 
@@ -14,7 +14,7 @@ describe("watches", () => {
       ["childrenChanged", ["child"]],
     ] as const;
     for (const [type, kinds] of table) {
-      const watches = new Watches();
+      const watches = new SessionWatches();
       const called = { data: () => {}, exist: () => {}, child: () => {} };
       for (const kind of ["data", "exist", "child"] as const) watches.add(kind, "/a", called[kind]);
       expect(watches.take(type, "/b").size).toBe(0);
@@ -25,7 +25,7 @@ describe("watches", () => {
   });
 
   test("one watcher is told once of one event, however often it asked", () => {
-    const watches = new Watches();
+    const watches = new SessionWatches();
     const watcher = () => {};
     watches.add("data", "/a", watcher);
     watches.add("data", "/a", watcher);
@@ -34,7 +34,7 @@ describe("watches", () => {
   });
 
   test("are armed again in batches below the limit, all of them, with the last zxid", () => {
-    const watches = new Watches();
+    const watches = new SessionWatches();
     const paths = Array.from({ length: 5000 }, (_, index) => `/${"é".repeat(100)}${index}`);
     for (const path of paths) watches.add("exist", path, () => {});
     watches.add("data", "/d", () => {});
@@ -50,7 +50,7 @@ describe("watches", () => {
   });
 
   test("are armed again in shorter batches where the servers take shorter requests only", () => {
-    const watches = new Watches({ frameBytesMax: 2000 });
+    const watches = new SessionWatches({ frameBytesMax: 2000 });
     const paths = Array.from({ length: 100 }, (_, index) => `/${"x".repeat(100)}${index}`);
     for (const path of paths) watches.add("data", path, () => {});
     const bodies = watches.rearm(42n).map(({ body }) => body);
@@ -59,7 +59,7 @@ describe("watches", () => {
   });
 
   test("are armed from where they were left: what a connection has not confirmed was not told by it", () => {
-    const watches = new Watches({ frameBytesMax: 2000 });
+    const watches = new SessionWatches({ frameBytesMax: 2000 });
     for (let index = 0; index < 10; index++) watches.add("child", `/${"x".repeat(500)}${index}`, () => {});
     const paths = (batches: RearmBatch[], zxid: bigint) =>
       decode(batches.map(({ body }) => body))
@@ -76,6 +76,6 @@ describe("watches", () => {
   });
 
   test("without any, nothing is sent", () => {
-    expect(new Watches().rearm(1n)).toEqual([]);
+    expect(new SessionWatches().rearm(1n)).toEqual([]);
   });
 });

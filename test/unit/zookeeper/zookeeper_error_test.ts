@@ -1,14 +1,14 @@
 import { expect, test } from "bun:test";
-import { failure, refusal } from "../../../src/zookeeper/zookeeper_error.ts";
+import { localError, responseError } from "../../../src/zookeeper/zookeeper_error.ts";
 
 test("a change whose answer never came may have been done; a read has done nothing", () => {
-  expect(failure({ action: "create", path: "/a" }, "CONNECTIONLOSS")).toMatchObject({ code: "OUTCOME_UNKNOWN" });
-  const read = failure({ action: "read", path: "/a", reads: true }, "CONNECTIONLOSS");
+  expect(localError({ action: "create", path: "/a" }, "CONNECTIONLOSS")).toMatchObject({ code: "OUTCOME_UNKNOWN" });
+  const read = localError({ action: "read", path: "/a", reads: true }, "CONNECTIONLOSS");
   expect(read).toMatchObject({ code: "UNREACHABLE", reason: "CONNECTIONLOSS", path: "/a" });
 });
 
 test("a refusal by an ACL names the permission, and whose ACL it is", () => {
-  const said = (action: string, path: string, index?: number) => refusal({ action, path }, -102, index).message;
+  const said = (action: string, path: string, index?: number) => responseError({ action, path }, -102, index).message;
   expect(said("create", "/a/b")).toBe(
     'Cannot create "/a/b": the server answered NOAUTH: it takes c (create), which the ACL of "/a" does not give to this ' +
       "session; credentials that have it are named with auth.file",

@@ -1,17 +1,17 @@
 import { describe, expect, test } from "bun:test";
 import { FrameStream } from "../../../src/sockets/frame_stream.ts";
-import { Link } from "../../../src/zookeeper/zookeeper_link.ts";
+import { ZooKeeperLink } from "../../../src/zookeeper/zookeeper_link.ts";
 import { ByteReader } from "../../../src/wire/bytes.ts";
-import { FrameDecoder } from "../../../src/wire/jute/jute_frame.ts";
+import { JuteFrameDecoder } from "../../../src/wire/jute/jute_frame.ts";
 import { FakeClock, settled } from "../../support/fake_clock.ts";
 
 function rig(nextXid: number) {
   const sent: number[] = [];
   const lost: (Error | null)[] = [];
-  const stream = new FrameStream({ frame() {}, turn() {}, closed() {} });
+  const stream = new FrameStream({ frame() {}, chunkEnd() {}, closed() {} });
   stream.attach({
     write(bytes) {
-      for (const frame of new FrameDecoder().push(bytes)) sent.push(new ByteReader(frame).i32());
+      for (const frame of new JuteFrameDecoder().push(bytes)) sent.push(new ByteReader(frame).i32());
     },
     bufferedBytes: 0,
     peer: "test",
@@ -20,8 +20,18 @@ function rig(nextXid: number) {
     end() {},
     destroy() {},
   });
-  const owner = { event() {}, answered() {}, lost: (error: Error | null) => void lost.push(error) };
-  const link = new Link(stream, owner, { clock: new FakeClock(), nextXid, connectSentMs: 0, relayMs: 0, lastZxid: 0n });
+  const owner = {
+    eventReceived() {},
+    repliesReceived() {},
+    connectionLost: (error: Error | null) => void lost.push(error),
+  };
+  const link = new ZooKeeperLink(stream, owner, {
+    clock: new FakeClock(),
+    nextXid,
+    connectSentMs: 0,
+    relayMs: 0,
+    lastZxid: 0n,
+  });
   const reply = (xid: number) => {
     const frame = new DataView(new ArrayBuffer(20));
     frame.setInt32(0, 16);
@@ -36,7 +46,7 @@ describe("a link", () => {
     const { link, sent, lost, reply } = rig(0x7ffffffe);
     let answers = 0;
     const body = new Uint8Array(0);
-    for (let i = 0; i < 4; i++) link.send(3, body, { answer: () => answers++, lose() {} });
+    for (let i = 0; i < 4; i++) link.send(3, body, { received: () => answers++, connectionLost() {} });
     await settled();
     expect(sent).toEqual([0x7ffffffe, 0x7fffffff, 1, 2]);
     for (const xid of sent) reply(xid);
@@ -47,7 +57,12 @@ describe("a link", () => {
     for (const wrong of [[2], [1, 1], [1, 2, 3], [-2]]) {
       const { link, lost, reply } = rig(1);
       const losses: unknown[] = [];
-      for (let i = 0; i < 2; i++) link.send(3, new Uint8Array(0), { answer() {}, lose: (cause) => losses.push(cause) });
+      for (let i = 0; i < 2; i++) {
+        link.send(3, new Uint8Array(0), {
+          received() {},
+          connectionLost: (cause) => losses.push(cause),
+        });
+      }
       await settled();
       for (const xid of wrong) reply(xid);
       expect(lost[0]).toHaveProperty("code", "PROTOCOL");
@@ -59,7 +74,10 @@ describe("a link", () => {
   test("hears nothing more after it was destroyed", async () => {
     const { link, lost, reply, stream } = rig(1);
     const losses: unknown[] = [];
-    link.send(3, new Uint8Array(0), { answer: () => losses.push("answer"), lose: () => losses.push("lost") });
+    link.send(3, new Uint8Array(0), {
+      received: () => losses.push("answer"),
+      connectionLost: () => losses.push("lost"),
+    });
     await settled();
     link.destroy(null);
     reply(1);

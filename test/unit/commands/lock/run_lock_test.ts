@@ -6,7 +6,7 @@ import type { ChildEnding } from "../../../../src/process/spawn/child_outcome.ts
 import type { SuperviseOptions } from "../../../../src/process/supervise/supervise_child.ts";
 import type { Guard } from "../../../../src/process/guard/guard.ts";
 import { StoppedBySignal } from "../../../../src/process/supervise/stopped_by_signal.ts";
-import type { Session, ZooKeeper } from "../../../../src/zookeeper/zookeeper.ts";
+import type { ZooKeeper, ZooKeeperSession } from "../../../../src/zookeeper/zookeeper.ts";
 import { ZooKeeperError } from "../../../../src/zookeeper/zookeeper_error.ts";
 import { BatonError } from "../../../../src/errors.ts";
 import { systemClock } from "../../../../src/support/clock.ts";
@@ -23,10 +23,10 @@ class Bench {
   supervised: SuperviseOptions | null = null;
   /** The end of the session. */
   ended = new AbortController();
-  get session(): Session {
+  get session(): ZooKeeperSession {
     return { id: 1n, password: new Uint8Array(16), timeoutMs: 10_000, ended: this.ended.signal } as Partial<
-      Session
-    > as Session;
+      ZooKeeperSession
+    > as ZooKeeperSession;
   }
   ending: ChildEnding = { kind: "exited", code: 0 };
   send: (signal: NodeJS.Signals) => void = () => {};

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { dueNodes } from "../../../../src/keeper/state/container_reaper.ts";
-import { openAcl } from "../../../../src/wire/jute/open_acl.ts";
+import { openAcl } from "../../../../src/wire/jute/zookeeper_operations.ts";
 import { createFlag } from "../../../../src/wire/jute/zookeeper_operations.ts";
 import { StateDriver } from "./state_driver.ts";
 

@@ -1,7 +1,7 @@
 /** What one request may ask for, and what all of them may make the state hold. */
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { openAcl } from "../../../../src/wire/jute/open_acl.ts";
+import { openAcl } from "../../../../src/wire/jute/zookeeper_operations.ts";
 import { createFlag, permission } from "../../../../src/wire/jute/zookeeper_operations.ts";
 import type { MultiRequest } from "../../../../src/wire/jute/multi_request.ts";
 import { property } from "../../../support/property.ts";

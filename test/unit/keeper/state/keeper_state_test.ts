@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { openAcl } from "../../../../src/wire/jute/open_acl.ts";
+import { openAcl } from "../../../../src/wire/jute/zookeeper_operations.ts";
 import { decodeRows, encodeChanges, nodeOf, sessionOf } from "../../../../src/keeper/storage/stored_records.ts";
 import type { MultiRequest } from "../../../../src/wire/jute/multi_request.ts";
 import { createFlag } from "../../../../src/wire/jute/zookeeper_operations.ts";

@@ -4,7 +4,7 @@ import process from "node:process";
 import { ByteReader, ByteWriter } from "../../../../src/wire/bytes.ts";
 import { BatonError } from "../../../../src/errors.ts";
 import { createFlag, multiCode, multiReadCode, operations } from "../../../../src/wire/jute/zookeeper_operations.ts";
-import { openAcl } from "../../../../src/wire/jute/open_acl.ts";
+import { openAcl } from "../../../../src/wire/jute/zookeeper_operations.ts";
 import { multiRequest } from "../../../../src/wire/jute/multi_request.ts";
 import { seededRandom } from "../../../support/random.ts";
 import { StateDriver } from "./state_driver.ts";

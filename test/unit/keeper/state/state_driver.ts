@@ -1,8 +1,8 @@
 /** A keeper's state with typed requests in and typed answers out, the bytes between them included. */
 import type { Identity } from "../../../../src/keeper/state/acl_check.ts";
-import { openAcl } from "../../../../src/wire/jute/open_acl.ts";
+import { openAcl } from "../../../../src/wire/jute/zookeeper_operations.ts";
 import { type KeeperLimits, keeperLimitsDefault } from "../../../../src/keeper/state/keeper_limits.ts";
-import type { Session } from "../../../../src/keeper/state/session_table.ts";
+import type { KeeperSession } from "../../../../src/keeper/state/session_table.ts";
 import { KeeperState } from "../../../../src/keeper/state/keeper_state.ts";
 import { ByteReader, ByteWriter } from "../../../../src/wire/bytes.ts";
 import type { Codec } from "../../../../src/wire/jute/jute_codec.ts";
@@ -16,9 +16,9 @@ import {
   createFlag,
   multiCode,
   type OperationName,
+  type OperationRequest,
+  type OperationResponse,
   operations,
-  type RequestOf,
-  type ResponseOf,
 } from "../../../../src/wire/jute/zookeeper_operations.ts";
 
 export interface Driven<T> {
@@ -57,23 +57,23 @@ export class StateDriver {
 }
 
 export class DrivenClient {
-  readonly session: Session;
+  readonly session: KeeperSession;
   readonly #driver: StateDriver;
   readonly #who: { readonly name: string; readonly identities: readonly Identity[] };
 
-  constructor(driver: StateDriver, session: Session, who: { name: string; identities: readonly Identity[] }) {
+  constructor(driver: StateDriver, session: KeeperSession, who: { name: string; identities: readonly Identity[] }) {
     this.#driver = driver;
     this.session = session;
     this.#who = who;
   }
 
-  call<Name extends OperationName>(name: Name, request: RequestOf<Name>): Driven<ResponseOf<Name>> {
+  call<Name extends OperationName>(name: Name, request: OperationRequest<Name>): Driven<OperationResponse<Name>> {
     const { code, request: sent, response } = operations[name];
     return this.#apply(
       code,
-      sent as unknown as Codec<RequestOf<Name>>,
+      sent as unknown as Codec<OperationRequest<Name>>,
       request,
-      response as unknown as Codec<ResponseOf<Name>>,
+      response as unknown as Codec<OperationResponse<Name>>,
     );
   }
 

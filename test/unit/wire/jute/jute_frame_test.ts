@@ -1,13 +1,13 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { encodeFrame, FrameDecoder } from "../../../../src/wire/jute/jute_frame.ts";
+import { encodeFrame, JuteFrameDecoder } from "../../../../src/wire/jute/jute_frame.ts";
 import { anyBytes } from "../../../support/jute_arbitrary.ts";
 import { property } from "../../../support/property.ts";
 import { hex, unlessProtocolError } from "../../../support/wire.ts";
 
 /** The frames that come out of these chunks, copied as their receiver would. */
 function framesOf(chunks: readonly Uint8Array[], frameBytesMax?: number): Uint8Array[] {
-  const decoder = new FrameDecoder(frameBytesMax);
+  const decoder = new JuteFrameDecoder(frameBytesMax);
   return chunks.flatMap((chunk) => [...decoder.push(chunk)].map((frame) => frame.slice()));
 }
 
@@ -55,13 +55,13 @@ describe("a frame", () => {
 
   test("that lies in one chunk is not copied", () => {
     const chunk = hex("00000002 0102 00000001 03");
-    const [first, second] = [...new FrameDecoder().push(chunk)];
+    const [first, second] = [...new JuteFrameDecoder().push(chunk)];
     expect(first?.buffer).toBe(chunk.buffer);
     expect(second).toEqual(hex("03"));
   });
 
   test("that spans chunks does not change with the chunk's memory", () => {
-    const decoder = new FrameDecoder();
+    const decoder = new JuteFrameDecoder();
     const chunk = hex("00000003 0102");
     expect([...decoder.push(chunk)]).toEqual([]);
     chunk.fill(9);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { crc32c } from "../../../../src/wire/kafka/crc32c.ts";
-import { encodeBatch, noStamp } from "../../../../src/wire/kafka/record_batch.ts";
-import { encodeRequest } from "../../../../src/wire/kafka/request_frame.ts";
+import { encodeBatch, noProducerStamp } from "../../../../src/wire/kafka/record_batch.ts";
+import { encodeRequest } from "../../../../src/wire/kafka/kafka_request_frame.ts";
 import { metadata } from "../../../../src/wire/kafka/kafka_requests.ts";
 
 describe("what Kafka's brokers are sent", () => {
@@ -13,7 +13,7 @@ describe("what Kafka's brokers are sent", () => {
 
   test("a batch has the record's length in two bytes where it takes two, and a checksum over what follows it", () => {
     const value = new Uint8Array(100).fill(0x61);
-    const batch = encodeBatch({ key: "k", value, headers: [["h", "é"]], timestampMs: 1 }, noStamp);
+    const batch = encodeBatch({ key: "k", value, headers: [["h", "é"]], timestampMs: 1 }, noProducerStamp);
     const bytes = batch.toHex();
     // Zigzag: 113 is e2 01, 100 is c8 01.
     expect(bytes.slice(2 * 61)).toBe(`e201000000026bc801${"61".repeat(100)}02026804c3a9`);

@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
-import { Fifo } from "../../../src/support/fifo.ts";
+import { FifoQueue } from "../../../src/support/fifo_queue.ts";
 
 test("what goes in first comes out first, through every compaction", () => {
-  const fifo = new Fifo<number>();
+  const fifo = new FifoQueue<number>();
   let pushed = 0;
   let taken = 0;
   for (let round = 0; round < 200; round++) {
@@ -17,7 +17,7 @@ test("what goes in first comes out first, through every compaction", () => {
 
 test("taking 200,000 elements out costs about ten times what 20,000 cost, not a hundred times", () => {
   const msFor = (count: number) => {
-    const fifo = new Fifo<number>();
+    const fifo = new FifoQueue<number>();
     for (let i = 0; i < count; i++) fifo.push(i);
     const startMs = performance.now();
     while (fifo.shift() !== undefined);

@@ -2,12 +2,12 @@
 import { ByteReader } from "../bytes.ts";
 import { encodeFrame } from "../jute/jute_frame.ts";
 import { text } from "./kafka_codec.ts";
-import type { KafkaRequest, RequestOf, ResponseOf } from "./kafka_requests.ts";
+import type { KafkaRequest, KafkaRequestOf, KafkaResponseOf } from "./kafka_requests.ts";
 
 /** Length in front. */
 export function encodeRequest<R extends KafkaRequest>(
   { key, version, request }: R,
-  value: RequestOf<R>,
+  value: KafkaRequestOf<R>,
   { correlation, clientId }: { readonly correlation: number; readonly clientId: string },
 ): Uint8Array {
   return encodeFrame((writer) => {
@@ -24,10 +24,10 @@ export function correlationOf(frame: Uint8Array): number {
   return new ByteReader(frame).i32();
 }
 
-export function decodeResponse<R extends KafkaRequest>({ response }: R, frame: Uint8Array): ResponseOf<R> {
+export function decodeResponse<R extends KafkaRequest>({ response }: R, frame: Uint8Array): KafkaResponseOf<R> {
   const reader = new ByteReader(frame);
   reader.i32();
-  const value = response.read(reader) as ResponseOf<R>;
+  const value = response.read(reader) as KafkaResponseOf<R>;
   reader.end();
   return value;
 }

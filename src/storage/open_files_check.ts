@@ -2,7 +2,7 @@
 import { statSync } from "node:fs";
 import { join } from "node:path";
 
-export class FilesInPlace {
+export class OpenFilesCheck {
   readonly #folder: string;
   readonly #lookMs: number;
   readonly #inodes: ReadonlyMap<string, bigint | null>;
@@ -27,7 +27,7 @@ export class FilesInPlace {
   }
 
   /** The next check looks, however new the last look is. */
-  lookAgain(): void {
+  invalidate(): void {
     this.#lookedMs = -Infinity;
   }
 }

@@ -1,5 +1,5 @@
 /** First in, first out, at a cost that does not grow with the length: `Array.shift` moves every element. */
-export class Fifo<T> {
+export class FifoQueue<T> {
   #items: (T | undefined)[] = [];
   #head = 0;
 

@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { makeDatabaseFile } from "../../../src/storage/make_database_file.ts";
+import { createDatabaseFile } from "../../../src/storage/create_database_file.ts";
 
 let folder: string;
 beforeEach(() => folder = mkdtempSync(join(tmpdir(), "baton-database-")));
@@ -11,7 +11,7 @@ afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 test("a database's file has content as soon as it has its name, is its user's alone, and nothing else is left", () => {
   const path = join(folder, "a.sqlite");
-  makeDatabaseFile(path, "PRAGMA auto_vacuum = INCREMENTAL");
+  createDatabaseFile(path, "PRAGMA auto_vacuum = INCREMENTAL");
   expect(readdirSync(folder)).toEqual(["a.sqlite"]);
   expect([statSync(path).size, statSync(path).mode & 0o777]).toEqual([4096, 0o600]);
   using database = new DatabaseSync(path);
@@ -21,12 +21,12 @@ test("a database's file has content as soon as it has its name, is its user's al
 
 test("what somebody else has made at the same time is let be", () => {
   const path = join(folder, "a.sqlite");
-  makeDatabaseFile(path);
+  createDatabaseFile(path);
   const { ino } = statSync(path);
-  makeDatabaseFile(path);
+  createDatabaseFile(path);
   expect([statSync(path).ino, readdirSync(folder)]).toEqual([ino, ["a.sqlite"]]);
 });
 
 test("a folder that is not there is told", () => {
-  expect(() => makeDatabaseFile(join(folder, "none/a.sqlite"))).toThrow(/ENOENT/);
+  expect(() => createDatabaseFile(join(folder, "none/a.sqlite"))).toThrow(/ENOENT/);
 });

@@ -1,13 +1,13 @@
 /** An SQLite database's file that is never there without content, so that an empty one is known for what was cut off. */
 import { closeSync, existsSync, linkSync, openSync, renameSync, rmSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
-import { flushPath } from "./flush_path.ts";
+import { flushPath } from "./durable_file.ts";
 
 /**
  * Makes one without tables, in WAL mode, with `pragmas` set, under another name first: whoever is killed meanwhile leaves that.
  * Lets be what somebody else has made at the same time. Its name is the caller's to flush. Throws the system's error, SQLite's.
  */
-export function makeDatabaseFile(path: string, pragmas = ""): void {
+export function createDatabaseFile(path: string, pragmas = ""): void {
   const making = `${path}.new-${crypto.randomUUID()}`;
   try {
     closeSync(openSync(making, "wx", 0o600));

@@ -5,7 +5,7 @@ import { isNotAllowed, isRetriable, kafkaErrorName, kafkaErrors } from "../wire/
 import { createTopics, metadata, oldMetadata } from "../wire/kafka/kafka_requests.ts";
 import type { BrokerConnection } from "./broker_connection.ts";
 
-export interface TopicView {
+export interface KafkaTopicMetadata {
   /** Address of each partition's leader, by its number; null: it has none now. None at all: the topic is not there, or not yet. */
   readonly leaders: readonly (Address | null)[];
   /** Who makes topics. */
@@ -15,17 +15,21 @@ export interface TopicView {
 }
 
 /** How a topic that is not there is made; -1 leaves it to the broker. */
-export interface TopicShape {
+export interface KafkaTopicShape {
   readonly partitions: number;
   readonly replication: number;
 }
 
 /** Rejects with REFUSED, and CONFIG for a name that cannot be. */
-export async function viewTopic(broker: BrokerConnection, topic: string, signal: AbortSignal): Promise<TopicView> {
+export async function describeTopic(
+  broker: BrokerConnection,
+  topic: string,
+  signal: AbortSignal,
+): Promise<KafkaTopicMetadata> {
   // A broker of before 0.11 makes every topic it is asked about: it is asked about all there are.
-  const { brokers, topics, controller } = broker.speaks(metadata)
-    ? await broker.ask(metadata, { topics: [topic], makesTopics: false }, signal)
-    : await broker.ask(oldMetadata, { topics: null }, signal);
+  const { brokers, topics, controller } = broker.supports(metadata)
+    ? await broker.request(metadata, { topics: [topic], makesTopics: false }, signal)
+    : await broker.request(oldMetadata, { topics: null }, signal);
   const addresses = new Map(
     brokers?.map(({ nodeId, host, port }): [number, Address] => [nodeId, { kind: "tcp", host: host ?? "", port }]),
   );
@@ -45,18 +49,22 @@ export async function viewTopic(broker: BrokerConnection, topic: string, signal:
  * Asks for it; that another one has made it meanwhile is as good. A text: what was in the way, and may not be the next time. Rejects
  * with REFUSED or CONFIG.
  */
-export async function makeTopic(
+export async function createTopic(
   broker: BrokerConnection,
   topic: string,
-  { partitions, replication }: TopicShape,
+  { partitions, replication }: KafkaTopicShape,
   signal: AbortSignal,
 ): Promise<string | null> {
-  if (!broker.speaks(createTopics)) {
-    await makeTopicByAsking(broker, topic, signal);
+  if (!broker.supports(createTopics)) {
+    await createTopicByMetadata(broker, topic, signal);
     return null;
   }
   const made = { name: topic, partitions, replication, assignments: [], configs: [] };
-  const { topics } = await broker.ask(createTopics, { topics: [made], timeoutMs: 10_000, validateOnly: false }, signal);
+  const { topics } = await broker.request(
+    createTopics,
+    { topics: [made], timeoutMs: 10_000, validateOnly: false },
+    signal,
+  );
   const { error, message } = topics?.[0] ?? { error: 0, message: null };
   if (error === 0 || error === kafkaErrors.TOPIC_ALREADY_EXISTS) return null;
   if (!isRetriable(error)) throw topicError(topic, error, message);
@@ -64,9 +72,9 @@ export async function makeTopic(
 }
 
 /** Brokers that cannot be asked to make a topic may make one that they are asked about (auto.create.topics.enable). */
-async function makeTopicByAsking(broker: BrokerConnection, topic: string, signal: AbortSignal): Promise<void> {
-  if (broker.speaks(metadata)) await broker.ask(metadata, { topics: [topic], makesTopics: true }, signal);
-  else await broker.ask(oldMetadata, { topics: [topic] }, signal);
+async function createTopicByMetadata(broker: BrokerConnection, topic: string, signal: AbortSignal): Promise<void> {
+  if (broker.supports(metadata)) await broker.request(metadata, { topics: [topic], makesTopics: true }, signal);
+  else await broker.request(oldMetadata, { topics: [topic] }, signal);
 }
 
 function topicError(topic: string, error: number, message: string | null): BatonError {

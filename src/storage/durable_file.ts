@@ -1,0 +1,52 @@
+/** Files and folder entries that must survive a power failure. All functions throw the system's error. */
+import { closeSync, fsyncSync, openSync, statSync, writeSync } from "node:fs";
+import { dirname, resolve } from "node:path";
+
+/** Flushes a file's content, or a folder's entries. A file that was created, renamed or removed needs both. */
+export function flushPath(path: string): void {
+  const fd = openSync(path, "r");
+  try {
+    fsyncSync(fd);
+  } finally {
+    closeSync(fd);
+  }
+}
+
+/** Errors of folders that this user may not read, and of file systems that cannot flush a folder. */
+const ignoredErrors = ["EACCES", "EPERM", "EINVAL", "EBADF", "ENOTSUP"];
+
+/**
+ * Flushes the entries of a folder and of all its parents, up to the root. A caller that created several folders, or found folders
+ * of a process that was killed, does not know which of them are on the disk.
+ */
+export function flushParentFolders(path: string): void {
+  for (let folder = resolve(path);; folder = dirname(folder)) {
+    try {
+      flushPath(folder);
+    } catch (thrown) {
+      if (!ignoredErrors.includes((thrown as NodeJS.ErrnoException).code ?? "")) throw thrown;
+    }
+    if (folder === dirname(folder)) return;
+  }
+}
+
+/** Extends an existing file to `bytes` with zeros and flushes it. Does nothing for a longer file, or when there is none. */
+export function reserveFile(path: string, bytes: number): void {
+  const length = statSync(path, { throwIfNoEntry: false })?.size;
+  if (length === undefined || length >= bytes) return;
+  const file = openSync(path, "r+");
+  try {
+    const zeros = new Uint8Array(1 << 20);
+    for (let at = length; at < bytes;) {
+      at += writeSync(file, zeros, 0, Math.min(zeros.byteLength, bytes - at), at);
+    }
+    fsyncSync(file);
+  } finally {
+    closeSync(file);
+  }
+}
+
+/** Creates an empty file for its owner only, unless it exists. SQLite gives its log the same mode. */
+export function createPrivateFile(path: string): void {
+  closeSync(openSync(path, "a", 0o600));
+}
