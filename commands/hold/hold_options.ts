@@ -1,8 +1,8 @@
 /** `baton hold`'s command line as data: a lock's, for a process that runs already. Pure, but for looking that process up. */
 import process from "node:process";
 import {
-  foreignProcessTable,
   hasProcessTable,
+  otherNamespaceReason,
   processOfThread,
   readProcess,
 } from "../../src/process/proc/process_table.ts";
@@ -55,7 +55,7 @@ export function holdOptionsOf(call: Call<typeof holdSettings>): HoldOptions {
 
 function scriptOf(pid: number | undefined): ScriptProcess {
   if (!hasProcessTable()) {
-    const why = foreignProcessTable() ?? "it has to find the script's processes to stop them";
+    const why = otherNamespaceReason() ?? "it has to find the script's processes to stop them";
     throw new BatonError("CONFIG", `baton hold needs Linux with /proc: ${why}`);
   }
   const row = pid === undefined ? scriptAround(process.ppid) : readProcess(pid);

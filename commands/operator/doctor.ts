@@ -1,6 +1,6 @@
 /** `baton doctor`: finds trouble before it bites. */
 import { loadLibc } from "../../src/process/libc.ts";
-import { foreignProcessTable, hasProcessTable } from "../../src/process/proc/process_table.ts";
+import { hasProcessTable, otherNamespaceReason } from "../../src/process/proc/process_table.ts";
 import { printTable } from "../../src/terminal/table.ts";
 import { setting, type SettingTable } from "../../src/config/setting.ts";
 import { connectionSettings } from "../../src/config/settings.ts";
@@ -106,7 +106,7 @@ async function systemFindings(): Promise<DiagnosisFinding[]> {
     const what = "the C library cannot be called, so that no guard can be started: baton lock is refused (125)";
     findings.push({ kind: "problem", where: "this machine", what });
   }
-  const foreign = foreignProcessTable();
+  const foreign = otherNamespaceReason();
   if (foreign !== null) {
     const what = `a job's processes cannot be told from others, so that baton lock is refused (125): ${foreign}`;
     findings.push({ kind: "problem", where: "this machine", what });

@@ -1,5 +1,5 @@
 /** `baton pool`: its words. What it does is in run_pool.ts and pool_status.ts. */
-import { compileLate } from "../../src/process/spawn/lower_jit_priority.ts";
+import { lowerJitPriority } from "../../src/process/spawn/lower_jit_priority.ts";
 import { startGuard } from "../../src/process/guard/guard.ts";
 import { type Call, defineCommand } from "../command.ts";
 import type { ExitCode } from "../exit_codes.ts";
@@ -61,7 +61,7 @@ async function pool(call: Call<typeof poolCommandSettings>): Promise<ExitCode> {
   if (asked?.deed === "status") return await (await import("./pool_status.ts")).showPoolStatus(asked, call);
   if (asked?.deed === "forget") return await (await import("./pool_forget.ts")).forgetPoolItems(asked, call);
   const options = poolOptionsOf(call);
-  compileLate();
+  lowerJitPriority();
   const guard = startGuard(); // its start, of some milliseconds, runs beside everything that comes now
   const { poolDependencies, runPoolCommand } = await import("./run_pool.ts");
   return await runPoolCommand(options, call.io, poolDependencies(guard));

@@ -68,7 +68,7 @@ export class MessageChildren implements Disposable {
     await this.#guard.watch(cookie, {
       remainingMs: () => forMs,
       subscribe: () => () => {},
-      onStrike: () => {},
+      onKill: () => {},
       onReplaced: () => {},
       signal,
     });

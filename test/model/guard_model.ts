@@ -34,7 +34,7 @@ export type GuardMistake =
   | "takes a command that nobody told of for one that was not started"
   | "is told of a job after its start"
   | "is told of the session before the jobs when it is the next guard"
-  | "is told of the session but not of a job that was struck when it is the next guard"
+  | "is told of the session but not of a job that was killed when it is the next guard"
   | "is not told of another session"
   | "is not told of the session when it is the next guard";
 
@@ -249,7 +249,7 @@ export class GuardModel implements Model<GuardWorld> {
       ...(isTold ? [toldOf(cookie)] : []),
     ]);
     const isLeftOut = session === 0 ||
-      (hasStruck && !this.#has("is told of the session but not of a job that was struck when it is the next guard"));
+      (hasStruck && !this.#has("is told of the session but not of a job that was killed when it is the next guard"));
     const told = isLeftOut || this.#has("is not told of the session when it is the next guard")
       ? []
       : [sessionText(session)];

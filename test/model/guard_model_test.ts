@@ -42,7 +42,7 @@ describe("the checker finds a guard that", () => {
     ["takes a command that nobody told of for one that was not started", beside],
     ["is told of a job after its start", beside],
     ["is told of the session before the jobs when it is the next guard", beside, all],
-    ["is told of the session but not of a job that was struck when it is the next guard", beside, all],
+    ["is told of the session but not of a job that was killed when it is the next guard", beside, all],
     ["is not told of another session", left, { ...all, faults: ["baton killed", "session expires"] }],
     ["is not told of the session when it is the next guard", left, {
       ...all,

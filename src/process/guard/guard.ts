@@ -1,13 +1,10 @@
-/**
- * baton's side of the guard: starts it, keeps its deadlines fresh, hears whether it struck, and starts another one when
- * it dies while there is something to guard.
- */
+/** baton's side of the guard: starts it, renews its deadlines, receives its reports, and replaces it when it dies while it is needed. */
 import process from "node:process";
 import { BatonError, messageOf } from "../../errors.ts";
 import { abortable } from "../../support/abort.ts";
 import { expectEnd } from "../spawn/helper_process.ts";
 import { type Libc, loadLibc } from "../libc.ts";
-import { foreignProcessTable } from "../proc/process_table.ts";
+import { otherNamespaceReason } from "../proc/process_table.ts";
 import { type GuardProcess, type StartGuardProcess, startGuardProcess } from "./guard_process.ts";
 import {
   childLine,
@@ -20,82 +17,79 @@ import {
 } from "./guard_state.ts";
 
 export interface Guard {
-  /** The guard of the moment; 0 while there is none. */
+  /** The current guard process; 0 while there is none. */
   pid(): number;
   /**
-   * From now on everything that carries `cookie` dies with baton, or when `remainingMs()` was 0 once. Resolves when a
-   * guard that has said it is there was told: it reads what is in its pipe before it finds the end of it. Rejects
-   * START_FAILED if there is no guard, or with the signal's reason.
+   * Makes the guard kill every process that carries `cookie` when baton dies, or when `remainingMs()` has reached 0. Resolves when a
+   * ready guard has the line in its pipe: it reads all lines before it sees the end of the pipe. Rejects with START_FAILED if
+   * there is no guard, or with the signal's reason.
    */
-  watch(cookie: string, options: WatchOptions): Promise<void>;
-  /** Tells of the command, once it runs. */
+  watch(cookie: string, options: GuardWatchOptions): Promise<void>;
+  /** Reports the command to the guard, once it runs. */
   child(cookie: string, child: GuardedChild): void;
-  /**
-   * How many milliseconds after the deadline nothing was left alive of this job, in the words of a guard that struck;
-   * null for one that did not, or does not answer.
-   */
+  /** Milliseconds from the deadline until all processes of the job were dead, as the guard reports; null if it killed none or does not report. */
   clearedAfterMs(cookie: string, signal: AbortSignal): Promise<number | null>;
   /**
-   * The session under which everything runs that is watched, and nothing else does, as `formatSessionHandle` says it: a guard
-   * that outlives this process ends it when nothing is left of any job. It takes the place of the one before; null: it is to expire.
+   * Sets the session under which all watched jobs run, and nothing else, in the format of `formatSessionHandle`. A guard that outlives this
+   * process ends the session when all processes of all jobs are dead. Null: the session is left to expire.
    */
   setSession(handle: string | null): void;
-  /** Of this job nothing is left; others are watched on. */
+  /** All processes of this job are dead; the guard stops watching it. */
   forget(cookie: string): void;
-  /** There is nothing left to guard: it ends without a blow. Also for a guard that never had anything to watch. */
+  /** Ends the guard without killing anything. */
   done(): void;
 }
 
-export interface WatchOptions {
+export interface GuardWatchOptions {
   readonly remainingMs: () => number;
-  /** Calls the listener whenever `remainingMs` may have changed, up to `forget()` or `done()`. Returns what takes it off. */
+  /** Calls the listener whenever `remainingMs` may have changed, until `forget()` or `done()`. Returns the function that unsubscribes. */
   readonly subscribe: (listener: () => void) => () => void;
-  /** The guard strikes: it has seen the deadline pass. */
-  readonly onStrike: () => void;
-  /** The guard was gone and another one watches, or, after too many, none does. */
+  /** The guard has seen the deadline pass, and kills the job. */
+  readonly onKill: () => void;
+  /** The guard died. True: another one watches now. False: too many have died, and none watches. */
   readonly onReplaced: (replaced: boolean) => void;
   readonly signal?: AbortSignal;
-  /** A command that runs already: told together with the order to watch. */
+  /** A command that runs already; reported together with the job. */
   readonly child?: GuardedChild;
 }
 
-/** Somebody who kills guard after guard wants none; baton itself still keeps every deadline. */
+/** Limit for a user who keeps killing guards. baton itself still enforces every deadline. */
 const replacementsMax = 5;
 
-/** That a job is over is said with what is said next, and after this at the latest: it is not worth waking the guard. Milliseconds. */
+/** The end of a job is sent with the next line, or after this many milliseconds: it is not worth waking the guard. */
 const forgetMsMax = 100;
 
-/** Starts the guard and returns at once: its start runs beside the wait for the lock. */
+/** Starts the guard and returns immediately: the guard starts while baton waits for the lock. */
 export function startGuard(start: StartGuardProcess = startGuardProcess): Guard {
-  return new GuardKeeper(start);
+  return new GuardHandle(start);
 }
 
-/** A job as it is told to a guard, and to the next one. */
-interface Watched {
+/** A job as it is reported to a guard, and to a guard that replaces it. */
+interface WatchedJob {
   readonly libc: Libc | null;
-  readonly options: WatchOptions;
+  readonly options: GuardWatchOptions;
   readonly cleared: PromiseWithResolvers<number | null>;
   child: GuardedChild | null;
-  /** The order to watch is on its way into the pipe. */
-  told: Promise<void> | undefined;
+  /** Resolves when the job's line is in the pipe. */
+  sent: Promise<void> | undefined;
   isWatched: boolean;
-  isStruck: boolean;
+  isKilled: boolean;
   unsubscribe: () => void;
 }
 
-class GuardKeeper implements Guard {
+class GuardHandle implements Guard {
   readonly #start: StartGuardProcess;
-  readonly #jobs = new Map<string, Watched>();
-  /** Why nothing can be watched here: the same for each of many jobs. */
-  readonly #foreignTable = foreignProcessTable();
-  /** Of the guard of the moment: it has said that it reads. */
+  readonly #jobs = new Map<string, WatchedJob>();
+  /** The reason why no job can be watched here; null if jobs can be watched. */
+  readonly #otherNamespace = otherNamespaceReason();
+  /** The current guard has reported that it reads. */
   #ready = Promise.withResolvers<void>();
   #isReady = false;
   #process: GuardProcess | null = null;
   #done = false;
   #replacements = 0;
-  /** Lines that wait for the next one. */
-  #unsaid = "";
+  /** Lines that are sent with the next one. */
+  #pendingLines = "";
   #session: GuardedSession | null = null;
 
   constructor(start: StartGuardProcess) {
@@ -107,33 +101,33 @@ class GuardKeeper implements Guard {
     return this.#process?.pid ?? 0;
   }
 
-  async watch(cookie: string, options: WatchOptions): Promise<void> {
-    if (this.#foreignTable !== null) {
-      throw new BatonError("START_FAILED", `The job's processes cannot be told from others: ${this.#foreignTable}`);
+  async watch(cookie: string, options: GuardWatchOptions): Promise<void> {
+    if (this.#otherNamespace !== null) {
+      throw new BatonError("START_FAILED", `Cannot tell the command's processes from others: ${this.#otherNamespace}`);
     }
-    const job: Watched = {
+    const job: WatchedJob = {
       options,
       libc: await loadLibc(),
       cleared: Promise.withResolvers(),
       child: options.child ?? null,
-      told: undefined,
+      sent: undefined,
       isWatched: false,
-      isStruck: false,
+      isKilled: false,
       unsubscribe: () => {},
     };
     this.#jobs.set(cookie, job);
     this.#send(cookie, job);
-    // At once, not when the command runs: a guard may be slow to be there, and a command to start.
+    // The deadline is renewed from now on, not from the command's start: the guard or the command may start slowly.
     if (!this.#done) job.unsubscribe = options.subscribe(() => this.#renew(cookie, job));
     await abortable(this.#ready.promise, options.signal);
-    if (job.told !== undefined) await abortable(job.told, options.signal);
+    if (job.sent !== undefined) await abortable(job.sent, options.signal);
     job.isWatched = true;
   }
 
   child(cookie: string, child: GuardedChild): void {
     const job = this.#jobs.get(cookie);
     if (job !== undefined) job.child = child;
-    void this.#say(childLine(cookie, child));
+    void this.#write(childLine(cookie, child));
   }
 
   async clearedAfterMs(cookie: string, signal: AbortSignal): Promise<number | null> {
@@ -144,32 +138,32 @@ class GuardKeeper implements Guard {
   forget(cookie: string): void {
     this.#jobs.get(cookie)?.unsubscribe();
     this.#jobs.delete(cookie);
-    if (this.#unsaid === "") setTimeout(() => void this.#say(""), forgetMsMax).unref();
-    this.#unsaid += forgetLine(cookie);
+    if (this.#pendingLines === "") setTimeout(() => void this.#write(""), forgetMsMax).unref();
+    this.#pendingLines += forgetLine(cookie);
   }
 
   setSession(handle: string | null): void {
     if (this.#done) return;
     this.#session = handle === null ? null : { owner: process.pid, handle };
-    void this.#say(sessionLine(this.#session));
+    void this.#write(sessionLine(this.#session));
   }
 
   done(): void {
     this.#done = true;
-    this.#unsaid = "";
+    this.#pendingLines = "";
     for (const job of this.#jobs.values()) job.unsubscribe();
     if (this.#process === null) return;
-    this.#process.send("done\n"); // it ends by that: ending the pipe as well costs Bun two threads
+    this.#process.send("done\n"); // ends the guard; closing the pipe as well costs Bun two threads
     expectEnd(this.#process.pid, { kills: !this.#isReady });
   }
 
   #launch(): void {
     if (this.#isReady) this.#ready = Promise.withResolvers();
     this.#isReady = false;
-    this.#ready.promise.catch(() => {}); // asked for by watch() alone, which may never be called
+    this.#ready.promise.catch(() => {}); // watch() alone awaits it, and may never be called
     let started: GuardProcess | Promise<GuardProcess>;
     try {
-      started = this.#start((line) => this.#heard(line));
+      started = this.#start((line) => this.#received(line));
     } catch (error) {
       return this.#failed(`Cannot start the guard process: ${messageOf(error)}`);
     }
@@ -179,43 +173,43 @@ class GuardKeeper implements Guard {
 
   #launched(guard: GuardProcess): void {
     this.#process = guard;
-    this.#unsaid = ""; // of those that are over it was never told
+    this.#pendingLines = ""; // a new guard was never told of jobs that have ended
     guard.ended.then(() => this.#ended());
     if (this.#done) return this.done();
     for (const [cookie, job] of this.#jobs) {
-      if (!job.isStruck) this.#send(cookie, job);
-      else this.#session = null; // of such a job this guard does not hear
+      if (!job.isKilled) this.#send(cookie, job);
+      else this.#session = null; // the new guard does not know this job, so it must not end the session
     }
-    // Behind the jobs: no guard may know of the session and not of what runs under it.
-    if (this.#session !== null) void this.#say(sessionLine(this.#session));
+    // The session is sent after the jobs: a guard that knows the session must know everything that runs under it.
+    if (this.#session !== null) void this.#write(sessionLine(this.#session));
   }
 
-  #send(cookie: string, job: Watched): void {
+  #send(cookie: string, job: WatchedJob): void {
     const child = job.child === null ? "" : childLine(cookie, job.child);
-    job.told = this.#say(watchLine(cookie, deadlineOf(job)) + child);
+    job.sent = this.#write(watchLine(cookie, deadlineOf(job)) + child);
   }
 
-  #renew(cookie: string, job: Watched): void {
-    void this.#say(renewLine(cookie, deadlineOf(job)));
+  #renew(cookie: string, job: WatchedJob): void {
+    void this.#write(renewLine(cookie, deadlineOf(job)));
   }
 
-  /** Behind what waits to be said. */
-  #say(line: string): Promise<void> | undefined {
-    const lines = this.#unsaid + line;
-    this.#unsaid = "";
+  /** Sends the pending lines first. */
+  #write(line: string): Promise<void> | undefined {
+    const lines = this.#pendingLines + line;
+    this.#pendingLines = "";
     return lines === "" ? undefined : this.#process?.send(lines);
   }
 
-  #heard(line: string): void {
+  #received(line: string): void {
     const [word, cookie = "", number] = line.split(" ");
     const job = this.#jobs.get(cookie);
     if (word === "ready") {
       for (const { isWatched, options } of this.#jobs.values()) if (isWatched) options.onReplaced(true);
       this.#isReady = true;
       this.#ready.resolve();
-    } else if (word === "struck" && job !== undefined) {
-      job.isStruck = true;
-      job.options.onStrike();
+    } else if (word === "killing" && job !== undefined) {
+      job.isKilled = true;
+      job.options.onKill();
     } else if (word === "cleared") {
       job?.cleared.resolve(Number(number));
     }
@@ -224,12 +218,12 @@ class GuardKeeper implements Guard {
   #ended(): void {
     this.#process = null;
     const jobs = [...this.#jobs.values()];
-    // What it has not said by now nobody will.
-    for (const job of jobs) if (job.isStruck || this.#done) job.cleared.resolve(null);
-    if (this.#done || (jobs.length > 0 && jobs.every((job) => job.isStruck))) return;
+    // Reports that have not come by now never will.
+    for (const job of jobs) if (job.isKilled || this.#done) job.cleared.resolve(null);
+    if (this.#done || (jobs.length > 0 && jobs.every((job) => job.isKilled))) return;
     if (this.#replacements++ < replacementsMax) return this.#launch();
     this.#failed(
-      `Cannot keep a guard process running: it ended ${replacementsMax + 1} times without having been asked to`,
+      `Cannot keep a guard process running: it was killed ${replacementsMax + 1} times`,
     );
   }
 
@@ -242,7 +236,7 @@ class GuardKeeper implements Guard {
   }
 }
 
-/** On the boot clock, which is read first: a pause between the two makes the deadline early. Without libc there is no guard. */
-function deadlineOf({ libc, options }: Pick<Watched, "libc" | "options">): number {
+/** The deadline on the boot clock. The clock is read first, so that a pause in between makes the deadline early. Without libc there is no guard. */
+function deadlineOf({ libc, options }: Pick<WatchedJob, "libc" | "options">): number {
   return (libc?.bootTimeMs() ?? 0) + options.remainingMs();
 }

@@ -1,13 +1,13 @@
 /**
- * The guard: a second process that outlives baton's death and pauses. It sleeps on a pipe from baton; when the pipe ends
- * without a "done", or the deadline of a job passes without a renewal, it kills what it watches, or that job. It never
- * stops a job in an orderly way: it is for the moments in which baton itself cannot act. Once, at its end, it has baton's session
- * ended by others' code: when baton is dead and nothing is left of any job, so that nobody need wait until the session expires.
+ * The guard: a second process that acts when baton is dead or stopped. It waits on a pipe from baton. When the pipe ends without a
+ * "done", it kills all jobs; when the deadline of a job passes without a renewal, it kills that job. It never asks a job to stop first,
+ * because it acts only when baton cannot. When baton is dead and all processes of all jobs are dead, it ends baton's session, so that the
+ * lock is free before the session expires.
  *
- * It blocks in poll(2) rather than run an event loop: one thread, little memory, nothing that could be late. What it strikes
- * with is loaded before it says that it is ready: a disk that stands still is one of the moments it is there for.
+ * It blocks in poll(2) and runs no event loop: it has one thread, needs little memory, and nothing delays it. All code that it
+ * needs is loaded before it reports "ready", because the disk may hang later.
  */
-import { compileLate } from "../spawn/lower_jit_priority.ts";
+import { lowerJitPriority } from "../spawn/lower_jit_priority.ts";
 import { type Libc, loadLibc } from "../libc.ts";
 import { GroupWatch } from "./group_watch.ts";
 import {
@@ -19,56 +19,53 @@ import {
   readGuardLine,
   sessionToEnd,
 } from "./guard_state.ts";
-import { ShellCopies } from "../proc/forked_subshells.ts";
-import { Strike, type StrikeEnd } from "./kill_job.ts";
+import { ForkedSubshells } from "../proc/forked_subshells.ts";
+import { JobKill, type JobKillResult } from "./kill_job.ts";
 
-/** Not baton's, so that `pkill baton` does not take both; 15 bytes at most. */
+/** Name of the process, at most 15 bytes. It differs from baton's, so that `pkill baton` does not kill both. */
 export const guardName = "lock-guard";
 
 const input = 0;
 const output = 1;
 
-/** A look at the clock at least this often: poll(2) sleeps through a suspend of the machine without noticing it. */
-const lookEveryMs = 1000;
+/** Milliseconds between checks of the clock, at most: poll(2) does not notice that the machine was suspended. */
+const checkEveryMs = 1000;
 
-/** Between two looks at what is to die. */
-const betweenLooksMs = 10;
+/** Milliseconds between two kill passes. */
+const killPauseMs = 10;
 
-/** Reads can fail for a passing reason; a pipe that cannot be read this often in a row is as good as ended. */
+/** A read can fail temporarily. After this many failures in a row the pipe counts as ended. */
 const failedReadsMax = 3;
 
-/** How long baton's last thread may take to die after its pipe has ended. */
+/** Milliseconds that baton's last thread may take to die after its pipe has ended. */
 const dyingMs = 1000;
 
-/**
- * Runs until there is nothing (left) to guard; then `endSession` may be called once, with a session's handle. The exit code
- * says nothing to anybody.
- */
+/** Runs until there is nothing left to guard. It then calls `endSession` once, with the session's handle, if the session may be ended. */
 export async function runGuard(endSession: (handle: string) => Promise<unknown>): Promise<void> {
-  compileLate();
+  lowerJitPriority();
   const libc = await loadLibc();
   if (libc === null) return;
   for (const signal of [1, 2, 3, 15]) libc.ignoreSignal(signal); // HUP INT QUIT TERM
   libc.setProcessName(guardName);
   if ("Deno" in globalThis) (await import("../spawn/inherited_descriptors.ts")).closeInherited(libc);
-  const session = new Post(libc).keep();
+  const session = new GuardLoop(libc).run();
   if (session !== null) await endSession(session.handle);
 }
 
-/** A job whose deadline has passed. What is said of that deadline later changes nothing. */
-interface Blow {
+/** A job whose deadline has passed. Later renewals of the deadline are ignored. */
+interface StartedKill {
   readonly deadlineMs: number;
-  /** Null until the first look, which is at once. */
-  strike: Strike | null;
+  /** Null until the first pass. */
+  kill: JobKill | null;
   isOver: boolean;
 }
 
-class Post {
+class GuardLoop {
   readonly #libc: Libc;
   readonly #pipe: PipeLines;
-  readonly #blows = new Map<string, Blow>();
-  readonly #copies = new Map<string, ShellCopies>();
-  /** By the command that was told of: a job that runs again, under the same cookie, has another group. */
+  readonly #kills = new Map<string, StartedKill>();
+  readonly #copies = new Map<string, ForkedSubshells>();
+  /** Process groups by command: a job that runs a second command, with the same cookie, has another group. */
   readonly #groups = new WeakMap<GuardedChild, GroupWatch>();
   #groupsAtMs = 0;
   #state: GuardState = idleGuard;
@@ -78,74 +75,74 @@ class Post {
     this.#pipe = new PipeLines(libc);
   }
 
-  /** Ends with the session that is to be ended; null for none. */
-  keep(): GuardedSession | null {
-    say(this.#libc, "ready");
+  /** Returns the session that is to be ended; null for none. */
+  run(): GuardedSession | null {
+    report(this.#libc, "ready");
     for (;;) {
-      this.#lookAtGroups();
-      this.#noticeOverdue();
-      const isStriking = this.#strike();
-      if (!this.#libc.waitReadable(input, this.#restMs(isStriking))) continue;
+      this.#checkGroups();
+      this.#recordOverdue();
+      const isStriking = this.#killOverdue();
+      if (!this.#libc.waitReadable(input, this.#nextWakeMs(isStriking))) continue;
       const lines = this.#pipe.read();
       if (lines === null) {
-        // What could not be read may have been another job.
+        // The lines that could not be read may have named another job.
         if (!this.#pipe.isAtEnd) this.#state = readGuardLine(this.#state, "session");
         return this.#clearAll();
       }
-      // After a pause the deadline counts, not a renewal that had been lying in the pipe when it passed.
-      this.#noticeOverdue();
+      // The deadline counts after a pause, not a renewal that was in the pipe when it passed.
+      this.#recordOverdue();
       for (const line of lines) this.#state = readGuardLine(this.#state, line);
-      this.#noticeShells();
+      this.#recordShells();
       if (this.#state.done) return null;
-      for (const cookie of this.#blows.keys()) if (!this.#state.jobs.has(cookie)) this.#blows.delete(cookie);
+      for (const cookie of this.#kills.keys()) if (!this.#state.jobs.has(cookie)) this.#kills.delete(cookie);
     }
   }
 
-  #restMs(isStriking: boolean): number {
-    if (isStriking) return betweenLooksMs;
-    const deadlines = [...this.#state.jobs].filter(([cookie]) => !this.#blows.has(cookie)).map(([, job]) =>
+  #nextWakeMs(isStriking: boolean): number {
+    if (isStriking) return killPauseMs;
+    const deadlines = [...this.#state.jobs].filter(([cookie]) => !this.#kills.has(cookie)).map(([, job]) =>
       job.deadlineMs
     );
-    return Math.min(lookEveryMs, ...deadlines.map((deadlineMs) => Math.max(0, deadlineMs - this.#libc.bootTimeMs())));
+    return Math.min(checkEveryMs, ...deadlines.map((deadlineMs) => Math.max(0, deadlineMs - this.#libc.bootTimeMs())));
   }
 
-  #noticeOverdue(): void {
+  #recordOverdue(): void {
     for (const cookie of overdueJobs(this.#state, this.#libc.bootTimeMs())) {
-      if (this.#blows.has(cookie)) continue;
+      if (this.#kills.has(cookie)) continue;
       const deadlineMs = this.#state.jobs.get(cookie)?.deadlineMs ?? 0;
-      this.#blows.set(cookie, { deadlineMs, strike: null, isOver: false });
+      this.#kills.set(cookie, { deadlineMs, kill: null, isOver: false });
     }
   }
 
-  /** One look at each job that is being struck; true as long as one more is wanted. */
-  #strike(): boolean {
+  /** One kill pass over each overdue job; true if another pass is needed. */
+  #killOverdue(): boolean {
     let isStriking = false;
-    for (const [cookie, blow] of this.#blows) {
+    for (const [cookie, blow] of this.#kills) {
       if (blow.isOver) continue;
-      if (blow.strike === null) {
-        blow.strike = this.#strikeAt(cookie);
-        say(this.#libc, `struck ${cookie}`);
+      if (blow.kill === null) {
+        blow.kill = this.#killOf(cookie);
+        report(this.#libc, `killing ${cookie}`);
       }
-      const end = blow.strike.look();
+      const end = blow.kill.killOnce();
       blow.isOver = end !== null;
       isStriking ||= !blow.isOver;
       if (end === null) continue;
-      say(this.#libc, `cleared ${cookie} ${Math.max(0, Math.round(end.clearedAtMs - blow.deadlineMs))}`);
+      report(this.#libc, `cleared ${cookie} ${Math.max(0, Math.round(end.clearedAtMs - blow.deadlineMs))}`);
     }
     return isStriking;
   }
 
-  /** The pipe has ended: there is no deadline to keep any more, and nobody who reads. */
+  /** Kills all jobs after the pipe has ended. There is no deadline and no reader left. */
   #clearAll(): GuardedSession | null {
-    const strikes = new Map([...this.#state.jobs.keys()].map((cookie) => [cookie, this.#strikeAt(cookie)]));
-    const ends = new Map<string, StrikeEnd>();
+    const strikes = new Map([...this.#state.jobs.keys()].map((cookie) => [cookie, this.#killOf(cookie)]));
+    const ends = new Map<string, JobKillResult>();
     for (;;) {
       for (const [cookie, strike] of strikes) {
-        const end = ends.get(cookie) ?? strike.look();
+        const end = ends.get(cookie) ?? strike.killOnce();
         if (end !== null) ends.set(cookie, end);
       }
       if (ends.size === strikes.size) break;
-      this.#libc.sleep(betweenLooksMs);
+      this.#libc.sleep(killPauseMs);
     }
     const lastMs = this.#libc.bootTimeMs() + dyingMs;
     for (;;) {
@@ -154,20 +151,20 @@ class Post {
         isCleared: (cookie) => ends.get(cookie)?.isCertain ?? false,
       });
       if (session !== null || this.#state.session === null || this.#libc.bootTimeMs() >= lastMs) return session;
-      this.#libc.sleep(betweenLooksMs);
+      this.#libc.sleep(killPauseMs);
     }
   }
 
-  #strikeAt(cookie: string): Strike {
+  #killOf(cookie: string): JobKill {
     const job = this.#state.jobs.get(cookie) ?? { child: null, deadlineMs: 0 };
     const group = job.child === null ? null : this.#groupOf(job.child);
-    return new Strike(cookie, job, { libc: this.#libc, copies: this.#copies.get(cookie), group });
+    return new JobKill(cookie, job, { libc: this.#libc, copies: this.#copies.get(cookie), group });
   }
 
-  /** Once a second; a job that is over within that is not worth a look. */
-  #lookAtGroups(): void {
+  /** Checks the process groups once a second; jobs that end earlier need no check. */
+  #checkGroups(): void {
     const nowMs = this.#libc.bootTimeMs();
-    if (nowMs < this.#groupsAtMs + lookEveryMs) return;
+    if (nowMs < this.#groupsAtMs + checkEveryMs) return;
     this.#groupsAtMs = nowMs;
     for (const { child } of this.#state.jobs.values()) if (child !== null) this.#groupOf(child).isOurs();
   }
@@ -178,17 +175,17 @@ class Post {
     return known;
   }
 
-  /** A command in no group of its own may be a script, whose subshells show no cookie: how it looks is noted while it lives. */
-  #noticeShells(): void {
+  /** Records what a command without a group of its own looks like while it lives: it may be a script, whose subshells carry no cookie. */
+  #recordShells(): void {
     for (const [cookie, { child }] of this.#state.jobs) {
       if (child === null || child.ownGroup || this.#copies.has(cookie)) continue;
-      this.#copies.set(cookie, new ShellCopies(child.pid, Math.floor(this.#libc.bootTimeMs() / 10)));
+      this.#copies.set(cookie, new ForkedSubshells(child.pid, Math.floor(this.#libc.bootTimeMs() / 10)));
     }
     for (const cookie of this.#copies.keys()) if (!this.#state.jobs.has(cookie)) this.#copies.delete(cookie);
   }
 }
 
-/** The lines that baton has written. */
+/** Lines that baton writes into the pipe. */
 class PipeLines {
   readonly #libc: Libc;
   readonly #decoder = new TextDecoder();
@@ -201,12 +198,12 @@ class PipeLines {
     this.#libc = libc;
   }
 
-  /** All that was ever written has been read. */
+  /** True when everything that was written has been read. */
   get isAtEnd(): boolean {
     return this.#isAtEnd;
   }
 
-  /** Those that are whole by now; null when there will be no more. */
+  /** Complete lines; null when no further line will come. */
   read(): string[] | null {
     const length = this.#libc.read(input, this.#chunk);
     this.#isAtEnd = length === 0;
@@ -219,6 +216,6 @@ class PipeLines {
   }
 }
 
-function say(libc: Libc, word: string): void {
+function report(libc: Libc, word: string): void {
   libc.write(output, new TextEncoder().encode(`${word}\n`));
 }

@@ -8,11 +8,11 @@ export type StartGuardProcess = (onLine: (line: string) => void) => GuardProcess
 
 const [guardName, guardWord] = ["lock-guard", "__guard"];
 
-/** It keeps no folder busy, and says nothing but lines. */
+/** Starts in /, so that it keeps no directory busy. */
 export const startGuardProcess: StartGuardProcess = (onLine) =>
   startHelper({ words: [guardWord], argv0: guardName, cwd: "/" }, onLine);
 
-/** Whether the process looks like one. False for one that is gone. */
+/** Whether the process is a guard. False when it is gone. */
 export function isGuardProcess(pid: number): boolean {
   try {
     const words = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0").slice(0, -1);

@@ -1,18 +1,18 @@
 /**
- * What the guard knows and when it strikes: a pure reading of the lines baton sends. One line is one message, words
- * separated by spaces; deadlines travel as milliseconds on the machine's boot clock, which both processes read: a line
- * that is read late moves no deadline. Several jobs are watched at once, each known by its cookie.
+ * The guard's state, and when it kills: pure functions of the lines that baton sends. A line is a message; its words are separated by
+ * spaces. Deadlines are milliseconds on the machine's boot clock, which both processes read, so that a line that is read late does not
+ * move a deadline. Each job has a cookie.
  *
- *   watch COOKIE DEADLINE     from now on
- *   child COOKIE PID own|shared TICKS  the command runs, leading a process group of its own or as a member of baton's;
- *                             TICKS: its start as in /proc/PID/stat, 0 where there is no such thing
- *   renew COOKIE DEADLINE     the lease end has moved
- *   forget COOKIE             of this job nothing is left; others are watched on
- *   session PID HANDLE        whose end frees what the jobs hold: of the process PID, by what HANDLE says of it. There is one
- *                             at a time; without words there is none, or it is to expire
- *   done                      nothing is left to watch, and nothing will come
+ *   watch COOKIE DEADLINE     watch this job from now on
+ *   child COOKIE PID own|shared TICKS  the command runs, in a process group of its own or in baton's;
+ *                             TICKS: its start time as in /proc/PID/stat, 0 if unknown
+ *   renew COOKIE DEADLINE     the end of the lease has moved
+ *   forget COOKIE             all processes of this job are dead
+ *   session PID HANDLE        the session of process PID, which the jobs run under; HANDLE describes it. One at a time; without words:
+ *                             there is none, or it is left to expire
+ *   done                      nothing is left to watch; the guard ends
  *
- * A deadline that passes sets it on that job, the end of the pipe without a "done" on every job it has not forgotten.
+ * When a deadline passes, the guard kills that job. When the pipe ends without a "done", it kills every job that it has not forgotten.
  */
 
 export interface GuardedChild {
@@ -34,16 +34,16 @@ export interface GuardedSession {
 }
 
 export interface GuardState {
-  /** By their cookies. */
+  /** The jobs by their cookies. */
   readonly jobs: ReadonlyMap<string, GuardedJob>;
   readonly session: GuardedSession | null;
   readonly done: boolean;
 }
 
-/** With nothing to watch: the end of the pipe then ends the guard and nothing else. */
+/** No job is watched: the end of the pipe ends the guard, and nothing is killed. */
 export const idleGuard: GuardState = { jobs: new Map(), session: null, done: false };
 
-/** A line the guard does not know changes nothing: it can only come from a broken baton, and the old deadline stands. */
+/** An unknown line changes nothing: the deadlines stay. */
 export function readGuardLine(state: GuardState, line: string): GuardState {
   const [verb, cookie = "", second = "", third = "", fourth = ""] = line.split(" ");
   const job = state.jobs.get(cookie);
@@ -74,19 +74,16 @@ export function overdueJobs(state: GuardState, nowMs: number): string[] {
   return [...state.jobs].filter(([, job]) => nowMs >= job.deadlineMs).map(([cookie]) => cookie);
 }
 
-/** What is known when the pipe has ended and everything was struck. */
-export interface Aftermath {
-  /** Nothing can be started, or held, by it any more. */
+/** Facts that are known when the pipe has ended and all jobs were killed. */
+export interface EndFacts {
+  /** The process is dead: it can no longer start or hold anything. */
   readonly isGone: (pid: number) => boolean;
-  /** Nothing of this job is left, for certain. */
+  /** All processes of this job are certainly dead. */
   readonly isCleared: (cookie: string) => boolean;
 }
 
-/**
- * The session that may be ended, so that others need not wait until it expires; null to let it expire. Its owner has told
- * of each job before starting it: nothing else can be at work under it.
- */
-export function sessionToEnd({ jobs, session, done }: GuardState, after: Aftermath): GuardedSession | null {
+/** The session that may be ended; null to let it expire. Its owner has reported each job before starting it, so no other job runs under it. */
+export function sessionToEnd({ jobs, session, done }: GuardState, after: EndFacts): GuardedSession | null {
   if (done || session === null || !after.isGone(session.owner)) return null;
   return [...jobs.keys()].every((cookie) => after.isCleared(cookie)) ? session : null;
 }
@@ -118,7 +115,7 @@ function withJob(state: GuardState, cookie: string, job: GuardedJob | null): Gua
   return { ...state, jobs };
 }
 
-/** What cannot be read is over: to strike too early is safe. */
+/** An unreadable deadline counts as passed: killing too early is safe. */
 function deadline(word: string): number {
   const milliseconds = word === "" ? NaN : Number(word);
   return Number.isFinite(milliseconds) ? milliseconds : 0;

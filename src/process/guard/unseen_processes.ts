@@ -1,6 +1,4 @@
-/**
- * What a strike that found nothing may have missed: reasons not to let others in. What cannot be read is such a reason.
- */
+/** Processes that a kill pass may have missed: reasons to doubt that a job is dead. An unreadable entry is such a reason. */
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import process from "node:process";
 import { lookAtProcess } from "../proc/process_table.ts";
@@ -8,19 +6,19 @@ import { lookAtProcess } from "../proc/process_table.ts";
 /** CAP_SYS_PTRACE of capabilities(7). */
 const sysPtrace = 19n;
 
-/** The system, as far as it is asked. What cannot be had is thrown. */
-export interface UnseenSights {
+/** The system calls; a test replaces them. They throw when the information is not available. */
+export interface ProcProbes {
   readonly pids: () => number[];
   readonly row: typeof lookAtProcess;
-  /** Which program a process runs. */
+  /** Path of the program that a process runs. */
   readonly program: (pid: number) => string;
-  /** As in /proc/PID/mountinfo. */
+  /** Content of /proc/self/mountinfo. */
   readonly mounts: () => string;
-  /** Others' processes, too (CAP_SYS_PTRACE). */
+  /** Whether this process may read other users' processes (CAP_SYS_PTRACE). */
   readonly mayReadAll: () => boolean;
 }
 
-const sights: UnseenSights = {
+const systemProbes: ProcProbes = {
   pids: () => readdirSync("/proc").map(Number).filter((pid) => pid > 0),
   row: lookAtProcess,
   program(pid) {
@@ -38,18 +36,18 @@ const sights: UnseenSights = {
 };
 
 /**
- * Whether baton may have been killed between fork and exec: then what becomes a command does not show its cookie yet, and is a
- * copy of baton, which runs the same program as the guard.
+ * Whether baton may have been killed between fork and exec. The process that is to become the command then shows no cookie yet: it is a
+ * copy of baton, and runs the same program as the guard.
  */
-export function isBeingStarted(system = sights): boolean {
+export function isBeingStarted(system = systemProbes): boolean {
   return isAny(
     system,
     (pid, { isCopy, dead }) => isCopy && !dead && system.program(pid) === system.program(process.pid),
   );
 }
 
-/** Whether /proc shows this process those of its own user only (hidepid of proc(5)): what a job has started as another one is not seen. */
-export function hidesProcesses(system = sights): boolean {
+/** Whether /proc shows only this user's processes (hidepid of proc(5)). Processes that a job started as another user are then invisible. */
+export function hidesProcesses(system = systemProbes): boolean {
   try {
     const procs = system.mounts().split("\n").filter((line) => line.split(" ")[4] === "/proc");
     return /\bhidepid=(?!0|off)/.test(procs.at(-1) ?? "") && !system.mayReadAll();
@@ -58,9 +56,9 @@ export function hidesProcesses(system = sights): boolean {
   }
 }
 
-type Row = Exclude<ReturnType<typeof lookAtProcess>, "unknown" | null>;
+type SeenProcess = Exclude<ReturnType<typeof lookAtProcess>, "unknown" | null>;
 
-function isAny(system: UnseenSights, is: (pid: number, row: Row) => boolean): boolean {
+function isAny(system: ProcProbes, is: (pid: number, row: SeenProcess) => boolean): boolean {
   try {
     return system.pids().some((pid) => {
       const row = system.row(pid);

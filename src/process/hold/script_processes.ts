@@ -4,10 +4,10 @@
  * from the script, by the cookie in the environment, and, once the script is gone, by being a copy of it.
  */
 import { type JobProcesses, sendToJob } from "../proc/job_processes.ts";
-import { type KnownLook, KnownProcesses } from "../proc/known_processes.ts";
+import { KnownProcesses, type KnownSnapshot } from "../proc/known_processes.ts";
 import { KillCgroup } from "../proc/kill_cgroup.ts";
 import { readProcess } from "../proc/process_table.ts";
-import { ShellCopies } from "../proc/forked_subshells.ts";
+import { ForkedSubshells } from "../proc/forked_subshells.ts";
 import { StopRounds } from "../proc/stop_rounds.ts";
 import { isGuardProcess } from "../guard/guard_process.ts";
 import type { ScriptProcess } from "./script_process.ts";
@@ -25,7 +25,7 @@ export class ScriptProcesses implements RunProcesses {
   readonly #script: ScriptProcess;
   readonly #sinceTicks: number;
   readonly #known: KnownProcesses;
-  readonly #copies: ShellCopies;
+  readonly #copies: ForkedSubshells;
   readonly #rounds: StopRounds;
   #isUndecided = false;
   #leaderEnded = false;
@@ -37,7 +37,7 @@ export class ScriptProcesses implements RunProcesses {
     this.#script = script;
     this.#sinceTicks = sinceTicks;
     this.#known = new KnownProcesses(cookie, script);
-    this.#copies = new ShellCopies(script.pid, sinceTicks);
+    this.#copies = new ForkedSubshells(script.pid, sinceTicks);
     const find = () => ({ alive: this.alive(), isCertain: !this.#isUndecided });
     this.#rounds = new StopRounds({ find, group: () => null }, new KillCgroup(cookie));
   }
@@ -108,7 +108,7 @@ export class ScriptProcesses implements RunProcesses {
     });
   }
 
-  #find(): KnownLook {
+  #find(): KnownSnapshot {
     const isMeant = (pid: number) => (readProcess(pid)?.startTicks ?? 0) >= this.#sinceTicks;
     return this.#known.findCertain(null, !this.#leaderEnded || this.#isStopped ? () => true : isMeant);
   }

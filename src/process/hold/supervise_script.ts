@@ -115,7 +115,7 @@ class ReleaseDesk {
   }
 
   heard(event: ChildEvent): void {
-    if (event.kind === "guard_struck") this.#stopping ??= "lost";
+    if (event.kind === "guard_kills") this.#stopping ??= "lost";
     if (event.kind === "stopping" || event.kind === "killing") this.#stopping ??= event.reason;
     this.#desk.options.onEvent?.(event);
   }

@@ -6,7 +6,7 @@ import { readFileSync, readlinkSync } from "node:fs";
 import process from "node:process";
 import { type ProcessRow, readProcess } from "./process_table.ts";
 
-export class ShellCopies {
+export class ForkedSubshells {
   readonly #likeness: string | null;
   readonly #session: number | undefined;
   readonly #sinceTicks: number;

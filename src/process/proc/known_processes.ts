@@ -7,7 +7,7 @@
 import { MarkedProcesses } from "./marked_processes.ts";
 import { descendantsOf, isAlive, lookAtProcess } from "./process_table.ts";
 import { isServiceProcess } from "./service_process.ts";
-import type { ShellCopies } from "./forked_subshells.ts";
+import type { ForkedSubshells } from "./forked_subshells.ts";
 
 /** The command, and its start, which tells it from a namesake. */
 interface KnownCommand {
@@ -15,7 +15,7 @@ interface KnownCommand {
   readonly startTicks: number;
 }
 
-export interface KnownLook {
+export interface KnownSnapshot {
   /** The command first if it lives. */
   readonly alive: readonly number[];
   /**
@@ -35,12 +35,12 @@ const looksMax = 32;
 
 export class KnownProcesses {
   readonly #cookie: string;
-  #copies: ShellCopies | null;
+  #copies: ForkedSubshells | null;
   readonly #marked: MarkedProcesses;
   /** Pid and start in clock ticks, which tell it from a namesake. */
   readonly #known = new Map<number, number>();
 
-  constructor(cookie: string, child: KnownCommand | null, copies: ShellCopies | null = null) {
+  constructor(cookie: string, child: KnownCommand | null, copies: ForkedSubshells | null = null) {
     this.#cookie = cookie;
     this.#copies = copies;
     this.#marked = new MarkedProcesses({ isStarting: child === null });
@@ -48,12 +48,12 @@ export class KnownProcesses {
   }
 
   /** From now on copies of the command are the job's. */
-  addCopies(copies: ShellCopies): void {
+  addCopies(copies: ForkedSubshells): void {
     this.#copies = copies;
   }
 
   /** Those that live. `group`: a process group that is the job's. `onFound` is called for those with a mark as they are found. */
-  find(group: number | null, onFound: (pid: number) => void = () => {}): KnownLook {
+  find(group: number | null, onFound: (pid: number) => void = () => {}): KnownSnapshot {
     const { found, isCertain, unreadable } = this.#marked.look(
       { cookie: this.#cookie, group, copies: this.#copies },
       onFound,
@@ -66,7 +66,7 @@ export class KnownProcesses {
   }
 
   /** Looks until one that is `wanted` is found, or it is certain that none lives; or until it has looked too often. */
-  findCertain(group: number | null = null, wanted: (pid: number) => boolean = () => true): KnownLook {
+  findCertain(group: number | null = null, wanted: (pid: number) => boolean = () => true): KnownSnapshot {
     for (let looks = 1;; looks++) {
       const look = this.find(group);
       const alive = look.alive.filter(wanted);

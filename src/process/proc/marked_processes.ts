@@ -10,14 +10,14 @@ import { readdirSync, readFileSync } from "node:fs";
 import process from "node:process";
 import { carriesCookie } from "./process_marker.ts";
 import { lookAtProcess } from "./process_table.ts";
-import type { ShellCopies } from "./forked_subshells.ts";
+import type { ForkedSubshells } from "./forked_subshells.ts";
 
 export interface Marks {
   readonly cookie: string;
   /** A process group that is the job's. */
   readonly group: number | null;
   /** Where the command is a shell that was not started with the cookie. */
-  readonly copies: ShellCopies | null;
+  readonly copies: ForkedSubshells | null;
 }
 
 export interface MarkedLook {

@@ -209,7 +209,7 @@ export function hasProcessTable(): boolean {
  * What is wrong with a /proc that another PID namespace's processes are in (`unshare -p` without --mount-proc): whoever goes
  * by its numbers signals others. Null where nothing is.
  */
-export function foreignProcessTable(): string | null {
+export function otherNamespaceReason(): string | null {
   if (process.platform !== "linux" || hasProcessTable() || !existsSync("/proc/stat")) return null;
   const there = ownNumber() ?? "not there";
   return `/proc is another PID namespace's (process ${process.pid} is ${there} in it): mount this one's, as unshare --mount-proc does`;

@@ -10,6 +10,6 @@ const reluctance = 100;
  * From now on. Bun alone lets a program say so: of a pool that runs a hundred short jobs a quarter of the processor's time
  * went into the compiler. What runs for long is compiled all the same, only later.
  */
-export function compileLate(): void {
+export function lowerJitPriority(): void {
   if ("Bun" in globalThis) Bun.unsafe.setJITPolicy(reluctance);
 }

@@ -16,7 +16,7 @@ import type { SignalSource } from "./signal_source.ts";
 /** For a log: what was done to the command, and why. */
 export type ChildEvent =
   | { readonly kind: "stopping" | "killing"; readonly reason: StopReason }
-  | { readonly kind: "frozen" | "thawed" | "guard_struck" | "guard_replaced" | "guard_missing" };
+  | { readonly kind: "frozen" | "thawed" | "guard_kills" | "guard_replaced" | "guard_missing" };
 
 /** Of a job that runs beside others: what may be its own and may be another's. */
 export interface DoubtfulProcesses {
@@ -115,7 +115,7 @@ export class ChildRun {
 
   #guardStruck(): void {
     this.#goneAtMs ??= this.#now();
-    this.#options.onEvent?.({ kind: "guard_struck" });
+    this.#options.onEvent?.({ kind: "guard_kills" });
     this.#act();
   }
 

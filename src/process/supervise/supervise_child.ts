@@ -112,7 +112,7 @@ class SupervisedChild {
   /** So that a nested call can tell that this job holds the lock already. */
   readonly #cookie: string;
   readonly #job: TableJob | undefined;
-  readonly #struck = new AbortController();
+  readonly #guardKills = new AbortController();
   readonly #preparing: Promise<Readiness>;
   #ready: Readiness | null = null;
   #grantedAtMs: number;
@@ -135,7 +135,7 @@ class SupervisedChild {
     this.#grantedAtMs = this.#options.grantedAtMs ?? clock.now();
     // Where all is ready nothing is waited for up to the start of the command.
     const { libc, child, obstacle } = this.#ready ?? await this.#preparing;
-    const hindrance = obstacle ?? hindranceOf(this.#options, this.#struck.signal);
+    const hindrance = obstacle ?? hindranceOf(this.#options, this.#guardKills.signal);
     if (hindrance !== null) return this.#finish(hindrance, null);
 
     const ownGroup = beside !== undefined || !isForeground(this.#options.foreground, libc);
@@ -162,7 +162,7 @@ class SupervisedChild {
       processes,
       ended,
       ownGroup,
-      struck: this.#struck.signal,
+      struck: this.#guardKills.signal,
     });
     // It came when there was a process already, and nobody yet to hear it for the command.
     if (signal?.aborted) processes.signalCommand(signalOf(signal.reason, this.#options.stopSignal));
@@ -175,7 +175,7 @@ class SupervisedChild {
 
   async #prepare(): Promise<Readiness> {
     const libc = await loadLibc();
-    const watching = watchJob(this.#options, this.#cookie, this.#struck);
+    const watching = watchJob(this.#options, this.#cookie, this.#guardKills);
     const child = readyToSpawn(this.#options.command, startOptions(this.#options, this.#cookie));
     return this.#ready = { libc, child, obstacle: await watching };
   }
@@ -244,7 +244,7 @@ export async function watchJob(
         return lease.endMs() - clock.now();
       },
       subscribe: (listener) => lease.subscribe(listener),
-      onStrike: () => struck.abort(),
+      onKill: () => struck.abort(),
       onReplaced: (another) => options.onEvent?.({ kind: another ? "guard_replaced" : "guard_missing" }),
       signal: AbortSignal.any(ends),
       ...(child === undefined ? {} : { child }),

@@ -7,7 +7,7 @@ const child = { pid: 77, ownGroup: true, startTicks: 1000 };
 function watch(of: Partial<typeof child> = {}) {
   const system = { members: 1, leader: 1000 as number | null };
   const group = new GroupWatch({ ...child, ...of }, {
-    isThere: (number) => number === 77 && system.members > 0,
+    exists: (number) => number === 77 && system.members > 0,
     startTicks: (pid) => pid === 77 ? system.leader : null,
   });
   return { system, group };

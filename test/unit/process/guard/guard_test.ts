@@ -28,7 +28,7 @@ function fakeGuard() {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-    onStrike() {},
+    onKill() {},
     onReplaced() {},
   });
   return {
@@ -68,7 +68,7 @@ test("the order to watch is in the guard's pipe before the command may start", a
     return { pid: 1, send: () => written.promise, ended: new Promise(() => {}) };
   });
   let isWatching = false;
-  const options = { remainingMs: () => 1000, subscribe: () => () => {}, onStrike() {}, onReplaced() {} };
+  const options = { remainingMs: () => 1000, subscribe: () => () => {}, onKill() {}, onReplaced() {} };
   const watching = guard.watch("abc", options).then(() => isWatching = true);
   await settled();
   say("ready");
@@ -85,7 +85,7 @@ test("a guard that cannot be started at all is told at once, with why, and not t
     starts++;
     throw new Error("EAGAIN: resource temporarily unavailable");
   });
-  const options = { remainingMs: () => 1000, subscribe: () => () => {}, onStrike() {}, onReplaced() {} };
+  const options = { remainingMs: () => 1000, subscribe: () => () => {}, onKill() {}, onReplaced() {} };
   const refused = await guard.watch("abc", options).catch((thrown: unknown) => thrown);
   expect(refused).toMatchObject({
     code: "START_FAILED",
@@ -105,7 +105,7 @@ function guards() {
     return { pid: 1, send, ended: ended.promise };
   });
   const watch = async (cookie: string) => {
-    const options = { remainingMs: () => 1000, subscribe: () => () => {}, onStrike() {}, onReplaced() {} };
+    const options = { remainingMs: () => 1000, subscribe: () => () => {}, onKill() {}, onReplaced() {} };
     const watching = guard.watch(cookie, options);
     await settled();
     all.at(-1)?.say("ready");
@@ -136,12 +136,12 @@ test("a session is told before the jobs that run under it; another guard hears o
   guard.done();
 });
 
-test("a guard that does not hear of a job any more, because it was struck, does not hear of the session either", async () => {
+test("a guard that does not hear of a job any more, because it was killed, does not hear of the session either", async () => {
   const { guard, all, watch, told } = guards();
   guard.setSession("one");
   await watch("a");
   await watch("b");
-  all[0]?.say("struck a");
+  all[0]?.say("killing a");
   all[0]?.end();
   await eventually(() => all.length === 2);
   expect(told()).toEqual(["watch b"]);

@@ -2,7 +2,7 @@
 import { expect, test } from "bun:test";
 import process from "node:process";
 import type { ProcessRow } from "../../../../src/process/proc/process_table.ts";
-import { hidesProcesses, isBeingStarted, type UnseenSights } from "../../../../src/process/guard/unseen_processes.ts";
+import { hidesProcesses, isBeingStarted, type ProcProbes } from "../../../../src/process/guard/unseen_processes.ts";
 
 const running = (pid: number, more: Partial<ProcessRow> = {}): ProcessRow => ({
   pid,
@@ -17,7 +17,7 @@ const running = (pid: number, more: Partial<ProcessRow> = {}): ProcessRow => ({
 });
 
 /** With a stranger in it, and what a test adds. */
-function system(rows: readonly ProcessRow[] = [], more: Partial<UnseenSights> = {}): UnseenSights {
+function system(rows: readonly ProcessRow[] = [], more: Partial<ProcProbes> = {}): ProcProbes {
   const all = [running(10), running(process.pid), ...rows];
   return {
     pids: () => all.map(({ pid }) => pid),

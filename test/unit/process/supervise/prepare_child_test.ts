@@ -37,8 +37,8 @@ class Bench implements Disposable {
   prepare() {
     const guard: Guard = {
       pid: () => 0,
-      watch: (_, { onStrike }) => {
-        this.strike = onStrike;
+      watch: (_, { onKill }) => {
+        this.strike = onKill;
         this.heard.push("watch");
         return Promise.resolve();
       },
