@@ -88,7 +88,10 @@ export function checkWords(file: SourceFile): Finding[] {
 
 /** The words of the identifiers of a line of code, in lower case. */
 function namesIn(line: string): string[] {
-  const code = line.replace(/^\s*(\/?\*|\/\/).*$/, "").replace(/\/\/.*$/, "");
+  const code = line.replace(/^\s*(\/?\*|\/\/).*$/, "").replace(/"(?:[^"\\]|\\.)*"|`(?:[^`\\]|\\.)*`/g, "").replace(
+    /\/\/.*$/,
+    "",
+  );
   return (code.match(/[A-Za-z_$][\w$]*/g) ?? []).flatMap((name) =>
     name.replace(/([a-z0-9])([A-Z])/g, "$1_$2").toLowerCase().split("_")
   );

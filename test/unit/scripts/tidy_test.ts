@@ -7,6 +7,7 @@ import {
   checkPlaces,
 } from "../../../scripts/tidy/layers.ts";
 import { checkLinks, checkMachinePaths, checkShape, checkTasks, checkWaits } from "../../../scripts/tidy/shape.ts";
+import { checkComments, checkTypeNames, checkWords } from "../../../scripts/tidy/language.ts";
 import type { Finding, SourceFile } from "../../../scripts/tidy/source_file.ts";
 
 type Rule = (file: SourceFile) => Finding[];
@@ -177,5 +178,45 @@ describe("texts", () => {
   test("tasks that differ", () => {
     expect(checkTasks(`{"scripts":{"a":"b"}}`, `{"tasks":{"a":"b"}}`)).toEqual([]);
     expect(checkTasks(`{"scripts":{"a":"b"}}`, `{"tasks":{"a":"c"}}`).length).toBe(1);
+  });
+});
+
+describe("language", () => {
+  catches(checkComments, "a comment that starts with a preposition", "src/support/a.ts", {
+    bad: "/** Of the request that is read. */",
+    good: "/** The request that is read. */",
+  });
+  catches(checkComments, "a comment of many lines", "src/support/a.ts", {
+    bad: "/**\n * What is left of it.\n * The rest.\n */",
+    good: "/**\n * The rest.\n * What is left of it.\n */",
+    line: 2,
+  });
+  catches(checkComments, "a comment behind code", "src/support/a.ts", {
+    bad: "  // By pid.\n  const a = 1;",
+    good: "  // The key is the pid,\n  // by which the kernel knows it.",
+  });
+  catches(checkWords, "a word that has a standard term, in a message", "src/support/a.ts", {
+    bad: `throw new Error("nobody holds it");`,
+    good: `throw new Error("no process holds it");`,
+  });
+  catches(checkWords, "a word that has a standard term, on a page", "docs/a.md", {
+    bad: "The server answers at once.",
+    good: "The server answers immediately.",
+  });
+  catches(checkWords, "a word that has a standard term, inside a name", "src/support/a.ts", {
+    bad: "const deedOfLock = 1;",
+    good: "const indeedLock = 1;",
+  });
+
+  test("a type name is declared once in the product", () => {
+    const a = { path: "src/a.ts", text: "export interface Options {}" };
+    const other = { path: "test/a.ts", text: "interface Options {}" };
+    expect(checkTypeNames([a, other])).toEqual([]);
+    const again = { path: "commands/a.ts", text: "\ntype Options = string;" };
+    expect(checkTypeNames([a, again])).toEqual([{
+      path: "commands/a.ts",
+      line: 2,
+      message: "the type name Options is declared in src/a.ts, too",
+    }]);
   });
 });
