@@ -5,7 +5,7 @@
  *     await using lease = await acquireLock(zk, "nightly");
  *     await work({ signal: lease.lost, fencingToken: lease.fencingToken });
  *
- * What is exported here is what a version number promises; everything else may change.
+ * These exports are the public interface that the version number covers; everything else may change.
  */
 export { connect, type ConnectOptions } from "./zookeeper/zookeeper_client.ts";
 export { parseServers, type ZooKeeperServerList } from "./zookeeper/hosts.ts";
@@ -37,7 +37,7 @@ export type { LeaderChange } from "./coordination/election/leader_changes.ts";
 export { type LeaderStatus, leaderStatus } from "./coordination/election/leader_status.ts";
 export type { Lease, LockMode } from "./process/lease.ts";
 export { LeaseSet } from "./coordination/lock/lease_set.ts";
-export { listLocks, type ListLocksOptions, type LockSummary } from "./coordination/admin/list_locks.ts";
+export { listLocks, type ListLocksOptions, type LockSummary } from "./coordination/admin/list_in_use.ts";
 export { acquireLock, type AcquireOptions, type WaitingStatus } from "./coordination/lock/acquire_lock.ts";
 export { acquireInteropLock, type AcquireInteropOptions } from "./coordination/interop/acquire_interop_lock.ts";
 export { type LockStatus, lockStatus, type LockStatusOptions } from "./coordination/lock/lock_status.ts";

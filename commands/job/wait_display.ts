@@ -3,7 +3,7 @@ import type { Io } from "../../src/terminal/io.ts";
 import { WaitLine } from "../../src/terminal/progress_line.ts";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
 import type { AcquireOptions, WaitingStatus } from "../../src/coordination/lock/acquire_lock.ts";
-import { describeLock } from "../../src/coordination/lock/lock_messages.ts";
+import { describeHolders } from "../../src/coordination/lock/lock_messages.ts";
 import type { Clock } from "../../src/support/clock.ts";
 import { formatDuration } from "../../src/support/duration.ts";
 
@@ -60,7 +60,8 @@ export function showProgress(
 }
 
 function describeWait(name: string, { place, waitedMs, status }: WaitingStatus): string {
-  const guid = status.waiters[place - 1]?.holderId ?? "";
-  const lock = describeLock(status, { guid, nowMs: Date.now() });
-  return `waiting for "${name}" for ${formatDuration(waitedMs)}, place ${place} of ${status.waiters.length}: ${lock}`;
+  const holders = describeHolders(status, Date.now());
+  return `waiting for "${name}" for ${
+    formatDuration(waitedMs)
+  }, place ${place} of ${status.waiters.length}: ${holders}`;
 }

@@ -59,14 +59,14 @@ export const doctorCommand = defineCommand({
         ...timeoutFindings(timeoutMs, values.sessionTimeout, place.servers.startsWith("unix:")),
         ...await systemFindings(),
       ];
-      const examination = path === null || recipe === undefined
+      const diagnosis = path === null || recipe === undefined
         ? await diagnose(zk, { root: values.root })
         : await diagnoseInterop(zk, path, recipe);
-      if (examination === null) throw new BatonError("NOT_FOUND", `There is no node "${path}" to look below`);
-      return { servers: place.servers, timeoutMs, findings, examination };
+      if (diagnosis === null) throw new BatonError("NOT_FOUND", `There is no node "${path}" to look below`);
+      return { servers: place.servers, timeoutMs, findings, diagnosis };
     });
-    const { locks, elections } = report.examination;
-    const findings = [...report.findings, ...report.examination.findings];
+    const { locks, elections } = report.diagnosis;
+    const findings = [...report.findings, ...report.diagnosis.findings];
     if (values.json) {
       const { servers, timeoutMs: session_timeout_ms } = report;
       const answer: DoctorJson = { version: 1, servers, session_timeout_ms, locks, elections, findings };

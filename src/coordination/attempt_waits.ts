@@ -1,10 +1,10 @@
-/** How an attempt at a lock waits: for a watch, for a pause to be over; and how all of that is ended at once. */
+/** Waits of one contender: for a watch to fire, or for a pause to end. `stop` ends them all. */
 import type { ZooKeeperSession } from "../zookeeper/zookeeper.ts";
 import { backoffMs } from "../support/backoff.ts";
 import type { Clock } from "../support/clock.ts";
 import { Event } from "../support/event.ts";
 
-/** A watch, and the connection it was armed on. */
+/** A watch and the number of the connection it was armed on. */
 export interface ArmedWatch {
   readonly event: Event;
   readonly connections: number;
@@ -27,18 +27,18 @@ export class AttemptWaits {
     return this.#isStopped;
   }
 
-  /** Ends what is being waited for; nothing is waited for any more but pauses. */
+  /** Ends the current wait. Later waits end immediately; pauses still take their time. */
   stop(): void {
     this.#isStopped = true;
     this.#event?.set();
   }
 
-  /** To be armed before the request that sets the watch. */
+  /** Returns a new watch. The caller arms it before it sends the request that sets the watch on the server. */
   arm(): ArmedWatch {
     return { event: new Event(), connections: this.#session.connections };
   }
 
-  /** True when the event was set; false when the connection it was armed on is gone, or everything is to stop. */
+  /** True when the watch fired; false when its connection is lost, or after `stop`. */
   async waitFor({ event, connections }: ArmedWatch): Promise<boolean> {
     let changed = true;
     const giveUp = () => {
@@ -58,7 +58,7 @@ export class AttemptWaits {
     return changed && !this.#isStopped;
   }
 
-  /** Longer with each failure. */
+  /** Waits for the back-off time, which grows with the number of failures. */
   async pause(failures: number): Promise<void> {
     const event = new Event();
     if (!this.#isStopped) this.#event = event;

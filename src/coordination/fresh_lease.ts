@@ -1,4 +1,4 @@
-/** A lease that begins when the session's own is about to end is lost before anybody can use it. */
+/** Makes sure that a new lease is long enough to be of use. */
 import type { ZooKeeperSession } from "../zookeeper/zookeeper.ts";
 import { steadyLeaseMs } from "../zookeeper/session_timing.ts";
 import { BatonError } from "../errors.ts";
@@ -6,9 +6,9 @@ import { onAbort } from "../support/abort.ts";
 import type { Clock } from "../support/clock.ts";
 
 /**
- * Resolves when as much of the lease lies ahead as with steady heartbeats: nearly always at once. A session that nobody
- * guarded, in a process that stood still, may live with nothing to show for it; then the leader is asked. Rejects with
- * the signal's reason, and UNREACHABLE when nothing was heard within T and `isPatient` is false.
+ * Waits until the session's lease is as long as steady heartbeats keep it; nearly always this resolves immediately. After the
+ * process was suspended, the session may be alive with an expired lease: then it waits for a response of the ZooKeeper
+ * leader. Rejects with the signal's reason, and UNREACHABLE when `isPatient` is false and no response arrives within T.
  */
 export async function waitForFreshLease(session: ZooKeeperSession, { clock, signal, isPatient }: {
   readonly clock: Clock;

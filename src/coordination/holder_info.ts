@@ -1,4 +1,4 @@
-/** Who stands behind a node, for people: written into the nodes of contenders and holders, decides nothing. */
+/** Description of the process behind a node: stored in the nodes of contenders and holders, for display only. */
 import { hostname } from "node:os";
 import process from "node:process";
 import { isFields, jsonFields, textOf } from "../support/json_fields.ts";
@@ -10,24 +10,24 @@ export interface HolderInfo {
   readonly host: string;
   readonly pid: number;
   readonly user: string;
-  /** The command's first word; the rest may hold secrets. */
+  /** First word of the command; the rest may contain secrets. */
   readonly argv0: string;
-  /** What the user says it is for. */
+  /** Purpose, as given by the user. */
   readonly reason: string;
-  /** What a candidate of an election offers. */
+  /** Value of a candidate of an election. */
   readonly value?: string;
-  /** Of a candidate: who is better may ask it to step down. */
+  /** Priority of a candidate: a better candidate may ask it to step down. */
   readonly priority?: number;
-  /** A call of a pool that lists and chooses items: it gives the component's lock back as soon as it has some. */
+  /** True for a pool call that lists and chooses items: it releases the component's lock as soon as it has some. */
   readonly isChoosing?: boolean;
 }
 
 export interface NodeInfo extends HolderInfo {
-  /** The wall clock of its host when it began to wait, or to hold, in Unix milliseconds: for display. */
+  /** Start of the wait, or of the hold, by the wall clock of its host, in Unix milliseconds. */
   readonly sinceMs: number;
-  /** T of its session: how long `break --force` has to wait. */
+  /** Timeout T of its session: the time that `break --force` waits. */
   readonly sessionTimeoutMs: number;
-  /** Somebody asks for it back. */
+  /** Request to give the lock back, if there is one. */
   readonly revoke: Revocation | null;
 }
 
@@ -67,7 +67,7 @@ export function formatNodeInfo(info: NodeInfo): Uint8Array {
   return utf8.encode(JSON.stringify(info));
 }
 
-/** What can be understood of `data`; the rest is empty. Never throws: it is only for display. */
+/** Reads the known fields of `data`; the others are empty. Never throws. */
 export function parseNodeInfo(data: Uint8Array): NodeInfo {
   const fields = jsonFields(data);
   const { revoke, value, priority, isChoosing } = fields;
@@ -86,10 +86,10 @@ export function parseNodeInfo(data: Uint8Array): NodeInfo {
   };
 }
 
-/** `root@db1:812 (backup.sh)`, as far as known. */
+/** Returns `root@db1 (pid 812, backup.sh)`, as far as known. */
 export function nameOfHolder(info: HolderInfo): string {
   if (info.host === "" && info.user === "") return "an unknown holder";
-  return printable(`${info.user}@${info.host}:${info.pid}${info.argv0 === "" ? "" : ` (${info.argv0})`}`);
+  return printable(`${info.user}@${info.host} (pid ${info.pid}${info.argv0 === "" ? "" : `, ${info.argv0}`})`);
 }
 
 const count = (value: unknown): number => (Number.isSafeInteger(value) ? Math.max(0, Number(value)) : 0);

@@ -1,11 +1,11 @@
-/** A look at the tree that sees what was done before, whichever server it is asked of. */
+/** Reads from any server and sees every write that was made before. */
 import type { ZooKeeper } from "../zookeeper/zookeeper.ts";
 
-/** After an answer that never came: only a sync makes sure that the next server has seen what was done. Both go in one write. */
+/** Reads after a lost response: only a sync makes sure that the next server has seen the write. Both go in one packet. */
 export async function readAfterSync<T>(zk: ZooKeeper, path: string, look: () => Promise<T>): Promise<T> {
   const syncing = zk.sync(path);
   const looking = look();
-  looking.catch(() => {}); // the sync's failure is told first
+  looking.catch(() => {}); // the sync's failure is reported first
   await syncing;
   return await looking;
 }

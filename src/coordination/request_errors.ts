@@ -1,4 +1,4 @@
-/** Which failures of an operation say nothing about the lock: it may have been done or not, and asking again is right. */
+/** Kinds of failed requests. After a transient failure the operation may have been done or not, and the caller tries again. */
 import { ZooKeeperError } from "../zookeeper/zookeeper_error.ts";
 import type { ZooKeeperErrorName } from "../wire/jute/zookeeper_error_codes.ts";
 
@@ -14,12 +14,12 @@ export function isTransient(thrown: unknown): boolean {
   return thrown instanceof ZooKeeperError && transient.includes(thrown.reason);
 }
 
-/** Whether the server refused with one of these reasons. */
+/** True when the server refused the request for one of these reasons. */
 export function isRefusal(thrown: unknown, ...reasons: ZooKeeperErrorName[]): thrown is ZooKeeperError {
   return thrown instanceof ZooKeeperError && reasons.some((reason) => reason === thrown.reason);
 }
 
-/** "hidden" when the node's ACL does not let this client read it. */
+/** Returns "hidden" when the node's ACL does not let this client read it. */
 export async function hiddenIfNoAuth<T>(reading: Promise<T>): Promise<T | "hidden"> {
   try {
     return await reading;
@@ -29,7 +29,7 @@ export async function hiddenIfNoAuth<T>(reading: Promise<T>): Promise<T | "hidde
   }
 }
 
-/** Null when the node does not exist. */
+/** Returns null when the node does not exist. */
 export async function nullIfNoNode<T>(reading: Promise<T>): Promise<T | null> {
   try {
     return await reading;

@@ -1,4 +1,4 @@
-/** Asks again what was not answered: a connection that is lost is no reason to give up what can be asked twice. */
+/** Sends a request again when the connection was lost before the response arrived. */
 import type { ZooKeeper } from "../zookeeper/zookeeper.ts";
 import { backoffMs } from "../support/backoff.ts";
 import type { Clock } from "../support/clock.ts";
@@ -8,8 +8,8 @@ import { isTransient } from "./request_errors.ts";
 const retryWait = { firstMs: 20, maxMs: 500 };
 
 /**
- * For requests that may be done twice. Without an answer it ends with the last failure: when the session has ended, when
- * it is not wanted any more, and when nobody has answered for T, by when whatever the session held is lost.
+ * Sends requests that may be done twice. Rejects with the last failure when the session has ended, when the result is no
+ * longer wanted, and when no response has arrived for T: then the session has lost all that it held.
  */
 export async function retryOnConnectionLoss<T>(
   { session }: Pick<ZooKeeper, "session">,

@@ -1,7 +1,7 @@
 /**
- * A held lock on ZooKeeper. Watches three ways of losing it: the clock reaches the lease end, the session ends, and the
- * own node is deleted or asked back. What is lost stays lost, even if the session lives on. What is asked back is lost for
-its user, who has to stop, but stays held until the release: the clock, the session and the node are watched on.
+ * Lease of a held lock. The lock is lost when the clock reaches the lease end, when the session ends, and when its node is
+ * deleted; a lost lease stays lost even if the session lives on. When the lock is asked back, `lost` aborts too, so that its
+ * user stops, but the lock stays held until the release.
  */
 import type { MultiRequest, ZooKeeper } from "../zookeeper/zookeeper.ts";
 import { BatonError, messageOf } from "../errors.ts";
@@ -16,11 +16,11 @@ import { isRefusal, isTransient, nullIfNoNode } from "./request_errors.ts";
 
 export interface ZooKeeperLeaseOptions {
   readonly name: string;
-  /** What messages call it: "lock". */
+  /** Name of the lock's kind in messages: "lock". */
   readonly thing: string;
-  /** The lock's node. */
+  /** Path of the lock's node. */
   readonly path: string;
-  /** The holder's node. */
+  /** Path of the holder's node. */
   readonly holderPath: string;
   readonly holderId: string;
   readonly mode: LockMode;
@@ -28,19 +28,19 @@ export interface ZooKeeperLeaseOptions {
   readonly limit: number | null;
   readonly fencingToken: bigint;
   readonly waitedMs: number;
-  /** The client's. */
+  /** The client's own clock. */
   readonly clock: Clock;
   /**
-   * Who gives it back sooner does not pay for a watch on its own node, nor the server for telling of its deletion; who is
-   * asked to give it back hears of it that much later at most. Milliseconds; 50 when left out.
+   * Delay before the holder's node is watched, in milliseconds; 50 when left out. A holder that releases sooner saves the
+   * watch; a request to give the lock back is noticed later by at most this time.
    */
   readonly watchDelayMs?: number | undefined;
-  /** Reads from the node's data that it is asked back; as baton writes it when left out. */
+  /** Reads from the node's data that the lock is asked back; baton's own format when left out. */
   readonly revocationIn?: ((data: Uint8Array) => Revocation | null) | undefined;
 }
 
 const watchDelayMsDefault = 50;
-/** The lease end moves with every answer; by less than this part of T it is not worth a word, and what was told is early. */
+/** Listeners are notified when the lease end has moved by at least T divided by this. */
 const reportedPart = 50;
 const retryWait = { firstMs: 50, maxMs: 1000 };
 
@@ -62,13 +62,13 @@ export class ZooKeeperLease implements Lease {
   readonly #revocationIn: (data: Uint8Array) => Revocation | null;
   readonly #lost = new AbortController();
   readonly #listeners = new Set<() => void>();
-  /** What has to be taken off when it is over. */
+  /** Functions that end the subscriptions of this lease. */
   readonly #cleanups = new Set<() => void>();
   #cancelEnd: () => void = () => {};
   #cancelWatch: () => void = () => {};
   #watchedConnections = -1;
   #released: Promise<void> | null = null;
-  /** Its node may be gone by its own will: nobody need look at it. */
+  /** True while the lease deletes its own node: a missing node is then no loss. */
   #isReleasing = false;
   #endedAtMs = Number.POSITIVE_INFINITY;
   #reportedEndMs: number;
@@ -130,13 +130,13 @@ export class ZooKeeperLease implements Lease {
   }
 
   /**
-   * Gives it back in one transaction with `deeds`: all of it is done, or nothing. When it rejects, nothing may have been
-   * done, or, if no answer came, all of it; the lease is as it was.
+   * Releases the lock and executes `requests` in one transaction: all of it is done, or nothing. When it rejects without a
+   * response, the transaction may have been done; the lease itself is unchanged.
    */
-  async releaseWith(deeds: readonly MultiRequest[]): Promise<void> {
+  async releaseWith(requests: readonly MultiRequest[]): Promise<void> {
     this.#isReleasing = true;
     try {
-      await this.#zk.multi([{ type: "delete", path: this.#holderPath, version: -1 }, ...deeds]);
+      await this.#zk.multi([{ type: "delete", path: this.#holderPath, version: -1 }, ...requests]);
     } catch (thrown) {
       this.#isReleasing = isTransient(thrown); // the node may be gone
       throw thrown;
@@ -154,7 +154,7 @@ export class ZooKeeperLease implements Lease {
     return this.#endedAtMs !== Number.POSITIVE_INFINITY;
   }
 
-  // The deletion leaves before the first await: a caller that closes the session next sends both in one write.
+  // The deletion is sent before the first await: a caller that closes the session next sends both in one packet.
   async #release(): Promise<void> {
     const deleting = nullIfNoNode(this.#zk.delete(this.#holderPath, -1));
     this.#endedAtMs = Math.min(this.#endedAtMs, this.#clock.now());
@@ -164,8 +164,7 @@ export class ZooKeeperLease implements Lease {
     const late = deadline.wait().then((): "late" => "late");
     try {
       const deleted = this.#retryDeletion(deleting);
-      // Whoever waits for it is told after a while; it goes on meanwhile, or the lock would be nobody's and taken for as
-      // long as the session lives.
+      // The caller gets an error after T/2. The deletion goes on: otherwise the lock would stay taken while the session lives.
       deleted.catch(() => {});
       if (await Promise.race([deleted, late]) !== "late") return;
     } finally {
@@ -173,19 +172,18 @@ export class ZooKeeperLease implements Lease {
     }
     throw new BatonError(
       "OUTCOME_UNKNOWN",
-      `Cannot tell whether ${this.#thing} "${this.name}" was given back: no server answered within ${
+      `The release of ${this.#thing} "${this.name}" is not confirmed: no server responded within ${
         this.sessionTimeoutMs / 2
-      } ms` +
-        ". If it was not, it is free as soon as one does, or when the session ends",
+      } ms. It takes effect when a server responds, or when the session ends`,
     );
   }
 
-  /** No node, or no session, is a lock given back. */
+  /** Deletes the holder's node. A node that is gone, or a session that has ended, is a lock released. */
   async #retryDeletion(first: Promise<unknown>): Promise<void> {
     let deleting = first;
     for (let failures = 0;; failures++) {
       try {
-        await deleting; // also of a session that has ended: a rejection must be heard
+        await deleting; // also after the session's end: every rejection needs a handler
         return;
       } catch (thrown) {
         if (this.#zk.session.ended.aborted || isRefusal(thrown, "SESSIONEXPIRED")) return;
@@ -199,12 +197,12 @@ export class ZooKeeperLease implements Lease {
     }
   }
 
-  /** One function for every time it is armed: a client that keeps a set of watchers keeps one. */
+  /** The same function for every watch: a client that keeps a set of watchers keeps only one. */
   readonly #onNodeEvent = (): void => void this.#watchNode();
 
   #onSession(change: "state" | "renewed"): void {
     if (change === "state" && this.#zk.session.state === "connected") {
-      // Do not rely on a watch that the client has armed again: look.
+      // A watch that the client has armed again is not reliable: read the node.
       if (this.#zk.session.connections !== this.#watchedConnections) this.#watchNodeIn(0);
     }
     const movedMs = this.#zk.session.leaseEndMs() - this.#reportedEndMs;
@@ -229,7 +227,7 @@ export class ZooKeeperLease implements Lease {
     try {
       const found = await nullIfNoNode(this.#zk.getData(this.#holderPath, { watch: this.#onNodeEvent }));
       if (found === null || found.stat.ephemeralOwner !== this.sessionId) {
-        return this.#lose(`somebody deleted its node "${this.#holderPath}"`);
+        return this.#lose(`its node "${this.#holderPath}" was deleted`);
       }
       const revoke = this.#revocationIn(found.data);
       if (revoke === null || this.#isOver) return;
@@ -238,7 +236,7 @@ export class ZooKeeperLease implements Lease {
       this.#abort("REVOKED", `was revoked: it was asked back${printable(by + why)}`);
       this.#notify();
     } catch (thrown) {
-      // The clock and the session's end are watched apart from this.
+      // The clock and the session's end are watched independently.
       if (isTransient(thrown)) this.#watchNodeIn(retryWait.maxMs);
       else if (!isRefusal(thrown, "SESSIONEXPIRED")) this.#lose(messageOf(thrown), thrown);
     }

@@ -1,4 +1,4 @@
-/** A barrier as an object: parties that meet, work, and leave together, again and again. */
+/** A barrier as an object: participants that start together and leave together, as often as needed. */
 import { enterBarrier, type EnterBarrierOptions } from "../coordination/barrier/enter_barrier.ts";
 import type { BarrierMembership } from "../coordination/barrier/barrier_membership.ts";
 import { encodeLockName } from "../coordination/lock/lock_name.ts";
@@ -9,7 +9,7 @@ import { ownInfo } from "./own_info.ts";
 import { type SessionPlace, SessionSource } from "./session_source.ts";
 
 export interface BarrierOptions extends Pick<EnterBarrierOptions, "onMemberLost" | "root" | "acl" | "clock" | "info"> {
-  /** What it is for, in a few words. */
+  /** Purpose, in a few words. */
   readonly reason?: string;
 }
 
@@ -17,7 +17,7 @@ export type BarrierEnterOptions = Pick<EnterBarrierOptions, "wait" | "signal" | 
 
 export class Barrier implements AsyncDisposable {
   readonly name: string;
-  /** How many start together. */
+  /** Number of participants that start together. */
   readonly parties: number;
   readonly #options: BarrierOptions;
   readonly #sessions: SessionSource;
@@ -26,7 +26,7 @@ export class Barrier implements AsyncDisposable {
   readonly #members = new Set<BarrierMembership>();
   #closing: Promise<void> | null = null;
 
-  /** Nothing is sent before the first `enter`. Throws USAGE for an impossible name. */
+  /** Sends nothing before the first `enter`. Throws USAGE for an invalid name. */
   constructor(place: SessionPlace, name: string, parties: number, options: BarrierOptions = {}) {
     encodeLockName(name, "a barrier");
     this.name = name;
@@ -36,9 +36,9 @@ export class Barrier implements AsyncDisposable {
   }
 
   /**
-   * Waits until all parties are there, at most for `wait`, the opening of the session included. Every call is a party of its own. What it returns is a lease: stop when its `lost`
-   * aborts, and call `leave()` when the work is done, which waits for the others. Rejects as `enterBarrier` does, and with
-   * an AbortError once the object is closed.
+   * Waits until all participants have entered, at most for `wait`, which includes opening the session. Each call is one participant.
+   * Returns a lease: stop the work when its `lost` aborts, and call `leave()` when the work is done, which waits for the
+   * others. Rejects as `enterBarrier` does, and with an AbortError after the object is closed.
    */
   async enter(options: BarrierEnterOptions = {}): Promise<BarrierMembership> {
     throwIfAborted(this.#closed.signal);
@@ -54,7 +54,7 @@ export class Barrier implements AsyncDisposable {
     }
   }
 
-  /** Enters, works, leaves: resolves when all the others have left too. Work that fails is a member that is gone. */
+  /** Enters, works, leaves: resolves when all participants have left. If the work fails, the participant counts as lost. */
   async pass<T>(
     work: (membership: BarrierMembership) => Promise<T> | T,
     options: BarrierEnterOptions = {},
@@ -65,7 +65,7 @@ export class Barrier implements AsyncDisposable {
     return result;
   }
 
-  /** Gives up every place that was taken here, ends every wait, and closes the connection if it was opened here. */
+  /** Releases all memberships of this object, ends all waits, and closes the connection if this object opened it. */
   close(): Promise<void> {
     return this.#closing ??= this.#close();
   }
@@ -78,7 +78,7 @@ export class Barrier implements AsyncDisposable {
     const { reason = "", info = ownInfo(reason), ...rest } = this.#options;
     const { parties } = this;
     const stop = signal === undefined ? this.#closed.signal : AbortSignal.any([this.#closed.signal, signal]);
-    // A barrier has no tries: 0 is a time like any other.
+    // 0 has no special meaning for a barrier.
     const sinceMs = rest.clock?.now();
     const limit = waitLimit(rest.clock ?? systemClock(), typeof wait === "number" ? wait : undefined, { signal: stop });
     try {

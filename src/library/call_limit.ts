@@ -1,13 +1,13 @@
-/** One limit for a whole call of the library's objects: opening the session, and waiting. */
+/** One time limit for a whole call of a library object: opening the session and waiting. */
 import { type Clock, systemClock } from "../support/clock.ts";
 import { type Deadline, waitLimit } from "../support/deadline.ts";
 
 export interface CallLimit extends Deadline {
-  /** For the recipe: what there is to wait for is within the signal. */
+  /** Options for the wait, which the signal limits. */
   readonly waiting: { readonly wait?: "none" | "forever"; readonly signal: AbortSignal; readonly sinceMs: number };
 }
 
-/** A try has no limit of its own: connecting has one, and so has the recipe. */
+/** A call with `wait: "none"` has no limit of its own: connecting and the lock have limits. */
 export function callLimit(
   wait: "none" | "forever" | number | undefined,
   { clock = systemClock(), signal }: { readonly clock?: Clock | undefined; readonly signal: AbortSignal },

@@ -1,4 +1,4 @@
-/** An election as an object: campaign, who leads, and every change of it, over the sessions that this takes. */
+/** An election as an object: stand for election, read the leader, follow its changes, over any number of sessions. */
 import type { ZooKeeper } from "../zookeeper/zookeeper.ts";
 import { isSessionEnd } from "../zookeeper/zookeeper_error.ts";
 import { campaign, type CampaignOptions, type Leadership } from "../coordination/election/campaign.ts";
@@ -16,9 +16,9 @@ import { sessionExpired } from "./session_expired.ts";
 import { type SessionPlace, SessionSource } from "./session_source.ts";
 
 export interface ElectionOptions extends Pick<CampaignOptions, "preempt" | "root" | "acl" | "clock" | "info"> {
-  /** As for a lock: the lowest number leads first, 100 when left out. */
+  /** Priority as for a lock: the lowest number leads first; 100 when left out. */
   readonly priority?: PriorityName | number;
-  /** What it is for, in a few words. */
+  /** Purpose, in a few words. */
   readonly reason?: string;
 }
 
@@ -32,7 +32,7 @@ export class Election implements AsyncDisposable {
   readonly #leaderships = new Set<Leadership>();
   #closing: Promise<void> | null = null;
 
-  /** Nothing is sent before it is used. Throws USAGE for an impossible name. */
+  /** Sends nothing before it is used. Throws USAGE for an invalid name. */
   constructor(place: SessionPlace, name: string, options: ElectionOptions = {}) {
     encodeLockName(name);
     this.name = name;
@@ -41,10 +41,9 @@ export class Election implements AsyncDisposable {
   }
 
   /**
-   * Waits until this process leads, at most for `wait`, the opening of the session included; `value` (1,024 bytes at most) is
-   * what the others are told. Release the leadership to
-   * give it up, and stop what needs it when its `lost` aborts. Rejects as `campaign` does, SESSION_EXPIRED when the servers
-   * have ended the session (campaign again), and with an AbortError once the object is closed.
+   * Waits until this process leads, at most for `wait`, which includes opening the session. Others read `value` (1,024 bytes
+   * at most). Release the leadership to step down; stop the work when its `lost` aborts. Rejects as `campaign` does,
+   * SESSION_EXPIRED when the servers have ended the session (campaign again), and an AbortError after the object is closed.
    */
   async campaign(value: string, { signal, wait, ...telling }: ElectionCampaignOptions = {}): Promise<Leadership> {
     checkValue(value);
@@ -74,14 +73,14 @@ export class Election implements AsyncDisposable {
     }
   }
 
-  /** Who leads now, and the last grants. */
+  /** Returns the current leader and the last grants. */
   async leader(): Promise<LeaderStatus> {
     return await leaderStatus(await this.#sessions.get(this.#closed.signal), this.name, this.#root);
   }
 
   /**
-   * Every change, beginning with who leads now. Misses no grant over reconnects and, with servers of its own, over
-   * sessions, up to 64 in a row; more are one `missed`. Ends with the signal, or when the object is closed.
+   * Yields the current leader and then every change. Misses no grant over reconnects (and over sessions, if this object opens
+   * them) while it is at most 64 behind; more are one `missed`. Ends with the signal, or when the object is closed.
    */
   async *changes(options: { readonly signal?: AbortSignal } = {}): AsyncGenerator<LeaderChange, void, void> {
     const signal = this.#stop(options.signal);
@@ -97,12 +96,12 @@ export class Election implements AsyncDisposable {
     }
   }
 
-  /** Asks whoever leads to give up. Throws NOT_FOUND when nobody does. */
+  /** Asks the leader to step down. Throws NOT_FOUND when there is no leader. */
   async resign(options: Omit<ResignOptions, "root"> = {}) {
     return await resign(await this.#sessions.get(this.#closed.signal), this.name, { ...options, ...this.#root });
   }
 
-  /** Gives up what was won here, ends everything that waits, and closes the connection if it was opened here. */
+  /** Releases all leaderships of this object, ends all waits, and closes the connection if this object opened it. */
   close(): Promise<void> {
     return this.#closing ??= this.#close();
   }

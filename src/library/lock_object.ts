@@ -1,6 +1,6 @@
 /**
- * A lock as an object that many tasks of one process share and use again and again: acquire, release, destroy. Every
- * acquire is a contender of its own, so that tasks exclude each other as processes do.
+ * A lock as an object that many tasks of one process share: acquire, release, destroy. Each `acquire` is a contender, so that
+ * tasks exclude each other as processes do.
  */
 import type { ZooKeeper } from "../zookeeper/zookeeper.ts";
 import { isSessionEnd } from "../zookeeper/zookeeper_error.ts";
@@ -23,11 +23,11 @@ export interface LockOptions
   extends Pick<AcquireOptions, "mode" | "limit" | "limitPolicy" | "root" | "acl" | "clock" | "info"> {
   /** The name is the path of a lock of Curator or kazoo programs; limit, limitPolicy, priority and root have no meaning then. */
   readonly recipe?: AcquireInteropOptions["recipe"] | undefined;
-  /** "foreground" (100) when left out; "background" is 200; else a number from 0, which is first, to 999. */
+  /** "foreground" (100, the default), "background" (200), or a number from 0 (first) to 999. */
   readonly priority?: PriorityName | number;
-  /** What it is for, in a few words: others read it with `baton who`. */
+  /** Purpose, in a few words: others read it with `baton who`. */
   readonly reason?: string;
-  /** How long `acquire` waits when it is not told: milliseconds, "none", or "forever", the default. */
+  /** Default wait of `acquire`: milliseconds, "none", or "forever" when left out. */
   readonly wait?: "none" | "forever" | number;
 }
 
@@ -38,14 +38,14 @@ export class Lock implements AsyncDisposable {
   readonly #options: LockOptions;
   readonly #sessions: SessionSource;
   readonly #destroyed = new AbortController();
-  /** What was acquired and not given back, the lost included; oldest first. */
+  /** Leases that were not released, lost ones included; oldest first. */
   readonly #leases = new Map<Lease, ZooKeeper>();
   readonly #acquiring = new Set<Promise<unknown>>();
   #destroying: Promise<void> | null = null;
 
-  /** Nothing is sent before the first `acquire`. Throws USAGE for an impossible name. */
+  /** Sends nothing before the first `acquire`. Throws USAGE for an invalid name. */
   constructor(place: SessionPlace, name: string, options: LockOptions = {}) {
-    // Both refuse what cannot be one.
+    // Both throw for an invalid name.
     if (options.recipe === undefined) encodeLockName(name);
     else interopPath(name);
     this.name = name;
@@ -53,15 +53,15 @@ export class Lock implements AsyncDisposable {
     this.#sessions = new SessionSource(place);
   }
 
-  /** Whether this object has a lease of it now; compares the clock. */
+  /** True if this object has a valid lease now, by the clock. */
   get isHeld(): boolean {
     return [...this.#leases.keys()].some((lease) => lease.isHeld());
   }
 
   /**
-   * Waits for the lock; `wait` is for all of it, the opening of the session too. Rejects LOCK_TIMEOUT (not within the time),
-   * LOCK_BUSY (`wait: "none"`), CONNECTION_LOST (not within the time, and no server answers), SESSION_EXPIRED (the servers have ended the session; acquire again), as
-   * `acquireLock` for the rest, and with an AbortError once the object is destroyed.
+   * Waits for the lock; `wait` includes opening the session. Rejects LOCK_TIMEOUT, LOCK_BUSY (`wait: "none"`), CONNECTION_LOST
+   * (timeout, and no server responds), SESSION_EXPIRED (the servers have ended the session; acquire again), the other errors
+   * of `acquireLock`, and an AbortError after the object is destroyed.
    */
   async acquire(options: LockAcquireOptions = {}): Promise<Lease> {
     throwIfAborted(this.#destroyed.signal);
@@ -77,21 +77,21 @@ export class Lock implements AsyncDisposable {
     }
   }
 
-  /** Acquires, works, releases, whatever becomes of the work. `lease.lost` tells the work that it must stop. */
+  /** Acquires, works, releases, also when the work fails. The work must stop when `lease.lost` aborts. */
   async use<T>(work: (lease: Lease) => Promise<T> | T, options: LockAcquireOptions = {}): Promise<T> {
     await using lease = await this.acquire(options);
     return await work(lease);
   }
 
   /**
-   * Gives back what this object acquired first and still has. Rejects NOT_HELD when there is nothing to give back, or
-   * somebody has taken it; SESSION_EXPIRED when it ended with its session; CONNECTION_LOST when no server answers: it
-   * is free as soon as one does, or when the session ends.
+   * Releases the oldest lease of this object. Rejects NOT_HELD when there is none, or the lock was taken away;
+   * SESSION_EXPIRED when it ended with its session; CONNECTION_LOST when no server responds: the lock is free as soon as one
+   * does, or when the session ends.
    */
   async release(): Promise<void> {
     const [oldest] = this.#leases;
     if (oldest === undefined) {
-      throw new BatonError("NOT_HELD", `Lock "${this.name}" cannot be released: it is not held here`);
+      throw new BatonError("NOT_HELD", `Cannot release lock "${this.name}": this object does not hold it`);
     }
     const [lease, { session }] = oldest;
     if (lease.lost.aborted && !lease.isHeld()) {
@@ -102,7 +102,7 @@ export class Lock implements AsyncDisposable {
         ? "NOT_HELD"
         : "CONNECTION_LOST";
       const cause: unknown = lease.lost.reason;
-      throw new BatonError(code, `Lock "${this.name}" cannot be released: ${messageOf(cause)}`, { cause });
+      throw new BatonError(code, `Cannot release lock "${this.name}": ${messageOf(cause)}`, { cause });
     }
     await lease.release().catch((thrown: unknown) => {
       if (!(thrown instanceof BatonError && thrown.code === "OUTCOME_UNKNOWN")) throw thrown;
@@ -110,7 +110,7 @@ export class Lock implements AsyncDisposable {
     });
   }
 
-  /** Gives back everything, ends every `acquire` that waits, and closes the connection if it was opened here. */
+  /** Releases all leases, ends all waits, and closes the connection if this object opened it. */
   destroy(): Promise<void> {
     return this.#destroying ??= this.#destroy();
   }
@@ -142,7 +142,7 @@ export class Lock implements AsyncDisposable {
     }
   }
 
-  /** The failure by the name of its cause. */
+  /** Returns the failure with the code of its cause. */
   #named(thrown: unknown, zk: ZooKeeper | null): unknown {
     const what = `acquire lock "${this.name}"`;
     const expired = zk === null ? null : sessionExpired(what, zk, thrown);
@@ -172,7 +172,7 @@ interface Acquired {
   readonly lease: Lease;
 }
 
-/** Tells when it is given back, whoever does so. */
+/** Lease that reports its release. */
 class SharedLease extends LeaseSet {
   readonly #released: () => void;
 

@@ -1,4 +1,4 @@
-/** Who this process is, for those who look. */
+/** Description of this process for others that read a lock. */
 import { hostname } from "node:os";
 import process from "node:process";
 import type { HolderInfo } from "../coordination/holder_info.ts";

@@ -1,6 +1,6 @@
 /**
- * A pool as an object: work for each free item of a list, so many at a time, each item under a lock of its own, shared with
- * every other process that goes through the same list, `baton pool` among them.
+ * A pool as an object: works on each free item of a list, `jobs` at the same time, each under the item's lock. Other processes
+ * with the same list, and `baton pool`, share the items.
  */
 import { BatonError, messageOf } from "../errors.ts";
 import type { ZooKeeper } from "../zookeeper/zookeeper.ts";
@@ -22,48 +22,48 @@ import { sessionExpired } from "./session_expired.ts";
 import { type SessionPlace, SessionSource } from "./session_source.ts";
 
 export interface PoolOptions extends Partial<Pick<RecipeOptions, "acl" | "clock" | "info">> {
-  /** How many items one `run` works on at once; 1 when left out. */
+  /** Number of items that one `run` works on at the same time; 1 when left out. */
   readonly jobs?: number;
-  /** How many items of the component run at once wherever they are; the same number everywhere, or left out: any number. */
+  /** Number of items of the component that run at the same time in all processes, the same everywhere; no limit when left out. */
   readonly total?: number;
-  /** Take another item when one has ended, and ask for the list again, as long as there are any. */
+  /** True: take another item when one has ended, and request the list again while there are items. */
   readonly loop?: boolean;
-  /** How often an item whose work has failed is tried again, at once and under the same lock; 0 when left out. */
+  /** Number of retries of an item whose work has failed, immediately and under the same lock; 0 when left out. */
   readonly retries?: number;
-  /** How long the end of an item is remembered, and one that ended well not run again. Milliseconds; not at all when left out. */
+  /** Time for which the result of an item is kept, and a done item is not run again. Milliseconds; not kept when left out. */
   readonly doneTtlMs?: number;
   /**
-   * For the component, which is locked while items are listed and chosen, and with `loop` for a permit of `total`: milliseconds,
-   * "none", or "forever". When left out a permit is waited for, and the component while another run chooses, 5 minutes at most.
+   * Time to wait for the component, which is locked while items are listed and chosen, and with `loop` for a permit of
+   * `total`: milliseconds, "none", or "forever". When left out: at most 5 minutes while another run chooses items.
    */
   readonly wait?: "none" | "forever" | number;
   readonly root?: string;
-  /** Other paths than the default ones, as pool.component_path and pool.item_path in the configuration; the same everywhere. */
+  /** Path templates, as pool.component_path and pool.item_path in the configuration; the same everywhere. */
   readonly templates?: PoolTemplates;
-  /** What it is for, in a few words. */
+  /** Purpose, in a few words. */
   readonly reason?: string;
-  /** Work that has failed, each time. */
+  /** Called each time that the work of an item has failed. */
   readonly onFailed?: (item: string, thrown: unknown) => void;
-  /** What went wrong and stops nothing: an end that could not be written down. */
+  /** Called for a problem that stops nothing: a result that could not be stored. */
   readonly onProblem?: (thrown: unknown) => void;
 }
 
-/** The items, in their order; or who names them, under the component's lock, and with `loop` again and again. */
+/** Items in their order, or a function that lists them, called under the component's lock, with `loop` repeatedly. */
 export type PoolItems = readonly string[] | ((component: Lease) => readonly string[] | Promise<readonly string[]>);
 
-/** Resolves when the item is done; what it rejects with is a failure. It has to stop when `lease.lost` aborts. */
+/** Resolves when the item is done; a rejection is a failure. It has to stop when `lease.lost` aborts. */
 export type PoolWork = (item: string, job: PoolWorkJob) => Promise<unknown> | unknown;
 
 export interface PoolWorkJob {
-  /** What it runs under: the item's lock, and with `total` a permit. */
+  /** Lease of the item's lock and, with `total`, of a permit. */
   readonly lease: Lease;
-  /** Of the item's lock. */
+  /** Fencing token of the item's lock. */
   readonly fencingToken: bigint;
-  /** 1 for the first time. */
+  /** Number of the try, from 1. */
   readonly attempt: number;
 }
 
-/** As long as `baton pool` waits for another call's query unless it is told otherwise. Milliseconds. */
+/** Default wait of `baton pool` for another call's query. Milliseconds. */
 const choosingMsMax = 300_000;
 
 export class Pool implements AsyncDisposable {
@@ -76,7 +76,7 @@ export class Pool implements AsyncDisposable {
   readonly #runs = new Set<Promise<unknown>>();
   #closing: Promise<void> | null = null;
 
-  /** Nothing is sent before it is used. Throws USAGE for an impossible name, CONFIG for a template that cannot be. */
+  /** Sends nothing before it is used. Throws USAGE for an invalid name, CONFIG for an invalid template. */
   constructor(place: SessionPlace, component: string, options: PoolOptions = {}) {
     const { root, templates, reason = "", info = ownInfo(reason) } = options;
     this.component = component;
@@ -87,11 +87,10 @@ export class Pool implements AsyncDisposable {
   }
 
   /**
-   * Takes items and works on them; resolves with what became of them when there is nothing left to do. The signal stops the
-   * taking: what runs goes on to its own end. Rejects LOCK_BUSY or LOCK_TIMEOUT when another one chooses items, CONFIG or
-   * LIMIT_MISMATCH when others run it with other templates or another total, BAD_DATA for what cannot be an item,
-   * SESSION_EXPIRED, what naming the items rejects with, the signal's reason when it came before anything was begun, and with
-   * an AbortError once the object is closed.
+   * Takes items and works on them; resolves with the counts when no item is left. After the signal it starts no new items, and
+   * finishes the running ones. Rejects LOCK_BUSY or LOCK_TIMEOUT when another call chooses items, CONFIG or LIMIT_MISMATCH when
+   * other processes use other templates or another total, BAD_DATA for an invalid item, SESSION_EXPIRED, a failure of the
+   * list, the signal's reason when it came before the start, and an AbortError after the object is closed.
    */
   async run(items: PoolItems, work: PoolWork, { signal }: { readonly signal?: AbortSignal } = {}): Promise<PoolCounts> {
     throwIfAborted(this.#closed.signal);
@@ -104,17 +103,17 @@ export class Pool implements AsyncDisposable {
     }
   }
 
-  /** Who works on what, and how items have ended; with `named` also which of these are free. */
+  /** Returns the running items and the results; with `named` also which of these are free. */
   async status(named: readonly string[] | null = null): Promise<PoolStatus> {
     return await poolStatus(await this.#session(), this.component, { path: this.#path, named });
   }
 
-  /** Forgets how items have ended, all or those that are named, so that they run again. Returns how many ends that were. */
+  /** Clears the results of all items, or of those in `named`, so that they run again. Returns the number of cleared results. */
   async forget(named: readonly string[] | null = null): Promise<number> {
     return await clearPoolResults(await this.#session(), { path: this.#path, named, clock: this.#clock });
   }
 
-  /** Takes nothing more, waits for what runs, and closes the connection if it was opened here. */
+  /** Starts no new items, waits for the running ones, and closes the connection if this object opened it. */
   close(): Promise<void> {
     return this.#closing ??= this.#close();
   }
@@ -184,12 +183,12 @@ export class Pool implements AsyncDisposable {
     }
   }
 
-  /** Nothing is begun of a list with one that cannot be an item. */
+  /** Checks all items before any is started. */
   #checked(items: readonly string[]): readonly string[] {
     if (items.length > itemsMax) {
       throw new BatonError(
         "BAD_DATA",
-        `A list of ${items.length} items is too long: ${itemsMax} is the most a pool takes`,
+        `A list of ${items.length} items is too long: the maximum is ${itemsMax}`,
       );
     }
     for (const item of items) {
@@ -211,5 +210,5 @@ export class Pool implements AsyncDisposable {
   }
 }
 
-/** It is kept for each item, for people. */
+/** Maximum length of the stored text of a failure. */
 const whatCharsMax = 200;

@@ -1,9 +1,9 @@
-/** Where the objects of the library get their session: the caller's own, or one that is opened when it is needed. */
+/** Session of a library object: the caller's own, or one that is opened when it is needed. */
 import { connect, type ConnectOptions } from "../zookeeper/zookeeper_client.ts";
 import type { ZooKeeper } from "../zookeeper/zookeeper.ts";
 import { abortable } from "../support/abort.ts";
 
-/** A session that stays the caller's, or the servers to open one at. */
+/** A session that belongs to the caller, or the options to open one. */
 export type SessionPlace = ZooKeeper | ConnectOptions;
 
 export class SessionSource {
@@ -15,14 +15,14 @@ export class SessionSource {
     this.#place = place;
   }
 
-  /** Whether a session that has ended is followed by another. */
+  /** True if a session that has ended is replaced by another. */
   get reopens(): boolean {
     return !("session" in this.#place);
   }
 
   /**
-   * The session. One that was opened here and has ended is followed by another; the caller's own is what it is. Many may
-   * ask at once, and one connection is made for all of them. Rejects as `connect` does, or with the signal's reason.
+   * Returns the session. If this object opened it and it has ended, opens another one. Concurrent calls share one connection.
+   * Rejects as `connect` does, or with the signal's reason.
    */
   async get(signal?: AbortSignal): Promise<ZooKeeper> {
     if ("session" in this.#place) return this.#place;
@@ -40,7 +40,7 @@ export class SessionSource {
     return await this.get(signal);
   }
 
-  /** Ends a session that was opened here, and the opening of one: those who wait for it are rejected with `reason`. */
+  /** Ends a session that this object opened. Calls that wait for a session reject with `reason`. */
   async close(reason: unknown): Promise<void> {
     this.#closed.abort(reason);
     const own = await this.#own?.catch(() => null);

@@ -1,7 +1,7 @@
 /** The pool on real servers, with jobs that end when the test says so. */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import type { ZooKeeper } from "../../src/zookeeper/zookeeper.ts";
-import { limitStateCodec } from "../../src/coordination/lock/lock_state_codec.ts";
+import { limitStateCodec } from "../../src/coordination/lock/lock_state.ts";
 import { breakLock } from "../../src/coordination/lock/break_lock.ts";
 import { acquireLock } from "../../src/coordination/lock/acquire_lock.ts";
 import { clearPoolResults } from "../../src/coordination/pool/clear_pool_results.ts";

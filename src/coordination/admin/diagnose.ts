@@ -1,4 +1,4 @@
-/** Finds trouble before it bites: looks at everything below a root once, and says what is not as it should be. */
+/** Checks all locks and elections below a root once and reports problems. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { messageOf } from "../../errors.ts";
 import { formatDuration } from "../../support/duration.ts";
@@ -12,15 +12,15 @@ import { nullIfNoNode } from "../request_errors.ts";
 import { comesBefore, isCompatible } from "../lock/queue_position.ts";
 
 export interface DiagnosisFinding {
-  /** warning: it works, and may not for long. problem: it does not work as it should. */
+  /** warning: it works, but may stop working. problem: it does not work correctly. */
   readonly kind: "warning" | "problem";
-  /** `lock "nightly"`. */
+  /** Object of the finding: `lock "nightly"`. */
   readonly where: string;
-  /** A sentence without its end. */
+  /** Sentence without a full stop. */
   readonly what: string;
 }
 
-/** A lock, or an election, as it was found. */
+/** A lock or an election as it was read. */
 export interface LockSnapshot {
   readonly where: string;
   readonly path: string;
@@ -28,7 +28,7 @@ export interface LockSnapshot {
   readonly children: readonly string[];
   readonly holders: readonly NodeSnapshot[];
   readonly queue: readonly NodeSnapshot[];
-  /** Of the queue: where the server's counter stands. */
+  /** Value of the server's counter for the queue. */
   readonly sequence: number;
 }
 
@@ -44,14 +44,14 @@ export interface Diagnosis {
   readonly findings: readonly DiagnosisFinding[];
 }
 
-/** At this many a server gives everybody the same number: nobody is stuck, and the order of arrival is lost. */
+/** Last value of the server's counter: later contenders get the same number, so that the order of arrival is lost. */
 export const sequenceMax = 2 ** 31 - 1;
 export const sequenceWarning = sequenceMax - 100_000_000;
-/** Whoever could have it and does not take it within this is not well. By two machines' wall clocks, so not too short. */
+/** Maximum time in which the first waiter acquires a free lock. Long, because it compares the wall clocks of two machines. */
 const idleMsMax = 30_000;
-/** A holder that was asked so long ago should have given it back. */
+/** Maximum time in which a holder releases the lock after a request. */
 const askedMsMax = 60_000;
-/** How many locks are looked at at a time: a list of 100,000 must not fill anybody's buffers. */
+/** Number of locks that are read at the same time: 100,000 locks must not fill the buffers of client and server. */
 const batchSize = 200;
 
 export async function diagnose(
@@ -85,7 +85,7 @@ async function diagnoseFolder(
   return { count: names.length, findings };
 }
 
-/** Null when it is gone by now. */
+/** Returns null when the lock no longer exists. */
 async function readSnapshot(zk: ZooKeeper, path: string, where: string): Promise<LockSnapshot | null> {
   const [lock, list, queue, holders] = await Promise.all([
     nullIfNoNode(zk.getData(path)),
@@ -117,7 +117,7 @@ async function readSnapshot(zk: ZooKeeper, path: string, where: string): Promise
   };
 }
 
-/** What is wrong with one lock. Pure; `nowMs` is the wall clock. */
+/** Returns the findings for one lock. Pure; `nowMs` is the wall clock. */
 export function diagnoseLock(lock: LockSnapshot, nowMs: number): DiagnosisFinding[] {
   const { where } = lock;
   const findings: DiagnosisFinding[] = [];
@@ -133,7 +133,7 @@ export function diagnoseLock(lock: LockSnapshot, nowMs: number): DiagnosisFindin
     if (name !== "q" && name !== "h") {
       say(
         "problem",
-        `"${lock.path}/${name}" is not baton's: another program uses the same path, and neither excludes the other`,
+        `"${lock.path}/${name}" is not baton's node: another program uses the same path, but not the same lock`,
       );
     }
   }
@@ -143,7 +143,7 @@ export function diagnoseLock(lock: LockSnapshot, nowMs: number): DiagnosisFindin
   if (limit !== null && permits > limit) {
     say(
       "warning",
-      `${permits} hold a permit and the limit is ${limit}: it was lowered, and ends to be exceeded as they end`,
+      `${permits} processes hold a permit, but the limit is ${limit}: it was lowered, and applies as they finish`,
     );
   }
   checkHolders(lock, nowMs, say);
@@ -156,18 +156,18 @@ type AddFinding = (kind: DiagnosisFinding["kind"], what: string) => void;
 function checkNodes({ path, holders, queue }: LockSnapshot, say: AddFinding): void {
   for (const { name, isEphemeral } of holders) {
     if (parseHolder(name) === null) {
-      say("problem", `"${path}/h/${name}" is no holder that baton knows: everybody waits for it`);
+      say("problem", `"${path}/h/${name}" is no holder that baton knows: all contenders wait for it`);
     } else if (!isEphemeral) {
-      say("problem", `holder "${path}/h/${name}" belongs to no session, so that it never ends: delete it`);
+      say("problem", `holder "${path}/h/${name}" belongs to no session and stays forever: delete it`);
     }
   }
   for (const { name, isEphemeral } of queue) {
     if (parseContender(name) === null) {
-      say("warning", `"${path}/q/${name}" is no contender that baton knows, and is passed over`);
+      say("warning", `"${path}/q/${name}" is no contender that baton knows, and is ignored`);
     } else if (!isEphemeral) {
       say(
         "problem",
-        `"${path}/q/${name}" belongs to no session, so that whoever comes later waits for ever: delete it`,
+        `"${path}/q/${name}" belongs to no session, so that later contenders wait forever: delete it`,
       );
     }
   }
@@ -178,12 +178,12 @@ function checkCounter({ queue, sequence }: LockSnapshot, say: AddFinding): void 
   if (last >= sequenceMax) {
     say(
       "warning",
-      `its counter stands at its end, ${sequenceMax}: one holds at a time, and the order of arrival is lost; once nobody uses it, delete its node`,
+      `its counter has reached its end, ${sequenceMax}: the order of arrival is lost; delete its node when it is not in use`,
     );
   } else if (last >= sequenceWarning) {
     say(
       "warning",
-      `its counter stands at ${last}, and at ${sequenceMax} the order of arrival is lost; once nobody uses it, delete its node`,
+      `its counter is at ${last}, and at ${sequenceMax} the order of arrival is lost; delete its node when it is not in use`,
     );
   }
 }
@@ -195,12 +195,12 @@ function checkHolders({ holders }: LockSnapshot, nowMs: number, say: AddFinding)
     const by = revoke.by === "" ? "" : ` by ${revoke.by}`;
     say(
       "warning",
-      `${nameOfHolder(info)} was asked back${by} and has it still: its command may not react to being stopped`,
+      `${nameOfHolder(info)} was asked to release it${by} and still holds it: its command may ignore the stop signal`,
     );
   }
 }
 
-/** Somebody could have it, and has not taken it for longer than that takes. */
+/** Reports a first waiter that could hold the lock and has not acquired it in time. */
 function checkFirstWaiter(
   { holders, queue }: LockSnapshot,
   { nowMs, limit }: { readonly nowMs: number; readonly limit: number },
@@ -216,9 +216,9 @@ function checkFirstWaiter(
   if (waitedMs < idleMsMax || !isCompatible(first.node.mode, holders.map(({ name }) => name), limit)) return;
   say(
     "problem",
-    `${nameOfHolder(first.info)} is the next, could have it, and has not taken it, ${
+    `${nameOfHolder(first.info)} has waited for ${
       formatDuration(waitedMs)
-    } after it came: ` +
-      "its session lives and it does not act, and it holds up those behind it: end it",
+    } and does not acquire it, although it is free: ` +
+      "its session is alive, but it does not act, and blocks the others: stop it",
   );
 }

@@ -1,4 +1,4 @@
-/** Finds trouble with locks of Curator's and kazoo's: looks at those below a node once. Their own programs would not say. */
+/** Checks the locks of Curator or kazoo programs below a node once and reports problems. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { hiddenIfNoAuth } from "../request_errors.ts";
 import { printable } from "../../support/text.ts";
@@ -10,14 +10,14 @@ export interface InteropLockSnapshot {
   readonly path: string;
   readonly recipe: InteropRecipe;
   readonly children: readonly { readonly name: string; readonly isEphemeral: boolean }[];
-  /** Where the server's counter stands. */
+  /** Value of the server's counter. */
   readonly sequence: number;
 }
 
-/** How many locks are looked at at a time. */
+/** Number of locks that are read at the same time. */
 const batchSize = 50;
 
-/** Null when there is no such node. */
+/** Returns null when the node does not exist. */
 export async function diagnoseInterop(
   zk: ZooKeeper,
   folder: string,
@@ -30,7 +30,7 @@ export async function diagnoseInterop(
     const found = await Promise.all(nodes.slice(start, start + batchSize).map((node) => read(zk, node, recipe)));
     findings.push(...found.flatMap(diagnoseInteropLock));
   }
-  // A node without children is looked at, for its counter, but may be anything.
+  // A node without children may be anything; only its counter is checked, and it is not counted as a lock.
   return { locks: nodes.filter(({ children }) => children.length > 0).length, elections: 0, findings };
 }
 
@@ -39,7 +39,7 @@ async function read(
   { path, children, sequence }: InteropNodeList,
   recipe: InteropRecipe,
 ): Promise<InteropLockSnapshot> {
-  // A node that cannot be read is not found fault with.
+  // A node that cannot be read is not reported.
   const stats = await Promise.all(children.map((name) => hiddenIfNoAuth(zk.exists(`${path}/${name}`))));
   const there = children.flatMap((name, index) => {
     const stat = stats[index] ?? null;
@@ -48,7 +48,7 @@ async function read(
   return { path, recipe, children: there, sequence };
 }
 
-/** What is wrong with one lock. Pure. */
+/** Returns the findings for one lock. Pure. */
 export function diagnoseInteropLock({ path, recipe, children, sequence }: InteropLockSnapshot): DiagnosisFinding[] {
   const findings: DiagnosisFinding[] = [];
   const say = (kind: DiagnosisFinding["kind"], what: string) =>
@@ -58,21 +58,19 @@ export function diagnoseInteropLock({ path, recipe, children, sequence }: Intero
     const node = parseInteropNode(recipe, name);
     const other = recipeOf(name);
     if (node === null) {
-      const whose = other === null ? "is none of its names" : `is of ${namingOf(other).title}`;
+      const kind = other === null ? "has no name of this recipe" : `belongs to ${namingOf(other).title}`;
       say(
         "problem",
-        `"${name}" ${whose}, and what ${namingOf(recipe).title} makes does not wait for it, nor it for that`,
+        `"${name}" ${kind}: it and the contenders of ${namingOf(recipe).title} do not wait for each other`,
       );
       continue;
     }
     last = Math.max(last, node.sequence < 0 ? sequenceMax : node.sequence);
     if (isEphemeral) continue;
-    say("problem", `"${name}" belongs to no session, so that whoever comes later waits for ever: delete it`);
+    say("problem", `"${name}" belongs to no session, so that later contenders wait forever: delete it`);
   }
-  const remedy = "delete the node while nobody uses it";
-  if (last >= sequenceMax) say("problem", `its counter is at its end, and two may hold it at once: ${remedy}`);
-  else if (last >= sequenceWarning) {
-    say("warning", `its counter stands at ${last}, and from ${sequenceMax} on two may hold it at once: ${remedy}`);
-  }
+  const result = "two processes may hold it at the same time; delete the node when it is not in use";
+  if (last >= sequenceMax) say("problem", `its counter has reached its end: ${result}`);
+  else if (last >= sequenceWarning) say("warning", `its counter is at ${last}: from ${sequenceMax} on ${result}`);
   return findings;
 }

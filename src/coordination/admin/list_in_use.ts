@@ -1,4 +1,4 @@
-/** Everything that exists below a root, of each kind, with how many hold and wait: a look, no decision. */
+/** Lists everything below a root by kind, with the numbers of holders and waiters. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
 import { participantNodes, readBarrier } from "../barrier/barrier_view.ts";
@@ -9,11 +9,11 @@ import { hiddenIfNoAuth, nullIfNoNode } from "../request_errors.ts";
 export interface UseSummary {
   readonly name: string;
   /**
-   * A lock's holders, the leader, members of a barrier that run, one for a gate that is closed, jobs of a pool. Null where the
-   * nodes' ACL does not let this client count them.
+   * Number of holders of a lock, leaders, running members of a barrier, jobs of a pool; 1 for a closed gate. Null when the
+   * ACL does not let this client count them.
    */
   readonly holders: number | null;
-  /** Contenders, candidates, parties that wait for the start. Null as above. */
+  /** Number of contenders, candidates, or members that wait for the start. Null as above. */
   readonly waiters: number | null;
 }
 
@@ -21,15 +21,15 @@ export const useKinds = ["lock", "election", "barrier", "gate", "pool"] as const
 export type UseKind = (typeof useKinds)[number];
 export type UseList = Readonly<Record<UseKind, readonly UseSummary[]>>;
 
-/** How many are asked at a time: a list of 100,000 must not fill anybody's buffers. */
+/** Number of nodes that are read at the same time: a list of 100,000 must not fill the buffers of client and server. */
 const batchSize = 200;
 
 type Counts = Omit<UseSummary, "name">;
 
 /**
- * Each list is sorted by name; a kind that is not asked for is empty. What nobody uses any more is there until the server
- * reaps it, and an election until somebody deletes it. A pool is listed when somebody runs it, or it has a memory,
- * and its jobs are counted by the locks COMPONENT/ITEM, or by that limit.
+ * Each list is sorted by name; a kind that was not requested is empty. An unused lock is listed until the server removes it,
+ * an election until an operator deletes it. A pool is listed while it runs or has stored results; its jobs are counted by the
+ * locks COMPONENT/ITEM, or by its `total` limit.
  */
 export async function listInUse(
   zk: ZooKeeper,
@@ -93,7 +93,19 @@ async function countBarrier(zk: ZooKeeper, barrier: string): Promise<Counts> {
     const waiters = parties.filter((party) => party.epoch === epoch && party.generation === generation).length;
     return { holders: parties.length - waiters, waiters };
   } catch (thrown) {
-    if (thrown instanceof BatonError && thrown.code === "CONFIG") return { holders: 0, waiters: 0 }; // another layout's
+    if (thrown instanceof BatonError && thrown.code === "CONFIG") return { holders: 0, waiters: 0 }; // a barrier of another layout
     throw thrown;
   }
+}
+
+export type LockSummary = UseSummary;
+
+export interface ListLocksOptions {
+  /** "/baton" when left out. */
+  readonly root?: string;
+}
+
+/** Lists the locks, sorted by name. An unused lock is listed until the server removes it. */
+export async function listLocks(zk: ZooKeeper, options: ListLocksOptions = {}): Promise<readonly LockSummary[]> {
+  return (await listInUse(zk, { ...options, kinds: ["lock"] })).lock;
 }

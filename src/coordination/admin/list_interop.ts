@@ -1,22 +1,22 @@
-/** The locks of Curator's or kazoo's below a node, with how many hold and wait: a look, no decision. */
+/** Lists the locks of Curator or kazoo programs below a node, with the numbers of holders and waiters. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { nullIfNoNode } from "../request_errors.ts";
 import type { UseSummary } from "./list_in_use.ts";
 import { type InteropRecipe, parseInteropNode } from "../interop/interop_node_names.ts";
 import { interopHolders, knownContenders } from "../interop/interop_queue_position.ts";
 
-/** How many are asked at a time: a list of 100,000 must not fill anybody's buffers. */
+/** Number of nodes that are read at the same time: a list of 100,000 must not fill the buffers of client and server. */
 const batchSize = 200;
 
-/** A node in which contenders of a recipe stand, or that has no children: it may be a lock that nobody uses. */
+/** A node with contenders of a recipe, or without children: that may be an unused lock. */
 export interface InteropNodeList {
   readonly path: string;
   readonly children: readonly string[];
-  /** Where the server's counter stands. */
+  /** Value of the server's counter. */
   readonly sequence: number;
 }
 
-/** Sorted by path: the node itself where it is a lock, else its children that are. Null when there is no such node. */
+/** Lists the node itself if it is a lock, else its children that are, sorted by path. Null when the node does not exist. */
 export async function listInterop(
   zk: ZooKeeper,
   folder: string,
@@ -24,13 +24,13 @@ export async function listInterop(
 ): Promise<readonly UseSummary[] | null> {
   const nodes = await interopNodes(zk, folder, recipe);
   return nodes?.map(({ path, children }) => {
-    const line = knownContenders(recipe, children);
-    const holders = interopHolders(line).length;
-    return { name: path, holders, waiters: line.length - holders };
+    const queue = knownContenders(recipe, children);
+    const holders = interopHolders(queue).length;
+    return { name: path, holders, waiters: queue.length - holders };
   }) ?? null;
 }
 
-/** As `listForeign` has them. */
+/** Returns the nodes that `listInterop` lists. */
 export async function interopNodes(
   zk: ZooKeeper,
   folder: string,
@@ -55,7 +55,7 @@ async function readNode(zk: ZooKeeper, path: string): Promise<InteropNodeList | 
   return list === null ? null : { path, children: list.children, sequence: list.stat.cversion };
 }
 
-/** Where all children are something else it is none. */
+/** False when the node has children and none is a contender of the recipe. */
 function mayBeLock({ children }: InteropNodeList, recipe: InteropRecipe): boolean {
   return children.length === 0 || children.some((name) => parseInteropNode(recipe, name) !== null);
 }

@@ -1,4 +1,4 @@
-/** The node by which a job holds its lock, found by the ids in the job's environment: a look, for whoever is part of the job. */
+/** Finds the node by which a command holds its lock, from the holder ids in the command's environment. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { parseParticipant } from "../barrier/barrier_nodes.ts";
 import { guidOfInteropNode } from "../interop/interop_node_names.ts";
@@ -6,27 +6,27 @@ import { parseHolder } from "../lock/lock_nodes.ts";
 import { isTransient, nullIfNoNode } from "../request_errors.ts";
 
 export interface OwnHolder {
-  /** Its path. */
+  /** Path of the holder's node. */
   readonly node: string;
-  /** Null at a barrier, whose members' nodes are older than their token. */
+  /** Fencing token; null at a barrier, where the nodes of the members are older than their token. */
   readonly token: bigint | null;
 }
 
 /**
- * Null when the lock, the leadership or the place at the barrier at `path` is held by none of `ids`. What it says was true
- * at some moment after the call. A connection that is lost meanwhile costs nothing: a look can be taken again.
+ * Returns null when none of `ids` holds the lock, the leadership or the place at the barrier at `path`. The result was true
+ * at some moment after the call. Reads again if the connection is lost.
  */
 export async function ownHolder(zk: ZooKeeper, path: string, ids: readonly string[]): Promise<OwnHolder | null> {
   try {
-    return await look(zk, path, ids);
+    return await readOnce(zk, path, ids);
   } catch (thrown) {
     if (!isTransient(thrown) || zk.session.ended.aborted) throw thrown;
-    return await look(zk, path, ids);
+    return await readOnce(zk, path, ids);
   }
 }
 
-async function look(zk: ZooKeeper, path: string, ids: readonly string[]): Promise<OwnHolder | null> {
-  // In one write with the reads behind it: a follower that lags would not know of a holder who has just been granted it.
+async function readOnce(zk: ZooKeeper, path: string, ids: readonly string[]): Promise<OwnHolder | null> {
+  // The sync goes in one packet with the reads: a follower that lags could miss the newest holder.
   const [, holders, own] = await Promise.all([
     zk.sync(path),
     nullIfNoNode(zk.getChildren(`${path}/h`)),
@@ -35,10 +35,10 @@ async function look(zk: ZooKeeper, path: string, ids: readonly string[]): Promis
   const party = own?.children.find((name) => ids.includes(parseParticipant(name)?.guid ?? ""));
   if (party !== undefined) return { node: `${path}/${party}`, token: null };
   const holder = holders?.children.find((name) => ids.includes(parseHolder(name)?.guid ?? ""));
-  // Of a lock by another's recipe: whoever has a job was granted it, so that its place in the line is the first.
-  const foreign = own?.children.find((name) => ids.includes(guidOfInteropNode(name)));
-  if (holder === undefined && foreign === undefined) return null;
-  const node = holder === undefined ? `${path}/${foreign}` : `${path}/h/${holder}`;
+  // A contender of an interop lock whose command runs was granted the lock.
+  const interop = own?.children.find((name) => ids.includes(guidOfInteropNode(name)));
+  if (holder === undefined && interop === undefined) return null;
+  const node = holder === undefined ? `${path}/${interop}` : `${path}/h/${holder}`;
   const stat = await zk.exists(node);
   return stat === null ? null : { node, token: stat.czxid };
 }

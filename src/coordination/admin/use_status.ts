@@ -1,4 +1,4 @@
-/** Who has a lock, a leadership, a barrier or a gate, and who waits, in one shape: a look, no decision. */
+/** Reads the holders and waiters of a lock, an election, a barrier or a gate, in one shape. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { cameBefore } from "../barrier/barrier_nodes.ts";
 import { barrierPath, gatePath } from "../barrier/barrier_path.ts";
@@ -12,12 +12,12 @@ import { lockPath } from "../lock/lock_path.ts";
 import { lockStatus } from "../lock/lock_status.ts";
 import { hiddenIfNoAuth, isTransient, nullIfNoNode } from "../request_errors.ts";
 
-/** What `who` can look at. */
+/** Kinds of objects that `who` can show. */
 export const statusKinds = ["lock", "election", "barrier", "gate"] as const;
 export type StatusKind = (typeof statusKinds)[number];
 
 interface UseParticipant extends NodeInfo {
-  /** As `break --holder` takes it; null for a gate, which belongs to nobody. */
+  /** Id for `break --holder`; null for a gate, which belongs to no process. */
   readonly id: string | null;
   readonly mode: LockMode | null;
   readonly sessionId: bigint | null;
@@ -25,13 +25,13 @@ interface UseParticipant extends NodeInfo {
 
 export interface UseHolder extends UseParticipant {
   readonly slot: number | null;
-  /** At a barrier. */
+  /** Rank of a barrier's member. */
   readonly rank: number | null;
   readonly fencingToken: bigint | null;
 }
 
 export interface UseWaiter extends UseParticipant {
-  /** 1 is the next; at a barrier the first that came. */
+  /** Place in the queue, from 1; at a barrier the order of arrival. */
   readonly place: number;
 }
 
@@ -39,7 +39,7 @@ export interface UseStatus {
   readonly kind: StatusKind;
   readonly name: string;
   readonly path: string;
-  /** Permits of a lock, null when nobody has asked for one; how many of a barrier start together, null when nobody waits. */
+  /** Permits of a lock, null until the first request for one; members that a barrier needs, null when none waits. */
   readonly limit: number | null;
   readonly holders: readonly UseHolder[];
   readonly waiters: readonly UseWaiter[];
@@ -49,29 +49,29 @@ export interface UseStatusOptions {
   readonly kind: StatusKind;
   readonly name: string;
   readonly root?: string;
-  /** The name is the path of a lock that others take by this recipe of theirs. */
+  /** The name is the path of a lock of this recipe. */
   readonly recipe?: InteropRecipe | undefined;
 }
 
 /**
- * What does not exist has neither holders nor waiters. A connection that is lost meanwhile costs nothing. Throws CONFIG for a
- * lock that is in use by another recipe than the one asked for.
+ * An object that does not exist has neither holders nor waiters. Reads again if the connection is lost. Throws CONFIG for a
+ * lock of another recipe.
  */
 export async function useStatus(
   zk: ZooKeeper,
   { kind, name, root, recipe }: UseStatusOptions,
 ): Promise<UseStatus> {
-  const look = () => {
+  const read = () => {
     if (recipe !== undefined) return interopUseStatus(zk, name, recipe);
     if (kind === "barrier") return barrierStatus(zk, name, root);
     if (kind === "gate") return gateStatus(zk, name, root);
     return queueStatus(zk, { kind, name, root });
   };
   try {
-    return await look();
+    return await read();
   } catch (thrown) {
     if (!isTransient(thrown) || zk.session.ended.aborted) throw thrown;
-    return await look();
+    return await read();
   }
 }
 
@@ -107,19 +107,19 @@ async function queueStatus(
 
 async function barrierStatus(zk: ZooKeeper, name: string, root: string | undefined): Promise<UseStatus> {
   const path = barrierPath(name, root);
-  // In one write with the reads behind it: a follower that lags would hide who has just come.
+  // The sync goes in one packet with the reads: a follower that lags could miss the newest member.
   const [, view] = await Promise.all([zk.sync(path.barrier), readBarrier(zk, path)]);
   const parties = await participantStatuses(zk, path, participantNodes(view?.children ?? []));
   parties.sort((left, right) => (cameBefore(left.node, right.node) ? -1 : 1));
   const { epoch = "", generation = 0, started = null } = view?.state ?? {};
   const isWaiting = ({ node }: ParticipantStatus) => node.epoch === epoch && node.generation === generation;
-  const somebody = (party: ParticipantStatus) => ({ ...party, id: party.node.guid, mode: null });
+  const participant = (party: ParticipantStatus) => ({ ...party, id: party.node.guid, mode: null });
   const rankOf = ({ node }: ParticipantStatus) => {
     const rank = started?.members.indexOf(node.guid) ?? -1;
     return rank === -1 ? null : rank;
   };
   const inside = parties.filter((party) => !isWaiting(party)).map((party) => ({
-    ...somebody(party),
+    ...participant(party),
     slot: null,
     rank: rankOf(party),
     fencingToken: started?.token ?? null,
@@ -131,19 +131,19 @@ async function barrierStatus(zk: ZooKeeper, name: string, root: string | undefin
     path: path.barrier,
     limit: waiting[0]?.node.parties ?? null,
     holders: inside.sort((left, right) => (left.rank ?? Infinity) - (right.rank ?? Infinity)),
-    waiters: waiting.map((party, index) => ({ ...somebody(party), place: index + 1 })),
+    waiters: waiting.map((party, index) => ({ ...participant(party), place: index + 1 })),
   };
 }
 
 async function gateStatus(zk: ZooKeeper, name: string, root: string | undefined): Promise<UseStatus> {
   const { gate } = gatePath(name, root);
   const [, found] = await Promise.all([zk.sync(gate), nullIfNoNode(zk.getData(gate))]);
-  const nobodys = { id: null, mode: null, sessionId: null, slot: null, rank: null, fencingToken: null };
-  const holders = found === null ? [] : [{ ...parseNodeInfo(found.data), ...nobodys }];
+  const unowned = { id: null, mode: null, sessionId: null, slot: null, rank: null, fencingToken: null };
+  const holders = found === null ? [] : [{ ...parseNodeInfo(found.data), ...unowned }];
   return { kind: "gate", name, path: gate, limit: null, holders, waiters: [] };
 }
 
-/** As what else a name is used, besides as `kind`: one look, for a message. */
+/** Returns the other kinds of objects that exist under a name, for a message. */
 export async function otherUses(
   zk: ZooKeeper,
   { kind, name, root }: { readonly kind: StatusKind; readonly name: string; readonly root?: string },

@@ -1,6 +1,6 @@
 /**
- * Leader election: the lock's own protocol at another place. The leader is who holds; its value stands in the holder's
- * node and, with the 63 grants before, in the guarded state. See docs/protocol/election.md.
+ * Leader election: a lock at another path, whose holder is the leader. The leader's value is stored in the holder's node,
+ * and in the data of the election's node together with the 63 grants before. See docs/protocol/election.md.
  */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { electionPath } from "./election_path.ts";
@@ -10,23 +10,23 @@ import type { Lease } from "../../process/lease.ts";
 import { acquireLock, type AcquireOptions } from "../lock/acquire_lock.ts";
 import { requestStepDown } from "./step_down.ts";
 
-/** Leading is a lease: it can be lost, taken back and given up. */
+/** Leadership is a lease: it can be lost, asked back and released. */
 export type Leadership = Lease;
 
 export interface CampaignOptions
   extends Pick<AcquireOptions, "priority" | "wait" | "signal" | "info" | "onWaiting" | "progressMs" | "acl" | "clock"> {
-  /** What others are told of the leader, such as its address; 1,024 bytes at most. */
+  /** Value that others read, such as the leader's address; 1,024 bytes at most. */
   readonly value: string;
-  /** Asks a leader of worse priority to step down. */
+  /** True: ask a leader of worse priority to step down. */
   readonly preempt?: boolean;
-  /** Where the elections are: "/baton" when left out. */
+  /** Parent node of the elections: "/baton" when left out. */
   readonly root?: string;
 }
 
-/** What messages call it. */
+/** Name of the lease in messages. */
 export const leadershipThing = "leadership";
 
-/** Waits until it leads. Rejects as acquireLock does, and with USAGE for a value that cannot be one. */
+/** Waits until this candidate leads. Rejects as acquireLock does, and with USAGE for an invalid value. */
 export async function campaign(zk: ZooKeeper, name: string, options: CampaignOptions): Promise<Leadership> {
   const { value, preempt = false, root, priority = 100, info = unknownHolder, onWaiting, ...rest } = options;
   checkValue(value);
@@ -36,9 +36,9 @@ export async function campaign(zk: ZooKeeper, name: string, options: CampaignOpt
   const waiting: AcquireOptions["onWaiting"] = (status) => {
     onWaiting?.(status);
     if (!preempt || isAsking) return;
-    // Not before it is in the queue: whoever comes next would be of worse priority, too.
+    // The candidate must be in the queue first: otherwise the next leader could be of worse priority, too.
     isAsking = true;
-    const revocation = { by: nameOfHolder(info), reason: `a candidate of priority ${priority} stands before it` };
+    const revocation = { by: nameOfHolder(info), reason: `a candidate of priority ${priority} is better` };
     void requestStepDown(zk, path, { priority, revocation, signal: over.signal });
   };
   try {

@@ -1,30 +1,29 @@
-/** An election's guarded state: the layout of a lock's, and in it who has led. */
+/** State of an election: the state of a lock, with the history of the leaders. */
 import { BatonError } from "../../errors.ts";
 import { isInstant } from "../../support/instant.ts";
 import { appendGrant, type Grant, type GrantEntry, withTokens } from "./election_history.ts";
-import type { LockStateCodec, StoredLockState } from "../lock/lock_state_codec.ts";
+import type { LockStateCodec, StoredLockState } from "../lock/lock_state.ts";
 import { formatState } from "../lock/lock_state.ts";
 
-/** In UTF-8: an address, not a document. */
+/** Maximum length of a value in bytes of UTF-8. */
 export const valueBytesMax = 1024;
 
 const utf8 = new TextEncoder();
 
-/** Throws USAGE for what cannot be a candidate's value: empty, over 1,024 bytes, of several lines, not valid Unicode. */
+/** Throws USAGE for an invalid value: empty, over 1,024 bytes, with several lines, or not valid Unicode. */
 export function checkValue(value: string): void {
-  const refuse = (why: string) =>
-    new BatonError("USAGE", `${JSON.stringify(value)} cannot be a candidate's value: ${why}`);
+  const refuse = (why: string) => new BatonError("USAGE", `Invalid candidate's value ${JSON.stringify(value)}: ${why}`);
   if (value === "") throw refuse("it is empty");
   if (!value.isWellFormed()) throw refuse("it is not valid Unicode");
   // deno-lint-ignore no-control-regex
   if (/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/.test(value)) throw refuse("it contains a control character");
   const bytes = utf8.encode(value).length;
   if (bytes > valueBytesMax) {
-    throw new BatonError("USAGE", `A candidate's value of ${bytes} bytes is too long: ${valueBytesMax} is the most`);
+    throw new BatonError("USAGE", `A candidate's value of ${bytes} bytes is too long: the maximum is ${valueBytesMax}`);
   }
 }
 
-/** What a candidate with `value` writes at `path`. */
+/** Returns the format of the data that a candidate with `value` writes at `path`. */
 export function electionState(value: string, path: string): LockStateCodec {
   const format = (history: readonly GrantEntry[]) => {
     const entries = history.map((entry) => ({ ...entry, token: entry.token?.toString() ?? null }));
@@ -35,12 +34,12 @@ export function electionState(value: string, path: string): LockStateCodec {
     unchanged: (read) => format(historyOf(read, path)),
     afterGrant: (read, { guid }) =>
       format(appendGrant(historyOf(read, path), { value, sinceMs: Date.now(), id: guid })),
-    // A node that is reaped would begin to count anew, and nobody could say what he has missed.
+    // If the server removed the node, the indexes would start again, and a watcher could not tell how many grants it missed.
     permanent: true,
   };
 }
 
-/** The grants as read, oldest first. Throws CONFIG for data that no baton of this layout has written. */
+/** Returns the grants, oldest first. Throws CONFIG for data that no baton of this layout has written. */
 export function historyOf({ data, mzxid }: Pick<StoredLockState, "data" | "mzxid">, path: string): Grant[] {
   return withTokens(parseHistory(data, path), mzxid);
 }
@@ -48,7 +47,7 @@ export function historyOf({ data, mzxid }: Pick<StoredLockState, "data" | "mzxid
 function parseHistory(data: Uint8Array, path: string): GrantEntry[] {
   if (data.length === 0) return [];
   const refuse = (what: string, cause?: unknown) =>
-    new BatonError("CONFIG", `"${path}" is not an election that this baton can take part in: ${what}`, { cause });
+    new BatonError("CONFIG", `"${path}" is not an election of this version of baton: ${what}`, { cause });
   let state: unknown;
   try {
     state = JSON.parse(new TextDecoder().decode(data));
@@ -59,7 +58,7 @@ function parseHistory(data: Uint8Array, path: string): GrantEntry[] {
   if (!Array.isArray(history)) throw refuse("its data has no history");
   return history.map((one: unknown) => {
     const entry = entryOf(one);
-    if (entry === null) throw refuse(`its history has an entry ${JSON.stringify(one)}`);
+    if (entry === null) throw refuse(`its history contains the invalid entry ${JSON.stringify(one)}`);
     return entry;
   });
 }

@@ -1,21 +1,21 @@
-/** What has changed since the last look at an election: every grant once, in order. Pure. */
+/** Changes of an election since the last read: every grant once, in order. Pure. */
 import { type Grant, grantsAfter } from "./election_history.ts";
 import type { LeaderReading } from "./leader_status.ts";
 
 export type LeaderChange =
   | { readonly kind: "elected"; readonly grant: Grant }
-  /** Nobody leads at the moment. Two leaders may follow each other without this in between. */
+  /** There is no leader at the moment. Two leaders may follow each other without this change between them. */
   | { readonly kind: "vacant" }
-  /** So many grants came and went that cannot be told any more; null: somebody deleted the node, and nobody knows. */
+  /** `count` grants are missing from the history; null: the node was deleted, and the number is unknown. */
   | { readonly kind: "missed"; readonly count: number | null };
 
-/** Outlives sessions: what was told once is known. */
+/** Remembers what was reported, also from one session to the next. */
 export class LeaderChanges {
   #newest: Grant | null = null;
-  /** What was told last; null before the first look. */
+  /** True if the last report was that there is no leader; null before the first read. */
   #isVacant: boolean | null = null;
 
-  /** The first look tells who leads, not who has led. */
+  /** Returns the changes. The first read reports the leader, not the history. */
   after({ leader, history }: LeaderReading): LeaderChange[] {
     const changes = this.#isVacant === null ? [] : this.#grants(history);
     if (this.#isVacant === null && leader !== null) changes.push({ kind: "elected", grant: leader });
@@ -30,7 +30,7 @@ export class LeaderChanges {
     const { missed, grants } = this.#newest === null
       ? { missed: (history[0]?.index ?? 1) - 1, grants: history }
       : grantsAfter(history, this.#newest);
-    const told = grants.map((grant): LeaderChange => ({ kind: "elected", grant }));
-    return missed === 0 ? told : [{ kind: "missed", count: missed }, ...told];
+    const elected = grants.map((grant): LeaderChange => ({ kind: "elected", grant }));
+    return missed === 0 ? elected : [{ kind: "missed", count: missed }, ...elected];
   }
 }

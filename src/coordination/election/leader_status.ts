@@ -1,4 +1,4 @@
-/** Who leads: a look, no decision. */
+/** Reads the leader of an election. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import type { Grant } from "./election_history.ts";
 import { electionPath } from "./election_path.ts";
@@ -8,59 +8,59 @@ import type { LockPath } from "../lock/lock_path.ts";
 import { isTransient, nullIfNoNode } from "../request_errors.ts";
 
 export interface LeaderReading {
-  /** Null when nobody leads. */
+  /** Null when there is no leader. */
   readonly leader: Grant | null;
-  /** The last grants, the newest last. */
+  /** Last grants, the newest at the end. */
   readonly history: readonly Grant[];
 }
 
 export interface LeaderStatus extends LeaderReading {
   readonly name: string;
-  /** The election's node on the server. */
+  /** Path of the election's node. */
   readonly path: string;
 }
 
-/** An election that does not exist has no leader. */
+/** Reads the leader; an election that does not exist has none. Reads again if the connection is lost. */
 export async function leaderStatus(
   zk: ZooKeeper,
   name: string,
   options: { readonly root?: string } = {},
 ): Promise<LeaderStatus> {
   const path = electionPath(name, options.root);
-  const look = async () => {
-    // In one write with the reads behind it: a follower that lags would name who led before.
+  const readOnce = async () => {
+    // The sync goes in one packet with the reads: a follower that lags could return the previous leader.
     const [, reading] = await Promise.all([zk.sync(path.lock), readLeader(zk, path)]);
     return { name, path: path.lock, ...reading };
   };
   try {
-    return await look();
+    return await readOnce();
   } catch (thrown) {
     if (!isTransient(thrown) || zk.session.ended.aborted) throw thrown;
-    return await look();
+    return await readOnce();
   }
 }
 
-/** Grants between the two reads of one look; more in a row are not to be expected. */
-const looksMax = 10;
+/** Maximum number of tries when a grant comes between the two reads. */
+const triesMax = 10;
 
 /**
- * The history is asked for first: a leader that it does not end with was elected in between, and it is read again. With
- * `watch` it is called at the next change of either.
+ * Reads the history first, then the holder: if the holder is not the newest grant, it was elected in between, and both are
+ * read again. `watch` is called at the next change of either.
  */
 export async function readLeader(zk: ZooKeeper, path: LockPath, watch?: () => void): Promise<LeaderReading> {
-  for (let looks = 1;; looks++) {
+  for (let tries = 1;; tries++) {
     const options = watch === undefined ? {} : { watch };
     const [state, holders] = await Promise.all([
       nullIfNoNode(zk.getData(path.lock, options)),
       nullIfNoNode(zk.getChildren(path.holders, options)),
     ]);
     const history = state === null ? [] : historyOf({ data: state.data, mzxid: state.stat.mzxid }, path.lock);
-    // Nothing that could be watched: the next candidate makes it.
+    // A missing node cannot be watched: the first candidate creates it.
     if (state === null && watch !== undefined && await zk.exists(path.lock, options) !== null) continue;
     const ids = (holders?.children ?? []).map((child) => parseHolder(child)?.guid);
     if (ids.length === 0) return { leader: null, history };
     const newest = history.at(-1);
     if (newest !== undefined && ids.includes(newest.id)) return { leader: newest, history };
-    if (looks === looksMax) return { leader: null, history };
+    if (tries === triesMax) return { leader: null, history };
   }
 }

@@ -1,4 +1,4 @@
-/** A lease that its own holder may call lost, to have what runs under it stopped, while it stays held until the release. */
+/** Lease that its holder may report as lost, which stops the command; it stays held until the release. */
 import { BatonError } from "../../errors.ts";
 import { onAbort } from "../../support/abort.ts";
 import type { Lease, LockMode } from "../../process/lease.ts";
@@ -13,7 +13,7 @@ export class ResignableLease implements Lease {
     onAbort(lease.lost, (reason) => this.#lost.abort(reason));
   }
 
-  /** `why` is a full sentence. Has no effect on what is lost already. */
+  /** Aborts `lost` with `why`, a full sentence. Has no effect on a lost lease. */
   resign(why: string): void {
     if (this.#lost.signal.aborted) return;
     this.#hasResigned = true;

@@ -1,4 +1,4 @@
-/** Asks leaders of worse priority to step down, for as long as somebody better waits. */
+/** Asks leaders of worse priority to step down while a better candidate waits. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { onAbort } from "../../support/abort.ts";
 import { Event } from "../../support/event.ts";
@@ -8,14 +8,14 @@ import type { LockPath } from "../lock/lock_path.ts";
 import { nullIfNoNode } from "../request_errors.ts";
 
 export interface StepDownOptions {
-  /** The waiting candidate's own. */
+  /** Priority of the waiting candidate. */
   readonly priority: number;
   readonly revocation: Revocation;
-  /** It does not wait any more. */
+  /** Aborts when the candidate no longer waits. */
   readonly signal: AbortSignal;
 }
 
-/** Never rejects: what cannot be asked for is waited for, as without it. Looks again whenever the leader changes. */
+/** Asks each new leader of worse priority. Never rejects: if the request fails, the candidate waits as usual. */
 export async function requestStepDown(zk: ZooKeeper, path: LockPath, options: StepDownOptions): Promise<void> {
   const { session } = zk;
   while (!options.signal.aborted && !session.ended.aborted) {
@@ -23,14 +23,14 @@ export async function requestStepDown(zk: ZooKeeper, path: LockPath, options: St
     const offs = [
       onAbort(options.signal, event.set),
       onAbort(session.ended, event.set),
-      // After a reconnect: do not rely on a watch that the client has armed again.
+      // A watch that the client has armed again after a reconnect is not reliable.
       session.subscribe((change) => change === "state" && session.state === "connected" && event.set()),
     ];
     try {
       const list = await nullIfNoNode(zk.getChildren(path.holders, { watch: event.set }));
       for (const child of list?.children ?? []) await requestIfWorse(zk, `${path.holders}/${child}`, options);
     } catch {
-      // A lost connection: looked again after the next. An ACL, or the session's end: the wait itself will tell.
+      // A reconnect starts the next read. The wait itself reports an ACL error and the end of the session.
     }
     await event.wait();
     for (const off of offs) off();

@@ -1,4 +1,4 @@
-/** Follows an election: tells each grant once, over reconnects, and over sessions when it is given what was told before. */
+/** Follows an election: reports each grant once, also after reconnects, and after a new session if given its `changes`. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { abortable, onAbort } from "../../support/abort.ts";
 import { backoffMs } from "../../support/backoff.ts";
@@ -15,17 +15,17 @@ export interface WatchLeaderOptions {
   readonly root?: string;
   /** Ends the iteration. */
   readonly signal?: AbortSignal;
-  /** Where another session left off: pass the same one again. */
+  /** State of an earlier session, to continue after it. */
   readonly changes?: LeaderChanges;
-  /** The client's own. */
+  /** The client's own clock. */
   readonly clock?: Clock;
 }
 
 const retryWait = { firstMs: 50, maxMs: 1000 };
 
 /**
- * Begins with who leads now. Up to 64 grants behind it misses none; what is lost beyond is one `missed`. Ends with the
- * signal; throws the reason when the session ends, and what a server refuses.
+ * Starts with the current leader. Misses no grant while it is at most 64 behind; more are reported as one `missed`. Ends with
+ * the signal; throws the reason when the session ends, and a refusal of the server.
  */
 export async function* watchLeader(
   zk: ZooKeeper,
@@ -36,12 +36,12 @@ export async function* watchLeader(
   const { session } = zk;
   const path = electionPath(name, root);
   let event = new Event();
-  const wake = () => event.set(); // one function for every time it is armed: the client keeps a set
+  const wake = () => event.set(); // the same function for every watch: the client keeps a set of them
   let connections = session.connections;
   const offs = [
     onAbort(signal, wake),
     onAbort(session.ended, wake),
-    // After a reconnect: do not rely on a watch that the client has armed again.
+    // A watch that the client has armed again after a reconnect is not reliable.
     session.subscribe((change) => {
       if (change === "state" && session.state === "connected" && session.connections !== connections) wake();
     }),

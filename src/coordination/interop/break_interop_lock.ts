@@ -1,6 +1,6 @@
 /**
- * Takes a lock of Curator's or kazoo's back from its holder. A baton is asked as for its own locks; Curator's programs by what
- * its Revoker writes, which those heed that have made their lock revocable; kazoo's cannot be asked.
+ * Takes back a lock that Curator or kazoo programs share. A baton is asked as for baton's own locks. A Curator program is
+ * asked as Curator's Revoker does it; it reacts if it made its lock revocable. A kazoo program cannot be asked.
  */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
@@ -21,7 +21,7 @@ export interface BreakInteropOptions extends Omit<BreakLockOptions, "root" | "pa
   readonly recipe: InteropRecipe;
 }
 
-/** Throws as `breakLock` does, and CONFIG for a lock of another recipe, and for a holder that can only be forced. */
+/** Throws as `breakLock` does, and CONFIG for a lock of another recipe, and for a holder that needs `force`. */
 export async function breakInteropLock(
   zk: ZooKeeper,
   path: string,
@@ -34,12 +34,12 @@ export async function breakInteropLock(
   const name = knownContenders(recipe, children).find((node) => interopHolderId(node) === holder.holderId)?.name;
   if (name === undefined) return { holder, outcome: "released" };
   const node = `${path}/${name}`;
-  const isBaton = holder.sessionTimeoutMs > 0; // which writes it down, as nobody else does
+  const isBaton = holder.sessionTimeoutMs > 0; // only baton stores it in its node
   if (!isBaton && recipe === "kazoo" && !force) {
     throw new BatonError(
       "CONFIG",
-      `Cannot ask for "${path}": "${name}" is a program's that uses kazoo, which has no way to ask; end that program, or ` +
-        "take the lock with --force while its job may still run",
+      `Cannot ask the holder of "${path}": "${name}" belongs to a kazoo program, and kazoo has no such request. Stop that ` +
+        "program, or use --force, although its work may still run",
     );
   }
   const ask = async () => {
@@ -49,7 +49,7 @@ export async function breakInteropLock(
   return await takeBack(zk, { holder, node, ask }, options);
 }
 
-/** False when the holder is gone. */
+/** Returns false when the holder's node is gone. */
 async function revokeAsCurator(zk: ZooKeeper, node: string): Promise<boolean> {
   try {
     await zk.setData(node, new TextEncoder().encode(curatorRevocation), -1);

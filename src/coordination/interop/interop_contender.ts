@@ -1,7 +1,6 @@
 /**
- * One attempt at a lock whose other contenders are Curator's or kazoo's: a node in their line, the wait for the one before,
- * and the look that says that nobody is before. Every step may be begun again after any failure, because each begins by
- * looking. Decisions are foreign_position.ts.
+ * One contender for a lock of Curator or kazoo programs: it creates a node in their queue and waits until no node is ahead.
+ * Each step begins with a read, so that it can be repeated after any failure. interop_queue_position.ts decides.
  */
 import type { MultiRequest, ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
@@ -29,11 +28,11 @@ export class InteropContender {
   readonly #options: InteropContenderOptions;
   readonly #waits: AttemptWaits;
   #guid = "";
-  /** An answer was lost: what a server says may be older than what was asked of another. */
+  /** True after a lost response: another server may not have seen the request yet. */
   #mustSync = false;
   #isBusy = false;
 
-  /** Throws USAGE for a mode that the recipe does not know. */
+  /** Throws USAGE for a mode that the recipe does not have. */
   constructor(zk: ZooKeeper, options: InteropContenderOptions) {
     this.#zk = zk;
     this.#options = options;
@@ -45,12 +44,12 @@ export class InteropContender {
     return this.#guid;
   }
 
-  /** Others are in the way, by the last that a server said. */
+  /** Whether other contenders were in the way in the last response. */
   get isBusy(): boolean {
     return this.#isBusy;
   }
 
-  /** Until granted, or busy, or stopped. Rejects with what the server refuses for good, CONFIG, and when the session has ended. */
+  /** Runs until granted, busy or stopped. Rejects CONFIG, a permanent refusal of the server, and when the session has ended. */
   async run(): Promise<InteropOutcome> {
     for (let failures = 0;;) {
       if (this.#waits.isStopped) return { do: "stopped" };
@@ -68,7 +67,7 @@ export class InteropContender {
     }
   }
 
-  /** Takes its node out of the line, as soon as a server answers; ends when that is done or the session has ended. */
+  /** Deletes its node. Ends when that is done or the session has ended. */
   async leave(): Promise<void> {
     this.#waits.stop();
     for (let failures = 0; this.#guid !== "" && !this.#zk.session.ended.aborted; failures++) {
@@ -78,13 +77,13 @@ export class InteropContender {
         if (own !== undefined) await nullIfNoNode(this.#zk.delete(this.#child(own), -1));
         return;
       } catch (thrown) {
-        if (!isTransient(thrown)) return; // the session has ended, or an ACL has changed: nothing more can be done
+        if (!isTransient(thrown)) return; // the session has ended, or the ACL has changed: no retry can help
         await this.#waits.pause(failures);
       }
     }
   }
 
-  /** One look and what follows from it; null when it is to be taken again. */
+  /** Reads the queue once and acts on it. Returns null when it has to be read again. */
   async #advance(): Promise<InteropOutcome | null> {
     const children = this.#mustSync ? await this.#childrenAfterSync() : await this.#children();
     this.#mustSync = false;
@@ -100,7 +99,7 @@ export class InteropContender {
     if (!this.#options.waits) return { do: "busy" };
     this.#options.onQueued();
     const armed = this.#waits.arm();
-    // Not `exists`, which leaves its watch behind also when the node is gone already.
+    // getData, not exists: exists leaves a watch even when the node is gone.
     const ahead = await nullIfNoNode(this.#zk.getData(this.#child(position.watch), { watch: armed.event.set }));
     if (ahead !== null) await this.#waits.waitFor(armed);
     return null;
@@ -111,20 +110,20 @@ export class InteropContender {
     return interopPosition({ recipe, path: path.lock, children }, this.#guid);
   }
 
-  /** First in line; the token is the zxid that made the own node, which grows along the line. */
+  /** Returns the grant of the first node. Its token is the zxid that created the own node, which grows along the queue. */
   async #claim(node: string): Promise<Granted | null> {
     const stat = await this.#zk.exists(this.#child(node));
     if (stat === null) return null;
     if (stat.ephemeralOwner !== this.#zk.session.id) {
       throw new BatonError(
         "PROTOCOL",
-        `"${this.#child(node)}" was made by another session, under a name made just now`,
+        `"${this.#child(node)}" belongs to another session, although its name was chosen by this one`,
       );
     }
     return { do: "granted", guid: this.#guid, node, slot: null, limit: null, token: stat.czxid };
   }
 
-  /** Looks before it makes anything: a node among strangers may disturb them. Throws CONFIG. */
+  /** Reads the children before it creates a node, which could disturb other programs. Throws CONFIG. */
   async #contend(): Promise<void> {
     const { recipe, path, acl, info } = this.#options;
     interopQueue({ recipe, path: path.lock, children: await this.#children() ?? [] });
@@ -150,7 +149,7 @@ export class InteropContender {
         ]);
         return;
       } catch (thrown) {
-        // Others make the same nodes, and the server takes containers away that have become empty.
+        // Other clients create the same nodes, and the server removes empty containers.
         if (!isRefusal(thrown, "NONODE", "NODEEXISTS")) throw thrown;
       }
       if (tries > 0) await this.#makeFirst();
@@ -158,7 +157,7 @@ export class InteropContender {
     }
   }
 
-  /** By itself, so that the client makes its chroot where that is missing too, which a transaction cannot. */
+  /** Creates the first node alone: then the client also creates a missing chroot, which a transaction cannot do. */
   async #makeFirst(): Promise<void> {
     const { path, recipe, acl } = this.#options;
     const mode = namingOf(recipe).makesContainers ? "container" : "persistent";
@@ -169,7 +168,7 @@ export class InteropContender {
     }
   }
 
-  /** What makes the lock's node and those above it, as the recipe's own library would. */
+  /** Returns the requests that create the lock's node and the nodes above it as the recipe's own library does. */
   async #missing(): Promise<MultiRequest[]> {
     const { path, recipe, acl } = this.#options;
     const above = [...path.parents, path.lock];
@@ -186,7 +185,7 @@ export class InteropContender {
     const { prefix, title } = namingOf(recipe);
     if (mode === "exclusive") return prefix.exclusive(guid);
     if (mode === "shared" && prefix.shared !== null) return prefix.shared(guid);
-    throw new BatonError("USAGE", `A lock of ${title} cannot be had in mode ${mode}`);
+    throw new BatonError("USAGE", `${title} has no mode ${mode}`);
   }
 
   #child(name: string): string {

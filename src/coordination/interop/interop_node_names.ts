@@ -1,7 +1,6 @@
 /**
- * The names by which other people's locks stand in line, as their libraries write and read them. Names only: what follows
- * from them is foreign_position.ts. Observed with Curator 5.4 (StandardLockInternalsDriver, InterProcessReadWriteLock) and
- * kazoo 2.8 (kazoo.recipe.lock).
+ * Node names of the contenders of other libraries, as observed with Curator 5.4 (StandardLockInternalsDriver,
+ * InterProcessReadWriteLock) and kazoo 2.8 (kazoo.recipe.lock).
  */
 
 export const interopRecipes = ["curator", "curator-rw", "kazoo"] as const;
@@ -9,23 +8,23 @@ export type InteropRecipe = typeof interopRecipes[number];
 
 export interface InteropNode {
   readonly name: string;
-  /** Whether others of its kind may hold beside it. */
+  /** True for a reader: other readers may hold at the same time. */
   readonly isShared: boolean;
-  /** The number that the server gave it: its place in the line. */
+  /** Sequence number from the server: the order of the queue. */
   readonly sequence: number;
-  /** What its maker put into the name to find it again, as hexadecimal digits without dashes; empty when nothing. */
+  /** Id in the name, as hexadecimal digits without dashes; empty if there is none. */
   readonly guid: string;
 }
 
 interface NodeNaming {
-  /** For sentences. */
+  /** Name of the recipe in messages. */
   readonly title: string;
-  /** The whole of a name up to the sequence that the server appends; null where the recipe knows no such mode. */
+  /** Name of a node without the sequence that the server appends; null if the recipe has no such mode. */
   readonly prefix: { readonly exclusive: (guid: string) => string; readonly shared: ((guid: string) => string) | null };
-  /** Matches the names of this recipe only; the last group is the sequence. */
+  /** Pattern of the names of this recipe only; the last group is the sequence. */
   readonly pattern: RegExp;
   readonly sharedMark: string | null;
-  /** The recipe makes the nodes above as containers, which the server removes when they have become empty. */
+  /** True if the recipe creates the nodes above as containers, which the server removes when they are empty. */
   readonly makesContainers: boolean;
 }
 
@@ -63,7 +62,7 @@ export function namingOf(recipe: InteropRecipe): NodeNaming {
   return namings[recipe];
 }
 
-/** Null for a name that the recipe does not write. */
+/** Returns null for a name that the recipe does not write. */
 export function parseInteropNode(recipe: InteropRecipe, name: string): InteropNode | null {
   const naming = namingOf(recipe);
   const [, front, sequence] = naming.pattern.exec(name) ?? [];
@@ -73,18 +72,18 @@ export function parseInteropNode(recipe: InteropRecipe, name: string): InteropNo
   return { name, isShared, sequence: Number(sequence), guid: guid.replaceAll("-", "") };
 }
 
-/** Of a contender of any of the recipes; empty when it is none. */
+/** Returns the id in the name of a contender of any recipe; empty for other names. */
 export function guidOfInteropNode(name: string): string {
   const recipe = recipeOf(name);
   return recipe === null ? "" : (parseInteropNode(recipe, name)?.guid ?? "");
 }
 
-/** The recipe that writes such a name, if it is one of those known here. */
+/** Returns the recipe that writes such a name, or null. */
 export function recipeOf(name: string): InteropRecipe | null {
   return interopRecipes.find((recipe) => parseInteropNode(recipe, name) !== null) ?? null;
 }
 
-/** Curator's Revoker writes this over the data of a holder's node: its way to ask for the lock. */
+/** Data that Curator's Revoker writes into a holder's node to ask for the lock. */
 export const curatorRevocation = "__REVOKE__";
 
 export function isCuratorRevocation(data: Uint8Array): boolean {

@@ -1,17 +1,17 @@
-/** A foreign lock is named by its node: the path that the other programs were given. */
+/** Path of an interop lock: its name is the path of the node that the other programs use. */
 import { validatePath } from "../../zookeeper/node_path_names.ts";
 import { BatonError, messageOf } from "../../errors.ts";
 import type { LockPath } from "../lock/lock_path.ts";
 
-/** Contenders and holders are the node's own children. Throws USAGE for what is no path, and for the root. */
+/** Returns paths where contenders and holders are children of the lock's node. Throws USAGE for an invalid path or the root. */
 export function interopPath(name: string): LockPath {
   try {
-    if (name === "/") throw new Error("the root cannot be a lock");
+    if (name === "/") throw new Error("the root is not allowed");
     validatePath(name);
   } catch (thrown) {
     throw new BatonError(
       "USAGE",
-      `With --recipe a lock is named by the path of its node, as in /app/locks/nightly, and "${name}" is none: ${
+      `With --recipe, NAME is the path of the lock's node, as in /app/locks/nightly. "${name}" is not a path: ${
         messageOf(thrown)
       }`,
     );

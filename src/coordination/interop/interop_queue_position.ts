@@ -1,85 +1,83 @@
 /**
- * Who holds a foreign lock and whom to wait for: a pure decision over the names of its contenders. The lowest sequence
- * holds; there is no version to guard a grant, so that everything rests on these numbers and on one list of names that has
- * the own node in it: whoever comes before it was made before it, and is in that list unless it is gone for good.
+ * Decides from the names of the contenders who holds an interop lock and which node to wait for. Pure. The lowest sequence
+ * holds. No version guards a grant: safety depends on the sequence numbers and on one list of names that contains the own
+ * node. Every contender ahead was created before it, and is in that list unless its node was deleted.
  */
 import { BatonError } from "../../errors.ts";
 import { type InteropNode, type InteropRecipe, namingOf, parseInteropNode, recipeOf } from "./interop_node_names.ts";
 
 export interface InteropView {
   readonly recipe: InteropRecipe;
-  /** The lock's node, for messages. */
+  /** Path of the lock's node, for messages. */
   readonly path: string;
-  /** Its children. */
+  /** Names of the lock's children. */
   readonly children: readonly string[];
 }
 
 export type InteropPosition =
-  /** The own node is not there. */
+  /** Own node does not exist. */
   | { readonly kind: "gone" }
   | { readonly kind: "held"; readonly node: string }
-  /** Wait until `watch`, the nearest in the way, is gone. */
+  /** Wait until `watch`, the nearest node in the way, is gone. */
   | { readonly kind: "queued"; readonly node: string; readonly watch: string; readonly ahead: number };
 
-/** The server's counter sticks at 2^31-1: from there on two contenders have the same number, and both would hold. */
+/** Last value of the server's counter, 2^31-1: from there on, two contenders have the same number and both would hold. */
 const sequenceEnd = 0x7fffffff;
 
 /**
- * The contenders, in line. Throws CONFIG for a path where the recipe's order cannot be relied on: a child that the recipe
- * does not know, which it would ignore or stumble over, or a counter at its end.
+ * Returns the contenders in the order of the queue. Throws CONFIG when that order is not reliable: for a child that the
+ * recipe does not know, and for a counter at its end.
  */
 export function interopQueue({ recipe, path, children }: InteropView): InteropNode[] {
-  const line = children.map((name) => parseInteropNode(recipe, name) ?? refuseChild(name, recipe, path));
-  line.sort((left, right) => left.sequence - right.sequence);
-  for (const { name, sequence } of line) {
+  const queue = children.map((name) => parseInteropNode(recipe, name) ?? refuseChild(name, recipe, path));
+  queue.sort((left, right) => left.sequence - right.sequence);
+  for (const { name, sequence } of queue) {
     if (sequence >= 0 && sequence < sequenceEnd) continue;
     throw new BatonError(
       "CONFIG",
       `Cannot use "${path}" as a lock of ${
         namingOf(recipe).title
-      }: its counter is at its end ("${name}"), and from there on ` +
-        "two contenders would hold it at once. Delete the node while nobody uses it; the next one begins at 0",
+      }: its counter has reached the end ("${name}"), so that ` +
+        "two contenders could hold it at the same time. Delete the node when it is not in use; the counter then starts at 0",
     );
   }
-  return line;
+  return queue;
 }
 
-/** Those that the recipe knows, in line: for a look, which decides nothing. */
+/** Returns the contenders that the recipe knows, in the order of the queue: for display. */
 export function knownContenders(recipe: InteropRecipe, children: readonly string[]): InteropNode[] {
-  const line = children.map((name) => parseInteropNode(recipe, name)).filter((node) => node !== null);
-  return line.sort((left, right) => left.sequence - right.sequence);
+  const queue = children.map((name) => parseInteropNode(recipe, name)).filter((node) => node !== null);
+  return queue.sort((left, right) => left.sequence - right.sequence);
 }
 
-/** As `break --holder` takes it. */
+/** Returns the id for `break --holder`. */
 export function interopHolderId({ guid, name }: InteropNode): string {
   return guid === "" ? name : guid;
 }
 
-/** Throws CONFIG as foreignLine does. */
+/** Throws CONFIG as `interopQueue` does. */
 export function interopPosition(view: InteropView, guid: string): InteropPosition {
-  const line = interopQueue(view);
-  const at = line.findIndex((node) => node.guid === guid);
-  const mine = line[at];
+  const queue = interopQueue(view);
+  const at = queue.findIndex((node) => node.guid === guid);
+  const mine = queue[at];
   if (mine === undefined) return { kind: "gone" };
-  const inTheWay = line.slice(0, at).filter((node) => !(mine.isShared && node.isShared));
+  const inTheWay = queue.slice(0, at).filter((node) => !(mine.isShared && node.isShared));
   const nearest = inTheWay.at(-1);
   if (nearest === undefined) return { kind: "held", node: mine.name };
   return { kind: "queued", node: mine.name, watch: nearest.name, ahead: at };
 }
 
-/** Those who hold: the first, or all readers before the first writer. */
-export function interopHolders(line: readonly InteropNode[]): InteropNode[] {
-  const writer = line.findIndex((node) => !node.isShared);
-  return writer === 0 ? line.slice(0, 1) : line.slice(0, writer === -1 ? line.length : writer);
+/** Returns the holders: the first contender, or all readers before the first writer. */
+export function interopHolders(queue: readonly InteropNode[]): InteropNode[] {
+  const writer = queue.findIndex((node) => !node.isShared);
+  return writer === 0 ? queue.slice(0, 1) : queue.slice(0, writer === -1 ? queue.length : writer);
 }
 
 function refuseChild(name: string, recipe: InteropRecipe, path: string): never {
   const other = recipeOf(name);
   const why = other === null
-    ? "is none of its names, so that whoever made it may not wait for others, nor others for it"
-    : `is of ${
-      namingOf(other).title
-    }, which ignores those of the other kind: as a lock of that kind it is --recipe ${other}`;
+    ? "has no name of this recipe, so that its client and the others do not wait for each other"
+    : `belongs to ${namingOf(other).title}, which ignores other recipes. Use --recipe ${other}`;
   throw new BatonError(
     "CONFIG",
     `Cannot use "${path}" as a lock of ${namingOf(recipe).title}: its child "${name}" ${why}`,

@@ -1,4 +1,4 @@
-/** Who holds a foreign lock and who waits, for people and for messages: a look, no decision. */
+/** Reads the holders and waiters of an interop lock, for display. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { printable } from "../../support/text.ts";
 import { type NodeInfo, parseNodeInfo } from "../holder_info.ts";
@@ -8,16 +8,16 @@ import type { InteropNode, InteropRecipe } from "./interop_node_names.ts";
 import { interopHolderId, interopHolders, interopQueue, knownContenders } from "./interop_queue_position.ts";
 import { interopPath } from "./interop_path.ts";
 
-/** What others write into their nodes is for people, and cut here. */
+/** Maximum length of another program's node data in a display. */
 const dataCharsMax = 100;
 
 export interface InteropStatusOptions extends Pick<LockStatusOptions, "detailsMax"> {
   readonly recipe: InteropRecipe;
-  /** Throws CONFIG where there are children and the recipe knows none: that is no lock of its kind which nobody holds. */
+  /** True: throw CONFIG if the node has children and the recipe knows none of them, because it is no lock of this recipe. */
   readonly refusesOthers?: boolean;
 }
 
-/** Children that the recipe does not know are left out. A lock that does not exist has neither holders nor waiters. */
+/** Leaves out children that the recipe does not know. A lock that does not exist has neither holders nor waiters. */
 export async function interopStatus(
   zk: ZooKeeper,
   name: string,
@@ -26,11 +26,11 @@ export async function interopStatus(
   const path = interopPath(name).lock;
   const [, list] = await Promise.all([zk.sync(path), nullIfNoNode(zk.getChildren(path))]);
   const children = list?.children ?? [];
-  const line = knownContenders(recipe, children);
-  if (refusesOthers && line.length === 0) interopQueue({ recipe, path, children });
-  const holders = new Set(interopHolders(line));
+  const queue = knownContenders(recipe, children);
+  if (refusesOthers && queue.length === 0) interopQueue({ recipe, path, children });
+  const holders = new Set(interopHolders(queue));
   const asked = await Promise.all(
-    line.slice(0, detailsMax).map(async (node) => {
+    queue.slice(0, detailsMax).map(async (node) => {
       const found = await nullIfNoNode(zk.getData(`${path}/${node.name}`));
       return found === null ? null : { node, found };
     }),
@@ -56,7 +56,7 @@ export async function interopStatus(
   };
 }
 
-/** A node of baton's says who made it; of another's only its name is known, and what it keeps as text. */
+/** Returns the description in baton's own nodes; for other nodes only the name and the data, if it is text. */
 function infoOf(node: InteropNode, data: Uint8Array): NodeInfo {
   const info = parseNodeInfo(data);
   if (info.host !== "" || info.user !== "") return info;

@@ -9,7 +9,7 @@ import { type Clock, systemClock } from "../../support/clock.ts";
 import { type Deadline, waitLimit, WaitTimeout } from "../../support/deadline.ts";
 import { formatDuration } from "../../support/duration.ts";
 import { Contender, type Granted, type LimitPolicy } from "./lock_contender.ts";
-import type { LockStateCodec } from "./lock_state_codec.ts";
+import type { LockStateCodec } from "./lock_state.ts";
 import { type HolderInfo, type Revocation, unknownHolder } from "../holder_info.ts";
 import type { LockMode } from "../../process/lease.ts";
 import { type LeaveReason, withinLeaveTime } from "../leave_time.ts";
@@ -207,7 +207,7 @@ class LockAcquisition {
         await waitForFreshLease(session, { clock: this.#clock, signal: stop.signal, isPatient: !this.#isImpatient });
         return this.#lease(outcome);
       }
-      throw await this.#refusal("LOCK_BUSY", { within: "", why: "answered" });
+      throw await this.#busyError("LOCK_BUSY", { state: "is busy", why: "answered" });
     } catch (thrown) {
       const isLate = thrown instanceof WaitTimeout && thrown === stop.signal.reason;
       const failure = isLate ? await this.#late(thrown) : thrown;
@@ -252,22 +252,26 @@ class LockAcquisition {
   }
 
   /** Reads the holders and leaves the queue at the same time: the reads go first, in the same write. */
-  async #refusal(
+  async #busyError(
     code: "LOCK_BUSY" | "LOCK_TIMEOUT",
-    { within, why }: { readonly within: string; readonly why: LeaveReason },
+    { state, why }: { readonly state: string; readonly why: LeaveReason },
   ): Promise<BatonError> {
     const asking = this.#protocol.readStatus().catch(() => null);
     const [status, rest] = await Promise.all([this.#withinLeaveTime(why, asking), this.#leave(why)]);
     const who = status === null
       ? `no server responded in time with the holder's name${rest}`
       : describeLock(status, { guid: this.#candidate.guid, nowMs: Date.now() });
-    return new BatonError(code, `Cannot acquire ${this.#thing} "${this.#name}"${within}: ${who}`);
+    const thing = this.#thing.charAt(0).toUpperCase() + this.#thing.slice(1);
+    return new BatonError(code, `${thing} "${this.#name}" ${state}: ${who}`);
   }
 
   /** Returns LOCK_TIMEOUT only when a server has reported the lock as busy: a grant without a response may have been made. */
   async #late({ waitMs }: WaitTimeout): Promise<BatonError> {
     if (this.#candidate.isBusy) {
-      return await this.#refusal("LOCK_TIMEOUT", { within: ` within ${waitMs} ms`, why: "late" });
+      return await this.#busyError("LOCK_TIMEOUT", {
+        state: `is still busy after ${formatDuration(waitMs)}`,
+        why: "late",
+      });
     }
     const rest = await this.#leave("late");
     const what = `Cannot acquire ${this.#thing} "${this.#name}"`;

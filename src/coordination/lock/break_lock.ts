@@ -1,4 +1,4 @@
-/** Takes a lock back from a holder: asks for it, and with force deletes the holder's node once its time is over. */
+/** Takes a lock back: asks the holder to release it; with force, deletes the holder's node after the session timeout. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
 import { throwIfAborted } from "../../support/abort.ts";
@@ -12,13 +12,13 @@ import { isRefusal, nullIfNoNode } from "../request_errors.ts";
 
 export interface BreakLockOptions {
   readonly root?: string;
-  /** The lock's own place, instead of one made from root and name. */
+  /** The lock's own path, instead of one made from root and name. */
   readonly path?: LockPath;
-  /** Deletes the holder's node when the holder has not given it back within its T: its job may still run. */
+  /** Deletes the holder's node when the holder has not released the lock within its T. Its command may still run. */
   readonly force?: boolean;
-  /** Without force: how long to wait for the holder to give it back, in milliseconds; 0 when left out. */
+  /** Time to wait for the release when `force` is false, in milliseconds; 0 when left out. */
   readonly waitMs?: number;
-  /** Who asks, and why: the holder's error tells it. */
+  /** Name and reason of the caller; the holder's error contains them. */
   readonly revocation?: Revocation;
   readonly signal?: AbortSignal;
   readonly clock?: Clock;
@@ -27,14 +27,14 @@ export interface BreakLockOptions {
 export interface BrokenLock {
   readonly holder: HolderStatus;
   /**
-   * - asked: the holder has been told and had not given it back when the wait was over
-   * - released: it gave it back
-   * - deleted: by force; the old job may still run
+   * - asked: the holder was asked and had not released the lock when the wait was over
+   * - released: the holder released it
+   * - deleted: the holder's node was deleted by force; its command may still run
    */
   readonly outcome: "asked" | "released" | "deleted";
 }
 
-/** `holderId` may be cut short as long as one holder only begins with it. Throws NOT_FOUND when nobody of that id holds. */
+/** `holderId` may be the beginning of an id if it is unique. Throws NOT_FOUND when no holder has this id. */
 export async function breakLock(
   zk: ZooKeeper,
   name: string,
@@ -53,7 +53,7 @@ export async function breakLock(
 
 export const anonymousRevocation: Revocation = { by: "", reason: "" };
 
-/** `ask` has the holder told, and says whether its node is still there. */
+/** Runs `ask`, waits for the release, and deletes the node if `force` is set. `ask` returns whether the node still exists. */
 export async function takeBack(
   zk: ZooKeeper,
   { holder, node, ask }: {
@@ -72,25 +72,25 @@ export async function takeBack(
   return { holder, outcome: deleted ? "deleted" : "released" };
 }
 
-/** `holderId` may be cut short. Throws NOT_FOUND and USAGE as `breakLock` does. */
+/** Finds the holder by its id, or by a unique beginning of it. Throws NOT_FOUND and USAGE. */
 export function findHolder({ name, holders, waiters }: LockStatus, holderId: string): HolderStatus {
   const isMeant = (one: { holderId: string }) => holderId !== "" && one.holderId.startsWith(holderId);
   const found = holders.filter(isMeant);
   const [holder] = found;
   if (holder !== undefined && found.length === 1) return holder;
-  const list = holders.map((one) => `${one.holderId} is ${nameOfHolder(one)}`).join("; ") || "nobody holds it";
+  const list = holders.map((one) => `${one.holderId} is ${nameOfHolder(one)}`).join("; ") || "no process holds it";
   if (found.length === 0) {
     const waiter = waiters.find(isMeant);
     if (waiter !== undefined) {
-      const who = `"${holderId}" (${nameOfHolder(waiter)})`;
-      throw new BatonError("NOT_FOUND", `${who} is waiting for lock "${name}", it holds nothing: ${list}`);
+      const who = `"${holderId}", ${nameOfHolder(waiter)}`;
+      throw new BatonError("NOT_FOUND", `${who}, waits for lock "${name}" and does not hold it: ${list}`);
     }
     throw new BatonError("NOT_FOUND", `Lock "${name}" has no holder "${holderId}": ${list}`);
   }
-  throw new BatonError("USAGE", `"${holderId}" begins the ids of ${found.length} holders of "${name}": ${list}`);
+  throw new BatonError("USAGE", `"${holderId}" matches ${found.length} holders of "${name}": ${list}`);
 }
 
-/** False when the holder is gone. A holder changes its own data never, so that another version is another revocation. */
+/** Writes the request into the holder's node. False when the node is gone. Another version of the data is another request. */
 export async function revoke(zk: ZooKeeper, node: string, revocation: Revocation): Promise<boolean> {
   try {
     const found = await nullIfNoNode(zk.getData(node));

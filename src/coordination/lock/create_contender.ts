@@ -1,28 +1,28 @@
-/** Puts a contender into the queue, with whatever is missing above it, in one transaction. */
+/** Adds a contender to the queue, together with the missing nodes above it, in one transaction. */
 import type { Acl, MultiRequest, ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
 import { containerRequest } from "../container_request.ts";
 import type { LockPath } from "./lock_path.ts";
 import { isRefusal } from "../request_errors.ts";
 
-/** What is believed to be missing. Containers come and go by themselves, so that belief may be wrong. */
+/** Nodes that the caller believes to be missing. The server removes containers by itself, so the caller may be wrong. */
 export type MissingNodes = "nothing" | "queue" | "lock" | "parents";
 
 export interface CreateContenderOptions {
   readonly missing: MissingNodes;
-  /** The node's path, up to the sequence that the server appends. */
+  /** Path of the new node without the sequence that the server appends. */
   readonly prefix: string;
   readonly data: Uint8Array;
   readonly acl: Acl[];
-  /** The data of a lock that has to be made. */
+  /** Data of the lock's node, if it has to be created. */
   readonly state: Uint8Array;
-  /** The lock is an ordinary node, which nobody reaps. */
+  /** True for a lock whose node the server must not remove. */
   readonly permanent: boolean;
 }
 
 /**
- * The new node's name, or what turned out to be missing: then nothing was made, and the caller tries again with that.
- * Containers are made together with their first child: one that never had a child would never be reaped.
+ * Returns the name of the new node, or the missing nodes: then nothing was created, and the caller tries again with these.
+ * A container is created together with its first child, because the server never removes one that has had no child.
  */
 export async function createContender(
   zk: ZooKeeper,
@@ -54,7 +54,7 @@ export async function createContender(
   }
 }
 
-/** Makes the ordinary nodes above a lock, those that are missing. */
+/** Creates the missing nodes above a lock. */
 export async function createParents(zk: ZooKeeper, path: Pick<LockPath, "parents">, acl: Acl[]): Promise<void> {
   for (const parent of path.parents) {
     try {

@@ -1,11 +1,11 @@
-/** Several locks of one session held as one: lost when the first of them is, given back in the reverse order. */
+/** Several leases of one session as one lease: lost with the first loss, released in reverse order. */
 import type { Lease, LockMode } from "../../process/lease.ts";
 
 export class LeaseSet implements Lease {
   readonly #leases: readonly [Lease, ...Lease[]];
   readonly lost: AbortSignal;
 
-  /** In the order in which they were taken. */
+  /** Expects the leases in the order in which they were acquired. */
   constructor(leases: readonly [Lease, ...Lease[]]) {
     this.#leases = leases;
     this.lost = AbortSignal.any(leases.map((lease) => lease.lost));
@@ -23,15 +23,15 @@ export class LeaseSet implements Lease {
   get mode(): LockMode {
     return this.#leases[0].mode;
   }
-  /** Of the lock that was taken first; each permit has a slot of its own. */
+  /** Slot of the first lock; each permit has its own. */
   get slot(): number | null {
     return this.#leases[0].slot;
   }
-  /** Of the lock that was taken first. */
+  /** Limit of the first lock. */
   get limit(): number | null {
     return this.#leases[0].limit;
   }
-  /** Of the lock that was taken first; each lock has a token of its own. */
+  /** Fencing token of the first lock; each lock has its own. */
   get fencingToken(): bigint {
     return this.#leases[0].fencingToken;
   }
@@ -62,7 +62,7 @@ export class LeaseSet implements Lease {
     return () => removals.forEach((remove) => remove());
   }
 
-  /** Tries them all; rejects with the first failure. */
+  /** Releases all leases; rejects with the first failure. */
   async release(): Promise<void> {
     const failures: unknown[] = [];
     for (const lease of [...this.#leases].reverse()) {

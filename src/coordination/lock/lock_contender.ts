@@ -1,6 +1,6 @@
 /**
- * One attempt at a lock, step by step: contend, look, decide, wait, ask for the grant. Every step may be begun again after
- * any failure, because each begins by looking. Decisions are queue_position.ts; test/model checks the whole.
+ * One contender for a lock, step by step: create a node, read, decide, wait, request the grant. Each step begins with a read,
+ * so that it can be repeated after any failure. queue_position.ts decides; test/model checks the protocol.
  */
 import type { Acl, MultiRequest, ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { BatonError } from "../../errors.ts";
@@ -10,7 +10,7 @@ import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
 import { type ArmedWatch, AttemptWaits } from "../attempt_waits.ts";
 import { containerRequest } from "../container_request.ts";
 import { createContender, createParents, type MissingNodes } from "./create_contender.ts";
-import { limitStateCodec, type LockStateCodec } from "./lock_state_codec.ts";
+import { limitStateCodec, type LockStateCodec } from "./lock_state.ts";
 import { formatNodeInfo, type HolderInfo } from "../holder_info.ts";
 import type { LockMode } from "../../process/lease.ts";
 import { contenderPrefix, holderName, parseContender, parseHolder } from "./lock_nodes.ts";
@@ -20,13 +20,13 @@ import { isRefusal, isTransient, nullIfNoNode } from "../request_errors.ts";
 import { readAfterSync } from "../read_after_sync.ts";
 import { freeSlot, isCompatible, isFreeAfterChange, type QueuePosition, queuePosition } from "./queue_position.ts";
 
-/** What to do where the stored limit is another. set-when-free: this one where nobody holds, else fail. */
+/** Action when the stored limit differs. set-when-free: replace it if no process holds the lock, else fail. */
 export type LimitPolicy = "fail" | "adopt" | "set" | "set-when-free";
 
 export interface ContenderOptions {
   readonly path: LockPath;
   readonly mode: LockMode;
-  /** Permits, when the mode is "permit". */
+  /** Number of permits, for mode "permit". */
   readonly limit: number;
   readonly limitPolicy: LimitPolicy;
   readonly priority: number;
@@ -36,20 +36,20 @@ export interface ContenderOptions {
   /** False: one decision, no waiting. */
   readonly waits: boolean;
   readonly onQueued: (view: LockView, position: QueuePosition) => void;
-  /** What is written beside the version; the limit alone when left out. */
+  /** Format of the data of the lock's node; only the limit when left out. */
   readonly state?: LockStateCodec;
-  /** Nobody has used the lock for a while, as far as the caller knows: its nodes are missing. */
+  /** True when the caller expects the lock's nodes to be missing. */
   readonly isNew?: boolean;
 }
 
 export interface Granted {
   readonly do: "granted";
   readonly guid: string;
-  /** The holder's node. */
+  /** Name of the holder's node. */
   readonly node: string;
-  /** Which of the permits. */
+  /** Number of the permit, from 0. */
   readonly slot: number | null;
-  /** Of how many, by the state that the grant was made with. */
+  /** Number of permits at the time of the grant. */
   readonly limit: number | null;
   readonly token: bigint;
 }
@@ -61,14 +61,14 @@ export type ContenderOutcome =
 
 type ContenderStep =
   | { readonly do: "contend" | "recover" }
-  | { readonly do: "look"; readonly watch: boolean }
+  | { readonly do: "read"; readonly watch: boolean }
   | { readonly do: "decide"; readonly view: LockView | null; readonly armed: ArmedWatch | null }
   | { readonly do: "grant"; readonly view: LockView }
   | ContenderOutcome;
 
-const readOnly: ContenderStep = { do: "look", watch: false };
-/** Whoever saw its predecessor go is most likely the first now, and will wait for the holders. */
-const readAndWatch: ContenderStep = { do: "look", watch: true };
+const readOnly: ContenderStep = { do: "read", watch: false };
+/** A contender whose predecessor has gone is probably the first now, and will wait for the holders. */
+const readAndWatch: ContenderStep = { do: "read", watch: true };
 
 export class Contender {
   readonly #zk: ZooKeeper;
@@ -76,9 +76,9 @@ export class Contender {
   readonly #state: LockStateCodec;
   readonly #waits: AttemptWaits;
   #guid = "";
-  /** The own node in the queue; null as long as no answer has named it. */
+  /** Own node in the queue; null until a response has contained its name. */
   #node: string | null = null;
-  /** The holder's node that was asked for last. */
+  /** Name of the holder's node in the last request for a grant. */
   #requestedHolder: string | null = null;
   #missing: MissingNodes = "nothing";
   #hasAnnounced = false;
@@ -96,12 +96,12 @@ export class Contender {
     return this.#guid;
   }
 
-  /** Others are in the way, by the last that a server said; false from when the grant is asked for. */
+  /** Whether other contenders were in the way in the last response; false as soon as the grant is requested. */
   get isBusy(): boolean {
     return this.#isBusy;
   }
 
-  /** Until granted, or busy, or stopped. Rejects with what the server refuses for good, and when the session has ended. */
+  /** Runs until granted, busy or stopped. Rejects with a permanent refusal of the server, and when the session has ended. */
   async run(): Promise<ContenderOutcome> {
     let step: ContenderStep = { do: "contend" };
     for (let failures = 0;;) {
@@ -119,13 +119,13 @@ export class Contender {
     }
   }
 
-  /** Sends nothing more but what `leave` sends. */
+  /** Ends `run`; only `leave` sends requests afterwards. */
   stop(): void {
     this.#waits.stop();
   }
 
   /**
-   * Takes whatever this attempt may have made off the server: its place in the queue, and the grant that was on its way.
+   * Deletes the nodes that this contender may have created: in the queue, and as a holder if a grant was requested.
    * Ends when that is done or the session has ended, however long it takes.
    */
   async leave(): Promise<void> {
@@ -136,12 +136,12 @@ export class Contender {
         if (this.#node === null) return;
         const { path } = this.#options;
         const leaving = [`${path.queue}/${this.#node}`];
-        // The grant is a write of this session too: both deletions come after it.
+        // The grant is a write of the same session: both deletions are executed after it.
         if (this.#requestedHolder !== null) leaving.push(`${path.holders}/${this.#requestedHolder}`);
         await Promise.all(leaving.map((node) => nullIfNoNode(this.#zk.delete(node, -1))));
         return;
       } catch (thrown) {
-        if (!isTransient(thrown)) return; // the session has ended, or an ACL has changed: nothing more can be done
+        if (!isTransient(thrown)) return; // the session has ended, or the ACL has changed: no retry can help
         await this.#waits.pause(failures);
       }
     }
@@ -153,7 +153,7 @@ export class Contender {
         return this.#contend();
       case "recover":
         return readAfterSync(this.#zk, this.#options.path.lock, () => this.#read(false));
-      case "look":
+      case "read":
         return this.#read(step.watch);
       case "decide":
         return this.#decide(step.view, step.armed);
@@ -173,7 +173,7 @@ export class Contender {
     for (let tries = 0;; tries++) {
       if (this.#missing === "parents") await createParents(this.#zk, path, acl);
       if (this.#waits.isStopped) return { do: "stopped" };
-      // In one write, and answered in order: the queue that is read has the own node in it.
+      // Both requests go in one packet and are executed in order: the queue that is read contains the own node.
       const creating = createContender(this.#zk, path, {
         missing: this.#missing,
         prefix,
@@ -183,7 +183,7 @@ export class Contender {
         data: this.#data(info),
       });
       const reading = readLock(this.#zk, path);
-      reading.catch(() => {}); // looked at below, unless the creation has failed
+      reading.catch(() => {}); // awaited below, unless the creation has failed
       const created = await creating;
       if ("node" in created) {
         this.#missing = "nothing";
@@ -224,7 +224,7 @@ export class Contender {
       : await this.#awaitHolders(view, limit, armed);
   }
 
-  /** The own node among the holders: granted, though the answer was lost. */
+  /** Returns the grant for an own node among the holders: the response to the request was lost. */
   async #claim(node: string, limit: number): Promise<ContenderStep> {
     const stat = await this.#zk.exists(`${this.#options.path.holders}/${node}`);
     if (stat === null) return readOnly;
@@ -233,14 +233,14 @@ export class Contender {
   }
 
   /**
-   * Whoever waits for the holders may ask for the grant without looking at the queue again. A contender that comes
-   * later and stands before it moves the version, so that this fails and the other looks.
+   * Changes the version of the lock's node. A contender that waits for the holders requests the grant without reading the
+   * queue again; a later contender of better priority changes the version, so that this request fails and the queue is read.
    */
   async #announce(view: LockView): Promise<ContenderStep> {
     try {
       await this.#zk.setData(this.#options.path.lock, this.#state.unchanged(view), view.version);
     } catch (thrown) {
-      if (!isRefusal(thrown, "BADVERSION", "NONODE")) throw thrown; // refused: moved already, by a grant
+      if (!isRefusal(thrown, "BADVERSION", "NONODE")) throw thrown; // refused: a grant has changed the version already
     }
     this.#hasAnnounced = true;
     return readAndWatch;
@@ -248,7 +248,7 @@ export class Contender {
 
   async #awaitPredecessor(name: string): Promise<ContenderStep> {
     const armed = this.#waits.arm();
-    // Not `exists`, which leaves its watch behind also when the node is gone already.
+    // getData, not exists: exists leaves a watch even when the node is gone.
     const watch = armed.event.set;
     const found = await nullIfNoNode(this.#zk.getData(`${this.#options.path.queue}/${name}`, { watch }));
     if (found !== null) await this.#waits.waitFor(armed);
@@ -266,7 +266,7 @@ export class Contender {
       holders = list.children;
     }
     const changed = await this.#waits.waitFor(armed);
-    // Saves a round trip of every hand-over; why it is safe is said at isFreeAfterChange.
+    // Saves one round trip per handoff; isFreeAfterChange says why it is safe.
     return changed && isFreeAfterChange(holders) ? { do: "grant", view: { ...view, holders: [] } } : readOnly;
   }
 
@@ -283,14 +283,14 @@ export class Contender {
       { type: "create", path: `${path.holders}/${node}`, data: this.#data(info), acl, flags: createFlag.ephemeral },
       { type: "delete", path: `${path.queue}/${this.#node}`, version: -1 },
     ];
-    // In the same transaction, so that no crash leaves an empty container that was never used, which is never reaped.
+    // The container belongs to the transaction: the server would never remove one that a crash had left without a child.
     if (!view.hasHolders) multi.splice(1, 0, containerRequest(path.holders, acl));
     try {
       const [guarded] = await this.#zk.multi(multi);
-      if (guarded?.type !== "setData") throw new BatonError("PROTOCOL", "A grant was answered with something else");
+      if (guarded?.type !== "setData") throw new BatonError("PROTOCOL", "Unexpected response to a grant request");
       return this.#granted(node, { token: guarded.stat.mzxid, limit });
     } catch (thrown) {
-      // Another grant came first, or a container was reaped or made, or somebody deleted the lock: the look will tell.
+      // Another grant came first, or a container was removed or created, or the lock was deleted: the next read shows it.
       if (isRefusal(thrown, "BADVERSION", "NONODE", "NODEEXISTS")) return readOnly;
       throw thrown;
     }
@@ -305,13 +305,13 @@ export class Contender {
   #limitIn({ state, holders }: LockView): number {
     const { mode, limit, limitPolicy, path } = this.#options;
     if (mode !== "permit" || limitPolicy === "set" || state.limit === null || state.limit === limit) return limit;
-    // No holder, as long as the version that was read stands, which guards the grant.
+    // The version guards the grant: as long as it is unchanged, there is still no holder.
     if (limitPolicy === "set-when-free" && holders.length === 0) return limit;
     if (limitPolicy === "adopt") return state.limit;
     throw new BatonError(
       "LIMIT_MISMATCH",
-      `"${path.lock}" has a limit of ${state.limit}, not ${limit}: ask for ${state.limit}, or choose the limit policy ` +
-        "adopt (take what is stored) or set (store the new one)",
+      `"${path.lock}" has limit ${state.limit}, not ${limit}. Ask for ${state.limit}, or use limit policy adopt (take the ` +
+        "stored limit) or set (store the new one)",
     );
   }
 

@@ -1,23 +1,22 @@
-/** A lock's name as people type it, and as one name in ZooKeeper's tree: `db/nightly` is `db%2Fnightly`. */
+/** Conversion between a lock's name and the name of its node: `db/nightly` is the node `db%2Fnightly`. */
 import { BatonError } from "../../errors.ts";
 
-/** In UTF-8; with every byte written as %XX it is still a short path. */
+/** Maximum length of a name in bytes of UTF-8. With every byte as %XX the path is still short. */
 export const nameBytesMax = 255;
 
-/** Most names: there is nothing to refuse, and nothing but slashes to encode. */
+/** Matches the usual names: they are valid, and only their slashes are encoded. */
 const plainName = /^[A-Za-z0-9_,:@+=-][A-Za-z0-9_,:@+=./-]{0,254}$/;
 
 const utf8 = new TextEncoder();
 
-/** Throws USAGE for what cannot be a lock's name: empty, over 255 bytes, with control characters, not valid Unicode. */
+/** Throws USAGE for an invalid name: empty, over 255 bytes, with control characters, or not valid Unicode. */
 export function encodeLockName(name: string, thing = "a lock"): string {
   if (plainName.test(name)) return name.replaceAll("/", "%2F");
-  const refuse = (why: string) =>
-    new BatonError("USAGE", `${JSON.stringify(name)} cannot be the name of ${thing}: ${why}`);
+  const refuse = (why: string) => new BatonError("USAGE", `Invalid name ${JSON.stringify(name)} of ${thing}: ${why}`);
   if (name === "") throw refuse("it is empty");
   const bytes = utf8.encode(name).length;
-  if (bytes > nameBytesMax) throw refuse(`it has ${bytes} bytes, and ${nameBytesMax} is the most`);
-  // Lists are printed one name to a line, and a line must not move the cursor.
+  if (bytes > nameBytesMax) throw refuse(`it has ${bytes} bytes, the maximum is ${nameBytesMax}`);
+  // Lists print one name per line, and a name must not move the cursor.
   // deno-lint-ignore no-control-regex
   if (/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/.test(name)) throw refuse("it contains a control character");
   if (!name.isWellFormed()) throw refuse("it is not valid Unicode");
@@ -27,7 +26,7 @@ export function encodeLockName(name: string, thing = "a lock"): string {
   return encoded;
 }
 
-/** The name behind a node of the tree; the node's own name when nothing that this version writes. */
+/** Returns the lock's name of a node; the node's own name if this version would not write it. */
 export function decodeLockName(encoded: string): string {
   if (!encoded.includes("%")) return encoded;
   try {
@@ -37,7 +36,7 @@ export function decodeLockName(encoded: string): string {
   }
 }
 
-/** What ZooKeeper takes in a path (PathUtils.validatePath: no surrogates, private use, specials), without ours: % and /. */
+/** True for characters that ZooKeeper allows in a path (PathUtils.validatePath: no surrogates, private use, specials), except % and /. */
 function isPlain(character: string): boolean {
   const code = character.codePointAt(0) ?? 0;
   return character !== "/" && character !== "%" && (code < 0xd800 || (code > 0xf8ff && code < 0xfff0));

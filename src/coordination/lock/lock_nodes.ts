@@ -1,6 +1,6 @@
 /**
- * The names of a lock's nodes: `q/<priority>-<mode>-<guid>-<sequence>` for a contender, `h/<mode><slot>-<guid>` for a
- * holder, where only a permit has a slot: who sees the holders' names knows which slots are taken. Names only: what follows from them is queue_position.ts.
+ * Names of a lock's nodes: `q/<priority>-<mode>-<guid>-<sequence>` for a contender, `h/<mode><slot>-<guid>` for a holder.
+ * Only a permit has a slot, so that the names of the holders show which slots are taken.
  */
 import { BatonError } from "../../errors.ts";
 import type { LockMode } from "../../process/lease.ts";
@@ -16,22 +16,22 @@ export interface ContenderNode {
 export interface HolderNode {
   readonly name: string;
   readonly mode: LockMode;
-  /** Which of the permits, from 0; null for the other modes. */
+  /** Number of the permit, from 0; null for the other modes. */
   readonly slot: number | null;
   readonly guid: string;
 }
 
-/** The lowest goes first; three digits, so that people read a list in the order it has. */
+/** Maximum priority; 0 is served first. Three digits keep a sorted list in order. */
 export const priorityMax = 999;
 
 const letters = { exclusive: "x", shared: "s", permit: "p" } as const satisfies Record<LockMode, string>;
 const modes: Record<string, LockMode> = { x: "exclusive", s: "shared", p: "permit" };
 
-// A server before 3.6 wraps its counter: the ten digits may carry a sign.
+// Servers before 3.6 let the counter overflow: the ten digits may have a sign.
 const contenderPattern = /^(\d{3})-([xsp])-([0-9a-z]+)-(-?\d{10})$/;
 const holderPattern = /^(?:([xs])|p(\d{1,6}))-([0-9a-z]+)$/;
 
-/** What the server appends its sequence to. Throws USAGE for a priority that three digits cannot write. */
+/** Returns the name to which the server appends a sequence. Throws USAGE for a priority outside 0 to 999. */
 export function contenderPrefix(priority: number, mode: LockMode, guid: string): string {
   if (!Number.isInteger(priority) || priority < 0 || priority > priorityMax) {
     throw new BatonError("USAGE", `Priority ${priority} is not a whole number from 0 (first) to ${priorityMax} (last)`);
@@ -43,7 +43,7 @@ export function holderName({ mode, slot, guid }: Omit<HolderNode, "name">): stri
   return `${letters[mode]}${slot ?? ""}-${guid}`;
 }
 
-/** Null for a name that no contender of this layout has. */
+/** Returns null for a name that is not a contender's. */
 export function parseContender(name: string): ContenderNode | null {
   const [, priority, letter, guid, sequence] = contenderPattern.exec(name) ?? [];
   if (priority === undefined || guid === undefined || sequence === undefined) return null;
@@ -51,7 +51,7 @@ export function parseContender(name: string): ContenderNode | null {
   return mode === undefined ? null : { name, priority: Number(priority), mode, guid, sequence: Number(sequence) };
 }
 
-/** Null for a name that no holder of this layout has. */
+/** Returns null for a name that is not a holder's. */
 export function parseHolder(name: string): HolderNode | null {
   const [, letter, digits, guid] = holderPattern.exec(name) ?? [];
   const mode = digits === undefined ? modes[letter ?? ""] : "permit";

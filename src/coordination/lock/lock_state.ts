@@ -1,12 +1,12 @@
-/** What is written into a lock's container: the guarded state. Read leniently, written in one form. */
+/** State of a lock: the data of its container, guarded by the version of that node. */
 import { BatonError } from "../../errors.ts";
 
 export interface LockState {
-  /** How many permits there are; null as long as nobody has asked for a permit. */
+  /** Number of permits; null until the first request for a permit. */
   readonly limit: number | null;
 }
 
-/** Another shape of nodes gets another number: an old baton must not take part in a new one's lock. */
+/** Number of this layout of nodes. A baton refuses locks with another number. */
 const layout = 1;
 export const limitMax = 1_000_000;
 
@@ -18,24 +18,26 @@ export function formatLockState(state: LockState): Uint8Array {
   return formatState(state);
 }
 
-/** With what a recipe keeps beside the limit. */
+/** Formats a state with additional fields. */
 export function formatState<S extends LockState>(state: S): Uint8Array {
   return utf8.encode(JSON.stringify({ layout, ...state }));
 }
 
-/** Throws CONFIG for data that no baton of this layout has written. A node without data is one made beforehand. */
+/** Throws CONFIG for data that no baton of this layout has written. Empty data is the initial state: an operator made the node. */
 export function parseLockState(data: Uint8Array, path: string): LockState {
   if (data.length === 0) return initialLockState;
   const refuse = (what: string, cause?: unknown) =>
-    new BatonError("CONFIG", `"${path}" is not a lock that this baton can take part in: ${what}`, { cause });
+    new BatonError("CONFIG", `"${path}" is not a lock of this version of baton: ${what}`, { cause });
   let value: unknown;
   try {
     value = JSON.parse(new TextDecoder().decode(data));
   } catch (cause) {
     throw refuse("its data is not JSON", cause);
   }
-  if (typeof value !== "object" || value === null || !("layout" in value)) throw refuse("its data names no layout");
-  if (value.layout !== layout) throw refuse(`its layout is ${JSON.stringify(value.layout)}, and this is ${layout}`);
+  if (typeof value !== "object" || value === null || !("layout" in value)) {
+    throw refuse("its data has no layout number");
+  }
+  if (value.layout !== layout) throw refuse(`its layout is ${JSON.stringify(value.layout)}, expected ${layout}`);
   const limit = "limit" in value ? value.limit : null;
   if (limit === null) return initialLockState;
   if (!isLimit(limit)) throw refuse(`its limit is ${JSON.stringify(limit)}`);
@@ -45,3 +47,32 @@ export function parseLockState(data: Uint8Array, path: string): LockState {
 export function isLimit(value: unknown): value is number {
   return typeof value === "number" && Number.isInteger(value) && value >= 1 && value <= limitMax;
 }
+
+/** State as it was read. */
+export interface StoredLockState {
+  readonly state: LockState;
+  readonly data: Uint8Array;
+  readonly mzxid: bigint;
+}
+
+/**
+ * Format of the data in the lock's node: a lock stores its limit, an election also its history. Each write replaces the
+ * state that was read with the same version.
+ */
+export interface LockStateCodec {
+  /** Returns the data of a new node. */
+  initial(limit: number | null): Uint8Array;
+  /** Returns the data for a write that only changes the version. */
+  unchanged(read: StoredLockState): Uint8Array;
+  /** Returns the data that is written with a grant. */
+  afterGrant(read: StoredLockState, grant: { readonly guid: string; readonly limit: number | null }): Uint8Array;
+  /** True if the node stays when it is no longer in use, because its data is still needed. */
+  readonly permanent: boolean;
+}
+
+export const limitStateCodec: LockStateCodec = {
+  initial: (limit) => formatLockState({ limit }),
+  unchanged: ({ state }) => formatLockState(state),
+  afterGrant: (_, { limit }) => formatLockState({ limit }),
+  permanent: false,
+};

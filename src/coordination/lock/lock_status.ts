@@ -1,4 +1,4 @@
-/** Who holds a lock and who waits, for people and for messages: a look, no decision. */
+/** Reads the holders and waiters of a lock, for display. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import { type NodeInfo, parseNodeInfo } from "../holder_info.ts";
 import type { LockMode } from "../../process/lease.ts";
@@ -9,10 +9,10 @@ import { isTransient, nullIfNoNode } from "../request_errors.ts";
 import { comesBefore } from "./queue_position.ts";
 
 export interface HolderStatus extends NodeInfo {
-  /** As `break --holder` takes it. */
+  /** Id for `break --holder`. */
   readonly holderId: string;
   readonly mode: LockMode;
-  /** Which of the permits; null for the other modes. */
+  /** Number of the permit; null for the other modes. */
   readonly slot: number | null;
   readonly fencingToken: bigint;
   readonly sessionId: bigint;
@@ -30,11 +30,11 @@ export interface WaiterStatus extends NodeInfo {
 export interface LockStatus {
   readonly name: string;
   readonly path: string;
-  /** Permits, null when nobody has asked for one. */
+  /** Number of permits; null until the first request for a permit. */
   readonly limit: number | null;
-  /** In the order of their grants. */
+  /** Sorted by the order of the grants. */
   readonly holders: readonly HolderStatus[];
-  /** In the order of the queue. */
+  /** Sorted by the order of the queue. */
   readonly waiters: readonly WaiterStatus[];
 }
 
@@ -42,26 +42,23 @@ export interface LockStatusOptions {
   /** "/baton" when left out. */
   readonly root?: string;
   readonly path?: LockPath;
-  /** How many holders and waiters at most are asked for who they are; all when left out. */
+  /** Maximum number of holders and waiters whose details are read; all when left out. */
   readonly detailsMax?: number;
 }
 
-/**
- * A lock that does not exist has neither holders nor waiters. A connection that is lost meanwhile costs nothing: a look can
- * be taken again.
- */
+/** A lock that does not exist has neither holders nor waiters. Reads again if the connection is lost. */
 export async function lockStatus(zk: ZooKeeper, name: string, options: LockStatusOptions = {}): Promise<LockStatus> {
   try {
-    return await look(zk, name, options);
+    return await readOnce(zk, name, options);
   } catch (thrown) {
     if (!isTransient(thrown) || zk.session.ended.aborted) throw thrown;
-    return await look(zk, name, options);
+    return await readOnce(zk, name, options);
   }
 }
 
-async function look(zk: ZooKeeper, name: string, options: LockStatusOptions): Promise<LockStatus> {
+async function readOnce(zk: ZooKeeper, name: string, options: LockStatusOptions): Promise<LockStatus> {
   const path = options.path ?? lockPath(name, options.root);
-  // In one write with the reads behind it: a follower that lags would hide who has just been granted it.
+  // The sync goes in one packet with the reads: a follower that lags could miss the newest holder.
   const [, view] = await Promise.all([zk.sync(path.lock), readLock(zk, path)]);
   const detailsMax = options.detailsMax ?? Number.POSITIVE_INFINITY;
   const contenders = (view?.queue ?? []).map(parseContender).filter((node) => node !== null);
@@ -71,7 +68,7 @@ async function look(zk: ZooKeeper, name: string, options: LockStatusOptions): Pr
     Promise.all(
       holders.slice(0, detailsMax).map(async (node): Promise<HolderStatus | null> => {
         const found = await nullIfNoNode(zk.getData(`${path.holders}/${node.name}`));
-        if (found === null) return null; // released since the list was read
+        if (found === null) return null; // released after the list was read
         const { czxid, ephemeralOwner } = found.stat;
         const info = parseNodeInfo(found.data);
         const { guid: holderId, mode, slot } = node;

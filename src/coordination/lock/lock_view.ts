@@ -1,19 +1,19 @@
-/** Reads a lock, in the order that its safety needs. */
+/** Reads a lock in the order that safety requires. */
 import type { ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import type { LockPath } from "./lock_path.ts";
 import { type LockState, parseLockState } from "./lock_state.ts";
 import { nullIfNoNode } from "../request_errors.ts";
 
 export interface LockView {
-  /** Guards the grant: whatever came after it was read makes the grant fail. */
+  /** Guards the grant: a change after this read makes the grant fail. */
   readonly version: number;
   readonly state: LockState;
-  /** As it was read: a recipe may keep more in it than a limit. */
+  /** Data as it was read; it may contain more than the limit. */
   readonly data: Uint8Array;
-  /** Of the write that made the data: of a grant it is the token. */
+  /** Zxid of the last write of the data; for a grant this is the fencing token. */
   readonly mzxid: bigint;
   readonly holders: readonly string[];
-  /** False when there is no node for holders, which counts as no holders. */
+  /** False when the node for holders does not exist; then there are no holders. */
   readonly hasHolders: boolean;
   readonly queue: readonly string[];
 }
@@ -24,9 +24,9 @@ export interface ReadLockOptions {
 }
 
 /**
- * Null when there is no such lock. A queue is reaped while the lock is held and nobody waits: no node for it is an empty
- * one. The version is asked for first: a grant between it and the list of holders then makes the version stale, never the
- * list too short. All three requests leave in one write and are answered in order.
+ * Returns null when the lock does not exist. A missing queue is an empty one: the server removes it when no process waits.
+ * The version is read first: a grant between the two reads makes the version stale, but never the list of holders too short.
+ * All three requests go in one packet and are executed in order.
  */
 export async function readLock(zk: ZooKeeper, path: LockPath, options: ReadLockOptions = {}): Promise<LockView | null> {
   const watch = options.watchHolders;

@@ -1,31 +1,31 @@
 /**
- * Who holds a lock, who is next, and what the others wait for: a pure decision over two lists of names.
- * Safety hangs on `holders` alone; the queue gives order and fairness only.
+ * Decides from two lists of names who holds a lock, who is next, and what the others wait for. Pure.
+ * Safety depends on `holders` alone; the queue provides order and fairness.
  */
 import type { LockMode } from "../../process/lease.ts";
 import { type ContenderNode, parseContender, parseHolder } from "./lock_nodes.ts";
 
 export interface QueueView {
-  /** The children of `h`; empty when there is no `h`. */
+  /** Children of `h`; empty when `h` does not exist. */
   readonly holders: readonly string[];
-  /** The children of `q`. */
+  /** Children of `q`. */
   readonly queue: readonly string[];
   readonly guid: string;
   readonly mode: LockMode;
-  /** How many permits there are; of no meaning to the other modes. */
+  /** Number of permits; the other modes ignore it. */
   readonly limit: number;
 }
 
 export type QueuePosition =
-  /** The own node is among the holders. */
+  /** Own node is among the holders. */
   | { readonly kind: "held"; readonly holder: string }
-  /** Neither holder nor contender: somebody deleted the node. */
+  /** Neither holder nor contender: the own node was deleted. */
   | { readonly kind: "gone" }
-  /** May be granted, if no grant came in between. `passed`: somebody who came earlier stands behind. */
+  /** The grant may be requested. `passed`: an earlier contender is behind. */
   | { readonly kind: "eligible"; readonly passed: boolean }
-  /** Somebody stands before: wait until the nearest of them, `watch`, is gone. */
+  /** Contenders are ahead: wait until the nearest one, `watch`, is gone. */
   | { readonly kind: "queued"; readonly watch: string; readonly ahead: number; readonly passed: boolean }
-  /** First, but the holders are in the way: wait until they change. */
+  /** First in the queue, but not compatible with the holders: wait until they change. */
   | { readonly kind: "blocked"; readonly passed: boolean };
 
 export function queuePosition(view: QueueView): QueuePosition {
@@ -49,14 +49,14 @@ export function queuePosition(view: QueueView): QueuePosition {
   return { kind: "queued", watch: nearest.name, ahead: before.length, passed };
 }
 
-/** Whether one more of `mode` may hold beside `holders`. A name that is not understood is in everybody's way. */
+/** True if one more process may hold in `mode` beside `holders`. An unknown name is compatible with no mode. */
 export function isCompatible(mode: LockMode, holders: readonly string[], limit: number): boolean {
   if (mode === "exclusive") return holders.length === 0;
   if (holders.some((name) => parseHolder(name)?.mode !== mode)) return false;
   return mode === "shared" || holders.length < limit;
 }
 
-/** The order of a queue. The guid decides between equal sequences: from 2^31-1 on the server gives everybody the same. */
+/** Order of a queue. The guid decides between equal sequences: the server's counter stops at 2^31-1. */
 export function comesBefore(left: ContenderNode, right: ContenderNode): boolean {
   if (left.priority !== right.priority) return left.priority < right.priority;
   if (left.sequence !== right.sequence) return left.sequence < right.sequence;
@@ -64,15 +64,15 @@ export function comesBefore(left: ContenderNode, right: ContenderNode): boolean 
 }
 
 /**
- * Whether nobody holds as soon as `holders` have changed. Then a contender that is first may ask for the grant the moment
- * they change, without reading them again: only grants add a holder, every grant moves the version that guards the next
- * one, and so, while that version stands, a change has been a removal. Of two holders it would be a guess which one is gone.
+ * True if the lock is free as soon as `holders` change. Then the first contender may request the grant without reading the
+ * holders again: only a grant adds a holder, and every grant changes the version, so that with an unchanged version the
+ * change was a removal. With two holders it is unknown which one is gone.
  */
 export function isFreeAfterChange(holders: readonly string[]): boolean {
   return holders.length === 1;
 }
 
-/** The lowest slot that none of `holders` has: below the limit, as long as they are fewer than that. */
+/** Returns the lowest slot that no holder has; it is below the limit while there are fewer holders than permits. */
 export function freeSlot(holders: readonly string[]): number {
   const taken = new Set(holders.map((name) => parseHolder(name)?.slot));
   let slot = 0;

@@ -1,7 +1,7 @@
 /**
- * Takes a lock that is not there, without waiting: one transaction makes it, held. Where there is no lock there is no
- * queue to stand in, and nobody has read a version that this would have to move; whoever had a place in one that was
- * deleted has lost that place, which is part of its own grant. test/model checks it beside the rest of the protocol.
+ * Acquires a lock that does not exist yet, without waiting: one transaction creates it together with its holder. A lock that
+ * does not exist has no queue, and no contender has read its version. A contender of a deleted lock has lost its queue node,
+ * and its own grant fails. test/model checks this together with the rest of the protocol.
  */
 import type { Acl, MultiRequest, ZooKeeper } from "../../zookeeper/zookeeper.ts";
 import type { ZooKeeperError } from "../../zookeeper/zookeeper_error.ts";
@@ -10,7 +10,7 @@ import { newGuid } from "../../support/guid.ts";
 import { createFlag } from "../../wire/jute/zookeeper_operations.ts";
 import { containerRequest } from "../container_request.ts";
 import { createParents } from "./create_contender.ts";
-import { limitStateCodec } from "./lock_state_codec.ts";
+import { limitStateCodec } from "./lock_state.ts";
 import { formatNodeInfo, type HolderInfo } from "../holder_info.ts";
 import { holderName } from "./lock_nodes.ts";
 import type { LockPath } from "./lock_path.ts";
@@ -24,30 +24,30 @@ export interface UncontendedLockOptions {
   readonly info: HolderInfo;
   readonly acl: Acl[];
   readonly clock: Clock;
-  /** What messages call it. */
+  /** Name of the lock's kind in messages. */
   readonly thing: string;
   /** See ZooKeeperLeaseOptions. */
   readonly watchDelayMs?: number;
   readonly bundled?: BundledRequests;
 }
 
-/** What is done in the transaction that takes the lock. */
+/** Requests that belong to the transaction of the grant. */
 export interface BundledRequests {
-  /** `holder` is the name of the node that holds the lock. */
+  /** Returns the requests. `holder` is the name of the holder's node. */
   requests(holder: string): readonly MultiRequest[];
-  /** One of them was refused: whether the next ones are others, and worth a try. */
+  /** Called when a request was refused. True if the next `requests` are different and worth a try. */
   canRetry(refusal: ZooKeeperError, request: MultiRequest): boolean;
 }
 
 export interface UncontendedLock {
   readonly lease: ZooKeeperLease;
-  /** The first request was the grant: what was asked behind it, in the same turn, was answered under the lock. */
+  /** True if the first request was the grant: later requests of the same turn were executed under the lock. */
   readonly isDirect: boolean;
 }
 
 /**
- * Null when there is such a lock, held or not, or what is done together with it was refused. The request leaves before the first await. Rejects with what the server
- * refuses, and when the session has ended; then nothing of it stays for longer than the session.
+ * Returns null when the lock exists already, held or not, or when a bundled request was refused. Sends the request before
+ * the first await. Rejects with a refusal of the server, and when the session has ended; no node outlives the session.
  */
 export async function acquireUncontended(
   zk: ZooKeeper,
@@ -77,7 +77,7 @@ export async function acquireUncontended(
   try {
     await waitForFreshLease(zk.session, { clock, signal: zk.session.ended, isPatient: false });
   } catch (thrown) {
-    await lease.release().catch(() => {}); // the session has ended, or is about to, and takes it along
+    await lease.release().catch(() => {}); // the session is about to end, and its nodes with it
     throw thrown;
   }
   return { lease, isDirect: granted.isDirect };
@@ -107,7 +107,7 @@ async function ask(
       }
       if (!isTransient(thrown)) throw thrown;
     }
-    // Done or not: only after a sync is what the server says as new as the request.
+    // The outcome is unknown: only a sync makes sure that the server has seen the request.
     const stat = await retryOnConnectionLoss(zk, async () => {
       const [, stat] = await Promise.all([zk.sync(path.lock), zk.exists(`${path.holders}/${node}`)]);
       return stat;
@@ -116,7 +116,7 @@ async function ask(
   }
 }
 
-/** So many come first in the transaction, and so often it is tried. */
+/** Number of requests that precede the bundled ones, and maximum number of tries. */
 const requestsOfLock = 3;
 const triesMax = 6;
 

@@ -84,7 +84,7 @@ describe("the position", () => {
 
   test.each(
     [
-      ["a stranger", "curator", "x-123-0000000001", "none of its names"],
+      ["a stranger", "curator", "x-123-0000000001", "has no name of this recipe"],
       ["kazoo's among Curator's", "curator", name("kazoo", "b", 1), "--recipe kazoo"],
       ["Curator's among kazoo's", "kazoo", name("curator", "b", 1), "--recipe curator"],
       ["a reader among mutexes", "curator", name("curator-rw", "b", 1, true), "--recipe curator-rw"],

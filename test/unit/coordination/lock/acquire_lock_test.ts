@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { LockMode } from "../../../../src/process/lease.ts";
 import type { AcquireOptions, WaitingStatus } from "../../../../src/coordination/lock/acquire_lock.ts";
 import { breakLock } from "../../../../src/coordination/lock/break_lock.ts";
-import { listLocks } from "../../../../src/coordination/admin/list_locks.ts";
+import { listLocks } from "../../../../src/coordination/admin/list_in_use.ts";
 import { lockStatus } from "../../../../src/coordination/lock/lock_status.ts";
 import { localError } from "../../../../src/zookeeper/zookeeper_error.ts";
 import { FakeZooKeeper } from "../../../support/fake_zookeeper.ts";

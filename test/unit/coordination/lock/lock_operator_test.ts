@@ -1,7 +1,7 @@
 /** Looking at a lock, and taking it back. */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { breakLock } from "../../../../src/coordination/lock/break_lock.ts";
-import { listLocks } from "../../../../src/coordination/admin/list_locks.ts";
+import { listLocks } from "../../../../src/coordination/admin/list_in_use.ts";
 import { lockStatus } from "../../../../src/coordination/lock/lock_status.ts";
 import { LockBench } from "../../../support/lock_bench.ts";
 
