@@ -232,8 +232,8 @@ export class ZooKeeperLease implements Lease {
       const revoke = this.#revocationIn(found.data);
       if (revoke === null || this.#isOver) return;
       const by = revoke.by === "" ? "" : ` by ${revoke.by}`;
-      const why = revoke.reason === "" ? "" : `: ${revoke.reason}`;
-      this.#abort("REVOKED", `was revoked: it was asked back${printable(by + why)}`);
+      const why = revoke.reason === "" ? "" : `, reason "${revoke.reason}"`;
+      this.#abort("REVOKED", `was revoked${printable(by + why)}`);
       this.#notify();
     } catch (thrown) {
       // The clock and the session's end are watched independently.

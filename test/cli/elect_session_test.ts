@@ -42,7 +42,7 @@ describe("the exit code", () => {
     const ended = await first.ended;
     expect(ended.code).toBe(80);
     expect(ended.stderr).toMatch(
-      /Leadership "once" was revoked: it was asked back by .*: an upgrade; the command was stopped by SIGTERM/,
+      /Leadership "once" was revoked by .*, reason "an upgrade"; the command was stopped by SIGTERM/,
     );
 
     const server = await keeper.start();

@@ -263,7 +263,7 @@ describe("the promise", () => {
     const ended = await running.ended;
     expect(ended.code).toBe(7);
     expect(session.read("broken")).toBe("release 80\n");
-    expect(ended.stderr).toMatch(/was revoked: it was asked back by .*; the script was stopped/);
+    expect(ended.stderr).toMatch(/was revoked by .*; the script was stopped/);
   });
 
   test("neighbours in the script's process group are nobody's to end, and what was below it before the lock is", async () => {

@@ -144,7 +144,7 @@ function onBackend(backend: Backend): void {
       const holder = await hold("curator", "/alone/a");
       const busy = await session.run(`"$baton" lock -n --recipe curator /alone/a -- true`);
       expect(busy.code).toBe(75);
-      expect(busy.stderr).toMatch(/^baton: Cannot acquire lock "\/alone\/a": held by .*: for a test\n$/);
+      expect(busy.stderr).toMatch(/^baton: Lock "\/alone\/a" is busy: held for .*, reason "for a test"\n$/);
       const who = await session.run('"$baton" who --recipe curator /alone/a');
       expect(who).toMatchObject({ code: 0, stdout: expect.stringMatching(/\nholds .* exclusive .* for a test\n$/) });
       // Not 1, which says that it is free.

@@ -119,7 +119,7 @@ describe("75: busy", () => {
     await own.made("held");
     const tried = await own.run('"$baton" lock --servers embedded -n busy -- touch never');
     expect(tried.code).toBe(75);
-    expect(tried.stderr).toMatch(/^baton: Cannot acquire lock "busy": held by \S+@\S+:\d+ \(sh\) for .*: bulk load\n$/);
+    expect(tried.stderr).toMatch(/^baton: Lock "busy" is busy: held for .* by \S+@\S+ \(pid \d+, sh\), reason "bulk load"\n$/);
     const waited = await own.run('"$baton" lock -q -w 1s -E 9 busy -- touch never');
     expect(waited).toMatchObject({ code: 9, stdout: "", stderr: "" });
     expect(waited.tookMs).toBeGreaterThan(1000);

@@ -256,7 +256,7 @@ test("on a terminal a wait shows place, holder and how long, and wipes it away",
   const waiter = own.start(`script -qec '"$baton" lock tty -- echo mine' /dev/null`);
   await eventually(() => waiter.stdout().includes("waiting for"), { what: "the line" });
   expect(waiter.stdout()).toStartWith("\r\x1b[K");
-  expect(waiter.stdout()).toMatch(/baton: waiting for "tty" for .*, place 1 of 1: held by \S+ \(sh\)/);
+  expect(waiter.stdout()).toMatch(/baton: waiting for "tty" for .*, place 1 of 1: held for .* by \S+ \(pid \d+, sh\)/);
   await own.run("touch go");
   const ended = await waiter.ended;
   expect(ended.stdout).toEndWith("\r\x1b[Kmine\r\n");

@@ -39,7 +39,7 @@ test("75: items are free, and as many as --total allows run already", async () =
   const other = await session.run('"$baton" pool full --items b --total 2 -- echo ran {}');
   expect([other.code, other.stdout]).toEqual([78, ""]);
   expect(other.stderr).toMatch(
-    /^baton: Cannot run "full" beside \S+@\S+:\d+ \(sh\): it is run with --total 2 here and with --total 1 there; all calls .*\n$/,
+    /^baton: Cannot run "full" beside \S+@\S+ \(pid \d+, sh\): it is run with --total 2 here and with --total 1 there; all calls .*\n$/,
   );
   const none = await session.run('"$baton" pool full --items b --status-fd 1 -- echo ran {}');
   expect([none.code, none.stderr]).toEqual([
@@ -88,7 +88,7 @@ test("78: a machine without the configuration that the others have runs nothing 
     const looked = (config: string, words = "") =>
       session.run(`"$baton" pool status paper --config ${config}.toml ${words}`);
     expect((await looked(second)).stderr).toMatch(
-      /^baton: \S+@\S+:\d+ \(sh\) runs "paper" with its locks elsewhere, and what it works on is not shown: pool.item_path /,
+      /^baton: \S+@\S+ \(pid \d+, sh\) runs "paper" with its locks elsewhere, and what it works on is not shown: pool.item_path /,
     );
     expect(JSON.parse((await looked(second, "--json")).stdout)).toMatchObject({
       elsewhere: { pid: working.child.pid, item_path: expect.stringContaining("{item}") },

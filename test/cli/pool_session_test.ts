@@ -104,7 +104,7 @@ describe("exit codes", () => {
     expect((await session.run('"$baton" pool bad -- true')).code).toBe(64);
     const long = await session.run('"$baton" pool bad --items "$(head -c 300 /dev/zero | tr "\\0" x)" -- true');
     expect(long.code).toBe(65);
-    expect(long.stderr).toMatch(/^baton: --items, item 1: .* it has 304 bytes, and 255 is the most\n$/);
+    expect(long.stderr).toMatch(/^baton: --items, item 1: .* it has 304 bytes, the maximum is 255\n$/);
     expect(await session.run("\"$baton\" pool bad --query 'echo a; exit 3' -- touch never")).toMatchObject({
       code: 74,
       stderr: 'baton: --query "echo a; exit 3" named no items: it ended with 3\n',
@@ -151,7 +151,7 @@ describe("exit codes", () => {
     await session.made("listing");
     const skipped = await session.run('"$baton" pool busy -w 0s --items b -- true');
     expect(skipped.code).toBe(81);
-    expect(skipped.stderr).toMatch(/^baton: pool "busy": another call is choosing items: \S+@\S+:\d+ \(true\)\n$/);
+    expect(skipped.stderr).toMatch(/^baton: pool "busy": another call is choosing items: \S+@\S+ \(pid \d+, true\)\n$/);
     const late = await session.run('"$baton" pool busy -E 0 -w 700ms --items b -- true');
     expect([late.code, late.stderr]).toEqual([
       0,
@@ -180,7 +180,7 @@ describe("exit codes", () => {
     const skipped = await session.run('"$baton" pool kept --items a -- true');
     expect([skipped.code, skipped.stderr]).toEqual([
       81,
-      expect.stringMatching(/^baton: Cannot acquire component "kept": held by \S+ \(sh\) for .*\n$/),
+      expect.stringMatching(/^baton: Component "kept" is busy: held for .* by \S+ \(pid \d+, sh\).*\n$/),
     ]);
     const waiting = session.start('"$baton" pool kept -w 30s --items a -- echo a');
     await session.run("touch end-kept");

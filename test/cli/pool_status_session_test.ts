@@ -54,7 +54,7 @@ test("status says who holds the component's lock, without making a pool of him, 
   const told = await session.run('"$baton" pool status choosing');
   expect(told).toMatchObject({ code: 0, stdout: "" });
   expect(told.stderr).toMatch(
-    /^baton: \S+@\S+:\d+ \(\S+\) holds the lock of "choosing" \(for \d.*s\), as a pool does that lists and .*\nbaton: no item of "choosing" runs, /,
+    /^baton: \S+@\S+ \(pid \d+, \S+\) holds the lock of "choosing" \(for \d.*s\), as a pool does that lists and .*\nbaton: no item of "choosing" runs, /,
   );
   expect(await session.run('"$baton" pool status choosing -q')).toMatchObject({ code: 0, stdout: "", stderr: "" });
   const { stdout, stderr } = await session.run('"$baton" pool status choosing --json');

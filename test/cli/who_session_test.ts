@@ -182,7 +182,7 @@ describe("break", () => {
       "baton: baton break needs --holder ID; baton who any shows the ids\n",
     );
     const nobody = await session.run('"$baton" break any --holder abc');
-    expect(nobody).toMatchObject({ code: 1, stderr: 'baton: Lock "any" has no holder "abc": nobody holds it\n' });
+    expect(nobody).toMatchObject({ code: 1, stderr: 'baton: Lock "any" has no holder "abc": no process holds it\n' });
   });
 
   test("is 75 when the holder's command takes longer to stop than the wait", async () => {

@@ -86,7 +86,7 @@ for (const kind of [...backends, zooKeeperEnsemble]) {
       expect(gone.code).toBe("BARRIER_TIMEOUT");
       const broken = await left;
       expect(broken.code).toBe("BARRIER_BROKEN");
-      expect(broken.message).toMatch(/: root@db1:13 \(agent\) was lost before the start: it stopped waiting after 200/);
+      expect(broken.message).toMatch(/: root@db1 \(pid 13, agent\) was lost before the start: it stopped waiting after 200/);
     }, 15_000);
 
     test("a session that ends before the start breaks the gathering, or is waited for in vain", async () => {
@@ -101,7 +101,7 @@ for (const kind of [...backends, zooKeeperEnsemble]) {
       await knows.promise;
       await lost.close();
       expect((await first).code).toBe("BARRIER_BROKEN");
-      expect((await second).message).toContain("root@db1:13 (agent) was lost before the start: its session ended");
+      expect((await second).message).toContain("root@db1 (pid 13, agent) was lost before the start: its session ended");
       const waits = { onMemberLost: "wait" } as const;
       const patient = enter(crew, b, waits);
       await there(crew, b, 1);
@@ -123,7 +123,7 @@ for (const kind of [...backends, zooKeeperEnsemble]) {
       await there(crew, a, 1);
       const { code, message } = await codeOf(enter(crew, b, { onMemberLost: "wait", wait: 300 }));
       expect(code).toBe("BARRIER_TIMEOUT");
-      expect(message).toMatch(/within 300\s?ms: 2 of 3 are here: root@db1:812 \(agent\).*, this one; 1 is missing$/);
+      expect(message).toMatch(/within 300\s?ms: 2 of 3 are here: root@db1 \(pid 812, agent\).*, this one; 1 is missing$/);
       await there(crew, a, 1);
       await a.close();
       await other;
@@ -150,7 +150,7 @@ for (const kind of [...backends, zooKeeperEnsemble]) {
       expect([await setGate(a, "g", { ...at, info }), await setGate(b, "g", at)]).toEqual([true, false]);
       const late = await codeOf(waitGate(b, "g", { ...at, waitMs: 50 }));
       expect(late.code).toBe("BARRIER_TIMEOUT");
-      expect(late.message).toContain("root@db1:812 (agent) closed it");
+      expect(late.message).toContain("root@db1 (pid 812, agent) closed it");
       let isThrough = false;
       const waiting = waitGate(b, "g", at).then(() => void (isThrough = true));
       await a.sync("/");

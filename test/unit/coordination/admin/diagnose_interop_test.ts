@@ -19,8 +19,8 @@ test("a counter that two may hold at once at is told before it is there", () => 
 
 test("names of another recipe, and of none, are told with whose they are", () => {
   const [other, none] = diagnoseInteropLock(lock(7, "x-lock-0000000001", "nonsense"));
-  expect(other?.what).toContain("is of Curator's InterProcessMutex");
-  expect(none?.what).toContain('"nonsense" is none of its names');
+  expect(other?.what).toContain("belongs to Curator's InterProcessMutex");
+  expect(none?.what).toContain('"nonsense" has no name of this recipe');
 });
 
 test("a node without children is looked at and counts as no lock; none is read twice", async () => {

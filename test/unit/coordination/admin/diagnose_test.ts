@@ -45,7 +45,7 @@ describe("what is said of", () => {
     [
       "data that another layout wrote",
       { data: new TextEncoder().encode("{}") },
-      /^problem: .*its data names no layout$/,
+      /^problem: .*its data has no layout number$/,
     ],
     [
       "another program's nodes",
@@ -53,29 +53,29 @@ describe("what is said of", () => {
       /^problem: .*\/lock-0000000001" is not baton's/,
     ],
     ["a holder that nobody knows", { holders: [node("mine")] }, /^problem: .*\/h\/mine" is no holder/],
-    ["a holder without a session", { holders: [{ ...node("x-a"), isEphemeral: false }] }, /^problem: .*never ends/],
-    ["a contender that nobody knows", { queue: [node("lock-0000000001")] }, /^warning: .*is passed over$/],
+    ["a holder without a session", { holders: [{ ...node("x-a"), isEphemeral: false }] }, /^problem: .*stays forever/],
+    ["a contender that nobody knows", { queue: [node("lock-0000000001")] }, /^warning: .*is ignored$/],
     [
       "a contender without a session",
       { queue: [{ ...node("100-x-b-0000000007"), isEphemeral: false }] },
-      /waits for ever/,
+      /wait forever/,
     ],
-    ["a counter near its end", { sequence: sequenceMax - 5 }, /^warning: its counter stands at 2147483642/],
-    ["a counter at its end", { queue: [node("100-x-b-2147483647")] }, /^warning: its counter stands at its end/],
+    ["a counter near its end", { sequence: sequenceMax - 5 }, /^warning: its counter is at 2147483642/],
+    ["a counter at its end", { queue: [node("100-x-b-2147483647")] }, /^warning: its counter has reached its end/],
     [
       "more holders than the limit",
       { data: formatLockState({ limit: 1 }), holders: [node("p0-a"), node("p1-c")], queue: [] },
-      /^warning: 2 hold a permit and the limit is 1/,
+      /^warning: 2 processes hold a permit, but the limit is 1/,
     ],
     [
       "a holder that was asked back",
       { holders: [node("x-a", { sinceMs: nowMs - 90_000, revoke: { by: "ops", reason: "" } })] },
-      /^warning: root@db1:812 \(backup.sh\) was asked back by ops and has it still/,
+      /^warning: root@db1 \(pid 812, backup.sh\) was asked to release it by ops and still holds it/,
     ],
     [
       "a first that does not take what it could have",
       { holders: [], queue: [node("100-x-b-0000000007", { sinceMs: nowMs - 45_000 })] },
-      /^problem: root@db1:812 \(backup.sh\) is the next, could have it, and has not taken it, 45 s after it came/,
+      /^problem: root@db1 \(pid 812, backup.sh\) has waited for 45 s and does not acquire it/,
     ],
   ];
   for (const [what, change, said] of cases) {
@@ -88,6 +88,6 @@ describe("what is said of", () => {
 
   test("text of others, without its control characters", () => {
     const holders = [node("x-a", { sinceMs: 1, revoke: { by: "ops\n\u001b[31m", reason: "" } })];
-    expect(say({ holders })[0]).toContain("asked back by ops\ufffd\ufffd[31m and");
+    expect(say({ holders })[0]).toContain("asked to release it by ops\ufffd\ufffd[31m and");
   });
 });

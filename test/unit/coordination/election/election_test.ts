@@ -87,7 +87,7 @@ describe("the history", () => {
   test("of something else is refused, and the node is named", () => {
     const data = new TextEncoder().encode('{"layout":1,"limit":null,"history":[{"index":0}]}');
     expect(() => historyOf({ data, mzxid: 1n }, "/baton/elections/echo")).toThrow(
-      '"/baton/elections/echo" is not an election that this baton can take part in: its history has an entry {"index":0}',
+      '"/baton/elections/echo" is not an election of this version of baton: its history contains the invalid entry {"index":0}',
     );
     const state = electionState("v", "/e");
     expect(historyOf({ data: state.initial(null), mzxid: 1n }, "/e")).toEqual([]);
@@ -177,7 +177,7 @@ describe("a leader", () => {
       revocation: { by: "ann", reason: "an upgrade" },
     });
     await bench.clock.advance(100);
-    expect(String(lease.lost.reason)).toContain('Leadership "echo" was revoked: it was asked back by ann: an upgrade');
+    expect(String(lease.lost.reason)).toContain('Leadership "echo" was revoked by ann, reason "an upgrade"');
     expect((await bench.within(leaderStatus(bench.client(), "echo"))).leader?.value).toBe("one:1");
     await lease.release();
     expect((await bench.within(resigning)).outcome).toBe("released");
@@ -191,7 +191,7 @@ describe("a leader", () => {
     expect(lease.lost.aborted).toBe(false);
     const better = stand(bench.client(), "better:1", { priority: 99, preempt: true });
     await bench.clock.advance(100);
-    expect(String(lease.lost.reason)).toContain("a candidate of priority 99 stands before it");
+    expect(String(lease.lost.reason)).toContain("a candidate of priority 99 is better");
     await lease.release();
     const leader = await bench.within(better);
     await bench.clock.advance(100);
@@ -203,7 +203,7 @@ describe("a leader", () => {
 
 test("a value is one line of 1,024 bytes at most", () => {
   checkValue("ü".repeat(512));
-  expect(() => checkValue("ü".repeat(513))).toThrow("A candidate's value of 1026 bytes is too long: 1024 is the most");
+  expect(() => checkValue("ü".repeat(513))).toThrow("A candidate's value of 1026 bytes is too long: the maximum is 1024");
   expect(() => checkValue("")).toThrow("it is empty");
   expect(() => checkValue("a\nb")).toThrow("it contains a control character");
 });

@@ -97,6 +97,6 @@ describe("the position", () => {
 
   test.each(["2147483647", "-000000001", "-2147483648"])("a counter at its end is refused: %s", (digits) => {
     const children = [name("curator", "a", 5), `lock-${digits}`];
-    expect(() => position("curator", children, "a")).toThrow("counter is at its end");
+    expect(() => position("curator", children, "a")).toThrow("counter has reached the end");
   });
 });

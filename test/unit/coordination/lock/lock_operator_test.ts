@@ -41,7 +41,7 @@ describe("an operator", () => {
     }));
     expect((await broken).outcome).toBe("released");
     expect(lease.lost.reason).toMatchObject({ code: "REVOKED" });
-    expect(lease.lost.reason.message).toBe('Lock "demo" was revoked: it was asked back by ops@db2: maintenance');
+    expect(lease.lost.reason.message).toBe('Lock "demo" was revoked by ops@db2, reason "maintenance"');
   });
 
   test("what is asked back is held until it is released, so that a job has time to stop", async () => {
@@ -74,10 +74,10 @@ describe("an operator", () => {
     const { waiters } = await bench.within(lockStatus(bench.client(), "demo"));
     const id = waiters[0]?.holderId ?? "";
     const waiting = await bench.failure(breakLock(bench.client(), "demo", id, { clock: bench.clock }));
-    const holds = `${lease.holderId} is root@db1:812 (backup.sh)`;
+    const holds = `${lease.holderId} is root@db1 (pid 812, backup.sh)`;
     expect([waiting.code, waiting.message]).toEqual([
       "NOT_FOUND",
-      `"${id}" (root@db1:900 (backup.sh)) is waiting for lock "demo", it holds nothing: ${holds}`,
+      `"${id}", root@db1 (pid 900, backup.sh), waits for lock "demo" and does not hold it: ${holds}`,
     ]);
   });
 
@@ -86,7 +86,7 @@ describe("an operator", () => {
     const nobody = await bench.failure(breakLock(bench.client(), "demo", "zzz", { clock: bench.clock }));
     expect([nobody.code, nobody.message]).toEqual([
       "NOT_FOUND",
-      `Lock "demo" has no holder "zzz": ${lease.holderId} is root@db1:812 (backup.sh)`,
+      `Lock "demo" has no holder "zzz": ${lease.holderId} is root@db1 (pid 812, backup.sh)`,
     ]);
   });
 
@@ -94,7 +94,7 @@ describe("an operator", () => {
     const forged = { ...info, reason: "x\u001b[31m\nbaton: forged" };
     const { lease } = await bench.take({ info: forged });
     const busy = await bench.failure(bench.acquire(bench.client(), { wait: "none" }));
-    expect(busy.message).toEndWith(": x\ufffd[31m\ufffdbaton: forged");
+    expect(busy.message).toEndWith(', reason "x\ufffd[31m\ufffdbaton: forged"');
     const revocation = { by: "ops\r", reason: "a\nb" };
     void breakLock(bench.client(), "demo", lease.holderId, { clock: bench.clock, revocation });
     await bench.clock.advance(100);

@@ -95,7 +95,7 @@ test("what cannot be an item is told with its line", () => {
     return "nothing";
   };
   expect(refused(`a\n${"x".repeat(254)}`)).toMatch(
-    /^BAD_DATA: the list, line 2: .* it has 256 bytes, and 255 is the most$/,
+    /^BAD_DATA: the list, line 2: .* it has 256 bytes, the maximum is 255$/,
   );
   const wordy = poolPath("c", { templates: { ...newspaper, item: "/{component}/B{1}-RT{2}" } });
   const told = 'The item "c" has no word 2, which its path /{component}/B{1}-RT{2} is made of';

@@ -42,7 +42,7 @@ test("a refusal says what, which value here and there, who, and what to do", () 
   const { code, message } = termsMismatch("c", { templates: usual, total: null }, { templates: other, total: 2, info });
   expect(code).toBe("CONFIG");
   expect(message).toBe(
-    'Cannot run "c" beside root@db1:812 (import.sh): ' +
+    'Cannot run "c" beside root@db1 (pid 812, import.sh): ' +
       'pool.item_path is "{root}/locks/{component}%2F{item}" here and "/{component}/{item}" there, ' +
       'pool.component_path is "{root}/locks/{component}" here and "/SBOI/{component}" there, ' +
       "an item could run in both at once, it is run without --total here and with --total 2 there; " +
@@ -55,7 +55,7 @@ test("--total alone has a code of its own, and what others have written forges n
   const limit = termsMismatch("c", { templates: usual, total: 4 }, { templates: usual, total: 3, info });
   expect(limit.code).toBe("LIMIT_MISMATCH");
   expect(limit.message).toBe(
-    'Cannot run "c" beside root@db1:812 (import.sh): it is run with --total 4 here and with --total 3 there; ' +
+    'Cannot run "c" beside root@db1 (pid 812, import.sh): it is run with --total 4 here and with --total 3 there; ' +
       "all calls need the same, another one has to wait until none of the others runs",
   );
   const forged = termsMismatch("c", { templates: usual, total: 4 }, {
