@@ -152,7 +152,7 @@ function onBackend(backend: Backend): void {
         expect(await session.run(`"$baton" who --recipe ${other} /alone/a`)).toMatchObject({
           code: 78,
           stdout: "",
-          stderr: expect.stringContaining("as a lock of that kind it is --recipe curator\n"),
+          stderr: expect.stringContaining("Use --recipe curator\n"),
         });
       }
       expect(await leave(holder, "/alone/a")).toMatchObject({ code: 0, stderr: "" });
@@ -205,14 +205,14 @@ function onBackend(backend: Backend): void {
       const ended = await session.run(`"$baton" lock -n --recipe curator /alone/other -- true`);
       expect(ended.code).toBe(78);
       expect(ended.stderr).toContain('its child "');
-      expect(ended.stderr).toContain("as a lock of that kind it is --recipe kazoo");
+      expect(ended.stderr).toContain("Use --recipe kazoo");
       expect(await leave(holder, "/alone/other")).toMatchObject({ code: 0 });
       const strange = await session.run(`"$baton" lock -n --recipe curator /zookeeper -- true`);
-      expect(strange).toMatchObject({ code: 78, stderr: expect.stringContaining("none of its names") });
+      expect(strange).toMatchObject({ code: 78, stderr: expect.stringContaining("has no name of this recipe") });
     });
 
     test.each([
-      ["nightly", "", "named by the path of its node"],
+      ["nightly", "", "NAME is the path of the lock's node"],
       ["/a", "-N 2", "--recipe and -N do not go together"],
       ["/a", "--priority 5", "--recipe and --priority do not go together"],
       ["/a", "-s", "--recipe curator-rw"],

@@ -96,7 +96,7 @@ for (const kind of backends) {
       expect(cannot).toMatchObject({ code: 78, stderr: expect.stringContaining("kazoo has no such request") });
       expect(await dataOf(node)).toBe("theirs");
       const other = await session.run(`"$baton" break --recipe curator /interop/kazoo --holder ${guid} --force`);
-      expect(other).toMatchObject({ code: 78, stderr: expect.stringContaining("it is --recipe kazoo") });
+      expect(other).toMatchObject({ code: 78, stderr: expect.stringContaining("Use --recipe kazoo") });
       expect(await session.run(`"$baton" break ${words} --force --json`)).toMatchObject({
         code: 0,
         stdout: expect.stringContaining('"outcome":"deleted"'),
@@ -116,7 +116,7 @@ for (const kind of backends) {
       const { locks, findings } = JSON.parse(found.stdout) as { locks: number; findings: Record<string, string>[] };
       const lines = findings.filter(({ where }) => where?.startsWith("lock "));
       expect([locks, lines]).toEqual([2, [
-        { kind: "problem", where: 'lock "/doctor/mixed"', what: expect.stringContaining("is of Curator's") },
+        { kind: "problem", where: 'lock "/doctor/mixed"', what: expect.stringContaining("belongs to Curator's") },
         { kind: "problem", where: 'lock "/doctor/well"', what: expect.stringContaining("belongs to no session") },
       ]]);
       await client.delete(left.path, -1);

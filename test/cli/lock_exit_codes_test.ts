@@ -119,7 +119,9 @@ describe("75: busy", () => {
     await own.made("held");
     const tried = await own.run('"$baton" lock --servers embedded -n busy -- touch never');
     expect(tried.code).toBe(75);
-    expect(tried.stderr).toMatch(/^baton: Lock "busy" is busy: held for .* by \S+@\S+ \(pid \d+, sh\), reason "bulk load"\n$/);
+    expect(tried.stderr).toMatch(
+      /^baton: Lock "busy" is busy: held for .* by \S+@\S+ \(pid \d+, sh\), reason "bulk load"\n$/,
+    );
     const waited = await own.run('"$baton" lock -q -w 1s -E 9 busy -- touch never');
     expect(waited).toMatchObject({ code: 9, stdout: "", stderr: "" });
     expect(waited.tookMs).toBeGreaterThan(1000);
@@ -179,7 +181,7 @@ describe("78: the configuration does not fit", () => {
       expect(ended.stdout).toStartWith("78\n");
       expect(ended.stdout).not.toContain("never");
       expect(ended.stderr).toStartWith(
-        "baton: The server allows a session timeout of 1500 ms, and a lock needs 2000 ms at least to stop a job in time",
+        "baton: Session timeout 1500 ms is too short: a lock needs at least 2000 ms.",
       );
     } finally {
       await server.close();
@@ -231,7 +233,7 @@ test("80: an operator takes it back, and the command has time to stop", async ()
   const ended = await running.ended;
   expect(ended).toMatchObject({ code: 80, stdout: "tidied\n" });
   expect(ended.stderr).toMatch(
-    /baton: Lock "taken" was revoked: .*: maintenance; the command was stopped and exited with 3\n$/,
+    /baton: Lock "taken" was revoked by .*, reason "maintenance"; the command was stopped and exited with 3\n$/,
   );
 });
 

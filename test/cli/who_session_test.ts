@@ -124,8 +124,8 @@ describe("other kinds", () => {
     const other = session.start('exec "$baton" elect -q echo --value b:2 --priority 7 -- true');
     await eventually(async () => (await look("who --kind election echo")).split("\n").length === 4);
     const [, leads = "", waits = ""] = (await look("who --kind election echo")).split("\n");
-    expect(leads).toMatch(/^leads +\S+ \(sh\) +.* a:1 +[0-9a-z]+$/);
-    expect(waits).toMatch(/^waits +\S+ \(true\) +.* b:2, priority 7 +[0-9a-z]+$/);
+    expect(leads).toMatch(/^leads +\S+ \(pid \d+, sh\) +.* a:1 +[0-9a-z]+$/);
+    expect(waits).toMatch(/^waits +\S+ \(pid \d+, true\) +.* b:2, priority 7 +[0-9a-z]+$/);
     expect(await look("ls")).toMatch(/^KIND +NAME +HOLD +WAIT\nelection +echo +1 +1\n$/);
     await session.run("touch end");
     for (const running of [leader, other]) expect((await running.ended).code).toBe(0);
@@ -145,7 +145,7 @@ describe("other kinds", () => {
     await eventually(async () => (await look("ls")).includes("meet"));
     const waiting = await session.run('"$baton" who --kind barrier meet');
     expect(waiting).toMatchObject({ code: 1, stderr: 'baton: nobody runs at barrier "meet"\n' });
-    expect(waiting.stdout).toMatch(/\nwaits +\S+ \(sh\) /);
+    expect(waiting.stdout).toMatch(/\nwaits +\S+ \(pid \d+, sh\) /);
     expect(JSON.parse(await look("who --kind barrier meet --json"))).toMatchObject({
       limit: 2,
       waiters: [{ place: 1 }],

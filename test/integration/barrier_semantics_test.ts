@@ -86,7 +86,9 @@ for (const kind of [...backends, zooKeeperEnsemble]) {
       expect(gone.code).toBe("BARRIER_TIMEOUT");
       const broken = await left;
       expect(broken.code).toBe("BARRIER_BROKEN");
-      expect(broken.message).toMatch(/: root@db1 \(pid 13, agent\) was lost before the start: it stopped waiting after 200/);
+      expect(broken.message).toMatch(
+        /: root@db1 \(pid 13, agent\) was lost before the start: it stopped waiting after 200/,
+      );
     }, 15_000);
 
     test("a session that ends before the start breaks the gathering, or is waited for in vain", async () => {
@@ -123,7 +125,9 @@ for (const kind of [...backends, zooKeeperEnsemble]) {
       await there(crew, a, 1);
       const { code, message } = await codeOf(enter(crew, b, { onMemberLost: "wait", wait: 300 }));
       expect(code).toBe("BARRIER_TIMEOUT");
-      expect(message).toMatch(/within 300\s?ms: 2 of 3 are here: root@db1 \(pid 812, agent\).*, this one; 1 is missing$/);
+      expect(message).toMatch(
+        /within 300\s?ms: 2 of 3 are here: root@db1 \(pid 812, agent\).*, this one; 1 is missing$/,
+      );
       await there(crew, a, 1);
       await a.close();
       await other;

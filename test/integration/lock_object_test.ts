@@ -54,7 +54,7 @@ for (const kind of backends) {
       expect(await failureCode(second.acquire())).toBe("LOCK_BUSY");
       await first.release();
       expect((await second.acquire()).fencingToken).toBeGreaterThan(lease.fencingToken);
-      expect(() => new Lock(place(), "others", { recipe: "kazoo" })).toThrow("the path of its node");
+      expect(() => new Lock(place(), "others", { recipe: "kazoo" })).toThrow("the path of the lock's node");
     });
 
     test("the foreground passes the background, and the info text is there to be read", async () => {

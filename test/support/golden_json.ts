@@ -58,7 +58,8 @@ export function normalised(value: unknown, own: Readonly<Record<string, string>>
   if (typeof value !== "string") return value;
   let text = value;
   for (const [mine, other] of Object.entries(own)) text = text.replaceAll(mine, other);
-  return text.replaceAll(/\w+@[\w.-]+:\d+/g, "root@db1:812").replaceAll(/\w+@[\w.-]+ \(pid \d+/g, "root@db1 (pid 812").replaceAll(/\bfor \d+ m?s\b/g, "for 7 s");
+  return text.replaceAll(/\w+@[\w.-]+:\d+/g, "root@db1:812").replaceAll(/\w+@[\w.-]+ \(pid \d+/g, "root@db1 (pid 812")
+    .replaceAll(/\bfor \d+ m?s\b/g, "for 7 s");
 }
 
 /** Compares; with BATON_WRITE_GOLDEN=1 writes the file instead. */

@@ -12,7 +12,8 @@ const utf8 = new TextEncoder();
 /** Throws USAGE for an invalid name: empty, over 255 bytes, with control characters, or not valid Unicode. */
 export function encodeLockName(name: string, thing = "a lock"): string {
   if (plainName.test(name)) return name.replaceAll("/", "%2F");
-  const refuse = (why: string) => new BatonError("USAGE", `${JSON.stringify(name)} cannot be the name of ${thing}: ${why}`);
+  const refuse = (why: string) =>
+    new BatonError("USAGE", `${JSON.stringify(name)} cannot be the name of ${thing}: ${why}`);
   if (name === "") throw refuse("it is empty");
   const bytes = utf8.encode(name).length;
   if (bytes > nameBytesMax) throw refuse(`it has ${bytes} bytes, the maximum is ${nameBytesMax}`);

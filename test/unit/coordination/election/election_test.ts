@@ -203,7 +203,9 @@ describe("a leader", () => {
 
 test("a value is one line of 1,024 bytes at most", () => {
   checkValue("ü".repeat(512));
-  expect(() => checkValue("ü".repeat(513))).toThrow("A candidate's value of 1026 bytes is too long: the maximum is 1024");
+  expect(() => checkValue("ü".repeat(513))).toThrow(
+    "A candidate's value of 1026 bytes is too long: the maximum is 1024",
+  );
   expect(() => checkValue("")).toThrow("it is empty");
   expect(() => checkValue("a\nb")).toThrow("it contains a control character");
 });

@@ -98,7 +98,7 @@ describe("an operator", () => {
     const revocation = { by: "ops\r", reason: "a\nb" };
     void breakLock(bench.client(), "demo", lease.holderId, { clock: bench.clock, revocation });
     await bench.clock.advance(100);
-    expect(lease.lost.reason.message).toEndWith("asked back by ops\ufffd: a\ufffdb");
+    expect(lease.lost.reason.message).toEndWith(`revoked by ops\ufffd, reason "a\ufffdb"`);
     await lease.release();
   });
 });
